@@ -292,10 +292,11 @@ class DeltaLog:
 
         A version with files of change data is read from these only. In other versions, the rows of added files are
         inserts and those of removed files are deletes. If a deletion vector changed, only the rows that it gained or
-        lost are. Actions with `dataChange` false change nothing. If the table had no change data feed at the version,
-        rows that were copied without a change are left out: inserts and deletes of equal rows cancel out, as often as
-        they occur. Files that all versions share are not opened. The call reads the log; Spark reads the rows when the
-        DataFrame runs.
+        lost are. Actions with `dataChange` false change nothing; nor do an add of a live file and a remove of a file
+        that is not live. So the version before `first` is read for the paths that the versions change, if the log still
+        has it. If the table had no change data feed at the version, rows that were copied without a change are left
+        out: inserts and deletes of equal rows cancel out, as often as they occur. Files that all versions share are not
+        opened. The call reads the log; Spark reads the rows when the DataFrame runs.
 
         key:     names of columns. A delete and an insert of one key in one version become an update. Copies without a
                  change are left out in all versions. If a version deletes n rows of a key and inserts m, the smaller
@@ -313,11 +314,7 @@ class DeltaLog:
         Source: PROTOCOL.md, Reader Requirements for AddCDCFile.
         """
         check_versions(first, last)
-
-        def before() -> DataFrame:
-            return self.get_snapshot_at(first - 1).all_files
-
-        changes = read_row_changes(self._context, first, last, options=options, files_before=before)
+        changes = read_row_changes(self._context, first, last, options=options)
         return changes.to_df(ChangeOptions(key=key, net=net, where=where, columns=columns))
 
     def history_frame(self, limit: int | None = None, start: int | None = None, end: int | None = None) -> DataFrame:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from deltasnap_core.errors import ActionNotFoundError, RowChangesError, VersionGapError
 from deltasnap_core.log.commits.action_lines import FILE_ACTIONS
 from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.log.listing.log_listing import LogListing
-from deltasnap_core.log.log_range import range_actions
+from deltasnap_core.log.loaded_log import LoadedLog
+from deltasnap_core.log.log_range import LogRange, range_actions
 from deltasnap_core.log.non_file_actions import NonFileActions, non_file_actions_by_version
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.properties.table_config import change_data_feed_enabled
@@ -22,7 +23,8 @@ from deltasnap_core.replay.engine import Question, UnusualError
 from deltasnap_core.replay.spark.spark_failures import translated
 from deltasnap_core.replay.stats_policy import StatsPolicy
 from deltasnap_core.rules.file_actions import FULL_ACTION, values_of
-from deltasnap_core.scan.changes.changed_rows import FileAction, change_data, file_actions
+from deltasnap_core.scan.changes.changed_rows import FileAction, LiveFilesBefore, change_data, file_actions
+from deltasnap_core.scan.changes.live_files import LiveFilesOfLog
 from deltasnap_core.scan.changes.row_changes import RowChanges, planned_changes
 from deltasnap_core.scan.scan_options import ScanOptions
 from deltasnap_core.scan.scanned_table import ScannedTable
@@ -35,13 +37,13 @@ def read_row_changes(
     last: int,
     *,
     options: ScanOptions | None,
-    files_before: Callable[[], DataFrame],
+    live_before: LiveFilesBefore | None = None,
     metadata_before: Callable[[], Metadata | None] = lambda: None,
 ) -> RowChanges:
     """Return the row changes of the versions first to last, both inclusive.
 
-    files_before:    returns the files of the version before `first`, with the columns of AddFile.
-    metadata_before: returns the metadata of that version, if the log no longer has it; None: unknown.
+    live_before, metadata_before: return live files and the metadata of the version before `first`, if the log no longer
+                                  has it; None: unknown.
     Errors: see DeltaLog.row_changes.
     """
     log = context.log
@@ -51,8 +53,9 @@ def read_row_changes(
     if gone is not None:
         reason = "the log no longer has its commit"
         raise RowChangesError(path=redacted(log.table_path), version=gone, reason=reason)
-    earlier = _non_file_actions_before(context, listing, first)
-    before = earlier or logged.load(first).non_file
+    earlier = _loaded_before(context, listing, first)
+    is_known = earlier is not None or first == 0
+    before = _non_file_actions_before(earlier, logged, first)
     batch = logged.read_commits(first, last)
     metadata = _metadata(range_actions(logged, before, batch, first, last), log.table_path)
     table = ScannedTable(
@@ -65,9 +68,10 @@ def read_row_changes(
         options=options,
     )
     recorded = change_data(batch)
-    actions = _file_actions(context, batch, without={rows.version for rows in recorded})
-    known = before.metadata if earlier is not None else metadata_before()
-    if known is None and earlier is None and _may_have_changed_schema(batch, actions, first):
+    actions = _file_actions(context, batch)
+    known = before.metadata if is_known else metadata_before()
+    is_recorded = any(rows.version == first for rows in recorded)
+    if known is None and not is_known and not is_recorded and _may_have_changed_schema(batch, actions, first):
         reason = "it changes the metadata and removes files, and the log no longer has the schema before it"
         raise RowChangesError(path=redacted(log.table_path), version=first, reason=reason)
     return planned_changes(
@@ -78,19 +82,35 @@ def read_row_changes(
         has_feed=frozenset(v for v in metadata if change_data_feed_enabled(metadata[v].configuration)),
         recorded=recorded,
         actions=actions,
-        files_before=files_before,
+        live_before=live_before if earlier is None else _live_files(context, earlier),
     )
 
 
-def _non_file_actions_before(context: TableContext, listing: LogListing, first: int) -> NonFileActions | None:
-    """Return the non-file actions before a version; None: the log no longer has the previous version."""
-    if first == 0:
-        return NonFileActions()
-    if listing.has_version(first - 1):
+def _loaded_before(context: TableContext, listing: LogListing, first: int) -> LoadedLog | None:
+    """Return the log of the version before `first`; None: the log does not have it."""
+    if first and listing.has_version(first - 1):
         with suppress(VersionGapError):
             segment = context.log.builder.segment_of(listing, first - 1)
-            return context.log.loader.load(segment).non_file
+            return context.log.loader.load(segment)
     return None
+
+
+def _non_file_actions_before(earlier: LoadedLog | None, logged: LogRange, first: int) -> NonFileActions:
+    """Return the non-file actions before a version; those of the version if the log does not have the one before."""
+    if earlier is not None:
+        return earlier.non_file
+    return logged.load(first).non_file if first else NonFileActions()
+
+
+def _live_files(context: TableContext, log: LoadedLog) -> LiveFilesBefore:
+    return LiveFilesOfLog(
+        engine=context.engine,
+        store=context.log.store,
+        log_path=context.log.log_path,
+        log=log,
+        reader=lambda session: context.reader(session, StatsPolicy.NONE),
+        next_rung=context.log.loader.next_rung,
+    )
 
 
 def _may_have_changed_schema(batch: CommitBatch, actions: Sequence[FileAction], version: int) -> bool:
@@ -108,8 +128,8 @@ def _metadata(states: Mapping[int, NonFileActions], path: str) -> dict[int, Meta
     return found
 
 
-def _file_actions(context: TableContext, batch: CommitBatch, *, without: Collection[int]) -> list[FileAction]:
-    """Return the file actions of commits, on the suitable engine. without: versions whose actions are not needed."""
+def _file_actions(context: TableContext, batch: CommitBatch) -> list[FileAction]:
+    """Return the file actions of commits, on the suitable engine."""
     log_path = context.log.log_path
 
     def by_driver() -> pa.Table:
@@ -128,5 +148,4 @@ def _file_actions(context: TableContext, batch: CommitBatch, *, without: Collect
     found = context.engine.answer(
         {Question.ROWS: size}, work=f"{size} actions read", driver=by_driver, spark=on_spark
     ).value
-    rows = [row for row in values_of(found) if row["commit_version"] not in without]
-    return file_actions(rows, log_path=log_path)
+    return file_actions(values_of(found), log_path=log_path)

@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pyspark.sql import DataFrame
 
 from deltasnap_core.errors import ActionNotFoundError, DeltaTableNotFoundError
 from deltasnap_core.log.table_log import TableLog
@@ -27,6 +26,7 @@ from deltasnap_core.rules.deletion_vector_ids import KEY_FIELDS, vector_ids
 from deltasnap_core.rules.file_actions import values_of
 from deltasnap_core.rules.paths import path_keys
 from deltasnap_core.scan.changes.changed_rows import FileAction, file_actions
+from deltasnap_core.scan.changes.live_files import COLUMNS, adds_of
 from deltasnap_core.scan.changes.row_changes import RowChanges, planned_changes
 from deltasnap_core.scan.scan_options import ScanOptions
 from deltasnap_core.scan.scanned_table import ScannedTable
@@ -37,7 +37,6 @@ from deltasnap_core.store.format.manifest import DataSet, VersionManifest
 from deltasnap_core.store.stored_version import StoredVersion
 from deltasnap_core.store.versions.generations import is_version_of
 
-_COLUMNS = ("path", "partitionValues", "size", "modificationTime", "dataChange", "deletionVector")
 _OF_REMOVED = ("path", "dataChange", "deletionVector")
 _IDENTITY = ["path", "deletionVector"]
 
@@ -56,9 +55,9 @@ def stored_row_changes(
     """
     first, last = versions[0].manifest, versions[-1].manifest
 
-    def files_before() -> DataFrame:
+    def live_before(keys: Sequence[str]) -> list[FileAction]:
         found = before()
-        return table.no_rows if found is None else found.all_files()
+        return [] if found is None else _live_files(found, keys)
 
     def metadata_before() -> Metadata | None:
         found = before()
@@ -72,7 +71,7 @@ def stored_row_changes(
             first.version,
             last.version,
             options=options,
-            files_before=files_before,
+            live_before=live_before,
             metadata_before=metadata_before,
         )
     metadata = {each.manifest.version: _metadata(each, table.table_path) for each in versions}
@@ -85,7 +84,6 @@ def stored_row_changes(
         has_feed=(),
         recorded=(),
         actions=_actions(earlier, versions),
-        files_before=files_before,
     )
 
 
@@ -95,7 +93,7 @@ def stored_rows_as_inserts(table: ScannedTable, version: StoredVersion, *, uncha
     table: at the version.
     """
     number, metadata = version.manifest.version, _metadata(version, table.table_path)
-    files = [] if unchanged else values_of(version.arrow("all_files", _COLUMNS))
+    files = [] if unchanged else values_of(version.arrow("all_files", COLUMNS))
     log_path = version.manifest.log_path
     return planned_changes(
         table,
@@ -105,8 +103,14 @@ def stored_rows_as_inserts(table: ScannedTable, version: StoredVersion, *, uncha
         has_feed=(),
         recorded=(),
         actions=file_actions([_row(number, add={**row, "dataChange": True}) for row in files], log_path=log_path),
-        files_before=lambda: table.no_rows,
     )
+
+
+def _live_files(version: StoredVersion, keys: Sequence[str]) -> list[FileAction]:
+    """Return the live files with some path keys, as adds."""
+    files, log_path = version.arrow("all_files", COLUMNS), version.manifest.log_path
+    found = pc.is_in(path_keys(files["path"].combine_chunks(), log_path), pa.array(keys, pa.string()))
+    return adds_of(version.manifest.version, values_of(files.filter(found)), log_path)
 
 
 def _is_in_log(table: ScannedTable, manifests: Sequence[VersionManifest]) -> bool:
@@ -145,9 +149,9 @@ def _actions(before: StoredVersion | None, versions: Sequence[StoredVersion]) ->
         # Without `version_changes`, it was stored as a base, whose rows do not show what it changed.
         is_followed = each.manifest.version_changes is not None
         if earlier is None or not is_followed or _base_of(earlier) != _base_of(each):
-            files = None if earlier is None else earlier.arrow("all_files", _COLUMNS)
+            files = None if earlier is None else earlier.arrow("all_files", COLUMNS)
             found += _differences(
-                each, files, each.arrow("all_files", _COLUMNS), partial(each.arrow, "tombstones", _OF_REMOVED)
+                each, files, each.arrow("all_files", COLUMNS), partial(each.arrow, "tombstones", _OF_REMOVED)
             )
             changes = base_files = None
         else:
@@ -180,7 +184,7 @@ class _Changes:
             plain_parquet=None,
         )
         changes = replace(version, manifest=without_base)
-        live, gone = changes.arrow("all_files", _COLUMNS), changes.arrow("tombstones", _OF_REMOVED)
+        live, gone = changes.arrow("all_files", COLUMNS), changes.arrow("tombstones", _OF_REMOVED)
         return cls(live=live, gone=gone, log_path=manifest.log_path)
 
     def tombstones(self) -> pa.Table:
@@ -205,7 +209,7 @@ def _base_files(version: StoredVersion, changes: _Changes) -> pa.Table:
     """Return the live files of a version's base that its later changes name."""
     base = version.manifest.base
     only_base = replace(version.manifest, version=base.last, changes=(), plain_parquet=None)
-    files = replace(version, manifest=only_base).arrow("all_files", _COLUMNS)
+    files = replace(version, manifest=only_base).arrow("all_files", COLUMNS)
     return _among(files, changes.touched, changes.log_path)
 
 

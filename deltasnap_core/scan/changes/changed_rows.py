@@ -5,8 +5,7 @@ Source: PROTOCOL.md, Reader Requirements for AddCDCFile; Add File and Remove Fil
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,6 +22,8 @@ from deltasnap_core.scan.changes.change_columns import DELETE, INSERT
 from deltasnap_core.scan.files.roaring import Rows
 from deltasnap_core.storage.concurrency import map_concurrently
 
+FileKey = tuple[str, str | None]
+"""A logical file: the key of its path, and the id of its deletion vector (None: it has none)."""
 RowsOf = Callable[[DeletionVectorDescriptor], Rows]
 
 
@@ -43,6 +44,15 @@ class FileAction:
     modification_time: int | None
     data_change: bool
     vector: DeletionVectorDescriptor | None
+
+    @property
+    def key(self) -> FileKey:
+        """The logical file."""
+        return self.path_key, None if self.vector is None else self.vector.unique_id
+
+
+LiveFilesBefore = Callable[[Sequence[str]], Iterable[FileAction]]
+"""Returns the live files of a version that have one of some path keys, as adds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,70 +97,137 @@ def change_data(batch: CommitBatch) -> list[ChangedRows]:
     return found
 
 
-def changed_rows(actions: Iterable[FileAction], rows_of: RowsOf) -> list[ChangedRows]:
+def changed_rows(
+    actions: Iterable[FileAction],
+    rows_of: RowsOf,
+    before: LiveFilesBefore | None = None,
+    *,
+    recorded: Collection[int] = (),
+) -> list[ChangedRows]:
     """Return the rows that file actions insert and delete, ascending by version.
 
-    A file that a commit adds and removes has another deletion vector: only the rows that the vector gained (deletes) or
-    lost (inserts) changed. Actions with `dataChange` false change no rows.
-    rows_of: reads a deletion vector. Errors: its own.
+    The actions are replayed. Only an add of a file that is not live inserts rows, and only a remove of a live file
+    deletes rows. If a commit adds and removes one logical file, the add wins. If a commit removes a live file and adds
+    its path with another deletion vector, only the rows that the vector gained (deletes) or lost (inserts) changed.
+    Actions with `dataChange` false change no rows.
+
+    actions:  of consecutive commits. rows_of: reads a deletion vector.
+    before:   returns the live files of the version before the actions; called at most once, with the paths for which
+              this makes a difference. None: unknown; then a removed file was live, and an added file was not.
+    recorded: versions whose rows are not returned.
+    Errors: those of `rows_of` and `before`.
+    Source: PROTOCOL.md, Action Reconciliation.
     """
-    by_file: dict[tuple[int, str], list[FileAction]] = defaultdict(list)
-    for action in actions:
-        by_file[action.version, action.path_key].append(action)
-    files = [_OneFile.of(found) for found in by_file.values()]
-    between = map_concurrently(lambda file: _between(file, rows_of), [file for file in files if file.is_both])
-    whole = [_whole(action) for file in files if not file.is_both for action in file.actions if action.data_change]
-    return sorted([*whole, *(rows for found in between for rows in found)], key=lambda rows: rows.version)
-
-
-def with_partition_values(
-    rows: Sequence[ChangedRows],
-    actions: Iterable[FileAction],
-    before: Callable[[Sequence[str]], Mapping[str, Mapping[str, str | None]]],
-) -> list[ChangedRows]:
-    """Return rows with missing partition values (of a `remove` without them) taken from the `add` of the file.
-
-    before: returns the partition values of files of the version before these commits, by path key.
-    """
-    added = {action.path_key: action.partition_values for action in actions if action.partition_values is not None}
-    unknown = {each.path_key for each in rows if each.partition_values is None and each.path_key not in added}
-    known = {**(before(sorted(unknown)) if unknown else {}), **added}
-    return [
-        replace(each, partition_values=known.get(each.path_key)) if each.partition_values is None else each
-        for each in rows
-    ]
+    actions = sorted(actions, key=lambda action: action.version)
+    files = _OneFile.of_commits(actions)
+    found = _replayed(files, actions, before, recorded)
+    pairs = [each for each in found if each.is_new_vector]
+    between = map_concurrently(lambda change: _between(change, rows_of), pairs)
+    others = [action for change in found if not change.is_new_vector for action in change.actions]
+    whole = [_whole(action) for action in others if action.data_change]
+    return sorted([*whole, *(rows for each in between for rows in each)], key=lambda rows: rows.version)
 
 
 @dataclass(frozen=True, slots=True)
 class _OneFile:
-    """The actions of one commit for one file, without duplicates."""
+    """The actions of one commit for one path, by logical file."""
 
-    removes: tuple[FileAction, ...]
-    adds: tuple[FileAction, ...]
+    version: int
+    removes: dict[FileKey, FileAction] = field(default_factory=dict)
+    adds: dict[FileKey, FileAction] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, actions: Sequence[FileAction]) -> _OneFile:
-        unique = {(each.is_add, each.vector and each.vector.unique_id): each for each in actions}.values()
-        return cls(tuple(each for each in unique if not each.is_add), tuple(each for each in unique if each.is_add))
+    def of_commits(cls, actions: Iterable[FileAction]) -> list[_OneFile]:
+        """Return the actions by version and path, in the order of the actions."""
+        found: dict[tuple[int, str], _OneFile] = {}
+        for action in actions:
+            file = found.setdefault((action.version, action.path_key), cls(action.version))
+            (file.adds if action.is_add else file.removes)[action.key] = action
+        return [*found.values()]
+
+    @property
+    def changes_data(self) -> bool:
+        return any(action.data_change for action in (*self.removes.values(), *self.adds.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """The logical files of one path that one commit took from the table and gave to it."""
+
+    gone: tuple[FileAction, ...]
+    new: tuple[FileAction, ...]
 
     @property
     def actions(self) -> tuple[FileAction, ...]:
-        return (*self.removes, *self.adds)
+        return (*self.gone, *self.new)
 
     @property
-    def is_both(self) -> bool:
-        return len(self.removes) == len(self.adds) == 1
+    def is_new_vector(self) -> bool:
+        return len(self.gone) == len(self.new) == 1
 
 
-def _between(file: _OneFile, rows_of: RowsOf) -> list[ChangedRows]:
+def _replayed(
+    files: Sequence[_OneFile],
+    actions: Iterable[FileAction],
+    before: LiveFilesBefore | None,
+    recorded: Collection[int],
+) -> list[_Change]:
+    """Return the changes of commits, without those of recorded versions. Removes get the values of the live file."""
+    live = {} if before is None else _live_before(files, before, recorded)
+    values = {each.path_key: each.partition_values for each in actions if each.is_add}
+    found = []
+    for file in files:
+        was_live = {key: live.get(key, file.removes.get(key)) for key in (*file.removes, *file.adds)}
+        gone = [
+            _with_values(action, was_live[key], values)
+            for key, action in file.removes.items()
+            if was_live[key] is not None and key not in file.adds
+        ]
+        new = [action for key, action in file.adds.items() if was_live[key] is None]
+        live |= {**dict.fromkeys(file.removes), **file.adds}
+        if file.version not in recorded:
+            found.append(_Change(tuple(gone), tuple(new)))
+    return found
+
+
+def _live_before(
+    files: Iterable[_OneFile], before: LiveFilesBefore, recorded: Collection[int]
+) -> dict[FileKey, FileAction | None]:
+    """Return the logical files that were live (None: not live) before their first action, if this matters.
+
+    After its first action, a file is live or not whatever it was before. So the state before matters only for the
+    changes of that commit.
+    """
+    first: dict[FileKey, _OneFile] = {}
+    for file in files:
+        for key in (*file.removes, *file.adds):
+            first.setdefault(key, file)
+    wanted = [key for key, file in first.items() if file.changes_data and file.version not in recorded]
+    if not wanted:
+        return {}
+    live = {action.key: action for action in before(sorted({path_key for path_key, _ in wanted}))}
+    return {key: live.get(key) for key in wanted}
+
+
+def _with_values(
+    remove: FileAction, live: FileAction | None, of_paths: Mapping[str, Mapping[str, str | None] | None]
+) -> FileAction:
+    """Return a remove with partition values: writers may omit them. None: no add has them."""
+    if remove.partition_values is not None:
+        return remove
+    known = None if live is None else live.partition_values
+    return replace(remove, partition_values=of_paths.get(remove.path_key) if known is None else known)
+
+
+def _between(change: _Change, rows_of: RowsOf) -> list[ChangedRows]:
     """Return the rows that a file gained or lost with a new deletion vector."""
-    if not all(action.data_change for action in file.actions):
+    if not all(action.data_change for action in change.actions):
         return []
     before, after = (
-        np.empty(0, np.int64) if action.vector is None else rows_of(action.vector) for action in file.actions
+        np.empty(0, np.int64) if action.vector is None else rows_of(action.vector) for action in change.actions
     )
     changes = ((DELETE, np.setdiff1d(after, before)), (INSERT, np.setdiff1d(before, after)))
-    whole = replace(_whole(file.adds[0]), vector=None)
+    whole = replace(_whole(change.new[0]), vector=None)
     return [replace(whole, change=change, only=rows) for change, rows in changes if len(rows)]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
@@ -18,8 +18,6 @@ from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.json_text import decode_json
 from deltasnap_core.redaction import redacted
 from deltasnap_core.replay.spark.local_rows import no_rows
-from deltasnap_core.rules.file_actions import values_of
-from deltasnap_core.rules.paths import path_key_sql
 from deltasnap_core.rules.sql_text import quoted, timestamp_sql
 from deltasnap_core.scan.changes.change_columns import (
     CHANGE_COLUMNS,
@@ -29,7 +27,7 @@ from deltasnap_core.scan.changes.change_columns import (
     DELETE,
     INSERT,
 )
-from deltasnap_core.scan.changes.changed_rows import ChangedRows, FileAction, changed_rows, with_partition_values
+from deltasnap_core.scan.changes.changed_rows import ChangedRows, FileAction, LiveFilesBefore, changed_rows
 from deltasnap_core.scan.changes.partition_pruning import rows_in_partitions
 from deltasnap_core.scan.changes.row_comparison import RowComparison
 from deltasnap_core.scan.changes.schema_changes import check_schemas
@@ -197,22 +195,29 @@ def planned_changes(
     has_feed: Collection[int],
     recorded: Sequence[ChangedRows],
     actions: Sequence[FileAction],
-    files_before: Callable[[], DataFrame],
+    live_before: LiveFilesBefore | None = None,
 ) -> RowChanges:
     """Return the changes of versions, after checking that one schema can read them all.
 
     metadata, timestamps: by version, ascending. metadata_before: of the version before the first.
     has_feed:     the versions at which the table has a change data feed.
-    recorded:     the files of change data. actions: the file actions of versions without any.
-    files_before: returns the files of the version before the first, with the columns of AddFile.
+    recorded:     the files of change data; the rows of their versions are read from these only.
+    actions:      the file actions of all versions.
+    live_before:  returns the live files of the version before the first; None: see `changed_rows`.
     Errors: RowChangesError, and those of reading deletion vectors.
     """
-    before = {version: metadata.get(version - 1, metadata_before) for version in metadata}
-    rows = changed_rows(actions, table.vectors.rows)
     first = min(metadata)
+    before = {version: metadata.get(version - 1, metadata_before) for version in metadata}
+    rows = changed_rows(
+        actions,
+        table.vectors.rows,
+        live_before if first else lambda _: (),
+        recorded={each.version for each in recorded},
+    )
     removed_first = any(each.version == first and each.change == DELETE for each in rows)
     read = {first - 1: metadata_before, **metadata} if removed_first else metadata
     check_schemas(read, path=redacted(table.table_path))
+    _check_partition_values(rows, before, table.table_path)
     return RowChanges(
         table=table,
         versions={
@@ -224,41 +229,16 @@ def planned_changes(
             )
             for version in metadata
         },
-        rows=[*recorded, *_with_partition_values(rows, actions, before, files_before, table.table_path)],
+        rows=[*recorded, *rows],
     )
 
 
-def _with_partition_values(
-    rows: Sequence[ChangedRows],
-    actions: Sequence[FileAction],
-    metadata_before: Mapping[int, Metadata],
-    files_before: Callable[[], DataFrame],
-    table_path: str,
-) -> list[ChangedRows]:
-    """Return rows with missing partition values filled in: writers may omit them in a `remove`.
-
-    Errors: RowChangesError if no earlier `add` has them.
-    """
-
-    def is_unknown(each: ChangedRows) -> bool:
-        return each.partition_values is None and bool(metadata_before[each.version].partition_columns)
-
-    if not any(map(is_unknown, rows)):
-        return [*rows]
-
-    def before(keys: Sequence[str]) -> dict[str, dict[str, str | None]]:
-        if min(metadata_before) == 0:
-            return {}
-        keyed = files_before().selectExpr(f"{path_key_sql('path', table_path)} as path_key", "partitionValues")
-        found = values_of(keyed.where(F.col("path_key").isin(*keys)).toArrow())
-        return {row["path_key"]: row["partitionValues"] or {} for row in found}
-
-    known = with_partition_values(rows, actions, before)
-    unknown = next(filter(is_unknown, known), None)
-    if unknown is not None:
-        reason = f"expected the partition values of the removed file {unknown.path}, found no add action of it"
-        raise RowChangesError(path=redacted(table_path), version=unknown.version, reason=reason)
-    return known
+def _check_partition_values(rows: Sequence[ChangedRows], metadata: Mapping[int, Metadata], table_path: str) -> None:
+    """Raise RowChangesError if the partition values of a removed file are unknown: writers may omit them."""
+    for each in rows:
+        if each.partition_values is None and metadata[each.version].partition_columns:
+            reason = f"expected the partition values of the removed file {each.path}, found no add action of it"
+            raise RowChangesError(path=redacted(table_path), version=each.version, reason=reason)
 
 
 _CHANGE_FIELDS = tuple(

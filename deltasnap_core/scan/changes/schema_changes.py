@@ -82,22 +82,22 @@ def _problems(
 def _type_problems(
     field: StructField, earlier_mode: ColumnMappingMode, match: StructField, later_mode: ColumnMappingMode, name: str
 ) -> Iterator[str]:
-    changes = match.metadata.get(TYPE_CHANGES) or ()
-    is_recorded = any(change.get("fromType") == field.dataType.jsonValue() for change in changes)
+    recorded = [(c.get("fieldPath") or "", c.get("fromType")) for c in match.metadata.get(TYPE_CHANGES) or ()]
 
-    def compare(earlier: DataType, later: DataType, name: str) -> Iterator[str]:
+    def compare(earlier: DataType, later: DataType, path: Sequence[str] = ()) -> Iterator[str]:
+        place = ".".join((name, *path))
         match earlier, later:
             case StructType(), StructType():
-                yield from _problems(earlier, earlier_mode, later, later_mode, f"{name}.")
+                yield from _problems(earlier, earlier_mode, later, later_mode, f"{place}.")
             case ArrayType(), ArrayType():
-                yield from compare(earlier.elementType, later.elementType, f"{name}.element")
+                yield from compare(earlier.elementType, later.elementType, (*path, "element"))
             case MapType(), MapType():
-                yield from compare(earlier.keyType, later.keyType, f"{name}.key")
-                yield from compare(earlier.valueType, later.valueType, f"{name}.value")
-            case _ if not (is_recorded or _is_readable_as(earlier, later)):
-                yield f"column {name} changes from {earlier.simpleString()} to {later.simpleString()}"
+                yield from compare(earlier.keyType, later.keyType, (*path, "key"))
+                yield from compare(earlier.valueType, later.valueType, (*path, "value"))
+            case _ if not ((".".join(path), earlier.jsonValue()) in recorded or _is_readable_as(earlier, later)):
+                yield f"column {place} changes from {earlier.simpleString()} to {later.simpleString()}"
 
-    yield from compare(field.dataType, match.dataType, name)
+    yield from compare(field.dataType, match.dataType)
 
 
 def _is_readable_as(earlier: DataType, later: DataType) -> bool:

@@ -141,8 +141,9 @@ class MetadataTables:
 
     @property
     def entries(self) -> DataFrame:
-        """The history of each file: one row for each time that a commit added it.
+        """The history of each file: one row for each time that it was in the table.
 
+        An add of a file that is in the table already starts no new row.
         path (string), deletion_vector (string, its unique id; null: none), size (long), added_version (long; null:
         before the first available commit), removed_version (long; null: still in the table), data_change (boolean).
         """
@@ -313,13 +314,17 @@ def _lives(events: DataFrame, path_key: str) -> DataFrame:
         "coalesce(add.dataChange, remove.dataChange) as data_change",
         f"nullif({file_vector_id_sql()}, '') as deletion_vector",
     )  # fmt: skip
-    over = "over (partition by path_key, deletion_vector order by version)"
-    ordered = actions.selectExpr("*", f"lead(version) {over} as next_version", f"lag(version) {over} as last_version")
-    return ordered.where("is_add or last_version is null").selectExpr(
+    over = "over (partition by path_key, deletion_vector order by version"
+    ordered = actions.selectExpr(
+        "*",
+        f"lag(is_add) {over}) as was_added",
+        f"min(if(is_add, null, version)) {over} rows between 1 following and unbounded following) as next_remove",
+    )
+    return ordered.where("was_added is null or (is_add and not was_added)").selectExpr(
         "path",
         "deletion_vector",
         "size",
         "if(is_add, version, null) as added_version",
-        "if(is_add, next_version, version) as removed_version",
+        "if(is_add, next_remove, version) as removed_version",
         "data_change",
     )

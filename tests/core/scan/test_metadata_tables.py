@@ -103,8 +103,22 @@ def test_a_file_added_again_in_another_spelling_is_the_same_file(spark: SparkSes
     write_log(tmp_path, {0: [protocol(), metadata(), add("p%20a")], 1: [add("p%20%61", dataChange=False)]})
     log = DeltaLog.for_table(spark, tmp_path)
     lives = [(row["added_version"], row["removed_version"]) for row in rows(log.snapshot.tables.entries)]
-    assert sorted(lives, key=repr) == [(0, 1), (1, None)]
+    assert lives == [(0, None)]
     assert (log.file_changes(0, 1).summary.added_files, log.file_changes(0, 1).summary.removed_files) == (0, 0)
+
+
+def test_entries_are_the_versions_between_which_a_file_was_live(spark: SparkSession, tmp_path: Path) -> None:
+    commits = [
+        [protocol(), metadata(), add("a"), add("b")],
+        [add("a"), remove("b")],
+        [remove("a"), remove("b")],
+        [remove("c"), add("c"), remove("a")],
+        [add("a"), add("c")],
+    ]
+    write_log(tmp_path, dict(enumerate(commits)))
+    found = rows(DeltaLog.for_table(spark, tmp_path).snapshot.tables.entries)
+    lives = [(row["path"], row["added_version"], row["removed_version"]) for row in found]
+    assert sorted(lives, key=repr) == [("a", 0, 2), ("a", 4, None), ("b", 0, 1), ("c", 3, None)]
 
 
 @pytest.mark.parametrize("time", one_in(3, [FIRST_COMMIT_MS * 10**6, 2**63 - 1, -(2**63)]))

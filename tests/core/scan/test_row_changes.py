@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 import pytest
@@ -22,6 +22,7 @@ from deltasnap_core.errors import (
     VersionNotFoundError,
 )
 from deltasnap_core.log.commits import commit_batch
+from deltasnap_core.scan.changes.live_files import LiveFilesOfLog
 from tests.builders import Action, add, commit_info, metadata, mtime_of, protocol, remove, write_log
 from tests.core.scan.test_deletion_vectors import encode_z85
 from tests.core.scan.test_roaring import array_container, array_of, bitmap_of
@@ -312,6 +313,143 @@ def test_missing_partition_values_of_a_remove_come_from_the_add(
     table = table_of(tmp_path, {0: [old], 1: [remove(spelled)]}, schemaString=text, partitionColumns=["day"])
     found = DeltaLog.for_table(spark, table).row_changes(first, 1, where="_change_type = 'delete'").toArrow()
     assert [(row["id"], str(row["day"])) for row in found.to_pylist()] == [(1, "2026-01-02")]
+
+
+def net_of(frame: DataFrame) -> Counter[int]:
+    """How often the range inserted each id, minus how often it deleted it."""
+    found: Counter[int] = Counter()
+    for number, change, _ in changes(frame):
+        found[number] += 1 if change in ("insert", "update_postimage") else -1
+    return found
+
+
+IRREGULAR: dict[str, list[list[str]]] = {
+    "removed-and-added-without-being-live": [["add a"], ["remove b", "add b"]],
+    "removed-twice-then-added": [["add a", "add b"], ["remove b"], ["remove b", "add b"]],
+    "live-file-added-again": [["add a"], ["add a"], ["remove a"], ["remove a"]],
+    "never-live-file-removed": [["add a"], ["remove b"], ["add b"]],
+}
+
+
+@pytest.mark.parametrize("name", IRREGULAR)
+def test_changes_of_an_irregular_log_are_the_difference_of_its_versions_also_without_the_log(
+    spark: SparkSession, tmp_path: Path, name: str
+) -> None:
+    table, commits = tmp_path / "t", IRREGULAR[name]
+    files = {"a": file(table, "a", ids(1, 2)), "b": file(table, "b", ids(3))}
+    versions = {
+        version: [files[path] if kind == "add" else removed(files[path]) for kind, path in map(str.split, commit)]
+        for version, commit in enumerate(commits)
+    }
+    log = DeltaLog.for_table(spark, table_of(table, versions))
+    last = len(commits) - 1
+    rows = [Counter(row.id for row in log.get_snapshot_at(v).scan().to_df().collect()) for v in range(last + 1)]
+    store = SnapshotStore.open(spark, tmp_path / "store")
+    store.write_range("t", log, 0, last)
+    ranges = [(first, last, net) for first in range(last + 1) for net in (False, True)]
+
+    def found() -> list[list[tuple[Any, ...]]]:
+        return [changes(store.row_changes("t", first, last, net=net)) for first, last, net in ranges]
+
+    for first, to, net in ranges:
+        expected = Counter(rows[to])
+        expected.subtract(rows[first - 1] if first else {})
+        assert net_of(log.row_changes(first, to, net=net)) == Counter({i: n for i, n in expected.items() if n})
+    of_log = [changes(log.row_changes(first, to, net=net)) for first, to, net in ranges]
+    assert found() == of_log
+    shutil.rmtree(table / "_delta_log")
+    DeltaLog.clear_cache()
+    assert found() == of_log
+
+
+@pytest.mark.parametrize("engine", ["auto", "spark"])
+def test_files_live_in_the_checkpoint_before_are_found_in_any_spelling(
+    spark: SparkSession, tmp_path: Path, engine: Literal["auto", "spark"]
+) -> None:
+    values: dict[str, Any] = {"partitionValues": {"text": "x"}}
+    first, second = file(tmp_path, "a b", ids(1, 2), **values), file(tmp_path, "c", ids(3), **values)
+    marked = add("c", deletionVector=vector(0), **values)
+    versions = {
+        0: [first, second],
+        1: [removed(second), marked],
+        2: [file(tmp_path, "d", ids(4), **values)],
+        3: [add("%61%20b", **values), add("d", **values), second, remove("%61%20%62")],
+        4: [remove("a%20%62"), remove("e"), removed(marked, deletionVector=vector(0))],
+    }
+    parts: dict[str, Any] = {"schemaString": ID_AND_TEXT, "partitionColumns": ["text"], "features": ["deletionVectors"]}
+    table_of(tmp_path, versions, **parts)
+    DeltaLog.for_table(spark, tmp_path).checkpoint(1)
+    DeltaLog.clear_cache()
+    log = DeltaLog.for_table(spark, tmp_path, options=SnapshotOptions(engine=engine))
+    deleted = [(1, "x", "delete", 4), (2, "x", "delete", 4)]
+    assert changes(log.row_changes(3, 4)) == sorted([*deleted, (3, "x", "insert", 3)], key=repr)
+    assert changes(log.row_changes(4, 4)) == deleted
+
+
+def test_small_tables_look_up_live_files_without_spark_and_only_if_data_changes(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = file(tmp_path, "old", ids(1)), file(tmp_path, "new", ids(2))
+    packed = [removed(new, dataChange=False), file(tmp_path, "packed", ids(2), dataChange=False)]
+    versions = {0: [old], 1: [commit_info()], 2: [removed(old), new], 3: packed}
+    log = DeltaLog.for_table(spark, table_of(tmp_path, versions))
+    log.checkpoint(1)
+    (tmp_path / "_delta_log" / f"{0:020}.json").unlink()
+    DeltaLog.clear_cache()
+    log = DeltaLog.for_table(spark, tmp_path)
+    monkeypatch.delattr(LiveFilesOfLog, "_on_spark")
+    assert changes(log.row_changes(2, 3)) == [(1, "delete", 2), (2, "insert", 2)]
+    monkeypatch.delattr(LiveFilesOfLog, "_by_driver")
+    assert changes(log.row_changes(3, 3)) == []
+
+
+def test_without_the_version_before_the_actions_alone_decide(spark: SparkSession, tmp_path: Path) -> None:
+    old, new = file(tmp_path, "old", ids(1)), file(tmp_path, "new", ids(2))
+    log = DeltaLog.for_table(spark, table_of(tmp_path, {0: [old], 1: [removed(old), new], 2: [new, removed(old)]}))
+    log.checkpoint(1)
+    (tmp_path / "_delta_log" / f"{0:020}.json").unlink()
+    DeltaLog.clear_cache()
+    assert changes(DeltaLog.for_table(spark, tmp_path).row_changes(1, 2)) == [(1, "delete", 1), (2, "insert", 1)]
+
+
+def test_partition_values_of_a_remove_come_from_an_add_in_a_version_with_change_data(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    values: dict[str, Any] = {"partitionValues": {"text": "x"}}
+    recorded = file(tmp_path, "recorded", pa.table({"id": [1], "_change_type": ["insert"]}))
+    data = {"path": "recorded", "size": recorded["add"]["size"], "dataChange": False, **values}
+    versions = {0: [], 1: [file(tmp_path, "a", ids(1), **values), {"cdc": data}], 2: [remove("a")]}
+    parts: dict[str, Any] = {"schemaString": ID_AND_TEXT, "partitionColumns": ["text"], "configuration": FEED}
+    log = DeltaLog.for_table(spark, table_of(tmp_path, versions, **parts))
+    assert changes(log.row_changes(1, 2)) == [(1, "x", "delete", 2), (1, "x", "insert", 1)]
+
+
+def test_recorded_type_changes_of_elements_keys_and_values_are_read(spark: SparkSession, tmp_path: Path) -> None:
+    def nested(kind: str, *changed: tuple[str, str, str]) -> str:
+        inner = {"type": "array", "elementType": kind, "containsNull": True}
+        kinds = {"type": "map", "keyType": kind, "valueType": inner, "valueContainsNull": True}
+        changes = [{"fromType": old, "toType": new, "fieldPath": path} for path, old, new in changed]
+        return schema({"name": "m", "type": kinds, "nullable": True, "metadata": {"delta.typeChanges": changes}})
+
+    def data(kind: pa.DataType) -> pa.Table:
+        return pa.table({"m": pa.array([[(1, [2])]], pa.map_(kind, pa.list_(kind)))})
+
+    paths = ("key", "value.element")
+    old, new = file(tmp_path, "old", data(pa.int32())), file(tmp_path, "new", data(pa.float64()))
+
+    def found(*changed: tuple[str, str, str]) -> list[tuple[Any, ...]]:
+        again = metadata(schemaString=nested("double", *changed))
+        shutil.rmtree(tmp_path / "_delta_log", ignore_errors=True)
+        DeltaLog.clear_cache()
+        table = table_of(tmp_path, {0: [old], 1: [again, new]}, schemaString=nested("integer"))
+        return changes(DeltaLog.for_table(spark, table).row_changes(0, 1))
+
+    row = [(1.0, [2.0])]
+    assert found(*((path, "integer", "double") for path in paths)) == [(row, "insert", 0), (row, "insert", 1)]
+    with pytest.raises(RowChangesError, match=r"m\.value\.element changes from int to double"):
+        found(("key", "integer", "double"), ("value", "integer", "double"))
+    with pytest.raises(RowChangesError, match=r"m\.key changes from int to double"):
+        found(("key", "short", "double"), ("value.element", "integer", "double"))
 
 
 def mapped(name: str, kind: str, number: int, physical: str) -> dict[str, Any]:

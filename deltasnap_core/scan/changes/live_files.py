@@ -1,0 +1,137 @@
+"""Looks up the live files of a version by their paths, on the suitable engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from deltasnap_core.errors import CorruptLogError
+from deltasnap_core.log.checkpoints.verified_parquet import damage_as
+from deltasnap_core.log.commits.action_lines import FILE_ACTIONS, lines_with
+from deltasnap_core.log.loaded_log import LoadedLog
+from deltasnap_core.replay.driver.checkpoint_shares import Share, leaves_of, map_shares, shares_of, unreadable
+from deltasnap_core.replay.driver.full_actions import decoded, full_actions, newest_lines
+from deltasnap_core.replay.driver.held_files import action_count
+from deltasnap_core.replay.driver.reconciliation import KEY, without_keys_of
+from deltasnap_core.replay.engine import Question, ReplayEngine, UnusualError
+from deltasnap_core.replay.spark.load_actions import ActionReader
+from deltasnap_core.replay.spark.local_rows import arrow_rows
+from deltasnap_core.replay.spark.spark_failures import on_ladder
+from deltasnap_core.replay.spark.state_computation import reconciled_files
+from deltasnap_core.replay.spark.state_reconstruction import live_files
+from deltasnap_core.rules.deletion_vector_ids import KEY_FIELDS, vector_ids
+from deltasnap_core.rules.file_actions import fitted, values_of
+from deltasnap_core.rules.paths import path_key_sql, path_keys
+from deltasnap_core.scan.changes.changed_rows import FileAction, file_actions
+from deltasnap_core.storage.log_store import LogStore
+
+COLUMNS = ("path", "partitionValues", "size", "modificationTime", "dataChange", "deletionVector")
+"""The fields of an add that a lookup reads."""
+
+_KEY = "path_key"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveFilesOfLog:
+    """Looks up live files in a loaded log. A LiveFilesBefore.
+
+    Commits are in memory. Of the checkpoint, only COLUMNS are read: by the driver as long as it may count the version's
+    files, otherwise by Spark.
+    reader: on Spark. next_rung: see `on_ladder`.
+    """
+
+    engine: ReplayEngine
+    store: LogStore
+    log_path: str
+    log: LoadedLog
+    reader: Callable[[SparkSession], ActionReader]
+    next_rung: Callable[[LoadedLog, CorruptLogError], LoadedLog]
+
+    def __call__(self, keys: Sequence[str]) -> list[FileAction]:
+        """Return the live files with these path keys. Errors: CorruptLogError; SparkRequiredError."""
+        wanted = pa.array(keys, pa.string())
+        rows = on_ladder(self.log, partial(self._rows, wanted), self.next_rung)
+        return adds_of(self.log.version, rows, self.log_path)
+
+    def _rows(self, wanted: pa.StringArray, log: LoadedLog) -> list[dict[str, Any]]:
+        count = action_count(log)
+        return self.engine.answer(
+            {Question.COUNT: count},
+            work=f"{count or 0:,} actions read",
+            driver=lambda: self._by_driver(wanted, log),
+            spark=lambda session: self._on_spark(wanted, log, session),
+        ).value
+
+    def _by_driver(self, wanted: pa.StringArray, log: LoadedLog) -> list[dict[str, Any]]:
+        newest = newest_lines(log.batch, self.log_path)
+        newest = newest.filter(pc.is_in(newest[_KEY], wanted))
+        added = decoded(newest.filter(newest["deleted_at"].is_null())["line"].to_pylist())
+        older = self._in_checkpoint(wanted, log)
+        # Arrow cannot join rows with structs and maps.
+        keys = _keys(older, self.log_path).append_column("row", pa.array(np.arange(older.num_rows)))
+        older = older.take(without_keys_of(keys, newest)["row"])
+        return values_of(pa.concat_tables([_adds(added), older]))
+
+    def _in_checkpoint(self, wanted: pa.StringArray, log: LoadedLog) -> pa.Table:
+        """Return the wanted files of the checkpoint (COLUMNS)."""
+        if log.contents is not None and lines_with(log.contents.lines, *FILE_ACTIONS).num_rows:
+            raise UnusualError("file actions of a checkpoint in JSON")
+        parts = () if log.contents is None else log.contents.files_with_file_actions
+
+        def read(share: Share, use_threads: bool) -> list[pa.Table]:
+            with damage_as(partial(unreadable, share.part.file.path)):
+                batches = share.batches(self.store, use_threads=use_threads)
+                return [_adds(full_actions(self._among(batch, wanted))) for batch in batches]
+
+        columns = [f"add.{name}" for name in COLUMNS]
+        shares = [share for part in parts for share in shares_of(part, leaves_of(part, columns))]
+        return pa.concat_tables([_adds(decoded([])), *chain.from_iterable(map_shares(shares, read))])
+
+    def _among(self, actions: pa.Table, wanted: pa.StringArray) -> pa.Table:
+        """Return the adds with the wanted path keys."""
+        if "add" not in actions.column_names:
+            return actions.slice(0, 0)
+        try:
+            paths = fitted(pc.struct_field(actions["add"].combine_chunks(), "path"), pa.string())
+        except pa.ArrowException as error:
+            raise UnusualError(str(error)) from error
+        is_add = paths.is_valid()
+        return actions.filter(is_add).filter(pc.is_in(path_keys(paths.filter(is_add), self.log_path), wanted))
+
+    def _on_spark(self, wanted: pa.StringArray, log: LoadedLog, session: SparkSession) -> list[dict[str, Any]]:
+        files = reconciled_files(self.reader(session), log)
+        if files is None:
+            return []
+        keys = F.broadcast(arrow_rows(session, pa.table({_KEY: wanted})))
+        return values_of(_with_keys(live_files(files), keys, self.log_path).toArrow())
+
+
+def adds_of(version: int, files: Iterable[dict[str, Any]], log_path: str) -> list[FileAction]:
+    """Return live files of a version as adds. files: with the fields COLUMNS."""
+    return file_actions([{"commit_version": version, "add": each, "remove": None} for each in files], log_path=log_path)
+
+
+def _with_keys(files: DataFrame, keys: DataFrame, log_path: str) -> DataFrame:
+    keyed = files.select(*COLUMNS, F.expr(path_key_sql("path", log_path)).alias(_KEY))
+    return keyed.join(keys, _KEY, "left_semi").select(*COLUMNS)
+
+
+def _adds(actions: pa.Table) -> pa.Table:
+    """Return the adds of file actions (FULL_ACTION), with COLUMNS."""
+    return pa.Table.from_struct_array(actions["add"].combine_chunks().drop_null()).select(COLUMNS)
+
+
+def _keys(adds: pa.Table, log_path: str) -> pa.Table:
+    """Return the keys (KEY) of adds."""
+    vectors = adds["deletionVector"].combine_chunks()
+    ids = pc.fill_null(vector_ids(*(pc.struct_field(vectors, name) for name in KEY_FIELDS)), "")
+    return pa.table([path_keys(adds["path"].combine_chunks(), log_path), ids], names=KEY)
