@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from deltasnap_core.errors import ActionNotFoundError, DeltaTableNotFoundError
+from deltasnap_core.log.history.commit_timestamps import strictly_increasing
 from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.properties.retention import KEEPS_EVERYTHING
@@ -80,7 +81,7 @@ def stored_row_changes(
         table,
         metadata=metadata,
         metadata_before=metadata[first.version] if earlier is None else _metadata(earlier, table.table_path),
-        timestamps={each.manifest.version: each.manifest.timestamp for each in versions},
+        timestamps=strictly_increasing({each.manifest.version: each.manifest.timestamp for each in versions}),
         has_feed=(),
         recorded=(),
         actions=_actions(earlier, versions),

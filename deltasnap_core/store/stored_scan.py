@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from deltasnap_core.errors import ActionNotFoundError, DeltaTableNotFoundError
+from deltasnap_core.log.history.commit_timestamps import strictly_increasing
 from deltasnap_core.log.history.delta_history_manager import DeltaHistory, DeltaHistoryManager
 from deltasnap_core.log.listing.log_listing import table_path
 from deltasnap_core.log.table_log import TableLog
@@ -68,4 +69,5 @@ def stored_history(
     names = [name for name in current if first <= name.version <= min(last, manifest.version)]
     found = stored.read_sound_manifests(reversed(names))
     infos = (None if each.commit is None else each.commit.info for each in found)
-    return [DeltaHistory.of(each.version, each.timestamp, info) for each, info in zip(found, infos, strict=True)]
+    times = strictly_increasing({each.version: each.timestamp for each in found})
+    return [DeltaHistory.of(each.version, times[each.version], info) for each, info in zip(found, infos, strict=True)]

@@ -9,6 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from deltasnap_core.errors import DeltaTableNotFoundError
+from deltasnap_core.log.history.commit_timestamps import strictly_increasing
 from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.protocol.properties.retention import KEEP_ALL
 from deltasnap_core.protocol.properties.table_config import deleted_file_retention_ms
@@ -77,11 +78,13 @@ class StoredSource:
     def _stored_versions(self) -> Iterator[dict[str, Any]]:
         """Yield the stored versions. Does not read the log."""
         stored = self.version.stored
-        for manifest in stored.read_sound_manifests(stored.stored_versions().current()):
+        manifests = stored.read_sound_manifests(stored.stored_versions().current())
+        times = strictly_increasing({manifest.version: manifest.timestamp for manifest in manifests})
+        for manifest in manifests:
             problems = stored.missing_files([manifest])
             yield {
                 "version": manifest.version,
-                "ms": manifest.timestamp,
+                "ms": times[manifest.version],
                 "loadable": not problems,
                 "why_not": next((f"{url}: {problem}" for url, problem in problems.items()), None),
             }

@@ -34,16 +34,21 @@ class InCommitTimestamps:
     since_ms: int | None
 
 
-def strictly_increasing(commits: Mapping[int, FileStatus]) -> dict[int, int]:
-    """Return the modification time (ms) by version, ascending.
+def modification_times(commits: Mapping[int, FileStatus]) -> dict[int, int]:
+    """Return the modification times (ms) of commits by version, ascending, strictly increasing."""
+    return strictly_increasing({version: commit.modification_time for version, commit in commits.items()})
+
+
+def strictly_increasing(times: Mapping[int, int]) -> dict[int, int]:
+    """Return times (ms) by version, ascending.
 
     A time that is not after the previous one is set to 1 ms after it. So every timestamp belongs to one version, even
     if files were copied or touched. Source: Delta's `DeltaHistoryManager.monotonizeCommitTimestamps`.
     """
     timestamps: dict[int, int] = {}
     previous: int | None = None
-    for version in sorted(commits):
-        timestamp = commits[version].modification_time
+    for version in sorted(times):
+        timestamp = times[version]
         if previous is not None and timestamp <= previous:
             timestamp = previous + 1
         timestamps[version] = previous = timestamp

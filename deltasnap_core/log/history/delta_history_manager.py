@@ -19,9 +19,9 @@ from deltasnap_core.log.history.commit_timestamps import (
     find_in_commit_timestamps,
     in_commit_timestamp,
     last_at_or_before,
+    modification_times,
     read_in_commit_timestamps,
     read_latest_configuration,
-    strictly_increasing,
 )
 from deltasnap_core.log.listing.catalog_commits import NO_CATALOG, CatalogCommits
 from deltasnap_core.log.listing.log_listing import LogListing, list_log, table_path
@@ -115,7 +115,7 @@ class DeltaHistoryManager:
         """
         listing = self._list()
         own = self._in_commit_timestamps(listing)
-        by_mtime = strictly_increasing(listing.commits)
+        by_mtime = modification_times(listing.commits)
         wanted = {v: t for v, t in by_mtime.items() if (start or 0) <= v and (end is None or v <= end)}
         if own is None:
             return wanted
@@ -207,7 +207,7 @@ class DeltaHistoryManager:
         if not commits:
             return
         own = self._in_commit_timestamps(listing)
-        by_mtime = strictly_increasing(listing.commits)
+        by_mtime = modification_times(listing.commits)
         for commit, info in read_commit_infos(self._store, commits):
             version = commit_version(commit.path)
             is_own = own is not None and version >= own.since_version
@@ -231,7 +231,7 @@ class _Timeline:
         self._store = store
         self._commits = listing.commits
         self._own = own
-        self._by_mtime = strictly_increasing(listing.commits)
+        self._by_mtime = modification_times(listing.commits)
         self.versions = [version for version in listing.commits if version >= first]
 
     def timestamp_of(self, version: int) -> int:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+from deltasnap_core.protocol.log_files.file_names import commit_file
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.store.format.change_sets import ChangePolicy
 from deltasnap_core.store.snapshot_store import SnapshotStore
@@ -221,3 +224,20 @@ def test_version_without_files_is_stored(spark: SparkSession, tmp_path: Path) ->
         expected = log.get_snapshot_at(version=version)
         assert as_rows(store.state("events", version)) == as_rows(expected.state)
         assert store.computed_state("events", version) == expected.computed_state
+
+
+def test_times_of_copied_commits_increase_in_the_store_as_in_the_history(spark: SparkSession, tmp_path: Path) -> None:
+    folder = write_log(tmp_path / "events", {0: [protocol(), metadata()], 1: [add("a")], 2: [add("b")], 3: [add("c")]})
+    start = mtime_of(0)
+    for version, ms in enumerate([start, start, start - 5000, start + 1]):
+        os.utime(folder / commit_file(version), (ms / 1000, ms / 1000))
+    log = DeltaLog.for_table(spark, tmp_path / "events")
+    expected = {version: start + version for version in range(4)}
+    assert log.history.commit_timestamps() == expected
+    store = SnapshotStore.open(spark, tmp_path / "store")
+    store.write_range("events", log, 0, 3)
+    shutil.rmtree(folder)
+    tables = store.tables("events", 3)
+    for frame in (tables.history, tables.versions):
+        rows = frame.selectExpr("version", "unix_millis(timestamp) as ms").collect()
+        assert {row.version: row.ms for row in rows} == expected
