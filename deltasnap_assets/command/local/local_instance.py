@@ -72,6 +72,8 @@ def use_local_instance() -> Path:
     found = settings.read_text(encoding="utf-8") if settings.exists() else None
     is_ours = found is None or found.partition("\n")[0] in (wanted.partition("\n")[0], _EARLIER_FIRST_LINE)
     if is_ours and found != wanted:
-        settings.write_text(wanted, encoding="utf-8")
+        temporary = home / f".dagster.yaml-{os.getpid()}"  # another command may read the file at this moment
+        temporary.write_text(wanted, encoding="utf-8")
+        temporary.replace(settings)
     os.environ["DAGSTER_HOME"] = str(home)
     return home
