@@ -255,7 +255,7 @@ def test_text_from_a_log_cannot_mention_anybody_or_break_the_line(tmp_path: Path
     fleet.note(TableProblem(check="log", severity="error", text="<!channel> & <https://x|y>\n\x1b[31m"))
     fleet.tick()
     (text,) = chat.taken()
-    assert "&lt;!channel&gt; &amp; &lt;https://x|y&gt;\\n\\x1b[31m" in text
+    assert "&lt;!channel&gt; &amp; &lt;https://x|y&gt;; \\x1b[31m" in text
 
 
 @pytest.mark.parametrize("is_listening", [True, False])

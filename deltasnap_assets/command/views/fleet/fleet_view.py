@@ -25,7 +25,7 @@ from deltasnap_assets.tables.pages.fleet_texts import (
     size_text,
     version_text,
 )
-from deltasnap_assets.texts import visible
+from deltasnap_assets.texts import one_line, visible
 from deltasnap_core import TableLevel
 
 _COLORS = {
@@ -66,8 +66,8 @@ def show_fleet(console: Console, rows: Sequence[Row], chosen: Sequence[Row]) -> 
     wide.print(table)
     for row in chosen:
         if row["reason"]:
-            text = f" {row['table']}: {row['reason']} {row['advice']}".rstrip()
-            console.print(_condition(row) + shown(text, _MAX_REASON_LENGTH), soft_wrap=True)
+            text = one_line(f" {row['table']}: {row['reason']} {row['advice']}")
+            console.print(_condition(row) + " " + shown(text, _MAX_REASON_LENGTH), soft_wrap=True)
 
 
 def _numbers(row: Row) -> list[str]:
@@ -87,5 +87,5 @@ def _condition(row: Row) -> Text:
 
 
 def _json(row: Row) -> dict[str, Any]:
-    texts = {name: visible(row[name], _MAX_REASON_LENGTH) for name in ("reason", "advice")}
+    texts = {name: visible(one_line(row[name]), _MAX_REASON_LENGTH) for name in ("reason", "advice")}
     return {**row, **texts}
