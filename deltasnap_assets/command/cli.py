@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import logging
 import os
@@ -14,7 +15,7 @@ from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as distribution_version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 from rich.console import Console
@@ -46,8 +47,31 @@ app = typer.Typer(
 )
 
 
-def main() -> None:
-    """Run a command. A failure prints a line on stderr (with `--json` also an object on stdout) and exits non-zero."""
+def main() -> NoReturn:
+    """Run a command and end the process. See `run`."""
+    try:
+        run()
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    atexit._run_exitfuncs()
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader has seen enough, as with `head`
+        pass
+    except OSError as error:
+        code = code or 1
+        print_problem(Console(stderr=True), "error", f"stdout: {error.strerror}")
+    with suppress(OSError):
+        sys.stderr.flush()
+    # A normal exit waits for threads whose requests nobody needs, and can abort while native threads still run.
+    os._exit(code)
+
+
+def run() -> NoReturn:
+    """Run a command and raise SystemExit.
+
+    A failure prints a line on stderr (with `--json` also an object on stdout) and exits non-zero.
+    """
     prepare_terminal()
     logging.getLogger("deltasnap_assets").addHandler(WarningLines(logging.WARNING))
     try:
@@ -65,7 +89,7 @@ def main() -> None:
         fail(f"{type(error).__name__}: {text} (set DELTASNAP_DEBUG=1 for a traceback)")
 
 
-def fail(*messages: str, code: int = 1, condition: TableCondition | None = None) -> None:
+def fail(*messages: str, code: int = 1, condition: TableCondition | None = None) -> NoReturn:
     """Print each message as a line on stderr and exit. With `--json`, also print them on stdout as `error`.
 
     condition: of the table of the command; printed as JSON only.

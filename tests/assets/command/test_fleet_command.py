@@ -99,8 +99,8 @@ def test_command_reads_no_log_starts_no_jvm_and_loads_no_dagster(folder: Path) -
         "def fail(*_, **__): raise AssertionError('a JVM')\n"
         "java_gateway.launch_gateway = fail\n"
         "sys.argv[1:] = ['fleet', '--json']\n"
-        "from deltasnap_assets.command.cli import main\n"
-        "try:\n    main()\nfinally:\n    assert 'dagster' not in sys.modules\n"
+        "from deltasnap_assets.command.cli import run\n"
+        "try:\n    run()\nfinally:\n    assert 'dagster' not in sys.modules\n"
     )
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[3])}
     done = subprocess.run(
