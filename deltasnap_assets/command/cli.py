@@ -117,7 +117,7 @@ def _flush_stdout() -> None:
 
 def _usage_text(error: TyperException) -> str:
     """Return the error in a command line and where to find help; empty if the help was printed instead."""
-    text = error.format_message().strip()
+    text = error.format_message().strip().replace("Value error, ", "", 1)  # the prefix of an error in a choice
     context = getattr(error, "ctx", None)
     end = "" if text.endswith((".", "?")) else "."
     return f"{text}{end} See `{context.command_path} -h`." if text and context is not None else text
@@ -167,12 +167,13 @@ def demo(
     from pydantic import ValidationError
 
     from deltasnap_assets.settings.config import SparkSettings
+    from deltasnap_assets.settings.loading import reason_of
     from deltasnap_assets.spark.java import check_java
 
     try:
         spark = SparkSettings(remote=remote)
     except ValidationError as error:
-        raise typer.BadParameter(error.errors()[0]["msg"]) from error
+        raise typer.BadParameter(reason_of(error.errors()[0]), param_hint="--remote") from error
     if remote is None:
         check_java()
     from deltasnap_assets.command.demo_run import run_demo
@@ -271,7 +272,7 @@ def refresh(
         fail("There is no table to refresh: the patterns in `discover` match no tables.")
     if unknown := [name for name in tables or [] if name not in known]:
         raise typer.BadParameter(f"No table named {', '.join(unknown)}. Configured: {', '.join(known)}.")
-    names = tables or known
+    names = list(dict.fromkeys(tables or known))
     need_java = {} if settings.spark.remote else reasons_for_spark(settings, map(settings.table, names))
     without_java = dict[str, Refreshed]()
     try:
