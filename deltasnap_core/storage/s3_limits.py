@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
+from types import new_class
 from typing import Any
 
 S3_SCHEMES = ("s3://", "s3a://")
@@ -16,6 +18,16 @@ def with_s3_limits(storage_options: Mapping[str, Any]) -> dict[str, Any]:
     return {**storage_options, "config_kwargs": {**limits, **storage_options.get("config_kwargs", {})}}
 
 
-def limit_s3_retries(filesystem: Any) -> None:
-    """Turn off the retries of a filesystem of s3fs, which has no option for them."""
-    filesystem.retries = 1
+def without_s3_retries(filesystem: Any) -> Any:
+    """Return a filesystem of s3fs without retries, for which it has no option.
+
+    It is another object: fsspec may share the given one with code outside of deltasnap.
+    """
+    return _class_without_retries(type(filesystem))(**filesystem.storage_options)
+
+
+@cache
+def _class_without_retries(kind: Any) -> Any:
+    if getattr(kind, "retries", 1) == 1:
+        return kind
+    return new_class(kind.__name__, (kind,), {}, lambda namespace: namespace.update(retries=1))
