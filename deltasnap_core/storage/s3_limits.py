@@ -23,7 +23,8 @@ def without_s3_retries(filesystem: Any) -> Any:
 
     It is another object: fsspec may share the given one with code outside of deltasnap.
     """
-    return _class_without_retries(type(filesystem))(**filesystem.storage_options)
+    kind: Any = type(filesystem)
+    return _class_without_retries(kind)(**filesystem.storage_options)
 
 
 @cache
