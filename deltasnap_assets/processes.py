@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import signal
@@ -9,6 +10,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 _PROCESSES = Path("/proc")
@@ -84,6 +86,17 @@ def stop_all(running: Callable[[], Sequence[str]], *, timeout_seconds: float) ->
             for process in left:
                 send(process, signal.SIGKILL)
         time.sleep(_POLL_SECONDS)
+
+
+@contextmanager
+def locked(file: Path) -> Iterator[None]:
+    """Wait for a lock between processes, and hold it. The kernel frees it when the process ends."""
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _ids() -> Iterator[int]:

@@ -14,6 +14,7 @@ __all__ = [
     "escaped",
     "markdown_code",
     "markdown_text",
+    "one_line",
     "secrets_hidden",
     "visible",
     "visible_value",
@@ -41,6 +42,15 @@ def visible_value(value: str, most: int = MAX_CHARACTERS) -> str:
     whole = value
     cut = whole if len(whole) <= most else f"{whole[:most]}… ({len(whole) - most:,} more characters)"
     return escaped(cut, lambda character: character.encode("unicode_escape").decode("ascii"))
+
+
+def one_line(text: str) -> str:
+    """Return a text of several lines, or a list in Markdown, as one line."""
+    joined = ""
+    for line in (line.strip().removeprefix("- ") for line in text.split("\n") if line.strip()):
+        separator = " " if joined.endswith((".", ":", ";", ",")) else "; "
+        joined += f"{separator}{line}" if joined else line
+    return joined
 
 
 def escaped(text: str, escape: Callable[[str], str]) -> str:

@@ -100,6 +100,7 @@ if TYPE_CHECKING:
     from deltasnap_core.snapshot.snapshot_options import SnapshotOptions
     from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
     from deltasnap_core.storage.log_store import FileStatus, LogStore
+    from deltasnap_core.storage.matching import folder_of_pattern, matching_paths
     from deltasnap_core.storage.urls import is_url, to_url
     from deltasnap_core.store.fleet.fleet_reader import LastLooks
     from deltasnap_core.store.fleet.fleet_row import FLEET_SCHEMA, FleetRow
@@ -168,6 +169,7 @@ _MODULES = {
         "FileStatus",
         "LogStore",
     ),
+    "storage.matching": ("folder_of_pattern", "matching_paths"),
     "storage.urls": ("is_url", "to_url"),
     "redaction": (
         "hide_secrets",
@@ -362,6 +364,7 @@ __all__ = [
     "contiguous_runs",
     "deleted_file_retention_ms",
     "file_difference",
+    "folder_of_pattern",
     "hide_secrets",
     "in_commit_timestamps_enabled",
     "is_harmless_option",
@@ -371,6 +374,7 @@ __all__ = [
     "learn_settings",
     "learn_url",
     "logger_of",
+    "matching_paths",
     "parse_schema",
     "read_checksum",
     "read_commits",

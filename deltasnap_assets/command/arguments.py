@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from datetime import datetime
 from pathlib import Path
@@ -25,8 +26,11 @@ def check_file_to_write(out: Path) -> None:
     """Raise typer.BadParameter for `--out` if a file cannot be written there."""
     if out.is_dir():
         raise typer.BadParameter(f"{out} is a folder.", param_hint="--out")
-    if not out.absolute().parent.is_dir():
-        raise typer.BadParameter(f"There is no folder {out.absolute().parent}.", param_hint="--out")
+    folder = out.absolute().parent
+    if not folder.is_dir():
+        raise typer.BadParameter(f"There is no folder {folder}.", param_hint="--out")
+    if not os.access(folder, os.W_OK | os.X_OK) or (out.exists() and not os.access(out, os.W_OK)):
+        raise typer.BadParameter(f"No permission to write {out}.", param_hint="--out")
 
 
 def _not_empty(path: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import logging
 import os
@@ -14,7 +15,7 @@ from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as distribution_version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 from rich.console import Console
@@ -46,8 +47,31 @@ app = typer.Typer(
 )
 
 
-def main() -> None:
-    """Run a command. A failure prints a line on stderr (with `--json` also an object on stdout) and exits non-zero."""
+def main() -> NoReturn:
+    """Run a command and end the process. See `run`."""
+    try:
+        run()
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    atexit._run_exitfuncs()
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader has seen enough, as with `head`
+        pass
+    except OSError as error:
+        code = code or 1
+        print_problem(Console(stderr=True), "error", f"stdout: {error.strerror}")
+    with suppress(OSError):
+        sys.stderr.flush()
+    # A normal exit waits for threads whose requests nobody needs, and can abort while native threads still run.
+    os._exit(code)
+
+
+def run() -> NoReturn:
+    """Run a command and raise SystemExit.
+
+    A failure prints a line on stderr (with `--json` also an object on stdout) and exits non-zero.
+    """
     prepare_terminal()
     logging.getLogger("deltasnap_assets").addHandler(WarningLines(logging.WARNING))
     try:
@@ -65,7 +89,7 @@ def main() -> None:
         fail(f"{type(error).__name__}: {text} (set DELTASNAP_DEBUG=1 for a traceback)")
 
 
-def fail(*messages: str, code: int = 1, condition: TableCondition | None = None) -> None:
+def fail(*messages: str, code: int = 1, condition: TableCondition | None = None) -> NoReturn:
     """Print each message as a line on stderr and exit. With `--json`, also print them on stdout as `error`.
 
     condition: of the table of the command; printed as JSON only.
@@ -93,7 +117,7 @@ def _flush_stdout() -> None:
 
 def _usage_text(error: TyperException) -> str:
     """Return the error in a command line and where to find help; empty if the help was printed instead."""
-    text = error.format_message().strip()
+    text = error.format_message().strip().replace("Value error, ", "", 1)  # the prefix of an error in a choice
     context = getattr(error, "ctx", None)
     end = "" if text.endswith((".", "?")) else "."
     return f"{text}{end} See `{context.command_path} -h`." if text and context is not None else text
@@ -143,12 +167,13 @@ def demo(
     from pydantic import ValidationError
 
     from deltasnap_assets.settings.config import SparkSettings
+    from deltasnap_assets.settings.loading import reason_of
     from deltasnap_assets.spark.java import check_java
 
     try:
         spark = SparkSettings(remote=remote)
     except ValidationError as error:
-        raise typer.BadParameter(error.errors()[0]["msg"]) from error
+        raise typer.BadParameter(reason_of(error.errors()[0]), param_hint="--remote") from error
     if remote is None:
         check_java()
     from deltasnap_assets.command.demo_run import run_demo
@@ -247,7 +272,7 @@ def refresh(
         fail("There is no table to refresh: the patterns in `discover` match no tables.")
     if unknown := [name for name in tables or [] if name not in known]:
         raise typer.BadParameter(f"No table named {', '.join(unknown)}. Configured: {', '.join(known)}.")
-    names = tables or known
+    names = list(dict.fromkeys(tables or known))
     need_java = {} if settings.spark.remote else reasons_for_spark(settings, map(settings.table, names))
     without_java = dict[str, Refreshed]()
     try:

@@ -20,15 +20,17 @@ from deltasnap_assets.runs.table_runs import failed_run, unfinished_run
 from deltasnap_assets.settings.config import SAIL, Settings, TableSettings
 from deltasnap_assets.settings.distribution import how_to_install
 from deltasnap_assets.settings.loading import find_config, load_settings, nothing_to_follow
+from deltasnap_assets.settings.yaml_source import ConfigError
 from deltasnap_assets.spark.connect_check import check_remote
 from deltasnap_assets.spark.connect_server import DEFAULT_FOLDER, answers, running_server
 from deltasnap_assets.spark.java import check_java
 from deltasnap_assets.spark.jvm_options import archive_path
 from deltasnap_assets.spark.sail import sail_version
-from deltasnap_assets.texts import visible
+from deltasnap_assets.texts import one_line, visible
 from deltasnap_core import DeltaSnapError, SnapshotStore, TableCondition, TableLog, is_url
 
 _MAX_MESSAGE_LENGTH = 4000
+_DATABASE_PACKAGES = ("alembic", "sqlalchemy", "sqlite3")
 
 Mark = Literal["ok", "warning", "error"]
 
@@ -60,8 +62,8 @@ def examine() -> Iterator[Finding]:
         yield _try("Spark Connect", lambda: _answer_of(remote), "Start the server, or correct spark.remote.")
     yield _or_error("server", _server)
     yield _or_error("ui", _ui)
-    if isinstance(settings, Finding):
-        yield settings
+    if isinstance(settings, list):
+        yield from settings
         return
     if (problem := nothing_to_follow(settings)) is not None:
         yield Finding(subject="configuration", mark="error", message=problem)
@@ -87,17 +89,21 @@ def is_well(findings: list[Finding]) -> bool:
     return all(finding.mark != "error" for finding in findings)
 
 
-def _settings(on_no_table: Callable[[str], None]) -> Settings | Finding:
+def _settings(on_no_table: Callable[[str], None]) -> Settings | list[Finding]:
+    """Return the settings, or one finding for each problem of the configuration."""
     try:
         return load_settings(on_no_table=on_no_table)
     except DeltaSnapError as error:
-        message = visible(str(error))
-        return Finding(
-            subject="configuration",
-            mark="error",
-            message=message,
-            advice="Correct the file, or generate one with `deltasnap init`.",
-        )
+        problems = error.lines if isinstance(error, ConfigError) else [str(error)]
+        advice = "Correct the file, or generate one with `deltasnap init`."
+        return [
+            Finding(subject="configuration", mark="error", message=_line(problem), advice=advice)
+            for problem in problems
+        ]
+
+
+def _line(text: str) -> str:
+    return visible(one_line(text), _MAX_MESSAGE_LENGTH)
 
 
 def _try(subject: str, look: Callable[[], str], advice: str, is_needed: bool = True) -> Finding:
@@ -105,7 +111,7 @@ def _try(subject: str, look: Callable[[], str], advice: str, is_needed: bool = T
         return Finding(subject=subject, mark="ok", message=visible(look()))
     except Exception as error:  # noqa: BLE001  # doctor reports any error
         what = "" if isinstance(error, DeltaSnapError) else f"{type(error).__name__}: "
-        message = visible(f"{what}{error}")
+        message = _line(f"{what}{error}")
         return Finding(subject=subject, mark="error" if is_needed else "warning", message=message, advice=advice)
 
 
@@ -113,7 +119,7 @@ def _or_error(subject: str, look: Callable[[], Finding]) -> Finding:
     try:
         return look()
     except DeltaSnapError as error:
-        return Finding(subject=subject, mark="error", message=visible(str(error)))
+        return Finding(subject=subject, mark="error", message=_line(str(error)))
 
 
 def _archive() -> Finding:
@@ -159,10 +165,23 @@ def _runs(settings: Settings) -> Iterator[Finding]:
         with dg.DagsterInstance.from_config(str(home)) as instance:
             findings.extend(_runs_of(instance, table) for table in settings.tables)
     except Exception as error:  # noqa: BLE001  # doctor reports any error and still shows the other results
-        message = visible(f"{type(error).__name__}: {error}", _MAX_MESSAGE_LENGTH)
-        advice = f"Correct {home / 'dagster.yaml'}."
-        findings.append(Finding(subject="runs", mark="error", message=message, advice=advice))
+        message = _line(f"{type(error).__name__}: {error}")
+        findings.append(Finding(subject="runs", mark="error", message=message, advice=_advice_for(error, home)))
     yield from findings
+
+
+def _advice_for(error: BaseException | None, home: Path) -> str:
+    """Return what to do if the instance cannot be opened."""
+    while error is not None:
+        if isinstance(error, PermissionError):
+            return f"Correct the permissions of {home}."
+        if type(error).__module__.partition(".")[0] in _DATABASE_PACKAGES:
+            return (
+                f"If it fails again, stop deltasnap and Dagster, and move {home} away. Stored versions are kept; the "
+                "history of runs is lost."
+            )
+        error = error.__cause__ or error.__context__
+    return f"Correct {home / 'dagster.yaml'}."
 
 
 def _runs_of(instance: dg.DagsterInstance, table: TableSettings) -> Finding:
@@ -174,7 +193,7 @@ def _runs_of(instance: dg.DagsterInstance, table: TableSettings) -> Finding:
         return Finding(subject=subject, mark="warning", message=message, advice="The next run stores their versions.")
     last = failed_run(instance, table.name)
     if last is not None and run is None:
-        message = f"the last run failed, {last.run_id}: {visible(last.reason, _MAX_MESSAGE_LENGTH)}"
+        message = f"the last run failed, {last.run_id}: {_line(last.reason)}"
         advice = f"Run `deltasnap refresh {table.name}` to retry."
         return Finding(subject=subject, mark="warning", message=message, advice=advice)
     return Finding(subject=subject, mark="ok", message="none in progress" if run is None else f"{run} is in progress")
@@ -191,7 +210,7 @@ def _table(table: TableSettings) -> Finding:
     try:
         condition = TableLog.for_path(table.path, table.storage_options).condition()
     except DeltaSnapError as error:  # of a path without a usable storage
-        message = visible(str(error))
+        message = _line(str(error))
         return Finding(subject=subject, mark="error", message=message, advice="Correct its path or storage_options.")
     if not condition.faults:
         return Finding(
@@ -204,8 +223,8 @@ def _table(table: TableSettings) -> Finding:
     return Finding(
         subject=subject,
         mark="error",
-        message=visible(message, _MAX_MESSAGE_LENGTH),
-        advice=visible(advice, _MAX_MESSAGE_LENGTH),
+        message=_line(message),
+        advice=_line(advice),
         condition=condition,
     )
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import dagster as dg
 
@@ -64,6 +65,17 @@ _LAST_LOOK_SECONDS = 15
 _log = logger_of(__name__)
 _NEXT = "@next"
 """The key in a shared sensor's cursor of the table that the next tick starts with. No table has this name."""
+
+T = TypeVar("T")
+
+
+class UnresponsiveStorageError(DeltaSnapError):
+    """The storage of a table did not respond before the end of a tick."""
+
+    def __init__(self, table: str) -> None:
+        self.table = table
+        seconds = _MAX_TICK_SECONDS + _LAST_LOOK_SECONDS
+        super().__init__(f"The storage of {table} did not respond within {seconds} s. The next tick retries.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +129,11 @@ def new_commits_sensor(settings: Settings, table: TableSettings, jobs: Sequence[
     )
     @secrets_hidden()
     def new_commits(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        found = _looker(settings, [table], context.instance)(table, context.cursor)
+        look_at = _looker(settings, [table], context.instance)
+        (look,) = _in_time({table.name: lambda: look_at(table, context.cursor)}).values()
+        if look.running():
+            raise UnresponsiveStorageError(table.name)
+        found = look.result()
         return _result([found], found.cursor)
 
     return new_commits
@@ -157,14 +173,11 @@ def _shared_sensor(
                 problem = problems[table.name] = without_secrets(str(error))
                 return _Look(cursor=cursors.get(table.name), message=f"{table.name}: {problem}")
 
-        threads = ThreadPoolExecutor(_LOOKS_AT_ONCE)
-        futures = {table.name: threads.submit(look_or_note, table) for table in turn}
-        wait(futures.values(), timeout=_MAX_TICK_SECONDS + _LAST_LOOK_SECONDS)
+        futures = _in_time({table.name: partial(look_or_note, table) for table in turn})
         late = [name for name, future in futures.items() if future.running()]
-        threads.shutdown(wait=False, cancel_futures=True)
         found = {name: None if each.cancelled() or name in late else each.result() for name, each in futures.items()}
         for name in late:
-            problems[name] = f"The storage of {name} takes too long to respond. The next tick retries."
+            problems[name] = str(UnresponsiveStorageError(name))
             found[name] = _Look(cursor=cursors.get(name), message=problems[name])
         looks = [each for each in found.values() if each is not None]
         after = {name: cursors.get(name) if (each := found[name]) is None else each.cursor for name in names}
@@ -178,6 +191,18 @@ def _shared_sensor(
         return _result(looks, json.dumps(after))
 
     return new_commits
+
+
+def _in_time(looks: Mapping[str, Callable[[], T]]) -> Mapping[str, Future[T]]:
+    """Run the looks at tables in threads. Return their futures when all are done, or before Dagster ends the tick.
+
+    Then some are still running, and those not started are cancelled.
+    """
+    threads = ThreadPoolExecutor(_LOOKS_AT_ONCE)
+    futures = {name: threads.submit(look) for name, look in looks.items()}
+    wait(futures.values(), timeout=_MAX_TICK_SECONDS + _LAST_LOOK_SECONDS)
+    threads.shutdown(wait=False, cancel_futures=True)
+    return futures
 
 
 def _result(looks: Sequence[_Look], cursor: str | None) -> dg.SensorResult:

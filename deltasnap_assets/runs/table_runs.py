@@ -16,6 +16,7 @@ from deltasnap_assets.runs.planning.partitions import known_versions
 from deltasnap_assets.runs.planning.plan import ASSET_NAMES, ATTEMPT_TAG, RANGE_END_TAG, RANGE_START_TAG, job_name
 from deltasnap_assets.runs.run_process import PROCESS_TAG
 from deltasnap_assets.settings.config import TABLE_TAG
+from deltasnap_assets.texts import one_line
 from deltasnap_core import DeltaSnapError
 
 MAX_ATTEMPTS = 5
@@ -27,7 +28,7 @@ _MAX_FAILURES = 1_000
 _MAX_LATER_RUNS = 100
 _ALL_ASSETS = "__ASSET_JOB"
 _MAX_MESSAGES = 10
-_UNFINISHED = [
+UNFINISHED = [
     dg.DagsterRunStatus.QUEUED,
     dg.DagsterRunStatus.NOT_STARTED,
     dg.DagsterRunStatus.STARTING,
@@ -88,7 +89,7 @@ def unfinished_runs(instance: dg.DagsterInstance, table_names: Collection[str]) 
     runs of deltasnap without a table, such as runs of the fleet, are also recorded as failed.
     """
     found = {}
-    for record in instance.get_run_records(dg.RunsFilter(statuses=_UNFINISHED)):
+    for record in instance.get_run_records(dg.RunsFilter(statuses=UNFINISHED)):
         run = record.dagster_run
         tables = [name for name in table_names if _is_of(run, name)]
         if not tables and PROCESS_TAG not in run.tags:
@@ -143,33 +144,40 @@ def failure_reason(instance: dg.DagsterInstance, run_id: str) -> str:
     kinds = {
         dg.DagsterEventType.STEP_FAILURE,
         dg.DagsterEventType.RUN_FAILURE,
+        dg.DagsterEventType.ENGINE_EVENT,
         dg.DagsterEventType.ASSET_CHECK_EVALUATION,
     }
     events = [entry.dagster_event for entry in instance.all_logs(run_id, of_type=kinds) if entry.dagster_event]
-    return reason_of(events) or next((event.message for event in reversed(events) if event.message), "see its log")
+    messages = (event.message for event in reversed(events) if event.is_failure and event.message)
+    return reason_of(events) or next(messages, "see its log")
 
 
 def reason_of(events: Iterable[dg.DagsterEvent]) -> str | None:
     """Return the error of the first failed step or of the run: the first one that is not Dagster's own, with its text.
 
-    A run fails without a failed step if its resources cannot be created. If checks blocked it, they are the reason.
+    A run fails without a failed step if its resources cannot be created. If checks blocked it, they are the reason. If
+    its process could not start, for example because the configuration is invalid, the engine reported the reason.
     """
-    blocking = list[str]()
+    blocking, of_engine = list[str](), list[str]()
     for event in events:
         if event.event_type is dg.DagsterEventType.ASSET_CHECK_EVALUATION:
             blocking.extend(_blocking(event.asset_check_evaluation_data))
             continue
         # A run that a user or another process recorded as failed has no data.
         error = getattr(event.event_specific_data, "error", None)
-        if error is not None and (event.is_step_failure or event.is_job_failure):
+        is_failure = event.is_step_failure or event.is_job_failure
+        if error is not None and (is_failure or event.is_engine_event):
             while error.cause is not None and (error.cls_name or "").startswith("Dagster"):
                 error = error.cause
             if error.cls_name == "DagsterAssetCheckFailedError" and blocking:
                 return " ".join(dict.fromkeys(blocking))
             name, _, text = error.message.strip().partition(": ")
             is_own = name.startswith(("deltasnap_core.", "deltasnap_assets."))
-            return text if is_own else f"{name.rpartition('.')[2]}: {text}"
-    return None
+            reason = one_line(text if is_own else f"{name.rpartition('.')[2]}: {text}")
+            if is_failure:
+                return reason
+            of_engine.append(reason)
+    return of_engine[0] if of_engine else None
 
 
 def _blocking(check: dg.AssetCheckEvaluation) -> Iterator[str]:

@@ -67,10 +67,15 @@ def _home_is_known(path: str) -> str:
 FolderOrUrl = Annotated[str, AfterValidator(_home_is_known)]
 
 
+def _number_of_variable(value: object) -> object:
+    """Return the number in the value of an environment variable, which is text."""
+    return int(value) if isinstance(value, str) and value.isascii() and value.isdecimal() else value
+
+
 class Since(_Settings):
     """Versions from `since` on."""
 
-    since: int = Field(ge=0, strict=True)
+    since: Annotated[int, BeforeValidator(_number_of_variable)] = Field(ge=0, strict=True)
     """The first version to store."""
 
 

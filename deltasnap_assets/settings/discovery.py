@@ -10,18 +10,17 @@ from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-import fsspec
 from pydantic import ValidationError
 
 from deltasnap_assets.settings.config import DiscoverSettings, Settings, TableSettings, is_key_of
 from deltasnap_core import (
     LOG_FOLDER,
     DeltaSnapError,
+    folder_of_pattern,
     hide_secrets,
     is_url,
-    learn_options,
-    learn_url,
     logger_of,
+    matching_paths,
     redacted,
     to_url,
 )
@@ -100,28 +99,17 @@ def matching(pattern: str, storage_options: Mapping[str, Any]) -> list[str]:
 
     Catches every exception: each cloud storage client has its own for a timeout, denied access or a missing package.
     """
-    learn_url(pattern)
-    learn_options(storage_options)
     try:
-        filesystem, path = fsspec.core.url_to_fs(pattern, **storage_options)
-        filesystem.invalidate_cache()  # fsspec shares filesystems, with their listings, within a process
-        # `glob` ignores a folder that does not exist or cannot be listed.
-        filesystem.ls(_folder_of(path) or filesystem.root_marker, detail=False)
-        found = sorted(str(each) for each in filesystem.glob(path))
+        found = matching_paths(pattern, storage_options)
     except FileNotFoundError as error:
         hide_secrets(error)
-        reason = f"the folder {redacted(_folder_of(pattern))} does not exist, or is empty on an object store"
+        reason = f"the folder {redacted(folder_of_pattern(pattern))} does not exist, or is empty on an object store"
         raise DiscoveryError(pattern=pattern, reason=reason) from error
     except Exception as error:
         hide_secrets(error)
         raise DiscoveryError(pattern=pattern, reason=str(error) or type(error).__name__) from error
     scheme = f"{pattern.partition('://')[0]}://" if is_url(pattern) else ""
     return [each if not scheme or "://" in each else f"{scheme}{each}" for each in found]
-
-
-def _folder_of(pattern: str) -> str:
-    """Return the folder before the first wildcard."""
-    return _WILDCARD.split(pattern, maxsplit=1)[0].rpartition("/")[0]
 
 
 def _plain(text: str) -> str:

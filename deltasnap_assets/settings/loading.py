@@ -14,6 +14,7 @@ from deltasnap_assets.checks.registry import CheckSettings
 from deltasnap_assets.settings.config import (
     DEFAULT_STORAGE,
     AlertSettings,
+    CheckpointSettings,
     DiscoverSettings,
     Settings,
     SparkSettings,
@@ -30,6 +31,12 @@ CONFIG_FILE = "deltasnap.yaml"
 DEMO_FOLDER = Path(".deltasnap") / "demo"
 DEMO_TABLE = "events"
 _Model = TypeVar("_Model", bound=BaseModel)
+_PLAIN_REASONS = {  # for types of pydantic's errors that would name types of Python
+    "dict_type": "expected a mapping",
+    "model_type": "expected a mapping",
+    "model_attributes_type": "expected a mapping",
+    "tuple_type": "expected a list",
+}
 _SECRETIVE = ("storage_options", "config", "alerts")  # these keys hold credentials: their values are never shown
 
 
@@ -158,6 +165,10 @@ def reason_of(details: Any) -> str:
         return f"unknown key{_nearest(tuple(details['loc']))}"
     if details["type"] == "missing":
         return "missing"
+    if (expected := _PLAIN_REASONS.get(details["type"])) is not None:
+        return expected
+    if details["type"] == "string_too_short" and details["ctx"]["min_length"] == 1:
+        return "must not be empty"
     reason = details["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
     return f"expected {reason}" if details["msg"].startswith("Input should be ") else reason
 
@@ -183,8 +194,10 @@ def _nearest(location: Location) -> str:
         ("spark",): SparkSettings,
         ("alerts",): AlertSettings,
         ("tables",): TableSettings,
+        ("tables", "checkpoint"): CheckpointSettings,
         ("tables", "checks"): CheckSettings,
         ("discover",): DiscoverSettings,
+        ("discover", "checkpoint"): CheckpointSettings,
         ("discover", "checks"): CheckSettings,
     }
     if parents not in known_at:

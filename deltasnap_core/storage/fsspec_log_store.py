@@ -15,6 +15,7 @@ from deltasnap_core.storage.file_info import status_of
 from deltasnap_core.storage.local_files import list_local_from, local_status, open_local, read_local
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.retries import retrying
+from deltasnap_core.storage.s3_limits import S3_SCHEMES, with_s3_limits, without_s3_retries
 from deltasnap_core.storage.s3_listing import is_s3, list_s3_from, lists_from_name, s3_status
 from deltasnap_core.storage.storage_errors import storage_errors, translated_stream
 from deltasnap_core.storage.urls import is_local, join_url, split_url
@@ -29,10 +30,19 @@ def filesystem_of(url: str, storage_options: Mapping[str, Any]) -> tuple[fsspec.
     Errors: NoFilesystemError, which states the package to install.
     """
     try:
-        found = url_to_fs(url, **({} if is_local(url) else storage_options))
+        filesystem, path = url_to_fs(url, **options_of(url, storage_options))
     except (ImportError, ValueError) as error:
         raise NoFilesystemError(path=url, reason=str(error)) from hide_secrets(error)
-    return cast("tuple[fsspec.AbstractFileSystem, str]", found)
+    if is_s3(filesystem):
+        filesystem = without_s3_retries(filesystem)
+    return cast(fsspec.AbstractFileSystem, filesystem), cast(str, path)
+
+
+def options_of(url: str, storage_options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options for the fsspec filesystem of a URL: none for a local one, with limits of waiting for S3."""
+    if is_local(url):
+        return {}
+    return with_s3_limits(storage_options) if url.startswith(S3_SCHEMES) else dict(storage_options)
 
 
 class FsspecLogStore:

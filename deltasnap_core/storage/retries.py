@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import itertools
+import logging
 import random
 import time
 from collections.abc import Callable
@@ -15,7 +17,11 @@ T = TypeVar("T")
 _log = logger_of(__name__)
 
 ATTEMPTS = 5
+"""The maximum number of attempts if the storage cannot be reached. Throttled requests have more."""
 FIRST_PAUSE_SECONDS = 0.2
+PATIENCE_SECONDS = 20
+"""No third or later attempt starts after this. A poll makes several requests, and Dagster gives it a minute."""
+_SILENT_SECONDS = 1
 
 _TRANSIENT_ERRNOS = {
     errno.EAGAIN,
@@ -29,6 +35,7 @@ _TRANSIENT_ERRNOS = {
     errno.EHOSTUNREACH,
     getattr(errno, "EREMOTEIO", errno.EIO),  # s3fs: InternalError
 }
+_THROTTLED_HTTP_STATUSES = {429, 503}
 _TRANSIENT_HTTP_STATUSES = {408, 429, 500, 502, 503, 504}
 # Exceptions of the HTTP clients that fsspec uses. They are matched by name, because the clients are not imported here.
 _TRANSIENT_NAMES = {
@@ -46,21 +53,29 @@ _TRANSIENT_NAMES = {
 
 
 def retrying(work: Callable[[], T], *, pause: Callable[[float], None] = time.sleep) -> T:
-    """Return the result of `work`, tried up to ATTEMPTS times, with a pause that doubles.
+    """Return the result of `work`, retried after temporary errors, with a pause that doubles, for PATIENCE_SECONDS.
 
+    Logs a warning once if the retries take longer than a second.
     work: must be safe to run twice. Errors: those of `work`; an error that is not temporary is not retried.
     """
-    for attempt in range(ATTEMPTS - 1):
+    start, has_warned = time.monotonic(), False
+    for attempt in itertools.count(1):
         try:
             return work()
         except Exception as error:
-            if not is_transient(error):
-                raise
             # Jitter, so that clients that failed together do not retry together.
-            seconds = FIRST_PAUSE_SECONDS * 2**attempt * random.uniform(0.75, 1.25)
-            _log.info("The storage failed (%s: %s). Retrying in %.1f s", type(error).__name__, error, seconds)
+            seconds = FIRST_PAUSE_SECONDS * 2 ** (attempt - 1) * random.uniform(0.75, 1.25)
+            after = time.monotonic() - start + seconds
+            # A second attempt always: the first may be the download of a large file.
+            is_last = attempt > 1 and (after > PATIENCE_SECONDS or (attempt >= ATTEMPTS and not _is_throttled(error)))
+            if is_last or not is_transient(error):
+                raise
+            warns = after > _SILENT_SECONDS and not has_warned
+            has_warned = has_warned or warns
+            level = logging.WARNING if warns else logging.INFO
+            _log.log(level, "The storage failed (%s: %s). Retrying in %.1f s", type(error).__name__, error, seconds)
             pause(seconds)
-    return work()
+    raise AssertionError("unreachable")
 
 
 def is_transient(error: BaseException) -> bool:
@@ -74,6 +89,10 @@ def is_transient(error: BaseException) -> bool:
     if _http_status(error) in _TRANSIENT_HTTP_STATUSES:
         return True
     return any(kind.__name__ in _TRANSIENT_NAMES for kind in type(error).__mro__)
+
+
+def _is_throttled(error: BaseException) -> bool:
+    return getattr(error, "errno", None) == errno.EBUSY or _http_status(error) in _THROTTLED_HTTP_STATUSES
 
 
 def _http_status(error: BaseException) -> int | None:

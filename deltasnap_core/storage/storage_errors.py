@@ -9,6 +9,7 @@ from typing import Any, BinaryIO, cast
 
 from deltasnap_core.errors import DeltaSnapError, StorageError
 from deltasnap_core.redaction import hide_secrets, redacted
+from deltasnap_core.storage.retries import retrying
 
 _BUFFER_BYTES = 1 << 20
 
@@ -69,8 +70,15 @@ class _Stream(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         view = memoryview(buffer).cast("B")
+        position = self.tell()
+
+        def read() -> bytes:
+            if self.tell() != position:
+                self.seek(position)  # after a failed attempt
+            return cast(bytes, self._stream.read(len(view)))
+
         with storage_errors(self._path):
-            data = self._stream.read(len(view))
+            data = retrying(read)
         view[: len(data)] = data
         return len(data)
 

@@ -105,12 +105,17 @@ class WritableFiles:
             if _protocol(filesystem) in _SINGLE_PUT:
                 retrying(lambda: filesystem.pipe_file(target, content))
                 return
-            if self._is_local:
-                self._in_folder(folder, lambda: Path(local_path(temporary)).write_bytes(content))
-            else:
-                filesystem.makedirs(self._filesystem(folder)[1], exist_ok=True)
-                filesystem.pipe_file(self._filesystem(temporary)[1], content)
-            self.move(temporary, path)
+            try:
+                if self._is_local:
+                    self._in_folder(folder, lambda: Path(local_path(temporary)).write_bytes(content))
+                else:
+                    filesystem.makedirs(self._filesystem(folder)[1], exist_ok=True)
+                    filesystem.pipe_file(self._filesystem(temporary)[1], content)
+                self.move(temporary, path)
+            except BaseException:
+                with contextlib.suppress(Exception):  # the storage may refuse anything now; the first error counts
+                    self._delete(temporary)
+                raise
 
     def write_many(self, contents: Mapping[str, bytes]) -> None:
         """Write files in parallel. If one fails, the others may or may not be written."""

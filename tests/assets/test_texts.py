@@ -7,6 +7,7 @@ import pytest
 from deltasnap_assets.texts import (
     markdown_code,
     markdown_text,
+    one_line,
     secrets_hidden,
     visible,
     visible_value,
@@ -94,3 +95,16 @@ def test_text_is_shown_without_credentials(show: Callable[[str], str]) -> None:
 
 def test_value_of_a_row_is_shown_unchanged() -> None:
     assert visible_value("https://ada:hunter2@host\x1b") == r"https://ada:hunter2@host\x1b"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Run. Partitions:\n- a: 2 files\n- b: 3 files", "Run. Partitions: a: 2 files; b: 3 files"),
+        ("One.\n\nTwo.\n", "One. Two."),
+        ("a\na", "a; a"),
+        ("", ""),
+    ],
+)
+def test_text_of_several_lines_is_joined_to_one(text: str, expected: str) -> None:
+    assert one_line(text) == expected

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,17 +25,22 @@ from dagster._core.storage.sqlite_storage import DagsterSqliteStorage
 from dagster._serdes import ConfigurableClassData
 from sqlalchemy.pool import QueuePool
 
+from deltasnap_assets.processes import locked
+
 _BUSY_SECONDS = 20
+_LOCK = "storage.lock"
 
 
 class LocalStorage(DagsterSqliteStorage):
     """The storage of an instance. Dagster's own SQLite storage can read and write the same files."""
 
     def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
-        super().__init__(base_dir, inst_data)
-        self._run_storage = LocalRuns.from_local(str(Path(base_dir, "history")))
-        self._event_log_storage = LocalEvents(str(Path(base_dir, "history", "runs")))
-        self._schedule_storage = LocalSchedules.from_local(str(Path(base_dir, "schedules")))
+        Path(base_dir).mkdir(parents=True, exist_ok=True)
+        with locked(Path(base_dir, _LOCK)):  # two processes that create one database damage it
+            super().__init__(base_dir, inst_data)
+            self._run_storage = LocalRuns.from_local(str(Path(base_dir, "history")))
+            self._event_log_storage = LocalEvents(str(Path(base_dir, "history", "runs")))
+            self._schedule_storage = LocalSchedules.from_local(str(Path(base_dir, "schedules")))
 
     @classmethod
     def from_config_value(cls, inst_data: ConfigurableClassData, config_value: Mapping[str, Any]) -> LocalStorage:
@@ -101,6 +106,13 @@ class LocalEvents(SqliteEventLogStorage):
         """Record an event. Followers of a run watch its file, which an open connection rarely changes, so touch it."""
         super().store_event(event)
         os.utime(self.path_for_shard(event.run_id))
+
+    def add_dynamic_partitions(self, partitions_def_name: str, partition_keys: Sequence[str]) -> None:
+        """Add partitions. Ignores those that exist, even if another process adds them at the same time."""
+        try:
+            super().add_dynamic_partitions(partitions_def_name, partition_keys)
+        except sa.exc.IntegrityError:
+            super().add_dynamic_partitions(partitions_def_name, partition_keys)
 
     def wipe(self) -> None:
         """Delete all events."""

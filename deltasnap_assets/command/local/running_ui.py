@@ -6,18 +6,24 @@ Every process that a UI starts has a variable in its environment, which identifi
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
-from deltasnap_assets.processes import arguments_of, has_ended, pid_of, send, stop_all, this_process, with_variable
+from deltasnap_assets.processes import (
+    arguments_of,
+    has_ended,
+    locked,
+    pid_of,
+    send,
+    stop_all,
+    this_process,
+    with_variable,
+)
 from deltasnap_core import DeltaSnapError
 
 MARK_VARIABLE = "DELTASNAP_UI"
@@ -69,7 +75,7 @@ def take_instance(home: Path, url: str) -> int:
 
     Errors: UiRunsError if another UI uses the instance.
     """
-    with _locked(home / "ui.lock"):
+    with locked(home / "ui.lock"):
         ui = last_ui(home)
         if ui is not None and ui.is_running and ui.process != this_process():
             raise UiRunsError(f"deltasnap ui is already running at {ui.url}, process {pid_of(ui.process)}.")
@@ -95,14 +101,3 @@ def _stop(mark: str) -> None:
 def _services(mark: str) -> list[str]:
     found = with_variable(MARK_VARIABLE, mark)
     return [process for process in found if not set(_OF_RUNS) & set(arguments_of(process))]
-
-
-@contextmanager
-def _locked(file: Path) -> Iterator[None]:
-    """Wait for the lock of processes that take the instance, and hold it. The kernel frees it when the process ends."""
-    descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)

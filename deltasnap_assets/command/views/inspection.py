@@ -30,6 +30,9 @@ _MAX_ROWS = 200
 _MAX_VALUE_LENGTH = 2000
 _MAX_PARAMETERS_LENGTH = 100
 
+_LEAST_WIDTH = 20
+_WIDTH_WITH_WRITER = 80
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InspectedVersion:
@@ -103,7 +106,7 @@ def show_facts(console: Console, facts: InspectedVersion, note: str | None) -> N
         console.print(shown(facts.metadata.description, style="italic"))
     console.print(_pairs(_table_rows(facts, note)))
     console.print(_schema(facts.metadata))
-    console.print(_history(facts.history))
+    console.print(_history(facts.history, console.width))
 
 
 def show_state(console: Console, answer: Counted) -> None:
@@ -194,18 +197,25 @@ def _schema(metadata: Metadata) -> RenderableType:
     return table
 
 
-def _history(history: tuple[Entry, ...]) -> RenderableType:
-    table = Table("version", "committed (UTC)", "operation", "by", box=None, header_style="dim", expand=True)
-    table.add_column("parameters", ratio=1, overflow="fold")
+def _history(history: tuple[Entry, ...], width: int) -> RenderableType:
+    has_writer = width >= _WIDTH_WITH_WRITER
+    table = Table(box=None, header_style="dim", expand=True)
+    table.add_column("version", no_wrap=True)
+    table.add_column("committed (UTC)", no_wrap=True)
+    for name in ("operation", "by") if has_writer else ("operation",):
+        table.add_column(name, overflow="fold")
+    table.add_column("parameters", ratio=1, min_width=_LEAST_WIDTH, overflow="fold")
     for entry in history:
         if isinstance(entry, LostCommits):
-            table.add_row(lost_versions(entry), "", "", "", shown(entry.text), style="red")
+            empty = [""] * (3 if has_writer else 2)
+            table.add_row(lost_versions(entry), *empty, shown(entry.text), style="red")
             continue
+        writer = [shown(entry.user_name or entry.engine_info or "")] if has_writer else []
         table.add_row(
             str(entry.version),
             time_text(entry.timestamp).removesuffix(" UTC"),
             shown(entry.operation or "unknown"),
-            shown(entry.user_name or entry.engine_info or ""),
+            *writer,
             shown(_parameters_text(entry.operation_parameters or {}), _MAX_PARAMETERS_LENGTH),
         )
     title = Text(f"last {counted(len(history), 'commit')}", style="italic")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import urllib.error
 import urllib.request
+from queue import Empty, Queue
+from threading import Thread
 from typing import Any
 
 from deltasnap_core import DeltaSnapError
@@ -32,16 +34,26 @@ def send(url: str, text: str, *, timeout: float = TIMEOUT_SECONDS) -> None:
     content = json.dumps({"text": text}).encode()
     headers = {"Content-Type": "application/json; charset=utf-8", "User-Agent": "deltasnap"}
     request = urllib.request.Request(url, data=content, headers=headers, method="POST")
+    problems: Queue[str | None] = Queue()
+    # In a thread, because a timeout of urllib applies to each read: a slow answer could take minutes.
+    Thread(target=lambda: problems.put(_problem(request, timeout)), daemon=True).start()
+    try:
+        reason = problems.get(timeout=timeout)
+    except Empty:
+        reason = f"it did not answer within {timeout:g} s"
+    if reason is not None:
+        raise WebhookError(reason=reason)  # outside of the handlers: no cause with the URL
+
+
+def _problem(request: urllib.request.Request, timeout: float) -> str | None:
+    """Return why the webhook did not accept a request; None: it did."""
     try:
         with urllib.request.build_opener(_NoRedirect).open(request, timeout=timeout):
-            return
+            return None
     except urllib.error.HTTPError as error:
         error.close()
-        reason = f"HTTP status {error.code}"
+        return f"HTTP status {error.code}"
     except urllib.error.URLError as error:
-        reason = f"it cannot be reached, {type(error.reason).__name__}"
-    except (OSError, ValueError) as error:  # including timeouts and responses that are not HTTP
-        reason = f"it cannot be reached, {type(error).__name__}"
-    except Exception as error:  # noqa: BLE001  # http.client's errors may contain the URL
-        reason = f"it cannot be reached, {type(error).__name__}"
-    raise WebhookError(reason=reason)  # outside of the handlers: no cause with the URL
+        return f"it cannot be reached, {type(error.reason).__name__}"
+    except Exception as error:  # noqa: BLE001  # including timeouts, and http.client's errors, which may contain the URL
+        return f"it cannot be reached, {type(error).__name__}"

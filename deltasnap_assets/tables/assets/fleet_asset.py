@@ -9,6 +9,7 @@ import dagster as dg
 
 from deltasnap_assets.runs.condition.stores import store_of
 from deltasnap_assets.runs.run_process import heartbeat
+from deltasnap_assets.runs.table_runs import UNFINISHED
 from deltasnap_assets.settings.config import TABLE_TAG, Settings
 from deltasnap_assets.tables.pages.fleet_page import fleet_page
 from deltasnap_assets.texts import secrets_hidden
@@ -22,7 +23,6 @@ _HOURLY = "30 * * * *"
 _EVERY_SECONDS = 300
 _MAX_RUNS = 50
 _ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE]
-_UNFINISHED = [dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED]
 
 
 def fleet_asset(settings: Settings) -> dg.AssetsDefinition:
@@ -82,11 +82,12 @@ def fleet_sensor() -> dg.SensorDefinition:
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Materializes the page of all tables after refreshes, at most every five minutes.",
     )
+    @secrets_hidden()
     def after_refreshes(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         last = _last_ended(context.instance)
         if last is None or last == context.cursor:
             return dg.SensorResult(skip_reason="No table was refreshed since the last run.", cursor=context.cursor)
-        pending = dg.RunsFilter(job_name=FLEET_JOB, statuses=_UNFINISHED)
+        pending = dg.RunsFilter(job_name=FLEET_JOB, statuses=UNFINISHED)
         if context.instance.get_runs_count(pending):
             return dg.SensorResult(skip_reason="A run of the fleet is in progress.", cursor=context.cursor)
         return dg.SensorResult(run_requests=[dg.RunRequest(job_name=FLEET_JOB)], cursor=last)

@@ -21,6 +21,7 @@ from deltasnap_assets.tables.assets.last_run import ConsumingAsset, ReadVersion
 from deltasnap_assets.tables.assets.row_inputs import (
     ROWS_OF,
     InputMetadataError,
+    check_keys,
     condition_of,
     names_of,
 )
@@ -66,6 +67,7 @@ def change_selection(metadata: Mapping[str, Any], asset: str, name: str) -> Chan
         raise error(_ROW_CHANGES, f"an input of {ROWS_OF}", name)
     if not isinstance(net, bool | None):
         raise error(_NET, "True or False", net)
+    check_keys(metadata, (_ROW_CHANGES, _KEY, _NET, _WHERE, _COLUMNS), asset)
     return ChangeSelection(
         of=of,
         key=(key,) if isinstance(key, str) and key else names_of(metadata, _KEY, asset),

@@ -59,7 +59,15 @@ def row_selection(metadata: Mapping[str, Any], asset: str, name: str) -> RowSele
         return None
     if name != ROWS_OF:
         raise InputMetadataError(asset=asset, key=_ROWS, expected=f"an input of {ROWS_OF}", found=name)
+    check_keys(metadata, (_ROWS, _WHERE, _COLUMNS), asset)
     return RowSelection(where=condition_of(metadata, _WHERE, asset), columns=names_of(metadata, _COLUMNS, asset))
+
+
+def check_keys(metadata: Mapping[str, Any], known: Sequence[str], asset: str) -> None:
+    """Raise InputMetadataError for a key that is not known. Keys with a namespace, as in `dagster/uri`, are ignored."""
+    for key in metadata:
+        if key not in known and "/" not in key:
+            raise InputMetadataError(asset=asset, key=key, expected=f"one of the keys {', '.join(known)}", found=key)
 
 
 def condition_of(metadata: Mapping[str, Any], key: str, asset: str) -> str | None:

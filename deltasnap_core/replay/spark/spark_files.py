@@ -132,7 +132,7 @@ class SparkFiles:
         def put(name: str) -> str:
             target = join_url(url, name)
             filesystem, fs_path = filesystem_of(target, self._storage_options)
-            filesystem.makedirs(split_url(fs_path)[0], exist_ok=True)
+            retrying(lambda: filesystem.makedirs(split_url(fs_path)[0], exist_ok=True))
             retrying(lambda: filesystem.put_file(str(root / name), fs_path))
             return target
 

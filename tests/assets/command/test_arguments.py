@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
+import typer
 
+from deltasnap_assets.command import cli
+from deltasnap_assets.command.arguments import check_file_to_write
 from tests.assets.command.test_driver_commands import run, table
 
 WRONG = {
@@ -30,3 +34,26 @@ def test_invalid_argument_is_wrong_usage(case: str, tmp_path: Path, monkeypatch:
     result = run(*arguments)
     assert result.exit_code == 2
     assert reported in " ".join(result.output.replace("│", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reported"),
+    [
+        (["fleet", "--only", "foo"], "Invalid value for '--only': 'foo' is not one of 'broken'"),
+        (["demo", "--remote", "foo"], "Invalid value for --remote: expected a Spark Connect address"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_invalid_value_is_reported_without_names_of_classes(
+    arguments: list[str], reported: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["deltasnap", *arguments])
+    with pytest.raises(SystemExit):
+        cli.run()
+    assert reported in capsys.readouterr().err
+
+
+def test_output_in_a_folder_without_permission_is_wrong_usage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(typer.BadParameter, match="No permission to write"):
+        check_file_to_write(tmp_path / "x.yaml")

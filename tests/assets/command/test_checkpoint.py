@@ -19,7 +19,7 @@ def run(*arguments: object) -> Result:
 def failure(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, Any]:
     monkeypatch.setattr("sys.argv", ["deltasnap", *map(str, arguments), "--json"])
     with pytest.raises(SystemExit) as ended:
-        cli.main()
+        cli.run()
     return int(str(ended.value.code)), json.loads(capsys.readouterr().out)
 
 

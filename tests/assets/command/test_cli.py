@@ -87,8 +87,8 @@ def without_java(path: Path) -> dict[str, str]:
 def test_help_loads_neither_pyspark_nor_dagster(tmp_path: Path) -> None:
     check = (
         "import sys; sys.argv = ['deltasnap', '--help']\n"
-        "from deltasnap_assets.command.cli import main\n"
-        "try: main()\nexcept SystemExit: pass\n"
+        "from deltasnap_assets.command.cli import run\n"
+        "try: run()\nexcept SystemExit: pass\n"
         "print([m for m in ('pyspark', 'dagster', 'pyarrow', 'pandas') if m in sys.modules])"
     )
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -341,3 +341,19 @@ def test_refresh_of_unknown_table_lists_configured_tables(tmp_path: Path) -> Non
     assert result.returncode == 2
     assert "evnts" in result.stderr
     assert "events" in result.stderr
+
+
+@pytest.mark.spark  # a separate program
+def test_command_does_not_wait_for_threads_but_runs_what_is_registered_for_the_exit(tmp_path: Path) -> None:
+    code = (
+        "import atexit, sys, threading, time\n"
+        "threading.Thread(target=time.sleep, args=(300,)).start()\n"
+        "atexit.register(print, 'cleaned up')\n"
+        f"sys.argv = ['deltasnap', 'inspect', {str(tmp_path)!r}]\n{COMMAND}"
+    )
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert (done.returncode, done.stdout) == (1, "cleaned up\n")
+    assert done.stderr.startswith("error:")

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
+import dagster as dg
 import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 from typer.testing import CliRunner
 
 from deltasnap_assets.command.cli import app
+from deltasnap_assets.command.local.local_instance import use_local_instance
 from deltasnap_assets.settings.loading import CONFIG_VARIABLE
 from tests.builders import commit_info, metadata, protocol, write_log
 
@@ -108,6 +112,29 @@ def test_broken_instance_does_not_hide_other_results(text: str, folder: Path, mo
     assert found["runs"]["advice"] == f"Correct {home}/dagster.yaml."
     assert found["runs"]["message"]
     assert found["table events"]["mark"] == found["store"]["mark"] == "ok"
+
+
+def test_damaged_database_of_the_instance_has_its_own_advice(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = folder / "home"
+    monkeypatch.setenv("DAGSTER_HOME", str(home))
+    use_local_instance()
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        instance.get_runs_count()
+    with closing(sqlite3.connect(home / "history" / "runs.db")) as database:
+        database.execute("INSERT INTO alembic_version VALUES ('16e3655b4d9b')")
+        database.commit()
+    found = findings(folder, "storage: store\ntables: [{name: events, path: lake/events}]")
+    assert found["runs"]["mark"] == "error"
+    assert found["runs"]["advice"].startswith(f"If it fails again, stop deltasnap and Dagster, and move {home} away.")
+
+
+def test_each_problem_of_the_configuration_is_a_finding(folder: Path) -> None:
+    (folder / "deltasnap.yaml").write_text("tables: [{name: a b, path: x}, {name: b}]", encoding="utf-8")
+    result = CliRunner().invoke(app, ["doctor", "--json"], catch_exceptions=False)
+    found = [each["message"] for each in json.loads(result.stdout) if each["subject"] == "configuration"]
+    assert len(found) == 2
+    assert "tables[0].name" in found[0]
+    assert "tables[1].path: missing" in found[1]
 
 
 def test_pattern_without_a_table_is_a_warning(folder: Path) -> None:

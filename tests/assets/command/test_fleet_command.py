@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -9,11 +10,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from benchmarks.stored_fleet import store_table
 from deltasnap_assets.command.cli import app
-from deltasnap_assets.settings.loading import CONFIG_VARIABLE
+from deltasnap_assets.command.views.fleet.fleet_view import read_rows, show_fleet
+from deltasnap_assets.settings.loading import CONFIG_VARIABLE, load_settings
+from deltasnap_assets.tables.fleet_totals import FleetOrder
 from deltasnap_core import LastLook, SnapshotStore, TableProblem
 from deltasnap_core.log.table_log import system_clock
 
@@ -50,6 +54,24 @@ def test_tables_are_shown_worst_first_with_reason_and_advice() -> None:
     assert [line.split()[:2] for line in lines[2:5]] == [["b", "broken"], ["c", "unknown"], ["a", "healthy"]]
     assert "broken b: It is \\x1b[31m[red]lost. Restore it." in lines[5]
     assert "\x1b" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("width", "headers"),
+    [
+        (160, "table condition last commit version rows files size 7 days 30 days small VACUUM"),
+        (60, "table condition last commit version size"),
+        (20, "table condition"),
+    ],
+)
+def test_narrow_terminal_shows_the_most_important_columns_whole(folder: Path, width: int, headers: str) -> None:
+    rows, chosen = read_rows(load_settings(folder / "deltasnap.yaml"), FleetOrder.CONDITION)
+    console = Console(file=io.StringIO(), width=width, force_terminal=True, color_system=None)
+    show_fleet(console, rows, chosen)
+    assert isinstance(console.file, io.StringIO)
+    lines = console.file.getvalue().splitlines()
+    assert lines[1].split() == headers.split()
+    assert [line.split()[1] for line in lines[2:5]] == ["broken", "unknown", "healthy"]
 
 
 @pytest.mark.usefixtures("folder")
@@ -99,8 +121,8 @@ def test_command_reads_no_log_starts_no_jvm_and_loads_no_dagster(folder: Path) -
         "def fail(*_, **__): raise AssertionError('a JVM')\n"
         "java_gateway.launch_gateway = fail\n"
         "sys.argv[1:] = ['fleet', '--json']\n"
-        "from deltasnap_assets.command.cli import main\n"
-        "try:\n    main()\nfinally:\n    assert 'dagster' not in sys.modules\n"
+        "from deltasnap_assets.command.cli import run\n"
+        "try:\n    run()\nfinally:\n    assert 'dagster' not in sys.modules\n"
     )
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[3])}
     done = subprocess.run(

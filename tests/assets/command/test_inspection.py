@@ -22,6 +22,17 @@ def inspected(path: Path, *actions: Any) -> str:
     return console.file.getvalue()
 
 
+def test_parameters_of_commits_are_readable_on_a_narrow_terminal(tmp_path: Path) -> None:
+    info = commit_info("WRITE", operationParameters={"mode": "Overwrite", "partitionBy": '["day"]'})
+    write_log(tmp_path, {0: [info, protocol(), metadata()]})
+    console = Console(file=io.StringIO(), width=60)
+    show_facts(console, read_facts(str(tmp_path), {}), None)
+    assert isinstance(console.file, io.StringIO)
+    text = console.file.getvalue()
+    assert "mode=Overwrite" in text
+    assert "committed (UTC)" in text
+
+
 SCHEMAS = {
     "not JSON": (
         "{nope",

@@ -6,12 +6,17 @@ import shutil
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import dagster as dg
 import pytest
+import sqlalchemy as sa
+from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
 
 from deltasnap_assets.command.local.local_instance import use_local_instance
+from deltasnap_assets.command.local.local_storage import LocalStorage
 from tests.assets.jobs import idle_job
 
 _RECORDS = """\
@@ -48,6 +53,31 @@ def test_watchers_of_a_run_receive_its_events(home: Path) -> None:
         there.report_engine_event("first", run)
         there.report_engine_event("second", run)
         assert reported.wait(60)
+
+
+def test_instance_is_created_once_by_commands_that_start_together(home: Path) -> None:
+    with ThreadPoolExecutor(4) as commands:
+        opened = list(commands.map(lambda _: LocalStorage(str(home)), range(4)))
+    for storage in opened:
+        storage.dispose()
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        assert instance.get_runs_count() == 0
+
+
+def test_partition_added_by_two_processes_at_once_exists_once(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with dg.DagsterInstance.from_config(str(home)) as instance, dg.DagsterInstance.from_config(str(home)) as other:
+        add, added = SqlEventLogStorage.add_dynamic_partitions, list[object]()
+
+        def late(storage: SqlEventLogStorage, name: str, keys: Sequence[str]) -> None:
+            if not added:
+                added.append(keys)
+                other.add_dynamic_partitions(name, keys)
+                raise sa.exc.IntegrityError("INSERT", None, Exception("UNIQUE constraint failed"))
+            add(storage, name, keys)
+
+        monkeypatch.setattr(SqlEventLogStorage, "add_dynamic_partitions", late)
+        instance.add_dynamic_partitions("versions", ["0", "1"])
+        assert list(instance.get_dynamic_partitions("versions")) == ["0", "1"]
 
 
 def test_runs_of_one_instance_are_each_found_with_their_events(home: Path) -> None:

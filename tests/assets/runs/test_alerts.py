@@ -6,6 +6,7 @@ import json
 import logging
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -255,7 +256,7 @@ def test_text_from_a_log_cannot_mention_anybody_or_break_the_line(tmp_path: Path
     fleet.note(TableProblem(check="log", severity="error", text="<!channel> & <https://x|y>\n\x1b[31m"))
     fleet.tick()
     (text,) = chat.taken()
-    assert "&lt;!channel&gt; &amp; &lt;https://x|y&gt;\\n\\x1b[31m" in text
+    assert "&lt;!channel&gt; &amp; &lt;https://x|y&gt;; \\x1b[31m" in text
 
 
 @pytest.mark.parametrize("is_listening", [True, False])
@@ -315,3 +316,23 @@ def test_key_on_may_be_the_boolean_of_older_yaml() -> None:
     assert found.alerts.on == ("warn",)
     with pytest.raises(ValidationError):
         Settings.model_validate({"tables": [{"name": "t", "path": "/t"}], "alerts": {"on": ["fatal"]}})
+
+
+def test_webhook_that_answers_one_byte_at_a_time_is_given_up_at_the_deadline() -> None:
+    end = threading.Event()
+
+    def drip(server: socket.socket) -> None:
+        connection, _ = server.accept()
+        with connection:
+            for byte in b"HTTP/1.1 200 OK" * 100:
+                connection.send(bytes([byte]))
+                if end.wait(0.1):
+                    return
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=drip, args=(server,), daemon=True).start()
+        start = time.monotonic()
+        with pytest.raises(WebhookError, match=r"did not answer within 0\.5 s"):
+            send(f"http://127.0.0.1:{server.getsockname()[1]}/hook", "text", timeout=0.5)
+        assert time.monotonic() - start < 5
+        end.set()

@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import dagster as dg
+from dagster._core.events import EngineEventData
+from dagster._utils.error import serializable_error_info_from_exc_info
 
 from deltasnap_assets.runs.condition.condition_report import FailedRun, fault_entries
-from deltasnap_assets.runs.table_runs import reason_of
+from deltasnap_assets.runs.table_runs import failure_reason, reason_of
+from deltasnap_assets.settings.yaml_source import ConfigError, ConfigProblem
 from deltasnap_core import TableLog
+from tests.assets.jobs import idle_job
 from tests.builders import add, metadata, protocol, write_log
 
 
@@ -45,6 +50,23 @@ def test_reason_of_a_run_that_a_check_blocked_is_its_sentence_with_its_advice() 
 
     result = dg.materialize([events, agrees], raise_on_error=False)
     assert reason_of(result.all_events) == "events: agrees: The log differs. What to do: Trust the log."
+
+
+def test_reason_of_a_run_that_could_not_start_is_the_error_of_the_engine(tmp_path: Path) -> None:
+    problems = (ConfigProblem(reason="missing", line=4, key="tables[1].path"), ConfigProblem(reason="empty", line=5))
+    try:
+        raise dg.DagsterInvariantViolationError("Could not load the definitions") from ConfigError(
+            file="deltasnap.yaml", problems=problems
+        )
+    except dg.DagsterInvariantViolationError:
+        failed = EngineEventData.engine_error(serializable_error_info_from_exc_info(sys.exc_info()))
+    with dg.DagsterInstance.ephemeral() as instance:
+        run = instance.create_run_for_job(idle_job)
+        instance.report_engine_event("Starting", run, EngineEventData.in_process(1))
+        instance.report_engine_event("The process ended", run, failed)
+        instance.report_run_failed(run)
+        reason = failure_reason(instance, run.run_id)
+    assert reason == "deltasnap.yaml:4: tables[1].path: missing; deltasnap.yaml:5: empty"
 
 
 def test_page_counts_the_commits_that_are_missing(tmp_path: Path) -> None:

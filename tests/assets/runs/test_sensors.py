@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,6 +22,7 @@ from deltasnap_assets.runs.table_runs import MAX_ATTEMPTS
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import TableLog
 from deltasnap_core.errors import DeltaTableNotFoundError, StorageError
+from deltasnap_core.storage import retries
 from tests.assets.jobs import idle_job
 from tests.builders import add, metadata, protocol, write_log
 from tests.core.store.manifests import store_versions, stored_table
@@ -41,8 +43,8 @@ def write(path: Path, first: int, last: int, *, table_id: str = "table-id") -> N
 class Ticks:
     """A sensor evaluated by the test: partitions are added and runs succeed immediately."""
 
-    def __init__(self, path: Path, *, runs_succeed: bool = True, **settings: Any) -> None:
-        table = TableSettings(name="events", path=str(path), **settings)
+    def __init__(self, path: Path, *, url: str | None = None, runs_succeed: bool = True, **settings: Any) -> None:
+        table = TableSettings(name="events", path=url or str(path), **settings)
         self.sensor = new_commits_sensor(
             Settings(storage=str(path.with_name("store")), tables=(table,)), table, [idle_job]
         )
@@ -322,6 +324,45 @@ def test_unresponsive_storage_of_a_table_does_not_delay_others(tmp_path: Path, m
     assert isinstance(result, dg.SensorResult)
     assert len(result.run_requests or ()) == SENSORS
     assert json.loads(result.cursor or "{}")["t0"] is None
+
+
+def test_unresponsive_storage_of_one_table_fails_its_tick_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sensors, "_MAX_TICK_SECONDS", 1)
+    monkeypatch.setattr(sensors, "_LAST_LOOK_SECONDS", 0)
+    write(tmp_path, 0, 0)
+    ticks, end = Ticks(tmp_path), Event()
+    with monkeypatch.context() as patch:
+        patch.setattr(sensors, "log_of", lambda table: end.wait() and log_of(table))
+        with pytest.raises(sensors.UnresponsiveStorageError, match="The storage of events did not respond within 1 s"):
+            ticks.tick()
+    end.set()
+
+
+@pytest.mark.parametrize("listens", [False, True], ids=["closed port", "silent server"])
+def test_unreachable_s3_endpoint_is_reported_within_a_tick(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listens: bool
+) -> None:
+    monkeypatch.setattr(retries, "FIRST_PAUSE_SECONDS", 0.01)
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        if listens:
+            server.listen()
+        ticks = Ticks(
+            tmp_path,
+            url="s3://lake/events",
+            storage_options={
+                "key": "testing",
+                "secret": "testing",
+                "endpoint_url": f"http://127.0.0.1:{server.getsockname()[1]}",
+                "config_kwargs": {"read_timeout": 0.2},
+            },
+        )
+        start = time.monotonic()
+        with pytest.raises(StorageError, match="endpoint URL"):
+            ticks.tick()
+    assert time.monotonic() - start < 20
 
 
 @pytest.mark.spark  # a server

@@ -63,6 +63,27 @@ MISTAKES = {
         "tables: [{name: a, path: /a}]\nspark:\n  zzz: 1\n",
         ":3: spark.zzz: unknown key, expected one of use, master, remote, config (found: '1')",
     ),
+    "unknown key of a checkpoint": (
+        "tables:\n  - name: a\n    path: /a\n    checkpoint: {after_commit: 5}\n",
+        ":4: tables[0].checkpoint.after_commit: unknown key, did you mean after_commits? (found: '5')",
+    ),
+    "text instead of a list": (
+        "tables:\n  - name: a\n    path: /a\n    owners: ada\n",
+        ":4: tables[0].owners: expected a list (found: 'ada')",
+    ),
+    "text instead of a list of alerts": (
+        "tables: [{name: a, path: /a}]\nalerts:\n  on: error\n",
+        ":3: alerts.on: expected a list",
+    ),
+    "number instead of a mapping": (
+        "tables:\n  - name: a\n    path: /a\n    checkpoint: 5\n",
+        ":4: tables[0].checkpoint: expected a mapping (found: '5')",
+    ),
+    "text instead of a mapping": (
+        "tables:\n  - name: a\n    path: /a\n    tags: x\n",
+        ":4: tables[0].tags: expected a mapping (found: 'x')",
+    ),
+    "empty store": ('storage: ""\ntables: [{name: a, path: /a}]\n', ":1: storage: must not be empty (found: '')"),
     "missing name": ("storage: s\ntables:\n  - path: /a\n", ":3: tables[0].name: missing"),
     "missing tables": ("storage: s\n", ":1: tables: missing"),
     "home of nobody": (
@@ -280,3 +301,11 @@ def test_table_has_the_location_of_its_configuration(tmp_path: Path) -> None:
     path = write(tmp_path, "storage: s\ntables:\n  - name: a\n    path: /a\n  - {name: b, path: b}\n")
     assert [table.defined_at for table in read_settings(path, {}).tables] == [(str(path), 3), (str(path), 5)]
     assert demo_settings(tmp_path).tables[0].defined_at is None
+
+
+def test_first_version_may_be_an_environment_variable(tmp_path: Path) -> None:
+    file = tmp_path / "deltasnap.yaml"
+    file.write_text('tables: [{name: a, path: /a, versions: {since: "${FIRST}"}}]', encoding="utf-8")
+    assert read_settings(file, {"FIRST": "7"}).tables[0].versions == Since(since=7)
+    with pytest.raises(ConfigError, match="since: expected a valid integer"):
+        read_settings(file, {"FIRST": "seven"})

@@ -59,6 +59,11 @@ WRONG_CHANGES: dict[str, tuple[dict[str, Any], str, str]] = {
     "another asset": ({"row_changes": "of_version"}, "tombstones", "expected an input of all_files"),
     "net is text": ({"row_changes": "of_version", "net": "x"}, "all_files", "expected True or False, found 'x'"),
     "empty key": ({"row_changes": "of_version", "key": ""}, "all_files", "'key': expected a list of names, found ''"),
+    "misspelled key": (
+        {"row_changes": "of_version", "dagster/uri": "x", "colums": ["id"]},
+        "all_files",
+        "metadata 'colums': expected one of the keys row_changes, key, net, where, columns, found 'colums'",
+    ),
     "condition is not text": ({"row_changes": "of_version", "where": 1}, "all_files", "expected a condition in SQL"),
 }
 
@@ -69,6 +74,11 @@ def test_invalid_metadata_of_row_changes_is_an_error(case: str) -> None:
     with pytest.raises(InputMetadataError, match="Input events/x: metadata") as error:
         change_selection(metadata, "events/x", name)
     assert reported in str(error.value)
+
+
+def test_misspelled_key_of_a_rows_input_is_an_error() -> None:
+    with pytest.raises(InputMetadataError, match="expected one of the keys rows, where, columns, found 'colums'"):
+        row_selection({"rows": True, "colums": ["id"]}, "events/x", "all_files")
 
 
 def test_last_read_version_is_stored_as_json() -> None:

@@ -12,7 +12,7 @@ import fsspec
 import pytest
 
 from deltasnap_core.storage.file_info import modification_time_ms
-from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
+from deltasnap_core.storage.fsspec_log_store import FsspecLogStore, filesystem_of
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.urls import join_url, to_url
 
@@ -123,7 +123,7 @@ def test_s3_listing_starts_at_the_name_and_reads_on_as_consumed(
     storage = Storage("s3://lake/paged", s3_options)
     for version in range(11):
         storage.write(f"{version:020d}.json")
-    filesystem, _ = fsspec.core.url_to_fs(storage.root, **s3_options)
+    filesystem, _ = filesystem_of(storage.root, s3_options)
     pages: list[dict[str, Any]] = []
     call_s3 = filesystem.call_s3
 
@@ -146,7 +146,7 @@ def test_s3_listing_starts_at_the_name_and_reads_on_as_consumed(
 def test_s3_existence_of_a_file_costs_one_request(s3_options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     storage = Storage("s3://lake/asked", s3_options)
     there = storage.write("00.json", b"12")
-    filesystem, _ = fsspec.core.url_to_fs(storage.root, **s3_options)
+    filesystem, _ = filesystem_of(storage.root, s3_options)
     requested: list[str] = []
     call, call_later = filesystem.call_s3, type(filesystem)._call_s3
 

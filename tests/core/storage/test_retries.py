@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import time
 
 import pytest
 
@@ -52,6 +53,33 @@ def test_transient_error_is_raised_after_the_last_retry() -> None:
     with pytest.raises(TimeoutError, match="slow"):
         retrying(storage.ask, pause=lambda _: None)
     assert storage.requested == ATTEMPTS
+
+
+def test_throttled_request_has_more_attempts_within_the_patience() -> None:
+    storage = Storage(HttpError(503), ATTEMPTS + 2)
+    assert retrying(storage.ask, pause=lambda _: None) == "content"
+
+
+def test_retries_stop_when_the_patience_is_exhausted(monkeypatch: pytest.MonkeyPatch) -> None:
+    storage, now = Storage(TimeoutError("slow"), 99), iter(range(0, 1000, 9))  # an attempt takes nine seconds
+    monkeypatch.setattr(time, "monotonic", lambda: next(now))
+    with pytest.raises(TimeoutError, match="slow"):
+        retrying(storage.ask, pause=lambda _: None)
+    assert storage.requested == 3
+
+
+def test_work_that_takes_longer_than_the_patience_is_retried_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    storage, now = Storage(TimeoutError("broken"), 1), iter(range(0, 1000, 100))
+    monkeypatch.setattr(time, "monotonic", lambda: next(now))
+    assert retrying(storage.ask, pause=lambda _: None) == "content"
+
+
+def test_retries_that_take_long_are_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    retrying(Storage(TimeoutError("slow"), 1).ask, pause=lambda _: None)
+    assert [record for record in caplog.records if record.levelname == "WARNING"] == []
+    retrying(Storage(TimeoutError("slow"), ATTEMPTS - 1).ask, pause=lambda _: None)
+    (record,) = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert "The storage failed (TimeoutError: slow). Retrying in" in record.getMessage()
 
 
 @pytest.mark.parametrize(

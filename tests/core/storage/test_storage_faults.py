@@ -203,6 +203,9 @@ def test_stream_that_fails_during_a_read_raises_our_error(tmp_path: Path, monkey
         def read(self, _: int) -> bytes:
             raise TimeoutOfTheirsError
 
+        def tell(self) -> int:
+            return 0
+
         def close(self) -> None:
             pass
 

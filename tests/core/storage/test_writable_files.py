@@ -9,6 +9,7 @@ import fsspec
 import pytest
 from fsspec.implementations.local import LocalFileSystem
 
+from deltasnap_core.errors import StorageError
 from deltasnap_core.storage.urls import to_url
 from deltasnap_core.storage.writable_files import WritableFiles
 
@@ -55,6 +56,38 @@ def test_file_is_written_read_listed_and_deleted(root: str) -> None:
     files.delete_folder(f"{root}/a")
     files.delete_folder(f"{root}/gone")
     assert names(files, root) == ["d.json"]
+
+
+@pytest.mark.parametrize("fails", ["write_bytes", "replace"])
+def test_failed_write_leaves_no_temporary_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str) -> None:
+    files, write = WritableFiles(to_url(tmp_path)), Path.write_bytes
+    files.write(f"{to_url(tmp_path)}/old.json", b"1")
+
+    def full(path: Path, content: Any) -> None:
+        if fails == "write_bytes":
+            write(path, b"half")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, fails, full)
+    with pytest.raises(StorageError, match="No space left on device"):
+        files.write(f"{to_url(tmp_path)}/new.json", b"1234")
+    assert [path.name for path in tmp_path.iterdir()] == ["old.json"]
+
+
+def test_failed_write_to_a_mounted_storage_leaves_no_temporary_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fsspec.register_implementation("mounted", MountedFileSystem, clobber=True)
+    files = WritableFiles(f"mounted://{tmp_path}")
+    files.write(f"mounted://{tmp_path}/old.json", b"1")
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(MountedFileSystem, "mv", full)
+    with pytest.raises(StorageError, match="No space left on device"):
+        files.write(f"mounted://{tmp_path}/new.json", b"1234")
+    assert [path.name for path in tmp_path.iterdir()] == ["old.json"]
 
 
 def test_missing_folder_is_empty(root: str) -> None:

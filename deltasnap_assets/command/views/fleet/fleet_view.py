@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -25,7 +26,7 @@ from deltasnap_assets.tables.pages.fleet_texts import (
     size_text,
     version_text,
 )
-from deltasnap_assets.texts import visible
+from deltasnap_assets.texts import one_line, visible
 from deltasnap_core import TableLevel
 
 _COLORS = {
@@ -37,7 +38,9 @@ _COLORS = {
 }
 _MAX_REASON_LENGTH = 2000
 _WIDEST = 1000
+_TEXTS = ("table", "condition", "last commit", "version")
 _NUMBERS = ("rows", "files", "size", "7 days", "30 days", "small", "VACUUM")
+_LEAST_IMPORTANT = ("30 days", "7 days", "VACUUM", "small", "files", "rows", "version", "size", "last commit")
 
 
 def read_rows(settings: Settings, order: FleetOrder, only: Sequence[TableLevel] = ()) -> tuple[list[Row], list[Row]]:
@@ -56,18 +59,34 @@ def fleet_text(rows: Sequence[Row], chosen: Sequence[Row], how: FleetFormat) -> 
 def show_fleet(console: Console, rows: Sequence[Row], chosen: Sequence[Row]) -> None:
     """Print the totals of all tables, a table of the chosen ones, and the reason of each that needs attention."""
     console.print(shown(overview(totals_of(rows))), soft_wrap=True)
-    table = Table("table", "condition", "last commit", "version", box=None, header_style="dim")
-    for name in _NUMBERS:
-        table.add_column(name, justify="right")
-    for row in chosen:
-        table.add_row(shown(row["table"]), _condition(row), age_text(row), version_text(row), *_numbers(row))
     # Without a terminal, lines are not wrapped.
     wide = console if console.is_terminal else Console(file=console.file, width=_WIDEST)
-    wide.print(table)
+    wide.print(_fitting_table(wide, chosen))
     for row in chosen:
         if row["reason"]:
-            text = f" {row['table']}: {row['reason']} {row['advice']}".rstrip()
-            console.print(_condition(row) + shown(text, _MAX_REASON_LENGTH), soft_wrap=True)
+            text = one_line(f" {row['table']}: {row['reason']} {row['advice']}")
+            console.print(_condition(row) + " " + shown(text, _MAX_REASON_LENGTH), soft_wrap=True)
+
+
+def _fitting_table(console: Console, rows: Sequence[Row]) -> Table:
+    """Return the rows as a table with the most important columns that fit the width of the console."""
+    for count in range(len(_LEAST_IMPORTANT) + 1):
+        left_out = _LEAST_IMPORTANT[:count]
+        names = [name for name in (*_TEXTS, *_NUMBERS) if name not in left_out]
+        table = Table(box=None, header_style="dim")
+        table.add_column("table", overflow="fold", max_width=max(console.width // 2, 5))
+        for name in names[1:]:
+            table.add_column(name, justify="right" if name in _NUMBERS else "left", no_wrap=True)
+        for row in rows:
+            cells = dict(zip((*_TEXTS, *_NUMBERS), _cells(row), strict=True))
+            table.add_row(*(cells[name] for name in names))
+        if Measurement.get(console, console.options.update(max_width=_WIDEST), table).maximum <= console.width:
+            break
+    return table
+
+
+def _cells(row: Row) -> list[str | Text]:
+    return [shown(row["table"]), _condition(row), age_text(row), version_text(row), *_numbers(row)]
 
 
 def _numbers(row: Row) -> list[str]:
@@ -87,5 +106,5 @@ def _condition(row: Row) -> Text:
 
 
 def _json(row: Row) -> dict[str, Any]:
-    texts = {name: visible(row[name], _MAX_REASON_LENGTH) for name in ("reason", "advice")}
+    texts = {name: visible(one_line(row[name]), _MAX_REASON_LENGTH) for name in ("reason", "advice")}
     return {**row, **texts}
