@@ -13,7 +13,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 import dagster as dg
-from sqlalchemy.exc import IntegrityError
 
 from deltasnap_assets.runs.planning.forks import Fork, forks_of_text, forks_text, materialized_since, with_fork
 from deltasnap_assets.runs.planning.partitions import contiguous, key_of, version_of, version_partitions
@@ -291,18 +290,11 @@ def prepare(instance: dg.DagsterInstance, table_name: str, todo: Plan) -> None:
     partitions = version_partitions(table_name).name or ""
     for version in todo.drop:
         instance.delete_dynamic_partition(partitions, key_of(version))
-    _add_partitions(instance, partitions, [key_of(version) for version in todo.add])
+    instance.add_dynamic_partitions(partitions, [key_of(version) for version in todo.add])
     unseen_of_plan = unseen(instance, table_name, todo)
     _keep_identity(instance, table_name, todo.observation.tags)
     for observation in unseen_of_plan:
         instance.report_runless_asset_event(observation)
-
-
-def _add_partitions(instance: dg.DagsterInstance, name: str, keys: Sequence[str]) -> None:
-    try:
-        instance.add_dynamic_partitions(name, keys)
-    except IntegrityError:  # another process added some of them at the same moment: add the others
-        instance.add_dynamic_partitions(name, keys)
 
 
 def unseen(instance: dg.DagsterInstance, table_name: str, todo: Plan) -> list[dg.AssetObservation]:

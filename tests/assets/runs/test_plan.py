@@ -5,7 +5,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +13,6 @@ from typing import Any
 
 import dagster as dg
 import pytest
-from sqlalchemy.exc import IntegrityError
 
 from deltasnap_assets.processes import has_ended, this_process
 from deltasnap_assets.runs.planning.plan import (
@@ -129,23 +127,6 @@ def test_instance_provides_partitions_materializations_and_generation() -> None:
     materialize(instance, 10, names=ASSET_NAMES[:2])
     known = known_of(instance, "events")
     assert (known.versions, known.done, known.generation) == ((8, 9, 10, 11), frozenset({8, 9}), "g")
-
-
-def test_partition_that_another_process_adds_at_the_same_moment_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    with dg.DagsterInstance.ephemeral() as instance:
-        add, calls = instance.add_dynamic_partitions, list[Sequence[str]]()
-
-        def late(name: str, keys: Sequence[str]) -> None:
-            """Another process adds a partition between Dagster's query and its INSERT."""
-            calls.append(keys)
-            if len(calls) == 1:
-                add(name, ["2"])
-                raise IntegrityError("INSERT INTO dynamic_partitions", None, Exception("UNIQUE constraint failed"))
-            add(name, keys)
-
-        monkeypatch.setattr(instance, "add_dynamic_partitions", late)
-        prepare(instance, "events", plan(table(), status(0, 3), Known()))
-        assert sorted(known_of(instance, "events").versions) == [0, 1, 2, 3]
 
 
 def test_materializations_of_a_dropped_table_do_not_count_for_its_successor() -> None:
