@@ -95,7 +95,9 @@ def test_every_valid_checkpoint_gives_the_same_state(spark: SparkSession, made: 
         builder = LogSegmentBuilder(store=log.context.log.store, log_path=log.path)
         loader = SnapshotLoader(context=log.context)
         names = {v: {f.name for f in builder.build(v).checkpoint_provider.files} for v in made.checkpoints}
-        for version in [*made.checkpoints, *([-1] if made.first_commit == 0 else [])]:
+        # Of a log that was cleaned up, older checkpoints lack the commits after them.
+        starts = [version for version in (-1, *made.checkpoints) if version + 1 >= made.first_commit]
+        for version in starts:
             others = frozenset(name for other, files in names.items() if other != version for name in files)
             segment = builder.build(last, exclude_checkpoints=others)
             assert segment.checkpoint_provider.version == version

@@ -46,7 +46,7 @@ class Ticks:
     def __init__(self, path: Path, *, url: str | None = None, runs_succeed: bool = True, **settings: Any) -> None:
         table = TableSettings(name="events", path=url or str(path), **settings)
         self.sensor = new_commits_sensor(
-            Settings(storage=str(path.with_name("store")), tables=(table,)), table, [idle_job]
+            Settings(storage=str(path.with_name(f"{path.name}-store")), tables=(table,)), table, [idle_job]
         )
         self.instance = dg.DagsterInstance.ephemeral()
         self.cursor: str | None = None
@@ -107,10 +107,19 @@ def test_sensor_with_a_reset_cursor_requests_no_completed_versions(tmp_path: Pat
     ticks = Ticks(tmp_path)
     write(tmp_path, 0, 4)
     ticks.tick()
+    store_versions(stored_table(tmp_path.with_name(f"{tmp_path.name}-store")), TableLog.for_path(tmp_path), range(5))
     ticks.cursor = None
     assert ticks.tick() == "All versions of events are materialized."
     write(tmp_path, 5, 5)
     assert ticks.tick() == [("5", "5")]
+
+
+def test_versions_that_the_store_lost_are_requested_again(tmp_path: Path) -> None:
+    ticks = Ticks(tmp_path)
+    write(tmp_path, 0, 4)
+    ticks.tick()
+    ticks.cursor = None
+    assert ticks.tick() == [("0", "4")]
 
 
 def test_unreadable_cursor_is_ignored(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -439,6 +448,7 @@ def test_sensor_without_a_cursor_does_not_repeat_an_observation(tmp_path: Path) 
     ticks = Ticks(tmp_path)
     write(tmp_path, 0, 3)
     ticks.tick()
+    store_versions(stored_table(tmp_path.with_name(f"{tmp_path.name}-store")), TableLog.for_path(tmp_path), range(4))
     ticks.cursor = None
     assert ticks.tick() == "All versions of events are materialized."
     assert len(ticks.instance.fetch_observations(dg.AssetKey(["events", "delta_log"]), limit=5).records) == 1
