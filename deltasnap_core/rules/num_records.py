@@ -45,8 +45,10 @@ def num_records_sql(stats: str) -> str:
     is_first = f"startswith({stats}, '{_KEY}') and contains({stats}, ',')"
     # `substring` of the whole text would first count all of its characters.
     first = f"substring(substring_index({stats}, ',', 1), {len(_KEY) + 1})"
-    first_number = f"if({first} rlike {string_sql(f'^{_NUMBER}$')}, try_cast({first} as bigint), null)"
-    return f"coalesce(case when {is_first} then {first_number} end, {_parsed_sql(stats)})"
+    number = f"try_cast({first} as bigint)"
+    # A cast accepts more than JSON, such as `+5`, so compare the texts. A regular expression would take longer.
+    is_number = f"cast({number} as string) = {first}"
+    return f"coalesce(case when {is_first} and {is_number} then {number} end, {_parsed_sql(stats)})"
 
 
 def _parsed_sql(stats: str) -> str:
