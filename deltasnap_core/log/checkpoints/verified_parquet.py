@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
@@ -11,6 +12,7 @@ import pyarrow.parquet as pq
 
 from deltasnap_core.errors import StorageError
 
+_NO_FILE = {errno.EINVAL, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR}
 UNREADABLE = (pa.ArrowException, OSError, ValueError, ArithmeticError, TypeError)
 """The errors of reading damaged Parquet. ValueError: invalid UTF-8; ArithmeticError: invalid dates; TypeError: invalid
 map keys.
@@ -21,11 +23,14 @@ map keys.
 def damage_as(error_of: Callable[[Exception], Exception], *also: type[Exception]) -> Iterator[None]:
     """Raise the result of `error_of` for damaged Parquet, and for the errors `also`.
 
-    A StorageError passes: a request that failed says nothing about the file.
+    A StorageError passes: a request that failed says nothing about the file. But a path to something other than a file,
+    such as a folder or a link to itself, is damage.
     """
     try:
         yield
-    except StorageError:
+    except StorageError as error:
+        if getattr(error.__cause__, "errno", None) in _NO_FILE:
+            raise error_of(error) from error
         raise
     except (*UNREADABLE, *also) as error:
         raise error_of(error) from error

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
@@ -80,3 +82,15 @@ def test_condition_reports_a_failed_request_and_no_damage(
         assert condition.mark == "error"
     assert condition.faults == ()
     assert sound > 2
+
+
+@pytest.mark.parametrize(
+    "make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to(path)], ids=["folder", "FIFO", "loop"]
+)
+def test_sidecar_that_is_no_file_is_damage(tmp_path: Path, make: Callable[[Path], object]) -> None:
+    log = log_of(tmp_path, FailingStore(99, "open"), "v2-parquet-sidecars")
+    sidecar = sorted((tmp_path / "_delta_log" / "_sidecars").iterdir())[0]
+    sidecar.unlink()
+    make(sidecar)
+    assert log_without_spark(log).snapshot.computed_state.num_of_files == 4
+    assert {fault.kind for fault in log.condition().faults} == {FaultKind.CORRUPT_CHECKPOINT}
