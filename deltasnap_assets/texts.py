@@ -12,9 +12,9 @@ from deltasnap_core import redacted as without_secrets
 __all__ = [
     "MAX_CHARACTERS",
     "escaped",
+    "lines_joined",
     "markdown_code",
     "markdown_text",
-    "one_line",
     "secrets_hidden",
     "visible",
     "visible_value",
@@ -44,7 +44,7 @@ def visible_value(value: str, most: int = MAX_CHARACTERS) -> str:
     return escaped(cut, lambda character: character.encode("unicode_escape").decode("ascii"))
 
 
-def one_line(text: str) -> str:
+def lines_joined(text: str) -> str:
     """Return a text of several lines, or a list in Markdown, as one line."""
     joined = ""
     for line in (line.strip().removeprefix("- ") for line in text.split("\n") if line.strip()):

@@ -26,7 +26,7 @@ from deltasnap_assets.spark.connect_server import DEFAULT_FOLDER, answers, runni
 from deltasnap_assets.spark.java import check_java
 from deltasnap_assets.spark.jvm_options import archive_path
 from deltasnap_assets.spark.sail import sail_version
-from deltasnap_assets.texts import one_line, visible
+from deltasnap_assets.texts import lines_joined, visible
 from deltasnap_core import DeltaSnapError, SnapshotStore, TableCondition, TableLog, is_url
 
 _MAX_MESSAGE_LENGTH = 4000
@@ -103,7 +103,7 @@ def _settings(on_no_table: Callable[[str], None]) -> Settings | list[Finding]:
 
 
 def _line(text: str) -> str:
-    return visible(one_line(text), _MAX_MESSAGE_LENGTH)
+    return visible(lines_joined(text), _MAX_MESSAGE_LENGTH)
 
 
 def _try(subject: str, look: Callable[[], str], advice: str, is_needed: bool = True) -> Finding:

@@ -16,7 +16,7 @@ from deltasnap_assets.runs.planning.partitions import known_versions
 from deltasnap_assets.runs.planning.plan import ASSET_NAMES, ATTEMPT_TAG, RANGE_END_TAG, RANGE_START_TAG, job_name
 from deltasnap_assets.runs.run_process import PROCESS_TAG
 from deltasnap_assets.settings.config import TABLE_TAG
-from deltasnap_assets.texts import one_line
+from deltasnap_assets.texts import lines_joined
 from deltasnap_core import DeltaSnapError
 
 MAX_ATTEMPTS = 5
@@ -173,7 +173,7 @@ def reason_of(events: Iterable[dg.DagsterEvent]) -> str | None:
                 return " ".join(dict.fromkeys(blocking))
             name, _, text = error.message.strip().partition(": ")
             is_own = name.startswith(("deltasnap_core.", "deltasnap_assets."))
-            reason = one_line(text if is_own else f"{name.rpartition('.')[2]}: {text}")
+            reason = lines_joined(text if is_own else f"{name.rpartition('.')[2]}: {text}")
             if is_failure:
                 return reason
             of_engine.append(reason)

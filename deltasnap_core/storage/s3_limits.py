@@ -15,7 +15,7 @@ _READ_TIMEOUT_SECONDS = 10
 def with_s3_limits(storage_options: Mapping[str, Any]) -> dict[str, Any]:
     """Return options of s3fs without retries of botocore, and with a timeout. Values in `config_kwargs` are kept."""
     limits = {"retries": {"max_attempts": 0}, "read_timeout": _READ_TIMEOUT_SECONDS}
-    return {**storage_options, "config_kwargs": {**limits, **storage_options.get("config_kwargs", {})}}
+    return {**storage_options, "config_kwargs": {**limits, **(storage_options.get("config_kwargs") or {})}}
 
 
 def without_s3_retries(filesystem: Any) -> Any:

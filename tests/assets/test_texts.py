@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from deltasnap_assets.texts import (
+    lines_joined,
     markdown_code,
     markdown_text,
-    one_line,
     secrets_hidden,
     visible,
     visible_value,
@@ -107,4 +107,4 @@ def test_value_of_a_row_is_shown_unchanged() -> None:
     ],
 )
 def test_text_of_several_lines_is_joined_to_one(text: str, expected: str) -> None:
-    assert one_line(text) == expected
+    assert lines_joined(text) == expected

@@ -15,7 +15,7 @@ from deltasnap_assets.runs.condition.stores import store_of
 from deltasnap_assets.runs.condition.webhook import WebhookError, send
 from deltasnap_assets.runs.planning.plan import delta_log_key
 from deltasnap_assets.settings.config import AlertSettings, Settings, TableSettings
-from deltasnap_assets.texts import one_line, secrets_hidden, visible
+from deltasnap_assets.texts import lines_joined, secrets_hidden, visible
 from deltasnap_core import TableLevel, TableStatus, redacted
 
 ALERTS_SENSOR = "deltasnap_alerts"
@@ -149,7 +149,7 @@ def _message(table: str, what: str, text: str, settings: AlertSettings) -> str:
 
 def _plain(text: str) -> str:
     """Return a text from a log so that a chat shows it unchanged: it cannot mention anybody, or hide a link."""
-    shown = visible(one_line(text), _MAX_TEXT_LENGTH)
+    shown = visible(lines_joined(text), _MAX_TEXT_LENGTH)
     for character, escaped in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
         shown = shown.replace(character, escaped)
     return shown

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,15 +11,15 @@ from deltasnap_core.errors import (
     CorruptLogError,
     DeltaSnapError,
     DeltaTableNotFoundError,
-    NoFilesystemError,
     StorageError,
     UnsupportedProtocolError,
-    one_line,
 )
 from deltasnap_core.log.checkpoints.checkpoint_contents import open_checkpoint
 from deltasnap_core.log.checkpoints.checkpoint_pages import read_every_page
 from deltasnap_core.log.commits.commit_batch import EMPTY_BATCH
 from deltasnap_core.log.commits.commit_reader import read_commits
+from deltasnap_core.log.condition.access_faults import no_table, storage_fault
+from deltasnap_core.log.condition.hint_faults import hint_faults
 from deltasnap_core.log.condition.table_condition import (
     Fault,
     FaultKind,
@@ -43,22 +42,16 @@ from deltasnap_core.log.non_file_actions import (
 )
 from deltasnap_core.log.protocol_checks import check_no_manifest_commits
 from deltasnap_core.protocol.actions import CommitInfo, Metadata, Protocol
-from deltasnap_core.protocol.log_files.file_names import LOG_FOLDER, commit_version
-from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpointInfo
+from deltasnap_core.protocol.log_files.file_names import commit_version
 from deltasnap_core.protocol.properties.table_config import in_commit_timestamps_enabled
 from deltasnap_core.protocol.table_features import check_readable
 from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.redaction import redacted
 from deltasnap_core.storage.log_store import FileStatus, LogStore
-from deltasnap_core.storage.urls import join_url
 
 _COMMITS_AT_ONCE = 64
 # A version known to be sound has both a protocol and metadata, and deltasnap supports the protocol.
 _SOUND = NonFileActions(protocol=Protocol(min_reader_version=1, min_writer_version=1), metadata=Metadata(id=""))
-_DENIED = re.compile(
-    r"(?i)permission denied|access ?denied|forbidden|unauthori[sz]ed|not authori[sz]ed|\b40[13]\b|credential"
-    r"|InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|AuthenticationFailed|authentication"
-)
 
 
 def examine_log(
@@ -84,58 +77,9 @@ def examine_log(
             raise DeltaTableNotFoundError(path=table)
         return _Examination(store, builder, listing, read_pages=read_pages).condition(first, sound_until)
     except DeltaTableNotFoundError:
-        return TableCondition(table=redacted(table), faults=(_no_table(store, table),))
+        return TableCondition(table=redacted(table), faults=(no_table(store, table),))
     except StorageError as error:
         return TableCondition(table=redacted(table), faults=(storage_fault(error),))
-
-
-def storage_fault(error: StorageError, versions: VersionRanges | None = None) -> Fault:
-    """Return the fault for a storage error of a file or folder."""
-    is_denied = isinstance(error.__cause__, PermissionError) or _DENIED.search(error.reason) is not None
-    path, reason = redacted(error.path), redacted(one_line(error.reason))
-    if is_denied:
-        kind, text = FaultKind.ACCESS_DENIED, f"Access to {path} is denied: {reason}"
-        advice = "Grant read access, or correct the credentials in storage_options."
-    else:
-        kind, text = FaultKind.STORAGE_FAILED, f"The storage failed at {path}: {reason}"
-        advice = "Try again later. If it fails again, check the path, storage_options and the network."
-    if isinstance(error, NoFilesystemError):
-        advice = "Correct the scheme of the path, or install the package of the filesystem."
-    text = text if text.endswith(".") else f"{text}."
-    return Fault(kind=kind, text=text, advice=advice, file=path, reason=reason, versions=versions or VersionRanges())
-
-
-def _no_table(store: LogStore, table: str) -> Fault:
-    if table.rstrip("/").endswith(f"/{LOG_FOLDER}"):
-        found, advice = "the path names a log folder", f"Use the table's folder, without {LOG_FOLDER}."
-    elif _is_folder(store, join_url(table, LOG_FOLDER)):
-        found = f"its {LOG_FOLDER} has neither a commit nor a checkpoint"
-        advice = "Restore the log from a backup, or correct the path."
-    elif _is_folder(store, table):
-        found = f"the folder has no {LOG_FOLDER}"
-        advice = "Correct the path, or create the table."
-    elif _is_file(store, table):
-        found, advice = "the path names a file", "Use the folder of a table."
-    else:
-        found = "there is no such folder"
-        advice = "Correct the path. If the table was dropped, remove it from the configuration."
-    return Fault(
-        kind=FaultKind.NO_TABLE, text=f"No Delta table at {redacted(table)}: {found}.", advice=advice, reason=found
-    )
-
-
-def _is_file(store: LogStore, path: str) -> bool:
-    try:
-        return store.status(path) is not None
-    except StorageError:
-        return False
-
-
-def _is_folder(store: LogStore, path: str) -> bool:
-    try:
-        return next(iter(store.list_from(f"{path}/")), None) is not None or not path.startswith("s3")
-    except (FileNotFoundError, StorageError):
-        return False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -208,7 +152,7 @@ class _Examination:
         ambiguous = self._ambiguous_commits(commits)
         lost = joined(fault.versions for fault in unusable)
         faults = [*self._commit_faults(blames), *unusable, *self._empty_commits(commits), *ambiguous]
-        faults += [*self._checkpoint_faults(blames), *self._hint_faults()]
+        faults += [*self._checkpoint_faults(blames), *hint_faults(self._builder, self._listing)]
         faults.sort(key=lambda fault: fault.mark != "error")
         found = TableCondition(
             table=redacted(self._table),
@@ -419,23 +363,6 @@ class _Examination:
             return error
         return None
 
-    def _hint_faults(self) -> Iterator[Fault]:
-        newest = self._listing.checkpoints[0].version if self._listing.checkpoints else -1
-        try:
-            hint = self._builder.parse_hint()
-        except FileNotFoundError:
-            return
-        except (OSError, ValueError) as error:
-            yield _hint_fault(f"it cannot be read: {redacted(str(error))}")
-            return
-        unusable = {checkpoint.version for checkpoint in self._listing.unusable_checkpoints}
-        if hint.version > newest and hint.version not in unusable:
-            yield _hint_fault(f"it names the checkpoint of version {hint.version}, which is not in the log")
-        named = [each for each in self._listing.checkpoints if each.version == hint.version]
-        if named and not any(_is_named(each, hint) for each in named):
-            reason = f"it names the checkpoint of version {hint.version} {_form(hint)}, which is not in the log"
-            yield _hint_fault(reason, read_instead="the checkpoint in the log")
-
 
 def _actions_of(
     store: LogStore, commits: Sequence[FileStatus], table: str
@@ -481,34 +408,4 @@ def _no_action(table: str, action: str, version: int) -> Fault:
         text=f"The log of {redacted(table)} has {reason}: the version cannot be read.",
         advice="Restore the first commit, or the checkpoint, from a backup of the log.",
         reason=reason,
-    )
-
-
-def _is_named(checkpoint: CheckpointProvider, hint: LastCheckpointInfo) -> bool:
-    """Return whether a checkpoint has the name or the number of parts in a hint of its version."""
-    if (name := _named_file(hint)) is not None:
-        return name in {file.name for file in checkpoint.files}
-    return len(checkpoint.files) == (hint.parts or 1)
-
-
-def _named_file(hint: LastCheckpointInfo) -> str | None:
-    path = (hint.v2_checkpoint or {}).get("path")
-    return path.rpartition("/")[2] if isinstance(path, str) else None
-
-
-def _form(hint: LastCheckpointInfo) -> str:
-    if (name := _named_file(hint)) is not None:
-        return f"in the file {redacted(name)}"
-    return "in one file" if (hint.parts or 1) == 1 else f"in {hint.parts} parts"
-
-
-def _hint_fault(reason: str, read_instead: str = "a listing of the whole log") -> Fault:
-    return Fault(
-        kind=FaultKind.BROKEN_HINT,
-        text=f"The hint _last_checkpoint is wrong: {reason}. deltasnap reads {read_instead} instead. Other readers may "
-        "fail.",
-        advice="Write a new checkpoint, which replaces the hint, or delete _last_checkpoint.",
-        file="_last_checkpoint",
-        reason=reason,
-        read_instead=read_instead,
     )

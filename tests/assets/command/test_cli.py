@@ -83,6 +83,19 @@ def without_java(path: Path) -> dict[str, str]:
     return {"JAVA_HOME": str(path / "none"), "DELTASNAP_JAVA": "system"}
 
 
+def in_a_new_process(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run Python code in a new process."""
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
 @pytest.mark.spark  # a separate program
 def test_help_loads_neither_pyspark_nor_dagster(tmp_path: Path) -> None:
     check = (
@@ -91,10 +104,8 @@ def test_help_loads_neither_pyspark_nor_dagster(tmp_path: Path) -> None:
         "try: run()\nexcept SystemExit: pass\n"
         "print([m for m in ('pyspark', 'dagster', 'pyarrow', 'pandas') if m in sys.modules])"
     )
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    result = subprocess.run(
-        [sys.executable, "-c", check], cwd=tmp_path, env=env, capture_output=True, text=True, check=True
-    )
+    result = in_a_new_process(check, tmp_path)
+    assert result.returncode == 0
     assert result.stdout.strip().endswith("[]")
     for command in ("demo", "ui", "refresh", "inspect"):
         assert command in result.stdout
@@ -351,9 +362,6 @@ def test_command_does_not_wait_for_threads_but_runs_what_is_registered_for_the_e
         "atexit.register(print, 'cleaned up')\n"
         f"sys.argv = ['deltasnap', 'inspect', {str(tmp_path)!r}]\n{COMMAND}"
     )
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True, check=False, timeout=120
-    )
+    done = in_a_new_process(code, tmp_path)
     assert (done.returncode, done.stdout) == (1, "cleaned up\n")
     assert done.stderr.startswith("error:")

@@ -26,7 +26,7 @@ from deltasnap_assets.tables.pages.fleet_texts import (
     size_text,
     version_text,
 )
-from deltasnap_assets.texts import one_line, visible
+from deltasnap_assets.texts import lines_joined, visible
 from deltasnap_core import TableLevel
 
 _COLORS = {
@@ -64,7 +64,7 @@ def show_fleet(console: Console, rows: Sequence[Row], chosen: Sequence[Row]) -> 
     wide.print(_fitting_table(wide, chosen))
     for row in chosen:
         if row["reason"]:
-            text = one_line(f" {row['table']}: {row['reason']} {row['advice']}")
+            text = lines_joined(f" {row['table']}: {row['reason']} {row['advice']}")
             console.print(_condition(row) + " " + shown(text, _MAX_REASON_LENGTH), soft_wrap=True)
 
 
@@ -106,5 +106,5 @@ def _condition(row: Row) -> Text:
 
 
 def _json(row: Row) -> dict[str, Any]:
-    texts = {name: visible(one_line(row[name]), _MAX_REASON_LENGTH) for name in ("reason", "advice")}
+    texts = {name: visible(lines_joined(row[name]), _MAX_REASON_LENGTH) for name in ("reason", "advice")}
     return {**row, **texts}
