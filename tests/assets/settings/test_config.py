@@ -10,8 +10,15 @@ from pydantic import ValidationError
 from deltasnap_assets.settings.config import AlertSettings, Since, SparkSettings
 from deltasnap_assets.settings.loading import demo_settings, load_settings, load_spark_settings, read_settings
 from deltasnap_assets.settings.yaml_source import ConfigError
+from deltasnap_core import redaction
 
 PASSWORD = "hunter2"
+
+
+@pytest.fixture(autouse=True)
+def _no_secrets_of_other_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process hides all secrets that it has seen, and other tests use common words."""
+    monkeypatch.setattr(redaction, "_learned", redaction._Learned())
 
 
 def write(folder: Path, text: str) -> Path:
