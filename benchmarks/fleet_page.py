@@ -16,7 +16,7 @@ from benchmarks.bench import Bench
 from benchmarks.measure import Aim, Finding, Samples
 from benchmarks.stored_fleet import store_table
 from deltasnap_assets.settings.loading import CONFIG_VARIABLE
-from deltasnap_core import LastLook, SnapshotStore
+from deltasnap_core import LastPoll, SnapshotStore
 
 _TABLES = 1_000
 _VERSIONS = 100
@@ -26,7 +26,7 @@ _COMMAND = "from deltasnap_assets.command.cli import main; main()"
 
 
 def run(bench: Bench) -> list[Finding]:
-    """Measure `deltasnap fleet` in a new process: with recorded looks, and without any, which is the slowest case."""
+    """Measure `deltasnap fleet` in a new process: with recorded polls, and without any, which is the slowest case."""
     folder = bench.scratch("fleet_page")
     now = time.time_ns() // 1_000_000
     names = [f"t{number:04d}" for number in range(_TABLES)]
@@ -39,11 +39,11 @@ def run(bench: Bench) -> list[Finding]:
     tables = [{"name": name, "path": f"/nowhere/{name}"} for name in names]
     config.write_text(yaml.safe_dump({"storage": "store", "tables": tables}))
     without = _command(bench, config, "unknown")
-    looks = SnapshotStore.open(None, folder / "store").looks
+    polls = SnapshotStore.open(None, folder / "store").polls
     noted = []
     for name in names:
         start = time.perf_counter()
-        looks.write(name, LastLook(looked_at_ms=now, checked_version=_VERSIONS - 1, last_commit_ms=now))
+        polls.write(name, LastPoll(polled_at_ms=now, checked_version=_VERSIONS - 1, last_commit_ms=now))
         noted.append(time.perf_counter() - start)
     shape = f"{_TABLES:,} tables with {_VERSIONS} versions each"
     return [
@@ -53,8 +53,8 @@ def run(bench: Bench) -> list[Finding]:
             aim=_AIM,
             note="new process; the store on local disk",
         ),
-        Finding(question=f"The same, without recorded looks: {shape}", ours=without, aim=_AIM),
-        Finding(question="Recording the first look at a table, at the end of a run", ours=Samples(tuple(noted))),
+        Finding(question=f"The same, without recorded polls: {shape}", ours=without, aim=_AIM),
+        Finding(question="Recording the first poll of a table, at the end of a run", ours=Samples(tuple(noted))),
     ]
 
 

@@ -25,7 +25,7 @@ from benchmarks.measure import Aim, Finding, Samples
 from benchmarks.processes import caches_in, connect_server
 from benchmarks.timeline import Timeline, median_parts, timeline
 from deltasnap_assets.command.local.local_instance import DEFAULT_HOME
-from deltasnap_assets.runs.planning.plan import RANGE_END_TAG
+from deltasnap_assets.runs.planning.names import RANGE_END_TAG
 from deltasnap_assets.spark.connect_server import free_port
 from deltasnap_assets.spark.warm_up import make_archive
 

@@ -18,8 +18,8 @@ from benchmarks.bench import Bench
 from benchmarks.measure import Finding, Samples
 from deltasnap_assets.command.local.local_instance import dagster_yaml
 from deltasnap_assets.definitions import build_definitions
+from deltasnap_assets.runs.planning.names import ASSET_NAMES, job_name, run_tags
 from deltasnap_assets.runs.planning.partitions import key_of, version_partitions
-from deltasnap_assets.runs.planning.plan import ASSET_NAMES, job_name, run_tags
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import DeltaLog, SnapshotStore
 

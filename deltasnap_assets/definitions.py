@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 
 from deltasnap_assets.runs.condition.alerts import alerts_sensor
-from deltasnap_assets.runs.planning.plan import job_name
+from deltasnap_assets.runs.planning.names import job_name
 from deltasnap_assets.runs.refresh_job import refresh_job
 from deltasnap_assets.runs.schedules import refresh_schedule
 from deltasnap_assets.runs.sensors import new_commits_sensors

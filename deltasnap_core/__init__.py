@@ -102,9 +102,9 @@ if TYPE_CHECKING:
     from deltasnap_core.storage.log_store import FileStatus, LogStore
     from deltasnap_core.storage.matching import folder_of_pattern, matching_paths
     from deltasnap_core.storage.urls import is_url, to_url
-    from deltasnap_core.store.fleet.fleet_reader import LastLooks
+    from deltasnap_core.store.fleet.fleet_reader import LastPolls
     from deltasnap_core.store.fleet.fleet_row import FLEET_SCHEMA, FleetRow
-    from deltasnap_core.store.fleet.last_look import LastLook, StaleRule, TableProblem
+    from deltasnap_core.store.fleet.last_poll import LastPoll, StaleRule, TableProblem
     from deltasnap_core.store.fleet.table_level import CLOCK_SKEW_MS, TableLevel, TableStatus
     from deltasnap_core.store.format.layout import ManifestName
     from deltasnap_core.store.format.manifest import VersionChanges, VersionManifest
@@ -240,13 +240,13 @@ _MODULES = {
         "CommonVersion",
         "LogRelation",
     ),
-    "store.fleet.fleet_reader": ("LastLooks",),
+    "store.fleet.fleet_reader": ("LastPolls",),
     "store.fleet.fleet_row": (
         "FLEET_SCHEMA",
         "FleetRow",
     ),
-    "store.fleet.last_look": (
-        "LastLook",
+    "store.fleet.last_poll": (
+        "LastPoll",
         "StaleRule",
         "TableProblem",
     ),
@@ -305,8 +305,8 @@ __all__ = [
     "Format",
     "FsspecLogStore",
     "InitialSnapshot",
-    "LastLook",
-    "LastLooks",
+    "LastPoll",
+    "LastPolls",
     "LogChangedError",
     "LogCursor",
     "LogListing",

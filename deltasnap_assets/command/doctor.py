@@ -16,6 +16,7 @@ from deltasnap_assets.command.local.local_instance import local_home
 from deltasnap_assets.command.local.running_ui import last_ui, leftovers
 from deltasnap_assets.command.views.condition_view import counted_versions
 from deltasnap_assets.processes import pid_of
+from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.runs.table_runs import failed_run, unfinished_run
 from deltasnap_assets.settings.config import SAIL, Settings, TableSettings
 from deltasnap_assets.settings.distribution import how_to_install
@@ -106,18 +107,18 @@ def _line(text: str) -> str:
     return visible(lines_joined(text), _MAX_MESSAGE_LENGTH)
 
 
-def _try(subject: str, look: Callable[[], str], advice: str, is_needed: bool = True) -> Finding:
+def _try(subject: str, probe: Callable[[], str], advice: str, is_needed: bool = True) -> Finding:
     try:
-        return Finding(subject=subject, mark="ok", message=visible(look()))
+        return Finding(subject=subject, mark="ok", message=visible(probe()))
     except Exception as error:  # noqa: BLE001  # doctor reports any error
         what = "" if isinstance(error, DeltaSnapError) else f"{type(error).__name__}: "
         message = _line(f"{what}{error}")
         return Finding(subject=subject, mark="error" if is_needed else "warning", message=message, advice=advice)
 
 
-def _or_error(subject: str, look: Callable[[], Finding]) -> Finding:
+def _or_error(subject: str, probe: Callable[[], Finding]) -> Finding:
     try:
-        return look()
+        return probe()
     except DeltaSnapError as error:
         return Finding(subject=subject, mark="error", message=_line(str(error)))
 
@@ -231,7 +232,7 @@ def _table(table: TableSettings) -> Finding:
 
 def _store_message(settings: Settings) -> str:
     _check_writable(settings)
-    store = SnapshotStore.open(None, settings.storage, settings.storage_options)
+    store = store_of(settings)
     counts = ", ".join(f"{len(store.versions(table.name)):,} of {table.name}" for table in settings.tables)
     return f"{settings.storage}: versions stored: {counts or 'none'}"
 
@@ -244,7 +245,7 @@ def _check_writable(settings: Settings) -> None:
         if not Path(existing).is_dir():
             raise DeltaSnapError(f"{root} cannot be the store: {existing} is not a folder")
     # Deleting a file also deletes the folders that become empty, up to the root of the storage.
-    storage = SnapshotStore.open(None, existing, settings.storage_options).looks.storage
+    storage = SnapshotStore.open(None, existing, settings.storage_options).polls.storage
     file = f"{SnapshotStore.open(None, root, settings.storage_options).root}/@doctor-{uuid4().hex}/file"
     try:
         storage.write(file, b"doctor")

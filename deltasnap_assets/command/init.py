@@ -62,7 +62,7 @@ def find_tables(places: Sequence[str], storage_options: Mapping[str, Any]) -> li
         for path in paths:
             if to_url(path) in {to_url(table.path) for table in tables}:
                 continue
-            table = _look(path, _free_name(path, taken), storage_options)
+            table = _found_table(path, _free_name(path, taken), storage_options)
             if table.is_table or not _PATTERN.search(place):
                 tables.append(table)
                 taken.add(table.name.casefold())
@@ -107,7 +107,7 @@ def _path_from(folder: Path, path: str) -> str:
     return os.path.relpath(path, folder.resolve())
 
 
-def _look(path: str, name: str, storage_options: Mapping[str, Any]) -> FoundTable:
+def _found_table(path: str, name: str, storage_options: Mapping[str, Any]) -> FoundTable:
     try:
         log = TableLog.for_path(path, storage_options).latest()
         metadata = log.metadata

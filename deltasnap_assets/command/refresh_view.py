@@ -17,7 +17,7 @@ from deltasnap_assets.command.local.local_instance import use_local_instance
 from deltasnap_assets.command.terminal import error_text, output_to, print_problem, shown
 from deltasnap_assets.command.views.condition_view import condition_lines, condition_of
 from deltasnap_assets.definitions import build_definitions
-from deltasnap_assets.runs.planning.plan import ASSET_NAMES
+from deltasnap_assets.runs.planning.names import ASSET_NAMES
 from deltasnap_assets.runs.refresh import RefreshEvent, refresh_table
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.tables.pages.table_observation import health_of

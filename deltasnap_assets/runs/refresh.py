@@ -13,20 +13,15 @@ from deltasnap_assets.runs.condition.condition_report import FailedRun, report_c
 from deltasnap_assets.runs.condition.damage import (
     BrokenTableError,
     condition_of_failure,
-    look_or_report,
+    poll_or_report,
     report_where_nothing_is_new,
 )
 from deltasnap_assets.runs.log_handover import ListedLog, handing_over
+from deltasnap_assets.runs.planning.known_table import known_of, prepare
+from deltasnap_assets.runs.planning.names import job_name, run_tags
 from deltasnap_assets.runs.planning.partition_order import sort_partitions
-from deltasnap_assets.runs.planning.plan import (
-    job_name,
-    known_of,
-    look,
-    plan,
-    prepare,
-    run_tags,
-    what_is_stored,
-)
+from deltasnap_assets.runs.planning.plan import plan
+from deltasnap_assets.runs.planning.poll import poll_log, what_is_stored
 from deltasnap_assets.runs.run_process import PROCESS_TAG
 from deltasnap_assets.runs.table_runs import failed_run, reason_of, unfinished_run
 from deltasnap_assets.settings.config import Settings, TableSettings
@@ -72,7 +67,7 @@ def refresh_table(
     job = defs.resolve_job_def(job_name(table.name))
     materialized, is_done, problem = list[int](), False, None
     unfinished_run(instance, table.name)  # marks runs of a killed refresh as failed
-    status, stored = look_or_report(settings, table, instance)
+    status, stored = poll_or_report(settings, table, instance)
     while not is_done:
         todo = plan(table, status, known_of(instance, table.name), stored)
         prepare(instance, table.name, todo)
@@ -90,7 +85,7 @@ def refresh_table(
                 )
                 raise
             problem = error  # versions before the damage are materialized first, then it is reported
-            status, stored = look(settings, table, examine=True)
+            status, stored = poll_log(settings, table, examine=True)
             continue
         is_done = todo.num_left == 0 or status.listing is None
         if not is_done and status.listing is not None:

@@ -6,16 +6,11 @@ from collections.abc import Callable
 
 import dagster as dg
 
-from deltasnap_assets.runs.condition.damage import look_or_report, report_where_nothing_is_new
+from deltasnap_assets.runs.condition.damage import poll_or_report, report_where_nothing_is_new
+from deltasnap_assets.runs.planning.known_table import known_of, prepare
+from deltasnap_assets.runs.planning.names import job_name, run_tags
 from deltasnap_assets.runs.planning.partition_order import sort_partitions
-from deltasnap_assets.runs.planning.plan import (
-    job_name,
-    known_of,
-    nothing_to_do,
-    plan,
-    prepare,
-    run_tags,
-)
+from deltasnap_assets.runs.planning.plan import nothing_to_do, plan
 from deltasnap_assets.runs.table_runs import unfinished_run
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.texts import secrets_hidden, without_secrets
@@ -47,7 +42,7 @@ def refresh_schedule(
         if run_id := unfinished_run(context.instance, table.name):
             return dg.SkipReason(f"Run {run_id} of {table.name} is in progress.")
         sort_partitions(context.instance, table.name)
-        status, stored = look_or_report(settings, table, context.instance)
+        status, stored = poll_or_report(settings, table, context.instance)
         todo = plan(table, status, known_of(context.instance, table.name), stored)
         prepare(context.instance, table.name, todo)
         if not todo.ranges:

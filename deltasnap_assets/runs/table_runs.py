@@ -12,8 +12,8 @@ import dagster as dg
 from deltasnap_assets.processes import has_ended
 from deltasnap_assets.quantities import counted
 from deltasnap_assets.runs.condition.condition_report import FailedRun
+from deltasnap_assets.runs.planning.names import ASSET_NAMES, ATTEMPT_TAG, RANGE_END_TAG, RANGE_START_TAG, job_name
 from deltasnap_assets.runs.planning.partitions import known_versions
-from deltasnap_assets.runs.planning.plan import ASSET_NAMES, ATTEMPT_TAG, RANGE_END_TAG, RANGE_START_TAG, job_name
 from deltasnap_assets.runs.run_process import PROCESS_TAG
 from deltasnap_assets.settings.config import TABLE_TAG
 from deltasnap_assets.texts import lines_joined

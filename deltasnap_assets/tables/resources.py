@@ -10,7 +10,7 @@ import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 
 from deltasnap_assets.runs.log_handover import listed_logs_of
-from deltasnap_assets.runs.planning.plan import ASSET_NAMES
+from deltasnap_assets.runs.planning.names import ASSET_NAMES
 from deltasnap_assets.runs.run_process import heartbeat
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.spark.java import JavaError, use_java

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from deltasnap_assets.checks.facts import FileFacts, TombstoneFacts
 from deltasnap_assets.runs.log_handover import ListedLog
 from deltasnap_assets.runs.planning.partitions import contiguous
-from deltasnap_assets.runs.planning.plan import log_of
+from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.spark.session.run_session import RunSession
 from deltasnap_assets.tables.fact_queries import FactQueries, OnProgress

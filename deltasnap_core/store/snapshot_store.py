@@ -55,7 +55,7 @@ from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.storage.urls import is_local, local_path, to_url
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.fleet.fleet_history import FleetHistory
-from deltasnap_core.store.fleet.fleet_reader import LastLooks, read_fleet, stored_table_names
+from deltasnap_core.store.fleet.fleet_reader import LastPolls, read_fleet, stored_table_names
 from deltasnap_core.store.fleet.fleet_row import fleet_table, worst_first
 from deltasnap_core.store.format.change_sets import ChangePolicy
 from deltasnap_core.store.format.layout import ManifestName
@@ -442,7 +442,7 @@ class SnapshotStore:
         """Return one row for each table, the worst first, then by name, with the columns of `FLEET_SCHEMA`.
 
         It reads only the store: no log, no Spark. `FleetRow` describes the columns. The condition is derived from the
-        last look at the log (`looks`): `unknown` without a look in the last day.
+        last poll of the log (`polls`): `unknown` without a poll in the last day.
 
         tables: None: all tables of the store. now_ms: None: the clock. keep: also keep the rows for `fleet_history`.
         """
@@ -461,9 +461,9 @@ class SnapshotStore:
         return FleetHistory(storage=self._reader.storage, root=self.root).read(since_ms, until_ms)
 
     @property
-    def looks(self) -> LastLooks:
-        """The result of the last look at the log of each table, to read and to replace. No Spark."""
-        return LastLooks(storage=self._reader.storage, root=self.root)
+    def polls(self) -> LastPolls:
+        """The result of the last poll of the log of each table, to read and to replace. No Spark."""
+        return LastPolls(storage=self._reader.storage, root=self.root)
 
     def usage(self, table: str) -> StoreUsage:
         """Return the stored data of a table: versions, files and bytes."""

@@ -19,8 +19,8 @@ from pyspark.sql import DataFrame, SparkSession  # noqa: E402
 
 from deltasnap_assets import LatestVersion, build_definitions, load_settings  # noqa: E402
 from deltasnap_assets.demo.demo_table import grow  # noqa: E402
+from deltasnap_assets.runs.planning.names import run_tags  # noqa: E402
 from deltasnap_assets.runs.planning.partitions import version_partitions  # noqa: E402
-from deltasnap_assets.runs.planning.plan import run_tags  # noqa: E402
 from deltasnap_assets.runs.refresh import refresh_table  # noqa: E402
 from deltasnap_assets.tables.assets.input_forms import InputTypeError  # noqa: E402
 from deltasnap_core import LogSegment, SnapshotState  # noqa: E402

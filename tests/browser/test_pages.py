@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 VERSIONS = 17
-MAX_LOOKS = 100
+MAX_POLLS = 100
 
 
 @pytest.fixture(scope="module")
@@ -85,11 +85,11 @@ def test_range_is_materialized_through_the_dialog(page: Page, folder: Path) -> N
     choose_partitions(page, ["3", "4", "5"])
     page.get_by_role("button", name=re.compile("^Launch (backfill|1 run)$")).click()
     with dg.DagsterInstance.from_config(str(folder / DEFAULT_HOME)) as instance:
-        for _ in range(MAX_LOOKS):
+        for _ in range(MAX_POLLS):
             if times_materialized(instance, "log_segment", "4") > 1:
                 return
             page.wait_for_timeout(1000)
-    pytest.fail(f"the range is not materialized after {MAX_LOOKS} looks")
+    pytest.fail(f"the range is not materialized after {MAX_POLLS} polls")
 
 
 def times_materialized(instance: dg.DagsterInstance, name: str, partition: str) -> int:
@@ -99,10 +99,10 @@ def times_materialized(instance: dg.DagsterInstance, name: str, partition: str) 
 
 def test_new_commit_is_materialized_automatically(page: Page, folder: Path) -> None:
     add_commits(folder, VERSIONS + 1)
-    for _ in range(MAX_LOOKS):
+    for _ in range(MAX_POLLS):
         open_asset(page, "delta_log")
         page.get_by_text("latest_version").wait_for()
         page.wait_for_timeout(1000)
         if page.get_by_text(f"version {VERSIONS}: WRITE").count():
             return
-    pytest.fail(f"version {VERSIONS} has not arrived after {MAX_LOOKS} looks")
+    pytest.fail(f"version {VERSIONS} has not arrived after {MAX_POLLS} polls")

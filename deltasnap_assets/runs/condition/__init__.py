@@ -1,1 +1,1 @@
-"""The condition of a table: reports, last looks, alerts."""
+"""The condition of a table: reports, last polls, alerts."""

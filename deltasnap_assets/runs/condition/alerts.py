@@ -11,9 +11,9 @@ from typing import Literal
 import dagster as dg
 
 from deltasnap_assets.quantities import counted
-from deltasnap_assets.runs.condition.stores import store_of
 from deltasnap_assets.runs.condition.webhook import WebhookError, send
-from deltasnap_assets.runs.planning.plan import delta_log_key
+from deltasnap_assets.runs.planning.names import delta_log_key
+from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import AlertSettings, Settings, TableSettings
 from deltasnap_assets.texts import lines_joined, secrets_hidden, visible
 from deltasnap_core import TableLevel, TableStatus, redacted
@@ -101,8 +101,8 @@ def send_alerts(settings: Settings, instance: dg.DagsterInstance) -> str:
         return "There is no webhook in `alerts`."
     url, started = settings.alerts.webhook.get_secret_value(), time.monotonic()
     names = [table.name for table in settings.tables]
-    looks = store_of(settings).looks
-    statuses = looks.statuses(names, time.time_ns() // 1_000_000)
+    polls = store_of(settings).polls
+    statuses = polls.statuses(names, time.time_ns() // 1_000_000)
     keys = {table.name: _key(table) for table in settings.tables}
     next_key = f"deltasnap/alerts/{_NEXT}/{_digest(settings.storage)}"
     reported = instance.daemon_cursor_storage.get_cursor_values({*keys.values(), next_key})

@@ -22,9 +22,10 @@ from dagster._core.storage.asset_check_execution_record import AssetCheckExecuti
 from deltasnap_assets.checks.check import Check, Verdict
 from deltasnap_assets.checks.condition_check import ConditionCheck
 from deltasnap_assets.checks.registry import CONDITION_CHECKS
-from deltasnap_assets.runs.condition.last_look import LOG, RUN, Found, note
-from deltasnap_assets.runs.condition.stores import store_of
-from deltasnap_assets.runs.planning.plan import CHECKPOINT_TAG, CONDITION_TAG, delta_log_key, last_observation
+from deltasnap_assets.runs.condition.last_poll import LOG, RUN, Found, note
+from deltasnap_assets.runs.planning.known_table import last_observation
+from deltasnap_assets.runs.planning.names import CHECKPOINT_TAG, CONDITION_TAG, delta_log_key
+from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.texts import visible
 from deltasnap_core import Fault, FaultKind, TableCondition, TableProblem, redacted
@@ -61,7 +62,7 @@ def fault_lines(condition: TableCondition | None, failed: FailedRun | None = Non
 
 
 def problems_of(condition: TableCondition | None, failed: FailedRun | None) -> dict[str, tuple[TableProblem, ...]]:
-    """Return the faults of a table for its last look, by what found them. condition: None: not known."""
+    """Return the faults of a table for its last poll, by what found them. condition: None: not known."""
     problems: dict[str, tuple[TableProblem, ...]] = {RUN: ()}
     if condition is not None:
         problems[LOG] = tuple(
@@ -128,7 +129,7 @@ def report_condition(
     condition: TableCondition | None,
     failed: FailedRun | None = None,
 ) -> bool:
-    """Record the faults of a table on its page, in its checks and as its last look. Return whether they are new.
+    """Record the faults of a table on its page, in its checks and as its last poll. Return whether they are new.
 
     condition: None: not known. If the page shows a fault that no longer exists, its end is recorded too.
     """

@@ -5,11 +5,14 @@ from __future__ import annotations
 import dagster as dg
 
 from deltasnap_assets.runs.condition.condition_report import report_condition
-from deltasnap_assets.runs.condition.last_look import note_poll, was_examined
-from deltasnap_assets.runs.planning.plan import Stored, log_of, look, was_broken, what_is_stored
+from deltasnap_assets.runs.condition.last_poll import note_poll, was_examined
+from deltasnap_assets.runs.planning.known_table import was_broken
+from deltasnap_assets.runs.planning.plan import Stored
+from deltasnap_assets.runs.planning.poll import poll_log, what_is_stored
+from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.runs.table_runs import failed_run
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_core import DeltaSnapError, LogStatus, SnapshotStore, TableCondition, VersionRanges
+from deltasnap_core import DeltaSnapError, LogStatus, TableCondition, VersionRanges
 
 
 class BrokenTableError(DeltaSnapError):
@@ -21,14 +24,14 @@ class BrokenTableError(DeltaSnapError):
         super().__init__(condition.text)
 
 
-def look_or_report(settings: Settings, table: TableSettings, instance: dg.DagsterInstance) -> tuple[LogStatus, Stored]:
-    """Return the result of `look`. Faults of the log are recorded first and then raised as BrokenTableError.
+def poll_or_report(settings: Settings, table: TableSettings, instance: dg.DagsterInstance) -> tuple[LogStatus, Stored]:
+    """Return the result of `poll_log`. Faults of the log are recorded first and then raised as BrokenTableError.
 
     If the table had a fault before, commits that are not stored yet are read before a run is requested.
     """
     failed = failed_run(instance, table.name)
     try:
-        return look(settings, table, examine=failed is not None or was_broken(instance, table.name))
+        return poll_log(settings, table, examine=failed is not None or was_broken(instance, table.name))
     except DeltaSnapError as error:
         condition = log_of(table).condition()
         report_condition(instance, settings, table, condition, failed)
@@ -51,7 +54,7 @@ def condition_of_failure(settings: Settings, table: TableSettings) -> TableCondi
         found = found.with_lost_versions(lost)
         if found.newest_loadable != stored.sound_until or stored.sound_until not in stored.versions:
             return found
-        store = SnapshotStore.open(None, settings.storage, settings.storage_options)
+        store = store_of(settings)
         return found.with_schema_of(store.computed_state(table.name, stored.sound_until).metadata)
     except DeltaSnapError:
         return log.condition().with_lost_versions(lost)

@@ -78,7 +78,12 @@ def versions_of(keys: Iterable[str]) -> tuple[int, ...]:
 
 def known_versions(keys: Iterable[str]) -> tuple[int, ...]:
     """Return the versions among partition keys, ascending. Skips keys that are not versions, which users may add."""
-    return tuple(sorted(version for key in keys if (version := _version_or_none(key)) is not None))
+    return tuple(sorted(versions_in_order(keys)))
+
+
+def versions_in_order(keys: Iterable[str]) -> tuple[int, ...]:
+    """Return the versions among partition keys, in the order of the keys. Skips keys that are not versions."""
+    return tuple(version for key in keys if (version := _version_or_none(key)) is not None)
 
 
 def contiguous(versions: Iterable[int], order: Sequence[int] = ()) -> Iterator[tuple[int, int]]:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 
 from deltasnap_core import LogCursor
 
-_FIRST_PAUSE_SECONDS = 60.0  # doubled after each look that finds the table still broken
+_FIRST_PAUSE_SECONDS = 60.0  # doubled after each poll that finds the table still broken
 _MAX_PAUSE_SECONDS = 600.0
 _MAX_DOUBLINGS = 10  # a float overflows after a thousand
 
@@ -17,14 +17,14 @@ _MAX_DOUBLINGS = 10  # a float overflows after a thousand
 class SensorState:
     """How far a table was followed, and its known fault.
 
-    cursor: of the log; None: not followed yet. fault: None: no fault. looks: the number of looks that found the fault.
-    next_look: earliest time of the next look, in s since the epoch.
+    cursor: of the log; None: not followed yet. fault: None: no fault. polls: the number of polls that found the fault.
+    next_poll: earliest time of the next poll, in s since the epoch.
     """
 
     cursor: str | None = None
     fault: str | None = None
-    looks: int = 0
-    next_look: float = 0.0
+    polls: int = 0
+    next_poll: float = 0.0
 
     @classmethod
     def from_text(cls, text: str | None) -> SensorState:
@@ -38,8 +38,8 @@ class SensorState:
             followed = cls(**values) if "fault" in values else cls(cursor=text)
             if followed.cursor is not None:
                 LogCursor.from_text(str(followed.cursor))
-            if followed.looks < 0 or followed.next_look < 0:
-                raise ValueError(f"expected a number of looks and a time, found {text!r}")
+            if followed.polls < 0 or followed.next_poll < 0:
+                raise ValueError(f"expected a number of polls and a time, found {text!r}")
         except TypeError as error:
             raise ValueError(str(error)) from error
         return followed
@@ -50,12 +50,12 @@ class SensorState:
 
     @property
     def pause_left(self) -> float:
-        """Return how many seconds to wait before the next look."""
+        """Return how many seconds to wait before the next poll."""
         # At most the longest pause: the clock may have been wrong.
-        return min(self.next_look - time.time(), _MAX_PAUSE_SECONDS) if self.fault is not None else 0.0
+        return min(self.next_poll - time.time(), _MAX_PAUSE_SECONDS) if self.fault is not None else 0.0
 
     def broken(self, fault: str, cursor: str | None = None) -> SensorState:
-        """Return the state after a look that found a fault. The pauses between looks grow."""
-        looks = self.looks + 1
-        pause = min(_FIRST_PAUSE_SECONDS * 2.0 ** min(looks - 1, _MAX_DOUBLINGS), _MAX_PAUSE_SECONDS)
-        return SensorState(cursor=cursor or self.cursor, fault=fault, looks=looks, next_look=time.time() + pause)
+        """Return the state after a poll that found a fault. The pauses between polls grow."""
+        polls = self.polls + 1
+        pause = min(_FIRST_PAUSE_SECONDS * 2.0 ** min(polls - 1, _MAX_DOUBLINGS), _MAX_PAUSE_SECONDS)
+        return SensorState(cursor=cursor or self.cursor, fault=fault, polls=polls, next_poll=time.time() + pause)

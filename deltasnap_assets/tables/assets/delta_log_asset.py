@@ -11,8 +11,10 @@ from typing import Any
 
 import dagster as dg
 
-from deltasnap_assets.runs.planning.plan import delta_log_key, log_of, observed_by_hand
+from deltasnap_assets.runs.planning.known_table import observed_by_hand
+from deltasnap_assets.runs.planning.names import delta_log_key
 from deltasnap_assets.runs.run_process import heartbeat
+from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.texts import secrets_hidden
 from deltasnap_core import redacted

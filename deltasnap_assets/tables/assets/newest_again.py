@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 import dagster as dg
 
+from deltasnap_assets.runs.planning.known_table import materialized_versions
 from deltasnap_assets.runs.planning.partitions import key_of, known_versions, version_partitions
-from deltasnap_assets.runs.planning.plan import materialized_versions
 
 Entries = Mapping[str, dg.MetadataValue]
 

@@ -14,8 +14,9 @@ from deltasnap_assets.checks.fresh_table import FreshTable
 from deltasnap_assets.checks.readable_protocol import ReadableProtocol
 from deltasnap_assets.checks.registry import TABLE_CHECKS
 from deltasnap_assets.runs.condition.condition_report import MAX_TEXT_LENGTH, check_evaluation, severity_of
+from deltasnap_assets.runs.planning.known_table import checkpoint_read
+from deltasnap_assets.runs.planning.names import RANGE_END_TAG, RANGE_START_TAG
 from deltasnap_assets.runs.planning.partitions import version_of
-from deltasnap_assets.runs.planning.plan import RANGE_END_TAG, RANGE_START_TAG, checkpoint_read
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.spark.session.failures import using_spark
 from deltasnap_assets.tables.assets.steps import checks_step

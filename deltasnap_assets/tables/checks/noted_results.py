@@ -1,4 +1,4 @@
-"""Records the results of a run's checks as the last look at its table."""
+"""Records the results of a run's checks as the last poll of its table."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 import dagster as dg
 
 from deltasnap_assets.runs.condition.condition_report import MAX_TEXT_LENGTH, problems_of
-from deltasnap_assets.runs.condition.last_look import CHECKS, Found, found_by_checks, note
+from deltasnap_assets.runs.condition.last_poll import CHECKS, Found, found_by_checks, note
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_assets.texts import visible

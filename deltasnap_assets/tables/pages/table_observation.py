@@ -10,13 +10,8 @@ import dagster as dg
 from deltasnap_assets.checks.facts import FileFacts, TombstoneFacts
 from deltasnap_assets.checks.registry import FRESH_TABLE
 from deltasnap_assets.runs.condition.condition_report import condition_tag, fault_lines
-from deltasnap_assets.runs.planning.plan import (
-    CHECKPOINT_TAG,
-    CONDITION_TAG,
-    checkpoint_read,
-    delta_log_key,
-    observation_tags,
-)
+from deltasnap_assets.runs.planning.known_table import checkpoint_read, observation_tags
+from deltasnap_assets.runs.planning.names import CHECKPOINT_TAG, CONDITION_TAG, delta_log_key
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.pages.asset_pages import table_page
 from deltasnap_assets.tables.pages.pictures import MAX_STEPS, VersionStep

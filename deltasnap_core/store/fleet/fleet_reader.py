@@ -1,6 +1,6 @@
-"""Reads the facts about many tables of a store: for each, a listing, its last look, and its newest manifest. No Spark.
+"""Reads the facts about many tables of a store: for each, a listing, its last poll, and its newest manifest. No Spark.
 
-A table without a look takes some more reads: the manifests of its recent versions, and those of some days ago.
+A table without a poll takes some more reads: the manifests of its recent versions, and those of some days ago.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from deltasnap_core.errors import CorruptStoreError, StoredVersionNotFoundError
 from deltasnap_core.redaction import logger_of, redacted, safe_repr
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.fleet.fleet_row import FleetRow, fleet_row, read_growth
-from deltasnap_core.store.fleet.last_look import LastLook
+from deltasnap_core.store.fleet.last_poll import LastPoll
 from deltasnap_core.store.fleet.table_level import TableLevel, TableStatus, is_new
 from deltasnap_core.store.fleet.timeline import Timeline, VersionPoint
 from deltasnap_core.store.format.layout import ManifestName, is_table_name
@@ -25,14 +25,14 @@ _log = logger_of(__name__)
 
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LastLooks:
-    """The last look at each table of a store, and the condition of the table."""
+class LastPolls:
+    """The last poll of each table of a store, and the condition of the table."""
 
     storage: WritableFiles
     root: str
 
-    def read(self, table: str) -> LastLook | None:
-        """Return the last look at a table; None: never, or its document is damaged, which is logged."""
+    def read(self, table: str) -> LastPoll | None:
+        """Return the last poll of a table; None: never, or its document is damaged, which is logged."""
         return self._read(table)[0]
 
     def statuses(self, tables: Sequence[str], now_ms: int) -> dict[str, TableStatus | None]:
@@ -42,9 +42,9 @@ class LastLooks:
         """
 
         def status(table: str) -> TableStatus | None:
-            look, damage = self._read(table)
-            found = self._row(table, look, damage, now_ms).status
-            is_known = found.level is not TableLevel.UNKNOWN or damage is not None or not is_new(look, now_ms)
+            poll, damage = self._read(table)
+            found = self._row(table, poll, damage, now_ms).status
+            is_known = found.level is not TableLevel.UNKNOWN or damage is not None or not is_new(poll, now_ms)
             return found if is_known else None
 
         return dict(zip(tables, self.storage.on_each(status, tables), strict=True))
@@ -53,39 +53,39 @@ class LastLooks:
         """Return the row of a table in the fleet."""
         return self._row(table, *self._read(table), now_ms)
 
-    def write(self, table: str, look: LastLook, in_force: Mapping[int, ManifestName] | None = None) -> None:
-        """Replace the last look at a table.
+    def write(self, table: str, poll: LastPoll, in_force: Mapping[int, ManifestName] | None = None) -> None:
+        """Replace the last poll of a table.
 
         Its points are replaced by those that the row of the table needs, so that the next reader finds them here.
         in_force: the result of `SnapshotStore.in_force`; None: list the store.
         """
         names = None if in_force is None else tuple(in_force.values())
-        reader = _TableReader(stored=self._stored(table), look=look, now_ms=look.looked_at_ms, names=names)
-        self.storage.write(self._url(table), replace(look, points=reader.points()).to_bytes())
+        reader = _TableReader(stored=self._stored(table), poll=poll, now_ms=poll.polled_at_ms, names=names)
+        self.storage.write(self._url(table), replace(poll, points=reader.points()).to_bytes())
 
-    def touch(self, table: str, look: LastLook) -> None:
-        """Replace the last look at a table, with the points that it has. Reads nothing."""
-        self.storage.write(self._url(table), look.to_bytes())
+    def touch(self, table: str, poll: LastPoll) -> None:
+        """Replace the last poll of a table, with the points that it has. Reads nothing."""
+        self.storage.write(self._url(table), poll.to_bytes())
 
-    def _read(self, table: str) -> tuple[LastLook | None, TableStatus | None]:
-        """Return the last look at a table, and what is wrong with its document; None: nothing."""
+    def _read(self, table: str) -> tuple[LastPoll | None, TableStatus | None]:
+        """Return the last poll of a table, and what is wrong with its document; None: nothing."""
         url = self._url(table)
         try:
-            return LastLook.from_bytes(self.storage.read(url)), None
+            return LastPoll.from_bytes(self.storage.read(url)), None
         except FileNotFoundError:
             return None, None
         except ValueError as error:
-            _log.warning("The last look at table %s is ignored, %s: %s", table, url, error)
-            return None, _damaged_look(url, error)
+            _log.warning("The last poll of table %s is ignored, %s: %s", table, url, error)
+            return None, _damaged_poll(url, error)
 
-    def _row(self, table: str, look: LastLook | None, damage: TableStatus | None, now_ms: int) -> FleetRow:
-        return _TableReader(stored=self._stored(table), look=look, now_ms=now_ms, damage=damage).row()
+    def _row(self, table: str, poll: LastPoll | None, damage: TableStatus | None, now_ms: int) -> FleetRow:
+        return _TableReader(stored=self._stored(table), poll=poll, now_ms=now_ms, damage=damage).row()
 
     def _stored(self, table: str) -> StoredTable:
         return StoredTable(storage=self.storage, root=self.root, name=table)
 
     def _url(self, table: str) -> str:
-        return self._stored(table).look_url
+        return self._stored(table).poll_url
 
 
 def stored_table_names(storage: WritableFiles, root: str) -> list[str]:
@@ -95,8 +95,8 @@ def stored_table_names(storage: WritableFiles, root: str) -> list[str]:
 
 def read_fleet(storage: WritableFiles, root: str, tables: Sequence[str], now_ms: int) -> list[FleetRow]:
     """Return the row of each table, in order."""
-    looks = LastLooks(storage=storage, root=root)
-    return storage.on_each(lambda table: looks.row(table, now_ms), tables)
+    polls = LastPolls(storage=storage, root=root)
+    return storage.on_each(lambda table: polls.row(table, now_ms), tables)
 
 
 class _TableReader:
@@ -106,17 +106,17 @@ class _TableReader:
         self,
         *,
         stored: StoredTable,
-        look: LastLook | None,
+        poll: LastPoll | None,
         now_ms: int,
         damage: TableStatus | None = None,
         names: Sequence[ManifestName] | None = None,
     ) -> None:
         self._stored = stored
-        self._look = look
+        self._poll = poll
         self._now_ms = now_ms
         self._damage = damage
         self._names = stored.stored_versions().current() if names is None else names
-        self._timeline = Timeline(self._names, {} if look is None else look.points, self._load)
+        self._timeline = Timeline(self._names, {} if poll is None else poll.points, self._load)
 
     def row(self) -> FleetRow:
         """Return the row. If the store is damaged, the row has this as the condition of the table."""
@@ -135,7 +135,7 @@ class _TableReader:
     def _row(self, newest: VersionManifest | None, damage: TableStatus | None) -> FleetRow:
         return fleet_row(
             self._stored.name,
-            self._look,
+            self._poll,
             newest,
             self._timeline,
             num_versions=len(self._names),
@@ -190,10 +190,10 @@ def _damaged(error: CorruptStoreError) -> TableStatus:
     )
 
 
-def _damaged_look(url: str, error: ValueError) -> TableStatus:
+def _damaged_poll(url: str, error: ValueError) -> TableStatus:
     return TableStatus(
         level=TableLevel.UNKNOWN,
-        reason=f"The last look at this table cannot be read: {redacted(url)}: {error}",
+        reason=f"The last poll of this table cannot be read: {redacted(url)}: {error}",
         check="store",
         advice="Refresh the table: this writes the file again.",
     )

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from deltasnap_core.protocol.state.file_size_histogram import files_below
 from deltasnap_core.redaction import safe_repr
-from deltasnap_core.store.fleet.last_look import DEFAULT_SMALL_FILE_BYTES, LastLook
+from deltasnap_core.store.fleet.last_poll import DEFAULT_SMALL_FILE_BYTES, LastPoll
 from deltasnap_core.store.fleet.table_level import TableLevel, TableStatus, table_status
 from deltasnap_core.store.fleet.timeline import Timeline
 from deltasnap_core.store.format.manifest import VersionManifest
@@ -25,7 +25,7 @@ FLEET_SCHEMA = pa.schema(
         pa.field("reason", pa.string(), nullable=False),
         pa.field("check", pa.string()),
         pa.field("advice", pa.string(), nullable=False),
-        pa.field("looked_at_ms", pa.int64()),
+        pa.field("polled_at_ms", pa.int64()),
         pa.field("last_commit_ms", pa.int64()),
         pa.field("age_ms", pa.int64()),
         pa.field("usual_pause_ms", pa.int64()),
@@ -61,13 +61,13 @@ class FleetRow:
     condition:       a `TableLevel`. reason, check, advice: see `TableStatus`.
     last_commit_ms:  of the newest commit that is known. age_ms: since then.
     usual_pause_ms:  the median pause between recent commits. age_ratio: age_ms as a multiple of it.
-    latest_version:  of the log, at the last look. stored_version: the newest one. versions_behind: their difference.
+    latest_version:  of the log, at the last poll. stored_version: the newest one. versions_behind: their difference.
     num_versions:    the number of stored versions.
     num_records:     the rows of the newest stored version, without deleted ones. The following five are of this version
                      too.
     growth_7d_bytes, growth_30d_bytes: None also if the version of that time is not stored.
     small_file_ratio: small files among all files; 0 for a table without files.
-    vacuum_bytes:    the bytes that VACUUM would free at least, at the time of the last look.
+    vacuum_bytes:    the bytes that VACUUM would free at least, at the time of the last poll.
     features:        the table features, sorted.
     """
 
@@ -76,7 +76,7 @@ class FleetRow:
     reason: str
     check: str | None
     advice: str
-    looked_at_ms: int | None = None
+    polled_at_ms: int | None = None
     last_commit_ms: int | None = None
     age_ms: int | None = None
     usual_pause_ms: int | None = None
@@ -106,7 +106,7 @@ class FleetRow:
 
 def fleet_row(
     table: str,
-    look: LastLook | None,
+    poll: LastPoll | None,
     newest: VersionManifest | None,
     timeline: Timeline,
     *,
@@ -119,20 +119,20 @@ def fleet_row(
     newest: the manifest of the newest stored version; None: there is none, or it cannot be read.
     damage: the damage of the store; None: none was found.
     """
-    latest = None if look is None else look.latest_version
+    latest = None if poll is None else poll.latest_version
     stored = None if newest is None else newest.version
     behind = None if latest is None or stored is None else max(latest - stored, 0)
-    last_commit = _last_commit(look, newest, is_behind=bool(behind))
+    last_commit = _last_commit(poll, newest, is_behind=bool(behind))
     age = None if last_commit is None else max(now_ms - last_commit, 0)
     pause, growth_7d, growth_30d = read_growth(timeline, now_ms)
-    status = damage or table_status(look, last_commit, now_ms)
+    status = damage or table_status(poll, last_commit, now_ms)
     return FleetRow(
         table=table,
         condition=status.level.value,
         reason=status.reason,
         check=status.check,
         advice=status.advice,
-        looked_at_ms=None if look is None else look.looked_at_ms,
+        polled_at_ms=None if poll is None else poll.polled_at_ms,
         last_commit_ms=last_commit,
         age_ms=age,
         usual_pause_ms=pause,
@@ -143,10 +143,10 @@ def fleet_row(
         num_versions=num_versions,
         growth_7d_bytes=growth_7d,
         growth_30d_bytes=growth_30d,
-        vacuum_bytes=look.vacuum_bytes if look is not None and look.facts_version == stored else None,
-        owners=() if look is None else look.owners,
-        path=None if look is None else look.path,
-        **({} if newest is None else _of_version(newest, look)),
+        vacuum_bytes=poll.vacuum_bytes if poll is not None and poll.facts_version == stored else None,
+        owners=() if poll is None else poll.owners,
+        path=None if poll is None else poll.path,
+        **({} if newest is None else _of_version(newest, poll)),
     )
 
 
@@ -168,17 +168,17 @@ def fleet_table(rows: Iterable[FleetRow]) -> pa.Table:
     return pa.Table.from_pylist(values, schema=FLEET_SCHEMA)
 
 
-def _last_commit(look: LastLook | None, newest: VersionManifest | None, *, is_behind: bool) -> int | None:
+def _last_commit(poll: LastPoll | None, newest: VersionManifest | None, *, is_behind: bool) -> int | None:
     """Return the time of the last commit: the stored one, unless the log has later ones; None: unknown."""
     if newest is not None and not is_behind:
         return newest.timestamp
-    return None if look is None else look.last_commit_ms
+    return None if poll is None else poll.last_commit_ms
 
 
-def _of_version(manifest: VersionManifest, look: LastLook | None) -> dict[str, Any]:
+def _of_version(manifest: VersionManifest, poll: LastPoll | None) -> dict[str, Any]:
     """Return the values from the manifest of the newest version. Errors: KeyError, TypeError, ValueError if damaged."""
     state, checkpoint = manifest.computed_state, manifest.log_segment["checkpoint"]
-    limit = DEFAULT_SMALL_FILE_BYTES if look is None else look.small_file_bytes
+    limit = DEFAULT_SMALL_FILE_BYTES if poll is None else poll.small_file_bytes
     files = state["numOfFiles"]
     histogram = state["fileSizeHistogram"]  # verified by the digest of the manifest
     small = files_below(histogram["sortedBinBoundaries"], histogram["fileCounts"], limit)

@@ -1,4 +1,4 @@
-"""The condition of a table in one word, with the reason: decided from its last look and the current time. Pure."""
+"""The condition of a table in one word, with the reason: decided from its last poll and the current time. Pure."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from deltasnap_core.redaction import safe_repr
-from deltasnap_core.store.fleet.last_look import LastLook, StaleRule, TableProblem
+from deltasnap_core.store.fleet.last_poll import LastPoll, StaleRule, TableProblem
 
-MAX_LOOK_AGE_MS = 24 * 60 * 60 * 1000
-"""An older look does not show the current condition."""
+MAX_POLL_AGE_MS = 24 * 60 * 60 * 1000
+"""An older poll does not show the current condition."""
 MAX_EXAMINATION_AGE_MS = 48 * 60 * 60 * 1000
 """The same for an examination of the log, which is due every day."""
 CLOCK_SKEW_MS = 5 * 60 * 1000
@@ -26,7 +26,7 @@ class TableLevel(StrEnum):
     BROKEN = "broken"
     """A version cannot be read, or a check failed with an error."""
     UNKNOWN = "unknown"
-    """No run checked the table or its new versions, or the last look at its log is too old."""
+    """No run checked the table or its new versions, or the last poll of its log is too old."""
     WARNED = "warned"
     """A check failed with a warning, or the last run failed."""
     STALE = "stale"
@@ -53,61 +53,61 @@ class TableStatus:
     advice: str = ""
 
 
-def is_new(look: LastLook | None, now_ms: int) -> bool:
+def is_new(poll: LastPoll | None, now_ms: int) -> bool:
     """Return whether the first check of the table is still to come: nobody looked, or not for longer than a day."""
-    if look is None:
+    if poll is None:
         return True
-    is_unchecked = look.checked_version is None and not look.problems
-    return is_unchecked and not _why_outdated(look, now_ms) and _unchecked_ms(look, now_ms) <= MAX_LOOK_AGE_MS
+    is_unchecked = poll.checked_version is None and not poll.problems
+    return is_unchecked and not _why_outdated(poll, now_ms) and _unchecked_ms(poll, now_ms) <= MAX_POLL_AGE_MS
 
 
-def table_status(look: LastLook | None, last_commit_ms: int | None, now_ms: int) -> TableStatus:
+def table_status(poll: LastPoll | None, last_commit_ms: int | None, now_ms: int) -> TableStatus:
     """Return the condition of a table.
 
-    look: the last one; None: never. last_commit_ms: of the latest commit; None: unknown, the table is not stale then.
+    poll: the last one; None: never. last_commit_ms: of the latest commit; None: unknown, the table is not stale then.
     """
-    if look is None:
+    if poll is None:
         return TableStatus(
             level=TableLevel.UNKNOWN,
             reason="deltasnap has not read the log of this table yet.",
             advice="Refresh the table, or start its sensor.",
         )
-    since = _why_outdated(look, now_ms)
-    if errors := [problem for problem in look.problems if problem.severity == "error"]:
+    since = _why_outdated(poll, now_ms)
+    if errors := [problem for problem in poll.problems if problem.severity == "error"]:
         found = _of_problems(TableLevel.BROKEN, errors)
         return replace(found, reason=f"{found.reason} {since}".rstrip())
     if since:
         return TableStatus(level=TableLevel.UNKNOWN, reason=since, advice="Refresh the table, or start its sensor.")
-    if look.problems:
-        return _of_problems(TableLevel.WARNED, look.problems)
-    if look.checked_version is None:
+    if poll.problems:
+        return _of_problems(TableLevel.WARNED, poll.problems)
+    if poll.checked_version is None:
         return TableStatus(
             level=TableLevel.UNKNOWN, reason="No run has checked this table yet.", advice="Refresh the table."
         )
-    if (waiting := _unchecked_ms(look, now_ms)) > MAX_LOOK_AGE_MS:
+    if (waiting := _unchecked_ms(poll, now_ms)) > MAX_POLL_AGE_MS:
         reason = f"No run has checked this table for {_age_text(waiting)}, and it has new versions."
         return TableStatus(level=TableLevel.UNKNOWN, reason=reason, advice="Refresh the table.")
-    rule = look.stale_rule
+    rule = poll.stale_rule
     if rule is not None and last_commit_ms is not None:
         return _freshness(rule, now_ms - last_commit_ms)
     return TableStatus(level=TableLevel.HEALTHY)
 
 
-def _why_outdated(look: LastLook, now_ms: int) -> str:
-    """Return why a look is outdated; empty: it is not."""
-    age = now_ms - look.looked_at_ms
-    if age > MAX_LOOK_AGE_MS:
+def _why_outdated(poll: LastPoll, now_ms: int) -> str:
+    """Return why a poll is outdated; empty: it is not."""
+    age = now_ms - poll.polled_at_ms
+    if age > MAX_POLL_AGE_MS:
         return f"deltasnap last read the log of this table {_age_text(age)} ago."
     if age < -CLOCK_SKEW_MS:
-        return f"The time of the last look at this table is {_age_text(-age)} in the future: a clock was wrong."
-    if look.examined_at_ms is not None and now_ms - look.examined_at_ms > MAX_EXAMINATION_AGE_MS:
-        return f"deltasnap last checked the log of this table for damage {_age_text(now_ms - look.examined_at_ms)} ago."
+        return f"The time of the last poll of this table is {_age_text(-age)} in the future: a clock was wrong."
+    if poll.examined_at_ms is not None and now_ms - poll.examined_at_ms > MAX_EXAMINATION_AGE_MS:
+        return f"deltasnap last checked the log of this table for damage {_age_text(now_ms - poll.examined_at_ms)} ago."
     return ""
 
 
-def _unchecked_ms(look: LastLook, now_ms: int) -> int:
+def _unchecked_ms(poll: LastPoll, now_ms: int) -> int:
     """Return for how long new versions have waited for a check."""
-    return 0 if look.unchecked_since_ms is None else now_ms - look.unchecked_since_ms
+    return 0 if poll.unchecked_since_ms is None else now_ms - poll.unchecked_since_ms
 
 
 def _of_problems(level: TableLevel, problems: Sequence[TableProblem]) -> TableStatus:

@@ -89,7 +89,7 @@ class Timeline:
                 high = index
                 break
             low = index
-        # Little time has passed since the last look: the version is probably just after the last result.
+        # Little time has passed since the last poll: the version is probably just after the last result.
         step = 1 if low >= 0 else 0
         while high - low > 1:
             middle = low + step if 0 < step < high - low else (low + high) // 2

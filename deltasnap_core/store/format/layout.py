@@ -6,7 +6,7 @@ The files below the root, for a table `events`:
       manifests/
         000001-<table id>.00000000000000000012.json     one per version: the commit point
         000002of000001at8-<table id>.fork.json          a generation that forked off another after version 8
-      last_look.json                                    the result of the last look at the log; of no version
+      last_poll.json                                    the result of the last poll of the log; of no version
       000001-<table id>/                                a generation: all versions of one log
         base/<first>-<last>-<write>/part-*.parquet      key, add, remove: the whole state of one version
         changes/<first>-<last>-<write>/part-*.parquet   version, key, add, remove: the changes of those versions
@@ -42,7 +42,7 @@ BREAKDOWNS = "breakdowns"
 STAGING = "staging"
 ALL_FILES = "all_files"
 TOMBSTONES = "tombstones"
-LAST_LOOK = "last_look.json"
+LAST_POLL = "last_poll.json"
 FLEET = "@fleet"
 """The folder of the fleet's history. No table can have this name."""
 

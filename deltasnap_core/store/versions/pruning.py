@@ -114,7 +114,7 @@ def _unreferenced(table: StoredTable, files: Iterable[FileStatus], versions: Sto
     named = {table.manifest_url(name) for name in versions.manifests}
     named |= {table.fork_url(generation) for generation in versions.forks}
     named |= {table.breakdown_url(name) for name in versions.manifests}
-    named.add(table.look_url)
+    named.add(table.poll_url)
     for manifest in table.read_manifests(versions.manifests):
         named.update(table.file_urls(manifest))
     return [file for file in files if file.path not in named]

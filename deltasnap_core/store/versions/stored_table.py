@@ -14,7 +14,7 @@ from deltasnap_core.redaction import logger_of
 from deltasnap_core.storage.urls import join_url
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.format.layout import (
-    LAST_LOOK,
+    LAST_POLL,
     MANIFESTS,
     ManifestName,
     breakdown_path,
@@ -55,9 +55,9 @@ class StoredTable:
         return join_url(self.root, self.name)
 
     @property
-    def look_url(self) -> str:
-        """URL of the document of the last look at the table. It belongs to no version."""
-        return join_url(self.folder, LAST_LOOK)
+    def poll_url(self) -> str:
+        """URL of the document of the last poll of the table. It belongs to no version."""
+        return join_url(self.folder, LAST_POLL)
 
     def generation_folder(self, generation: str) -> str:
         """Return the URL of the folder with the data of a generation."""

@@ -10,7 +10,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from deltasnap_assets.command.cli import app
-from deltasnap_assets.runs.planning.plan import run_tags
+from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.settings.loading import read_settings
 from tests.builders import add, commit_info, metadata, protocol, remove, write_log
 

@@ -18,7 +18,7 @@ from deltasnap_assets.command.cli import app
 from deltasnap_assets.command.views.fleet.fleet_view import read_rows, show_fleet
 from deltasnap_assets.settings.loading import CONFIG_VARIABLE, load_settings
 from deltasnap_assets.tables.fleet_totals import FleetOrder
-from deltasnap_core import LastLook, SnapshotStore, TableProblem
+from deltasnap_core import LastPoll, SnapshotStore, TableProblem
 from deltasnap_core.log.table_log import system_clock
 
 DAY = 24 * 3_600_000
@@ -26,14 +26,14 @@ DAY = 24 * 3_600_000
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Three tables without logs: `a` is healthy, `b` is broken, and `c` has no look. `b` grows fastest."""
+    """Three tables without logs: `a` is healthy, `b` is broken, and `c` has no poll. `b` grows fastest."""
     now = system_clock()
     for number, name in enumerate("abc", 1):
         store_table(tmp_path / "store", name, [(now - day * DAY, number * 10 - day) for day in range(9, -1, -1)])
-    looks = SnapshotStore.open(None, tmp_path / "store").looks
+    polls = SnapshotStore.open(None, tmp_path / "store").polls
     problem = TableProblem(check="log", severity="error", text="It is \x1b[31m[red]lost.", advice="Restore it.")
-    looks.write("a", LastLook(looked_at_ms=now, checked_version=9))
-    looks.write("b", LastLook(looked_at_ms=now, problems=(problem,)))
+    polls.write("a", LastPoll(polled_at_ms=now, checked_version=9))
+    polls.write("b", LastPoll(polled_at_ms=now, problems=(problem,)))
     tables = "".join(f"  - {{name: {name}, path: /nowhere/{name}}}\n" for name in "abc")
     (tmp_path / "deltasnap.yaml").write_text(f"storage: store\ntables:\n{tables}")
     monkeypatch.setenv(CONFIG_VARIABLE, str(tmp_path / "deltasnap.yaml"))

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.stored_fleet import FILE_BYTES, store_table
 from deltasnap_assets.command.views.fleet.prometheus import label_value, prometheus_text
-from deltasnap_core import LastLook, SnapshotStore
+from deltasnap_core import LastPoll, SnapshotStore
 
 DAY = 24 * 3_600_000
 NOW = 100 * DAY
@@ -23,8 +23,8 @@ def rows(folder: Path) -> list[dict[str, Any]]:
     for name in ("events", "orders"):
         store_table(folder, name, [(NOW - 40 * DAY, 1), (NOW - 2 * DAY, 2), (NOW - DAY, 5), (NOW - DAY, 5), (NOW, 6)])
     store = SnapshotStore.open(None, folder)
-    store.looks.write(
-        "events", LastLook(looked_at_ms=NOW, latest_version=4, checked_version=4, facts_version=4, vacuum_bytes=7)
+    store.polls.write(
+        "events", LastPoll(polled_at_ms=NOW, latest_version=4, checked_version=4, facts_version=4, vacuum_bytes=7)
     )
     found: list[dict[str, Any]] = store.fleet(now_ms=NOW).to_pylist()
     return found

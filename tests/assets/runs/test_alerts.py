@@ -17,12 +17,12 @@ import pytest
 from pydantic import ValidationError
 
 from deltasnap_assets.runs.condition.alerts import alerts_sensor, send_alerts
-from deltasnap_assets.runs.condition.stores import store_of
 from deltasnap_assets.runs.condition.webhook import WebhookError, send
+from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.loading import read_settings
 from deltasnap_assets.settings.yaml_source import ConfigError
-from deltasnap_core import LastLook, StaleRule, TableProblem
+from deltasnap_core import LastPoll, StaleRule, TableProblem
 from deltasnap_core.log.table_log import system_clock
 
 SECRET = "T000/B000/a-very-secret-token"
@@ -79,7 +79,7 @@ def chat() -> Iterator[Chat]:
 
 
 class Fleet:
-    """Tables without logs: only their recorded looks matter."""
+    """Tables without logs: only their recorded polls matter."""
 
     def __init__(self, folder: Path, url: str, *tables: str, **alerts: Any) -> None:
         self.settings = Settings.model_validate(
@@ -93,8 +93,8 @@ class Fleet:
         self.instance = dg.DagsterInstance.ephemeral()
 
     def note(self, *problems: TableProblem, table: str = "events", **fields: Any) -> None:
-        look = LastLook(**{"looked_at_ms": system_clock(), "problems": problems, "checked_version": 1, **fields})
-        store_of(self.settings).looks.touch(table, look)
+        poll = LastPoll(**{"polled_at_ms": system_clock(), "problems": problems, "checked_version": 1, **fields})
+        store_of(self.settings).polls.touch(table, poll)
 
     def tick(self) -> str:
         result = self.sensor(dg.build_sensor_context(instance=self.instance))
@@ -203,7 +203,7 @@ def test_table_of_the_same_name_at_another_path_is_reported_again(tmp_path: Path
     assert send_alerts(settings, fleet.instance) == "Sent 1 message."
 
 
-def test_table_without_any_look_is_not_reported(tmp_path: Path, chat: Chat) -> None:
+def test_table_without_any_poll_is_not_reported(tmp_path: Path, chat: Chat) -> None:
     fleet = Fleet(tmp_path, chat.url)
     assert (fleet.tick(), chat.taken()) == ("No table got worse or recovered.", [])
 
@@ -225,17 +225,17 @@ def test_table_without_a_check_for_a_day_is_reported(tmp_path: Path, chat: Chat)
     assert [text.split(".")[0] for text in chat.taken()] == ["Table events was not checked recently"]
 
 
-def test_damaged_look_is_reported(tmp_path: Path, chat: Chat) -> None:
+def test_damaged_poll_is_reported(tmp_path: Path, chat: Chat) -> None:
     fleet = Fleet(tmp_path, chat.url)
     fleet.note()
-    (tmp_path / "store" / "events" / "last_look.json").write_text("{")
+    (tmp_path / "store" / "events" / "last_poll.json").write_text("{")
     fleet.tick()
-    assert "The last look at this table cannot be read: " in chat.taken()[0]
+    assert "The last poll of this table cannot be read: " in chat.taken()[0]
 
 
 def test_table_that_is_no_longer_polled_is_reported(tmp_path: Path, chat: Chat) -> None:
     fleet = Fleet(tmp_path, chat.url)
-    fleet.note(looked_at_ms=system_clock() - 72 * HOUR)
+    fleet.note(polled_at_ms=system_clock() - 72 * HOUR)
     fleet.tick()
     assert chat.taken()[0].startswith(
         "Table events was not checked recently. deltasnap last read the log of this table 72 hours ago. "

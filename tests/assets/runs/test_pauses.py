@@ -13,8 +13,8 @@ UNREADABLE = (
     "[1]",
     "5",
     '{"generation": "table-id", "version": 3, "key_of_a_later_release": 1}',
-    '{"fault": "f", "next_look": "soon"}',
-    '{"fault": "f", "looks": null}',
+    '{"fault": "f", "next_poll": "soon"}',
+    '{"fault": "f", "polls": null}',
     '{"fault": "f", "cursor": "x"}',
     '{"fault": "f", "cursor": 5}',
     '{"fault": "f", "key_of_a_later_release": 1}',
@@ -31,14 +31,14 @@ def test_pauses_double_until_the_longest(now: float) -> None:
     followed, waits = SensorState(), []
     for _ in range(7):
         followed = followed.broken("Version 3 is lost.")
-        waits.append(followed.next_look - now)
+        waits.append(followed.next_poll - now)
     first, longest = pauses._FIRST_PAUSE_SECONDS, pauses._MAX_PAUSE_SECONDS
     assert waits == [min(first * 2**number, longest) for number in range(7)]
     assert waits[-1] == longest
 
 
 def test_pause_ends_with_the_longest_one_even_if_the_clock_was_wrong(now: float) -> None:
-    followed = SensorState(fault="Version 3 is lost.", looks=1, next_look=now + 365 * 86_400)
+    followed = SensorState(fault="Version 3 is lost.", polls=1, next_poll=now + 365 * 86_400)
     assert followed.pause_left == pauses._MAX_PAUSE_SECONDS
 
 
@@ -51,11 +51,11 @@ def test_state_survives_the_cursor_of_a_sensor(now: float) -> None:
     followed = SensorState(cursor=cursor).broken("Version 3 is lost.")
     assert SensorState.from_text(followed.to_text()) == followed
     assert SensorState.from_text(cursor) == SensorState(cursor=cursor)
-    assert followed.next_look > now
+    assert followed.next_poll > now
 
 
 def test_pause_remains_the_longest_after_weeks(now: float) -> None:
-    followed = SensorState(fault="Version 3 is lost.", looks=5_000).broken("Version 3 is lost.")
+    followed = SensorState(fault="Version 3 is lost.", polls=5_000).broken("Version 3 is lost.")
     assert followed.pause_left == pauses._MAX_PAUSE_SECONDS
 
 

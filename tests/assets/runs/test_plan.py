@@ -15,17 +15,9 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.processes import has_ended, this_process
-from deltasnap_assets.runs.planning.plan import (
-    ASSET_NAMES,
-    Known,
-    Plan,
-    Stored,
-    delta_log_key,
-    known_of,
-    plan,
-    prepare,
-    run_tags,
-)
+from deltasnap_assets.runs.planning.known_table import known_of, prepare
+from deltasnap_assets.runs.planning.names import ASSET_NAMES, delta_log_key, run_tags
+from deltasnap_assets.runs.planning.plan import Known, Plan, Stored, plan
 from deltasnap_assets.runs.run_process import PROCESS_TAG, heartbeat
 from deltasnap_assets.runs.table_runs import _lost, unfinished_run
 from deltasnap_assets.settings.config import Since, TableSettings
@@ -154,13 +146,13 @@ def test_unfinished_run_of_the_table_is_found() -> None:
     assert unfinished_run(instance, "events") is None
 
     @dg.op
-    def look(context) -> None:  # type: ignore[no-untyped-def] # Dagster takes no annotation that is text
+    def poll(context) -> None:  # type: ignore[no-untyped-def] # Dagster takes no annotation that is text
         assert unfinished_run(context.instance, "events") == context.run_id
         assert unfinished_run(context.instance, "others") is None
 
     @dg.job
     def one() -> None:
-        look()
+        poll()
 
     assert one.execute_in_process(instance=instance, tags=run_tags("events", 0, 1)).success
     assert unfinished_run(instance, "events") is None

@@ -14,7 +14,7 @@ import pytest
 
 from deltasnap_assets.checks.statistics_coverage import StatisticsCoverage
 from deltasnap_assets.definitions import build_definitions
-from deltasnap_assets.runs.planning.plan import known_of
+from deltasnap_assets.runs.planning.known_table import known_of
 from deltasnap_assets.runs.refresh import RefreshEvent, refresh_table
 from deltasnap_assets.runs.refresh_job import REFRESH_JOB
 from deltasnap_assets.settings.config import Settings, TableSettings

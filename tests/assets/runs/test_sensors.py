@@ -13,11 +13,12 @@ import dagster as dg
 import fsspec
 import pytest
 
-from deltasnap_assets.runs import sensors
+from deltasnap_assets.runs import sensors, table_polls
 from deltasnap_assets.runs.condition.damage import BrokenTableError
-from deltasnap_assets.runs.planning.plan import ASSET_NAMES, ATTEMPT_TAG, log_of, run_tags
+from deltasnap_assets.runs.planning.names import ASSET_NAMES, ATTEMPT_TAG, run_tags
 from deltasnap_assets.runs.schedules import refresh_schedule
 from deltasnap_assets.runs.sensors import new_commits_sensor, new_commits_sensors
+from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.runs.table_runs import MAX_ATTEMPTS
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import TableLog
@@ -315,7 +316,7 @@ def test_next_tick_continues_a_tick_that_takes_too_long(tmp_path: Path, monkeypa
 
 def test_unresponsive_storage_of_a_table_does_not_delay_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sensors, "_MAX_TICK_SECONDS", 5)
-    monkeypatch.setattr(sensors, "_LAST_LOOK_SECONDS", 0)
+    monkeypatch.setattr(sensors, "_LAST_POLL_SECONDS", 0)
     sensor, settings = many_tables(tmp_path, SENSORS + 1)
     for table in settings.tables:
         write(Path(table.path), 0, 0)
@@ -326,7 +327,7 @@ def test_unresponsive_storage_of_a_table_does_not_delay_others(tmp_path: Path, m
             end.wait()
         return log_of(table)
 
-    monkeypatch.setattr(sensors, "log_of", silent)
+    monkeypatch.setattr(table_polls, "log_of", silent)
     with dg.build_sensor_context(instance=dg.DagsterInstance.local_temp(str(tmp_path))) as context:
         result = sensor(context)
     end.set()
@@ -339,11 +340,11 @@ def test_unresponsive_storage_of_one_table_fails_its_tick_in_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sensors, "_MAX_TICK_SECONDS", 1)
-    monkeypatch.setattr(sensors, "_LAST_LOOK_SECONDS", 0)
+    monkeypatch.setattr(sensors, "_LAST_POLL_SECONDS", 0)
     write(tmp_path, 0, 0)
     ticks, end = Ticks(tmp_path), Event()
     with monkeypatch.context() as patch:
-        patch.setattr(sensors, "log_of", lambda table: end.wait() and log_of(table))
+        patch.setattr(table_polls, "log_of", lambda table: end.wait() and log_of(table))
         with pytest.raises(sensors.UnresponsiveStorageError, match="The storage of events did not respond within 1 s"):
             ticks.tick()
     end.set()
@@ -407,7 +408,7 @@ def test_shared_sensor_reports_a_failure_without_credentials(
             raise OSError("s3://me:hunter2@lake/t0 refuses")
         return log_of(table)
 
-    monkeypatch.setattr(sensors, "log_of", refused)
+    monkeypatch.setattr(table_polls, "log_of", refused)
     with dg.build_sensor_context(instance=dg.DagsterInstance.local_temp(str(tmp_path))) as context:
         result = sensor(context)
     assert isinstance(result, dg.SensorResult)

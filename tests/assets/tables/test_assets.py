@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 from deltasnap_assets.definitions import build_definitions  # noqa: E402
 from deltasnap_assets.demo.demo_table import grow  # noqa: E402
-from deltasnap_assets.runs.planning.plan import ASSET_NAMES, run_tags  # noqa: E402
+from deltasnap_assets.runs.planning.names import ASSET_NAMES, run_tags  # noqa: E402
 from deltasnap_assets.runs.refresh import RefreshError, RefreshEvent, refresh_table  # noqa: E402
 from deltasnap_assets.settings.config import Settings, TableSettings  # noqa: E402
 from deltasnap_assets.tables.pages.table_observation import health_of  # noqa: E402

@@ -9,7 +9,10 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.definitions import build_definitions
-from deltasnap_assets.runs.planning.plan import delta_log_key, known_of, log_of, observation_tags, plan, prepare
+from deltasnap_assets.runs.planning.known_table import known_of, observation_tags, prepare
+from deltasnap_assets.runs.planning.names import delta_log_key
+from deltasnap_assets.runs.planning.plan import plan
+from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from tests.builders import add, commit_info, metadata, protocol, write_log
 
@@ -36,7 +39,7 @@ class Follower:
         first = [protocol(), metadata()]
         write_log(self.path, {v: [commit_info(), *(first if v == 0 else []), add(f"{v}.parquet")] for v in versions})
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """The effect of a tick, and of the observation at the end of its run."""
         sight = log_of(self.table).status()
         todo = plan(self.table, sight, known_of(self.instance, "events"))
@@ -73,7 +76,7 @@ def test_eager_asset_is_requested_once_for_each_batch_of_commits(follower: Follo
     requested = [follower.requested()]
     for batch in ((0, 1), (2,), (), (3, 4, 5), ()):
         follower.write(*batch)
-        follower.look()
+        follower.poll()
         requested += [follower.requested(), follower.requested()]
     assert requested == [0, 1, 0, 1, 0, 0, 0, 1, 0, 0, 0]
     assert [seen.data_version for seen in follower.observations()] == ["5", "2", "1"]
@@ -84,7 +87,7 @@ def test_manual_observation_records_the_version_and_triggers_nothing_twice(follo
     follower.requested()
     follower.observe()
     assert [follower.requested(), follower.requested()] == [1, 0]
-    follower.look()
+    follower.poll()
     assert follower.requested() == 0
     assert [seen.data_version for seen in follower.observations()] == ["1", "1"]  # by hand, and of the run
     assert known_of(follower.instance, "events").generation == "table-id"
@@ -92,7 +95,7 @@ def test_manual_observation_records_the_version_and_triggers_nothing_twice(follo
 
 def test_manual_observation_leaves_a_recreated_table_to_the_next_plan(follower: Follower) -> None:
     follower.write(0, 1)
-    follower.look()
+    follower.poll()
     write_log(follower.path, {0: [commit_info(), protocol(), metadata(table_id="another")]})
     follower.observe()
     sight, known = log_of(follower.table).status(), known_of(follower.instance, "events")

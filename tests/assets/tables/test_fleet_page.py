@@ -9,12 +9,12 @@ import dagster as dg
 import pytest
 
 from benchmarks.stored_fleet import FILE_BYTES, store_table
-from deltasnap_assets.runs.condition.stores import store_of
+from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import TABLE_TAG, Settings, TableSettings
 from deltasnap_assets.tables.assets.fleet_asset import FLEET_JOB, fleet_asset, fleet_job, fleet_sensor
 from deltasnap_assets.tables.fleet_totals import FleetOrder, in_order, totals_of
 from deltasnap_assets.tables.pages.fleet_page import fleet_page
-from deltasnap_core import LastLook, TableProblem
+from deltasnap_core import LastPoll, TableProblem
 from deltasnap_core.log.table_log import system_clock
 
 DAY = 24 * 3_600_000
@@ -23,7 +23,7 @@ WARNING = TableProblem(check="small_files", severity="warning", text="Many small
 
 
 class Fleet:
-    """Three stored tables: `orders` is broken, `events` healthy, and `clicks` has no look."""
+    """Three stored tables: `orders` is broken, `events` healthy, and `clicks` has no poll."""
 
     def __init__(self, folder: Path) -> None:
         self.now = system_clock()
@@ -34,11 +34,11 @@ class Fleet:
             store_table(
                 folder / "store", name, [(self.now - day * DAY, number * (40 - day)) for day in range(39, -1, -1)]
             )
-        look = LastLook(
-            looked_at_ms=self.now, latest_version=41, last_commit_ms=self.now, checked_version=39, owners=("team:web",)
+        poll = LastPoll(
+            polled_at_ms=self.now, latest_version=41, last_commit_ms=self.now, checked_version=39, owners=("team:web",)
         )
-        store.looks.write("events", look)
-        store.looks.write("orders", LastLook(looked_at_ms=self.now, problems=(ERROR,)))
+        store.polls.write("events", poll)
+        store.polls.write("orders", LastPoll(polled_at_ms=self.now, problems=(ERROR,)))
 
     @property
     def rows(self) -> list[dict[str, Any]]:

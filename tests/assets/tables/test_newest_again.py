@@ -6,7 +6,9 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.runs.planning.forks import Fork
-from deltasnap_assets.runs.planning.plan import BEGAN_AFTER_TAG, Plan, _observation, delta_log_key, prepare
+from deltasnap_assets.runs.planning.known_table import prepare
+from deltasnap_assets.runs.planning.names import delta_log_key
+from deltasnap_assets.runs.planning.plan import BEGAN_AFTER_TAG, Plan, observation_of
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.assets.newest_again import newest_again
 from deltasnap_core import LogStatus
@@ -68,7 +70,7 @@ def test_versions_of_a_log_before_its_fork_do_not_count(instance: dg.DagsterInst
     (last,) = instance.fetch_materializations(FILES, limit=1).records
     status = LogStatus(generation="g", latest=9, versions=(0, 3, 9))
     forked = Plan(
-        observation=_observation(
+        observation=observation_of(
             TableSettings(name="events", path="/t"), status, None, (Fork(version=0, after_event=last.storage_id),)
         ),
         ranges=((3, 3), (9, 9)),

@@ -16,7 +16,7 @@ def store_of(*files: list[FileStatus], lists: bool = False) -> CountingLogStore:
     return CountingLogStore(MemoryLogStore(*files, lists_from_name=lists))
 
 
-def look(store: CountingLogStore, version: int) -> NewCommits:
+def poll(store: CountingLogStore, version: int) -> NewCommits:
     return find_new_commits(LogSegmentBuilder(store, LOG_PATH), version)
 
 
@@ -25,7 +25,7 @@ def look(store: CountingLogStore, version: int) -> NewCommits:
 )
 def test_lookup_by_name_costs_only_new_files(last: int, calls: int) -> None:
     store = store_of(commits(0, last), checkpoint(98), checksum(104))
-    assert look(store, 100).later == tuple(commits(101, last))
+    assert poll(store, 100).later == tuple(commits(101, last))
     assert store.calls == calls
     assert not [path for path in store.listed if path < commits(101, 101)[0].path]
 
@@ -33,7 +33,7 @@ def test_lookup_by_name_costs_only_new_files(last: int, calls: int) -> None:
 @pytest.mark.parametrize("last", [100, 101, 5000])
 def test_poll_costs_one_listing_if_the_storage_can_list_from_a_name(last: int) -> None:
     store = store_of(commits(0, last), checkpoint(103), checksum(104), lists=True)
-    assert look(store, 100) == NewCommits(
+    assert poll(store, 100) == NewCommits(
         known=commits(100, 100)[0], later=tuple(commits(101, last)), is_cut=last == 100
     )
     assert store.calls == 1
@@ -53,21 +53,21 @@ def test_poll_costs_one_listing_if_the_storage_can_list_from_a_name(last: int) -
 def test_poll_returns_commits_up_to_the_first_missing_one(
     files: list[list[FileStatus]], version: int, expected: list[FileStatus], *, lists: bool
 ) -> None:
-    found = look(store_of(*files, lists=lists), version)
+    found = poll(store_of(*files, lists=lists), version)
     assert (found.later, found.is_cut) == (tuple(expected), False)
 
 
 @BOTH_WAYS
 def test_poll_returns_the_current_state_of_the_known_commit_even_if_it_is_gone(*, lists: bool) -> None:
-    assert look(store_of(commits(0, 6), lists=lists), 5).known == commits(5, 5)[0]
-    cleaned = look(store_of(commits(6, 9), checkpoint(6), lists=lists), 5)
+    assert poll(store_of(commits(0, 6), lists=lists), 5).known == commits(5, 5)[0]
+    cleaned = poll(store_of(commits(6, 9), checkpoint(6), lists=lists), 5)
     assert (cleaned.known, cleaned.later) == (None, tuple(commits(6, 9)))
 
 
 @BOTH_WAYS
 def test_poll_from_the_maximum_version_finds_no_later_commits(*, lists: bool) -> None:
     greatest = 2**63 - 1
-    assert look(store_of(commits(greatest, greatest), lists=lists), greatest).later == ()
+    assert poll(store_of(commits(greatest, greatest), lists=lists), greatest).later == ()
 
 
 @BOTH_WAYS

@@ -28,7 +28,7 @@ def _seconds(name: str) -> Callable[[Row], float | None]:
 
 
 _GAUGES = (
-    _Gauge(name="last_look_timestamp_seconds", help="When the log was last read.", value=_seconds("looked_at_ms")),
+    _Gauge(name="last_poll_timestamp_seconds", help="When the log was last read.", value=_seconds("polled_at_ms")),
     _Gauge(name="last_commit_timestamp_seconds", help="Time of the last commit.", value=_seconds("last_commit_ms")),
     _Gauge(
         name="usual_commit_interval_seconds",

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from benchmarks.stored_fleet import FILE_BYTES, store_table
-from deltasnap_core import FLEET_SCHEMA, LastLook, SnapshotStore, StaleRule, StorageError, TableProblem
+from deltasnap_core import FLEET_SCHEMA, LastPoll, SnapshotStore, StaleRule, StorageError, TableProblem
 from deltasnap_core.protocol.actions import Protocol
 from deltasnap_core.storage.writable_files import WritableFiles
 
@@ -35,9 +35,9 @@ def row_of(store: SnapshotStore, table: str = "events", now_ms: int = NOW) -> di
     return dict(rows[0])
 
 
-def look(**fields: Any) -> LastLook:
-    return LastLook(
-        **{"looked_at_ms": NOW, "latest_version": 40, "last_commit_ms": NOW, "checked_version": 40, **fields}
+def poll(**fields: Any) -> LastPoll:
+    return LastPoll(
+        **{"polled_at_ms": NOW, "latest_version": 40, "last_commit_ms": NOW, "checked_version": 40, **fields}
     )
 
 
@@ -51,9 +51,9 @@ def test_row_has_the_numbers_of_the_newest_stored_version(tmp_path: Path) -> Non
         ),
     )
     store = opened(tmp_path)
-    store.looks.write(
+    store.polls.write(
         "events",
-        look(latest_version=42, facts_version=40, vacuum_bytes=5, owners=("team:web",), path="s3://lake/events"),
+        poll(latest_version=42, facts_version=40, vacuum_bytes=5, owners=("team:web",), path="s3://lake/events"),
     )
     row = row_of(store)
     assert (row["stored_version"], row["latest_version"], row["versions_behind"], row["num_versions"]) == (
@@ -75,7 +75,7 @@ def test_schema_is_the_documented_one(tmp_path: Path) -> None:
     assert opened(tmp_path / "nothing").fleet().schema == FLEET_SCHEMA
 
 
-def test_table_without_a_look_is_unknown(tmp_path: Path) -> None:
+def test_table_without_a_poll_is_unknown(tmp_path: Path) -> None:
     store_table(tmp_path, "events", COMMITS)
     row = row_of(opened(tmp_path))
     assert (row["condition"], row["reason"]) == ("unknown", "deltasnap has not read the log of this table yet.")
@@ -85,18 +85,18 @@ def test_table_without_a_look_is_unknown(tmp_path: Path) -> None:
 
 def test_unchecked_table_is_unknown_unless_it_is_broken(tmp_path: Path) -> None:
     store = opened(tmp_path)
-    store.looks.write("events", look(checked_version=None))
+    store.polls.write("events", poll(checked_version=None))
     assert row_of(store)["condition"] == "unknown"
     assert row_of(store)["reason"] == "No run has checked this table yet."
-    assert store.looks.statuses(["events", "others"], NOW) == {"events": None, "others": None}
-    store.looks.write("events", look(checked_version=None, problems=(ERROR,)))
+    assert store.polls.statuses(["events", "others"], NOW) == {"events": None, "others": None}
+    store.polls.write("events", poll(checked_version=None, problems=(ERROR,)))
     assert row_of(store)["condition"] == "broken"
 
 
-def test_table_without_a_look_for_a_day_is_unknown(tmp_path: Path) -> None:
+def test_table_without_a_poll_for_a_day_is_unknown(tmp_path: Path) -> None:
     store_table(tmp_path, "events", COMMITS)
     store = opened(tmp_path)
-    store.looks.write("events", look())
+    store.polls.write("events", poll())
     assert row_of(store, now_ms=NOW + DAY)["condition"] == "healthy"
     row = row_of(store, now_ms=NOW + 3 * DAY)
     assert (row["condition"], row["reason"]) == ("unknown", "deltasnap last read the log of this table 72 hours ago.")
@@ -110,28 +110,28 @@ def test_table_without_a_look_for_a_day_is_unknown(tmp_path: Path) -> None:
         ((WARNING, ERROR), "broken", "Version 3 is lost.", "Restore it."),
     ],
 )
-def test_condition_comes_from_the_last_look(
+def test_condition_comes_from_the_last_poll(
     tmp_path: Path, problems: tuple[TableProblem, ...], condition: str, reason: str, advice: str
 ) -> None:
     store_table(tmp_path, "events", COMMITS)
     store = opened(tmp_path)
-    store.looks.write("events", look(problems=problems))
+    store.polls.write("events", poll(problems=problems))
     row = row_of(store)
     assert (row["condition"], row["reason"], row["advice"]) == (condition, reason, advice)
 
 
-def test_look_from_the_future_is_ignored(tmp_path: Path) -> None:
+def test_poll_from_the_future_is_ignored(tmp_path: Path) -> None:
     store_table(tmp_path, "events", COMMITS)
     store = opened(tmp_path)
-    store.looks.write("events", look(looked_at_ms=NOW + HOUR))
+    store.polls.write("events", poll(polled_at_ms=NOW + HOUR))
     row = row_of(store)
-    reason = "The time of the last look at this table is 1 hour in the future: a clock was wrong."
+    reason = "The time of the last poll of this table is 1 hour in the future: a clock was wrong."
     assert (row["condition"], row["reason"]) == ("unknown", reason)
 
 
-def test_broken_table_stays_broken_without_further_looks(tmp_path: Path) -> None:
+def test_broken_table_stays_broken_without_further_polls(tmp_path: Path) -> None:
     store = opened(tmp_path)
-    store.looks.write("events", look(problems=(ERROR,)))
+    store.polls.write("events", poll(problems=(ERROR,)))
     row = row_of(store, now_ms=NOW + 9 * DAY)
     assert row["condition"] == "broken"
     assert row["reason"] == "Version 3 is lost. deltasnap last read the log of this table 9 days ago."
@@ -141,7 +141,7 @@ def test_table_is_stale_when_its_last_commit_is_older_than_the_patience(tmp_path
     store_table(tmp_path, "events", COMMITS)
     store = opened(tmp_path)
     rule = StaleRule(patience_ms=5 * HOUR, check="fresh_table", advice="Check the job.")
-    store.looks.write("events", look(stale_rule=rule))
+    store.polls.write("events", poll(stale_rule=rule))
     assert row_of(store, now_ms=NOW + 5 * HOUR)["condition"] == "healthy"
     row = row_of(store, now_ms=NOW + 6 * HOUR)
     assert (row["condition"], row["check"], row["advice"]) == ("stale", "fresh_table", "Check the job.")
@@ -152,8 +152,8 @@ def test_table_is_stale_when_its_last_commit_is_older_than_the_patience(tmp_path
 def test_store_that_is_behind_does_not_make_a_table_stale(tmp_path: Path) -> None:
     store_table(tmp_path, "events", COMMITS)
     store = opened(tmp_path)
-    late = look(latest_version=41, last_commit_ms=None, stale_rule=StaleRule(patience_ms=1, check="fresh_table"))
-    store.looks.write("events", late)
+    late = poll(latest_version=41, last_commit_ms=None, stale_rule=StaleRule(patience_ms=1, check="fresh_table"))
+    store.polls.write("events", late)
     row = row_of(store, now_ms=NOW + HOUR)
     assert (row["condition"], row["age_ms"], row["versions_behind"]) == ("healthy", None, 1)
 
@@ -162,8 +162,8 @@ def test_damaged_manifest_affects_only_its_table(tmp_path: Path) -> None:
     store_table(tmp_path, "events", COMMITS)
     store_table(tmp_path, "others", COMMITS)
     store = opened(tmp_path)
-    store.looks.write("events", look())
-    store.looks.write("others", look())
+    store.polls.write("events", poll())
+    store.polls.write("others", poll())
     newest = sorted((tmp_path / "events" / "manifests").iterdir())[-1]
     newest.write_bytes(newest.read_bytes().replace(b'"numOfFiles":41', b'"numOfFiles":42'))
     damaged, sound = store.fleet(now_ms=NOW).to_pylist()
@@ -178,26 +178,26 @@ def test_store_that_is_a_file_is_an_error(tmp_path: Path) -> None:
         opened(tmp_path / "store")
 
 
-def test_damaged_look_makes_the_table_unknown_with_a_reason(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_damaged_poll_makes_the_table_unknown_with_a_reason(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     store_table(tmp_path, "events", COMMITS)
     store = opened(tmp_path)
-    store.looks.write("events", look())
-    (tmp_path / "events" / "last_look.json").write_bytes(b'{"format": 1')
+    store.polls.write("events", poll())
+    (tmp_path / "events" / "last_poll.json").write_bytes(b'{"format": 1')
     row = row_of(store)
     assert (row["condition"], row["check"], row["num_files"]) == ("unknown", "store", 41)
-    assert "The last look at this table cannot be read: " in row["reason"]
-    assert "last_look.json" in caplog.text
+    assert "The last poll of this table cannot be read: " in row["reason"]
+    assert "last_poll.json" in caplog.text
 
 
-@pytest.mark.parametrize("damaged", ["manifest", "look", "look of another format"])
+@pytest.mark.parametrize("damaged", ["manifest", "poll", "poll of another format"])
 def test_status_for_alerts_matches_the_fleet(tmp_path: Path, damaged: str) -> None:
     store_table(tmp_path, "events", COMMITS)
     store = opened(tmp_path)
-    store.looks.write("events", look())
+    store.polls.write("events", poll())
     newest = sorted((tmp_path / "events" / "manifests").iterdir())[-1]
-    file = newest if damaged == "manifest" else tmp_path / "events" / "last_look.json"
-    file.write_bytes(b"{" if damaged != "look of another format" else b'{"format": 9}')
-    status, row = store.looks.statuses(["events"], NOW)["events"], row_of(store)
+    file = newest if damaged == "manifest" else tmp_path / "events" / "last_poll.json"
+    file.write_bytes(b"{" if damaged != "poll of another format" else b'{"format": 9}')
+    status, row = store.polls.statuses(["events"], NOW)["events"], row_of(store)
     assert status is not None
     assert (status.level, status.reason, status.check) == (row["condition"], row["reason"], "store")
 
@@ -205,17 +205,17 @@ def test_status_for_alerts_matches_the_fleet(tmp_path: Path, damaged: str) -> No
 def test_table_with_new_versions_unchecked_for_a_day_is_unknown(tmp_path: Path) -> None:
     store = opened(tmp_path)
     for hours, condition in {24: "healthy", 25: "unknown"}.items():
-        store.looks.write("events", look(latest_version=500, unchecked_since_ms=NOW - hours * HOUR))
+        store.polls.write("events", poll(latest_version=500, unchecked_since_ms=NOW - hours * HOUR))
         assert row_of(store)["condition"] == condition
     reason = "No run has checked this table for 25 hours, and it has new versions."
     assert row_of(store)["reason"] == reason
 
 
-@pytest.mark.parametrize("fields", [{"looked_at_ms": NOW - 10 * DAY}, {"unchecked_since_ms": NOW - 2 * DAY}])
+@pytest.mark.parametrize("fields", [{"polled_at_ms": NOW - 10 * DAY}, {"unchecked_since_ms": NOW - 2 * DAY}])
 def test_table_unchecked_for_too_long_is_not_new(tmp_path: Path, fields: dict[str, int]) -> None:
     store = opened(tmp_path)
-    store.looks.write("events", look(checked_version=None, **fields))
-    status = store.looks.statuses(["events"], NOW)["events"]
+    store.polls.write("events", poll(checked_version=None, **fields))
+    status = store.polls.statuses(["events"], NOW)["events"]
     assert status is not None
     assert status.reason == row_of(store)["reason"]
 
@@ -224,7 +224,7 @@ def test_rows_are_sorted_worst_first_then_by_name(tmp_path: Path) -> None:
     store = opened(tmp_path)
     for name, problems in {"d": (), "c": (ERROR,), "b": (WARNING,), "a": ()}.items():
         store_table(tmp_path, name, COMMITS)
-        store.looks.write(name, look(problems=problems))
+        store.polls.write(name, poll(problems=problems))
     store_table(tmp_path, "e", COMMITS)
     assert store.fleet(now_ms=NOW)["table"].to_pylist() == ["c", "e", "b", "a", "d"]
 
@@ -239,10 +239,10 @@ def test_number_beyond_64_bits_is_null(tmp_path: Path) -> None:
     assert row_of(opened(tmp_path))["size_in_bytes"] is None
 
 
-def test_table_with_a_look_costs_two_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_table_with_a_poll_costs_two_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store_table(tmp_path, "events", COMMITS)
     store = opened(tmp_path)
-    store.looks.write("events", look())
+    store.polls.write("events", poll())
     read: list[str] = []
     one, many = WritableFiles.read, WritableFiles.read_many
 
@@ -257,13 +257,13 @@ def test_table_with_a_look_costs_two_reads(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(WritableFiles, "read", read_one)
     monkeypatch.setattr(WritableFiles, "read_many", read_many)
     assert row_of(store)["growth_30d_bytes"] == 30 * FILE_BYTES
-    assert [path.rpartition("/")[2].partition(".")[0] for path in read] == ["last_look", "000001-id-of-events"]
+    assert [path.rpartition("/")[2].partition(".")[0] for path in read] == ["last_poll", "000001-id-of-events"]
 
 
-def test_pruning_keeps_the_last_look_and_the_history(tmp_path: Path) -> None:
+def test_pruning_keeps_the_last_poll_and_the_history(tmp_path: Path) -> None:
     store_table(tmp_path, "events", COMMITS)
     store = opened(tmp_path)
-    store.looks.write("events", look())
+    store.polls.write("events", poll())
     store.fleet(now_ms=NOW, keep=True)
     report = store.prune("events", keep=3, min_age_ms=0)
     assert report.versions == tuple(range(38))
@@ -298,11 +298,11 @@ def test_fleet_on_s3_matches_a_local_store(tmp_path: Path, s3_options: dict[str,
     local = opened(tmp_path)
     for name in ("events", "orders"):
         store_table(tmp_path, name, COMMITS)
-        local.looks.write(name, look())
+        local.polls.write(name, poll())
     fsspec.filesystem("s3", **s3_options).put(str(tmp_path), "lake/store", recursive=True)
     remote = SnapshotStore.open(None, "s3://lake/store", s3_options)
     assert remote.fleet(now_ms=NOW, keep=True) == local.fleet(now_ms=NOW)
     assert remote.fleet_history()["table"].to_pylist() == ["events", "orders"]
-    remote.looks.write("orders", look(problems=(ERROR,)))
+    remote.polls.write("orders", poll(problems=(ERROR,)))
     assert remote.fleet(now_ms=NOW)["table"].to_pylist() == ["orders", "events"]
     assert SnapshotStore.open(None, "s3://lake/nothing", s3_options).fleet().num_rows == 0

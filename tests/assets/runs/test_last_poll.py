@@ -1,4 +1,4 @@
-"""The result of a look at a table is recorded in the store."""
+"""The result of a poll of a table is recorded in the store."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from deltasnap_assets.checks.contiguous_log import ContiguousLog
 from deltasnap_assets.checks.expired_tombstones import ExpiredTombstones
 from deltasnap_assets.checks.fresh_table import FreshTable
 from deltasnap_assets.checks.small_files import SmallFiles
-from deltasnap_assets.runs import sensors
-from deltasnap_assets.runs.condition import last_look
+from deltasnap_assets.runs.condition import last_poll
 from deltasnap_assets.runs.condition.condition_report import FailedRun, problems_of, report_condition
 from deltasnap_assets.runs.condition.damage import report_where_nothing_is_new
-from deltasnap_assets.runs.condition.last_look import LOG, RUN, Found, found_by_checks, note
-from deltasnap_assets.runs.condition.stores import store_of
-from deltasnap_assets.runs.planning.plan import CHECKPOINT_TAG, delta_log_key, last_observation, log_of
+from deltasnap_assets.runs.condition.last_poll import LOG, RUN, Found, found_by_checks, note
+from deltasnap_assets.runs.planning.known_table import last_observation
+from deltasnap_assets.runs.planning.names import CHECKPOINT_TAG, delta_log_key
 from deltasnap_assets.runs.sensors import new_commits_sensor
+from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_core import LastLook, SnapshotStore, StaleRule, StorageError, TableProblem
+from deltasnap_core import LastPoll, SnapshotStore, StaleRule, StorageError, TableProblem
 from tests.assets.jobs import idle_job
 from tests.builders import add, metadata, protocol, write_log
 from tests.checkpoint_files import write_checkpoint
@@ -34,7 +34,7 @@ WARNING = TableProblem(check="small_files", severity="warning", text="Many.", ad
 
 
 class Table:
-    """A table with a log of three versions, and the look at it."""
+    """A table with a log of three versions, and the poll of it."""
 
     def __init__(self, folder: Path) -> None:
         write_log(folder / "events", {0: [protocol(), metadata(), add("0")], 1: [add("1")], 2: [add("2")]})
@@ -48,8 +48,8 @@ class Table:
         return store_of(self.settings)
 
     @property
-    def look(self) -> LastLook:
-        found = self.store.looks.read("events")
+    def poll(self) -> LastPoll:
+        found = self.store.polls.read("events")
         assert found is not None
         return found
 
@@ -117,43 +117,43 @@ def test_problems_remain_until_their_check_passes(table: Table) -> None:
     table.check()
     note(table.store, table.table, Found(problems={"small_files": (WARNING,)}))
     note(table.store, table.table, Found(problems={"other": ()}))
-    assert (table.look.problems, table.condition) == ((WARNING,), "warned")
+    assert (table.poll.problems, table.condition) == ((WARNING,), "warned")
     note(table.store, table.table, Found(problems={"small_files": ()}))
-    assert (table.look.problems, table.condition) == ((), "healthy")
+    assert (table.poll.problems, table.condition) == ((), "healthy")
 
 
-def test_look_has_the_settings_of_the_table(table: Table) -> None:
+def test_poll_has_the_settings_of_the_table(table: Table) -> None:
     note(table.store, table.table, Found(latest_version=2))
-    assert (table.look.owners, table.look.path) == (("team:web",), table.table.path)
-    assert table.look.small_file_bytes == table.table.checks.small_file_bytes
+    assert (table.poll.owners, table.poll.path) == (("team:web",), table.table.path)
+    assert table.poll.small_file_bytes == table.table.checks.small_file_bytes
 
 
 def test_nothing_is_written_again_if_nothing_changed(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     note(table.store, table.table, Found(latest_version=2))
-    before = table.look
+    before = table.poll
     note(table.store, table.table, Found(latest_version=2))
-    assert table.look == before
-    monkeypatch.setattr(last_look, "_NOTED_AGAIN_MS", 0)
+    assert table.poll == before
+    monkeypatch.setattr(last_poll, "_NOTED_AGAIN_MS", 0)
     note(table.store, table.table, Found(latest_version=2))
-    assert table.look.looked_at_ms >= before.looked_at_ms
+    assert table.poll.polled_at_ms >= before.polled_at_ms
 
 
-def test_look_records_since_when_new_versions_are_unchecked(table: Table) -> None:
+def test_poll_records_since_when_new_versions_are_unchecked(table: Table) -> None:
     note(table.store, table.table, Found(latest_version=2))
-    since = table.look.unchecked_since_ms
+    since = table.poll.unchecked_since_ms
     assert since is not None
     note(table.store, table.table, Found(latest_version=3))
-    assert table.look.unchecked_since_ms == since
+    assert table.poll.unchecked_since_ms == since
     note(table.store, table.table, Found(checked_version=3))
-    assert table.look.unchecked_since_ms is None
+    assert table.poll.unchecked_since_ms is None
 
 
 def test_time_of_a_commit_is_forgotten_with_its_version(table: Table) -> None:
     note(table.store, table.table, Found(latest_version=2, last_commit_ms=5))
     note(table.store, table.table, Found(latest_version=2))
-    assert table.look.last_commit_ms == 5
+    assert table.poll.last_commit_ms == 5
     note(table.store, table.table, Found(latest_version=3))
-    assert table.look.last_commit_ms is None
+    assert table.poll.last_commit_ms is None
 
 
 def test_damage_in_a_log_without_new_commits_is_found_within_a_day(
@@ -165,32 +165,29 @@ def test_damage_in_a_log_without_new_commits_is_found_within_a_day(
     (table.log / f"{1:020}.json").write_bytes(b"{nope\n")
     report_where_nothing_is_new(table.instance, table.settings, table.table, status, None)
     assert table.condition == "healthy"
-    monkeypatch.setattr(last_look, "_EXAMINED_AGAIN_MS", 0)
+    monkeypatch.setattr(last_poll, "_EXAMINED_AGAIN_MS", 0)
     report_where_nothing_is_new(table.instance, table.settings, table.table, status, None)
     assert table.condition == "broken"
 
 
-def test_idle_tick_checks_for_damage_once_an_hour(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    sensor, looked = new_commits_sensor(table.settings, table.table, [idle_job]), list[str]()
+def test_idle_tick_reads_the_whole_log_once_an_hour(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    sensor = new_commits_sensor(table.settings, table.table, [idle_job])
     first = sensor(dg.build_sensor_context(instance=table.instance))
     assert isinstance(first, dg.SensorResult)
-
-    def look_for_damage(_: Settings, of: TableSettings, *__: Any) -> Any:
-        looked.append(of.name)
-        return sensors._Look(cursor=first.cursor)
-
-    monkeypatch.setattr(sensors, "_look_at_suspect", look_for_damage)
+    requested = []
     for hour in (HOUR, HOUR, 0):
-        monkeypatch.setattr(last_look, "_HOUR_MS", hour)
-        sensor(dg.build_sensor_context(instance=table.instance, cursor=first.cursor))
-    assert looked == ["events"]
+        monkeypatch.setattr(last_poll, "_HOUR_MS", hour)
+        result = sensor(dg.build_sensor_context(instance=table.instance, cursor=first.cursor))
+        assert isinstance(result, dg.SensorResult)
+        requested.append(len(result.run_requests or ()))  # the versions of the first tick are still missing
+    assert requested == [0, 0, 1]
 
 
 def test_table_without_a_recent_check_for_damage_is_unknown(table: Table) -> None:
     table.check()
     note(table.store, table.table, Found(is_examined=True))
-    old = replace(table.look, examined_at_ms=table.look.looked_at_ms - 49 * HOUR)
-    table.store.looks.touch("events", old)
+    old = replace(table.poll, examined_at_ms=table.poll.polled_at_ms - 49 * HOUR)
+    table.store.polls.touch("events", old)
     assert table.condition == "unknown"
 
 
@@ -206,18 +203,18 @@ def test_faults_of_the_log_are_recorded_and_cleared(table: Table) -> None:
     commit.write_bytes(b"{nope\n")
     condition = log_of(table.table).condition()
     report_condition(table.instance, table.settings, table.table, condition)
-    (problem,) = table.look.problems
+    (problem,) = table.poll.problems
     assert (problem.check, problem.severity, problem.text) == (LOG, "error", condition.faults[0].text)
-    assert (table.condition, table.look.latest_version) == ("broken", 2)
+    assert (table.condition, table.poll.latest_version) == ("broken", 2)
     commit.write_bytes(content)
     table.report()
-    assert (table.condition, table.look.problems) == ("healthy", ())
+    assert (table.condition, table.poll.problems) == ("healthy", ())
 
 
 def test_failed_run_is_a_warning_until_a_run_succeeds(table: Table) -> None:
     table.check()
     table.report(FailedRun(run_id="1", reason="The disk is full."))
-    (problem,) = table.look.problems
+    (problem,) = table.poll.problems
     assert (problem.check, problem.text, table.condition) == (RUN, "The last run failed: The disk is full.", "warned")
     table.report()
     assert table.condition == "healthy"
@@ -238,19 +235,19 @@ def test_tick_of_the_sensor_records_the_latest_version(table: Table) -> None:
     assert (row["latest_version"], row["stored_version"], row["condition"]) == (2, None, "unknown")
     write_log(table.log.parent, {3: [add("3")]})
     sensor(dg.build_sensor_context(instance=table.instance, cursor=first.cursor))
-    assert table.look.latest_version == 3
+    assert table.poll.latest_version == 3
 
 
-def test_poll_without_new_commits_records_a_look(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_poll_without_new_commits_records_a_poll(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     sensor = new_commits_sensor(table.settings, table.table, [idle_job])
     first = sensor(dg.build_sensor_context(instance=table.instance))
     assert isinstance(first, dg.SensorResult)
-    (table.log.parent.parent / "store" / "events" / "last_look.json").unlink()
+    (table.log.parent.parent / "store" / "events" / "last_poll.json").unlink()
     sensor(dg.build_sensor_context(instance=table.instance, cursor=first.cursor))
-    assert table.store.looks.read("events") is None  # it is not an hour ago
-    monkeypatch.setattr(last_look, "_NOTED_AGAIN_MS", 0)
+    assert table.store.polls.read("events") is None  # it is not an hour ago
+    monkeypatch.setattr(last_poll, "_NOTED_AGAIN_MS", 0)
     sensor(dg.build_sensor_context(instance=table.instance, cursor=first.cursor))
-    assert table.look.latest_version == 2
+    assert table.poll.latest_version == 2
 
 
 def test_unwritable_store_is_a_warning(

@@ -1,4 +1,4 @@
-"""The document with the result of the last look at a table."""
+"""The document with the result of the last poll of a table."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from deltasnap_core.store.fleet.last_look import LastLook, StaleRule, TableProblem
+from deltasnap_core.store.fleet.last_poll import LastPoll, StaleRule, TableProblem
 from deltasnap_core.store.fleet.timeline import VersionPoint
 from deltasnap_core.store.format.layout import ManifestName
 
-LOOK = LastLook(
-    looked_at_ms=1,
+POLL = LastPoll(
+    polled_at_ms=1,
     latest_version=7,
     last_commit_ms=5,
     checked_version=6,
@@ -28,20 +28,20 @@ LOOK = LastLook(
 )
 
 
-@pytest.mark.parametrize("look", [LOOK, LastLook(looked_at_ms=1)], ids=["full", "empty"])
-def test_look_is_read_back_as_it_was_written(look: LastLook) -> None:
-    assert LastLook.from_bytes(look.to_bytes()) == look
+@pytest.mark.parametrize("poll", [POLL, LastPoll(polled_at_ms=1)], ids=["full", "empty"])
+def test_poll_is_read_back_as_it_was_written(poll: LastPoll) -> None:
+    assert LastPoll.from_bytes(poll.to_bytes()) == poll
 
 
 def test_document_of_an_earlier_release_is_read() -> None:
-    values = json.loads(LOOK.to_bytes())
+    values = json.loads(POLL.to_bytes())
     del values["uncheckedSince"]
-    assert LastLook.from_bytes(json.dumps(values).encode()) == replace(LOOK, unchecked_since_ms=None)
+    assert LastPoll.from_bytes(json.dumps(values).encode()) == replace(POLL, unchecked_since_ms=None)
 
 
 def test_document_has_no_credentials_and_no_long_texts() -> None:
     problem = TableProblem(check="c", severity="error", text="at s3://key:secret@lake/t " + "x" * 9999)
-    written = LastLook(looked_at_ms=1, path="s3://key:secret@lake/t", problems=(problem,)).to_bytes()
+    written = LastPoll(polled_at_ms=1, path="s3://key:secret@lake/t", problems=(problem,)).to_bytes()
     assert b"secret" not in written
     assert len(written) < 3000
 
@@ -50,7 +50,7 @@ def test_document_has_no_credentials_and_no_long_texts() -> None:
     ("changed", "reason"),
     [
         ({"format": 2}, "expected format 1"),
-        ({"lookedAt": "now"}, "lookedAt"),
+        ({"polledAt": "now"}, "polledAt"),
         ({"problems": [{"check": "c", "severity": "fatal", "text": "", "advice": ""}]}, "expected error or warning"),
         ({"owners": [1]}, "owners"),
         ({"points": {"000001-id": {"x": [1, 2]}}}, "points"),
@@ -61,12 +61,12 @@ def test_document_has_no_credentials_and_no_long_texts() -> None:
     ],
 )
 def test_damaged_document_is_rejected_with_a_reason(changed: dict[str, object], reason: str) -> None:
-    values = {**json.loads(LOOK.to_bytes()), **changed}
+    values = {**json.loads(POLL.to_bytes()), **changed}
     with pytest.raises(ValueError, match=reason):
-        LastLook.from_bytes(json.dumps(values).encode())
+        LastPoll.from_bytes(json.dumps(values).encode())
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b"\xff", b"[" * 100_000], ids=repr)
 def test_bytes_that_are_not_a_document_are_rejected(content: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
-        LastLook.from_bytes(content)
+        LastPoll.from_bytes(content)

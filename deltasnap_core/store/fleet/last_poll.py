@@ -1,4 +1,4 @@
-"""LastLook: the result of the last look at a table, as one small JSON document beside its manifests. Pure.
+"""LastPoll: the result of the last poll of a table, as one small JSON document beside its manifests. Pure.
 
 The condition of a table's log is not part of any stored version: it changes while no version is added. Runs, polls and
 schedules record their findings here, so that the condition of many tables can be shown without reading their logs. The
@@ -70,15 +70,15 @@ class StaleRule:
 
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LastLook:
-    """The result of the last look at a table. Times are in ms since the epoch.
+class LastPoll:
+    """The result of the last poll of a table. Times are in ms since the epoch.
 
-    looked_at_ms:     when the log of the table was last polled or read.
+    polled_at_ms:     when the log of the table was last polled or read.
     examined_at_ms:   when it was last read for faults, with every page of its newest checkpoint; None: unknown.
     latest_version:   the latest version of the log at that time; None: unknown.
     last_commit_ms:   the time of its commit; None: unknown.
     checked_version:  the newest stored version when checks were last evaluated; None: never.
-    unchecked_since_ms: when a look first found a version after `checked_version`; None: it found none.
+    unchecked_since_ms: when a poll first found a version after `checked_version`; None: it found none.
     problems:         the problems in force, the latest first; empty: none was found.
     stale_rule:       None: the table never counts as stale.
     small_file_bytes: a file below this size counts as small.
@@ -89,7 +89,7 @@ class LastLook:
     points:           times and sizes of some stored versions, so that their manifests need not be read again.
     """
 
-    looked_at_ms: int
+    polled_at_ms: int
     examined_at_ms: int | None = None
     latest_version: int | None = None
     last_commit_ms: int | None = None
@@ -105,18 +105,18 @@ class LastLook:
     points: Points = field(default_factory=dict, repr=False)
 
     @classmethod
-    def from_bytes(cls, content: bytes) -> LastLook:
-        """Return the look from the bytes of its document. Errors: ValueError stating the problem."""
+    def from_bytes(cls, content: bytes) -> LastPoll:
+        """Return the poll from the bytes of its document. Errors: ValueError stating the problem."""
         try:
             values = json.loads(content)
         except (ValueError, RecursionError) as error:
             raise ValueError(f"expected JSON: {error}") from error
-        fields = JsonFields("look", values)
+        fields = JsonFields("poll", values)
         if fields.integer("format") != FORMAT:
             raise ValueError(f"expected format {FORMAT}, found {values['format']!r}")
         rule = values.get("staleRule")
         return cls(
-            looked_at_ms=fields.integer("lookedAt"),
+            polled_at_ms=fields.integer("polledAt"),
             examined_at_ms=fields.optional_integer("examinedAt"),
             latest_version=fields.optional_integer("latestVersion"),
             last_commit_ms=fields.optional_integer("lastCommit"),
@@ -137,7 +137,7 @@ class LastLook:
         rule = self.stale_rule
         values = {
             "format": FORMAT,
-            "lookedAt": self.looked_at_ms,
+            "polledAt": self.polled_at_ms,
             "examinedAt": self.examined_at_ms,
             "latestVersion": self.latest_version,
             "lastCommit": self.last_commit_ms,

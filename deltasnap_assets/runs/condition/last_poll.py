@@ -1,7 +1,7 @@
-"""Records in the store the result of each look at a table, so that the fleet can show it without reading logs.
+"""Records in the store the result of each poll of a table, so that the fleet can show it without reading logs.
 
-A look is recorded by every reader of a log: a run with the results of its checks, the sensor and the schedule with the
-latest version, and any code that finds a fault. If looks cannot be recorded, the table becomes unknown after a day. So
+A poll is recorded by every reader of a log: a run with the results of its checks, the sensor and the schedule with the
+latest version, and any code that finds a fault. If polls cannot be recorded, the table becomes unknown after a day. So
 a storage failure here does not fail a run or a tick.
 """
 
@@ -17,10 +17,10 @@ from deltasnap_assets.checks.check import ADVICE_MARK, FAILED_TO_RUN
 from deltasnap_assets.checks.expired_tombstones import ExpiredTombstones
 from deltasnap_assets.checks.fresh_table import FreshTable
 from deltasnap_assets.checks.registry import CONDITION_CHECKS
-from deltasnap_assets.runs.condition.stores import store_of
+from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import (
-    LastLook,
+    LastPoll,
     LogStatus,
     ManifestName,
     SnapshotStore,
@@ -49,7 +49,7 @@ _noted: dict[tuple[str, str], tuple[float, int | None]] = {}  # by store and tab
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """The result of a look. None: not examined, and the earlier value is kept.
+    """The result of a poll. None: not examined, and the earlier value is kept.
 
     latest_version, last_commit_ms: of the log.
     problems: by name of the check or other source; empty: no problems.
@@ -80,12 +80,12 @@ def may_be_unexamined(settings: Settings, table: TableSettings) -> bool:
 def was_examined(settings: Settings, table: TableSettings) -> bool:
     """Return whether the log of a table was checked for faults within a day. Polls do not detect faults."""
     try:
-        look = store_of(settings).looks.read(table.name)
+        poll = store_of(settings).polls.read(table.name)
     except StorageError:
         return True  # nothing can be recorded
-    if look is None or look.examined_at_ms is None:
+    if poll is None or poll.examined_at_ms is None:
         return False
-    return abs(time.time_ns() // 1_000_000 - look.examined_at_ms) < _EXAMINED_AGAIN_MS
+    return abs(time.time_ns() // 1_000_000 - poll.examined_at_ms) < _EXAMINED_AGAIN_MS
 
 
 def note_poll(settings: Settings, table: TableSettings, status: LogStatus | None = None) -> None:
@@ -107,23 +107,23 @@ def note_poll(settings: Settings, table: TableSettings, status: LogStatus | None
 def note(
     store: SnapshotStore, table: TableSettings, found: Found, in_force: Mapping[int, ManifestName] | None = None
 ) -> None:
-    """Record the result of a look. Nothing is written if only the time changed by less than an hour.
+    """Record the result of a poll. Nothing is written if only the time changed by less than an hour.
 
     in_force: the stored versions, if they are listed already.
     """
     now = time.time_ns() // 1_000_000
     try:
-        before = store.looks.read(table.name)
-        after = _merged(before or LastLook(looked_at_ms=0), table, found)
-        if before is not None and after == before and abs(now - before.looked_at_ms) < _NOTED_AGAIN_MS:
+        before = store.polls.read(table.name)
+        after = _merged(before or LastPoll(polled_at_ms=0), table, found)
+        if before is not None and after == before and abs(now - before.polled_at_ms) < _NOTED_AGAIN_MS:
             is_late = before.examined_at_ms is None or abs(now - before.examined_at_ms) >= _NOTED_AGAIN_MS
             if not (found.is_examined and is_late):
                 return
-        after = replace(after, looked_at_ms=now, examined_at_ms=now if found.is_examined else after.examined_at_ms)
+        after = replace(after, polled_at_ms=now, examined_at_ms=now if found.is_examined else after.examined_at_ms)
         if found.checked_version is not None:
-            store.looks.write(table.name, after, in_force)
+            store.polls.write(table.name, after, in_force)
         else:
-            store.looks.touch(table.name, after)
+            store.polls.touch(table.name, after)
     except StorageError as error:
         _log.warning("Could not record the condition of table %s: %s", table.name, error)
 
@@ -171,7 +171,7 @@ def _number(result: dg.AssetCheckResult, name: str) -> float | None:
     return value if isinstance(value, int | float) else None
 
 
-def _merged(before: LastLook, table: TableSettings, found: Found) -> LastLook:
+def _merged(before: LastPoll, table: TableSettings, found: Found) -> LastPoll:
     kept = [problem for problem in before.problems if problem.check not in found.problems]
     new = [problem for problems in found.problems.values() for problem in problems]
     is_same = found.latest_version in (None, before.latest_version)
@@ -193,8 +193,8 @@ def _merged(before: LastLook, table: TableSettings, found: Found) -> LastLook:
     )
 
 
-def _unchecked_since(before: LastLook, latest: int | None, checked: int | None) -> int | None:
-    """Return the time of the first look that found versions without a check by a run; None: no such versions."""
+def _unchecked_since(before: LastPoll, latest: int | None, checked: int | None) -> int | None:
+    """Return the time of the first poll that found versions without a check by a run; None: no such versions."""
     if latest is None or (checked is not None and checked >= latest):
         return None
     is_waiting = checked == before.checked_version and before.unchecked_since_ms is not None

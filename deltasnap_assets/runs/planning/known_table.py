@@ -1,0 +1,149 @@
+"""The facts about a table in a Dagster instance: partitions, materializations, and the last observation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+import dagster as dg
+
+from deltasnap_assets.runs.planning.forks import forks_of_text, materialized_since
+from deltasnap_assets.runs.planning.names import ASSET_NAMES, CHECKPOINT_TAG, CONDITION_TAG, delta_log_key
+from deltasnap_assets.runs.planning.partitions import key_of, version_partitions, versions_in_order
+from deltasnap_assets.runs.planning.plan import (
+    BEGAN_AFTER_TAG,
+    FORKS_TAG,
+    GENERATION_TAG,
+    Known,
+    Plan,
+    observation_of,
+    tag_value,
+    version_tags,
+)
+from deltasnap_assets.settings.config import TableSettings
+from deltasnap_core import LogStatus
+
+_IDENTITY = (GENERATION_TAG, FORKS_TAG, BEGAN_AFTER_TAG)
+
+
+def known_of(instance: dg.DagsterInstance, table_name: str) -> Known:
+    """Return the facts about a table in an instance. Ignores partition keys that are not versions."""
+    partitions = version_partitions(table_name).name or ""
+    versions = versions_in_order(instance.get_dynamic_partitions(partitions))
+    identity = _known_identity(instance, table_name)
+    assets = [dg.AssetKey([table_name, name]) for name in ASSET_NAMES]
+    latest = [record for asset in assets for record in instance.fetch_materializations(asset, limit=1).records]
+    return Known(
+        versions=versions,
+        done=_materialized(instance, assets, identity),
+        generation=identity.get(GENERATION_TAG),
+        began_after=_began_after(identity),
+        forks=forks_of_text(identity.get(FORKS_TAG)),
+        last_materialization=max((record.storage_id for record in latest), default=None),
+    )
+
+
+def materialized_versions(instance: dg.DagsterInstance, asset_key: dg.AssetKey) -> frozenset[int]:
+    """Return the versions of the current table and log for which one of its assets is materialized."""
+    return _materialized(instance, [asset_key], _known_identity(instance, asset_key.path[0]))
+
+
+def _materialized(
+    instance: dg.DagsterInstance, assets: Sequence[dg.AssetKey], identity: Mapping[str, str]
+) -> frozenset[int]:
+    """Return the versions for which all assets are materialized since the table was created and its log forked."""
+
+    def after(event: int | None) -> frozenset[int]:
+        found = [instance.get_materialized_partitions(asset, after_cursor=event) for asset in assets]
+        return frozenset(versions_in_order(set.intersection(*found)))
+
+    return materialized_since(forks_of_text(identity.get(FORKS_TAG)), _began_after(identity), after)
+
+
+def _began_after(identity: Mapping[str, str]) -> int | None:
+    return int(identity.get(BEGAN_AFTER_TAG, 0)) or None
+
+
+def observation_tags(instance: dg.DagsterInstance, table: TableSettings, version: int, table_id: str) -> dict[str, str]:
+    """Return the tags of an observation at a stored version. table_id: used if no generation is known yet."""
+    known = known_of(instance, table.name)
+    return version_tags(known.generation or tag_value(table_id), version, known.began_after, known.forks)
+
+
+def observed_by_hand(instance: dg.DagsterInstance, table: TableSettings, status: LogStatus) -> dg.AssetObservation:
+    """Return the observation after a poll that requests no run: without new commits, the last one again.
+
+    A table that was dropped and created again keeps its known id here: the next plan detects the change.
+    """
+    last, known = last_observation(instance, table.name), known_of(instance, table.name)
+    seen = observation_of(table, status, known.began_after, known.forks)
+    tags = {**seen.tags, GENERATION_TAG: known.generation or seen.tags[GENERATION_TAG]}
+    is_known = last is not None and _version_tags(last) == tags
+    observed = last if last is not None and is_known else seen
+    kept = {} if last is None else {k: v for k, v in last.tags.items() if k in (CONDITION_TAG, CHECKPOINT_TAG)}
+    return dg.AssetObservation(
+        observed.asset_key, description=observed.description, metadata=observed.metadata, tags={**tags, **kept}
+    )
+
+
+def last_observation(instance: dg.DagsterInstance, table_name: str) -> dg.AssetObservation | None:
+    """Return the last observation of the table; None: none yet."""
+    records = instance.fetch_observations(delta_log_key(table_name), limit=1).records
+    return records[0].asset_observation if records else None
+
+
+def checkpoint_read(instance: dg.DagsterInstance, table_name: str) -> str | None:
+    """Return the checkpoint that was completely readable when the table was last observed; None: none."""
+    last = last_observation(instance, table_name)
+    return None if last is None else last.tags.get(CHECKPOINT_TAG)
+
+
+def was_broken(instance: dg.DagsterInstance, table_name: str) -> bool:
+    """Return whether a table had a fault when it was last observed."""
+    last = last_observation(instance, table_name)
+    return last is not None and CONDITION_TAG in last.tags
+
+
+def prepare(instance: dg.DagsterInstance, table_name: str, todo: Plan) -> None:
+    """Add and drop the partitions of a plan, and record its observation. For a sensor, Dagster does that itself."""
+    partitions = version_partitions(table_name).name or ""
+    for version in todo.drop:
+        instance.delete_dynamic_partition(partitions, key_of(version))
+    instance.add_dynamic_partitions(partitions, [key_of(version) for version in todo.add])
+    unseen_of_plan = unseen(instance, table_name, todo)
+    _keep_identity(instance, table_name, todo.observation.tags)
+    for observation in unseen_of_plan:
+        instance.report_runless_asset_event(observation)
+
+
+def unseen(instance: dg.DagsterInstance, table_name: str, todo: Plan) -> list[dg.AssetObservation]:
+    """Return the observation of a plan, unless a run will record one, or it equals the last one.
+
+    A run records one observation for all its versions, with their numbers.
+    """
+    last = last_observation(instance, table_name)
+    if todo.ranges or (last is not None and _version_tags(last) == todo.observation.tags):
+        return []
+    return [todo.observation]
+
+
+def _version_tags(observation: dg.AssetObservation) -> dict[str, str]:
+    return {name: tag for name, tag in observation.tags.items() if name not in (CONDITION_TAG, CHECKPOINT_TAG)}
+
+
+def _known_identity(instance: dg.DagsterInstance, table_name: str) -> Mapping[str, str]:
+    """Return the tags of _IDENTITY from the last plan, or, for an earlier release, from the last observation."""
+    key = f"{GENERATION_TAG}/{table_name}"
+    if (text := instance.daemon_cursor_storage.get_cursor_values({key}).get(key)) is not None:
+        kept: dict[str, str] = json.loads(text)
+        return kept
+    last = last_observation(instance, table_name)
+    return {} if last is None else {name: tag for name, tag in last.tags.items() if name in _IDENTITY}
+
+
+def _keep_identity(instance: dg.DagsterInstance, table_name: str, tags: Mapping[str, str]) -> None:
+    """Store the identity of the table whose versions these are: a run may fail before it observes anything."""
+    identity = {name: tag for name, tag in tags.items() if name in _IDENTITY}
+    if identity != _known_identity(instance, table_name):
+        key = f"{GENERATION_TAG}/{table_name}"
+        instance.daemon_cursor_storage.set_cursor_values({key: json.dumps(identity)})

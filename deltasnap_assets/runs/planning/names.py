@@ -1,0 +1,33 @@
+"""The names of a table's job, assets and runs in Dagster, and the tags of runs and observations."""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from deltasnap_assets.runs.planning.partitions import key_of
+from deltasnap_assets.settings.config import TABLE_TAG
+
+ASSET_NAMES = ("log_segment", "reconstructed_state", "computed_state", "all_files", "tombstones")
+RANGE_START_TAG = "dagster/asset_partition_range_start"
+RANGE_END_TAG = "dagster/asset_partition_range_end"
+VERSIONS_TAG = "deltasnap/versions"  # visible to users: Dagster's list of runs hides the two tags above
+ATTEMPT_TAG = "deltasnap/attempt"
+CONDITION_TAG = "deltasnap/condition"  # on an observation: the fault of the table
+CHECKPOINT_TAG = "deltasnap/checkpoint"  # on an observation: the checkpoint that could be read completely
+
+
+def job_name(table_name: str) -> str:
+    """Return the name of the job that materializes the five assets of a table."""
+    return f"{table_name}_snapshots"
+
+
+def delta_log_key(table_name: str) -> dg.AssetKey:
+    """Return the key of the external asset for the table itself."""
+    return dg.AssetKey([table_name, "delta_log"])
+
+
+def run_tags(table_name: str, first: int, last: int, attempt: int = 1) -> dict[str, str]:
+    """Return the tags of a run that materializes the versions first to last. attempt: the number of the attempt."""
+    versions = key_of(first) if first == last else f"{first} to {last}"
+    tags = {RANGE_START_TAG: key_of(first), RANGE_END_TAG: key_of(last), TABLE_TAG: table_name, VERSIONS_TAG: versions}
+    return tags if attempt == 1 else {**tags, ATTEMPT_TAG: str(attempt)}

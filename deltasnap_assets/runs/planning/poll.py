@@ -1,0 +1,51 @@
+"""Polls a table: lists its log, and compares it with the stored versions."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from deltasnap_assets.runs.planning.plan import Stored
+from deltasnap_assets.runs.stores import log_of, store_of
+from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_core import (
+    ActionNotFoundError,
+    CorruptLogError,
+    LogListing,
+    LogRelation,
+    LogStatus,
+    VersionGapError,
+)
+
+DAMAGED = (VersionGapError, CorruptLogError, ActionNotFoundError)
+"""The errors of `status` when some versions of the log may still be loadable."""
+
+
+def poll_log(settings: Settings, table: TableSettings, *, examine: bool = False) -> tuple[LogStatus, Stored]:
+    """Return the contents of a table's log, and how the stored versions relate to it. Lists the log and the store once.
+
+    If the stored log is the current one, the table is the same, and its id is not read from the log.
+    examine: whether to read the commits that are not stored yet, and leave out versions that cannot be loaded. This
+    also happens if the latest version cannot be loaded.
+    """
+    log = log_of(table)
+    listing = log.list()
+    stored = what_is_stored(settings, table, listing)
+    is_same = stored.common.relation is LogRelation.SAME
+    generation = stored.common.table_id if is_same else None
+    if not examine:
+        with suppress(*DAMAGED):
+            return log.status(listing, generation), stored
+    return log.status(listing, generation, examine_after=stored.sound_until), stored
+
+
+def what_is_stored(settings: Settings, table: TableSettings, listing: LogListing) -> Stored:
+    """Return the stored versions of a table, compared with a listing of its log.
+
+    If the log was rolled back, there is no new version to write: its fork is recorded here.
+    """
+    store = store_of(settings)
+    common = store.common_version(table.name, log_of(table), listing)
+    if common.relation is LogRelation.ROLLED_BACK:
+        store.begin_fork(table.name, common)
+        return Stored(common=common, versions=frozenset(v for v in common.in_force if v <= (common.version or 0)))
+    return Stored(common=common, versions=frozenset(common.in_force))

@@ -1,0 +1,219 @@
+"""Polls a table for a sensor: which runs to request, and what to report if there are none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import dagster as dg
+
+from deltasnap_assets.runs.condition.condition_report import FAILED_RUN, FailedRun, report_condition
+from deltasnap_assets.runs.condition.damage import condition_of_failure, report_where_nothing_is_new
+from deltasnap_assets.runs.condition.last_poll import may_be_unexamined, note_poll
+from deltasnap_assets.runs.planning.known_table import known_of, last_observation, prepare, was_broken
+from deltasnap_assets.runs.planning.names import job_name, run_tags
+from deltasnap_assets.runs.planning.partition_order import sort_partitions
+from deltasnap_assets.runs.planning.pauses import SensorState
+from deltasnap_assets.runs.planning.plan import Stored, nothing_to_do, plan
+from deltasnap_assets.runs.planning.poll import DAMAGED, poll_log, what_is_stored
+from deltasnap_assets.runs.stores import log_of
+from deltasnap_assets.runs.table_runs import (
+    MAX_ATTEMPTS,
+    Failure,
+    failed_run,
+    failure_reason,
+    failures,
+    last_failed,
+    unfinished_runs,
+)
+from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.texts import without_secrets
+from deltasnap_core import DeltaSnapError, LogCursor, LogStatus, logger_of
+
+_log = logger_of(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Poll:
+    """The result of a poll of a table: runs to request, the next cursor, and a message if there is no request."""
+
+    requests: tuple[dg.RunRequest, ...] = ()
+    cursor: str | None
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TablePolls:
+    """The polls of one tick. The instance is queried once for the runs of all tables.
+
+    unfinished, failures, last_failed: of each table, see `table_runs`.
+    """
+
+    settings: Settings
+    instance: dg.DagsterInstance
+    unfinished: Mapping[str, str]
+    failures: Mapping[str, Failure]
+    last_failed: Mapping[str, str]
+
+    @classmethod
+    def of(cls, settings: Settings, tables: Sequence[TableSettings], instance: dg.DagsterInstance) -> TablePolls:
+        """Return the polls of a tick for these tables."""
+        names = [table.name for table in tables]
+        return cls(
+            settings=settings,
+            instance=instance,
+            unfinished=unfinished_runs(instance, names),
+            failures=failures(instance, names),
+            last_failed=last_failed(instance, names),
+        )
+
+    def poll(self, table: TableSettings, cursor: str | None) -> Poll:
+        """Poll a table, unless a run of it is in progress, or it is broken and to be polled later.
+
+        Errors: DeltaSnapError if the store failed, or once for a new fault of the log, after it is recorded.
+        """
+        state = _state(table, cursor)
+        if run_id := self.unfinished.get(table.name):
+            message = f"Run {run_id} of {table.name} is in progress. The next run materializes the new commits."
+            return Poll(cursor=state.to_text(), message=message)
+        if state.pause_left > 0:
+            message = f"{table.name} is broken: {state.fault} Next poll in {state.pause_left:.0f} s."
+            return Poll(cursor=state.to_text(), message=message)
+        polled = _PolledTable(
+            settings=self.settings,
+            table=table,
+            instance=self.instance,
+            state=state,
+            failure=_open_failure(self.instance, table, self.failures.get(table.name)),
+        )
+        try:
+            is_damaged = polled.report_failed_run(self.last_failed.get(table.name))
+            if not is_damaged and state.fault is None:
+                with suppress(*DAMAGED):
+                    return polled.poll()
+            return polled.poll_examining()
+        except DeltaSnapError:
+            condition = log_of(table).condition()
+            is_new = report_condition(self.instance, self.settings, table, condition if condition.faults else None)
+            if is_new or not condition.faults:
+                raise  # once, with the reason on the page; each time if the log has no fault, so the store failed
+            fault = without_secrets(condition.text)
+            message = f"{table.name} is still broken: {fault}"
+            return Poll(cursor=state.broken(fault).to_text(), message=message)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PolledTable:
+    """A table that is polled now. failure: the failed run whose versions are still missing; None: there is none."""
+
+    settings: Settings
+    table: TableSettings
+    instance: dg.DagsterInstance
+    state: SensorState
+    failure: Failure | None
+
+    def report_failed_run(self, run_id: str | None) -> bool:
+        """Record that the last run of the table failed. Return whether new faults keep versions from loading.
+
+        run_id: of that run; None: it did not fail.
+        """
+        if run_id is None:
+            return False
+        last = last_observation(self.instance, self.table.name)
+        if last is not None and FAILED_RUN in last.metadata and last.metadata[FAILED_RUN].value == run_id:
+            return False
+        condition = condition_of_failure(self.settings, self.table)
+        failed = FailedRun(run_id=run_id, reason=failure_reason(self.instance, run_id))
+        is_new = report_condition(self.instance, self.settings, self.table, condition, failed)
+        return is_new and bool(condition.unloadable)
+
+    def poll(self) -> Poll:
+        """Request the new versions, without reading their commits.
+
+        Errors: those of DAMAGED, if the log must be examined.
+        """
+        log, cursor = log_of(self.table), self.state.cursor
+        status = log.new_commits(LogCursor.from_text(cursor)) if cursor else log.status()
+        attempt = 1
+        if self.failure is not None:
+            is_due = self.failure.may_be_tried_again and (status is not None or self.failure.pause_left <= 0)
+            status = log.status() if is_due else status
+            attempt = self.failure.attempt + is_due
+        if status is None:
+            note_poll(self.settings, self.table)
+            if may_be_unexamined(self.settings, self.table):
+                return self.poll_examining()
+            return Poll(cursor=cursor, message=_nothing_new(self.table, self.failure))
+        note_poll(self.settings, self.table, status)
+        if was_broken(self.instance, self.table.name):
+            return self.poll_examining()
+        stored = None if status.listing is None else what_is_stored(self.settings, self.table, status.listing)
+        requested = self._request(status, stored, attempt)
+        if stored is not None and stored.common.lost:
+            report_where_nothing_is_new(self.instance, self.settings, self.table, status, stored)
+        return requested
+
+    def poll_examining(self) -> Poll:
+        """Request the versions that can be loaded, after reading the commits. If none are left, report the faults."""
+        status, stored = poll_log(self.settings, self.table, examine=True)
+        attempt = self.failure.attempt + 1 if self.failure is not None and self.failure.may_be_tried_again else 1
+        requested = self._request(status, stored, attempt)
+        if requested.requests:
+            return requested
+        if status.condition is None or not status.condition.unloadable:
+            report_where_nothing_is_new(self.instance, self.settings, self.table, status, stored)
+            return requested
+        failed = failed_run(self.instance, self.table.name)
+        report_condition(self.instance, self.settings, self.table, status.condition, failed)
+        fault = without_secrets(status.condition.text)
+        return Poll(
+            cursor=self.state.broken(fault, requested.cursor).to_text(),
+            message=f"All loadable versions of {self.table.name} are materialized. {fault}",
+        )
+
+    def _request(self, status: LogStatus, stored: Stored | None, attempt: int) -> Poll:
+        name = self.table.name
+        todo = plan(self.table, status, known_of(self.instance, name), stored)
+        prepare(self.instance, name, todo)
+        sort_partitions(self.instance, name)
+        # No run key, because a range that failed may be requested again.
+        return Poll(
+            requests=tuple(
+                dg.RunRequest(job_name=job_name(name), tags=run_tags(name, *versions, attempt))
+                for versions in todo.ranges
+            ),
+            cursor=log_of(self.table).cursor(status, todo.last).to_text(),
+            message=nothing_to_do(self.table, status),
+        )
+
+
+def _state(table: TableSettings, cursor: str | None) -> SensorState:
+    """Return the state of a table. One that cannot be read is ignored: no version is requested twice without it."""
+    try:
+        return SensorState.from_text(cursor)
+    except (TypeError, ValueError) as error:
+        _log.warning("The cursor of table %s cannot be read, and is ignored: %s", table.name, error)
+        return SensorState()
+
+
+def _open_failure(instance: dg.DagsterInstance, table: TableSettings, failure: Failure | None) -> Failure | None:
+    """Return the failure, unless all its versions were recorded before the run failed."""
+    if failure is None or known_of(instance, table.name).done.issuperset(range(failure.first, failure.last + 1)):
+        return None
+    return failure
+
+
+def _nothing_new(table: TableSettings, failure: Failure | None) -> str:
+    if failure is None:
+        return f"No new commit of {table.name}."
+    versions = f"{failure.first} to {failure.last}"
+    if not failure.may_be_tried_again:
+        return (
+            f"Run {failure.run_id} of {table.name} failed, after {MAX_ATTEMPTS} attempts at versions {versions}. "
+            f"The schedule or `deltasnap refresh {table.name}` retries them."
+        )
+    return (
+        f"Run {failure.run_id} of {table.name} failed, attempt {failure.attempt} of {MAX_ATTEMPTS} at versions "
+        f"{versions}. The next attempt is in {failure.pause_left:.0f} s."
+    )
