@@ -16,7 +16,7 @@ from benchmarks.bench import Bench
 from benchmarks.measure import Aim, Finding, Samples
 from benchmarks.stored_fleet import store_table
 from deltasnap_assets.settings.loading import CONFIG_VARIABLE
-from deltasnap_core import LastPoll, SnapshotStore
+from deltasnap_core import LastPoll, SnapshotStore, system_clock
 
 _TABLES = 1_000
 _VERSIONS = 100
@@ -28,7 +28,7 @@ _COMMAND = "from deltasnap_assets.command.cli import main; main()"
 def run(bench: Bench) -> list[Finding]:
     """Measure `deltasnap fleet` in a new process: with recorded polls, and without any, which is the slowest case."""
     folder = bench.scratch("fleet_page")
-    now = time.time_ns() // 1_000_000
+    now = system_clock()
     names = [f"t{number:04d}" for number in range(_TABLES)]
     for number, name in enumerate(names):
         bench.report(f"store of {number:,} tables")

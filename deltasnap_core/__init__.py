@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from deltasnap_core.clock import system_clock
     from deltasnap_core.errors import (
         ActionNotFoundError,
         CheckpointMismatchError,
@@ -137,6 +138,7 @@ _MODULES = {
         "VersionGapError",
         "VersionNotFoundError",
     ),
+    "clock": ("system_clock",),
     "ranges": (
         "VersionRanges",
         "contiguous_runs",
@@ -380,6 +382,7 @@ __all__ = [
     "read_commits",
     "redacted",
     "spark_cause",
+    "system_clock",
     "to_url",
 ]
 

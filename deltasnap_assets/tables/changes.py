@@ -49,13 +49,8 @@ def protocol_changes(before: Protocol, after: Protocol) -> Iterator[str]:
     for what in ("reader", "writer"):
         if (old := getattr(before, f"min_{what}_version")) != (new := getattr(after, f"min_{what}_version")):
             yield f"{what} version {new}, was {old}"
-    earlier, later = _features(before), _features(after)
-    yield from (f"feature {name} added" for name in sorted(later - earlier))
-    yield from (f"feature {name} dropped" for name in sorted(earlier - later))
-
-
-def _features(protocol: Protocol) -> set[str]:
-    return {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
+    yield from (f"feature {name} added" for name in sorted(after.features - before.features))
+    yield from (f"feature {name} dropped" for name in sorted(before.features - after.features))
 
 
 def _column_changes(old: Column, new: Column) -> Iterator[str]:

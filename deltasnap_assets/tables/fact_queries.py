@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from deltasnap_assets.checks.facts import FileFacts, TombstoneFacts
 from deltasnap_assets.tables.file_facts import file_facts, tombstone_facts
 from deltasnap_assets.tables.held_versions import HeldVersions
-from deltasnap_core import deleted_file_retention_ms
+from deltasnap_core import deleted_file_retention_ms, system_clock
 
 _QUERIES_AT_ONCE = 2
 _REPORT_SECONDS = 5
@@ -79,7 +79,7 @@ class FactQueries:
                 manifest,
                 breakdown,
                 retention_ms=deleted_file_retention_ms({} if state.metadata is None else state.metadata.configuration),
-                now_ms=time.time_ns() // 1_000_000,
+                now_ms=system_clock(),
                 has_vectors="deletionVectors" in features,
             ),
         )

@@ -12,7 +12,6 @@ from deltasnap_core.protocol.table_features import (
     MANIFEST_COMMIT_ACTION,
     check_no_manifest_commit,
     check_readable,
-    has_feature,
 )
 from deltasnap_core.redaction import logger_of, redacted
 
@@ -44,7 +43,7 @@ def warn_of_catalog(protocol: Protocol | None, *, path: str, version: int) -> No
 
     Source: PROTOCOL.md, Catalog-managed tables.
     """
-    if protocol is not None and has_feature(protocol, CATALOG_MANAGED):
+    if protocol is not None and CATALOG_MANAGED in protocol.features:
         _log.warning(
             "The Delta table at %s is managed by a catalog: version %d comes from its published commits alone. "
             "Pass log_tail and max_catalog_version to include the commits that the catalog ratified.",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from deltasnap_core.clock import Clock, system_clock
 from deltasnap_core.errors import (
     ActionNotFoundError,
     CorruptLogError,
@@ -32,14 +32,6 @@ from deltasnap_core.redaction import redacted, safe_repr
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.log_store import LogStore
 from deltasnap_core.storage.urls import join_url, to_url
-
-Clock = Callable[[], int]
-"""A function that returns the current time, in milliseconds since the epoch."""
-
-
-def system_clock() -> int:
-    """Return the current time, in milliseconds since the epoch."""
-    return time.time_ns() // 1_000_000
 
 
 @safe_repr

@@ -51,6 +51,11 @@ class Protocol(JsonRecord):
             writer_features=fields.optional_strings("writerFeatures"),
         )
 
+    @property
+    def features(self) -> frozenset[str]:
+        """The features that the table supports, by either list."""
+        return frozenset((*(self.reader_features or ()), *(self.writer_features or ())))
+
 
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)

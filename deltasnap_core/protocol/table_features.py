@@ -46,11 +46,6 @@ def unsupported_reader_features(protocol: Protocol) -> tuple[str, ...]:
     return tuple(name for name in protocol.reader_features or () if name not in SUPPORTED_READER_FEATURES)
 
 
-def has_feature(protocol: Protocol, name: str) -> bool:
-    """Return whether the table supports the feature `name`, by either list."""
-    return name in (protocol.reader_features or ()) or name in (protocol.writer_features or ())
-
-
 def table_properties(protocol: Protocol, metadata: Metadata) -> dict[str, str]:
     """Return the properties as in SHOW TBLPROPERTIES: those of the metadata without `path`, and those of the protocol.
 
@@ -60,8 +55,7 @@ def table_properties(protocol: Protocol, metadata: Metadata) -> dict[str, str]:
     properties = {key: value for key, value in metadata.configuration.items() if key != "path"}
     properties["delta.minReaderVersion"] = str(protocol.min_reader_version)
     properties["delta.minWriterVersion"] = str(protocol.min_writer_version)
-    features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
-    return properties | {f"delta.feature.{name}": "supported" for name in sorted(features)}
+    return properties | {f"delta.feature.{name}": "supported" for name in sorted(protocol.features)}
 
 
 def check_readable(protocol: Protocol, *, path: str, version: int) -> None:

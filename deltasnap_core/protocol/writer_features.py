@@ -51,8 +51,7 @@ def check_writable(protocol: Protocol, *, path: str, version: int) -> None:
 
     path, version: for the error. The features of both lists are checked, below writer version 7 too.
     """
-    named = (*(protocol.writer_features or ()), *(protocol.reader_features or ()))
-    unknown = tuple(sorted({name for name in named if name not in CHECKPOINT_WRITER_FEATURES}))
+    unknown = tuple(sorted(protocol.features.difference(CHECKPOINT_WRITER_FEATURES)))
     if unknown or not 1 <= protocol.min_writer_version <= MAX_WRITER_VERSION:
         raise UnsupportedWriterError(
             path=path, version=version, features=unknown, min_writer_version=protocol.min_writer_version

@@ -28,11 +28,12 @@ from typing import Any, Literal, TypeVar
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from deltasnap_core.clock import system_clock
 from deltasnap_core.errors import StorageError, StoredVersionNotFoundError
 from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.listing.log_segment_builder import check_versions
-from deltasnap_core.log.table_log import TableLog, system_clock
+from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.redaction import safe_repr

@@ -16,7 +16,7 @@ from deltasnap_assets.runs.planning.names import delta_log_key
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import AlertSettings, Settings, TableSettings
 from deltasnap_assets.texts import lines_joined, secrets_hidden, visible
-from deltasnap_core import TableLevel, TableStatus, redacted
+from deltasnap_core import TableLevel, TableStatus, redacted, system_clock
 
 ALERTS_SENSOR = "deltasnap_alerts"
 
@@ -102,7 +102,7 @@ def send_alerts(settings: Settings, instance: dg.DagsterInstance) -> str:
     url, started = settings.alerts.webhook.get_secret_value(), time.monotonic()
     names = [table.name for table in settings.tables]
     polls = store_of(settings).polls
-    statuses = polls.statuses(names, time.time_ns() // 1_000_000)
+    statuses = polls.statuses(names, system_clock())
     keys = {table.name: _key(table) for table in settings.tables}
     next_key = f"deltasnap/alerts/{_NEXT}/{_digest(settings.storage)}"
     reported = instance.daemon_cursor_storage.get_cursor_values({*keys.values(), next_key})

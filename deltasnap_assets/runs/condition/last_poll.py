@@ -29,6 +29,7 @@ from deltasnap_core import (
     TableProblem,
     logger_of,
     redacted,
+    system_clock,
 )
 
 LOG = "log"
@@ -85,7 +86,7 @@ def was_examined(settings: Settings, table: TableSettings) -> bool:
         return True  # nothing can be recorded
     if poll is None or poll.examined_at_ms is None:
         return False
-    return abs(time.time_ns() // 1_000_000 - poll.examined_at_ms) < _EXAMINED_AGAIN_MS
+    return abs(system_clock() - poll.examined_at_ms) < _EXAMINED_AGAIN_MS
 
 
 def note_poll(settings: Settings, table: TableSettings, status: LogStatus | None = None) -> None:
@@ -111,7 +112,7 @@ def note(
 
     in_force: the stored versions, if they are listed already.
     """
-    now = time.time_ns() // 1_000_000
+    now = system_clock()
     try:
         before = store.polls.read(table.name)
         after = _merged(before or LastPoll(polled_at_ms=0), table, found)
@@ -198,4 +199,4 @@ def _unchecked_since(before: LastPoll, latest: int | None, checked: int | None) 
     if latest is None or (checked is not None and checked >= latest):
         return None
     is_waiting = checked == before.checked_version and before.unchecked_since_ms is not None
-    return before.unchecked_since_ms if is_waiting else time.time_ns() // 1_000_000
+    return before.unchecked_since_ms if is_waiting else system_clock()

@@ -21,7 +21,7 @@ from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.spark.session.failures import using_spark
 from deltasnap_assets.tables.assets.steps import checks_step
 from deltasnap_assets.tables.checks.noted_results import note_table_checks
-from deltasnap_assets.tables.checks.run_facts import RunFacts, current_ms, recent_commit_times
+from deltasnap_assets.tables.checks.run_facts import RunFacts, recent_commit_times
 from deltasnap_assets.tables.checks.version_checks import version_checks
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_assets.texts import visible
@@ -36,6 +36,7 @@ from deltasnap_core import (
     UnsupportedProtocolError,
     VersionGapError,
     VersionNotFoundError,
+    system_clock,
 )
 
 # The errors of reading a broken log.
@@ -69,7 +70,7 @@ def report_freshness(instance: dg.DagsterInstance, table: TableSettings) -> None
     if not times:  # the log has only a checkpoint
         return
     check = FreshTable()
-    verdict = check.of_commits(times, table.checks, now_ms=current_ms())
+    verdict = check.of_commits(times, table.checks, now_ms=system_clock())
     instance.report_runless_asset_event(check_evaluation(table.name, check, verdict))
 
 

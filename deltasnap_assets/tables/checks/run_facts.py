@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +22,7 @@ from deltasnap_core import (
     compare_with_log,
     in_commit_timestamps_enabled,
     read_checksum,
+    system_clock,
 )
 
 _MAX_COMMITS = 30
@@ -88,7 +88,7 @@ class RunFacts:
 
     @property
     def now_ms(self) -> int:
-        return current_ms()
+        return system_clock()
 
     @cached_property
     def _checksums(self) -> dict[int, VersionChecksum | None]:
@@ -133,8 +133,3 @@ def version_facts(states: Mapping[int, SnapshotState], versions: Sequence[int]) 
 def recent_commit_times(history: DeltaHistoryManager, most: int = _MAX_COMMITS) -> list[int]:
     """Return the times of the last commits of a table (ms since the epoch), ascending."""
     return list(history.commit_timestamps(start=max(history.latest_version() - most + 1, 0)).values())
-
-
-def current_ms() -> int:
-    """Return the current time (ms since the epoch)."""
-    return time.time_ns() // 1_000_000

@@ -213,13 +213,13 @@ def table_page(
 
 def contents_text(state: SnapshotState) -> str:
     """Return the contents of a version: "1,537 rows in 10 files, 25.9 KiB"."""
-    rows = "" if state.num_records is None else f"{counted(state.num_records - state.num_deleted_records, 'row')} in "
+    rows = "" if state.num_live_records is None else f"{counted(state.num_live_records, 'row')} in "
     return f"{rows}{counted(state.num_of_files, 'file')}, {bytes_text(state.size_in_bytes)}"
 
 
 def protocol_text(protocol: Protocol) -> str:
     """Return the protocol requirements of a table for its readers and writers."""
-    features = sorted({*(protocol.reader_features or ()), *(protocol.writer_features or ())})
+    features = sorted(protocol.features)
     versions = f"reader {protocol.min_reader_version}, writer {protocol.min_writer_version}"
     return f"{versions}: {', '.join(features)}" if features else versions
 
@@ -236,8 +236,8 @@ def commit_text(version: int, commit: CommitInfo) -> str:
 def _numbers(state: SnapshotState, segment: LogSegment) -> Entries:
     """Return the numbers to plot, the most important first. Names are short: Dagster fits the column to the longest."""
     entries: Entries = {}
-    if state.num_records is not None:
-        entries["dagster/row_count"] = dg.MetadataValue.int(state.num_records - state.num_deleted_records)
+    if state.num_live_records is not None:
+        entries["dagster/row_count"] = dg.MetadataValue.int(state.num_live_records)
     return entries | {
         "num_of_files": dg.MetadataValue.int(state.num_of_files),
         "dagster/size_bytes": dg.MetadataValue.int(state.size_in_bytes),

@@ -149,9 +149,8 @@ def computed_state_metadata(state: SnapshotState) -> Entries:
         "num_deletion_vectors": _plotted_unless_zero(state.num_deletion_vectors),
         "num_deleted_records": _plotted_unless_zero(state.num_deleted_records),
     }
-    if state.num_records is not None:
-        records = dg.MetadataValue.int(state.num_records - state.num_deleted_records)
-        entries = {"num_records": records, **entries}
+    if state.num_live_records is not None:
+        entries = {"num_records": dg.MetadataValue.int(state.num_live_records), **entries}
     if state.protocol is not None:
         entries |= protocol_metadata(state.protocol)
     if state.metadata is not None:
@@ -177,7 +176,7 @@ def tombstones_metadata(state: SnapshotState) -> Entries:
 @noting_problems
 def protocol_metadata(protocol: Protocol) -> Entries:
     """Return the protocol versions and features that a table requires."""
-    features = sorted({*(protocol.reader_features or ()), *(protocol.writer_features or ())})
+    features = sorted(protocol.features)
     return {
         "min_reader_version": dg.MetadataValue.text(str(protocol.min_reader_version)),
         "min_writer_version": dg.MetadataValue.text(str(protocol.min_writer_version)),

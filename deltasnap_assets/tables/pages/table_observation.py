@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 import dagster as dg
@@ -16,7 +15,7 @@ from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.pages.asset_pages import table_page
 from deltasnap_assets.tables.pages.pictures import MAX_STEPS, VersionStep
 from deltasnap_assets.tables.run_snapshots import RunSnapshots, checkpoint_id
-from deltasnap_core import DeltaHistory, FaultKind
+from deltasnap_core import DeltaHistory, FaultKind, system_clock
 
 
 def recent_commits(snapshots: RunSnapshots, table: TableSettings, version: int) -> tuple[DeltaHistory, ...]:
@@ -64,7 +63,7 @@ def table_observation(
         gone=gone,
         condition=condition,
         freshness=FRESH_TABLE.of_commits(
-            sorted(commit.timestamp for commit in commits), table.checks, now_ms=time.time_ns() // 1_000_000
+            sorted(commit.timestamp for commit in commits), table.checks, now_ms=system_clock()
         ),
     )
     table_id = "" if state.metadata is None else state.metadata.id

@@ -48,6 +48,11 @@ class SnapshotState:
         """Rows of the live files before deletion vectors; None: unknown for some file."""
         return None if self.num_files_without_records else self.num_known_records
 
+    @property
+    def num_live_records(self) -> int | None:
+        """Rows of the live files without those that deletion vectors delete; None: unknown for some file."""
+        return None if self.num_records is None else self.num_records - self.num_deleted_records
+
     def to_json(self) -> dict[str, Any]:
         """Return the state as a JSON object, with keys in camelCase as in a version checksum."""
         return {

@@ -41,7 +41,6 @@ from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpoin
 from deltasnap_core.protocol.properties.retention import KEEP_ALL, Retention
 from deltasnap_core.protocol.properties.table_config import checkpoint_policy, protected_checkpoints_before
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
-from deltasnap_core.protocol.table_features import has_feature
 from deltasnap_core.protocol.writer_features import check_writable
 from deltasnap_core.redaction import logger_of, redacted
 from deltasnap_core.replay.spark.file_action_layout import FULL
@@ -107,7 +106,7 @@ class CheckpointWriter:
         for each in (self.newest, self.snapshot):
             check_writable(each.protocol, path=self._table_path, version=each.version)
         before = protected_checkpoints_before(self.newest.metadata.configuration)
-        if has_feature(self.newest.protocol, "checkpointProtection") and self._version < before:
+        if "checkpointProtection" in self.newest.protocol.features and self._version < before:
             raise ProtectedVersionError(path=self._table_path, version=self._version, protected_before=before)
 
     def _existing(self) -> CheckpointProvider | None:
@@ -316,7 +315,7 @@ class CheckpointWriter:
     @property
     def _is_v2(self) -> bool:
         policy = checkpoint_policy(self.snapshot.metadata.configuration)
-        return policy == "v2" and has_feature(self.snapshot.protocol, "v2Checkpoint")
+        return policy == "v2" and "v2Checkpoint" in self.snapshot.protocol.features
 
     @property
     def _version(self) -> int:

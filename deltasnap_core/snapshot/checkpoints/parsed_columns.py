@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 
 from deltasnap_core.protocol.actions import Metadata, Protocol
 from deltasnap_core.protocol.properties.table_config import num_indexed_cols, stats_columns
-from deltasnap_core.protocol.table_features import has_feature
 from deltasnap_core.rules.sql_text import quoted, sql_type, string_sql
 from deltasnap_core.rules.statistics_schema import struct_type, timestamp_bound_sql
 from deltasnap_core.scan.skipping.partition_values import partition_value
@@ -56,7 +55,7 @@ def _statistics(metadata: Metadata, protocol: Protocol) -> list[Leaf]:
     ordered = [(column.physical_path, sql_type(column.data_type)) for column in columns if _is_ordered(column)]
     bounds = [((kind, *path), data_type) for kind in ("minValues", "maxValues") for path, data_type in ordered]
     counts = [(("nullCount", *column.physical_path), "bigint") for column in columns]
-    tight = [(("tightBounds",), "boolean")] if has_feature(protocol, "deletionVectors") else []
+    tight = [(("tightBounds",), "boolean")] if "deletionVectors" in protocol.features else []
     return [(("numRecords",), "bigint"), *bounds, *counts, *tight]
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from deltasnap_core.clock import system_clock
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.store.format.layout import ManifestName
 from deltasnap_core.store.versions.stored_table import StoredTable
@@ -93,7 +93,7 @@ def prune(
     files = table.storage.walk(table.folder)
     table.storage.delete(manifests)
     table.storage.delete(table.fork_url(generation) for generation in versions.forks if generation in dropped)
-    latest = time.time_ns() // 1_000_000 - min_age_ms
+    latest = system_clock() - min_age_ms
     unreferenced = _unreferenced(table, files, table.stored_versions())
     gone = [file for file in unreferenced if file.path in manifests or file.modification_time <= latest]
     table.storage.delete(file.path for file in gone)

@@ -9,15 +9,9 @@ from pyspark.sql import SparkSession
 
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.log.commits.commit_batch import CommitBatch
+from deltasnap_core.log.expiry_times import retention_at, times_of_expiry, without_expired_transactions
 from deltasnap_core.log.loaded_log import LoadedLog
-from deltasnap_core.log.log_range import (
-    LogRange,
-    commit_timestamps,
-    range_actions,
-    retention_at,
-    times_of_expiry,
-    without_expired_transactions,
-)
+from deltasnap_core.log.log_range import LogRange, commit_timestamps, range_actions
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState

@@ -18,8 +18,7 @@ from deltasnap_assets.command.cli import app
 from deltasnap_assets.command.views.fleet.fleet_view import read_rows, show_fleet
 from deltasnap_assets.settings.loading import CONFIG_VARIABLE, load_settings
 from deltasnap_assets.tables.fleet_totals import FleetOrder
-from deltasnap_core import LastPoll, SnapshotStore, TableProblem
-from deltasnap_core.log.table_log import system_clock
+from deltasnap_core import LastPoll, SnapshotStore, TableProblem, system_clock
 
 DAY = 24 * 3_600_000
 

@@ -22,8 +22,7 @@ from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.loading import read_settings
 from deltasnap_assets.settings.yaml_source import ConfigError
-from deltasnap_core import LastPoll, StaleRule, TableProblem
-from deltasnap_core.log.table_log import system_clock
+from deltasnap_core import LastPoll, StaleRule, TableProblem, system_clock
 
 SECRET = "T000/B000/a-very-secret-token"
 HOUR = 3_600_000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from deltasnap_assets.runs.planning.names import CHECKPOINT_TAG, delta_log_key
 from deltasnap_assets.runs.sensors import new_commits_sensor
 from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_core import LastPoll, SnapshotStore, StaleRule, StorageError, TableProblem
+from deltasnap_core import LastPoll, SnapshotStore, StaleRule, StorageError, TableProblem, system_clock
 from tests.assets.jobs import idle_job
 from tests.builders import add, metadata, protocol, write_log
 from tests.checkpoint_files import write_checkpoint
@@ -263,7 +262,7 @@ def test_unwritable_store_is_a_warning(
 
 def test_configured_freshness_applies_without_a_run(table: Table) -> None:
     table.check()
-    note(table.store, table.table, Found(latest_version=2, last_commit_ms=time.time_ns() // 1_000_000 - 2 * HOUR))
+    note(table.store, table.table, Found(latest_version=2, last_commit_ms=system_clock() - 2 * HOUR))
     assert table.condition == "healthy"
     checks = table.table.checks.model_copy(update={"fresh_within_hours": 1.0})
     hourly = table.table.model_copy(update={"checks": checks})

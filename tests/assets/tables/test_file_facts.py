@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import time
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from deltasnap_assets.tables.file_facts import (
     tombstone_facts_of_frame,
     tombstone_facts_of_rows,
 )
-from deltasnap_core import DeltaLog, SnapshotOptions, SnapshotStore
+from deltasnap_core import DeltaLog, SnapshotOptions, SnapshotStore, system_clock
 from deltasnap_core.replay.engine import EngineUse
 from deltasnap_core.rules import file_breakdown
 from deltasnap_core.rules.file_actions import REMOVES
@@ -110,7 +109,7 @@ def test_tombstones_expire_after_their_retention() -> None:
 def test_files_with_deletion_vectors_expire_once_and_only_when_not_live(
     spark: SparkSession, tmp_path: Path, engine: EngineUse
 ) -> None:
-    at = time.time_ns() // 1_000_000
+    at = system_clock()
     gone = partial(remove, deletion_timestamp=at)
 
     def vector(number: int) -> dict[str, Any]:

@@ -14,8 +14,7 @@ from deltasnap_assets.settings.config import TABLE_TAG, Settings, TableSettings
 from deltasnap_assets.tables.assets.fleet_asset import FLEET_JOB, fleet_asset, fleet_job, fleet_sensor
 from deltasnap_assets.tables.fleet_totals import FleetOrder, in_order, totals_of
 from deltasnap_assets.tables.pages.fleet_page import fleet_page
-from deltasnap_core import LastPoll, TableProblem
-from deltasnap_core.log.table_log import system_clock
+from deltasnap_core import LastPoll, TableProblem, system_clock
 
 DAY = 24 * 3_600_000
 ERROR = TableProblem(check="log", severity="error", text="Version 3 is lost | <b>*now*</b>.", advice="Restore it.")

@@ -8,7 +8,6 @@ from deltasnap_core.protocol.table_features import (
     SUPPORTED_READER_FEATURES,
     check_no_manifest_commit,
     check_readable,
-    has_feature,
     table_properties,
 )
 from tests import builders
@@ -81,8 +80,7 @@ def test_manifest_commit_is_rejected() -> None:
         check_no_manifest_commit(frozenset({"commitInfo", "checkpoint"}), path="file:///t", version=3)
 
 
-def test_has_feature_checks_both_lists() -> None:
+def test_features_are_those_of_both_lists() -> None:
     both = protocol(3, features=("catalogManaged",), writer=("inCommitTimestamp",))
-    assert has_feature(both, "catalogManaged")
-    assert has_feature(both, "inCommitTimestamp")
-    assert not has_feature(protocol(1), "catalogManaged")
+    assert both.features == {"catalogManaged", "inCommitTimestamp"}
+    assert protocol(1).features == frozenset()
