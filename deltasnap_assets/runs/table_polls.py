@@ -29,7 +29,7 @@ from deltasnap_assets.runs.table_runs import (
 )
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.texts import without_secrets
-from deltasnap_core import DeltaSnapError, LogCursor, LogStatus, logger_of
+from deltasnap_core import DeltaSnapError, LogCursor, LogRelation, LogStatus, logger_of
 
 _log = logger_of(__name__)
 
@@ -150,7 +150,8 @@ class _PolledTable:
             return self.poll_examining()
         stored = None if status.listing is None else what_is_stored(self.settings, self.table, status.listing)
         requested = self._request(status, stored, attempt)
-        if stored is not None and stored.common.lost:
+        is_recreated = stored is not None and stored.common.relation is LogRelation.RECREATED
+        if stored is not None and stored.common.lost and not (is_recreated and requested.requests):
             report_where_nothing_is_new(self.instance, self.settings, self.table, status, stored)
         return requested
 

@@ -251,8 +251,8 @@ def _lost_versions(table: str, lost: VersionRanges, latest: int) -> Fault:
         kind=FaultKind.LOST_VERSIONS,
         text=f"{word} {lost.text()} {they} gone from the log of {table}: they were stored, and the log now ends with "
         f"version {latest}.",
-        advice="If the table was not rolled back on purpose, restore the commits from a backup of the log. Otherwise "
-        "no action is needed: the next commit clears this warning.",
+        advice="If the table was not rolled back or created again on purpose, restore the commits from a backup of the "
+        "log. Otherwise no action is needed: this warning ends when the next version is stored.",
         reason=f"the log ends with version {latest}",
     )
 

@@ -49,7 +49,8 @@ class CommonVersion:
     table_id:      the stored table id at that version; None: there is no such version.
     in_force:      the current stored versions, ascending.
     latest_in_log: the last version of the log.
-    lost:          the stored versions that a log lacks after a rollback, until it is written on; otherwise empty.
+    lost:          the stored versions that a log lacks after a rollback, until it is written on; or all of them, if the
+                   table was created again and has only earlier versions. Otherwise empty.
     """
 
     relation: LogRelation
@@ -115,8 +116,19 @@ def find_common_version(
         table_id=comparison.table_id(version),
         in_force=tuple(name.version for name in in_force),
         latest_in_log=latest,
-        lost=versions.lost_after(latest) if latest in (version, versions.fork_point) else VersionRanges(),
+        lost=_lost(versions, version, latest),
     )
+
+
+def _lost(versions: StoredVersions, common: int | None, latest: int) -> VersionRanges:
+    """Return the stored versions that the log lacks, if no version can replace them yet.
+
+    common: the last one in common. latest: the last version of the log.
+    """
+    current = versions.current()
+    ends_before_all = common is None and bool(current) and latest < current[0].version
+    is_prefix = latest in (common, versions.fork_point)
+    return versions.lost_after(latest) if is_prefix or ends_before_all else VersionRanges()
 
 
 def is_version_of(

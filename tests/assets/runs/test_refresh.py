@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from collections import Counter
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.planning.known_table import known_of
 from deltasnap_assets.runs.refresh import RefreshEvent, refresh_table
 from deltasnap_assets.runs.refresh_job import REFRESH_JOB
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import Settings, Since, TableSettings
 from deltasnap_core import DeltaSnapError, FileStatus, FsspecLogStore, SnapshotStore
 from tests.builders import add, commit_info, metadata, protocol, write_log
 
@@ -168,6 +169,23 @@ def test_table_that_lost_its_newest_commits_is_reported_until_the_next_commit(tm
     table.write(2, 2, mark="b")
     assert table.refresh() == (2,)
     assert table.verdict("contiguous_log") == (True, "ERROR")
+    assert store.fleet(["events"]).to_pylist()[0]["check"] != "log"
+
+
+def test_recreated_table_that_has_no_configured_version_yet_is_reported(tmp_path: Path) -> None:
+    table = Refreshed(tmp_path, versions=Since(since=2))
+    table.write(0, 3)
+    assert table.refresh() == (2, 3)
+    shutil.rmtree(table.folder)
+    write_log(table.folder, {0: [protocol(), metadata(table_id="another")]})
+    store = SnapshotStore.open(None, table.settings.storage)
+    for _ in range(2):
+        assert table.refresh() == ()
+        (row,) = store.fleet(["events"]).to_pylist()
+        assert (row["condition"], row["check"]) == ("warned", "log")
+        assert row["reason"].startswith("Versions 2 to 3 are gone from the log")
+    table.write(1, 2)
+    assert table.refresh() == (2,)
     assert store.fleet(["events"]).to_pylist()[0]["check"] != "log"
 
 

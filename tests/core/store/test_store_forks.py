@@ -169,14 +169,14 @@ def test_log_rolled_back_to_before_the_first_stored_version_has_lost_versions_un
     assert not store.common_version("events", TableLog.for_path(table)).lost
 
 
-def test_another_table_with_fewer_versions_is_no_rollback(
+def test_another_table_with_fewer_versions_was_recreated_and_lacks_the_stored_ones(
     spark: SparkSession, table: Path, store: SnapshotStore
 ) -> None:
     store.write_range("events", log_of(spark, table), 3, 6)
     shutil.rmtree(table)
     write_log(table, {0: [protocol(), metadata(table_id="another")]})
     common = store.common_version("events", TableLog.for_path(table))
-    assert (common.relation, common.version, common.lost.text()) == (LogRelation.RECREATED, None, "")
+    assert (common.relation, common.version, common.lost.text()) == (LogRelation.RECREATED, None, "3 to 6")
 
 
 class SwappedLogStore:
