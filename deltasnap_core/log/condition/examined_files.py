@@ -1,0 +1,131 @@
+"""Reads the checkpoints and commits of a log to find out which of them are damaged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from deltasnap_core.errors import CorruptLogError, DeltaSnapError, StorageError, UnsupportedProtocolError
+from deltasnap_core.log.checkpoints.checkpoint_contents import open_checkpoint
+from deltasnap_core.log.checkpoints.checkpoint_pages import read_every_page
+from deltasnap_core.log.commits.commit_batch import EMPTY_BATCH
+from deltasnap_core.log.commits.commit_reader import read_commits
+from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
+from deltasnap_core.log.listing.log_listing import LogListing, table_path
+from deltasnap_core.log.non_file_actions import (
+    NonFileActions,
+    load_non_file_actions,
+    non_file_actions_by_version,
+)
+from deltasnap_core.log.protocol_checks import check_no_manifest_commits
+from deltasnap_core.once import once
+from deltasnap_core.protocol.actions import CommitInfo
+from deltasnap_core.protocol.log_files.file_names import commit_version
+from deltasnap_core.storage.log_store import FileStatus, LogStore
+
+_COMMITS_AT_ONCE = 64
+
+
+@dataclass(slots=True)
+class ReadCommits:
+    """The commits that were read. broken: by version, the reason why a commit is not usable."""
+
+    read: list[int] = field(default_factory=list)
+    broken: dict[int, DeltaSnapError] = field(default_factory=dict)
+    actions: dict[int, list[object]] = field(default_factory=dict)
+    infos: dict[int, CommitInfo | None] = field(default_factory=dict)
+
+    def add(self, actions: Mapping[int, list[object]], infos: Mapping[int, CommitInfo | None]) -> None:
+        """Add sound commits."""
+        self.actions |= actions
+        self.infos |= infos
+
+
+class ExaminedFiles:
+    """The files of a listed log, as far as they were read.
+
+    latest: the latest version of the listing.
+    broken: the checkpoints that cannot be read, and why.
+    states: the non-file actions of sound checkpoints, by version.
+    names:  of the files of all checkpoints that were read.
+    """
+
+    def __init__(self, store: LogStore, listing: LogListing, *, read_pages: bool) -> None:
+        """Read nothing yet. read_pages: whether to read every page of the newest checkpoint."""
+        self._store = store
+        self.read_pages = read_pages
+        self.listing = listing
+        assert listing.latest_version is not None
+        self.latest = listing.latest_version
+        self.broken: dict[CheckpointProvider, DeltaSnapError] = {}
+        self.states: dict[int, NonFileActions] = {}
+        self.names: list[str] = []
+
+    @once
+    def sound(self) -> CheckpointProvider | None:
+        """The newest sound checkpoint; None: there is none. Read on first use."""
+        return self.newest_sound(self.latest)
+
+    def newest_sound(self, version: int) -> CheckpointProvider | None:
+        """Return the newest sound checkpoint up to a version. Reads checkpoints, newest first, until one is sound."""
+        found = (each for each in self.listing.checkpoints if each.version <= version)
+        return next((each for each in found if self._is_sound(each)), None)
+
+    def _is_sound(self, provider: CheckpointProvider) -> bool:
+        """Read a checkpoint, and return whether it is sound. Only of the newest one, every page is read."""
+        if provider in self.broken or provider.version in self.states:
+            return provider not in self.broken
+        self.names += [file.name for file in provider.files]
+        try:
+            contents = open_checkpoint(self._store, provider, self.listing.log_path)
+            state = load_non_file_actions(self._store, contents, EMPTY_BATCH)
+            if self.read_pages and not self.states:
+                read_every_page(self._store, contents)
+        except (CorruptLogError, StorageError) as error:
+            self.broken[provider] = error
+            return False
+        self.states[provider.version] = state
+        return True
+
+    def is_start(self, version: int) -> bool:
+        """Return whether a version has a sound checkpoint."""
+        return any(self._is_sound(each) for each in self.listing.checkpoints if each.version == version)
+
+    def refused(self, version: int) -> StorageError | None:
+        """Return why a checkpoint could not be read. This is no damage: a load does not fall back to an older one."""
+        found = (error for provider, error in self.broken.items() if provider.version == version)
+        return next((error for error in found if isinstance(error, StorageError)), None)
+
+    def read_commits_from(self, first: int) -> ReadCommits:
+        """Read the commits from a version on."""
+        found = ReadCommits()
+        wanted = self.listing.commits_between(first, self.latest)
+        for place in range(0, len(wanted), _COMMITS_AT_ONCE):
+            commits = wanted[place : place + _COMMITS_AT_ONCE]
+            try:
+                found.add(*_actions_of(self._store, commits, table_path(self.listing.log_path)))
+            except (CorruptLogError, StorageError, UnsupportedProtocolError):
+                self._read_one_by_one(commits, found)
+            found.read += [commit_version(commit.path) for commit in commits]
+        return found
+
+    def _read_one_by_one(self, commits: Iterable[FileStatus], found: ReadCommits) -> None:
+        for commit in commits:
+            try:
+                found.add(*_actions_of(self._store, [commit], table_path(self.listing.log_path)))
+            except (CorruptLogError, StorageError, UnsupportedProtocolError) as error:
+                found.broken[commit_version(commit.path)] = error
+
+
+def _actions_of(
+    store: LogStore, commits: Sequence[FileStatus], table: str
+) -> tuple[dict[int, list[object]], dict[int, CommitInfo | None]]:
+    """Return the non-file actions and the commitInfo of commits by version.
+
+    Errors: every error that prevents storing a version, except for a missing in-commit timestamp.
+    """
+    batch = read_commits(store, commits)
+    check_no_manifest_commits(batch, table)
+    infos = batch.commit_infos()
+    found: dict[int, list[object]] = {commit_version(commit.path): [] for commit in commits}
+    return found | non_file_actions_by_version(batch), infos

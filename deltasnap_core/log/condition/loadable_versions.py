@@ -1,0 +1,103 @@
+"""Finds which versions of an examined log can be loaded, why the others cannot, and what is known at each version."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from deltasnap_core.errors import DeltaSnapError
+from deltasnap_core.log.condition.examined_files import ExaminedFiles, ReadCommits
+from deltasnap_core.log.non_file_actions import NonFileActions
+from deltasnap_core.protocol.actions import Metadata, Protocol
+from deltasnap_core.ranges import VersionRanges
+
+# A version known to be sound has both a protocol and metadata, and deltasnap supports the protocol.
+SOUND = NonFileActions(protocol=Protocol(min_reader_version=1, min_writer_version=1), metadata=Metadata(id=""))
+
+
+@dataclass(slots=True, kw_only=True)
+class Unloadable:
+    """The reason why versions from `start` on cannot be loaded.
+
+    error: of a file; None: the commits `missing` are missing.
+    """
+
+    start: int
+    end: int | None = None
+    error: DeltaSnapError | None = None
+    missing: tuple[int, int] | None = None
+
+    @property
+    def versions(self) -> VersionRanges:
+        return VersionRanges(((self.start, self.start if self.end is None else self.end),))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownState:
+    """The non-file actions at a version. last: the last version of its run of readable versions."""
+
+    version: int
+    actions: NonFileActions
+    last: int
+
+
+def loadable_versions(
+    files: ExaminedFiles, broken: Mapping[int, DeltaSnapError], first: int
+) -> tuple[list[int], list[Unloadable]]:
+    """Return the loadable versions, ascending, and why the others are not loadable.
+
+    first: the first version to check. A later checkpoint is read if a run of versions begins with it.
+    """
+    starts = {p.version for p in files.listing.checkpoints if p not in files.broken}
+    commits, loadable = files.listing.commits, list[int]()
+    ended, open_ends = list[Unloadable](), list[Unloadable]()
+    previous = -1
+    for version in sorted({*commits, *(p.version for p in files.listing.checkpoints)}):
+        needs_start = open_ends or version > previous + 1 or version not in commits or version in broken
+        if version in starts and needs_start and version >= first and not files.is_start(version):
+            starts.remove(version)
+        if version > previous + 1 and (version not in starts or loadable):
+            open_ends.append(Unloadable(start=previous + 1, missing=(previous + 1, version - 1)))
+        if version in starts:
+            for each in open_ends:
+                each.end = version - 1
+            # Versions before the first loadable version were cleaned up: this is no fault, unless a file is
+            # damaged.
+            ended += [each for each in open_ends if loadable or each.error is not None]
+            open_ends = []
+        elif version not in commits and not open_ends:
+            open_ends.append(Unloadable(start=version, missing=(version, version)))
+        elif version in broken:
+            open_ends.append(Unloadable(start=version, error=broken[version]))
+        if (refused := files.refused(version)) is not None:
+            open_ends.append(Unloadable(start=version, error=refused))
+        if not open_ends:
+            loadable.append(version)
+        previous = version
+    for each in open_ends:
+        each.end = files.latest
+    if files.broken and not loadable:  # the cleanup assumed that the checkpoint is sound
+        open_ends = [each for each in open_ends if each.missing is None or each.start > 0]
+    return loadable, [*ended, *open_ends]
+
+
+def known_states(
+    files: ExaminedFiles, commits: ReadCommits, sound_until: int, readable: VersionRanges
+) -> Iterator[KnownState]:
+    """Yield the states of readable versions, ascending: at known checkpoints and at commits with non-file actions.
+
+    A run of versions begins at a checkpoint, at version 0, or after the versions that are known to be sound.
+    """
+    known = sorted({*files.states, *commits.actions})
+    for first, last in readable.runs:
+        state = SOUND if first <= sound_until else NonFileActions() if first == 0 else None
+        for version in known[bisect_left(known, max(first, sound_until)) : bisect_right(known, last)]:
+            if version > sound_until and state is not None and version in commits.actions:
+                state = state.advanced(commits.actions[version])
+            lacks_action = state is None or state.protocol is None or state.metadata is None
+            if version in files.states or (lacks_action and files.is_start(version)):
+                state = files.states[version]
+            if state is None or (version == sound_until and state is SOUND):
+                continue
+            yield KnownState(version=version, actions=state, last=last)

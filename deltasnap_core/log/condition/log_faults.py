@@ -1,0 +1,164 @@
+"""The faults of an examined log: damaged, missing, empty and ambiguous files, and versions that are not readable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+
+from deltasnap_core.errors import CorruptLogError, StorageError, UnsupportedProtocolError
+from deltasnap_core.log.condition.access_faults import storage_fault
+from deltasnap_core.log.condition.examined_files import ExaminedFiles, ReadCommits
+from deltasnap_core.log.condition.loadable_versions import KnownState, Unloadable
+from deltasnap_core.log.condition.table_condition import (
+    Fault,
+    FaultKind,
+    ambiguous_commits,
+    corrupt_checkpoint,
+    corrupt_commit,
+    empty_commits,
+    joined,
+    missing_commits,
+)
+from deltasnap_core.log.history.commit_timestamps import in_commit_timestamp
+from deltasnap_core.log.listing.log_listing import LogListing
+from deltasnap_core.log.non_file_actions import NonFileActions
+from deltasnap_core.protocol.actions import Metadata, Protocol
+from deltasnap_core.protocol.properties.table_config import in_commit_timestamps_enabled
+from deltasnap_core.protocol.table_features import check_readable
+from deltasnap_core.ranges import VersionRanges
+from deltasnap_core.redaction import redacted
+
+
+def commit_faults(table: str, unloadable: Iterable[Unloadable]) -> Iterator[Fault]:
+    for each in unloadable:
+        match each.error:
+            case None if each.missing is not None:
+                yield missing_commits(table, VersionRanges((each.missing,)), each.versions)
+            case CorruptLogError(path=path, line=line, reason=reason):
+                yield corrupt_commit(each.start, path, line, reason, each.versions)
+            case UnsupportedProtocolError() as error:
+                yield _unsupported(error, each.versions)
+            case StorageError() as error:
+                yield storage_fault(error, each.versions)
+
+
+def empty_commit_faults(table: str, listing: LogListing, commits: ReadCommits) -> Iterator[Fault]:
+    sizes = {v: commit.size for v, commit in listing.commits.items() if v not in commits.broken}
+    if empty := VersionRanges.of([v for v, size in sizes.items() if size == 0]):
+        yield empty_commits(table, empty)
+
+
+def ambiguous_commit_faults(table: str, commits: ReadCommits) -> Iterator[Fault]:
+    for kind, action in ((Metadata, "metaData"), (Protocol, "protocol")):
+        counts = {v: sum(isinstance(each, kind) for each in found) for v, found in commits.actions.items()}
+        if versions := VersionRanges.of(sorted(v for v, count in counts.items() if count > 1)):
+            yield ambiguous_commits(redacted(table), action, versions)
+
+
+def checkpoint_faults(files: ExaminedFiles, unloadable: Sequence[Unloadable]) -> Iterator[Fault]:
+    lost = joined(each.versions for each in unloadable)
+    for provider, error in files.broken.items():
+        if isinstance(error, CorruptLogError):
+            yield _checkpoint_fault(files, provider.version, error.path, error.reason, lost)
+    sound = -1 if files.sound is None else files.sound.version
+    for unusable in files.listing.unusable_checkpoints:
+        if unusable.version > sound:
+            yield _checkpoint_fault(files, unusable.version, unusable.files[0].path, unusable.reason, lost)
+
+
+def protocol_faults(table: str, states: Iterable[KnownState]) -> Iterator[Fault]:
+    """Yield the faults of versions that have all files but are not readable, by protocol or missing action."""
+    for last, run in groupby(states, key=lambda state: state.last):
+        problem: Fault | UnsupportedProtocolError | None = None
+        since, checked = last, None
+        for state in run:
+            if state.actions is checked:
+                continue
+            checked = state.actions
+            found = _problem_of(table, state.actions, state.version)
+            if _same(found, problem):
+                continue
+            if problem is not None:
+                yield _fault_of(problem, VersionRanges(((since, state.version - 1),)))
+            problem, since = found, state.version
+        if problem is not None:
+            yield _fault_of(problem, VersionRanges(((since, last),)))
+
+
+def timestamp_faults(listing: LogListing, commits: ReadCommits, states: Iterable[KnownState]) -> Iterator[Fault]:
+    """Yield the faults of commits without the in-commit timestamp that the properties in force require."""
+    errors: dict[int, CorruptLogError] = {}
+    for state in states:
+        metadata = state.actions.metadata
+        if state.version not in commits.infos or metadata is None:
+            continue
+        if in_commit_timestamps_enabled(metadata.configuration):
+            try:
+                in_commit_timestamp(listing.commits[state.version], commits.infos[state.version])
+            except CorruptLogError as error:
+                errors[state.version] = error
+    for first, last in VersionRanges.of([*errors]).runs:
+        found = errors[first]
+        yield corrupt_commit(first, found.path, found.line, found.reason, VersionRanges(((first, last),)))
+
+
+def _checkpoint_fault(files: ExaminedFiles, version: int, path: str, reason: str, lost: VersionRanges) -> Fault:
+    if version in lost or not _has_start(files, version):
+        end = min((known for known in files.states if known > version), default=files.latest + 1) - 1
+        return corrupt_checkpoint(version, path, reason, None, VersionRanges(((version, max(version, end)),)))
+    start = None if files.sound is None or files.sound.version > version else files.sound.version
+    count = sum(1 for commit in files.listing.commits if commit > (-1 if start is None else start))
+    commits = "1 commit" if count == 1 else f"{count:,} commits"
+    instead = f"the {commits} from version 0 on" if start is None else f"the checkpoint of version {start}"
+    instead += f" and the {commits} after it" if start is not None and count else ""
+    return corrupt_checkpoint(version, path, reason, instead, VersionRanges())
+
+
+def _has_start(files: ExaminedFiles, version: int) -> bool:
+    """Return whether a replay of the version can start from an older sound checkpoint or from commit 0."""
+    return 0 in files.listing.commits or (files.sound is not None and files.sound.version <= version)
+
+
+def _problem_of(table: str, state: NonFileActions, version: int) -> Fault | UnsupportedProtocolError | None:
+    for action, found in (("protocol", state.protocol), ("metadata", state.metadata)):
+        if found is None:
+            return _no_action(table, action, version)
+    try:
+        assert state.protocol is not None
+        check_readable(state.protocol, path=table, version=version)
+    except UnsupportedProtocolError as error:
+        return error
+    return None
+
+
+def _same(one: Fault | UnsupportedProtocolError | None, other: Fault | UnsupportedProtocolError | None) -> bool:
+    if isinstance(one, UnsupportedProtocolError) and isinstance(other, UnsupportedProtocolError):
+        return (one.features, one.min_reader_version) == (other.features, other.min_reader_version)
+    return type(one) is type(other)
+
+
+def _fault_of(problem: Fault | UnsupportedProtocolError, versions: VersionRanges) -> Fault:
+    if isinstance(problem, UnsupportedProtocolError):
+        return _unsupported(problem, versions)
+    return Fault(kind=problem.kind, text=problem.text, advice=problem.advice, reason=problem.reason, versions=versions)
+
+
+def _unsupported(error: UnsupportedProtocolError, versions: VersionRanges) -> Fault:
+    return Fault(
+        kind=FaultKind.UNSUPPORTED_PROTOCOL,
+        text=str(error),
+        advice="Upgrade to a release of deltasnap that supports the feature, or drop the feature (`ALTER TABLE ... "
+        "DROP FEATURE`) for readers that do not support it.",
+        reason=", ".join(error.features) or f"reader version {error.min_reader_version}",
+        versions=versions,
+    )
+
+
+def _no_action(table: str, action: str, version: int) -> Fault:
+    reason = f"no {action} action up to version {version}"
+    return Fault(
+        kind=FaultKind.MISSING_ACTION,
+        text=f"The log of {redacted(table)} has {reason}: the version cannot be read.",
+        advice="Restore the first commit, or the checkpoint, from a backup of the log.",
+        reason=reason,
+    )
