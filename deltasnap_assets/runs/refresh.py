@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import dagster as dg
 
@@ -20,7 +20,7 @@ from deltasnap_assets.runs.log_handover import ListedLog, handing_over
 from deltasnap_assets.runs.planning.known_table import known_of, prepare
 from deltasnap_assets.runs.planning.names import job_name, run_tags
 from deltasnap_assets.runs.planning.partition_order import sort_partitions
-from deltasnap_assets.runs.planning.plan import plan
+from deltasnap_assets.runs.planning.plan import Known, plan
 from deltasnap_assets.runs.planning.poll import poll_log, what_is_stored
 from deltasnap_assets.runs.run_process import PROCESS_TAG
 from deltasnap_assets.runs.table_runs import failed_run, reason_of, unfinished_run
@@ -67,9 +67,10 @@ def refresh_table(
     job = defs.resolve_job_def(job_name(table.name))
     materialized, is_done, problem = list[int](), False, None
     unfinished_run(instance, table.name)  # marks runs of a killed refresh as failed
+    known = known_of(instance, table.name)
     status, stored = poll_or_report(settings, table, instance)
     while not is_done:
-        todo = plan(table, status, known_of(instance, table.name), stored)
+        todo = plan(table, status, known, stored)
         prepare(instance, table.name, todo)
         try:
             for first, last in todo.ranges:
@@ -85,9 +86,11 @@ def refresh_table(
                 )
                 raise
             problem = error  # versions before the damage are materialized first, then it is reported
+            known = known_of(instance, table.name)
             status, stored = poll_log(settings, table, examine=True)
             continue
         is_done = todo.num_left == 0 or status.listing is None
+        known = _up_to(known_of(instance, table.name), status.latest)
         if not is_done and status.listing is not None:
             stored = what_is_stored(settings, table, status.listing)
     sort_partitions(instance, table.name)
@@ -95,6 +98,11 @@ def refresh_table(
     if not materialized:
         report_where_nothing_is_new(instance, settings, table, status, stored)
     return tuple(materialized)
+
+
+def _up_to(known: Known, latest: int) -> Known:
+    """Return the facts without later versions: another process may have added them since the log was listed."""
+    return replace(known, versions=tuple(version for version in known.versions if version <= latest))
 
 
 def _is_damaged(condition: TableCondition | None) -> bool:

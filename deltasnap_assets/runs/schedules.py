@@ -41,10 +41,11 @@ def refresh_schedule(
     def refresh(context: dg.ScheduleEvaluationContext) -> list[dg.RunRequest] | dg.SkipReason:
         if run_id := unfinished_run(context.instance, table.name):
             return dg.SkipReason(f"Run {run_id} of {table.name} is in progress.")
-        sort_partitions(context.instance, table.name)
+        known = known_of(context.instance, table.name)
         status, stored = poll_or_report(settings, table, context.instance)
-        todo = plan(table, status, known_of(context.instance, table.name), stored)
+        todo = plan(table, status, known, stored)
         prepare(context.instance, table.name, todo)
+        sort_partitions(context.instance, table.name)
         if not todo.ranges:
             report_where_nothing_is_new(context.instance, settings, table, status, stored)
             on_nothing_new(context.instance, table)

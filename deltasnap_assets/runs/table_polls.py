@@ -15,7 +15,7 @@ from deltasnap_assets.runs.planning.known_table import known_of, last_observatio
 from deltasnap_assets.runs.planning.names import job_name, run_tags
 from deltasnap_assets.runs.planning.partition_order import sort_partitions
 from deltasnap_assets.runs.planning.pauses import SensorState
-from deltasnap_assets.runs.planning.plan import Stored, nothing_to_do, plan
+from deltasnap_assets.runs.planning.plan import Known, Stored, nothing_to_do, plan
 from deltasnap_assets.runs.planning.poll import DAMAGED, poll_log, what_is_stored
 from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.runs.table_runs import (
@@ -134,6 +134,7 @@ class _PolledTable:
         Errors: those of DAMAGED, if the log must be examined.
         """
         log, cursor = log_of(self.table), self.state.cursor
+        known = known_of(self.instance, self.table.name)
         status = log.new_commits(LogCursor.from_text(cursor)) if cursor else log.status()
         attempt = 1
         if self.failure is not None:
@@ -149,7 +150,7 @@ class _PolledTable:
         if was_broken(self.instance, self.table.name):
             return self.poll_examining()
         stored = None if status.listing is None else what_is_stored(self.settings, self.table, status.listing)
-        requested = self._request(status, stored, attempt)
+        requested = self._request(known, status, stored, attempt)
         is_recreated = stored is not None and stored.common.relation is LogRelation.RECREATED
         if stored is not None and stored.common.lost and not (is_recreated and requested.requests):
             report_where_nothing_is_new(self.instance, self.settings, self.table, status, stored)
@@ -157,9 +158,10 @@ class _PolledTable:
 
     def poll_examining(self) -> Poll:
         """Request the versions that can be loaded, after reading the commits. If none are left, report the faults."""
+        known = known_of(self.instance, self.table.name)
         status, stored = poll_log(self.settings, self.table, examine=True)
         attempt = self.failure.attempt + 1 if self.failure is not None and self.failure.may_be_tried_again else 1
-        requested = self._request(status, stored, attempt)
+        requested = self._request(known, status, stored, attempt)
         if requested.requests:
             return requested
         if status.condition is None or not status.condition.unloadable:
@@ -173,9 +175,9 @@ class _PolledTable:
             message=f"All loadable versions of {self.table.name} are materialized. {fault}",
         )
 
-    def _request(self, status: LogStatus, stored: Stored | None, attempt: int) -> Poll:
+    def _request(self, known: Known, status: LogStatus, stored: Stored | None, attempt: int) -> Poll:
         name = self.table.name
-        todo = plan(self.table, status, known_of(self.instance, name), stored)
+        todo = plan(self.table, status, known, stored)
         prepare(self.instance, name, todo)
         sort_partitions(self.instance, name)
         # No run key, because a range that failed may be requested again.

@@ -84,14 +84,19 @@ def plan(table: TableSettings, status: LogStatus, known: Known, stored: Stored |
     Versions that are done are left out. If the table was dropped and created again, all its partitions are dropped
     first, and no version counts as done. If its log forked, the same holds for the versions after the last common one.
     It also holds for versions that the store lost, for example to a fork which a run found. Pruned versions stay done.
+    A version that is done and stored gets its partition back if that was lost. A version that cannot be loaded and was
+    never done loses its partition until it can.
+    known: read before `status`, so that a version which another process adds in the meantime is not taken for lost.
     """
     is_recreated = known.generation is not None and _is_recreated(status, known, stored)
     fork = None if is_recreated else _fork(status, known, stored)
-    kept = () if is_recreated else tuple(v for v in known.versions if fork is None or v <= fork)
     done = frozenset[int]() if is_recreated else known.done - _no_longer_stored(known, stored)
+    lost = _unloadable(status) - done
+    kept = () if is_recreated else tuple(v for v in known.versions if (fork is None or v <= fork) and v not in lost)
     missing = [v for v in _wanted(table, status, kept) if v not in done or (fork is not None and v > fork)]
     chosen = missing[: table.max_versions_per_run]
-    add = tuple(sorted(set(chosen).difference(kept)))
+    without_partition = frozenset[int]() if stored is None else done.intersection(stored.versions)
+    add = tuple(sorted(without_partition.union(chosen).difference(kept)))
     began_after, forks = known.began_after, known.forks
     if is_recreated:
         began_after, forks = known.last_materialization, ()
@@ -102,13 +107,18 @@ def plan(table: TableSettings, status: LogStatus, known: Known, stored: Stored |
         add=add,
         ranges=tuple(contiguous(chosen, (*kept, *add))),
         num_left=len(missing) - len(chosen),
-        observation=observation_of(table, status, began_after, forks),
+        observation=observation_of(table, status, began_after, forks, None if is_recreated else known.generation),
     )
 
 
 def _is_recreated(status: LogStatus, known: Known, stored: Stored | None) -> bool:
-    """Return whether the table was dropped and created again. The store decides if it can: a table id may change."""
-    if stored is not None and stored.common.in_force:
+    """Return whether the table was dropped and created again. The store decides if it can: a table id may change.
+
+    Without the store, the status is that of new commits only: they continue the log.
+    """
+    if stored is None:
+        return False
+    if stored.common.in_force:
         return stored.common.relation is LogRelation.RECREATED
     return status.is_fork or known.generation != tag_value(status.generation)
 
@@ -121,6 +131,10 @@ def _fork(status: LogStatus, known: Known, stored: Stored | None) -> int | None:
     if not common.is_continued:
         return common.version
     return status.latest if max(known.versions, default=-1) > status.latest else None
+
+
+def _unloadable(status: LogStatus) -> frozenset[int]:
+    return frozenset(() if status.condition is None else status.condition.unloadable)
 
 
 def _no_longer_stored(known: Known, stored: Stored | None) -> frozenset[int]:
@@ -160,11 +174,21 @@ def _wanted(table: TableSettings, status: LogStatus, earlier: tuple[int, ...]) -
 
 
 def observation_of(
-    table: TableSettings, status: LogStatus, began_after: int | None, forks: tuple[Fork, ...]
+    table: TableSettings,
+    status: LogStatus,
+    began_after: int | None,
+    forks: tuple[Fork, ...],
+    generation: str | None = None,
 ) -> dg.AssetObservation:
+    """Return the observation of a poll. generation: the known one, if the log continues; None: that of the status.
+
+    A status of new commits only repeats the id of its cursor, and `CREATE OR REPLACE TABLE` may have changed the id.
+    """
     is_damaged = status.condition is not None and bool(status.condition.unloadable)
     latest = max(status.versions, default=status.latest) if is_damaged else status.latest
-    tags = version_tags(tag_value(status.generation), latest, began_after, forks)
+    if generation is None or status.listing is not None:
+        generation = tag_value(status.generation)
+    tags = version_tags(generation, latest, began_after, forks)
     return dg.AssetObservation(
         asset_key=delta_log_key(table.name),
         description=f"Latest version: {latest}" + (f"; forked after {forks[-1].version}" if forks else ""),

@@ -21,7 +21,7 @@ from deltasnap_assets.runs.planning.plan import Known, Plan, Stored, plan
 from deltasnap_assets.runs.run_process import PROCESS_TAG, heartbeat
 from deltasnap_assets.runs.table_runs import _lost, unfinished_run
 from deltasnap_assets.settings.config import Since, TableSettings
-from deltasnap_core import CommonVersion, LogRelation, LogStatus
+from deltasnap_core import CommonVersion, Fault, FaultKind, LogRelation, LogStatus, TableCondition, VersionRanges
 from tests.builders import add, metadata, protocol, write_log
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -66,6 +66,29 @@ def test_versions_that_the_store_lost_are_materialized_again_but_not_pruned_ones
     assert requested(plan(table(), status(0, 5), known, None)) == ((), ())
 
 
+def test_new_commits_continue_a_table_whose_id_was_replaced() -> None:
+    # CREATE OR REPLACE: the schedule recorded the new id, and the cursor of the sensor has the old one.
+    known = Known(versions=(0, 1), done=frozenset({0, 1}), generation="new")
+    todo = plan(table(), status(2, 2, generation="old"), known)
+    assert (todo.drop, *requested(todo)) == ((), (2,), ((2, 2),))
+    assert todo.observation.tags["deltasnap/generation"] == "new"
+
+
+def test_stored_version_that_lost_its_partition_gets_it_back() -> None:
+    known = Known(versions=(0, 1), done=frozenset({0, 1, 2}), generation="g")
+    assert requested(plan(table(), status(0, 2), known, stored(0, 1, 2))) == ((2,), ())
+    pruned = replace(known, versions=(1, 2))
+    assert requested(plan(table(), status(0, 2), pruned, stored(1, 2))) == ((), ())
+
+
+def test_version_that_cannot_be_loaded_and_is_not_done_has_no_partition() -> None:
+    known = Known(versions=(0, 1, 2, 3), done=frozenset({0, 1, 2}), generation="g")
+    fault = Fault(kind=FaultKind.CORRUPT_COMMIT, text="", advice="", reason="", versions=VersionRanges(((2, 3),)))
+    damaged = TableCondition(table="events", latest=3, loadable=VersionRanges(((0, 1),)), faults=(fault,))
+    todo = plan(table(), replace(status(0, 1), latest=3, condition=damaged), known, stored(0, 1, 2))
+    assert (todo.drop, *requested(todo)) == ((3,), (), ())
+
+
 def test_plan_without_new_versions_is_empty() -> None:
     todo = plan(table(), status(0, 1), Known(versions=(0, 1), done=frozenset({0, 1}), generation="g"))
     assert (requested(todo), todo.last) == (((), ()), None)
@@ -93,13 +116,13 @@ def test_configuration_chooses_the_versions(case: str) -> None:
 
 def test_recreated_table_drops_its_partitions_and_starts_over() -> None:
     known = Known(versions=(0, 1, 2, 3), done=frozenset({0, 1, 2, 3}), generation="old", last_materialization=77)
-    todo = plan(table(), status(0, 1, generation="new"), known)
+    todo = plan(table(), status(0, 1, generation="new"), known, stored())
     assert (todo.drop, *requested(todo)) == ((0, 1, 2, 3), (0, 1), ((0, 1),))
 
 
 def test_restored_table_drops_its_partitions_and_starts_over() -> None:
     known = Known(versions=(0, 1, 2, 3), done=frozenset({0, 1, 2, 3}), generation="g", last_materialization=77)
-    todo = plan(table(), replace(status(0, 2), is_fork=True), known)
+    todo = plan(table(), replace(status(0, 2), is_fork=True), known, stored())
     assert (todo.drop, *requested(todo)) == ((0, 1, 2, 3), (0, 1, 2), ((0, 2),))
 
 
@@ -127,7 +150,7 @@ def test_materializations_of_a_dropped_table_do_not_count_for_its_successor() ->
     materialize(instance, 0, 1, 2, 3)
     anew = status(0, 3, generation="new")
     for done in (frozenset[int](), frozenset({0})):
-        todo = plan(table(max_versions_per_run=1), anew, known_of(instance, "events"))
+        todo = plan(table(max_versions_per_run=1), anew, known_of(instance, "events"), stored(*done))
         prepare(instance, "events", todo)
         known = known_of(instance, "events")
         assert (known.generation, known.done) == ("new", done)
@@ -308,7 +331,7 @@ def test_every_id_of_a_table_can_be_observed(table_id: str) -> None:
     prepare(instance, "events", plan(table(), seen, Known()))
     known = known_of(instance, "events")
     assert plan(table(), seen, known).drop == ()
-    assert plan(table(), status(0, 1, generation=table_id + "2"), known).drop == (0, 1)
+    assert plan(table(), status(0, 1, generation=table_id + "2"), known, stored()).drop == (0, 1)
 
 
 def test_lost_run_without_a_table_is_recorded_as_failed() -> None:

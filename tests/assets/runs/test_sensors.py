@@ -13,7 +13,7 @@ import dagster as dg
 import fsspec
 import pytest
 
-from deltasnap_assets.runs import sensors, table_polls
+from deltasnap_assets.runs import schedules, sensors, table_polls
 from deltasnap_assets.runs.condition.damage import BrokenTableError
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, ATTEMPT_TAG, run_tags
 from deltasnap_assets.runs.schedules import refresh_schedule
@@ -429,6 +429,30 @@ def test_schedule_requests_versions_that_are_not_materialized(tmp_path: Path) ->
             assert isinstance(requests, list)
             assert [(request.tags[START], request.tags[END]) for request in requests] == [("0", "3")]
         assert list(instance.get_dynamic_partitions("events_versions")) == ["0", "1", "2", "3"]
+
+
+def test_schedule_keeps_a_version_that_the_sensor_added_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticks, table = Ticks(tmp_path), TableSettings(name="events", path=str(tmp_path))
+    settings = Settings(storage=str(tmp_path.with_name(f"{tmp_path.name}-store")), tables=(table,))
+    store = stored_table(Path(settings.storage))
+    ticks.instance = dg.DagsterInstance.local_temp(str(tmp_path))
+    write(tmp_path, 0, 3)
+    ticks.tick()
+    store_versions(store, TableLog.for_path(tmp_path), range(4))
+    poll_or_report = schedules.poll_or_report
+
+    def slow_poll(*polled: Any) -> Any:
+        found = poll_or_report(*polled)
+        write(tmp_path, 4, 4)
+        assert ticks.tick() == [("4", "4")]
+        return found
+
+    monkeypatch.setattr(schedules, "poll_or_report", slow_poll)
+    with dg.build_schedule_context(instance=ticks.instance) as context:
+        refresh_schedule(settings, table, "@daily")(context)
+    assert ticks.partitions == ["0", "1", "2", "3", "4"]
 
 
 def test_schedule_reports_damage_before_it_fails(tmp_path: Path) -> None:
