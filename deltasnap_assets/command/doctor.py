@@ -209,7 +209,7 @@ def _table(table: TableSettings) -> Finding:
     """Return whether any reader can load every version of a table."""
     subject = f"table {table.name}"
     try:
-        condition = TableLog.for_path(table.path, table.storage_options).condition()
+        condition = TableLog.for_path(table.path, table.storage_options).condition(first=0)
     except DeltaSnapError as error:  # of a path without a usable storage
         message = _line(str(error))
         return Finding(subject=subject, mark="error", message=message, advice="Correct its path or storage_options.")

@@ -70,23 +70,23 @@ def history(
 ) -> None:
     """Show who committed what and when, newest first.
 
-    Missing and unreadable commits also have a line. Exits with 1 if there is one.
+    Missing and unreadable commits also have a line. Exits with 1 if there is one, or if the log has another fault that
+    keeps a version from loading.
     """
-    from deltasnap_assets.command.views.condition_view import explaining, fault_line
-    from deltasnap_assets.command.views.history import history_json, history_table, lost_commits, read_history
+    from deltasnap_assets.command.views.condition_view import explaining, fault_line, told_once
+    from deltasnap_assets.command.views.history import history_json, history_table, read_history
     from deltasnap_core import TableLog
 
     options = storage_options(option)
-    with explaining(path, options):
-        commits = read_history(TableLog.for_path(path, options), limit)
+    with explaining(path, options), told_once():
+        found = read_history(TableLog.for_path(path, options), limit)
     if as_json:
-        typer.echo(json.dumps(history_json(commits), default=str))
+        typer.echo(json.dumps(history_json(found.entries), default=str))
     else:
-        Console().print(history_table(commits))
-    lost = lost_commits(commits)
-    for each in lost:
-        print_problem(Console(stderr=True), each.fault.mark, fault_line(each.fault))
-    if lost:
+        Console().print(history_table(found.entries))
+    for fault in found.faults:
+        print_problem(Console(stderr=True), fault.mark, fault_line(fault))
+    if any(fault.mark == "error" for fault in found.faults):
         raise typer.Exit(1)
 
 

@@ -30,12 +30,13 @@ class FaultyTableError(DeltaSnapError):
         return tuple(text for mark, text in condition_lines(self.condition) if mark == "error")
 
 
-def condition_of(path: str, storage_options: Mapping[str, Any]) -> TableCondition:
+def condition_of(path: str, storage_options: Mapping[str, Any], *versions: int) -> TableCondition:
     """Return the condition of a table. Reads every page of its newest checkpoint.
 
+    versions: those to check, with all later ones; empty: the latest.
     Errors: the errors of a path without a usable storage.
     """
-    return TableLog.for_path(path, storage_options).condition()
+    return TableLog.for_path(path, storage_options).condition(first=min(versions, default=None))
 
 
 def condition_lines(condition: TableCondition) -> Iterator[tuple[str, str]]:
@@ -74,7 +75,7 @@ def explaining(path: str, storage_options: Mapping[str, Any], *versions: int) ->
     except JavaError:
         raise  # not about the table: do not examine its log
     except DeltaSnapError as error:
-        condition = condition_of(path, storage_options)
+        condition = condition_of(path, storage_options, *versions)
         if not explains(condition, *versions):
             raise
         raise FaultyTableError(condition) from error
@@ -108,7 +109,7 @@ def told_once() -> Iterator[None]:
 
 def fault_of_commit(condition: TableCondition, version: int) -> Fault | None:
     """Return why the commit of a version is missing or unreadable; None: no fault is known."""
-    for fault in condition.faults_of(FaultKind.MISSING_COMMIT, FaultKind.CORRUPT_COMMIT):
+    for fault in condition.faults_of(FaultKind.MISSING_COMMIT, FaultKind.CORRUPT_COMMIT, *_UNREACHABLE):
         first = fault.versions.runs[0][0] if fault.versions else None
         if version in fault.missing or (not fault.missing and version == first):
             return fault

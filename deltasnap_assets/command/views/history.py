@@ -13,7 +13,16 @@ from rich.table import Table
 from deltasnap_assets.command.terminal import shown
 from deltasnap_assets.command.views.condition_view import counted_versions, fault_of_commit
 from deltasnap_assets.quantities import iso_time, time_text
-from deltasnap_core import CorruptLogError, DeltaHistory, DeltaTableNotFoundError, Fault, LogListing, TableLog
+from deltasnap_core import (
+    CorruptLogError,
+    DeltaHistory,
+    DeltaTableNotFoundError,
+    Fault,
+    LogListing,
+    StorageError,
+    TableCondition,
+    TableLog,
+)
 
 _LEAST_WIDTH = 30
 
@@ -38,9 +47,26 @@ class LostCommits:
 Entry = DeltaHistory | LostCommits
 
 
-def read_history(log: TableLog, limit: int, end: int | None = None) -> tuple[Entry, ...]:
-    """Return the last commits of a table up to a version, newest first. Lost commits keep their place.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadHistory:
+    """The last commits of a table, newest first, and the condition of its log. Lost commits keep their place."""
 
+    entries: tuple[Entry, ...]
+    condition: TableCondition
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """The faults of the log, and those of the lost commits."""
+        of_commits = (entry.fault for entry in self.entries if isinstance(entry, LostCommits))
+        return (*self.condition.faults, *(fault for fault in of_commits if fault not in self.condition.faults))
+
+
+def read_history(
+    log: TableLog, limit: int, end: int | None = None, condition: TableCondition | None = None
+) -> ReadHistory:
+    """Return the last commits of a table up to a version.
+
+    condition: of the log; None: examine it here, without the pages of its checkpoint.
     Errors: the errors of finding the table, and of reading its commits if none of them can be read.
     """
     listing = log.list()
@@ -50,25 +76,20 @@ def read_history(log: TableLog, limit: int, end: int | None = None) -> tuple[Ent
     holes = [(older + 1, newer - 1) for newer, older in pairwise(versions) if newer - older > 1]
     if versions and len(versions) < limit and not listing.checkpoints and versions[-1] > 0:
         holes.append((0, versions[-1] - 1))
+    condition = condition or log.condition(listing, read_pages=False)
     found: dict[int, Entry] = {}
     try:
         found |= {each.version: each for each in log.history_of(listing).get_history(limit, end=end)}
-    except CorruptLogError:
-        found |= {each.version: each for each in _one_by_one(log, listing, versions)}
+    except (CorruptLogError, StorageError):
+        found |= {each.version: each for each in _one_by_one(log, listing, versions, condition)}
         if not found:
             raise
         holes += [(version, version) for version in versions if version not in found]
-    if holes:
-        condition = log.condition(listing, first=versions[-1], read_pages=False)
-        for first, last in holes:
-            if (fault := fault_of_commit(condition, first)) is not None:
-                found[first] = LostCommits(version=first, last=last, fault=fault)
-    return tuple(found[version] for version in sorted(found, reverse=True))
-
-
-def lost_commits(history: Sequence[Entry]) -> tuple[LostCommits, ...]:
-    """Return the lost commits of a history."""
-    return tuple(entry for entry in history if isinstance(entry, LostCommits))
+    examined = log.condition(listing, first=versions[-1], read_pages=False) if holes else condition
+    for first, last in (*((version, version) for version in versions), *holes):
+        if (fault := fault_of_commit(examined, first)) is not None:
+            found[first] = LostCommits(version=first, last=last, fault=fault)
+    return ReadHistory(entries=tuple(found[version] for version in sorted(found, reverse=True)), condition=condition)
 
 
 def history_json(history: Sequence[Entry]) -> list[dict[str, Any]]:
@@ -110,14 +131,16 @@ def _json(entry: Entry) -> dict[str, Any]:
     return {"version": entry.version, "committedAt": iso_time(entry.timestamp), **entry.to_json()}
 
 
-def _one_by_one(log: TableLog, listing: LogListing, versions: Sequence[int]) -> Iterator[DeltaHistory]:
+def _one_by_one(
+    log: TableLog, listing: LogListing, versions: Sequence[int], condition: TableCondition
+) -> Iterator[DeltaHistory]:
     """Yield the commits that can be read."""
-    newest = log.condition(listing, read_pages=False).newest_loadable
+    newest = condition.newest_loadable
     # The properties of the latest version decide where timestamps are stored, and may be unreadable.
     properties = {} if newest is None else log.at(newest).metadata.configuration
     history = log.history_of(listing, lambda: properties)
     for version in versions:
-        with suppress(CorruptLogError):
+        with suppress(CorruptLogError, StorageError):
             yield from history.get_history(start=version, end=version)
 
 

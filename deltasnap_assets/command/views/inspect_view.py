@@ -36,7 +36,7 @@ def inspect(
     If the latest version cannot be read, the newest readable one is shown.
     Errors: FaultyTableError if a fault of the log keeps any version from being shown; errors of finding the version.
     """
-    condition = condition_of(path, storage_options)
+    condition = condition_of(path, storage_options, *(() if version is None else (version,)))
     with told_once():
         facts = _facts(path, storage_options, condition, version, timestamp_ms, commits)
         print_condition(condition)
@@ -67,14 +67,16 @@ def _facts(
     commits: int,
 ) -> InspectedVersion:
     try:
-        return read_facts(path, storage_options, version=version, timestamp_ms=timestamp_ms, commits=commits)
+        return read_facts(
+            path, storage_options, version=version, timestamp_ms=timestamp_ms, commits=commits, condition=condition
+        )
     except DeltaSnapError as error:
         wanted = () if version is None else (version,)
         if timestamp_ms is not None or not explains(condition, *wanted):
             raise
         if version is not None or condition.newest_loadable is None:
             raise FaultyTableError(condition) from error
-    return read_facts(path, storage_options, version=condition.newest_loadable, commits=commits)
+    return read_facts(path, storage_options, version=condition.newest_loadable, commits=commits, condition=condition)
 
 
 def _problem(facts: InspectedVersion, condition: TableCondition, *, is_latest: bool) -> str | None:

@@ -19,6 +19,7 @@ from deltasnap_core import (
     Metadata,
     Protocol,
     SnapshotState,
+    TableCondition,
     TableLog,
     check_readable,
     parse_schema,
@@ -71,9 +72,11 @@ def read_facts(
     version: int | None = None,
     timestamp_ms: int | None = None,
     commits: int = 10,
+    condition: TableCondition | None = None,
 ) -> InspectedVersion:
     """Read the facts about a version: the given one, the one at a time (ms since the epoch), or the latest.
 
+    condition: of the log; None: examine it here.
     Does not start Spark. Raises every error of loading a version except UnsupportedProtocolError.
     """
     table = TableLog.for_path(path, storage_options)
@@ -82,7 +85,7 @@ def read_facts(
     else:
         log = table.latest() if version is None else table.at(version)
     segment, manager = log.segment, table.history
-    history = read_history(table, commits, segment.version)
+    history = read_history(table, commits, segment.version, condition).entries
     newest = history[0] if history else None
     return InspectedVersion(
         path=table.table_path,

@@ -206,8 +206,15 @@ def test_history_has_a_line_for_lost_commits(damage: Callable[[Path], None], ver
     assert code == 1
     assert [entry["version"] for entry in commits] == list(range(LAST, -1, -1))
     assert [entry["version"] for entry in commits if "fault" in entry] == [version]
-    code, _, _ = run(table, "history", "events", "--limit", "1")
-    assert code == (1 if damage is truncated else 0)
+    code, problems, _ = run(table, "history", "events", "--limit", "1")
+    assert (code, len(problems)) == (1, 1)  # the fault is shown though its commit is not
+
+
+def test_doctor_reports_a_damaged_commit_before_the_checkpoint(table: Path) -> None:
+    (table / "_delta_log" / commit_file(3)).write_bytes(b"{nope")
+    code, findings = parsed(table, "doctor")
+    assert (code, of_table(findings)["mark"]) == (1, "error")
+    assert "Version 3 cannot be read" in of_table(findings)["message"]
 
 
 @pytest.mark.parametrize("damage", [gap, garbage])

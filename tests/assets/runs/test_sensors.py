@@ -14,6 +14,7 @@ import fsspec
 import pytest
 
 from deltasnap_assets.runs import schedules, sensors, table_polls
+from deltasnap_assets.runs.condition import damage
 from deltasnap_assets.runs.condition.damage import BrokenTableError
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, ATTEMPT_TAG, run_tags
 from deltasnap_assets.runs.schedules import refresh_schedule
@@ -441,7 +442,7 @@ def test_schedule_keeps_a_version_that_the_sensor_added_meanwhile(
     write(tmp_path, 0, 3)
     ticks.tick()
     store_versions(store, TableLog.for_path(tmp_path), range(4))
-    poll_or_report = schedules.poll_or_report
+    poll_or_report = damage.poll_or_report
 
     def slow_poll(*polled: Any) -> Any:
         found = poll_or_report(*polled)
