@@ -15,29 +15,23 @@ import pytest
 
 from deltasnap_assets.runs import sensors, table_polls
 from deltasnap_assets.runs.condition.damage import BrokenTableError
-from deltasnap_assets.runs.planning.names import ASSET_NAMES, ATTEMPT_TAG, CONDITION_TAG, delta_log_key, run_tags
-from deltasnap_assets.runs.planning.poll import poll_log
+from deltasnap_assets.runs.planning.names import ASSET_NAMES, ATTEMPT_TAG, run_tags
 from deltasnap_assets.runs.schedules import refresh_schedule
 from deltasnap_assets.runs.sensors import new_commits_sensor, new_commits_sensors
 from deltasnap_assets.runs.stores import log_of
-from deltasnap_assets.runs.table_runs import MAX_ATTEMPTS, failures, last_failed
-from deltasnap_assets.settings.config import TABLE_TAG, Settings, TableSettings
+from deltasnap_assets.runs.table_runs import MAX_ATTEMPTS
+from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import TableLog
 from deltasnap_core.errors import DeltaTableNotFoundError, StorageError
 from deltasnap_core.storage import retries
 from tests.assets.jobs import idle_job
 from tests.builders import add, metadata, protocol, write_log
-from tests.checkpoint_files import write_checkpoint
 from tests.core.store.manifests import store_versions, stored_table
 
 if TYPE_CHECKING:
     from tests.flaky_s3 import FlakyS3
 
 START, END = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
-
-
-def observed_fault(table_name: str) -> dg.AssetObservation:
-    return dg.AssetObservation(delta_log_key(table_name), tags={CONDITION_TAG: "a-fault"})
 
 
 def write(path: Path, first: int, last: int, *, table_id: str = "table-id") -> None:
@@ -185,34 +179,6 @@ def test_tick_reports_commits_that_were_stored_and_are_gone(tmp_path: Path) -> N
     (page,) = instance.fetch_observations(dg.AssetKey(["events", "delta_log"]), limit=1).records
     assert page.asset_observation is not None
     assert "Versions 3 to 4 are gone from the log" in str(page.asset_observation.metadata["health"].value)
-
-
-def test_damage_before_a_checkpoint_blocks_only_its_versions(tmp_path: Path) -> None:
-    ticks = Ticks(tmp_path)
-    write(tmp_path, 0, 5)
-    actions = [protocol(), metadata(), *(add(f"{version}.parquet") for version in range(6))]
-    log = write_checkpoint(tmp_path / "_delta_log", 5, "classic", actions)[0].parent
-    (log / f"{3:020d}.json").write_bytes(b"{nope")
-    table = TableSettings(name="events", path=str(tmp_path))
-    settings = Settings(storage=str(tmp_path.with_name(f"{tmp_path.name}-store")), tables=(table,))
-    store_versions(stored_table(tmp_path.with_name(f"{tmp_path.name}-store")), log_of(table), [0, 1, 2, 5])
-    write(tmp_path, 6, 7)
-    status, _ = poll_log(settings, table, examine=True)
-    assert status.versions == (0, 1, 2, 5, 6, 7)
-    assert status.condition is not None
-    assert status.condition.unloadable == (3, 4)
-    ticks.instance.report_runless_asset_event(observed_fault("events"))
-    assert ticks.tick() == [("0", "2"), ("5", "7")]
-
-
-def test_failed_run_stays_the_last_one_when_the_store_is_pruned(tmp_path: Path) -> None:
-    ticks = Ticks(tmp_path)
-    run_id = failed_run(ticks.instance, 0, 3)
-    prune = ticks.instance.create_run_for_job(idle_job, tags={TABLE_TAG: "events"})
-    ticks.instance.report_run_failed(prune, "No access")
-    ticks.instance.create_run_for_job(idle_job, tags={TABLE_TAG: "events"}, status=dg.DagsterRunStatus.SUCCESS)
-    assert last_failed(ticks.instance, ["events"]) == {"events": run_id}
-    assert failures(ticks.instance, ["events"])["events"].run_id == run_id
 
 
 def test_missing_table_fails_the_tick(tmp_path: Path) -> None:
