@@ -101,3 +101,6 @@ class VersionRanges(Sequence[int]):
         """Return the runs for a message, such as `1 to 3, 7`; `...` replaces the runs after the first `most`."""
         shown = [f"{first}" if first == last else f"{first} to {last}" for first, last in self.runs[:most]]
         return ", ".join([*shown, "..."] if len(self.runs) > most else shown)
+
+
+NO_VERSIONS = VersionRanges()

@@ -122,12 +122,12 @@ def failures(instance: dg.DagsterInstance, table_names: Collection[str]) -> Mapp
 
 
 def last_failed(instance: dg.DagsterInstance, table_names: Collection[str]) -> dict[str, str]:
-    """Return the id of each table's last run, however it was started, if it failed within a day."""
+    """Return the id of each table's last run that materializes versions, however started, if it failed within a day."""
     since = datetime.fromtimestamp(time.time() - _REMEMBERED_SECONDS, UTC)
     filters = dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE], updated_after=since)
     latest: dict[str, dg.DagsterRun] = {}
     for record in instance.get_run_records(filters, limit=_MAX_FAILURES):  # the latest first
-        for name in table_names:
+        for name in table_names if stores_versions(record.dagster_run) else ():
             if name not in latest and _is_of(record.dagster_run, name):
                 latest[name] = record.dagster_run
     return {name: run.run_id for name, run in latest.items() if _is_last_of(instance, run, name)}
@@ -187,20 +187,26 @@ def _blocking(check: dg.AssetCheckEvaluation) -> Iterator[str]:
         yield f"{check.asset_key.to_user_string()}: {check.check_name}: {text}"
 
 
+def stores_versions(run: dg.DagsterRun) -> bool:
+    """Return whether a run materializes versions, unlike a run that prunes the store or only evaluates checks."""
+    has_versions = RANGE_START_TAG in run.tags or "dagster/partition" in run.tags
+    return has_versions and bool(run.asset_selection or not run.asset_check_selection)
+
+
 def _is_last_of(instance: dg.DagsterInstance, run: dg.DagsterRun, table_name: str) -> bool:
-    """Return whether no later run of a table has finished."""
+    """Return whether no later run that materializes versions of a table has finished."""
     ended = dg.RunsFilter(statuses=[dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE])
     for record in instance.get_run_records(ended, limit=_MAX_LATER_RUNS):
         if record.dagster_run.run_id == run.run_id:
             return True
-        if _is_of(record.dagster_run, table_name):
+        if _is_of(record.dagster_run, table_name) and stores_versions(record.dagster_run):
             return False
     return True
 
 
 def _last_run(instance: dg.DagsterInstance, table_name: str) -> str | None:
-    records = instance.get_run_records(dg.RunsFilter(tags={TABLE_TAG: table_name}), limit=1)
-    return records[0].dagster_run.run_id if records else None
+    records = instance.get_run_records(dg.RunsFilter(tags={TABLE_TAG: table_name}), limit=_MAX_LATER_RUNS)
+    return next((each.dagster_run.run_id for each in records if stores_versions(each.dagster_run)), None)
 
 
 def _is_of(run: dg.DagsterRun, table_name: str) -> bool:

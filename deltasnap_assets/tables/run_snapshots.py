@@ -6,14 +6,18 @@ import hashlib
 from collections.abc import Mapping, Sequence
 
 from deltasnap_assets.checks.facts import FileFacts, TombstoneFacts
+from deltasnap_assets.runs.condition.last_poll import is_examination_due
 from deltasnap_assets.runs.log_handover import ListedLog
 from deltasnap_assets.runs.planning.partitions import contiguous
+from deltasnap_assets.runs.planning.plan import Stored
+from deltasnap_assets.runs.planning.poll import what_is_stored
 from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.spark.session.run_session import RunSession
 from deltasnap_assets.tables.fact_queries import FactQueries, OnProgress
 from deltasnap_assets.tables.held_versions import HeldVersions
 from deltasnap_core import (
+    CommonVersion,
     DeltaHistoryManager,
     DeltaLog,
     DeltaSnapError,
@@ -30,6 +34,7 @@ from deltasnap_core import (
     VersionLog,
     VersionManifest,
     VersionNotFoundError,
+    VersionRanges,
 )
 
 
@@ -56,6 +61,8 @@ class RunSnapshots:
         self._sessions = sessions
         self._listed_logs = dict(listed_logs or {})
         self._conditions: dict[str, TableCondition] = {}
+        self._continued: dict[str, CommonVersion] = {}
+        self._written: dict[str, set[int]] = {}
         self._asks_ahead = asks_ahead
         self._versions = HeldVersions(settings, sessions)
         self._facts = FactQueries(self._versions)
@@ -90,25 +97,43 @@ class RunSnapshots:
         return self.log(table).context.log.history_of(listing, lambda: configuration)
 
     def condition(self, table: TableSettings, checkpoint_read: str | None = None) -> TableCondition:
-        """Return the condition of a table, from the listing of this run. Commits of stored versions are not read.
+        """Return the condition of a table, from the listing of this run.
 
+        Commits of stored versions are not read, except once a day and while the log has faults: then only those that
+        this run has just read are left out.
         checkpoint_read: the checkpoint (`checkpoint_id`) whose pages were all read before; they are not read again.
         """
         if table.name not in self._conditions:
-            log = log_of(table)
             try:
-                listing = self.listing(table)
+                found = self._condition(table, checkpoint_read)
             except DeltaSnapError:
-                self._conditions[table.name] = log.condition()
-            else:
-                read_pages = checkpoint_read is None or checkpoint_id(listing) != checkpoint_read
-                newest = max(self.stored_versions(table), default=None)
-                sound_until = -1 if newest is None else newest
-                found = log.condition(listing, sound_until=sound_until, read_pages=read_pages)
-                if newest is not None and newest == found.newest_loadable:
-                    found = found.with_schema_of(self.states_of(table, [newest])[newest].metadata)
-                self._conditions[table.name] = found
+                found = log_of(table).condition()
+            self._conditions[table.name] = found
         return self._conditions[table.name]
+
+    def _condition(self, table: TableSettings, checkpoint_read: str | None) -> TableCondition:
+        listing, known = self.listing(table), self._compared(table)
+        first, sound = known.first_unread, known.sound
+        read_pages = checkpoint_read is None or checkpoint_id(listing) != checkpoint_read
+        if is_examination_due(self.store, table.name):
+            first, sound, read_pages = 0, VersionRanges.of(self._written.get(table.name, ())), True
+        found = log_of(table).condition(listing, first=first, sound=sound, read_pages=read_pages)
+        newest = max(known.sound, default=None)
+        if newest is not None and newest == found.newest_loadable:
+            found = found.with_schema_of(self.states_of(table, [newest])[newest].metadata)
+        return found.with_lost_versions(known.common.lost)
+
+    def has_read_whole_log(self, table: TableSettings) -> bool:
+        """Return whether this run has read every commit of a table, and every page of its newest checkpoint."""
+        condition, written = self.condition(table), self._written.get(table.name, ())
+        return condition.pages_read and all(version in written for version in condition.unread)
+
+    def _compared(self, table: TableSettings) -> Stored:
+        """Return the stored versions of a table, compared with its log."""
+        continued = self._continued.get(table.name)
+        if continued is None:
+            return what_is_stored(self._settings, table, self.listing(table))
+        return Stored(common=continued, versions=frozenset(self.in_force(table)))
 
     def latest(self, table: TableSettings) -> VersionLog:
         """Return the log at the table's latest version, from the listing of this run."""
@@ -132,6 +157,9 @@ class RunSnapshots:
             if not stored.common.is_continued:
                 progress(f"Table {table.name}: {stored.common}", 0, len(stored))
             self._versions.add(table.name, stored.in_force, stored)
+            if stored.common.is_continued:
+                self._continued[table.name] = stored.common
+            self._written.setdefault(table.name, set()).update(stored.written)
         if self._asks_ahead:
             self._facts.ask(table.name, max(versions))
         return self._versions.manifests(table.name, versions)

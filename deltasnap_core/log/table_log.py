@@ -28,6 +28,7 @@ from deltasnap_core.log.polling.new_commits import find_new_commits
 from deltasnap_core.log.protocol_metadata import newest_protocol_and_metadata
 from deltasnap_core.log.version_log import VersionLog
 from deltasnap_core.protocol.log_files.file_names import LOG_FOLDER, commit_version
+from deltasnap_core.ranges import NO_VERSIONS, VersionRanges
 from deltasnap_core.redaction import redacted, safe_repr
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.log_store import LogStore
@@ -132,32 +133,37 @@ class TableLog:
         listing: LogListing | None = None,
         *,
         first: int | None = None,
-        sound_until: int = -1,
+        sound: VersionRanges = NO_VERSIONS,
         read_pages: bool = True,
     ) -> TableCondition:
         """Return which versions can be loaded, the faults of the log, and advice. Never raises DeltaSnapError.
 
-        listing:     of the whole log; None: list the log.
-        first:       the first version to check; None: the latest. Everything that it and later versions need is read.
-        sound_until: the commits up to this version are known to be sound, for example because the versions are stored.
-                     They are not read.
-        read_pages:  whether to read every page of the newest checkpoint; False: only its footers and non-file actions.
-                     Only reading the pages detects damaged pages.
+        listing:    of the whole log; None: list the log.
+        first:      the first version to check; None: the latest. Everything that it and later versions need is read.
+        sound:      the versions whose commits are known to be sound, for example because they are stored. Only these
+                    commits are not read: a version says nothing about the commits before it if a checkpoint replaces
+                    them.
+        read_pages: whether to read every page of the newest checkpoint; False: only its footers and non-file actions.
+                    Only reading the pages detects damaged pages.
         """
-        return examine_log(
-            self.store, self.builder, listing=listing, first=first, sound_until=sound_until, read_pages=read_pages
-        )
+        return examine_log(self.store, self.builder, listing=listing, first=first, sound=sound, read_pages=read_pages)
 
     def status(
-        self, listing: LogListing | None = None, generation: str | None = None, *, examine_after: int | None = None
+        self,
+        listing: LogListing | None = None,
+        generation: str | None = None,
+        *,
+        examine_from: int | None = None,
+        sound: VersionRanges = NO_VERSIONS,
     ) -> LogStatus:
         """Return the status of the whole log. It takes one listing and reads commits until it finds the table id.
 
         listing, generation: known values; they are not read again.
-        examine_after: the last version whose commit is known to be sound (-1: none). If given, later commits are read,
-                       the status covers only loadable versions, and it includes the condition of the log.
+        examine_from: the first version to examine. If given, the status covers only loadable versions, and it includes
+                      the condition of the log.
+        sound: the versions whose commits are known to be sound. They are not read.
         Errors: as `latest`, and CorruptLogError or ActionNotFoundError for broken or missing metadata; with
-        `examine_after` only if no version can be loaded.
+        `examine_from` only if no version can be loaded.
         """
         listing = listing or self.list()
         latest = listing.latest_version
@@ -165,8 +171,8 @@ class TableLog:
             raise DeltaTableNotFoundError(path=self.table_path)
         condition = None
         versions, newest = listing.reconstructable_versions(), latest
-        if examine_after is not None:
-            condition = self.condition(listing, first=examine_after + 1, sound_until=examine_after, read_pages=False)
+        if examine_from is not None:
+            condition = self.condition(listing, first=examine_from, sound=sound, read_pages=False)
             versions = tuple(condition.loadable)
             newest = latest if condition.newest_loadable is None else condition.newest_loadable
         segment = LogSegment.from_listing(listing, newest)  # reports a gap, even if the id is known

@@ -14,6 +14,7 @@ from uuid import uuid4
 
 from fsspec import AbstractFileSystem
 
+from deltasnap_core.errors import StorageError
 from deltasnap_core.storage.concurrency import map_concurrently
 from deltasnap_core.storage.file_info import status_of
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore, filesystem_of
@@ -45,24 +46,28 @@ class WritableFiles:
         self._log_store = FsspecLogStore(storage_options)
 
     def list_folder(self, folder: str) -> list[FileStatus]:
-        """Return the files of a folder by name; empty if there is no such folder."""
+        """Return the files of a folder by name; empty if there is no such folder, but the bucket exists."""
         try:
             return list(self._log_store.list_from(join_url(folder, "")))
-        except FileNotFoundError:
+        except FileNotFoundError as error:
+            _check_bucket(folder, error)
             return []
 
     def folders(self, folder: str) -> list[str]:
-        """Return the names of the folders in a folder, in any order; empty if there is no such folder."""
+        """Return the names of the folders in a folder, in any order; empty if there is no such folder in the bucket."""
         if self._is_local:
             with contextlib.suppress(FileNotFoundError), storage_errors(folder):
                 return [entry.name for entry in Path(local_path(folder)).iterdir() if entry.is_dir()]
             return []
-        with contextlib.suppress(FileNotFoundError), storage_errors(folder):
-            filesystem, path = self._filesystem(folder)
-            filesystem.invalidate_cache()
-            entries = retrying(lambda: filesystem.ls(path, detail=True))
-            return [entry["name"].rstrip("/").rpartition("/")[2] for entry in entries if entry["type"] == "directory"]
-        return []
+        try:
+            with storage_errors(folder):
+                filesystem, path = self._filesystem(folder)
+                filesystem.invalidate_cache()
+                entries = retrying(lambda: filesystem.ls(path, detail=True))
+        except FileNotFoundError as error:
+            _check_bucket(folder, error)
+            return []
+        return [entry["name"].rstrip("/").rpartition("/")[2] for entry in entries if entry["type"] == "directory"]
 
     def walk(self, folder: str) -> list[FileStatus]:
         """Return the files below a folder, by path; empty if there is no such folder."""
@@ -237,6 +242,13 @@ class WritableFiles:
         """Return `work` of each item, in order; for a remote storage, in parallel."""
         # Local files are faster one by one.
         return [work(item) for item in items] if self._is_local else map_concurrently(work, items)
+
+
+def _check_bucket(folder: str, error: FileNotFoundError) -> None:
+    """Raise StorageError if a folder was not found because its S3 bucket does not exist: that is no empty folder."""
+    answer = getattr(error.__cause__, "response", {})
+    if answer.get("Error", {}).get("Code") == "NoSuchBucket":
+        raise StorageError(path=folder, reason="the bucket does not exist") from error
 
 
 def _protocol(filesystem: AbstractFileSystem) -> str:

@@ -12,11 +12,11 @@ import dagster as dg
 
 from deltasnap_assets.quantities import counted
 from deltasnap_assets.runs.condition.webhook import WebhookError, send
-from deltasnap_assets.runs.planning.names import delta_log_key
+from deltasnap_assets.runs.planning.names import ASSET_NAMES, delta_log_key
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import AlertSettings, Settings, TableSettings
 from deltasnap_assets.texts import lines_joined, secrets_hidden, visible
-from deltasnap_core import TableLevel, TableStatus, redacted, system_clock
+from deltasnap_core import LastPolls, TableLevel, TableStatus, redacted, system_clock
 
 ALERTS_SENSOR = "deltasnap_alerts"
 
@@ -109,7 +109,7 @@ def send_alerts(settings: Settings, instance: dg.DagsterInstance) -> str:
     first = names.index(reported[next_key]) if reported.get(next_key) in names else 0
     sent, refused, is_late = 0, list[WebhookError](), False
     for name in (*names[first:], *names[:first]):
-        status = statuses[name]
+        status = statuses[name] or _of_a_lost_poll(instance, polls, name)
         if status is None:  # the table is new: it did not get worse
             continue
         alert = alert_of(name, status, reported.get(keys[name], "ok"), settings.alerts)
@@ -131,6 +131,18 @@ def send_alerts(settings: Settings, instance: dg.DagsterInstance) -> str:
     if is_late:
         return f"Sent {counted(sent, 'message')}. The next tick sends the rest."
     return f"Sent {counted(sent, 'message')}." if sent else "No table got worse or recovered."
+
+
+def _of_a_lost_poll(instance: dg.DagsterInstance, polls: LastPolls, table_name: str) -> TableStatus | None:
+    """Return the condition of a table that has materializations, but no poll in the store; None: it is new."""
+    asset = dg.AssetKey([table_name, ASSET_NAMES[0]])
+    if polls.read(table_name) is not None or not instance.fetch_materializations(asset, limit=1).records:
+        return None
+    return TableStatus(
+        level=TableLevel.UNKNOWN,
+        reason="Versions of this table were materialized, but the store has no record of it.",
+        advice="Check that `storage` is the right store and was not deleted. Then refresh the table.",
+    )
 
 
 def _key(table: TableSettings) -> str:

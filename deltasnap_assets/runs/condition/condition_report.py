@@ -65,19 +65,24 @@ def problems_of(condition: TableCondition | None, failed: FailedRun | None) -> d
     """Return the faults of a table for its last poll, by what found them. condition: None: not known."""
     problems: dict[str, tuple[TableProblem, ...]] = {RUN: ()}
     if condition is not None:
-        problems[LOG] = tuple(
-            TableProblem(
-                check=LOG,
-                severity="error" if fault.mark == "error" else "warning",
-                text=visible(fault.text, MAX_TEXT_LENGTH),
-                advice=visible(fault.advice, MAX_TEXT_LENGTH),
-            )
-            for fault in condition.faults
-        )
+        problems[LOG] = log_problems(condition)
     if failed is not None and not any(_says(condition, failed.reason)):
         text = visible(f"The last run failed: {failed.reason}", MAX_TEXT_LENGTH)
         problems[RUN] = (TableProblem(check=RUN, severity="warning", text=text, advice="Refresh the table to retry."),)
     return problems
+
+
+def log_problems(condition: TableCondition) -> tuple[TableProblem, ...]:
+    """Return the faults of a log for the last poll of its table."""
+    return tuple(
+        TableProblem(
+            check=LOG,
+            severity="error" if fault.mark == "error" else "warning",
+            text=visible(fault.text, MAX_TEXT_LENGTH),
+            advice=visible(fault.advice, MAX_TEXT_LENGTH),
+        )
+        for fault in condition.faults
+    )
 
 
 def _says(condition: TableCondition | None, reason: str) -> Iterable[bool]:
@@ -131,13 +136,16 @@ def report_condition(
 ) -> bool:
     """Record the faults of a table on its page, in its checks and as its last poll. Return whether they are new.
 
-    condition: None: not known. If the page shows a fault that no longer exists, its end is recorded too.
+    condition: None: not known. If the page shows a fault that no longer exists, its end is recorded too. Only reading
+    the whole log shows that.
     """
-    if condition is not None or failed is not None:
-        latest = None if condition is None else condition.latest
-        problems = problems_of(condition, failed)
-        found = Found(latest_version=latest, problems=problems, is_examined=condition is not None)
-        note(store_of(settings), table, found)
+    if condition is not None and not condition.faults and not condition.is_complete:
+        condition = None
+    if condition is None and failed is None:
+        return False
+    latest, is_complete = (None, False) if condition is None else (condition.latest, condition.is_complete)
+    found = Found(latest_version=latest, problems=problems_of(condition, failed), is_examined=is_complete)
+    note(store_of(settings), table, found)
     lines = fault_lines(condition, failed)
     last = last_observation(instance, table.name)
     tag = condition_tag(lines, failed)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import dagster as dg
 
 from deltasnap_assets.runs.condition.condition_report import report_condition
-from deltasnap_assets.runs.condition.last_poll import note_poll, was_examined
+from deltasnap_assets.runs.condition.last_poll import is_examination_due, note_poll
 from deltasnap_assets.runs.planning.known_table import was_broken
 from deltasnap_assets.runs.planning.plan import Stored
 from deltasnap_assets.runs.planning.poll import poll_log, what_is_stored
@@ -43,21 +45,13 @@ def poll_or_report(settings: Settings, table: TableSettings, instance: dg.Dagste
 def condition_of_failure(settings: Settings, table: TableSettings) -> TableCondition:
     """Return the condition of a table after a failure.
 
-    Reads the commits that are not stored yet, and every page of the newest checkpoint.
+    Reads the whole log: every commit, stored or not, and every page of the newest checkpoint.
     """
-    log, lost = log_of(table), VersionRanges()
-    try:
+    log, listing, lost = log_of(table), None, VersionRanges()
+    with suppress(DeltaSnapError):
         listing = log.list()
-        stored = what_is_stored(settings, table, listing)
-        lost = stored.common.lost
-        found = log.condition(listing, first=stored.sound_until + 1, sound_until=stored.sound_until)
-        found = found.with_lost_versions(lost)
-        if found.newest_loadable != stored.sound_until or stored.sound_until not in stored.versions:
-            return found
-        store = store_of(settings)
-        return found.with_schema_of(store.computed_state(table.name, stored.sound_until).metadata)
-    except DeltaSnapError:
-        return log.condition().with_lost_versions(lost)
+        lost = what_is_stored(settings, table, listing).common.lost
+    return log.condition(listing, first=0).with_lost_versions(lost)
 
 
 def report_where_nothing_is_new(
@@ -71,5 +65,6 @@ def report_where_nothing_is_new(
     """
     note_poll(settings, table, status)
     failed, is_shorter = failed_run(instance, table.name), stored is not None and bool(stored.common.lost)
-    if is_shorter or failed is not None or was_broken(instance, table.name) or not was_examined(settings, table):
+    is_due = is_examination_due(store_of(settings), table.name)
+    if is_shorter or failed is not None or was_broken(instance, table.name) or is_due:
         report_condition(instance, settings, table, condition_of_failure(settings, table), failed)

@@ -56,7 +56,7 @@ class Found:
     problems: by name of the check or other source; empty: no problems.
     vacuum_bytes: of the newest stored version, `facts_version`.
     checked_version: the newest stored version, if checks were evaluated.
-    is_examined:     whether the log was read for faults.
+    is_examined:     whether the whole log was read for faults.
     """
 
     latest_version: int | None = None
@@ -70,7 +70,7 @@ class Found:
 
 
 def may_be_unexamined(settings: Settings, table: TableSettings) -> bool:
-    """Return whether to call `was_examined`: once an hour, and not in the first hour of a process."""
+    """Return whether to call `is_examination_due`: once an hour, and not in the first hour of a process."""
     key, now = (settings.storage, table.name), time.monotonic()
     is_due = now - _asked.setdefault(key, now) >= _HOUR_MS / 1000
     if is_due:
@@ -78,15 +78,18 @@ def may_be_unexamined(settings: Settings, table: TableSettings) -> bool:
     return is_due
 
 
-def was_examined(settings: Settings, table: TableSettings) -> bool:
-    """Return whether the log of a table was checked for faults within a day. Polls do not detect faults."""
+def is_examination_due(store: SnapshotStore, table_name: str) -> bool:
+    """Return whether to read the whole log of a table for faults: once a day, and while it has any.
+
+    Polls do not detect faults, and runs read only new commits. So neither shows that a fault is gone.
+    """
     try:
-        poll = store_of(settings).polls.read(table.name)
+        poll = store.polls.read(table_name)
     except StorageError:
-        return True  # nothing can be recorded
-    if poll is None or poll.examined_at_ms is None:
-        return False
-    return abs(system_clock() - poll.examined_at_ms) < _EXAMINED_AGAIN_MS
+        return False  # nothing can be recorded
+    if poll is None or poll.examined_at_ms is None or any(problem.check == LOG for problem in poll.problems):
+        return True
+    return abs(system_clock() - poll.examined_at_ms) >= _EXAMINED_AGAIN_MS
 
 
 def note_poll(settings: Settings, table: TableSettings, status: LogStatus | None = None) -> None:
@@ -173,8 +176,9 @@ def _number(result: dg.AssetCheckResult, name: str) -> float | None:
 
 
 def _merged(before: LastPoll, table: TableSettings, found: Found) -> LastPoll:
-    kept = [problem for problem in before.problems if problem.check not in found.problems]
-    new = [problem for problems in found.problems.values() for problem in problems]
+    replaced = _replaced(before, found)
+    kept = [problem for problem in before.problems if problem.check not in replaced]
+    new = [problem for problems in replaced.values() for problem in problems]
     is_same = found.latest_version in (None, before.latest_version)
     latest = before.latest_version if found.latest_version is None else found.latest_version
     checked = before.checked_version if found.checked_version is None else found.checked_version
@@ -192,6 +196,15 @@ def _merged(before: LastPoll, table: TableSettings, found: Found) -> LastPoll:
         owners=table.owners,
         path=redacted(table.path),
     )
+
+
+def _replaced(before: LastPoll, found: Found) -> Mapping[str, tuple[TableProblem, ...]]:
+    """Return the found problems, by name. Only reading the whole log shows that its errors are gone."""
+    known = any(problem.check == LOG and problem.severity == "error" for problem in before.problems)
+    is_error = any(problem.severity == "error" for problem in found.problems.get(LOG, ()))
+    if found.is_examined or is_error or not known:
+        return found.problems
+    return {name: problems for name, problems in found.problems.items() if name != LOG}
 
 
 def _unchecked_since(before: LastPoll, latest: int | None, checked: int | None) -> int | None:

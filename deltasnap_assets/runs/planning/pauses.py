@@ -50,9 +50,9 @@ class SensorState:
 
     @property
     def pause_left(self) -> float:
-        """Return how many seconds to wait before the next poll."""
-        # At most the longest pause: the clock may have been wrong.
-        return min(self.next_poll - time.time(), _MAX_PAUSE_SECONDS) if self.fault is not None else 0.0
+        """Return how many seconds to wait before the next poll; 0 or less: it is due."""
+        left = self.next_poll - time.time() if self.fault is not None else 0.0
+        return left if left <= _MAX_PAUSE_SECONDS else 0.0  # longer than any pause: a clock was wrong
 
     def broken(self, fault: str, cursor: str | None = None) -> SensorState:
         """Return the state after a poll that found a fault. The pauses between polls grow."""

@@ -16,7 +16,7 @@ from deltasnap_assets.runs.planning.names import delta_log_key
 from deltasnap_assets.runs.planning.partitions import contiguous
 from deltasnap_assets.settings.config import Since, TableSettings
 from deltasnap_assets.texts import visible
-from deltasnap_core import CommonVersion, LogRelation, LogStatus, redacted
+from deltasnap_core import CommonVersion, LogRelation, LogStatus, VersionRanges, redacted
 
 GENERATION_TAG = "deltasnap/generation"
 FORKS_TAG = "deltasnap/forks"
@@ -52,11 +52,17 @@ class Stored:
     versions: frozenset[int]
 
     @property
-    def sound_until(self) -> int:
-        """The last stored version of this log; -1: none. Its commits and all earlier commits were readable."""
+    def sound(self) -> VersionRanges:
+        """The stored versions of this log: their commits were read. A checkpoint may replace the commits between."""
         if self.common.is_continued:
-            return max(self.versions, default=-1)
-        return -1 if self.common.version is None else self.common.version
+            return VersionRanges.of(self.versions)
+        last = -1 if self.common.version is None else self.common.version
+        return VersionRanges.of(version for version in self.versions if version <= last)
+
+    @property
+    def first_unread(self) -> int:
+        """The first version after the earliest stored one whose commit was not read; 0: nothing is stored."""
+        return self.sound.runs[0][1] + 1 if self.sound else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

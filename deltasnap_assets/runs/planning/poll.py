@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from deltasnap_assets.runs.condition.last_poll import is_examination_due
 from deltasnap_assets.runs.planning.plan import Stored
 from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
@@ -25,7 +26,8 @@ def poll_log(settings: Settings, table: TableSettings, *, examine: bool = False)
 
     If the stored log is the current one, the table is the same, and its id is not read from the log.
     examine: whether to read the commits that are not stored yet, and leave out versions that cannot be loaded. This
-    also happens if the latest version cannot be loaded.
+    also happens if the latest version cannot be loaded. Commits before the first stored one are read only if the whole
+    log is to be read: they may have been pruned.
     """
     log = log_of(table)
     listing = log.list()
@@ -35,7 +37,8 @@ def poll_log(settings: Settings, table: TableSettings, *, examine: bool = False)
     if not examine:
         with suppress(*DAMAGED):
             return log.status(listing, generation), stored
-    return log.status(listing, generation, examine_after=stored.sound_until), stored
+    first = 0 if is_examination_due(store_of(settings), table.name) else stored.first_unread
+    return log.status(listing, generation, examine_from=first, sound=stored.sound), stored
 
 
 def what_is_stored(settings: Settings, table: TableSettings, listing: LogListing) -> Stored:

@@ -77,8 +77,8 @@ def report_freshness(instance: dg.DagsterInstance, table: TableSettings) -> None
 def _checks_of_now(table: TableSettings) -> dg.AssetChecksDefinition:
     """Return the checks of the current table.
 
-    They are not partitioned: one result per run describes the current table (`checksum_agrees`: the versions of the
-    run). One result per version would double the events of a wide range.
+    They are not partitioned: one result per run describes the current table (`checksum_agrees`: the versions of the run
+    and the newest stored one). One result per version would double the events of a wide range.
     """
 
     specs = [
@@ -93,7 +93,7 @@ def _checks_of_now(table: TableSettings) -> dg.AssetChecksDefinition:
         facts = RunFacts(
             table=table,
             snapshots=snapshots,
-            versions=_versions_of_run(context, snapshots, table),
+            versions=sorted({*_versions_of_run(context, snapshots, table), *snapshots.stored_versions(table)[-1:]}),
             checkpoint_read=checkpoint_read(context.instance, table.name),
         )
         selected = {key.name for key in context.selected_asset_check_keys}
@@ -105,7 +105,8 @@ def _checks_of_now(table: TableSettings) -> dg.AssetChecksDefinition:
                 yield results[-1]
             else:  # Dagster shows it as skipped
                 context.log.warning(f"{check.name}: {visible(verdict.description, MAX_TEXT_LENGTH)}")
-        note_table_checks(snapshots, table, results)
+        are_all = selected.issuperset(check.name for check in TABLE_CHECKS)
+        note_table_checks(snapshots, table, results, context.run, are_all=are_all)
 
     # A table may be named `orders_version`. Names of steps do not collide if none of their endings ends with another.
     return checks_step(f"{table.name}__table_expectations", specs, expectations)

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import dagster as dg
 
-from deltasnap_assets.runs.condition.condition_report import MAX_TEXT_LENGTH, problems_of
-from deltasnap_assets.runs.condition.last_poll import CHECKS, Found, found_by_checks, note
+from deltasnap_assets.runs.condition.condition_report import MAX_TEXT_LENGTH, log_problems
+from deltasnap_assets.runs.condition.last_poll import CHECKS, LOG, RUN, Found, found_by_checks, note
+from deltasnap_assets.runs.table_runs import stores_versions
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_assets.texts import visible
@@ -17,23 +18,34 @@ from deltasnap_core import DeltaSnapError, TableProblem, logger_of
 _log = logger_of(__name__)
 
 
-def note_table_checks(snapshots: RunSnapshots, table: TableSettings, results: Sequence[dg.AssetCheckResult]) -> None:
+def note_table_checks(
+    snapshots: RunSnapshots,
+    table: TableSettings,
+    results: Sequence[dg.AssetCheckResult],
+    run: dg.DagsterRun,
+    *,
+    are_all: bool,
+) -> None:
     """Record the results of the checks of the table, and the condition of its log.
 
-    Dagster has them already: if they cannot be recorded in the store, the failure is logged and the run continues.
+    Each result replaces the earlier one of its check. A failed run stays a problem until a run stores versions again.
+    Dagster has the results already: if they cannot be recorded in the store, the failure is logged and the run
+    continues.
+    are_all: whether all checks were evaluated.
     """
     found = found_by_checks(results)
     try:
         condition = snapshots.condition(table)
         newest = max(snapshots.stored_versions(table), default=None)
+        of_run = {RUN: ()} if stores_versions(run) else {}
         noted = replace(
             found,
             latest_version=condition.latest,
             last_commit_ms=_last_commit_ms(snapshots, table, condition.latest),
-            problems={**problems_of(condition, None), **found.problems, CHECKS: ()},
+            problems={LOG: log_problems(condition), **found.problems, CHECKS: (), **of_run},
             facts_version=None if found.vacuum_bytes is None else newest,
-            checked_version=newest,
-            is_examined=condition.pages_read,
+            checked_version=newest if are_all else None,
+            is_examined=snapshots.has_read_whole_log(table),
         )
         note(snapshots.store, table, noted, snapshots.in_force(table))
     except DeltaSnapError as error:
@@ -43,9 +55,12 @@ def note_table_checks(snapshots: RunSnapshots, table: TableSettings, results: Se
         note(snapshots.store, table, Found(problems={**found.problems, CHECKS: (unread,)}))
 
 
-def note_version_checks(snapshots: RunSnapshots, table: TableSettings, results: Sequence[dg.AssetCheckResult]) -> None:
-    """Record the results of the checks of versions."""
-    note(snapshots.store, table, Found(problems=found_by_checks(results).problems))
+def note_version_checks(
+    snapshots: RunSnapshots, table: TableSettings, results: Sequence[dg.AssetCheckResult], versions: Sequence[int]
+) -> None:
+    """Record the results of the checks of versions, unless a newer version is stored: they describe the newest one."""
+    if max(snapshots.stored_versions(table), default=None) in versions:
+        note(snapshots.store, table, Found(problems=found_by_checks(results).problems))
 
 
 def _last_commit_ms(snapshots: RunSnapshots, table: TableSettings, latest: int | None) -> int | None:

@@ -66,7 +66,7 @@ def version_checks(
         except DeltaSnapError as error:
             failed = [_of_failure(key, error) for key in context.selected_asset_check_keys]
             yield from failed
-            note_version_checks(snapshots, table, failed)
+            note_version_checks(snapshots, table, failed, versions)
             return
         states = {version: state for version, state in found.items() if state is not None}
         selected = {key.name: key for key in context.selected_asset_check_keys}
@@ -80,7 +80,7 @@ def version_checks(
                 _record(context, check, key, _settled(context, key, newest))
             results.append(_of_run(check, key, verdicts))
             yield results[-1]
-        note_version_checks(snapshots, table, results)
+        note_version_checks(snapshots, table, results, versions)
 
     return checks_step(f"{table.name}__version_expectations", specs, expectations)
 

@@ -21,6 +21,7 @@ from deltasnap_core.log.protocol_checks import check_no_manifest_commits
 from deltasnap_core.once import once
 from deltasnap_core.protocol.actions import CommitInfo
 from deltasnap_core.protocol.log_files.file_names import commit_version
+from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 
 _COMMITS_AT_ONCE = 64
@@ -96,10 +97,11 @@ class ExaminedFiles:
         found = (error for provider, error in self.broken.items() if provider.version == version)
         return next((error for error in found if isinstance(error, StorageError)), None)
 
-    def read_commits_from(self, first: int) -> ReadCommits:
-        """Read the commits from a version on."""
+    def read_commits_from(self, first: int, sound: VersionRanges) -> ReadCommits:
+        """Read the commits from a version on, except those that are known to be sound."""
         found = ReadCommits()
-        wanted = self.listing.commits_between(first, self.latest)
+        listed = self.listing.commits_between(first, self.latest)
+        wanted = [commit for commit in listed if commit_version(commit.path) not in sound]
         for place in range(0, len(wanted), _COMMITS_AT_ONCE):
             commits = wanted[place : place + _COMMITS_AT_ONCE]
             try:

@@ -83,21 +83,23 @@ def loadable_versions(
 
 
 def known_states(
-    files: ExaminedFiles, commits: ReadCommits, sound_until: int, readable: VersionRanges
+    files: ExaminedFiles, commits: ReadCommits, sound: VersionRanges, readable: VersionRanges
 ) -> Iterator[KnownState]:
     """Yield the states of readable versions, ascending: at known checkpoints and at commits with non-file actions.
 
-    A run of versions begins at a checkpoint, at version 0, or after the versions that are known to be sound.
+    A run of versions begins at a checkpoint, at version 0, or after versions that are known to be sound.
     """
-    known = sorted({*files.states, *commits.actions})
+    known = sorted({*files.states, *commits.actions, *(last for _, last in sound.runs)})
     for first, last in readable.runs:
-        state = SOUND if first <= sound_until else NonFileActions() if first == 0 else None
-        for version in known[bisect_left(known, max(first, sound_until)) : bisect_right(known, last)]:
-            if version > sound_until and state is not None and version in commits.actions:
+        state = NonFileActions() if first == 0 else None
+        for version in known[bisect_left(known, first) : bisect_right(known, last)]:
+            if version in sound:
+                state = SOUND
+            elif state is not None and version in commits.actions:
                 state = state.advanced(commits.actions[version])
             lacks_action = state is None or state.protocol is None or state.metadata is None
             if version in files.states or (lacks_action and files.is_start(version)):
                 state = files.states[version]
-            if state is None or (version == sound_until and state is SOUND):
+            if state is None or state is SOUND:
                 continue
             yield KnownState(version=version, actions=state, last=last)

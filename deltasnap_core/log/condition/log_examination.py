@@ -24,7 +24,7 @@ from deltasnap_core.log.condition.table_condition import (
 )
 from deltasnap_core.log.listing.log_listing import LogListing, table_path
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
-from deltasnap_core.ranges import VersionRanges
+from deltasnap_core.ranges import NO_VERSIONS, VersionRanges
 from deltasnap_core.redaction import redacted
 from deltasnap_core.storage.log_store import LogStore
 
@@ -35,39 +35,41 @@ def examine_log(
     *,
     listing: LogListing | None = None,
     first: int | None = None,
-    sound_until: int = -1,
+    sound: VersionRanges = NO_VERSIONS,
     read_pages: bool = True,
 ) -> TableCondition:
     """Return the condition of a table. Never raises DeltaSnapError: problems become faults.
 
-    listing:     of the whole log; None: list it here.
-    first:       the first version to check; None: the latest. Everything that it and the later versions need is read.
-    sound_until: the commits up to this version are known to be sound and are not read.
-    read_pages:  whether to read every page of the newest checkpoint; False: only its footers and non-file actions.
+    listing:    of the whole log; None: list it here.
+    first:      the first version to check; None: the latest. Everything that it and the later versions need is read.
+    sound:      the versions whose commits are known to be sound. They are not read; versions between them are.
+    read_pages: whether to read every page of the newest checkpoint; False: only its footers and non-file actions.
     """
     table = table_path(builder.log_path)
     try:
         listing = builder.list_versions(0) if listing is None else listing
         if listing.latest_version is None:
             raise DeltaTableNotFoundError(path=table)
-        return _condition(builder, ExaminedFiles(store, listing, read_pages=read_pages), first, sound_until)
+        return _condition(builder, ExaminedFiles(store, listing, read_pages=read_pages), first, sound)
     except DeltaTableNotFoundError:
         return TableCondition(table=redacted(table), faults=(no_table(store, table),))
     except StorageError as error:
         return TableCondition(table=redacted(table), faults=(storage_fault(error),))
 
 
-def _condition(builder: LogSegmentBuilder, files: ExaminedFiles, first: int | None, sound_until: int) -> TableCondition:
-    """Return the condition of a listed log. first, sound_until: as for `examine_log`."""
+def _condition(
+    builder: LogSegmentBuilder, files: ExaminedFiles, first: int | None, sound: VersionRanges
+) -> TableCondition:
+    """Return the condition of a listed log. first, sound: as for `examine_log`."""
     table, listing = table_path(builder.log_path), files.listing
     start = -1 if files.sound is None else files.sound.version
     first = start + 1 if first is None else first
-    if sound_until + 1 < first <= start:
+    if 0 < first <= start and first - 1 not in sound:
         before = files.newest_sound(first)
         first = 0 if before is None else before.version + 1
-    commits = files.read_commits_from(max(min(first, start + 1), sound_until + 1))
+    commits = files.read_commits_from(min(first, start + 1), sound)
     loadable, unloadable = loadable_versions(files, commits.broken, first)
-    states = [*known_states(files, commits, sound_until, VersionRanges.of(loadable))]
+    states = [*known_states(files, commits, sound, VersionRanges.of(loadable))]
     unreadable = [*protocol_faults(table, states), *timestamp_faults(listing, commits, states)]
     faults = [
         *commit_faults(table, unloadable),
@@ -84,6 +86,7 @@ def _condition(builder: LogSegmentBuilder, files: ExaminedFiles, first: int | No
         loadable=VersionRanges.of([version for version in loadable if version not in lost]),
         faults=tuple(sorted(faults, key=lambda fault: fault.mark != "error")),
         commits_read=VersionRanges.of(commits.read),
+        unread=VersionRanges.of(listing.commits.keys() - set(commits.read)),
         checkpoints_read=tuple(files.names),
         pages_read=files.read_pages,
     )

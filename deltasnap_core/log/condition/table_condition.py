@@ -99,7 +99,8 @@ class TableCondition:
     latest:           the latest version that has a commit or a checkpoint; None: there is none, or it is unknown.
     loadable:         the versions that can be loaded.
     faults:           errors first, each group in log order.
-    commits_read:     the versions whose commits were read. Other commits were only listed.
+    commits_read:     the versions whose commits were read.
+    unread:           the versions whose commits were only listed.
     checkpoints_read: names of the top-level files of the checkpoints that were read: the newest one and, if it is
                       damaged, the next older ones. Other checkpoints count as sound.
     pages_read:       whether every page of those checkpoints was read; False: only the footers and non-file actions.
@@ -110,6 +111,7 @@ class TableCondition:
     loadable: VersionRanges = field(default_factory=VersionRanges)
     faults: tuple[Fault, ...] = ()
     commits_read: VersionRanges = field(default_factory=VersionRanges)
+    unread: VersionRanges = field(default_factory=VersionRanges)
     checkpoints_read: tuple[str, ...] = ()
     pages_read: bool = False
 
@@ -118,6 +120,11 @@ class TableCondition:
         """The worst mark of all faults; `ok` if there are none."""
         marks = {fault.mark for fault in self.faults}
         return "error" if "error" in marks else "warning" if marks else "ok"
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every commit and every page of the newest checkpoint was read: no fault can be hidden."""
+        return self.pages_read and not self.unread
 
     @property
     def is_readable(self) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from deltasnap_core.errors import CorruptStoreError, StoredVersionNotFoundError
+from deltasnap_core.errors import CorruptStoreError, StorageError, StoredVersionNotFoundError
 from deltasnap_core.redaction import logger_of, redacted, safe_repr
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.fleet.fleet_row import FleetRow, fleet_row, read_growth
@@ -39,19 +39,20 @@ class LastPolls:
         """Return the condition of each table, which is that of its row in the fleet.
 
         None: unknown, because the table is new: nothing has read its log yet, or no run has checked it yet.
+        Errors: StorageError if the store cannot be listed.
         """
 
-        def status(table: str) -> TableStatus | None:
-            poll, damage = self._read(table)
-            found = self._row(table, poll, damage, now_ms).status
-            is_known = found.level is not TableLevel.UNKNOWN or damage is not None or not is_new(poll, now_ms)
-            return found if is_known else None
+        def status(found: _Read) -> TableStatus | None:
+            known = found.row.status
+            is_known = known.level is not TableLevel.UNKNOWN or found.damage or not is_new(found.poll, now_ms)
+            return known if is_known else None
 
-        return dict(zip(tables, self.storage.on_each(status, tables), strict=True))
+        found = self._each(tables, now_ms)
+        return {table: status(each) for table, each in zip(tables, found, strict=True)}
 
-    def row(self, table: str, now_ms: int) -> FleetRow:
-        """Return the row of a table in the fleet."""
-        return self._row(table, *self._read(table), now_ms)
+    def rows(self, tables: Sequence[str], now_ms: int) -> list[FleetRow]:
+        """Return the rows of tables in the fleet, in order. Errors: StorageError if the store cannot be listed."""
+        return [found.row for found in self._each(tables, now_ms)]
 
     def write(self, table: str, poll: LastPoll, in_force: Mapping[int, ManifestName] | None = None) -> None:
         """Replace the last poll of a table.
@@ -78,8 +79,28 @@ class LastPolls:
             _log.warning("The last poll of table %s is ignored, %s: %s", table, url, error)
             return None, _damaged_poll(url, error)
 
-    def _row(self, table: str, poll: LastPoll | None, damage: TableStatus | None, now_ms: int) -> FleetRow:
-        return _TableReader(stored=self._stored(table), poll=poll, now_ms=now_ms, damage=damage).row()
+    def _each(self, tables: Sequence[str], now_ms: int) -> list[_Read]:
+        found = self.storage.on_each(lambda table: self._read_row(table, now_ms), tables)
+        if any(each.is_unreadable for each in found):
+            self.storage.folders(self.root)  # raises if the problem is not that of a table
+        return found
+
+    def _read_row(self, table: str, now_ms: int) -> _Read:
+        """Return the row of a table. If it cannot be read, the row states why: other tables are not affected."""
+        try:
+            poll, damage = self._read(table)
+            row = _TableReader(stored=self._stored(table), poll=poll, now_ms=now_ms, damage=damage).row()
+        except StorageError as error:
+            unread = _unreadable(error)
+            row = FleetRow(
+                table=table,
+                condition=unread.level.value,
+                reason=unread.reason,
+                check=unread.check,
+                advice=unread.advice,
+            )
+            return _Read(row=row, damage=unread, is_unreadable=True)
+        return _Read(row=row, poll=poll, damage=damage)
 
     def _stored(self, table: str) -> StoredTable:
         return StoredTable(storage=self.storage, root=self.root, name=table)
@@ -95,8 +116,17 @@ def stored_table_names(storage: WritableFiles, root: str) -> list[str]:
 
 def read_fleet(storage: WritableFiles, root: str, tables: Sequence[str], now_ms: int) -> list[FleetRow]:
     """Return the row of each table, in order."""
-    polls = LastPolls(storage=storage, root=root)
-    return storage.on_each(lambda table: polls.row(table, now_ms), tables)
+    return LastPolls(storage=storage, root=root).rows(tables, now_ms)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Read:
+    """The row of a table, with what it was read from. damage: why the store of the table cannot be read completely."""
+
+    row: FleetRow
+    poll: LastPoll | None = None
+    damage: TableStatus | None = None
+    is_unreadable: bool = False
 
 
 class _TableReader:
@@ -187,6 +217,15 @@ def _damaged(error: CorruptStoreError) -> TableStatus:
         reason=str(error),
         check="store",
         advice="Delete the damaged file and refresh the table: its version is stored again.",
+    )
+
+
+def _unreadable(error: StorageError) -> TableStatus:
+    return TableStatus(
+        level=TableLevel.UNKNOWN,
+        reason=f"The store of this table cannot be read: {error}",
+        check="store",
+        advice="Grant access to the table's folder in the store, or try again later.",
     )
 
 

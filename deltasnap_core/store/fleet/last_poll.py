@@ -74,7 +74,8 @@ class LastPoll:
     """The result of the last poll of a table. Times are in ms since the epoch.
 
     polled_at_ms:     when the log of the table was last polled or read.
-    examined_at_ms:   when it was last read for faults, with every page of its newest checkpoint; None: unknown.
+    examined_at_ms:   when it was last read completely for faults: every commit, and every page of its newest
+                      checkpoint; None: unknown.
     latest_version:   the latest version of the log at that time; None: unknown.
     last_commit_ms:   the time of its commit; None: unknown.
     checked_version:  the newest stored version when checks were last evaluated; None: never.

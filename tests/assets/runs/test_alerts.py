@@ -18,11 +18,13 @@ from pydantic import ValidationError
 
 from deltasnap_assets.runs.condition.alerts import alerts_sensor, send_alerts
 from deltasnap_assets.runs.condition.webhook import WebhookError, send
+from deltasnap_assets.runs.planning.names import ASSET_NAMES
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.loading import read_settings
 from deltasnap_assets.settings.yaml_source import ConfigError
-from deltasnap_core import LastPoll, StaleRule, TableProblem, system_clock
+from deltasnap_core import LastPoll, StaleRule, StorageError, TableProblem, system_clock
+from deltasnap_core.storage.writable_files import WritableFiles
 
 SECRET = "T000/B000/a-very-secret-token"
 HOUR = 3_600_000
@@ -205,6 +207,32 @@ def test_table_of_the_same_name_at_another_path_is_reported_again(tmp_path: Path
 def test_table_without_any_poll_is_not_reported(tmp_path: Path, chat: Chat) -> None:
     fleet = Fleet(tmp_path, chat.url)
     assert (fleet.tick(), chat.taken()) == ("No table got worse or recovered.", [])
+
+
+def test_materialized_table_is_reported_if_the_store_was_deleted(tmp_path: Path, chat: Chat) -> None:
+    fleet = Fleet(tmp_path, chat.url)
+    materialized = dg.AssetMaterialization(dg.AssetKey(["events", ASSET_NAMES[0]]), partition="0")
+    fleet.instance.report_runless_asset_event(materialized)
+    assert fleet.tick() == "Sent 1 message."
+    assert "the store has no record of it" in chat.texts[0]
+
+
+def test_table_whose_store_cannot_be_read_does_not_block_others(
+    tmp_path: Path, chat: Chat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet = Fleet(tmp_path, chat.url, "events", "other")
+    fleet.note(ERROR)
+    read = WritableFiles.read
+
+    def denied(self: WritableFiles, path: str) -> bytes:
+        if "/other/" in path:
+            raise StorageError(path=path, reason="Access Denied")
+        return read(self, path)
+
+    monkeypatch.setattr(WritableFiles, "read", denied)
+    assert fleet.tick() == "Sent 2 messages."
+    assert "Table events is broken." in chat.texts[0]
+    assert "Table other was not checked recently. The store of this table cannot be read" in chat.texts[1]
 
 
 def test_unchecked_table_is_reported_only_if_it_is_broken(tmp_path: Path, chat: Chat) -> None:

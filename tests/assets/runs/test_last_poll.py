@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from deltasnap_core import LastPoll, SnapshotStore, StaleRule, StorageError, Tab
 from tests.assets.jobs import idle_job
 from tests.builders import add, metadata, protocol, write_log
 from tests.checkpoint_files import write_checkpoint
+from tests.core.store.manifests import store_computed_versions, stored_table
 
 HOUR = 3_600_000
 WARNING = TableProblem(check="small_files", severity="warning", text="Many.", advice="Run `OPTIMIZE`.")
@@ -61,7 +63,7 @@ class Table:
         note(self.store, self.table, Found(checked_version=0))
 
     def report(self, failed: FailedRun | None = None) -> None:
-        condition = log_of(self.table).condition(read_pages=False)
+        condition = log_of(self.table).condition()
         report_condition(self.instance, self.settings, self.table, condition, failed)
 
 
@@ -167,6 +169,43 @@ def test_damage_in_a_log_without_new_commits_is_found_within_a_day(
     monkeypatch.setattr(last_poll, "_EXAMINED_AGAIN_MS", 0)
     report_where_nothing_is_new(table.instance, table.settings, table.table, status, None)
     assert table.condition == "broken"
+
+
+def test_damage_in_the_commit_of_a_stored_version_is_found_within_a_day(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store_computed_versions(stored_table(table.log.parents[1] / "store"), log_of(table.table), range(3))
+    table.check()
+    note(table.store, table.table, Found(is_examined=True))
+    status, commit = log_of(table.table).status(), table.log / f"{1:020}.json"
+    times, content = commit.stat(), commit.read_bytes()
+    commit.write_bytes(content.replace(b'"add"', b'"\x00dd"'))
+    os.utime(commit, ns=(times.st_atime_ns, times.st_mtime_ns))
+    monkeypatch.setattr(last_poll, "_EXAMINED_AGAIN_MS", 0)
+    report_where_nothing_is_new(table.instance, table.settings, table.table, status, None)
+    assert table.condition == "broken"
+
+
+def test_only_reading_the_whole_log_shows_that_its_errors_are_gone(table: Table) -> None:
+    error, found = replace(WARNING, check=LOG, severity="error"), []
+    table.check()
+    note(table.store, table.table, Found(problems={LOG: (error,)}, is_examined=True))
+    for is_examined in (False, True):
+        note(table.store, table.table, Found(problems={LOG: ()}, is_examined=is_examined))
+        found.append((table.poll.problems, last_poll.is_examination_due(table.store, "events")))
+    assert found == [((error,), True), ((), False)]
+
+
+def test_storage_failure_does_not_show_that_the_faults_of_a_log_are_gone(table: Table) -> None:
+    commit = table.log / f"{1:020}.json"
+    content = commit.read_bytes()
+    commit.write_bytes(b"{nope\n")
+    table.report()
+    before = last_observation(table.instance, "events")
+    commit.write_bytes(content)
+    for condition in (None, log_of(table.table).condition(read_pages=False)):
+        assert not report_condition(table.instance, table.settings, table.table, condition)
+    assert last_observation(table.instance, "events") == before
 
 
 def test_idle_tick_reads_the_whole_log_once_an_hour(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltasnap_core import DeltaSnapError, FaultKind, FileStatus, StorageError, TableCondition, TableLog
+from deltasnap_core import (
+    DeltaSnapError,
+    FaultKind,
+    FileStatus,
+    StorageError,
+    TableCondition,
+    TableLog,
+    VersionRanges,
+)
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.log_files.file_names import checkpoint_file, commit_file
 from tests.builders import (
@@ -39,8 +47,8 @@ def make_log(table: Path, last: int, *, checkpoint: int | None = None, style: Ch
     return log
 
 
-def condition(table: Path, **options: int | bool) -> TableCondition:
-    return TableLog.for_path(table).condition(**options)  # type: ignore[arg-type]
+def condition(table: Path, **options: Any) -> TableCondition:
+    return TableLog.for_path(table).condition(**options)
 
 
 def flip(file: Path, start: int, count: int = 400) -> None:
@@ -305,11 +313,20 @@ def test_commits_without_a_required_in_commit_timestamp_cannot_be_loaded(tmp_pat
 def test_condition_uses_known_schemas_of_stored_versions(tmp_path: Path) -> None:
     broken = metadata(schemaString="{")
     write_log(tmp_path / "t", {0: [FIRST[0], broken], 1: [add("b")]})
-    found = TableLog.for_path(str(tmp_path / "t")).condition(sound_until=1)
+    found = TableLog.for_path(str(tmp_path / "t")).condition(sound=VersionRanges.of(range(2)))
     assert found.mark == "ok"
     known = Metadata.from_json(broken["metaData"])
     assert found.with_schema_of(known).mark == "error"
     assert found.with_schema_of(known).with_schema_of(known).faults == found.with_schema_of(known).faults
+
+
+def test_stored_version_after_a_checkpoint_does_not_vouch_for_the_commits_before_it(tmp_path: Path) -> None:
+    log = make_log(tmp_path / "t", 6, checkpoint=5)
+    (log / commit_file(3)).write_bytes(b"{nope")
+    found = condition(tmp_path / "t", first=3, sound=VersionRanges.of([0, 1, 2, 5]))
+    assert [[*found.commits_read], [*found.unloadable], [*found.unread]] == [[3, 4, 6], [3, 4], [0, 1, 2, 5]]
+    assert not found.is_complete
+    assert condition(tmp_path / "t", first=0).is_complete
 
 
 def test_condition_of_an_invalid_hint_warns(tmp_path: Path) -> None:
@@ -366,7 +383,7 @@ def test_commit_with_two_actions_of_a_kind_is_a_warning(action: Any, named: str,
 def test_condition_reports_an_empty_commit_of_a_stored_version(tmp_path: Path) -> None:
     log = make_log(tmp_path / "t", 6)
     (log / commit_file(6)).write_bytes(b"")
-    assert "commit of version 6 is empty" in condition(tmp_path / "t", sound_until=6).text
+    assert "commit of version 6 is empty" in condition(tmp_path / "t", sound=VersionRanges.of(range(7))).text
 
 
 def _drop(table: Path) -> Path:
@@ -530,3 +547,8 @@ def test_condition_agrees_with_loading(data: st.DataObject, tmp_path_factory: py
     assert found.is_readable or found.mark == "error"
     if found.latest not in able:
         assert any(found.faults_at(found.latest)), found
+    sound = VersionRanges.of(data.draw(st.sets(st.sampled_from(able))) if able else ())
+    first = sound.runs[0][1] + 1 if sound else 0
+    known = condition(table, first=first, sound=sound)
+    assert [v for v in known.loadable if v >= first] == [v for v in able if v >= first], (known, sound, able)
+    assert not set(known.commits_read) & set(sound)

@@ -178,3 +178,11 @@ def test_s3_rejects_a_name_created_after_the_check(s3_options: dict[str, Any], m
     assert (files.read(f"{root}/one"), files.read(f"{root}/two")) == (b"1", b"2")
     assert files.move_new(f"{root}/two", f"{root}/three")
     assert names(files, root) == ["one", "three"]
+
+
+def test_missing_folder_of_a_bucket_is_empty_and_a_missing_bucket_is_an_error(s3_options: dict[str, Any]) -> None:
+    files = WritableFiles("s3://lake/none", s3_options)
+    assert (files.list_folder("s3://lake/none"), files.folders("s3://lake/none")) == ([], [])
+    for listed in (files.list_folder, files.folders):
+        with pytest.raises(StorageError, match="the bucket does not exist"):
+            listed("s3://no-such-bucket/none")

@@ -10,11 +10,13 @@ from typing import Any
 from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.log.log_range import read_log_range
 from deltasnap_core.log.table_log import TableLog
+from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.storage.log_store import LogStore
 from deltasnap_core.storage.urls import to_url
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.format.commit_facts import CommitFacts
 from deltasnap_core.store.format.manifest import DataSet, VersionManifest
+from deltasnap_core.store.format.version_documents import VersionDocuments
 from deltasnap_core.store.versions.generations import CommonVersion, find_common_version
 from deltasnap_core.store.versions.stored_table import StoredTable
 from tests.builders import LOG_PATH, Action, MemoryLogStore, add, metadata, protocol
@@ -70,6 +72,31 @@ def store_versions(
         complete = replace(facts.added_to(manifest, identity, segment), **fields)
         identity = complete.identity
         stored.commit([complete])
+
+
+def store_computed_versions(stored: StoredTable, log: TableLog, versions: Iterable[int]) -> None:
+    """Store versions of a log, each with its identity and its computed state."""
+    listing, identity = log.builder.list_versions(0), None
+    for version in versions:
+        logged = read_log_range(log.loader, version, version, listing)
+        segment = logged.segments[version]
+        manifest = VersionManifest(
+            table=stored.name,
+            version=version,
+            generation=GENERATION,
+            table_id="table-id",
+            log_path=log.log_path,
+            timestamp=segment.last_commit_timestamp,
+            min_file_retention_timestamp=0,
+            base=DataSet(first=version, last=version, files=()),
+        )
+        documents = VersionDocuments(None, {})
+        state = DeltaLog.for_table(None, log.table_path).get_snapshot_at(version=version).computed_state
+        manifest = documents.added_to(manifest, state, segment)
+        stored.write_documents(GENERATION, documents.new)
+        manifest = CommitFacts.of(logged.read_commits(version, version)).added_to(manifest, identity, segment)
+        identity = manifest.identity
+        stored.commit([manifest])
 
 
 def compared(stored: StoredTable, store: LogStore, listing: LogListing | None = None) -> CommonVersion:

@@ -1,0 +1,48 @@
+"""Damaged logs and failed runs: which versions are requested, and which run counts as the last one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dagster as dg
+
+from deltasnap_assets.runs.planning.names import CONDITION_TAG, delta_log_key
+from deltasnap_assets.runs.planning.poll import poll_log
+from deltasnap_assets.runs.stores import log_of
+from deltasnap_assets.runs.table_runs import failures, last_failed
+from deltasnap_assets.settings.config import TABLE_TAG, Settings, TableSettings
+from tests.assets.jobs import idle_job
+from tests.assets.runs.test_sensors import Ticks, failed_run, write
+from tests.builders import add, metadata, protocol
+from tests.checkpoint_files import write_checkpoint
+from tests.core.store.manifests import store_versions, stored_table
+
+
+def test_damage_before_a_checkpoint_blocks_only_its_versions(tmp_path: Path) -> None:
+    ticks = Ticks(tmp_path)
+    write(tmp_path, 0, 5)
+    actions = [protocol(), metadata(), *(add(f"{version}.parquet") for version in range(6))]
+    log = write_checkpoint(tmp_path / "_delta_log", 5, "classic", actions)[0].parent
+    (log / f"{3:020d}.json").write_bytes(b"{nope")
+    table = TableSettings(name="events", path=str(tmp_path))
+    settings = Settings(storage=str(tmp_path.with_name(f"{tmp_path.name}-store")), tables=(table,))
+    store_versions(stored_table(tmp_path.with_name(f"{tmp_path.name}-store")), log_of(table), [0, 1, 2, 5])
+    write(tmp_path, 6, 7)
+    status, _ = poll_log(settings, table, examine=True)
+    assert status.versions == (0, 1, 2, 5, 6, 7)
+    assert status.condition is not None
+    assert status.condition.unloadable == (3, 4)
+    ticks.instance.report_runless_asset_event(
+        dg.AssetObservation(delta_log_key("events"), tags={CONDITION_TAG: "a-fault"})
+    )
+    assert ticks.tick() == [("0", "2"), ("5", "7")]
+
+
+def test_failed_run_stays_the_last_one_when_the_store_is_pruned(tmp_path: Path) -> None:
+    ticks = Ticks(tmp_path)
+    run_id = failed_run(ticks.instance, 0, 3)
+    prune = ticks.instance.create_run_for_job(idle_job, tags={TABLE_TAG: "events"})
+    ticks.instance.report_run_failed(prune, "No access")
+    ticks.instance.create_run_for_job(idle_job, tags={TABLE_TAG: "events"}, status=dg.DagsterRunStatus.SUCCESS)
+    assert last_failed(ticks.instance, ["events"]) == {"events": run_id}
+    assert failures(ticks.instance, ["events"])["events"].run_id == run_id

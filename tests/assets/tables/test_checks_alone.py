@@ -1,0 +1,144 @@
+"""Checks that are executed without the assets of their table: what they may clear."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from deltasnap_assets.definitions import build_definitions
+from deltasnap_assets.runs.condition.last_poll import LOG, RUN, Found, note
+from deltasnap_assets.runs.planning.names import run_tags
+from deltasnap_assets.runs.stores import log_of, store_of
+from deltasnap_assets.runs.table_runs import stores_versions
+from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_core import LastPoll, TableProblem
+from deltasnap_core.protocol.log_files.file_names import checksum_file
+from tests.assets.jobs import idle_job
+from tests.assets.runs.test_sensors import write
+from tests.core.store.manifests import store_computed_versions, stored_table
+
+LAST = 5
+FAILED = TableProblem(check=RUN, severity="warning", text="The last run failed.")
+
+
+class Table:
+    """A stored table, and its checks as jobs."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "events"
+        self.table = TableSettings(name="events", path=str(self.path))
+        self.settings = Settings(storage=str(folder / "store"), tables=(self.table,))
+        self.instance = dg.DagsterInstance.ephemeral()
+        write(self.path, 0, LAST)
+        wrong = {"tableSizeBytes": 99, "numFiles": 77, "numMetadata": 1, "numProtocol": 1}
+        (self.path / "_delta_log" / checksum_file(LAST)).write_text(json.dumps(wrong))
+        store_computed_versions(stored_table(folder / "store"), log_of(self.table), range(LAST + 1))
+
+    def note(self, *problems: TableProblem) -> None:
+        found = Found(problems={each.check: (each,) for each in problems}, checked_version=LAST, is_examined=True)
+        note(store_of(self.settings), self.table, found)
+
+    def check(self, name: str, asset: str = "log_segment", version: int | None = None) -> dg.AssetCheckEvaluation:
+        """Execute one check, and return its result. version: of the run; None: it has none."""
+        key = dg.AssetCheckKey(dg.AssetKey(["events", asset]), name)
+        job = dg.define_asset_job("alone", selection=dg.AssetSelection.checks(key), executor_def=dg.in_process_executor)
+        defs = dg.Definitions.merge(build_definitions(self.settings), dg.Definitions(jobs=[job]))
+        result = defs.resolve_job_def("alone").execute_in_process(
+            instance=self.instance,
+            tags=None if version is None else run_tags("events", version, version),
+            raise_on_error=False,
+        )
+        return next(each for each in result.get_asset_check_evaluations() if each.partition is None)
+
+    @property
+    def commit(self) -> Path:
+        return self.path / "_delta_log" / f"{2:020d}.json"
+
+    @property
+    def poll(self) -> LastPoll:
+        found = store_of(self.settings).polls.read("events")
+        assert found is not None
+        return found
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    return Table(tmp_path)
+
+
+def test_failed_run_stays_a_problem_when_a_check_is_executed_alone(table: Table) -> None:
+    table.note(FAILED)
+    assert table.check("checkpoint_lag").passed
+    assert table.poll.problems == (FAILED,)
+
+
+def test_one_check_does_not_count_as_a_check_of_the_table(table: Table) -> None:
+    table.check("checkpoint_lag")
+    assert (table.poll.latest_version, table.poll.checked_version) == (LAST, None)
+
+
+def test_check_of_an_earlier_version_also_covers_the_newest_one(table: Table) -> None:
+    result = table.check("checksum_agrees", "computed_state", version=1)
+    assert str(result.description).startswith(f"The log differs from 1 checksum: version {LAST}: ")
+
+
+def test_check_of_earlier_versions_does_not_replace_the_result_of_the_newest_one(table: Table) -> None:
+    table.note(TableProblem(check="schema_unchanged", severity="warning", text="The schema changed."))
+    for version, number in ((1, 1), (LAST, 0)):
+        assert table.check("schema_unchanged", "computed_state", version=version).passed
+        assert len(table.poll.problems) == number
+
+
+def test_check_of_a_shorter_log_warns_of_the_lost_versions(table: Table) -> None:
+    table.note()
+    (table.path / "_delta_log" / f"{LAST:020d}.json").unlink()
+    result = table.check("contiguous_log")
+    assert not result.passed
+    assert f"Version {LAST} is gone" in str(result.description)
+    assert [problem.check for problem in table.poll.problems] == [LOG]
+
+
+def test_check_of_a_recreated_table_does_not_use_stored_versions(table: Table) -> None:
+    table.note()
+    shutil.rmtree(table.path)
+    write(table.path, 0, LAST, table_id="other")
+    table.commit.write_bytes(b"{nope")
+    assert not table.check("contiguous_log").passed
+    assert store_of(table.settings).fleet(["events"])["condition"][0].as_py() == "broken"
+
+
+def test_check_reads_the_whole_log_while_it_has_faults(table: Table) -> None:
+    content = table.commit.read_bytes()
+    table.commit.write_bytes(content.replace(b'"add"', b'"\x00dd"'))
+    assert not table.check("contiguous_log").passed  # the first examination
+    assert not table.check("contiguous_log").passed
+    table.commit.write_bytes(content)
+    assert table.check("contiguous_log").passed
+    assert table.poll.problems == ()
+
+
+@pytest.mark.parametrize(
+    ("tags", "assets", "checks", "expected"),
+    [
+        (run_tags("events", 0, 3), None, None, True),
+        ({"dagster/partition": "3"}, {"all_files"}, {"small_files"}, True),
+        ({"dagster/partition": "3"}, None, {"steady_growth"}, False),
+        ({}, None, None, False),
+    ],
+)
+def test_run_stores_versions_if_it_has_partitions_and_assets(
+    tags: dict[str, str], assets: set[str] | None, checks: set[str] | None, expected: bool
+) -> None:
+    instance = dg.DagsterInstance.ephemeral()
+    run = instance.create_run_for_job(idle_job, tags=tags)
+    chosen = run._replace(
+        asset_selection=None if assets is None else frozenset(dg.AssetKey(["events", name]) for name in assets),
+        asset_check_selection=None
+        if checks is None
+        else frozenset(dg.AssetCheckKey(dg.AssetKey(["events", "computed_state"]), name) for name in checks),
+    )
+    assert stores_versions(chosen) is expected
