@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from pathlib import Path
 
 import pytest
 
+from deltasnap_core.errors import CorruptStoreError
 from deltasnap_core.store.versions.pruning import DAY_MS, prune, usage
 from deltasnap_core.store.versions.stored_table import StoredTable
 from tests.core.store.manifests import GENERATION, log_store, store_versions, stored_table, table_log
@@ -59,6 +61,16 @@ def test_prune_keeps_the_latest_versions_and_removes_young_manifests(stored: Sto
     assert report.num_files >= 1
     assert prune(stored, keep=1).versions == (1, 2)
     assert prune(stored, keep=5).versions == ()
+
+
+def test_prune_removes_nothing_if_a_manifest_that_stays_is_damaged(stored: StoredTable, tmp_path: Path) -> None:
+    old = write_unreferenced(tmp_path, "old.parquet", age_ms=2 * DAY_MS)
+    damaged = stored.manifest_url(stored.stored_versions().current()[2])
+    stored.storage.write(damaged, b"{")
+    with pytest.raises(CorruptStoreError, match=re.escape(damaged)):
+        prune(stored, keep=2)
+    assert (in_force(stored), old.exists()) == ([0, 1, 2, 3], True)
+    assert prune(stored, keep=1).versions == (0, 1, 2)
 
 
 def test_prune_removes_generations_that_were_replaced(stored: StoredTable) -> None:
