@@ -67,7 +67,8 @@ def prune(
 
     keep:             the number of latest versions to keep, at least 1; None: all current versions.
     keep_generations: the number of latest generations to keep completely, at least 1, including the versions that
-                      they share with the generations they forked off.
+                      they share with the generations they forked off. A fork without versions of its own does not
+                      count: it marks a rolled-back log, whose lost versions stay until the log is written on.
     min_age_ms:       the minimum age of a file of no version to be removed. It must be longer than any run takes to
                       write a range: until the run ends, its files belong to no version.
     All manifests that stay are read before anything is removed. Manifests are removed first: a version never loses its
@@ -82,7 +83,8 @@ def prune(
     files, versions = table.storage.walk(table.folder), table.stored_versions()
     generations, current = versions.generations, versions.current()
     old = set[ManifestName]() if keep is None else set(current[:-keep])
-    kept_whole = generations[-keep_generations:]
+    oldest = min(versions.written_generations[-keep_generations:], default="")
+    kept_whole = [generation for generation in generations if generation >= oldest]
     shared = {name for generation in kept_whole for name in versions.lineage(generation)}
     in_use = {ancestor for generation in kept_whole for ancestor, _ in versions.ancestry(generation)}
     dropped = [generation for generation in generations if generation not in in_use]

@@ -82,6 +82,21 @@ def test_prune_removes_generations_that_were_replaced(stored: StoredTable) -> No
     assert in_force(stored) == [0, 1]
 
 
+def test_prune_keeps_lost_versions_until_a_rolled_back_log_is_written_on(stored: StoredTable) -> None:
+    fork = stored.stored_versions().forked_generation(1)
+    stored.begin_fork(fork)
+    assert prune(stored).generations == ()
+    assert tuple(stored.stored_versions().lost_after(1)) == (2, 3)
+    assert in_force(stored) == [0, 1]
+    store_versions(stored, table_log(log_store(range(3))), [2], fork)
+    assert prune(stored, min_age_ms=0).num_files > 0
+    assert [(name.generation, name.version) for name in stored.stored_versions().manifests] == [
+        (GENERATION, 0),
+        (GENERATION, 1),
+        (fork, 2),
+    ]
+
+
 @pytest.mark.parametrize("arguments", [{"keep": 0}, {"keep_generations": 0}], ids=str)
 def test_prune_that_keeps_nothing_is_rejected(stored: StoredTable, arguments: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="must be 1 or more"):
