@@ -1,6 +1,7 @@
 """Detects whether the log of a table is still the stored one, and up to which version.
 
-The content of the log decides, never the table id alone: a restored backup keeps the id.
+The content of the log decides, never the table id alone: a restored backup keeps the id. A damaged commit shows
+nothing, like a missing one: a fork begins only where a readable commit differs from the stored one.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from enum import Enum
 from deltasnap_core.errors import ActionNotFoundError, CorruptLogError, CorruptStoreError
 from deltasnap_core.log.commits.commit_batch import LARGE_COMMIT_BYTES
 from deltasnap_core.log.commits.commit_digest import digest_of, digest_of_file
+from deltasnap_core.log.commits.commit_reader import read_commits
 from deltasnap_core.log.listing.log_listing import LogListing
+from deltasnap_core.log.non_file_actions import non_file_actions_by_version
 from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.redaction import safe_repr
@@ -136,6 +139,7 @@ def is_version_of(
 ) -> bool | None:
     """Return whether a stored version is the one in a listed log; None: the log does not show it.
 
+    A commit that differs is read: it shows nothing if it is damaged.
     verify: compare the digest of the commit. If the commit is large or its digest unknown, equal size and time suffice.
             False: compare only the size. Equal times alone prove nothing: clocks may go back, and a restore may keep
             times.
@@ -143,6 +147,14 @@ def is_version_of(
     commit, stored = listing.commits.get(manifest.version), last_commit_file_of(manifest)
     if commit is None or stored is None:
         return _has_same_checkpoint(manifest, listing)
+    if _is_stored_commit(manifest, store, commit, stored, verify=verify):
+        return True
+    return None if _is_damaged(store, commit) else False
+
+
+def _is_stored_commit(
+    manifest: VersionManifest, store: LogStore, commit: FileStatus, stored: FileStatus, *, verify: bool
+) -> bool:
     if commit.size != stored.size:
         return False
     is_same_time = commit.modification_time == stored.modification_time
@@ -173,10 +185,12 @@ class _Comparison:
             return LogRelation.NEW, None
         latest = -1 if self.listing.latest_version is None else self.listing.latest_version
         is_shorter = self.in_force[-1].version > latest
-        same = self._is_newest_same()
+        comparable = self._comparable()
+        index, same = self._newest_shown(comparable)
+        if same and is_shorter:
+            return LogRelation.ROLLED_BACK, comparable[index].version
         if same:
-            kept = max(name.version for name in self.in_force if name.version <= latest)
-            return LogRelation.ROLLED_BACK if is_shorter else LogRelation.SAME, kept
+            return LogRelation.SAME, self.in_force[-1].version
         if same is None and not is_shorter and self._is_cleaned_up():
             return LogRelation.SAME, self.in_force[-1].version
         if same is None and self.in_force[0].version > latest and self._has_same_table_id():
@@ -188,24 +202,25 @@ class _Comparison:
         in_log = {*self.listing.commits, *(checkpoint.version for checkpoint in self.listing.checkpoints)}
         return [name for name in self.in_force if name.version in in_log]
 
-    def _is_newest_same(self) -> bool | None:
-        """Return whether the newest comparable version is the same in the log; None: no version is comparable."""
-        answers = (self._is_same(name) for name in reversed(self._comparable()))
-        return next((answer for answer in answers if answer is not None), None)
+    def _newest_shown(self, names: Sequence[ManifestName]) -> tuple[int, bool | None]:
+        """Return the index of the newest version that the log shows, and whether it is the same (None: no version)."""
+        answers = ((index, self._is_same(names[index])) for index in reversed(range(len(names))))
+        return next(((index, same) for index, same in answers if same is not None), (-1, None))
 
     def _last_same(self) -> int | None:
         """Return the last version that is the same in the log. All earlier ones are too, since a log only grows."""
-        if self.listing.first and not self._is_same(self._comparable()[0]):
+        names, last = self._comparable(), None
+        if self.listing.first and not self._is_same(names[0]):
             return replace(self, listing=self.log.builder.list_versions(0))._last_same()
-        names = self._comparable()
-        low, high = 0, len(names)
-        while low < high:
-            middle = (low + high) // 2
-            if self._is_same(names[middle]):
-                low = middle + 1
+        while names:
+            middle = len(names) // 2
+            index, same = self._newest_shown(names[: middle + 1])
+            if same is False:
+                names = names[:index]
             else:
-                high = middle
-        return names[low - 1].version if low else None
+                last = names[index].version if same else last
+                names = names[middle + 1 :]
+        return last
 
     def _is_same(self, name: ManifestName) -> bool | None:
         """Return whether a version and its commits, back to its checkpoint, are those of the log; None: unknown."""
@@ -220,16 +235,21 @@ class _Comparison:
             return True
         # If the table was copied without times, the times of all commits differ: then compare only the sizes.
         is_copied = own.modification_time != listed[manifest.version].modification_time
-        touched: set[int] = set()
-        for version, commit in self._deltas(manifest).items():
-            found = listed.get(version, commit)
-            if found.size != commit.size:
-                return False
-            if found.modification_time != commit.modification_time and not is_copied:
-                touched.add(version)
-        names = [name for name in self.in_force if name.version in touched]
+        changed = {
+            version
+            for version, commit in self._deltas(manifest).items()
+            if (found := listed.get(version, commit)).size != commit.size
+            or (found.modification_time != commit.modification_time and not is_copied)
+        }
+        names = [name for name in self.in_force if name.version in changed]
         known = {found.version: found for found in self._manifests(names)}
-        return all(v in known and is_version_of(known[v], self.log.store, self.listing) for v in touched)
+        return not any(self._differs(known.get(version), listed[version]) for version in changed)
+
+    def _differs(self, stored: VersionManifest | None, commit: FileStatus) -> bool:
+        """Return whether a changed commit is another one than the stored one (None: its version is not stored)."""
+        if stored is None:
+            return not _is_damaged(self.log.store, commit)
+        return is_version_of(stored, self.log.store, self.listing) is False
 
     def _manifests(self, names: Sequence[ManifestName]) -> list[VersionManifest]:
         missing = [name for name in names if name not in self.held]
@@ -245,20 +265,22 @@ class _Comparison:
     def _is_cleaned_up(self) -> bool:
         """Return whether a log that has none of the stored versions any more can be a later state of the stored one.
 
-        It is, if the table id is the same and all commits are later. Nothing else can be compared.
+        It is, if the table id is the same and all later commits have a later time. Nothing else can be compared.
         """
         for manifest in self._manifests([self.in_force[-1]]):
-            earliest = min((file.modification_time for file in self.listing.commits.values()), default=None)
+            commits = self.listing.commits.items()
+            earliest = min((file.modification_time for v, file in commits if v > manifest.version), default=None)
             if earliest is not None and earliest < manifest.timestamp:
                 return False
-        return self._has_same_table_id()
+        return self._has_same_table_id() is not False
 
-    def _has_same_table_id(self) -> bool:
+    def _has_same_table_id(self) -> bool | None:
+        """Return whether the log has the stored table id; None: it is too damaged to show it."""
         for manifest in self._manifests([self.in_force[-1]]):
             try:
                 return self.log.latest().metadata.id == manifest.table_id
             except (ActionNotFoundError, CorruptLogError):
-                return False
+                return None
         return False
 
 
@@ -273,6 +295,17 @@ def _has_same_checkpoint(manifest: VersionManifest, listing: LogListing) -> bool
         if checkpoint.version == manifest.version and found.keys() == known.keys():
             return found == known
     return None
+
+
+def _is_damaged(store: LogStore, commit: FileStatus) -> bool:
+    """Return whether a commit cannot be read: it is deleted, has no actions, or a line or an action is invalid."""
+    try:
+        batch = read_commits(store, [commit])
+        batch.commit_infos()
+        non_file_actions_by_version(batch)
+    except CorruptLogError:
+        return True
+    return not (batch.lines.num_rows or batch.num_file_actions)
 
 
 def _digest(store: LogStore, commit: FileStatus) -> str | None:

@@ -67,34 +67,38 @@ def prune(
 
     keep:             the number of latest versions to keep, at least 1; None: all current versions.
     keep_generations: the number of latest generations to keep completely, at least 1, including the versions that
-                      they share with the generations they forked off.
+                      they share with the generations they forked off. A fork without versions of its own does not
+                      count: it marks a rolled-back log, whose lost versions stay until the log is written on.
     min_age_ms:       the minimum age of a file of no version to be removed. It must be longer than any run takes to
                       write a range: until the run ends, its files belong to no version.
-    Manifests are removed first: a version never loses its data before its manifest. The latest version always stays,
-    with everything that later versions are based on.
-    Errors: ValueError for `keep` or `keep_generations` below 1.
+    All manifests that stay are read before anything is removed. Manifests are removed first: a version never loses its
+    data before its manifest. The latest version always stays, with everything that later versions are based on.
+    Errors: ValueError for `keep` or `keep_generations` below 1; CorruptStoreError naming a damaged manifest that would
+    stay. Nothing is removed then.
     """
     if keep is not None and keep < 1:
         raise ValueError(f"keep must be 1 or more, or None, not {keep}")
     if keep_generations < 1:
         raise ValueError(f"keep_generations must be 1 or more, not {keep_generations}")
-    versions = table.stored_versions()
+    files, versions = table.storage.walk(table.folder), table.stored_versions()
     generations, current = versions.generations, versions.current()
     old = set[ManifestName]() if keep is None else set(current[:-keep])
-    kept_whole = generations[-keep_generations:]
+    oldest = min(versions.written_generations[-keep_generations:], default="")
+    kept_whole = [generation for generation in generations if generation >= oldest]
     shared = {name for generation in kept_whole for name in versions.lineage(generation)}
     in_use = {ancestor for generation in kept_whole for ancestor, _ in versions.ancestry(generation)}
     dropped = [generation for generation in generations if generation not in in_use]
-    manifests = {
-        table.manifest_url(name)
-        for name in versions.manifests
-        if name in old or (name.generation not in kept_whole and name not in shared)
-    }
-    files = table.storage.walk(table.folder)
+    kept = StoredVersions(
+        manifests=tuple(
+            name for name in versions.manifests if name not in old and (name.generation in kept_whole or name in shared)
+        ),
+        forks=tuple(generation for generation in versions.forks if generation not in dropped),
+    )
+    unreferenced = _unreferenced(table, files, kept)
+    manifests = {table.manifest_url(name) for name in set(versions.manifests).difference(kept.manifests)}
     table.storage.delete(manifests)
-    table.storage.delete(table.fork_url(generation) for generation in versions.forks if generation in dropped)
+    table.storage.delete(table.fork_url(generation) for generation in set(versions.forks).difference(kept.forks))
     latest = system_clock() - min_age_ms
-    unreferenced = _unreferenced(table, files, table.stored_versions())
     gone = [file for file in unreferenced if file.path in manifests or file.modification_time <= latest]
     table.storage.delete(file.path for file in gone)
     return PruneReport(

@@ -76,6 +76,15 @@ class StoredVersions:
     def lost_after(self, version: int) -> VersionRanges:
         """Return the versions after `version` that were stored when the table was last written to.
 
+        The generation of that time is not always an ancestor: a log may be rolled back twice to the same version.
+        """
+        names = self.lineage(self.written_generations[-1]) if self.written_generations else ()
+        return VersionRanges.of(name.version for name in names if name.version > version)
+
+    @property
+    def written_generations(self) -> tuple[str, ...]:
+        """The generations with versions of their own, the newest last.
+
         A fork without versions after its fork point marks a log that was rolled back and not written on.
         """
         written = {
@@ -83,11 +92,7 @@ class StoredVersions:
             for name in self.manifests
             if (fork := fork_of(name.generation)) is None or name.version > fork.version
         }
-        newest = self.current_generation
-        while newest is not None and newest not in written:
-            newest = next((parent for parent, _ in self.ancestry(newest)[1:]), None)
-        names = () if newest is None else self.lineage(newest)
-        return VersionRanges.of(name.version for name in names if name.version > version)
+        return tuple(sorted(written))
 
     @property
     def fork_point(self) -> int | None:

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from deltasnap_core.protocol.log_files import file_names
+from deltasnap_core.store.format.shared_documents import Part
+from deltasnap_core.store.format.version_documents import DELTAS
 from deltasnap_core.store.versions.generations import LogRelation, is_version_of
 from deltasnap_core.store.versions.stored_table import StoredTable
 from tests.builders import CountingLogStore, MemoryLogStore, checkpoint, commits, metadata, mtime_of
@@ -134,6 +137,70 @@ def test_log_without_stored_versions_is_the_same_if_possible(
     assert compared(stored, store).relation is expected
 
 
+@pytest.fixture(params=[b"", b" \n", b"\0" * 9, b'{"add":{"path"', b'{"metaData":{}}'], ids=str)
+def damage(request: pytest.FixtureRequest) -> bytes:
+    """The content of a commit that cannot be read, or that has no actions."""
+    content: bytes = request.param
+    return content
+
+
+@pytest.mark.parametrize("damaged", [0, 4, LAST])
+@pytest.mark.parametrize("last", [LAST, LAST + 2], ids=["as it was", "with later commits"])
+def test_damaged_commit_is_no_fork(stored: StoredTable, damage: bytes, damaged: int, last: int) -> None:
+    store = log_store(range(last + 1))
+    store.put(file_names.commit_file(damaged), damage)
+    common = compared(stored, store)
+    assert (common.relation, common.version) == (LogRelation.SAME, LAST)
+
+
+def test_commit_damaged_without_a_change_of_its_size_is_no_fork(stored: StoredTable) -> None:
+    store = log_store(range(LAST + 1))
+    file = store.statuses[commits(LAST, LAST)[0].path]
+    store.put(file.name, b"x" * file.size, mtime=file.modification_time + 5)
+    assert compared(stored, store).relation is LogRelation.SAME
+
+
+@pytest.mark.parametrize("damaged", [(1, 2), (5,), (LAST,), (2, 3, 6, 7)], ids=str)
+def test_fork_begins_at_a_readable_commit_that_differs(
+    stored: StoredTable, damage: bytes, damaged: tuple[int, ...]
+) -> None:
+    store = other_after(4, LAST)
+    for version in damaged:
+        store.put(file_names.commit_file(version), damage)
+    common = compared(stored, store)
+    assert (common.relation, common.version) == (LogRelation.FORKED, 4)
+
+
+def test_rolled_back_log_that_ends_with_a_damaged_commit_shares_the_version_before_it(
+    stored: StoredTable, damage: bytes
+) -> None:
+    store = log_store(range(6))
+    store.put(file_names.commit_file(6), damage)
+    common = compared(stored, store)
+    assert (common.relation, common.version) == (LogRelation.ROLLED_BACK, 5)
+
+
+def test_only_stored_version_stays_if_its_commit_is_damaged(tmp_path: Path, damage: bytes) -> None:
+    found, store = stored_table(tmp_path), log_store(range(LAST + 1))
+    store_versions(found, table_log(store), [LAST])
+    store.put(file_names.commit_file(LAST), damage)
+    common = compared(found, store)
+    assert (common.relation, common.version) == (LogRelation.SAME, LAST)
+
+
+@pytest.mark.parametrize("stored_from", [0, LAST], ids=["all versions stored", "only the newest stored"])
+def test_damaged_commit_below_an_unchanged_one_is_no_fork(tmp_path: Path, damage: bytes, stored_from: int) -> None:
+    found, store = stored_table(tmp_path), log_store(range(LAST + 1))
+    log = table_log(store)
+    deltas = {file.name: [file.size, file.modification_time] for file in log.list().commits.values()}
+    store_versions(found, log, range(stored_from, LAST + 1), parts={DELTAS: Part(entries=deltas)})
+    store.put(file_names.commit_file(3), damage)
+    common = compared(found, store)
+    assert (common.relation, common.version) == (LogRelation.SAME, LAST)
+    store.put_commit(3, *commit_actions(3, "another"))
+    assert not compared(found, store).is_continued
+
+
 def test_version_with_a_broken_manifest_is_skipped(stored: StoredTable) -> None:
     stored.storage.write(stored.manifest_url(stored.stored_versions().current()[-1]), b"{")
     assert compared(stored, log_store(range(LAST + 1))).relation is LogRelation.SAME
@@ -152,7 +219,7 @@ def test_many_versions_are_compared_by_halves(tmp_path: Path) -> None:
     store_versions(found, table_log(log_store(range(last + 1))), range(last + 1))
     store = CountingLogStore(other_after(42, last, touched=9))
     assert compared(found, store).version == 42
-    assert len(store.reads) < 12
+    assert len(store.reads) < 16  # a commit that differs is read once more: it may be damaged
 
 
 def test_listing_that_starts_after_the_fork_is_completed(stored: StoredTable) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from pathlib import Path
 
 import pytest
 
+from deltasnap_core.errors import CorruptStoreError
 from deltasnap_core.store.versions.pruning import DAY_MS, prune, usage
 from deltasnap_core.store.versions.stored_table import StoredTable
 from tests.core.store.manifests import GENERATION, log_store, store_versions, stored_table, table_log
@@ -61,6 +63,16 @@ def test_prune_keeps_the_latest_versions_and_removes_young_manifests(stored: Sto
     assert prune(stored, keep=5).versions == ()
 
 
+def test_prune_removes_nothing_if_a_manifest_that_stays_is_damaged(stored: StoredTable, tmp_path: Path) -> None:
+    old = write_unreferenced(tmp_path, "old.parquet", age_ms=2 * DAY_MS)
+    damaged = stored.manifest_url(stored.stored_versions().current()[2])
+    stored.storage.write(damaged, b"{")
+    with pytest.raises(CorruptStoreError, match=re.escape(damaged)):
+        prune(stored, keep=2)
+    assert (in_force(stored), old.exists()) == ([0, 1, 2, 3], True)
+    assert prune(stored, keep=1).versions == (0, 1, 2)
+
+
 def test_prune_removes_generations_that_were_replaced(stored: StoredTable) -> None:
     store_versions(stored, table_log(log_store(range(2))), range(2), LATER)
     assert prune(stored, keep_generations=2).generations == ()
@@ -68,6 +80,21 @@ def test_prune_removes_generations_that_were_replaced(stored: StoredTable) -> No
     assert (report.versions, report.generations) == ((), (GENERATION,))
     assert stored.stored_versions().generations == (LATER,)
     assert in_force(stored) == [0, 1]
+
+
+def test_prune_keeps_lost_versions_until_a_rolled_back_log_is_written_on(stored: StoredTable) -> None:
+    fork = stored.stored_versions().forked_generation(1)
+    stored.begin_fork(fork)
+    assert prune(stored).generations == ()
+    assert tuple(stored.stored_versions().lost_after(1)) == (2, 3)
+    assert in_force(stored) == [0, 1]
+    store_versions(stored, table_log(log_store(range(3))), [2], fork)
+    assert prune(stored, min_age_ms=0).num_files > 0
+    assert [(name.generation, name.version) for name in stored.stored_versions().manifests] == [
+        (GENERATION, 0),
+        (GENERATION, 1),
+        (fork, 2),
+    ]
 
 
 @pytest.mark.parametrize("arguments", [{"keep": 0}, {"keep_generations": 0}], ids=str)

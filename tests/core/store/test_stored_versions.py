@@ -80,6 +80,14 @@ def test_versions_are_lost_until_a_fork_has_its_own_version() -> None:
     assert not StoredVersions(manifests=()).lost_after(0)
 
 
+@pytest.mark.parametrize("pruned", [False, True], ids=["all stored", "pruned before the second rollback"])
+def test_second_rollback_to_one_version_lost_the_versions_stored_in_between(pruned: bool) -> None:
+    first, second = names(FIRST, 4, 5, *([] if pruned else [6, 7])), names(FORKED, 6, 7, 8, 9)
+    stored = versions_of(first, second, forks=(FORKED, "000003of000001at5-id"))
+    assert tuple(stored.lost_after(5)) == (6, 7, 8, 9)
+    assert tuple(versions_of(first, second, forks=(FORKED,)).lost_after(5)) == (6, 7, 8, 9)
+
+
 def test_pruned_parent_shares_nothing() -> None:
     assert in_force(versions_of(names(FORKED, 6, 7))) == [("000002", 6), ("000002", 7)]
 
