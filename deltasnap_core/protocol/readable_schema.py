@@ -25,9 +25,11 @@ def check_schema(metadata: Metadata) -> None:
     check_column_mapping_mode(metadata.configuration)
     mode = column_mapping_mode(metadata.configuration)
     for above, inside in _structs(fields):
-        _check_names(inside, above)
+        _check_names([field["name"] for field in inside], above, "field")
         for field in inside:
             _check_metadata(field.get("metadata") or {}, f"{above}{field['name']}", mode)
+        if mode != "none":
+            _check_names([_physical_name(field) for field in inside], above, "physical name")
     types = {field["name"].lower(): field["type"] for field in fields}
     for column in metadata.partition_columns:
         if metadata.schema_string is not None and column.lower() not in types:
@@ -50,12 +52,17 @@ def _structs(fields: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Sequenc
         types += [(above, value.get(name)) for name in _INSIDE.get(value["type"], ())]
 
 
-def _check_names(fields: Sequence[Mapping[str, Any]], above: str) -> None:
+def _physical_name(field: Mapping[str, Any]) -> str:
+    name: str = (field.get("metadata") or {}).get(PHYSICAL_NAME, field["name"])
+    return name
+
+
+def _check_names(names: Sequence[str], above: str, kind: str) -> None:
     known: dict[str, str] = {}
-    for name in (field["name"] for field in fields):
+    for name in names:
         if name.lower() in known:
             raise ValueError(
-                f"{FIELD}: expected one field {above}{name} ignoring case, found also {known[name.lower()]!r}"
+                f"{FIELD}: expected one {kind} {above}{name} ignoring case, found also {known[name.lower()]!r}"
             )
         known[name.lower()] = name
 

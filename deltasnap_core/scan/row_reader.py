@@ -27,6 +27,7 @@ from deltasnap_core.redaction import redacted
 from deltasnap_core.rules.file_actions import values_of
 from deltasnap_core.rules.sql_text import string_sql
 from deltasnap_core.scan.files.data_paths import is_hidden, spark_name
+from deltasnap_core.scan.files.deletion_vectors import ROW_BITS
 from deltasnap_core.scan.files.roaring import Rows
 from deltasnap_core.scan.physical_schema import logical_schema, physical_schema, to_logical
 from deltasnap_core.scan.scanned_table import ScannedTable
@@ -46,7 +47,6 @@ _DELETED, _CHOSEN = "left_anti", "left_semi"
 """The join of rows with the listed rows of files: listed rows are deleted, or they are the only ones to read."""
 
 _NONE = "null"
-_ROW_BITS = 40
 _MAX_BROADCAST_ROWS = 2_000_000
 """Up to this many deleted rows are sent to every task that reads their files."""
 
@@ -249,9 +249,9 @@ class RowReader:
         indexes = pa.array([pa.array(each) for each in found], pa.list_(pa.int64()))
         table = pa.table({_NUMBER: pa.array(range(len(files)), pa.int64()), _ROW: indexes})
         exploded = self.table.spark.createDataFrame(table).select(_NUMBER, F.explode(_ROW).alias(_ROW))
-        keys = exploded.selectExpr(f"shiftleft({_NUMBER}, {_ROW_BITS}) | {_ROW} as {_LISTED}")
+        keys = exploded.selectExpr(f"shiftleft({_NUMBER}, {ROW_BITS}) | {_ROW} as {_LISTED}")
         is_small = sum(map(len, found)) <= _MAX_BROADCAST_ROWS
-        key = F.expr(f"(shiftleft({_NUMBER}, {_ROW_BITS}) | {_ROW}) = {_LISTED}")
+        key = F.expr(f"(shiftleft({_NUMBER}, {ROW_BITS}) | {_ROW}) = {_LISTED}")
         return rows.join(keys.hint("broadcast" if is_small else "merge"), key, listed)
 
     def _listed_rows(self, file: DataFile) -> Rows:

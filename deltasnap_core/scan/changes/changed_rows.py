@@ -212,11 +212,14 @@ def _live_before(
 def _with_values(
     remove: FileAction, live: FileAction | None, of_paths: Mapping[str, Mapping[str, str | None] | None]
 ) -> FileAction:
-    """Return a remove with partition values: writers may omit them. None: no add has them."""
-    if remove.partition_values is not None:
-        return remove
-    known = None if live is None else live.partition_values
-    return replace(remove, partition_values=of_paths.get(remove.path_key) if known is None else known)
+    """Return a remove with partition values, those of the live file if it is known. None: no action has them.
+
+    Writers may omit the values of a remove, or write none of them.
+    """
+    values = None if live is None else live.partition_values
+    if values is None:
+        values = remove.partition_values or of_paths.get(remove.path_key, remove.partition_values)
+    return replace(remove, partition_values=values)
 
 
 def _between(change: _Change, rows_of: RowsOf) -> list[ChangedRows]:

@@ -19,6 +19,8 @@ from deltasnap_core.scan.files.data_paths import data_file_url
 from deltasnap_core.scan.files.roaring import Rows, decode_rows
 from deltasnap_core.storage.log_store import LogStore
 
+ROW_BITS = 40
+"""A row index fits in this many bits: no data file has more rows. Scans combine it with the number of a file."""
 _Z85 = {
     character: value
     for value, character in enumerate(
@@ -54,6 +56,8 @@ class DeletionVectors:
             if vector.storage_type == "i":
                 content = _cut(content, vector.size_in_bytes)
             rows = decode_rows(content)
+            if len(rows) and rows[-1] >> ROW_BITS:
+                raise ValueError(f"expected row indexes below 2^{ROW_BITS}, found {rows[-1]}")
             if len(rows) != vector.cardinality:
                 raise ValueError(f"expected {vector.cardinality} rows, found {len(rows)}")
         except ValueError as error:

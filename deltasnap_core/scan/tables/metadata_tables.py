@@ -212,7 +212,7 @@ class MetadataTables:
         column (string), type (string), files (long), files_with_min, files_with_max, files_with_null_count (long),
         records (long, of the files that state it), records_with_min, records_with_null_count (long), share_of_files,
         share_of_records (double: with both bounds), null_count (long, where stated), min, max (string: the least and
-        the greatest bound as written; null: there is none).
+        the greatest bound as written; null: there is none). Sums beyond 64 bits are null.
         """
         return self._statistics.coverage(self._source.files())
 

@@ -81,14 +81,19 @@ def _coverage(column: TableColumn, number: int) -> str:
         "named_struct('files', count(1)"
         f", 'files_with_min', count({low}), 'files_with_max', count({high}), 'files_with_null_count', count({nulls})"
         f", 'files_with_both', count_if({both})"
-        f", 'records', coalesce(sum(s.numRecords), 0)"
-        f", 'records_with_min', coalesce(sum(if({low} is not null, s.numRecords, 0)), 0)"
-        f", 'records_with_null_count', coalesce(sum(if({nulls} is not null, s.numRecords, 0)), 0)"
-        f", 'records_with_both', coalesce(sum(if({both}, s.numRecords, 0)), 0)"
-        f", 'null_count', sum({nulls})"
+        f", 'records', {_total('true')}"
+        f", 'records_with_min', {_total(f'{low} is not null')}"
+        f", 'records_with_null_count', {_total(f'{nulls} is not null')}"
+        f", 'records_with_both', {_total(both)}"
+        f", 'null_count', try_sum({nulls})"
         f", 'min', cast(min(try_cast({low} as {typed})) as string)"
         f", 'max', cast(max(try_cast({high} as {typed})) as string)) as c{number}"
     )
+
+
+def _total(condition: str) -> str:
+    """Return SQL for the records of the files that meet a condition; null beyond 64 bits."""
+    return f"if(count(1) = 0, 0L, try_sum(if({condition}, coalesce(s.numRecords, 0L), 0L)))"
 
 
 def _readable_type(column: TableColumn) -> str:

@@ -12,6 +12,7 @@ from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.planning.known_table import known_of, observation_tags, prepare
 from deltasnap_assets.runs.planning.names import delta_log_key
 from deltasnap_assets.runs.planning.plan import plan
+from deltasnap_assets.runs.planning.poll import poll_log
 from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from tests.builders import add, commit_info, metadata, protocol, write_log
@@ -25,7 +26,8 @@ class Follower:
     def __init__(self, folder: Path) -> None:
         self.path = folder / "events"
         self.table = TableSettings(name="events", path=str(self.path))
-        self.own = build_definitions(Settings(storage=str(folder / "store"), tables=(self.table,)))
+        self.settings = Settings(storage=str(folder / "store"), tables=(self.table,))
+        self.own = build_definitions(self.settings)
 
         @dg.asset(deps=[LOG], automation_condition=dg.AutomationCondition.eager())
         def report() -> None: ...
@@ -98,5 +100,6 @@ def test_manual_observation_leaves_a_recreated_table_to_the_next_plan(follower: 
     follower.poll()
     write_log(follower.path, {0: [commit_info(), protocol(), metadata(table_id="another")]})
     follower.observe()
-    sight, known = log_of(follower.table).status(), known_of(follower.instance, "events")
-    assert plan(follower.table, sight, known).drop == known.versions
+    known = known_of(follower.instance, "events")
+    status, stored = poll_log(follower.settings, follower.table)
+    assert plan(follower.table, status, known, stored).drop == known.versions

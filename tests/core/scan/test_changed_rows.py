@@ -171,3 +171,11 @@ def test_partition_values_of_a_removed_file_are_those_with_which_it_was_live() -
     before = Before([add("a", partitionValues={"p": "old"})])
     found = changed_rows(actions_of(commits), deleted_by, before)
     assert [each.partition_values for each in found] == [{"p": "old"}, {"p": "new"}, {"p": "new"}]
+
+
+def test_remove_without_any_partition_value_has_those_of_the_file() -> None:
+    commits = {2: [remove("a", partitionValues={}, extendedFileMetadata=False)]}
+    (found,) = changed_rows(actions_of(commits), deleted_by, Before([add("a", partitionValues={"p": "x"})]))
+    assert found.partition_values == {"p": "x"}
+    (found,) = changed_rows(actions_of(commits), deleted_by, Before([add("a", partitionValues={})]))
+    assert found.partition_values == {}

@@ -120,6 +120,12 @@ def test_damaged_descriptor_is_reported(
         table.rows(vector)
 
 
+def test_row_index_that_no_data_file_has_is_damage(table: DeletionVectors) -> None:
+    content = array_of(k256=bitmap_of(array_container(0, [2])))
+    with pytest.raises(CorruptLogError, match=r"expected row indexes below 2\^40"):
+        table.rows(inline(content, cardinality=1))
+
+
 def test_missing_vector_file_is_reported_with_the_version(
     table: DeletionVectors, on_disk: DeletionVectorDescriptor, tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -167,6 +168,16 @@ def test_column_stats_show_the_coverage_of_statistics(made: Made, tables: Metada
     assert (by_column["id"]["share_of_files"], by_column["id"]["share_of_records"]) == (1.0, 1.0)
     assert (by_column["id"]["min"], by_column["id"]["max"], by_column["id"]["null_count"]) == ("3", "9", 1)
     assert by_column["id"]["type"] == "long"
+
+
+def test_column_stats_have_no_sum_beyond_64_bits(spark: SparkSession, tmp_path: Path) -> None:
+    stats = json.dumps(
+        {"numRecords": 2**62, "minValues": {"id": 1}, "maxValues": {"id": 2}, "nullCount": {"id": 2**62}}
+    )
+    files = [add(f"{number}.parquet", stats=stats) for number in range(3)]
+    write_log(tmp_path, {0: [protocol(), metadata(), *files]})
+    (row,) = rows(DeltaLog.for_table(spark, tmp_path).snapshot.tables.column_stats)
+    assert (row["files"], row["records"], row["records_with_min"], row["null_count"]) == (3, None, None, None)
 
 
 @pytest.mark.thorough
