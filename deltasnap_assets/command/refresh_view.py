@@ -28,7 +28,7 @@ LOG_NAME = "refresh.log"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refreshed:
-    """The result of one table: the versions materialized, its health now, or the error.
+    """The result of one table: the versions materialized, and its health now, or the error.
 
     condition: of its log, as JSON; None: not known.
     """
@@ -60,21 +60,32 @@ def _refresh(
     instance: dg.DagsterInstance,
     log: Path,
 ) -> Refreshed:
+    versions: list[int] = []
     try:
         with RunProgress(console) as progress:
-            versions = refresh_table(defs, settings, table, instance, on_event=progress.show)
+            refresh_table(
+                defs,
+                settings,
+                table,
+                instance,
+                on_event=progress.show,
+                on_materialized=lambda first, last: versions.extend(range(first, last + 1)),
+            )
     except Exception as error:  # noqa: BLE001  # for any error, the other tables are refreshed
         what = "" if isinstance(error, DeltaSnapError) else f"{type(error).__name__}: "
         problem, condition = f"{table.name}: {what}{error}", _condition(table)
+        if versions:
+            console.print(f"{table.name}: {versions_text(versions)}", highlight=False)
         print_problem(console, "error", problem)
         for mark, text in () if condition is None else condition_lines(condition):
             print_problem(console, mark, f"{table.name}: {text}")
         console.print(shown(f"Output of Spark and Dagster: {log}", style="dim"), soft_wrap=True)
-        return Refreshed(error=error_text(problem), condition=None if condition is None else condition.to_json())
+        known = None if condition is None else condition.to_json()
+        return Refreshed(versions=tuple(versions), error=error_text(problem), condition=known)
     console.print(f"{table.name}: {versions_text(versions)}", highlight=False)
     if health := health_of(instance, table.name):
         console.print(shown(f"{table.name}: {health}"), soft_wrap=True)
-    return Refreshed(versions=versions, health=health)
+    return Refreshed(versions=tuple(versions), health=health)
 
 
 def _condition(table: TableSettings) -> TableCondition | None:

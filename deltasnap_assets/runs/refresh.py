@@ -55,12 +55,14 @@ def refresh_table(
     instance: dg.DagsterInstance,
     *,
     on_event: Callable[[RefreshEvent], None] = lambda _: None,
+    on_materialized: Callable[[int, int], None] = lambda *_: None,
     log_level: str = "WARNING",
 ) -> tuple[int, ...]:
     """Materialize every version of a table that is not materialized yet, range by range. Return those versions.
 
     It polls as the schedule does and runs the table's job, recorded on `instance`. Messages of the runs of `log_level`
-    and above go to the console. `on_event` is called with each event of the runs.
+    and above go to the console. `on_event` is called with each event of the runs,
+    and `on_materialized` with the first and last version of each run that succeeded.
     Errors: `RefreshError` for a failed run, `BrokenTableError` for a table that cannot be reached or has versions that
     cannot be loaded. Loadable versions are materialized first, and the page of the table shows the faults.
     """
@@ -79,6 +81,7 @@ def refresh_table(
                 with handing_over(run_id, table.name, seen):
                     _run(job, table.name, instance, run_id, (first, last), on_event, log_level)
                 materialized.extend(range(first, last + 1))
+                on_materialized(first, last)
         except RefreshError as error:
             if problem is not None or not _is_damaged(condition := condition_of_failure(settings, table)):
                 report_condition(
