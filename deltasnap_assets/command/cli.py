@@ -56,12 +56,12 @@ def main() -> NoReturn:
     atexit._run_exitfuncs()
     try:
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader has seen enough, as with `head`
+    except (BrokenPipeError, AttributeError):  # the reader has seen enough, as with `head`, or stdout is closed
         pass
     except OSError as error:
         code = code or 1
         print_problem(Console(stderr=True), "error", f"stdout: {error.strerror}")
-    with suppress(OSError):
+    with suppress(OSError, AttributeError):
         sys.stderr.flush()
     # A normal exit waits for threads whose requests nobody needs, and can abort while native threads still run.
     os._exit(code)

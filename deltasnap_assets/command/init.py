@@ -58,15 +58,23 @@ def find_tables(places: Sequence[str], storage_options: Mapping[str, Any]) -> li
     tables: list[FoundTable] = []
     taken: set[str] = set()
     for place in places:
-        paths = matching(place, storage_options) if _PATTERN.search(place) else [place]
+        is_pattern = _is_pattern(place)
+        paths = matching(place, storage_options) if is_pattern else [place]
         for path in paths:
             if to_url(path) in {to_url(table.path) for table in tables}:
                 continue
             table = _found_table(path, _free_name(path, taken), storage_options)
-            if table.is_table or not _PATTERN.search(place):
+            if table.is_table or not is_pattern:
                 tables.append(table)
                 taken.add(table.name.casefold())
     return tables
+
+
+def _is_pattern(place: str) -> bool:
+    """Return whether a place may match several folders. The path of an existing folder is none."""
+    if _PATTERN.search(place) is None:
+        return False
+    return is_url(place) or not Path(place).expanduser().exists()
 
 
 def configuration(tables: Iterable[FoundTable], storage_options: Mapping[str, Any], folder: Path = Path()) -> str:

@@ -63,6 +63,7 @@ def _is_file(store: LogStore, path: str) -> bool:
 
 def _is_folder(store: LogStore, path: str) -> bool:
     try:
-        return next(iter(store.list_from(f"{path}/")), None) is not None or not path.startswith("s3")
+        store.list_from(f"{path}/")
     except (FileNotFoundError, StorageError):
         return False
+    return True

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from deltasnap_assets.command.init import FoundTable, configuration
+from deltasnap_assets.command.init import FoundTable, configuration, find_tables
 from deltasnap_assets.settings.loading import read_settings
+from tests.builders import metadata, protocol, write_log
 
 
 @pytest.mark.parametrize("out", ["deltasnap.yaml", "conf/deltasnap.yaml", "link/deltasnap.yaml", "../deltasnap.yaml"])
@@ -25,3 +26,11 @@ def test_paths_are_relative_to_the_file(out: str, path: str, tmp_path: Path, mon
     assert (str(Path(table.path).resolve()) if is_relative else table.path) == (
         str((here / path).resolve()) if is_relative else path
     )
+
+
+def test_existing_folder_with_brackets_is_no_pattern(tmp_path: Path) -> None:
+    for name in ("[ab] events", "a events"):
+        write_log(tmp_path / name, {0: [protocol(), metadata()]})
+    assert [table.path for table in find_tables([f"{tmp_path}/[ab] events"], {})] == [f"{tmp_path}/[ab] events"]
+    assert [table.path for table in find_tables([f"{tmp_path}/[bc]* events"], {})] == []
+    assert [table.path for table in find_tables([f"{tmp_path}/[a]* events"], {})] == [f"{tmp_path}/a events"]

@@ -6,8 +6,9 @@ import io
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
+import fsspec
 import pytest
 
 from deltasnap_core import FsspecLogStore, StorageError, TableLog
@@ -94,3 +95,10 @@ def test_sidecar_that_is_no_file_is_damage(tmp_path: Path, make: Callable[[Path]
     make(sidecar)
     assert log_without_spark(log).snapshot.computed_state.num_of_files == 4
     assert {fault.kind for fault in log.condition().faults} == {FaultKind.CORRUPT_CHECKPOINT}
+
+
+def test_folder_of_folders_on_s3_has_no_log(s3_options: dict[str, Any]) -> None:
+    fsspec.filesystem("s3", **s3_options).pipe("lake/bronze/events/part-0.parquet", b"x")
+    for path, found in (("s3://lake/bronze", "the folder has no _delta_log"), ("s3://lake/gone", "no such folder")):
+        (fault,) = TableLog.for_path(path, s3_options).condition().faults
+        assert (fault.kind, found in fault.text) == (FaultKind.NO_TABLE, True)
