@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.properties.table_config import (
@@ -12,6 +12,8 @@ from deltasnap_core.protocol.properties.table_config import (
     column_mapping_mode,
 )
 from deltasnap_core.protocol.schema_text import FIELD, FIELD_ID, PHYSICAL_NAME, TYPE_CHANGES, schema_fields
+
+T = TypeVar("T")
 
 _INSIDE = {"array": ("elementType",), "map": ("keyType", "valueType"), "udt": ("sqlType",)}
 
@@ -24,12 +26,13 @@ def check_schema(metadata: Metadata) -> None:
     fields = schema_fields(metadata.schema_string)
     check_column_mapping_mode(metadata.configuration)
     mode = column_mapping_mode(metadata.configuration)
+    ids: dict[int, str] = {}
     for above, inside in _structs(fields):
-        _check_names([field["name"] for field in inside], above, "field")
+        _check_names(inside, above)
         for field in inside:
             _check_metadata(field.get("metadata") or {}, f"{above}{field['name']}", mode)
         if mode != "none":
-            _check_names([_physical_name(field) for field in inside], above, "physical name")
+            _check_mapping(inside, above, ids)
     types = {field["name"].lower(): field["type"] for field in fields}
     for column in metadata.partition_columns:
         if metadata.schema_string is not None and column.lower() not in types:
@@ -52,19 +55,32 @@ def _structs(fields: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Sequenc
         types += [(above, value.get(name)) for name in _INSIDE.get(value["type"], ())]
 
 
-def _physical_name(field: Mapping[str, Any]) -> str:
-    name: str = (field.get("metadata") or {}).get(PHYSICAL_NAME, field["name"])
-    return name
-
-
-def _check_names(names: Sequence[str], above: str, kind: str) -> None:
+def _check_names(fields: Sequence[Mapping[str, Any]], above: str) -> None:
     known: dict[str, str] = {}
-    for name in names:
+    for name in (field["name"] for field in fields):
         if name.lower() in known:
             raise ValueError(
-                f"{FIELD}: expected one {kind} {above}{name} ignoring case, found also {known[name.lower()]!r}"
+                f"{FIELD}: expected one field {above}{name} ignoring case, found also {known[name.lower()]!r}"
             )
         known[name.lower()] = name
+
+
+def _check_mapping(fields: Sequence[Mapping[str, Any]], above: str, ids: dict[int, str]) -> None:
+    """Raise ValueError unless data files can tell the fields of a struct apart. ids: those of other structs, by id."""
+    physical: dict[str, str] = {}
+    for field in fields:
+        name, values = f"{above}{field['name']}", field.get("metadata") or {}
+        if PHYSICAL_NAME not in values:
+            _fail(PHYSICAL_NAME, name, "a text", None)
+        _check_unique(PHYSICAL_NAME, values[PHYSICAL_NAME].lower(), name, physical)
+        if values.get(FIELD_ID) is not None:
+            _check_unique(FIELD_ID, values[FIELD_ID], name, ids)
+
+
+def _check_unique(key: str, value: T, name: str, known: dict[T, str]) -> None:
+    if value in known:
+        _fail(key, name, f"another value than that of field {known[value]}", value)
+    known[value] = name
 
 
 def _check_metadata(values: Mapping[str, Any], name: str, mode: ColumnMappingMode) -> None:

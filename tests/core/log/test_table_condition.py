@@ -300,6 +300,54 @@ def test_condition_names_partition_columns_and_mappings_that_do_not_exist(
     assert any(name in fault.text for name in ("nope", "Name", "delta.columnMapping.id of field a"))
 
 
+MAPPED = '{"name":%s,"type":%s,"metadata":{"delta.columnMapping.id":%s,"delta.columnMapping.physicalName":%s}}'
+
+
+def mapped(name: str, number: int, physical: str, kind: str = '"long"') -> str:
+    return MAPPED % (json.dumps(name), kind, number, json.dumps(physical))
+
+
+def struct_of(*fields: str) -> str:
+    return f'{{"type":"struct","fields":[{",".join(fields)}]}}'
+
+
+UNMAPPED = {
+    "no physical name": (STRUCT % ('"long"', '{"delta.columnMapping.id":1}'), "physicalName of field a"),
+    "one physical name twice": (struct_of(mapped("a", 1, "c"), mapped("b", 2, "C")), "physicalName of field b"),
+    "one physical name twice in a struct": (
+        struct_of(mapped("s", 1, "c", struct_of(mapped("a", 2, "d"), mapped("b", 3, "d")))),
+        "physicalName of field s.b",
+    ),
+    "one id at two levels": (struct_of(mapped("s", 1, "c", struct_of(mapped("a", 1, "d")))), "id of field s.a"),
+}
+
+
+@pytest.mark.parametrize("mode", ["id", "name"])
+@pytest.mark.parametrize(("schema", "named"), UNMAPPED.values(), ids=UNMAPPED.keys())
+def test_condition_names_columns_that_data_files_cannot_tell_apart(
+    tmp_path: Path, schema: str, named: str, mode: str
+) -> None:
+    table = metadata(schemaString=schema, configuration={"delta.columnMapping.mode": mode})
+    write_log(tmp_path / "t", {0: [protocol(2, 5), table, add("a")]})
+    found = condition(tmp_path / "t")
+    (fault,) = found.faults
+    assert (fault.kind, found.loadable) == (FaultKind.BROKEN_SCHEMA, (0,))
+    assert f"delta.columnMapping.{named}" in fault.text
+
+
+def test_physical_names_and_ids_matter_only_with_column_mapping(tmp_path: Path) -> None:
+    schema = struct_of(mapped("a", 1, "c"), mapped("b", 1, "c"))
+    write_log(tmp_path / "t", {0: [protocol(), metadata(schemaString=schema), add("a")]})
+    assert condition(tmp_path / "t").mark == "ok"
+
+
+def test_one_physical_name_may_occur_in_several_structs(tmp_path: Path) -> None:
+    schema = struct_of(mapped("s", 1, "c", struct_of(mapped("a", 2, "c"))), mapped("b", 3, "d"))
+    table = metadata(schemaString=schema, configuration={"delta.columnMapping.mode": "name"})
+    write_log(tmp_path / "t", {0: [protocol(2, 5), table, add("a")]})
+    assert condition(tmp_path / "t").mark == "ok"
+
+
 def test_commits_without_a_required_in_commit_timestamp_cannot_be_loaded(tmp_path: Path) -> None:
     enabled = metadata(configuration={"delta.enableInCommitTimestamps": "true"})
     commits = {0: [commit_info(inCommitTimestamp=1), protocol(), enabled], 1: [commit_info()], 2: [add("a")]}
