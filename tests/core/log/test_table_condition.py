@@ -331,7 +331,7 @@ def test_condition_names_columns_that_data_files_cannot_tell_apart(
     write_log(tmp_path / "t", {0: [protocol(2, 5), table, add("a")]})
     found = condition(tmp_path / "t")
     (fault,) = found.faults
-    assert (fault.kind, found.loadable) == (FaultKind.BROKEN_SCHEMA, (0,))
+    assert (fault.kind, tuple(found.loadable)) == (FaultKind.BROKEN_SCHEMA, (0,))
     assert f"delta.columnMapping.{named}" in fault.text
 
 
