@@ -32,7 +32,7 @@ def check_schema(metadata: Metadata) -> None:
         for field in inside:
             _check_metadata(field.get("metadata") or {}, f"{above}{field['name']}", mode)
         if mode != "none":
-            _check_mapping(inside, above, ids)
+            _check_mapping(inside, above, ids if mode == "id" else {})
     types = {field["name"].lower(): field["type"] for field in fields}
     for column in metadata.partition_columns:
         if metadata.schema_string is not None and column.lower() not in types:
@@ -66,7 +66,10 @@ def _check_names(fields: Sequence[Mapping[str, Any]], above: str) -> None:
 
 
 def _check_mapping(fields: Sequence[Mapping[str, Any]], above: str, ids: dict[int, str]) -> None:
-    """Raise ValueError unless data files can tell the fields of a struct apart. ids: those of other structs, by id."""
+    """Raise ValueError unless data files can tell the fields of a struct apart.
+
+    ids: the fields of other structs by id; always empty in mode `name`, in which no reader uses ids.
+    """
     physical: dict[str, str] = {}
     for field in fields:
         name, values = f"{above}{field['name']}", field.get("metadata") or {}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,19 +20,23 @@ from deltasnap_core.log.checkpoints.checkpoint_rules import (
     check_columns,
     check_footer,
     check_rows,
+    holds,
     leaves_of_groups,
 )
 from deltasnap_core.log.checkpoints.parquet_footer import checked, null_count, null_counts
 from deltasnap_core.log.checkpoints.verified_parquet import damage_as, verified_parquet
-from deltasnap_core.log.commits.action_lines import LINES_SCHEMA, decode_line, lines_with, read_lines
+from deltasnap_core.log.commits.action_lines import FILE_ACTIONS, LINES_SCHEMA, decode_line, lines_with, read_lines
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
 from deltasnap_core.log.listing.log_listing import table_path
-from deltasnap_core.protocol.log_files.file_names import SIDECAR_FOLDER
+from deltasnap_core.protocol.log_files.file_names import SIDECAR_FOLDER, CheckpointKind
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 from deltasnap_core.storage.trusted_paths import resolve_path
 from deltasnap_core.storage.urls import join_url
 
 FOOTER_READERS = 8
+
+_V2_COLUMNS = {"sidecar": "path", "checkpointMetadata": "version"}
+"""The columns of V2 checkpoints alone, each with a field that is set whenever the action is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,21 +111,31 @@ def open_checkpoint(store: LogStore, provider: CheckpointProvider, log_path: str
     """Return a checkpoint with its footers read and its sidecars resolved.
 
     Errors: CorruptLogError naming the file that is missing, unreadable, truncated or has another schema, or the file
-    that names a sidecar outside the table.
-    Source: PROTOCOL.md, Checkpoints; Sidecar Files.
+    that names a sidecar outside the table or twice, has file actions beside its sidecars, or has another version.
+    Source: PROTOCOL.md, Checkpoints; V2 Spec; Sidecar Files; Checkpoint Metadata.
     """
+    file = provider.files[0]
     if provider.format == "json":
-        (file,) = provider.files
         lines = read_lines(file.path, provider.version, _read(store, file.path))
-        _check_version(file.path, lines, provider.version)
         top_level: tuple[CheckpointFile, ...] = ()
-        named = _sidecars_of_lines(file.path, lines)
+        versions, named = _versions_of_lines(file.path, lines), _sidecars_of_lines(file.path, lines)
+        has_files = lines_with(lines, *FILE_ACTIONS).num_rows > 0
     else:
-        file = provider.files[0]
         lines = LINES_SCHEMA.empty_table()
         top_level = _open_all(store, provider.files)
-        named = [name for part in top_level for name in _sidecars_of_parquet(store, part)]
-    sidecars = _open_all(store, [_sidecar_status(log_path, file.path, name) for name in named])
+        found = [action for part in top_level for action in _read_columns(store, part, _V2_COLUMNS)]
+        versions = [value["version"] for column, value in found if column == "checkpointMetadata"]
+        named = [_text(file.path, value["path"]) for column, value in found if column == "sidecar"]
+        has_files = bool(named) and any(_has(store, part, column) for part in top_level for column in FILE_ACTIONS)
+    if versions != [provider.version] and (versions or named or provider.kind is CheckpointKind.UUID):
+        reason = f"expected one checkpointMetadata action of version {provider.version}, found {versions!r:.80}"
+        raise CorruptLogError(path=file.path, reason=reason)
+    if named and has_files:
+        raise CorruptLogError(path=file.path, reason="expected all file actions in sidecars, found some beside them")
+    statuses = [_sidecar_status(log_path, file.path, name) for name in named]
+    if repeated := [path for path, count in Counter(status.path for status in statuses).items() if count > 1]:
+        raise CorruptLogError(path=file.path, reason=f"expected each sidecar once, found {repeated[0]} again")
+    sidecars = _open_all(store, statuses)
     return CheckpointContents(
         version=provider.version,
         top_level=top_level,
@@ -136,16 +151,35 @@ def read_column(store: LogStore, part: CheckpointFile, column: str, witness: str
     witness: a field of the struct that is set whenever the struct is.
     Errors: CorruptLogError naming the file.
     """
-    if column not in part.schema.names:
+    return [value for _, value in _read_columns(store, part, {column: witness})]
+
+
+def _read_columns(
+    store: LogStore, part: CheckpointFile, witnesses: Mapping[str, str]
+) -> list[tuple[str, dict[str, Any]]]:
+    """Return the column and the value of each action in some columns, as `read_column`. witnesses: by column."""
+    wanted: dict[int, list[str]] = {}
+    for column, witness in witnesses.items():
+        for group in _groups_with(part.metadata, f"{column}.{witness}"):
+            wanted.setdefault(group, []).append(column)
+    if not wanted:
         return []
-    groups = _groups_with(part.metadata, f"{column}.{witness}")
+    found: list[tuple[str, dict[str, Any]]] = []
+    with _opened(store, part, f"column {' or '.join(witnesses)} could not be read") as parquet:
+        for group, columns in wanted.items():
+            rows = parquet.read_row_group(group, columns=columns)
+            found += [(column, value) for column in columns for value in _values(rows, column)]
+    return [(column, value) for column, value in found if value.get(witnesses[column]) is not None]
+
+
+def _has(store: LogStore, part: CheckpointFile, column: str) -> bool:
+    """Return whether a part has file actions in a column. Reads only their paths, and only if the footer is unclear."""
+    leaf = f"{column}.path"
+    groups = _groups_with(part.metadata, leaf)
     if not groups:
-        return []
-    rows: list[dict[str, Any]] = []
+        return False
     with _opened(store, part, f"column {column} could not be read") as parquet:
-        for group in groups:
-            rows += _values(parquet.read_row_group(group, columns=[column]), column)
-    return [row for row in rows if row.get(witness) is not None]
+        return any(holds(parquet.read_row_group(group, columns=[leaf]), leaf).any() for group in groups)
 
 
 def read_non_file_actions(store: LogStore, part: CheckpointFile) -> list[tuple[str, dict[str, Any]]]:
@@ -217,10 +251,6 @@ def _open(store: LogStore, file: FileStatus) -> CheckpointFile:
     return CheckpointFile(file=file, metadata=metadata, schema=schema, has_stats=has_stats, stats_parsed=parsed)
 
 
-def _sidecars_of_parquet(store: LogStore, part: CheckpointFile) -> list[str]:
-    return [_text(part.file.path, row["path"]) for row in read_column(store, part, "sidecar", "path")]
-
-
 def _text(path: str, value: Any) -> str:
     try:
         return value.decode() if isinstance(value, bytes) else str(value)
@@ -228,17 +258,10 @@ def _text(path: str, value: Any) -> str:
         raise CorruptLogError(path=path, reason=f"expected the path of a sidecar, found {value!r}") from error
 
 
-def _check_version(path: str, lines: pa.Table, version: int) -> None:
-    """Raise CorruptLogError unless the lines of a V2 checkpoint have one checkpointMetadata, of its version.
-
-    Source: PROTOCOL.md, Checkpoint Metadata.
-    """
+def _versions_of_lines(path: str, lines: pa.Table) -> list[Any]:
     rows = lines_with(lines, "checkpointMetadata").to_pylist()
     found = [decode_line(path, row["line_number"], row["line"])["checkpointMetadata"] for row in rows]
-    versions = [each.get("version") if isinstance(each, dict) else each for each in found]
-    if versions != [version]:
-        reason = f"expected one checkpointMetadata action of version {version}, found {json.dumps(versions)}"
-        raise CorruptLogError(path=path, reason=reason)
+    return [each.get("version") if isinstance(each, dict) else each for each in found]
 
 
 def _sidecars_of_lines(path: str, lines: pa.Table) -> list[str]:

@@ -118,16 +118,17 @@ def leaves_of_groups(metadata: pq.FileMetaData) -> list[dict[str, str]]:
 
 def check_rows(path: str, rows: pa.Table, leaves: Mapping[str, str]) -> None:
     """Raise CorruptLogError if a row of a row group has two actions. leaves: from `leaves_of_groups`."""
-    holds = {column: _holds(rows, leaf) for column, leaf in leaves.items()}
-    for one, other in combinations(holds, 2):
-        if (holds[one] & holds[other]).any():
+    held = {column: holds(rows, leaf) for column, leaf in leaves.items()}
+    for one, other in combinations(held, 2):
+        if (held[one] & held[other]).any():
             raise CorruptLogError(path=path, reason=f"expected {ONE_ACTION}, found {one} and {other}")
 
 
-def _holds(rows: pa.Table, leaf: str) -> NDArray[np.bool_]:
+def holds(rows: pa.Table, leaf: str) -> NDArray[np.bool_]:
+    """Return for each row whether a leaf, such as `add.path`, has a value."""
     column, field = leaf.split(".")
-    held: NDArray[np.bool_] = pc.struct_field(rows[column].combine_chunks(), field).is_valid().to_numpy(False)
-    return held
+    found: NDArray[np.bool_] = pc.struct_field(rows[column].combine_chunks(), field).is_valid().to_numpy(False)
+    return found
 
 
 def _counts(metadata: pq.FileMetaData) -> dict[str, list[tuple[int, int | None]] | None]:

@@ -21,7 +21,6 @@ from tests.builders import (
     Action,
     CountingLogStore,
     MemoryLogStore,
-    add,
     checkpoint,
     content,
     metadata,
@@ -37,8 +36,10 @@ SCHEMA = pa.schema(
         ("remove", pa.struct([("path", pa.string()), ("deletionTimestamp", pa.int64())])),
         ("txn", pa.struct([("appId", pa.string()), ("version", pa.int64())])),
         ("sidecar", pa.struct([("path", pa.string()), ("sizeInBytes", pa.int64())])),
+        ("checkpointMetadata", pa.struct([("version", pa.int64())])),
     ]
 )
+V3: Action = {"checkpointMetadata": {"version": 3}}
 
 
 def parquet(rows: list[dict[str, Any]], schema: pa.Schema = SCHEMA, rows_a_group: int = 2) -> bytes:
@@ -126,14 +127,11 @@ def test_sidecars_are_found_by_their_encoded_names() -> None:
     store = MemoryLogStore()
     sidecar = store.put("_sidecars/part %1.parquet", parquet([{"add": {"path": "x", "size": 1}}]))
     named = {"sidecar": {"path": "part%20%251.parquet", "sizeInBytes": 1}}
-    file = store.put(uuid_checkpoint(3)[0].name, parquet([named]))
+    file = store.put(uuid_checkpoint(3)[0].name, parquet([V3, named]))
 
     contents = opened(store, file, kind="uuid")
 
     assert [part.file.path for part in contents.sidecars] == [sidecar.path]
-
-
-V3: Action = {"checkpointMetadata": {"version": 3}}
 
 
 @pytest.mark.parametrize(
@@ -155,16 +153,52 @@ def test_truncated_json_checkpoint_is_damaged(actions: list[Action], reason: str
     assert error.value.path == file.path
 
 
+ONE: Action = {"sidecar": {"path": "one.parquet"}}
+SAME: Action = {"sidecar": {"path": f"{LOG_PATH}/_sidecars/one%2Eparquet"}}
+
+
+@pytest.mark.parametrize("form", ["parquet", "json"])
+@pytest.mark.parametrize(
+    ("actions", "reason"),
+    [
+        ([ONE], "expected one checkpointMetadata action of version 3, found []"),
+        ([{"checkpointMetadata": {"version": 2}}, ONE], "of version 3, found [2]"),
+        ([V3, V3, ONE], "of version 3, found [3, 3]"),
+        ([V3, ONE, SAME], "expected each sidecar once"),
+        ([V3, ONE, {"add": {"path": "x", "size": 1}}], "expected all file actions in sidecars"),
+        ([V3, ONE, {"remove": {"path": "x"}}], "expected all file actions in sidecars"),
+    ],
+)
+def test_a_v2_checkpoint_must_state_its_version_and_contain_each_action_once(
+    actions: list[Action], reason: str, form: Any
+) -> None:
+    store = MemoryLogStore()
+    store.put("_sidecars/one.parquet", parquet([{"add": {"path": "x", "size": 1}}]))
+    data = parquet(actions) if form == "parquet" else content(actions)
+    file = store.put(uuid_checkpoint(3, extension=form)[0].name, data)
+    with pytest.raises(CorruptLogError, match=re.escape(reason)) as error:
+        opened(store, file, kind="uuid", form=form)
+    assert error.value.path == file.path
+
+
+def test_a_checkpoint_with_a_classic_name_and_sidecars_must_state_its_version() -> None:
+    store = MemoryLogStore()
+    store.put("_sidecars/one.parquet", parquet([{"add": {"path": "x", "size": 1}}]))
+    file = store.put(checkpoint(3)[0].name, parquet([ONE]))
+    with pytest.raises(CorruptLogError, match="expected one checkpointMetadata action of version 3"):
+        opened(store, file)
+
+
 def test_a_json_checkpoint_yields_its_lines_and_sidecars() -> None:
     store = MemoryLogStore()
     store.put("_sidecars/one.parquet", parquet([{"add": {"path": "x", "size": 1}}]))
     name = uuid_checkpoint(3, extension="json")[0].name
-    actions = [V3, protocol(), metadata(), {"sidecar": {"path": "one.parquet"}}, add("inline")]
+    actions = [V3, protocol(), metadata(), {"sidecar": {"path": "one.parquet"}}]
     file = store.put(name, content(actions))
 
     contents = opened(store, file, kind="uuid", form="json")
 
-    assert contents.lines.num_rows == 5
+    assert contents.lines.num_rows == 4
     assert [path.rpartition("/")[2] for path in contents.paths] == [name, "one.parquet"]
     assert [part.file.name for part in contents.sidecars] == ["one.parquet"]
 
@@ -175,7 +209,7 @@ def test_a_json_checkpoint_yields_its_lines_and_sidecars() -> None:
 def test_a_sidecar_may_be_named_by_its_absolute_path(path: str) -> None:
     store = MemoryLogStore()
     sidecar = store.put("_sidecars/one.parquet", parquet([{"add": {"path": "x", "size": 1}}]))
-    file = store.put(uuid_checkpoint(3)[0].name, parquet([{"sidecar": {"path": path}}]))
+    file = store.put(uuid_checkpoint(3)[0].name, parquet([V3, {"sidecar": {"path": path}}]))
 
     assert [part.file.path for part in opened(store, file, kind="uuid").sidecars] == [sidecar.path]
 
@@ -188,7 +222,7 @@ def test_a_sidecar_outside_the_table_is_rejected_without_opening_it(path: str, e
     store = CountingLogStore(MemoryLogStore())
     assert isinstance(store.store, MemoryLogStore)
     named = {"sidecar": {"path": path, "sizeInBytes": 1}}
-    data = parquet([named]) if extension == "parquet" else content([named])
+    data = parquet([V3, named]) if extension == "parquet" else content([V3, named])
     file = store.store.put(uuid_checkpoint(3, extension=extension)[0].name, data)
     provider = CheckpointProvider(version=3, files=(file,), kind=CheckpointKind.UUID, format=extension)
 
@@ -212,11 +246,11 @@ def test_files_with_file_actions_and_rows_include_every_part() -> None:
     store = MemoryLogStore()
     store.put("_sidecars/one.parquet", parquet([{"add": {"path": "x", "size": 1}}, {"remove": {"path": "y"}}]))
     bare = SCHEMA.remove(0).remove(0)
-    file = store.put(uuid_checkpoint(3)[0].name, parquet([{"sidecar": {"path": "one.parquet"}}], bare))
+    file = store.put(uuid_checkpoint(3)[0].name, parquet([V3, {"sidecar": {"path": "one.parquet"}}], bare))
 
     contents = opened(store, file, kind="uuid")
 
-    assert contents.num_rows == 3
+    assert contents.num_rows == 4
     assert [part.file.name for part in contents.files_with_file_actions] == ["one.parquet"]
     assert [part.has_file_actions for part in contents.top_level] == [False]
 
@@ -225,7 +259,9 @@ def test_text_in_a_column_that_is_not_utf8_raises_an_error_that_names_the_file()
     store = MemoryLogStore()
     broken = pa.Array.from_buffers(pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff")])
     sink = BytesIO()
-    pq.write_table(pa.table({"sidecar": pa.StructArray.from_arrays([broken], ["path"])}), sink)
+    marker = pa.array([{"version": 3}])
+    named = pa.StructArray.from_arrays([broken], ["path"])
+    pq.write_table(pa.table({"sidecar": named, "checkpointMetadata": marker}), sink)
     file = store.put(uuid_checkpoint(3)[0].name, sink.getvalue())
 
     with pytest.raises(CorruptLogError) as caught:
@@ -236,7 +272,7 @@ def test_text_in_a_column_that_is_not_utf8_raises_an_error_that_names_the_file()
 
 def test_a_missing_sidecar_raises_an_error_that_names_it() -> None:
     store = MemoryLogStore()
-    file = store.put(uuid_checkpoint(3)[0].name, parquet([{"sidecar": {"path": "gone.parquet"}}]))
+    file = store.put(uuid_checkpoint(3)[0].name, parquet([V3, {"sidecar": {"path": "gone.parquet"}}]))
 
     with pytest.raises(CorruptLogError, match=r"_sidecars/gone\.parquet"):
         opened(store, file, kind="uuid")
