@@ -60,7 +60,7 @@ class FreshTable(TableCheck[FreshTableLimits]):
         if limits.fresh_within_hours is not None:
             patience, why = int(limits.fresh_within_hours * _HOUR_MS), "as configured"
         else:
-            patience = max(_PAUSES * max(pauses, default=0), _LEAST_PATIENCE_MS)
+            patience = min(max(_PAUSES * max(pauses, default=0), _LEAST_PATIENCE_MS), _MAX_HOURS * _HOUR_MS)
             why = "three times the longest recent pause, at least a day"
         return Verdict(
             passed=age <= patience,

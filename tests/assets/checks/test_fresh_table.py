@@ -43,3 +43,10 @@ def test_small_clock_difference_is_not_a_problem() -> None:
 
 def test_log_without_a_commit_has_no_age() -> None:
     assert not FreshTable().verdict(KnownTableFacts(commit_times_ms=[]), FreshTableLimits()).is_evaluated
+
+
+@pytest.mark.parametrize("first", [-(1 << 62), -(1 << 63)])
+def test_the_patience_after_an_absurd_time_is_at_most_that_of_the_configuration(first: int) -> None:
+    facts = KnownTableFacts(commit_times_ms=[first, HOUR], now_ms=2 * HOUR)
+    verdict = FreshTable().verdict(facts, FreshTableLimits())
+    assert (verdict.passed, verdict.numbers["hours_expected"]) == (True, 1_000_000)
