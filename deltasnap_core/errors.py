@@ -21,6 +21,7 @@
     ├── StoredVersionNotFoundError    the snapshot store does not have that version
     ├── StoreChangedError             another run changed the snapshot store during a write
     ├── CorruptStoreError             a file of the snapshot store is damaged
+    ├── UnsupportedStoreError         a later release of deltasnap wrote a file of the snapshot store
     ├── SparkRequiredError            the operation needs Spark, and there is no session
     └── UnsupportedServerError        the Spark Connect server does not support the operation
 
@@ -334,6 +335,22 @@ class CorruptStoreError(DeltaSnapError):
         self.path = path
         self.reason = reason
         super().__init__(f"Corrupt snapshot store file {path}: {reason}")
+
+
+class UnsupportedStoreError(DeltaSnapError):
+    """A later release of deltasnap wrote the file `path` of a snapshot store. It is never replaced.
+
+    found: the format of the file. supported: the latest format that this release reads.
+    """
+
+    def __init__(self, *, path: str, found: int, supported: int) -> None:
+        self.path = path
+        self.found = found
+        self.supported = supported
+        super().__init__(
+            f"The snapshot store file {path} has format {found}, but this release of deltasnap reads only formats up "
+            f"to {supported}. Upgrade deltasnap."
+        )
 
 
 class SparkRequiredError(DeltaSnapError):

@@ -9,7 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from deltasnap_core.errors import CorruptStoreError, StorageError, StoredVersionNotFoundError
+from deltasnap_core.errors import (
+    CorruptStoreError,
+    StorageError,
+    StoredVersionNotFoundError,
+    UnsupportedStoreError,
+)
 from deltasnap_core.redaction import logger_of, redacted, safe_repr
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.fleet.fleet_row import FleetRow, fleet_row, read_growth
@@ -182,6 +187,8 @@ class _TableReader:
             return newest, None
         except CorruptStoreError as error:
             return None, _damaged(error)
+        except UnsupportedStoreError as error:
+            return None, _unsupported(error)
         except StoredVersionNotFoundError:  # pruned or replaced in the meantime
             return None, None
 
@@ -226,6 +233,15 @@ def _unreadable(error: StorageError) -> TableStatus:
         reason=f"The store of this table cannot be read: {error}",
         check="store",
         advice="Grant access to the table's folder in the store, or try again later.",
+    )
+
+
+def _unsupported(error: UnsupportedStoreError) -> TableStatus:
+    return TableStatus(
+        level=TableLevel.UNKNOWN,
+        reason=str(error),
+        check="store",
+        advice="Upgrade deltasnap: a later release stored the newest version of this table.",
     )
 
 

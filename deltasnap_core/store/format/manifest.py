@@ -31,6 +31,14 @@ T = TypeVar("T")
 _DIGEST = re.compile(rb',"digest":"([0-9a-f]{64})"\}\Z')
 
 
+class LaterFormatError(ValueError):
+    """A document has a format of a later release. It is not damaged, and must not be replaced. found: the format."""
+
+    def __init__(self, found: int) -> None:
+        self.found = found
+        super().__init__(f"expected format {FORMAT} or less, found {found}")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreFile:
     """A Parquet file: its path below the folder of its generation, its size in bytes, its number of rows.
@@ -214,7 +222,7 @@ class VersionManifest:
     def from_bytes(cls, content: bytes) -> VersionManifest:
         """Return the manifest from the bytes of a document.
 
-        Errors: ValueError stating the problem.
+        Errors: ValueError stating the problem; LaterFormatError if a later release wrote it.
         """
         return parse_manifest(content, cls._from_json)
 
@@ -274,9 +282,14 @@ class VersionManifest:
 
 
 def parse_manifest(content: bytes, parse: Callable[[JsonObject], T]) -> T:
-    """Return the result of `parse` for the values of a valid manifest. Errors: ValueError stating the problem."""
+    """Return the result of `parse` for the values of a valid manifest.
+
+    Errors: ValueError stating the problem; LaterFormatError if a later release wrote it.
+    """
     try:
         values = json.loads(content)
+        if type(values["format"]) is int and values["format"] > FORMAT:
+            raise LaterFormatError(values["format"])
         if values["format"] not in _READABLE_FORMATS:
             raise ValueError(f"expected format {FORMAT} or less, found {values['format']!r}")
         if values["format"] == FORMAT or "digest" in values:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TypeVar
 
-from deltasnap_core.errors import CorruptStoreError, StoredVersionNotFoundError
+from deltasnap_core.errors import CorruptStoreError, StoredVersionNotFoundError, UnsupportedStoreError
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.redaction import logger_of
@@ -24,7 +24,7 @@ from deltasnap_core.store.format.layout import (
     fork_of,
     parse_fork_marker,
 )
-from deltasnap_core.store.format.manifest import VersionManifest
+from deltasnap_core.store.format.manifest import FORMAT, LaterFormatError, VersionManifest
 from deltasnap_core.store.format.shared_documents import JsonObject, decode_document, document_digest, encode_document
 from deltasnap_core.store.format.version_documents import computed_state_of, log_segment_of
 from deltasnap_core.store.versions.stored_versions import StoredVersions
@@ -39,7 +39,8 @@ _IN_ORDER = attrgetter("generation", "version")  # the order of a ManifestName, 
 class StoredTable:
     """The stored data of one table below the root of a store. It caches nothing.
 
-    Errors of all methods that read: CorruptStoreError naming the file that is missing or damaged.
+    Errors of all methods that read: CorruptStoreError naming the file that is missing or damaged;
+    UnsupportedStoreError naming a manifest of a later release, which is never skipped or replaced.
     """
 
     storage: WritableFiles
@@ -219,6 +220,8 @@ class StoredTable:
         url = self.manifest_url(name)
         try:
             manifest = VersionManifest.from_bytes(content)
+        except LaterFormatError as error:
+            raise UnsupportedStoreError(path=url, found=error.found, supported=FORMAT) from error
         except ValueError as error:
             raise CorruptStoreError(path=url, reason=str(error)) from error
         if (manifest.table, name_of(manifest)) != (self.name, name):

@@ -15,6 +15,7 @@ from deltasnap_core.storage.log_store import LogStore
 from deltasnap_core.storage.urls import to_url
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.format.commit_facts import CommitFacts
+from deltasnap_core.store.format.layout import ManifestName
 from deltasnap_core.store.format.manifest import DataSet, VersionManifest
 from deltasnap_core.store.format.version_documents import VersionDocuments
 from deltasnap_core.store.versions.generations import CommonVersion, find_common_version
@@ -97,6 +98,11 @@ def store_computed_versions(stored: StoredTable, log: TableLog, versions: Iterab
         manifest = CommitFacts.of(logged.read_commits(version, version)).added_to(manifest, identity, segment)
         identity = manifest.identity
         stored.commit([manifest])
+
+
+def write_later_format(stored: StoredTable, name: ManifestName) -> None:
+    """Replace a manifest with one of a later release."""
+    stored.storage.write(stored.manifest_url(name), b'{"format":4}')
 
 
 def compared(stored: StoredTable, store: LogStore, listing: LogListing | None = None) -> CommonVersion:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from deltasnap_core.errors import UnsupportedStoreError
 from deltasnap_core.protocol.log_files import file_names
 from deltasnap_core.store.format.shared_documents import Part
 from deltasnap_core.store.format.version_documents import DELTAS
@@ -20,6 +21,7 @@ from tests.core.store.manifests import (
     store_versions,
     stored_table,
     table_log,
+    write_later_format,
 )
 
 LAST = 9
@@ -205,6 +207,15 @@ def test_version_with_a_broken_manifest_is_skipped(stored: StoredTable) -> None:
     stored.storage.write(stored.manifest_url(stored.stored_versions().current()[-1]), b"{")
     assert compared(stored, log_store(range(LAST + 1))).relation is LogRelation.SAME
     assert compared(stored, other_after(4, LAST)).version == 4
+
+
+def test_version_of_a_later_release_is_not_skipped(stored: StoredTable) -> None:
+    name = stored.stored_versions().current()[-1]
+    write_later_format(stored, name)
+    with pytest.raises(UnsupportedStoreError, match=r"has format 4, but .* up to 3\. Upgrade deltasnap"):
+        compared(stored, log_store(range(LAST + 1)))
+    with pytest.raises(UnsupportedStoreError, match=str(name)):
+        stored.read_sound_manifests([name])
 
 
 def test_version_of_unknown_identity_is_compared_by_size_and_time(tmp_path: Path) -> None:

@@ -9,10 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from deltasnap_core.errors import CorruptStoreError
+from deltasnap_core.errors import CorruptStoreError, UnsupportedStoreError
 from deltasnap_core.store.versions.pruning import DAY_MS, prune, usage
 from deltasnap_core.store.versions.stored_table import StoredTable
-from tests.core.store.manifests import GENERATION, log_store, store_versions, stored_table, table_log
+from tests.core.store.manifests import (
+    GENERATION,
+    log_store,
+    store_versions,
+    stored_table,
+    table_log,
+    write_later_format,
+)
 
 LATER = "000002-other-id"
 
@@ -68,6 +75,9 @@ def test_prune_removes_nothing_if_a_manifest_that_stays_is_damaged(stored: Store
     damaged = stored.manifest_url(stored.stored_versions().current()[2])
     stored.storage.write(damaged, b"{")
     with pytest.raises(CorruptStoreError, match=re.escape(damaged)):
+        prune(stored, keep=2)
+    write_later_format(stored, stored.stored_versions().current()[2])
+    with pytest.raises(UnsupportedStoreError, match=re.escape(damaged)):
         prune(stored, keep=2)
     assert (in_force(stored), old.exists()) == ([0, 1, 2, 3], True)
     assert prune(stored, keep=1).versions == (0, 1, 2)

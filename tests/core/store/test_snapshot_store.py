@@ -17,6 +17,7 @@ from deltasnap_core.errors import (
     DeltaTableNotFoundError,
     SparkRequiredError,
     StoredVersionNotFoundError,
+    UnsupportedStoreError,
     VersionNotFoundError,
 )
 from deltasnap_core.snapshot.delta_log import DeltaLog
@@ -196,7 +197,7 @@ def test_truncated_file_is_reported(copied: SnapshotStore) -> None:
     assert copied.all_files("events", 0).count() > 0
 
 
-@pytest.mark.parametrize("damage", [b"", b"{", b'{"format": 99}'], ids=["empty", "cut off", "newer"])
+@pytest.mark.parametrize("damage", [b"", b"{"], ids=["empty", "cut off"])
 def test_broken_manifest_is_reported_and_repaired(
     copied: SnapshotStore, stored: SnapshotStore, log: DeltaLog, damage: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -209,6 +210,20 @@ def test_broken_manifest_is_reported_and_repaired(
     copied.write_range("events", log, 4, 6)
     assert "Version 5 of table events counts as not stored" in caplog.text
     assert copied.computed_state("events", 5) == stored.computed_state("events", 5)
+
+
+def test_manifest_of_a_later_release_is_reported_and_never_replaced(copied: SnapshotStore, log: DeltaLog) -> None:
+    path = next(p for p in (folder_of(copied) / "events" / "manifests").iterdir() if ".00000000000000000005." in p.name)
+    path.write_bytes(b'{"format": 99}')
+    for use in (
+        lambda: copied.computed_state("events", 5),
+        lambda: copied.write_range("events", log, 5, 5),
+        lambda: copied.write_range("events", log, 4, 6),
+    ):
+        with pytest.raises(UnsupportedStoreError, match="Upgrade deltasnap") as error:
+            use()
+        assert error.value.path == to_url(path)
+    assert path.read_bytes() == b'{"format": 99}'
 
 
 def test_missing_stored_version_is_reported(stored: SnapshotStore) -> None:

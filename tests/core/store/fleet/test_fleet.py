@@ -172,6 +172,17 @@ def test_damaged_manifest_affects_only_its_table(tmp_path: Path) -> None:
     assert (damaged["num_files"], sound["condition"], sound["num_files"]) == (None, "healthy", 41)
 
 
+def test_table_stored_by_a_later_release_is_unknown_with_advice_to_upgrade(tmp_path: Path) -> None:
+    store_table(tmp_path, "events", COMMITS)
+    store = opened(tmp_path)
+    store.polls.write("events", poll())
+    sorted((tmp_path / "events" / "manifests").iterdir())[-1].write_bytes(b'{"format": 4}')
+    row = row_of(store)
+    assert (row["condition"], row["check"], row["num_files"]) == ("unknown", "store", None)
+    assert "has format 4" in row["reason"]
+    assert "Upgrade deltasnap" in row["advice"]
+
+
 def test_store_that_is_a_file_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "store").write_text("a file")
     with pytest.raises(StorageError, match="expected a folder, found a file"):
