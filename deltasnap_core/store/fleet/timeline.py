@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from deltasnap_core.log.history.commit_timestamps import strictly_increasing
 from deltasnap_core.store.format.layout import ManifestName
 
 RECENT = 30
@@ -58,13 +59,17 @@ class Timeline:
         self._points[len(self._names) - 1] = point
 
     def usual_pause_ms(self) -> int | None:
-        """Return the median pause between recent commits; None: too few consecutive versions are stored."""
+        """Return the median pause between recent commits, at least 1 ms; None: too few consecutive versions are stored.
+
+        Times may go back, for example in a table that was copied without them. They increase as in the history.
+        """
         recent = range(max(len(self._names) - RECENT, 0), len(self._names))
         self._ensure(recent)
+        times = strictly_increasing({index: self._points[index].timestamp for index in recent if index in self._points})
         pauses = [
-            self._points[later].timestamp - self._points[earlier].timestamp
+            times[later] - times[earlier]
             for earlier, later in pairwise(recent)
-            if self._are_consecutive(earlier) and earlier in self._points and later in self._points
+            if self._are_consecutive(earlier) and earlier in times and later in times
         ]
         return int(statistics.median(pauses)) if len(pauses) >= _LEAST_PAUSES else None
 

@@ -59,6 +59,11 @@ def test_usual_pause_is_the_median_between_consecutive_versions() -> None:
     assert Store({0: (0, 1), 2: (10, 1), 4: (30, 1), 6: (50, 1)}).timeline().usual_pause_ms() is None
 
 
+@pytest.mark.parametrize("times", [(50, 40, 30, 20, 10), (50, 50, 50, 50, 50)], ids=["reversed", "equal"])
+def test_usual_pause_of_a_table_copied_without_times_is_positive(times: tuple[int, ...]) -> None:
+    assert Store({version: (time, 1) for version, time in enumerate(times)}).timeline().usual_pause_ms() == 1
+
+
 def test_bisection_reads_few_versions_and_known_points_save_most_of_them() -> None:
     store = Store({version: (version * 100, version) for version in range(10_000)})
     first = store.timeline()
