@@ -20,12 +20,12 @@ class Fork:
 
 
 def with_fork(forks: Sequence[Fork], version: int, after_event: int) -> tuple[Fork, ...]:
-    """Return the forks of a log with a new one, ascending. It replaces the forks at later versions.
+    """Return the forks of a log with a new one, ascending. It replaces the forks at the same and later versions.
 
+    after_event differs between two forks at the same version, unless nothing was materialized in between: then it is
+    the same fork.
     If there are too many, the oldest are merged. Some materialized versions then count as not materialized.
     """
-    if forks and forks[-1].version == version:
-        return tuple(forks)  # known already, and nothing was stored since
     kept = [*(fork for fork in forks if fork.version < version), Fork(version=version, after_event=after_event)]
     while len(kept) > _MOST:
         kept[:2] = [Fork(version=kept[0].version, after_event=kept[1].after_event)]

@@ -213,7 +213,8 @@ def version_tags(generation: str, version: int, began_after: int | None, forks: 
         tags[_DATA_VERSION] += f" of {generation}"  # version numbers start again, data versions must differ
         tags[BEGAN_AFTER_TAG] = str(began_after)
     if forks:
-        tags[_DATA_VERSION] += f" after {len(forks)} forks, the last at {forks[-1].version}"
+        last = forks[-1]  # a log may fork at one version several times, so only the event distinguishes the forks
+        tags[_DATA_VERSION] += f" after {len(forks)} forks, the last at {last.version} after event {last.after_event}"
         tags[FORKS_TAG] = forks_text(forks)
     return tags
 

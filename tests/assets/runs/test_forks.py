@@ -30,10 +30,14 @@ def test_version_after_a_fork_counts_only_if_it_was_materialized_since(
 
 
 def test_fork_replaces_forks_at_later_versions() -> None:
-    assert with_fork(FORKS, 5, 300) == FORKS
+    assert with_fork(FORKS, 5, 300) == (FORKS[0], Fork(version=5, after_event=300))
     assert with_fork(FORKS, 6, 300) == (*FORKS, Fork(version=6, after_event=300))
     assert with_fork(FORKS, 4, 300) == (FORKS[0], Fork(version=4, after_event=300))
     assert with_fork(FORKS, 3, 300) == (Fork(version=3, after_event=300),)
+
+
+def test_fork_is_the_same_until_a_version_is_materialized() -> None:
+    assert with_fork(FORKS, 5, 200) == FORKS
 
 
 def test_oldest_of_many_forks_are_merged() -> None:

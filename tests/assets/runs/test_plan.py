@@ -15,9 +15,10 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.processes import has_ended, this_process
+from deltasnap_assets.runs.planning.forks import forks_of_text
 from deltasnap_assets.runs.planning.known_table import known_of, prepare
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, delta_log_key, run_tags
-from deltasnap_assets.runs.planning.plan import Known, Plan, Stored, plan
+from deltasnap_assets.runs.planning.plan import FORKS_TAG, Known, Plan, Stored, plan
 from deltasnap_assets.runs.run_process import PROCESS_TAG, heartbeat
 from deltasnap_assets.runs.table_runs import _lost, unfinished_run
 from deltasnap_assets.settings.config import Since, TableSettings
@@ -124,6 +125,26 @@ def test_restored_table_drops_its_partitions_and_starts_over() -> None:
     known = Known(versions=(0, 1, 2, 3), done=frozenset({0, 1, 2, 3}), generation="g", last_materialization=77)
     todo = plan(table(), replace(status(0, 2), is_fork=True), known, stored())
     assert (todo.drop, *requested(todo)) == ((0, 1, 2, 3), (0, 1, 2), ((0, 2),))
+
+
+def test_forks_at_the_same_version_have_different_data_versions_once_a_version_was_materialized() -> None:
+    common = CommonVersion(
+        relation=LogRelation.FORKED, version=3, in_force=(0, 1, 2, 3, 4, 5), latest_in_log=5, table_id="g"
+    )
+    forked = Stored(common=common, versions=frozenset(common.in_force))
+
+    def tags(known: Known) -> dict[str, str]:
+        return dict(plan(table(), status(0, 5), known, forked).observation.tags)
+
+    known = Known(versions=(0, 1, 2, 3, 4, 5), generation="g", last_materialization=70)
+    first = tags(known)
+    planned = replace(known, forks=forks_of_text(first[FORKS_TAG]))
+    assert tags(planned) == first
+    later = tags(replace(planned, last_materialization=90))
+    assert (first["dagster/data_version"], later["dagster/data_version"]) == (
+        "5 after 1 forks, the last at 3 after event 70",
+        "5 after 1 forks, the last at 3 after event 90",
+    )
 
 
 def materialize(instance: dg.DagsterInstance, *versions: int, names: tuple[str, ...] = ASSET_NAMES) -> None:
