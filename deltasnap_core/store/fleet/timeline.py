@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from deltasnap_core.log.history.commit_timestamps import strictly_increasing
 from deltasnap_core.store.format.layout import ManifestName
 
 RECENT = 30
@@ -61,17 +60,16 @@ class Timeline:
     def usual_pause_ms(self) -> int | None:
         """Return the median pause between recent commits, at least 1 ms; None: too few consecutive versions are stored.
 
-        Times may go back, for example in a table that was copied without them. They increase as in the history.
+        Times may go back, for example in a table that was copied without them; such a pause is 0.
         """
         recent = range(max(len(self._names) - RECENT, 0), len(self._names))
         self._ensure(recent)
-        times = strictly_increasing({index: self._points[index].timestamp for index in recent if index in self._points})
         pauses = [
-            times[later] - times[earlier]
+            max(self._points[later].timestamp - self._points[earlier].timestamp, 0)
             for earlier, later in pairwise(recent)
-            if self._are_consecutive(earlier) and earlier in times and later in times
+            if self._are_consecutive(earlier) and earlier in self._points and later in self._points
         ]
-        return int(statistics.median(pauses)) if len(pauses) >= _LEAST_PAUSES else None
+        return max(int(statistics.median(pauses)), 1) if len(pauses) >= _LEAST_PAUSES else None
 
     def growth_since(self, since_ms: int) -> int | None:
         """Return by how many bytes the table grew since a time.
