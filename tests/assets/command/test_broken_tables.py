@@ -178,6 +178,13 @@ def test_unreadable_table_is_one_line_with_advice_and_its_last_good_version(
     assert expected in finding["message"]
     assert finding["advice"] in problem
     assert finding["condition"] == found["condition"]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("damage", one_in(4, LOST), ids=lambda damage: damage.__name__)
+def test_refresh_stores_what_can_be_loaded_and_fails(damage: Callable[[Path], None], table: Path) -> None:
+    damage(table)
+    newest = LOST[damage][1]
     code, reported = parsed(table, "refresh")
     stored = [] if newest is None else list(range(newest + 1))
     assert (code, reported["events"]["versions"]) == (1, stored)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 from collections.abc import Callable
@@ -22,7 +23,7 @@ from tests.without_spark import log_without_spark
 
 class FailingStream(io.BytesIO):
     def read(self, *_: int | None) -> bytes:
-        raise TimeoutError("503 Slow Down")
+        raise OSError(errno.EIO, "503 Slow Down")  # not temporary: `retries` is tested elsewhere
 
 
 class FailingStore(FsspecLogStore):
