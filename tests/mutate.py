@@ -68,7 +68,8 @@ resource.setrlimit(resource.RLIMIT_AS, (int(memory), int(memory)))
 resource.setrlimit(resource.RLIMIT_CPU, (int(cpu_seconds), int(cpu_seconds)))
 faulthandler.dump_traceback_later(int(seconds), exit=True)
 import pytest
-sys.exit(pytest.main(["-x", "-q", "-m", "not spark and not thorough", "-p", "no:cacheprovider", "--hypothesis-seed=0", *arguments]))
+options = ["-x", "-q", "-m", "not spark and not thorough", "-p", "no:cacheprovider", "--hypothesis-seed=0"]
+sys.exit(pytest.main([*options, *arguments]))
 """
 
 # Batch sizes, which affect only speed and memory, never a result.

@@ -70,7 +70,7 @@ def test_rows_of_a_scan_are_nullable_with_the_names_and_comments_of_the_table() 
 @pytest.mark.parametrize("mode", ["none", "name", "id"])
 def test_files_are_read_by_physical_name_or_id_and_have_no_void_columns(mode: Any) -> None:
     def of_file(name: str, physical: str, number: int, kind: Any) -> dict[str, Any]:
-        ids = {"parquet.field.id": number} if mode == "id" else {}
+        ids: dict[str, Any] = {"parquet.field.id": number} if mode == "id" else {}
         return field(name if mode == "none" else physical, kind, **ids)
 
     inner = struct(of_file("x", "c2", 2, "string"))
