@@ -10,7 +10,7 @@ import pytest
 from deltasnap_core import TableLog
 from deltasnap_core.errors import ActionNotFoundError, RowChangesError
 from deltasnap_core.protocol.log_files.file_names import commit_file
-from deltasnap_core.scan.changes.row_changes import RowChanges
+from deltasnap_core.scan.changes.row_changes import _CHANGE_FIELDS, RowChanges, _result_schema, _with_fields
 from deltasnap_core.snapshot.row_changes_of_log import read_row_changes
 from tests.builders import Action, add, metadata, mtime_of, protocol, remove, write_log
 from tests.checkpoint_files import write_checkpoint
@@ -130,3 +130,14 @@ def test_columns_of_a_key_are_found_by_name(tmp_path: Path) -> None:
         changes._key(["id", "nope"])
     with pytest.raises(ValueError, match="found none"):
         changes._key([])
+
+
+def test_columns_of_row_changes_follow_those_of_the_table(tmp_path: Path) -> None:
+    write_log(tmp_path, VERSIONS)
+    changes = planned(tmp_path, 3, 4)
+    extra = ["_change_type", "_commit_version", "_commit_timestamp"]
+    assert _result_schema(changes.table).names == ["id", *extra]
+    table = _with_fields(changes._partitioned_by(("id",), version=7), *_CHANGE_FIELDS[:1])
+    assert table.schema.names == ["id", "_change_type"]
+    assert (table.version, table.metadata.partition_columns, table.table_path) == (7, ("id",), changes.table.table_path)
+    assert [each.dataType.simpleString() for each in _CHANGE_FIELDS] == ["string", "bigint", "timestamp"]
