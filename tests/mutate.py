@@ -73,7 +73,10 @@ sys.exit(pytest.main([*options, *arguments]))
 """
 
 # Batch sizes, which affect only speed and memory, never a result.
-PACE = re.compile(r"(_BYTES|_AT_ONCE|_LINES|_PIECES|_PROBES|_READERS|_THREADS|_READ_EXACTLY|_BACK_VERSIONS)$")
+PACE = re.compile(
+    r"(_BYTES|_AT_ONCE|_LINES|_PIECES|_PROBES|_READERS|_THREADS|_READ_EXACTLY|_BACK_VERSIONS|_TASK_ROWS|BROADCAST_ROWS"
+    r"|ROWS_A_FILE|ROWS_A_PAGE)$"
+)
 
 _COMPARED: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
     ast.Lt: (ast.LtE, ast.GtE),
