@@ -8,7 +8,6 @@ import pytest
 
 from tests.assets.tables.test_broken_tables import (
     test_gap_stores_loadable_versions_and_names_the_rest,
-    test_garbage_commit_keeps_the_last_good_numbers_and_links_the_failed_run,
     test_unsupported_feature_fails_one_check_and_skips_other_checks,
 )
 from tests.driver_bases import use_driver_bases
