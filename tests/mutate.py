@@ -11,7 +11,8 @@ with the line before and after. Annotations, docstrings, messages, logging and `
 
 MODULE is a folder or a module, from the root or within a package; by default both packages. Tests run in three groups:
 those of the module and of the modules that import it, those of its folder, then all quick tests. `--near` stops after
-the second group, and does not check that the tests pass without a change. Works in copies of the tree.
+the second group, unless there are no such tests, and does not check that the tests pass without a change. Works in
+copies of the tree.
 """
 
 from __future__ import annotations
@@ -316,7 +317,9 @@ def _removals(node: ast.AST) -> Iterator[Callable[[], None]]:
     for name in ("body", "orelse", "finalbody"):
         statements = getattr(node, name, None)
         for place, statement in enumerate(statements if isinstance(statements, list) else ()):
-            is_call = isinstance(statement, ast.Expr) and not _is_text(statement.value) and not _is_logging(statement)
+            is_call = isinstance(statement, ast.Expr) and not (
+                isinstance(statement.value, ast.Constant) or _is_logging(statement)  # a docstring, or `...`
+            )
             if is_call or isinstance(statement, ast.Raise | ast.AugAssign | ast.Continue | ast.Break):
                 yield lambda statements=statements, place=place: statements.__setitem__(place, ast.Pass())  # type: ignore[misc]
 
@@ -449,7 +452,7 @@ def main() -> None:
             worker = idle.get()
             try:
                 groups = tests_of(mutant.module)
-                return worker.survives(mutant, groups[:-1] if arguments.near else groups)
+                return worker.survives(mutant, (groups[:-1] if arguments.near else ()) or groups)
             finally:
                 idle.put(worker)
 

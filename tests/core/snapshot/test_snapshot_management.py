@@ -20,6 +20,7 @@ from tests.builders import (
     STAGED_COMMIT_FOLDER,
     TABLE_PATH,
     UUIDS,
+    add,
     compaction_file,
     content,
     metadata,
@@ -161,6 +162,24 @@ def test_stale_snapshot_is_updated_before_it_is_returned(table: Table) -> None:
     table.commit(1)
     table.clock.advance(1001)
     assert log.update(staleness_acceptable=True).version == 1
+
+
+def test_update_by_default_accepts_no_stale_snapshot(table: Table) -> None:
+    table.commit(0)
+    log = table.log(staleness_limit_ms=1000)
+    log.update()
+    table.commit(1)
+    assert log.update().version == 1
+
+
+def test_totals_are_known_from_a_checksum_or_after_a_count(table: Table) -> None:
+    table.commits(0, 1)
+    table.commit(2, add("a", size=7), add("b", size=8))
+    snapshot = table.log().snapshot
+    found = [snapshot._counts.totals, (snapshot.num_of_files, snapshot.size_in_bytes), snapshot._counts.totals]
+    assert found == [None, (2, 15), (2, 15)]
+    table.checksum(2, numFiles=4, tableSizeBytes=9)
+    assert table.log().snapshot._counts.totals == (4, 9)
 
 
 def test_fresh_snapshot_is_returned_immediately_and_updated_in_the_background(
