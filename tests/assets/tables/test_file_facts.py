@@ -21,7 +21,7 @@ from deltasnap_core.rules import file_breakdown
 from deltasnap_core.rules.file_actions import REMOVES
 from deltasnap_core.rules.file_breakdown import FileBreakdown, FileGroup
 from tests.builders import add, metadata, protocol, remove, write_log
-from tests.thorough import one_in
+from tests.driver_bases import use_driver_bases
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -105,10 +105,18 @@ def test_tombstones_expire_after_their_retention() -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("engine", one_in(2, ["spark", "auto"]))
+def test_files_with_deletion_vectors_expire_once_on_spark(spark: SparkSession, tmp_path: Path) -> None:
+    check_expired_vectors(spark, tmp_path, "spark")
+
+
 def test_files_with_deletion_vectors_expire_once_and_only_when_not_live(
-    spark: SparkSession, tmp_path: Path, engine: EngineUse
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    use_driver_bases(monkeypatch)
+    check_expired_vectors(None, tmp_path, "auto")
+
+
+def check_expired_vectors(spark: SparkSession | None, tmp_path: Path, engine: EngineUse) -> None:
     at = system_clock()
     gone = partial(remove, deletion_timestamp=at)
 

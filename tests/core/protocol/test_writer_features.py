@@ -18,8 +18,16 @@ def test_every_writer_version_of_the_protocol_is_writable(writer: int) -> None:
     check_writable(protocol(1, writer), path="t", version=0)
 
 
-def test_known_features_are_writable() -> None:
-    check_writable(protocol(3, 7, writers=tuple(CHECKPOINT_WRITER_FEATURES)), path="t", version=0)
+WRITABLE = ["allowColumnDefaults", "appendOnly", "changeDataFeed", "checkConstraints", "checkpointProtection", "clustering", "columnMapping", "deletionVectors", "domainMetadata", "generatedColumns", "icebergCompatV1", "icebergCompatV2", "identityColumns", "inCommitTimestamp", "inCommitTimestamp-preview", "invariants", "rowTracking", "timestampNtz", "typeWidening", "typeWidening-preview", "v2Checkpoint", "vacuumProtocolCheck", "variantShredding", "variantShredding-preview", "variantType", "variantType-preview"]
+
+
+@pytest.mark.parametrize("feature", WRITABLE)
+def test_known_feature_is_writable(feature: str) -> None:
+    check_writable(protocol(3, 7, writers=(feature,)), path="t", version=0)
+
+
+def test_no_other_feature_is_writable() -> None:
+    assert set(WRITABLE) == CHECKPOINT_WRITER_FEATURES
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,11 @@ import pytest
 from deltasnap_core import TableLog
 from deltasnap_core.errors import ActionNotFoundError, RowChangesError
 from deltasnap_core.protocol.log_files.file_names import commit_file
-from deltasnap_core.scan.changes.row_changes import _CHANGE_FIELDS, RowChanges, _result_schema, _with_fields
+from deltasnap_core.scan.changes.row_changes import _CHANGE_FIELDS, RowChanges, _file, _result_schema, _with_fields
 from deltasnap_core.snapshot.row_changes_of_log import read_row_changes
-from tests.builders import Action, add, metadata, mtime_of, protocol, remove, write_log
+from tests.builders import FIRST_COMMIT_MS, Action, add, metadata, mtime_of, protocol, remove, write_log
 from tests.checkpoint_files import write_checkpoint
+from tests.core.scan.test_files_to_read import Copies
 from tests.without_spark import log_without_spark
 
 FEED = {"delta.enableChangeDataFeed": "true"}
@@ -141,3 +142,18 @@ def test_columns_of_row_changes_follow_those_of_the_table(tmp_path: Path) -> Non
     assert table.schema.names == ["id", "_change_type"]
     assert (table.version, table.metadata.partition_columns, table.table_path) == (7, ("id",), changes.table.table_path)
     assert [each.dataType.simpleString() for each in _CHANGE_FIELDS] == ["string", "bigint", "timestamp"]
+
+
+def test_changed_files_are_tagged_with_their_change_version_and_time(tmp_path: Path) -> None:
+    vector = {"storageType": "i", "pathOrInlineDv": "", "sizeInBytes": 0, "cardinality": 0}
+    write_log(tmp_path, {**VERSIONS, 3: [add("e", size=50, modificationTime=9, deletionVector=vector)]})
+    write_log(tmp_path, {4: [remove("c")], 5: []})
+    changes = planned(tmp_path, 1, 4)
+    files = Copies()
+    changes.table.spark_files = files
+    plain = [each for each in changes.rows if each.version != 3]
+    found = changes._data_files(changes.table, plain)
+    assert [each.tags for each in found] == [(0, 1, mtime_of(1)), (1, 1, mtime_of(1)), (0, 4, mtime_of(4))]
+    assert [each.url.rpartition("/")[2] for each in found] == ["a", "c", "c"]
+    assert [(each.size, each.modification_time) for each in files.asked][1] == (30, FIRST_COMMIT_MS)
+    assert [_file(each)["deletionVector"] for each in changes.rows if each.version == 3] == [vector]
