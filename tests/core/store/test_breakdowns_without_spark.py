@@ -1,6 +1,6 @@
 """The breakdown of a version, followed from the version before it, equals one that is counted from its rows."""
 
-# ruff: noqa: F401
+# ruff: noqa: F401, F811
 
 from __future__ import annotations
 
