@@ -97,3 +97,10 @@ def test_checkpoint_that_cannot_be_written_is_reported_without_failing(tmp_path:
     assert isinstance(outcome, tuple)
     assert outcome[0].startswith("No checkpoint was written: No Delta table found at /nowhere")
     assert (outcome[1], versions) == (False, [2])
+
+
+def test_commits_are_counted_from_the_newest_of_several_checkpoints(tmp_path: Path) -> None:
+    listed = listing(tmp_path, 6, checkpoint=1)
+    write_checkpoint(tmp_path / "_delta_log", 4, "classic", [protocol(), metadata()])
+    assert is_due(listed, 5, 4)
+    assert not is_due(TableLog.for_path(tmp_path).list(), 5, 2)

@@ -11,6 +11,8 @@ from deltasnap_assets.checks.facts import FileFacts, PartitionFiles, SizeBin, To
 from deltasnap_assets.checks.registry import CheckSettings
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.pages.asset_pages import (
+    _described,
+    _largest_and_smallest,
     all_files_page,
     changes_page,
     commit_text,
@@ -22,7 +24,7 @@ from deltasnap_assets.tables.pages.asset_pages import (
 )
 from deltasnap_assets.tables.pages.pictures import MAX_CHARACTERS, VersionStep, file_sizes_picture, versions_picture
 from deltasnap_assets.tables.pages.table_columns import table_schema
-from deltasnap_core import CommitInfo, FileSizeHistogram
+from deltasnap_core import CommitInfo, FileSizeHistogram, Metadata
 from tests.assets.checks.known import segment
 from tests.assets.tables.test_metadata import plain, state
 
@@ -220,3 +222,21 @@ def test_commit_is_described_by_its_operation_writer_and_engine(case: str) -> No
 def test_files_to_read_for_a_version_are_counted() -> None:
     assert plain(log_segment_page(segment()))["to_read"] == "1 file of the checkpoint, 2 commits; 333 B"
     assert plain(log_segment_page(segment(last=11)))["checkpoint_age"] == "1 commit and 60 seconds"
+
+
+def test_long_lists_are_cut_and_names_are_separated() -> None:
+    properties = {f"p{number:03}": "x" for number in range(101)}
+    known = Metadata(id="t", schema_string=None, partition_columns=("a", "b"), configuration=properties)
+    values: dict[str, Any] = plain(_described(known))
+    assert values["partitioned_by"] == "a, b"
+    assert values["properties"].count("\n| `p") == 100
+    assert "p100" not in values["properties"]
+
+
+def test_as_many_large_and_small_files_are_listed_as_fit() -> None:
+    two = (("a", 2), ("b", 1))
+    table = _largest_and_smallest(dataclasses.replace(FACTS, largest=two, smallest=two[::-1]))
+    assert [line.split(" | ")[0] for line in table.splitlines()[2:]] == ["| largest"] * 2 + ["| smallest"] * 2
+    long = tuple((f"{number}" + "x" * 300, number) for number in range(3))
+    table = _largest_and_smallest(dataclasses.replace(FACTS, largest=long, smallest=long))
+    assert len(table.splitlines()) == 4

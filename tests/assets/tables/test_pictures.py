@@ -89,7 +89,7 @@ def test_bar_is_on_the_line_of_its_texts() -> None:
     picture = unquote(bars_picture("bytes", [Bar(label=str(n), value=n, text=f"{n} B") for n in (10, 5)]))
     tops = [int(top) for top in re.findall(r"M120 (\d+)h", picture)]
     lines = [int(y) for y in re.findall(r"<text x='0' y='(\d+)'", picture)]
-    assert all(top < line < top + 13 for top, line in zip(tops, lines, strict=True))
+    assert (tops, lines) == ([2, 19], [12, 29])
     assert re.findall(r"<text x='(\d+)' y='(\d+)'>\d+ B", picture) == [("275", str(lines[0])), ("200", str(lines[1]))]
     assert re.search(r"width='(\d+)' height='(\d+)'", picture).groups() == ("390", "34")  # type: ignore[union-attr]
 
@@ -123,3 +123,19 @@ def test_last_versions_are_shown_as_additions_and_removals() -> None:
     assert len(picture) <= MAX_CHARACTERS
     assert texts(picture) == ["versions 70 to 99: 2.5 MiB added, 30 B removed"]
     assert versions_picture("bytes", []) == "no changes"
+
+
+def test_a_single_bar_is_shown_even_if_it_does_not_fit() -> None:
+    bars = [Bar(label="x", value=n, text="y") for n in (2, 1)]
+    picture, count = most_bars_picture("bytes", bars, 100)
+    assert (picture, count) == (bars_picture("bytes", bars[:1]), 1)
+    assert most_bars_picture("bytes", bars[:0]) == (bars_picture("bytes", []), 0)
+
+
+def test_as_many_bins_are_shown_as_fit() -> None:
+    many = bins(*range(1, 40))
+    shown = len(texts(sizes_picture(many))) // 2
+    more = fitted_bins(many, shown + 1)
+    bars = [Bar(label=f"{each.start:.0f} B - {each.end} B", value=each.count, text=f"{each.count}") for each in more]
+    assert len(fitted_bins(many, shown)) == shown
+    assert len(more) == shown or len(bars_picture("file sizes", bars)) > MAX_CHARACTERS - 50
