@@ -21,7 +21,7 @@ def row(**values: Any) -> dict[str, Any]:
     return {**dict.fromkeys(unknown), **values}
 
 
-AGES = {
+AGES: dict[str, tuple[dict[str, float], str]] = {
     "unknown": ({}, ""),
     "without a usual pause": ({"age_ms": 3_600_000}, "60 minutes"),
     "compared": ({"age_ms": 7_200_000, "age_ratio": 1234.56}, "2 hours (1,234.6 x usual)"),

@@ -1,0 +1,53 @@
+"""The job that prunes the store of a table."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import dagster as dg
+
+from deltasnap_assets.runs.planning.partitions import key_of, version_partitions
+from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.tables.checks.maintenance import prune_job
+
+
+class Pruned:
+    """A store that removes versions 1 and 2. It records the arguments."""
+
+    def __init__(self) -> None:
+        self.store = self
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+
+    def prune(self, table: str, **arguments: Any) -> Any:
+        self.asked.append((table, arguments))
+        return SimpleNamespace(versions=(1, 2), generations=("000001",), num_files=3, size_in_bytes=4096)
+
+
+def pruned(instance: dg.DagsterInstance, config: dict[str, Any]) -> tuple[list[Any], list[str]]:
+    snapshots = Pruned()
+    resource: Any = dg.ResourceDefinition.hardcoded_resource(snapshots)
+    job = prune_job(TableSettings(name="events", path="/t"))
+    (op,) = job.nodes
+    result = job.execute_in_process(
+        run_config={"ops": {op.name: {"config": config}}}, instance=instance, resources={"snapshots": resource}
+    )
+    assert result.success
+    entries = [entry.user_message for entry in instance.all_logs(result.run_id)]
+    return snapshots.asked, [entry for entry in entries if entry.startswith("Removed")]
+
+
+def test_job_prunes_the_store_and_removes_the_partitions_of_the_versions() -> None:
+    name = version_partitions("events").name or ""
+    with dg.DagsterInstance.ephemeral() as instance:
+        instance.add_dynamic_partitions(name, [key_of(version) for version in range(4)])
+        asked, messages = pruned(instance, {"keep": 5, "keep_generations": 2, "min_age_hours": 1.5})
+        assert asked == [("events", {"keep": 5, "keep_generations": 2, "min_age_ms": 5_400_000})]
+        assert instance.get_dynamic_partitions(name) == [key_of(0), key_of(3)]
+        assert messages == ["Removed 2 versions, 1 replaced table and 3 files (4 KiB)."]
+
+
+def test_job_keeps_the_latest_table_and_files_of_a_day_by_default() -> None:
+    with dg.DagsterInstance.ephemeral() as instance:
+        ((_, arguments),), _ = pruned(instance, {"keep": 5})
+        assert arguments == {"keep": 5, "keep_generations": 1, "min_age_ms": 24 * 3_600_000}
