@@ -14,7 +14,7 @@ from dagster.components.testing import create_defs_folder_sandbox
 from pydantic import ValidationError
 
 from deltasnap_assets.component import DeltaTableSnapshots
-from deltasnap_assets.component_file import ComponentAttributes, settings_of
+from deltasnap_assets.component_file import ComponentAttributes, _without_any_of, settings_of
 from deltasnap_assets.settings.config import DEFAULT_STORAGE
 from deltasnap_assets.settings.yaml_source import ConfigError
 
@@ -144,3 +144,24 @@ def test_set_variable_or_default_is_resolved(text: str, monkeypatch: pytest.Monk
 def test_second_file_of_a_project_is_an_error_that_names_the_cause() -> None:
     reported = error_of({"tables": [TABLE]}, {"tables": [{"name": "others", "path": "others"}]})
     assert "the project has a second file of this type" in reported
+
+
+def test_branch_of_a_schema_is_selected_by_the_type_of_the_value() -> None:
+    text, number, null = {"type": "string"}, {"type": "number", "minimum": 0}, {"type": "null"}
+    reference = {"$ref": "#/x"}
+    assert _without_any_of({"title": "t", "anyOf": [number, null]}) == {
+        "title": "t",
+        "type": ["number", "null"],
+        "minimum": 0,
+    }
+    assert _without_any_of({"anyOf": [number, {"anyOf": [text, null]}]}) == {
+        "if": {"type": "number"},
+        "then": number,
+        "else": {"type": ["string", "null"]},
+    }
+    assert _without_any_of({"anyOf": [text, {"type": "number"}, null]}) == {"type": ["string", "number", "null"]}
+    assert _without_any_of({"items": [{"anyOf": [text, null]}], "type": "array"}) == {
+        "items": [{"type": ["string", "null"]}],
+        "type": "array",
+    }
+    assert _without_any_of({"anyOf": [reference, null]}) == {"anyOf": [reference, null]}

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from deltasnap_core.errors import CorruptLogError, DeltaTableNotFoundError
-from deltasnap_core.redaction import redacted
+from deltasnap_core.redaction import learn_secret, redacted
 
 STARS = "*********(redacted)"
 
@@ -47,3 +47,10 @@ def test_path_in_an_environment_variable_for_secrets_is_shown(monkeypatch: pytes
     assert redacted("read /etc/lake/credentials.json") == "read /etc/lake/credentials.json"
     monkeypatch.setenv("SERVICE_CREDENTIALS", "hunter22-hunter22/")
     assert "hunter22" not in redacted("read hunter22-hunter22/")
+
+
+def test_path_of_a_secret_url_is_hidden_too_unless_it_may_be_a_word() -> None:
+    learn_secret("https://hooks.example.com/services/T0/B0/7f3a9c1d5e")
+    learn_secret("https://hooks.example.com/short-path")
+    shown = redacted("HTTPConnectionPool: /services/T0/B0/7f3a9c1d5e and /short-path refused")
+    assert shown == f"HTTPConnectionPool: /{STARS} and /short-path refused"
