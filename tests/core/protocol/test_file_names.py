@@ -140,7 +140,9 @@ def test_names_match_the_protocol() -> None:
     assert file_names.listing_prefix(10) == "00000000000000000010."
 
 
-@pytest.mark.parametrize("name", ["", f"{V}", f"{V}.crc", f"x{V}.json", f"{V[:-1]}.json", f"{V}json"])
+@pytest.mark.parametrize(
+    "name", ["", f"{V}", f"{V}.crc", f"x{V}.json", f"{V[:-1]}.json", f"{V[:-1]}x.json", f"x{V[1:]}.json", f"{V}json"]
+)
 def test_version_of_another_file_is_a_value_error(name: str) -> None:
     with pytest.raises(ValueError, match="Not a commit"):
         file_names.commit_version(f"file:///t/_delta_log/{name}")

@@ -1,0 +1,77 @@
+"""The sentences of faults, for one version and for several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from deltasnap_core.log.condition.table_condition import (
+    Fault,
+    TableCondition,
+    ambiguous_commits,
+    corrupt_commit,
+    empty_commits,
+    joined,
+    missing_commits,
+)
+from deltasnap_core.protocol.log_files.file_names import ParsedLogPath
+from deltasnap_core.ranges import VersionRanges
+
+ONE, TWO = VersionRanges(((3, 3),)), VersionRanges(((3, 4),))
+
+
+def lost(versions: VersionRanges) -> Fault:
+    (found,) = TableCondition(table="/t", latest=2).with_lost_versions(versions).faults
+    return found
+
+
+FAULTS: dict[str, tuple[Callable[[VersionRanges], Fault], str, str]] = {
+    "missing": (
+        lambda versions: missing_commits("/t", versions, ONE),
+        "The commit of version 3 is missing in the log of /t: ",
+        "The commits of versions 3 to 4 are missing in the log of /t: ",
+    ),
+    "empty": (
+        lambda versions: empty_commits("/t", versions),
+        "The commit of version 3 is empty (0 bytes) in the log of /t. ",
+        "The commits of versions 3 to 4 are empty (0 bytes) in the log of /t. ",
+    ),
+    "ambiguous": (
+        lambda versions: ambiguous_commits("/t", "protocol", versions),
+        "The commit of version 3 in the log of /t has more than one protocol action. ",
+        "The commits of versions 3 to 4 in the log of /t have more than one protocol action. ",
+    ),
+    "lost": (
+        lost,
+        "Version 3 is gone from the log of /t: they were stored, and the log now ends with version 2.",
+        "Versions 3 to 4 are gone from the log of /t: they were stored, and the log now ends with version 2.",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+def test_sentence_agrees_with_the_number_of_versions(kind: str) -> None:
+    made, one, several = FAULTS[kind]
+    assert made(ONE).text.startswith(one)
+    assert made(TWO).text.startswith(several)
+
+
+def test_damaged_commit_is_named_with_its_line_and_what_cannot_be_loaded() -> None:
+    with_line = corrupt_commit(3, "/t/3.json", 2, "not JSON", TWO)
+    assert with_line.text.startswith("Version 3 cannot be read: /t/3.json, line 2: not JSON. Versions 3 to 4 cannot ")
+    assert corrupt_commit(3, "/t/3.json", None, "not JSON", ONE).text.startswith(
+        "Version 3 cannot be read: /t/3.json: "
+    )
+    assert (with_line.file, with_line.line, with_line.reason, with_line.versions) == ("/t/3.json", 2, "not JSON", TWO)
+
+
+def test_ranges_that_touch_or_overlap_are_joined() -> None:
+    ranges = [VersionRanges(((5, 9),)), VersionRanges(((0, 1), (6, 7))), VersionRanges(((2, 2), (11, 12)))]
+    assert joined(ranges) == VersionRanges(((0, 2), (5, 9), (11, 12)))
+    assert joined([]) == VersionRanges(())
+
+
+@pytest.mark.parametrize("name", [f"{3:019}x.json", f"x{3:019}.json", f"{3:019}.json", f"{3:021}.json"])
+def test_name_of_a_commit_has_exactly_twenty_digits(name: str) -> None:
+    assert ParsedLogPath.parse(name) is None
