@@ -93,3 +93,43 @@ def test_permanent_error_is_raised_immediately(error: Exception) -> None:
         retrying(storage.ask, pause=lambda _: None)
     assert storage.requested == 1
     assert not is_transient(error)
+
+
+TRANSIENT_NUMBERS = (
+    *(errno.EAGAIN, errno.EBUSY, errno.ETIMEDOUT, errno.ECONNRESET, errno.ECONNABORTED, errno.ECONNREFUSED),
+    *(errno.EPIPE, errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EREMOTEIO),
+)
+
+
+@pytest.mark.parametrize("number", TRANSIENT_NUMBERS, ids=lambda number: errno.errorcode[number])
+def test_errors_of_the_network_are_temporary(number: int) -> None:
+    assert is_transient(OSError(number, "failed"))
+
+
+@pytest.mark.parametrize("number", [errno.ENOENT, errno.EACCES, errno.ENOSPC, errno.EINVAL])
+def test_other_errors_of_the_system_are_final(number: int) -> None:
+    assert not is_transient(OSError(number, "failed"))
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"), [(400, False), (404, False), (408, True), (429, True), (500, True), (501, False)]
+)
+@pytest.mark.parametrize("name", ["status_code", "status", "code"])
+def test_http_status_of_any_client_decides(name: str, status: int, expected: bool) -> None:
+    error = Exception("failed")
+    setattr(error, name, status)
+    assert is_transient(error) is expected
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("ClientConnectionError", "ClientPayloadError", "ConnectionClosedError", "EndpointConnectionError"),
+        *("HTTPClientError", "IncompleteRead", "ResponseParserError", "ServerDisconnectedError"),
+        *("ServiceRequestError", "ServiceResponseError"),
+    ],
+)
+def test_errors_of_http_clients_are_temporary_by_name(name: str) -> None:
+    kind = type(name, (Exception,), {})
+    assert is_transient(type("OfLibrary", (kind,), {})())
+    assert not is_transient(type(f"{name}Not", (Exception,), {})())
