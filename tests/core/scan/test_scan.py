@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -508,6 +509,33 @@ def test_partition_value_of_the_wrong_type_is_a_corrupt_log(spark: SparkSession,
             CorruptLogError, match="file b, partition column n: expected a value of type integer, found 'x'"
         ):
             snapshot.scan(where).to_df()
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"), [("timestamp", "12:30"), ("date", "2024"), ("decimal(10,2)", "123.456"), ("boolean", "yes")]
+)
+def test_partition_value_in_a_form_that_only_a_cast_accepts_is_a_corrupt_log(
+    spark: SparkSession, tmp_path: Path, kind: str, text: str
+) -> None:
+    adds = [file(tmp_path, "a", ids(1), partitionValues={"p": text})]
+    fields = schema(field("p", kind), field("id", "long"))
+    snapshot = snapshot_of(spark, tmp_path, adds, schemaString=fields, partitionColumns=["p"])
+    for where in (None, "p is not null", "p is null and id = 5"):
+        with pytest.raises(CorruptLogError, match=f"expected a value of type {re.escape(kind)}, found '{text}'"):
+            snapshot.scan(where).to_df()
+
+
+@pytest.mark.parametrize(("kind", "bound"), [("date", "2024"), ("timestamp_ntz", "12:30"), ("decimal(4,1)", "1.26")])
+def test_bound_in_a_form_that_only_a_cast_accepts_keeps_the_file(
+    spark: SparkSession, tmp_path: Path, kind: str, bound: str
+) -> None:
+    bounds = {"numRecords": 1, "minValues": {"id": bound}, "maxValues": {"id": bound}, "nullCount": {"id": 0}}
+    adds = [file(tmp_path, "a", ids(1), stats=json.dumps(bounds))]
+    features = ["timestampNtz"] if kind == "timestamp_ntz" else None
+    snapshot = snapshot_of(spark, tmp_path, adds, schemaString=schema(field("id", kind)), features=features)
+    for symbol in "<", ">":
+        value = "1.3" if kind == "decimal(4,1)" else "'2024-01-01'"
+        assert snapshot.scan(f"id {symbol} {value}").files.count() == 1
 
 
 def test_bytes_of_a_partition_are_read_escaped_or_raw(spark: SparkSession, tmp_path: Path) -> None:
