@@ -390,6 +390,30 @@ def test_file_outside_the_table_is_read_only_with_permission(spark: SparkSession
     assert found(snapshot.scan(options=allowed)) == [(1,)]
 
 
+@pytest.mark.parametrize("other", ["./a", "file:///{table}/a", "/{table}//a"])
+@pytest.mark.parametrize("values", [("x", "x"), ("x", "y")])
+def test_data_file_live_under_two_spellings_is_a_corrupt_log(
+    spark: SparkSession, tmp_path: Path, other: str, values: tuple[str, str]
+) -> None:
+    other = other.format(table=str(tmp_path)[1:])
+    first, second = ({"p": value} for value in values)
+    adds = [file(tmp_path, "a", ids(1), partitionValues=first), add(other, partitionValues=second)]
+    fields = schema(field("p", "string"), field("id", "long"))
+    snapshot = snapshot_of(spark, tmp_path, adds, schemaString=fields, partitionColumns=["p"])
+    with pytest.raises(CorruptLogError, match="name the same data file") as raised:
+        snapshot.scan().to_df()
+    assert "a and " in raised.value.reason or "and a " in raised.value.reason
+    assert other.removeprefix("file://") in raised.value.reason
+
+
+@pytest.mark.parametrize("path", ["./a", "x//a", "x/./a"])
+def test_file_whose_path_has_empty_parts_is_read(spark: SparkSession, tmp_path: Path, path: str) -> None:
+    adds = [file(tmp_path, name, ids(1), partitionValues={"p": name}) for name in (path, "b")]
+    fields = schema(field("p", "string"), field("id", "long"))
+    snapshot = snapshot_of(spark, tmp_path, adds, schemaString=fields, partitionColumns=["p"])
+    assert {row.p for row in snapshot.scan().to_df().collect()} == {path, "b"}
+
+
 def test_file_that_spark_would_ignore_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
     snapshot = snapshot_of(spark, tmp_path, [file(tmp_path, "_a.parquet", ids(1)), file(tmp_path, "b", ids(2))])
     with pytest.raises(DataPathError, match="skips files"):
