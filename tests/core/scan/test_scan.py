@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltasnap_core import DeltaLog, ScanOptions, SnapshotOptions
-from deltasnap_core.errors import CorruptLogError, DataFileNotFoundError, DataPathError, PredicateError
+from deltasnap_core.errors import CorruptLogError, DataFileError, DataFileNotFoundError, DataPathError, PredicateError
 from deltasnap_core.scan.planning import chosen_files
 from deltasnap_core.scan.row_reader import DataFile, RowReader
 from deltasnap_core.scan.skipping.data_skipping import skipping_of
@@ -388,6 +388,22 @@ def test_file_outside_the_table_is_read_only_with_permission(spark: SparkSession
         snapshot.scan().to_df()
     allowed = ScanOptions(data_roots=(str(tmp_path / "source"),))
     assert found(snapshot.scan(options=allowed)) == [(1,)]
+
+
+@pytest.mark.parametrize("text", [None, "x"])
+def test_data_file_that_spark_cannot_read_is_named(spark: SparkSession, tmp_path: Path, text: str | None) -> None:
+    damaged = file(tmp_path, "a b.parquet", pa.table({"id": [text]}))
+    if text is None:
+        (tmp_path / "a b.parquet").write_bytes(b"no Parquet")
+    scan = snapshot_of(spark, tmp_path, [damaged], schemaString=schema(field("id", "long"))).scan()
+    with pytest.raises(DataFileError, match=rf"the data file file:///\S+/a%20b\.parquet of version 0 .*{tmp_path}: "):
+        scan.take(1)
+
+
+def test_rows_without_columns_are_taken(spark: SparkSession, tmp_path: Path) -> None:
+    snapshot = snapshot_of(spark, tmp_path, [file(tmp_path, "a", ids(1, 2))], schemaString=schema(field("id", "long")))
+    assert snapshot.scan(columns=[]).take(1).shape == (1, 0)
+    assert snapshot.scan("id > 1", columns=[]).take(5).shape == (1, 0)
 
 
 @pytest.mark.parametrize("other", ["./a", "file:///{table}/a", "/{table}//a"])
