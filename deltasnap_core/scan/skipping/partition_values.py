@@ -14,7 +14,10 @@ _ESCAPED_BYTES, _ESCAPE = string_sql(r"^(\\u00[0-9A-Fa-f]{2})+$"), string_sql(r"
 
 
 def text_of(column: TableColumn) -> str:
-    """Return SQL for the text of a file's partition value, from the column `partitionValues` of AddFile."""
+    """Return SQL for the text of a file's partition value, from the column `partitionValues` of AddFile.
+
+    Without the exact name of the column as a key, it is null, as for Delta on Spark and its kernels.
+    """
     return f"partitionValues[{string_sql(column.physical_path[0])}]"
 
 

@@ -578,6 +578,21 @@ def test_bound_in_a_form_that_only_a_cast_accepts_keeps_the_file(
         assert snapshot.scan(f"id {symbol} {value}").files.count() == 1
 
 
+@pytest.mark.parametrize("kind", ["string", "integer"])
+def test_partition_value_without_the_key_of_its_column_is_null_for_rows_and_for_skipping(
+    spark: SparkSession, tmp_path: Path, kind: str
+) -> None:
+    values = {"known": {"p": "1"}, "missing": {}, "other case": {"P": "1"}, "empty": {"p": ""}}
+    adds = [file(tmp_path, name, ids(n), partitionValues=each) for n, (name, each) in enumerate(values.items())]
+    fields = schema(field("id", "long"), field("p", kind))
+    snapshot = snapshot_of(spark, tmp_path, adds, schemaString=fields, partitionColumns=["p"])
+    one = "1" if kind == "string" else 1
+    assert found(snapshot.scan()) == [(0, one), (1, None), (2, None), (3, None)]
+    for where, expected in {"p is null": [1, 2, 3], "p = '1'": [0], "p is not null or id = 2": [0, 2]}.items():
+        assert [row[0] for row in found(snapshot.scan(where))] == expected, where
+    assert snapshot.scan("p is not null").files.count() == 1
+
+
 def test_bytes_of_a_partition_are_read_escaped_or_raw(spark: SparkSession, tmp_path: Path) -> None:
     values = {"a": "\\u0001\\u00FF", "b": "\u0001\u00ff", "c": "", "d": "\\u01"}
     adds = [file(tmp_path, name, ids(1), partitionValues={"raw": value}) for name, value in values.items()]
