@@ -10,6 +10,7 @@ from functools import reduce
 from typing import Any
 
 from deltasnap_core.rules.sql_text import quoted
+from deltasnap_core.rules.typed_texts import typed_sql
 
 StatisticPath = tuple[str, ...]
 """For example `("minValues", "a", "b")`, with column names as in the data files."""
@@ -20,7 +21,7 @@ _WITH_ZONE = "'.*(Z|[+-][0-9]{2}:?[0-9]{2})$'"
 
 def timestamp_bound_sql(text: str) -> str:
     """Return SQL for a bound of a timestamp. text: SQL. Null without an offset: the zone of such a time is unknown."""
-    return f"if({text} rlike {_WITH_ZONE}, try_cast({text} as timestamp_ltz), null)"
+    return f"if({text} rlike {_WITH_ZONE}, {typed_sql(text, 'timestamp')}, null)"
 
 
 def is_count(path: StatisticPath) -> bool:
