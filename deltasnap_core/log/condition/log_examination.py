@@ -90,5 +90,5 @@ def _condition(
         checkpoints_read=tuple(files.names),
         pages_read=files.read_pages,
     )
-    metadata = states[-1].actions.metadata if states else None
-    return found.with_schema_of(None if metadata is SOUND.metadata else metadata)
+    newest = states[-1].actions if states else SOUND
+    return found if newest.metadata is SOUND.metadata else found.with_schema_of(newest.metadata, newest.protocol)

@@ -8,8 +8,9 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from deltasnap_core.errors import one_line
-from deltasnap_core.protocol.actions import Metadata
+from deltasnap_core.protocol.actions import Metadata, Protocol
 from deltasnap_core.protocol.readable_schema import check_schema
+from deltasnap_core.protocol.table_features import metadata_to_read
 from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.redaction import redacted, safe_repr
 
@@ -149,12 +150,12 @@ class TableCondition:
         """Return the faults that prevent a version from being loaded."""
         return tuple(fault for fault in self.faults if version in fault.versions)
 
-    def with_schema_of(self, metadata: Metadata | None) -> TableCondition:
-        """Return this condition with a fault added if the schema in force is invalid. metadata: None: unknown."""
+    def with_schema_of(self, metadata: Metadata | None, protocol: Protocol | None) -> TableCondition:
+        """Return this condition with a fault added if the schema in force is invalid. None: unknown."""
         if metadata is None or self.faults_of(FaultKind.BROKEN_SCHEMA):
             return self
         try:
-            check_schema(metadata)
+            check_schema(metadata_to_read(protocol, metadata))
         except ValueError as error:
             faults = sorted(
                 (*self.faults, _broken_schema(self.table, str(error))), key=lambda each: each.mark != "error"

@@ -24,7 +24,7 @@ CheckpointPolicy = Literal["classic", "v2"]
 _COLUMN_PATH = re.compile(r"\s*(?:`(?:[^`]|``)+`|\w+)(?:\.(?:`(?:[^`]|``)+`|\w+))*\s*")
 _COLUMN_NAME = re.compile(r"`(?:[^`]|``)+`|\w+")
 
-_COLUMN_MAPPING_MODE = "delta.columnMapping.mode"
+COLUMN_MAPPING_MODE = "delta.columnMapping.mode"
 _DAY_MS = 24 * 60 * 60 * 1000
 
 
@@ -80,18 +80,21 @@ def num_indexed_cols(configuration: Configuration) -> int:
 
 
 def column_mapping_mode(configuration: Configuration) -> ColumnMappingMode:
-    """Return how data files name the columns: `delta.columnMapping.mode`, default "none"."""
-    return _get(configuration, _COLUMN_MAPPING_MODE, _column_mapping_mode, "none")
+    """Return how data files name the columns: `delta.columnMapping.mode`, default "none".
+
+    configuration: of the metadata that `metadata_to_read` returns.
+    """
+    return _get(configuration, COLUMN_MAPPING_MODE, _column_mapping_mode, "none")
 
 
 def check_column_mapping_mode(configuration: Configuration) -> None:
     """Raise ValueError for an unknown mode, with which the column names in data files would be unknown."""
-    text = configuration.get(_COLUMN_MAPPING_MODE)
+    text = configuration.get(COLUMN_MAPPING_MODE)
     if text is not None:
         try:
             _column_mapping_mode(text)
         except ValueError as error:
-            raise ValueError(f"{_COLUMN_MAPPING_MODE}: {error}, found {text!r:.80}") from error
+            raise ValueError(f"{COLUMN_MAPPING_MODE}: {error}, found {text!r:.80}") from error
 
 
 def change_data_feed_enabled(configuration: Configuration) -> bool:

@@ -294,7 +294,9 @@ def test_condition_names_partition_columns_with_nested_types(tmp_path: Path, kin
 def test_condition_names_partition_columns_and_mappings_that_do_not_exist(
     tmp_path: Path, fields: dict[str, Any]
 ) -> None:
-    write_log(tmp_path / "t", {0: [protocol(), metadata(schemaString=STRUCT % ('"long"', "{}"), **fields), add("a")]})
+    write_log(
+        tmp_path / "t", {0: [protocol(2, 5), metadata(schemaString=STRUCT % ('"long"', "{}"), **fields), add("a")]}
+    )
     (fault,) = condition(tmp_path / "t").faults
     assert fault.kind is FaultKind.BROKEN_SCHEMA
     assert any(name in fault.text for name in ("nope", "Name", "delta.columnMapping.id of field a"))
@@ -346,6 +348,16 @@ def test_physical_names_and_ids_matter_only_with_column_mapping(tmp_path: Path) 
     assert condition(tmp_path / "t").mark == "ok"
 
 
+@pytest.mark.parametrize("protocol_of_table", [protocol(1, 2), protocol(3, 7, readerFeatures=["deletionVectors"])])
+@pytest.mark.parametrize("mode", ["id", "name", "none", "other"])
+def test_column_mapping_mode_is_ignored_if_the_protocol_does_not_support_it(
+    tmp_path: Path, protocol_of_table: dict[str, Any], mode: str
+) -> None:
+    leftover = metadata(schemaString=STRUCT % ('"long"', "{}"), configuration={"delta.columnMapping.mode": mode})
+    write_log(tmp_path / "t", {0: [protocol_of_table, leftover, add("a")]})
+    assert condition(tmp_path / "t").mark == "ok"
+
+
 def test_mode_name_allows_one_id_twice_and_one_physical_name_in_several_structs(tmp_path: Path) -> None:
     schema = struct_of(mapped("s", 1, "c", struct_of(mapped("a", 1, "c"))), mapped("b", 3, "d"))
     table = metadata(schemaString=schema, configuration={"delta.columnMapping.mode": "name"})
@@ -369,8 +381,10 @@ def test_condition_uses_known_schemas_of_stored_versions(tmp_path: Path) -> None
     found = TableLog.for_path(str(tmp_path / "t")).condition(sound=VersionRanges.of(range(2)))
     assert found.mark == "ok"
     known = Metadata.from_json(broken["metaData"])
-    assert found.with_schema_of(known).mark == "error"
-    assert found.with_schema_of(known).with_schema_of(known).faults == found.with_schema_of(known).faults
+    assert found.with_schema_of(known, None).mark == "error"
+    assert (
+        found.with_schema_of(known, None).with_schema_of(known, None).faults == found.with_schema_of(known, None).faults
+    )
 
 
 def test_stored_version_after_a_checkpoint_does_not_vouch_for_the_commits_before_it(tmp_path: Path) -> None:
