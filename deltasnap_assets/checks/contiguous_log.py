@@ -11,7 +11,12 @@ from deltasnap_core import FaultKind
 if TYPE_CHECKING:
     from deltasnap_core import TableCondition
 
-_WARNINGS = (FaultKind.EMPTY_COMMIT, FaultKind.LOST_VERSIONS, FaultKind.AMBIGUOUS_COMMIT)
+_WARNINGS = (
+    FaultKind.EMPTY_COMMIT,
+    FaultKind.LOST_VERSIONS,
+    FaultKind.AMBIGUOUS_COMMIT,
+    FaultKind.BROKEN_TIMESTAMPS,
+)
 
 
 class ContiguousLog(ConditionCheck):

@@ -15,6 +15,7 @@ from deltasnap_core.log.condition.log_faults import (
     checkpoint_faults,
     commit_faults,
     empty_commit_faults,
+    enablement_faults,
     protocol_faults,
     timestamp_faults,
 )
@@ -70,12 +71,14 @@ def _condition(
     commits = files.read_commits_from(min(first, start + 1), sound)
     loadable, unloadable = loadable_versions(files, commits.broken, first)
     states = [*known_states(files, commits, sound, VersionRanges.of(loadable))]
+    newest = states[-1].actions if states else SOUND
     unreadable = [*protocol_faults(table, states), *timestamp_faults(listing, commits, states)]
     faults = [
         *commit_faults(table, unloadable),
         *unreadable,
         *empty_commit_faults(table, listing, commits),
         *ambiguous_commit_faults(table, commits),
+        *(enablement_faults(table, newest.metadata) if newest.metadata else ()),
         *checkpoint_faults(files, unloadable),
         *hint_faults(builder, listing),
     ]
@@ -90,5 +93,4 @@ def _condition(
         checkpoints_read=tuple(files.names),
         pages_read=files.read_pages,
     )
-    newest = states[-1].actions if states else SOUND
     return found if newest.metadata is SOUND.metadata else found.with_schema_of(newest.metadata, newest.protocol)

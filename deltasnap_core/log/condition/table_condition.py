@@ -33,6 +33,7 @@ class FaultKind(StrEnum):
     BROKEN_HINT = "broken_hint"
     LOST_VERSIONS = "lost_versions"
     AMBIGUOUS_COMMIT = "ambiguous_commit"
+    BROKEN_TIMESTAMPS = "broken_timestamps"
 
 
 _MAY_HAVE_FALLBACK = (
@@ -41,6 +42,7 @@ _MAY_HAVE_FALLBACK = (
     FaultKind.EMPTY_COMMIT,
     FaultKind.LOST_VERSIONS,
     FaultKind.AMBIGUOUS_COMMIT,
+    FaultKind.BROKEN_TIMESTAMPS,
 )
 
 
@@ -250,6 +252,30 @@ def ambiguous_commits(table: str, action: str, versions: VersionRanges) -> Fault
         f"one {action} action. deltasnap uses the last one, other readers may use another.",
         advice="Check the writer, and set the schema, the properties and the protocol of the table again.",
         reason=f"expected at most one {action} action in a commit",
+    )
+
+
+def decreasing_timestamps(table: str, versions: VersionRanges) -> Fault:
+    """Return the fault of in-commit timestamps before that of the previous version. They do not hinder a load."""
+    word = "version" if len(versions) == 1 else "versions"
+    return Fault(
+        kind=FaultKind.BROKEN_TIMESTAMPS,
+        text=f"The in-commit timestamp of {word} {versions.text()} in the log of {table} is before that of the version "
+        "before. Time travel to a timestamp may fail.",
+        advice="Use versions instead of timestamps, and check the clock and the version of the writer.",
+        reason="expected in-commit timestamps that increase",
+    )
+
+
+def incomplete_enablement(table: str) -> Fault:
+    """Return the fault of a table that states only partly since when it has in-commit timestamps."""
+    names = [f"delta.inCommitTimestampEnablement{each}" for each in ("Version", "Timestamp")]
+    return Fault(
+        kind=FaultKind.BROKEN_TIMESTAMPS,
+        text=f"Of the table properties {' and '.join(names)}, {table} has only one. Other readers may reject time "
+        "travel to a timestamp.",
+        advice="Set both properties to the first version with in-commit timestamps and to its timestamp.",
+        reason="expected both properties or none",
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from types import MappingProxyType
 
 from deltasnap_core.errors import CorruptLogError, VersionGapError
@@ -25,7 +26,7 @@ _COMMITS_CHECKED = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InCommitTimestamps:
-    """The first version with in-commit timestamps, and its timestamp in ms (None: from version 0).
+    """The first version with in-commit timestamps, and its timestamp in ms (None: not stated).
 
     Source: PROTOCOL.md, In-Commit Timestamps.
     """
@@ -69,6 +70,11 @@ def read_in_commit_timestamps(store: LogStore, commits: Iterable[FileStatus]) ->
         yield commit_version(commit.path), in_commit_timestamp(commit, info)
 
 
+def decreasing(timestamps: Mapping[int, int]) -> list[int]:
+    """Return the versions whose timestamp is before that of the version before it, of those given."""
+    return [after for before, after in pairwise(sorted(timestamps)) if timestamps[after] < timestamps[before]]
+
+
 def version_timestamps(
     store: LogStore,
     segments: Iterable[LogSegment],
@@ -106,11 +112,8 @@ def find_in_commit_timestamps(configuration: Mapping[str, str]) -> InCommitTimes
     """Return where in-commit timestamps start, from the properties of the latest version; None: not enabled."""
     if not in_commit_timestamps_enabled(configuration):
         return None
-    since = in_commit_timestamp_enablement(configuration)
-    return InCommitTimestamps(since_version=since[0], since_ms=since[1]) if since else _ALWAYS
-
-
-_ALWAYS = InCommitTimestamps(since_version=0, since_ms=None)
+    version, timestamp = in_commit_timestamp_enablement(configuration)
+    return InCommitTimestamps(since_version=version or 0, since_ms=timestamp)
 
 
 def read_latest_configuration(store: LogStore, listing: LogListing) -> Mapping[str, str]:

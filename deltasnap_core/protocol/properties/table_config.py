@@ -107,17 +107,15 @@ def in_commit_timestamps_enabled(configuration: Configuration) -> bool:
     return _get(configuration, "delta.enableInCommitTimestamps", _boolean, False)
 
 
-def in_commit_timestamp_enablement(configuration: Configuration) -> tuple[int, int] | None:
-    """Return the version that enabled in-commit timestamps and its timestamp in ms.
+def in_commit_timestamp_enablement(configuration: Configuration) -> tuple[int | None, int | None]:
+    """Return the version that enabled in-commit timestamps, and its timestamp in ms.
 
-    None if they are not enabled, or have been enabled since version 0 (a writer then records neither value).
+    A writer records both, or neither if they have been enabled since version 0.
     Source: PROTOCOL.md, In-Commit Timestamps, Writer Requirements.
     """
-    if not in_commit_timestamps_enabled(configuration):
-        return None
     version = _get(configuration, "delta.inCommitTimestampEnablementVersion", _at_least(0), None)
     timestamp = _get(configuration, "delta.inCommitTimestampEnablementTimestamp", int, None)
-    return None if version is None or timestamp is None else (version, timestamp)
+    return version, timestamp
 
 
 def _get(configuration: Configuration, key: str, parse: Callable[[str], T], default: T) -> T:

@@ -375,6 +375,27 @@ def test_commits_without_a_required_in_commit_timestamp_cannot_be_loaded(tmp_pat
     assert "inCommitTimestamp" in fault.text
 
 
+def test_condition_warns_of_in_commit_timestamps_that_decrease(tmp_path: Path) -> None:
+    enabled = metadata(configuration={"delta.enableInCommitTimestamps": "true"})
+    times = {0: 10, 1: 30, 2: 20, 3: 20, 4: 40, 5: 5}
+    commits = {v: [commit_info(inCommitTimestamp=time), add(str(v))] for v, time in times.items()}
+    write_log(tmp_path / "t", {**commits, 0: [*commits[0], protocol(), enabled]})
+    found = condition(tmp_path / "t", first=0)
+    (fault,) = found.faults
+    assert (fault.kind, fault.mark, [*found.loadable]) == (FaultKind.BROKEN_TIMESTAMPS, "warning", [*times])
+    assert "versions 2, 5" in fault.text
+
+
+@pytest.mark.parametrize("stated", [{"Version": "0"}, {"Timestamp": "10"}, {"Version": "0", "Timestamp": "x"}])
+def test_condition_warns_of_properties_that_partly_state_since_when_timestamps_are_enabled(
+    tmp_path: Path, stated: dict[str, str]
+) -> None:
+    names = {f"delta.inCommitTimestampEnablement{key}": value for key, value in stated.items()}
+    enabled = metadata(configuration={"delta.enableInCommitTimestamps": "true", **names})
+    write_log(tmp_path / "t", {0: [commit_info(inCommitTimestamp=10), protocol(), enabled]})
+    assert [(f.kind, f.mark) for f in condition(tmp_path / "t").faults] == [(FaultKind.BROKEN_TIMESTAMPS, "warning")]
+
+
 def test_condition_uses_known_schemas_of_stored_versions(tmp_path: Path) -> None:
     broken = metadata(schemaString="{")
     write_log(tmp_path / "t", {0: [FIRST[0], broken], 1: [add("b")]})
