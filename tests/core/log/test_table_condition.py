@@ -260,6 +260,10 @@ DEEP_SCHEMAS = {
     "changes of a type that are texts": STRUCT % ('"decimal(10,2)"', '{"delta.typeChanges":["x"]}'),
     "physical name that is null": STRUCT % ('"long"', '{"delta.columnMapping.physicalName":null}'),
     "id that is a text": STRUCT % ('"long"', '{"delta.columnMapping.id":"one"}'),
+    "type of an unknown name": STRUCT % ('"geometry3d"', "{}"),
+    "type of an unknown kind": STRUCT % ('{"type":"geometry3d"}', "{}"),
+    "user-defined type without its storage type": STRUCT % ('{"type":"udt","class":"x"}', "{}"),
+    "decimal of too many digits": STRUCT % ('"decimal(39,0)"', "{}"),
     "id beyond 32 bits": STRUCT % ('"long"', '{"delta.columnMapping.id":4294967296}'),
 }
 INSIDE = '{"type":"array","elementType":{"type":"map","keyType":"string","valueType":%s}}'
@@ -302,7 +306,33 @@ def test_condition_names_partition_columns_and_mappings_that_do_not_exist(
     assert any(name in fault.text for name in ("nope", "Name", "delta.columnMapping.id of field a"))
 
 
+def test_condition_names_the_field_and_its_unknown_type(tmp_path: Path) -> None:
+    schema = struct_of(field("s", struct_of(field("shape", '{"type":"array","elementType":"geometry3d"}'))))
+    write_log(tmp_path / "t", {0: [protocol(), metadata(schemaString=schema), add("a")]})
+    (fault,) = condition(tmp_path / "t").faults
+    assert "type of field s.shape: expected a known type, found 'geometry3d'" in fault.text
+
+
+KNOWN_TYPES = [
+    "string", "long", "integer", "short", "byte", "float", "double", "decimal", "decimal(38, 18)", "boolean", "binary",
+    "date", "timestamp", "timestamp_ltz", "timestamp_ntz", "variant", "void", "null", "interval", "interval month",
+    "interval day to second", "char(3)", "varchar(10)", "string collate UNICODE_CI", "time(6)",
+    "geometry", "geometry(EPSG:4326)", "geography", "geography(OGC:CRS84, spherical)",
+]  # fmt: skip
+
+
+def test_every_type_of_spark_is_known(tmp_path: Path) -> None:
+    fields = [field(f"c{number}", json.dumps(kind)) for number, kind in enumerate(KNOWN_TYPES)]
+    user_defined = field("u", '{"type":"udt","class":"org.example.Vector","sqlType":"binary"}')
+    write_log(tmp_path / "t", {0: [protocol(), metadata(schemaString=struct_of(*fields, user_defined)), add("a")]})
+    assert condition(tmp_path / "t").mark == "ok"
+
+
 MAPPED = '{"name":%s,"type":%s,"metadata":{"delta.columnMapping.id":%s,"delta.columnMapping.physicalName":%s}}'
+
+
+def field(name: str, kind: str) -> str:
+    return f'{{"name":{json.dumps(name)},"type":{kind}}}'
 
 
 def mapped(name: str, number: int, physical: str, kind: str = '"long"') -> str:
