@@ -102,10 +102,16 @@ def version_timestamps(
     found |= read_in_commit_timestamps(
         store, [commit for version, commit in with_own_time.items() if version not in infos]
     )
-    for version, commit in with_own_time.items():
-        if version not in found:
+    for version, segment in listed.items():
+        commit, is_own = segment.last_commit_file, version in with_own_time
+        if commit is not None and (version not in found if is_own else _is_no_file(store, segment, commit)):
             raise missing_commit(commit.path)
     return timestamps | found
+
+
+def _is_no_file(store: LogStore, segment: LogSegment, commit: FileStatus) -> bool:
+    """Return whether the time of a version is that of a link or folder in place of its commit. Those have no size."""
+    return not commit.size and segment.checkpoint_provider.version != segment.version and not store.status(commit.path)
 
 
 def find_in_commit_timestamps(configuration: Mapping[str, str]) -> InCommitTimestamps | None:

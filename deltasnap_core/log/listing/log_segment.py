@@ -71,7 +71,9 @@ class LogSegment:
         """
         checkpoint = listing.best_checkpoint(version) if checkpoint is None else checkpoint
         last_commit = listing.commits.get(version)
-        written = last_commit or max(checkpoint.files, key=lambda file: file.modification_time, default=None)
+        written = max(checkpoint.files, key=lambda file: file.modification_time, default=None)
+        if last_commit and (last_commit.size or checkpoint.version != version):
+            written = last_commit  # otherwise it is lost, truncated or no file, and the checkpoint tells its time
         return cls(
             log_path=listing.log_path,
             version=version,
