@@ -16,6 +16,7 @@ _WARNINGS = (
     FaultKind.LOST_VERSIONS,
     FaultKind.AMBIGUOUS_COMMIT,
     FaultKind.BROKEN_TIMESTAMPS,
+    FaultKind.NEGATIVE_NUMBER,
 )
 
 

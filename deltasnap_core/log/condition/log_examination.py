@@ -16,6 +16,7 @@ from deltasnap_core.log.condition.log_faults import (
     commit_faults,
     empty_commit_faults,
     enablement_faults,
+    negative_number_faults,
     protocol_faults,
     timestamp_faults,
 )
@@ -78,6 +79,7 @@ def _condition(
         *unreadable,
         *empty_commit_faults(table, listing, commits),
         *ambiguous_commit_faults(table, commits),
+        *negative_number_faults(table, files, commits),
         *(enablement_faults(table, newest.metadata) if newest.metadata else ()),
         *checkpoint_faults(files, unloadable),
         *hint_faults(builder, listing),

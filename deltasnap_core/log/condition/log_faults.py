@@ -20,6 +20,7 @@ from deltasnap_core.log.condition.table_condition import (
     incomplete_enablement,
     joined,
     missing_commits,
+    negative_numbers,
 )
 from deltasnap_core.log.history.commit_timestamps import decreasing, in_commit_timestamp
 from deltasnap_core.log.listing.log_listing import LogListing, table_path
@@ -55,6 +56,11 @@ def ambiguous_commit_faults(table: str, commits: ReadCommits) -> Iterator[Fault]
         counts = {v: sum(isinstance(each, kind) for each in found) for v, found in commits.actions.items()}
         if versions := VersionRanges.of(sorted(v for v, count in counts.items() if count > 1)):
             yield ambiguous_commits(redacted(table), action, versions)
+
+
+def negative_number_faults(table: str, files: ExaminedFiles, commits: ReadCommits) -> Iterator[Fault]:
+    if versions := VersionRanges.of(sorted(files.negative | commits.negative)):
+        yield negative_numbers(redacted(table), versions)
 
 
 def checkpoint_faults(files: ExaminedFiles, unloadable: Sequence[Unloadable]) -> Iterator[Fault]:

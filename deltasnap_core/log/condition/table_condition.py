@@ -34,6 +34,7 @@ class FaultKind(StrEnum):
     LOST_VERSIONS = "lost_versions"
     AMBIGUOUS_COMMIT = "ambiguous_commit"
     BROKEN_TIMESTAMPS = "broken_timestamps"
+    NEGATIVE_NUMBER = "negative_number"
 
 
 _MAY_HAVE_FALLBACK = (
@@ -43,6 +44,7 @@ _MAY_HAVE_FALLBACK = (
     FaultKind.LOST_VERSIONS,
     FaultKind.AMBIGUOUS_COMMIT,
     FaultKind.BROKEN_TIMESTAMPS,
+    FaultKind.NEGATIVE_NUMBER,
 )
 
 
@@ -252,6 +254,18 @@ def ambiguous_commits(table: str, action: str, versions: VersionRanges) -> Fault
         f"one {action} action. deltasnap uses the last one, other readers may use another.",
         advice="Check the writer, and set the schema, the properties and the protocol of the table again.",
         reason=f"expected at most one {action} action in a commit",
+    )
+
+
+def negative_numbers(table: str, versions: VersionRanges) -> Fault:
+    """Return the fault of files with a negative size or number of rows, which count in sums as they are."""
+    word = "version" if len(versions) == 1 else "versions"
+    return Fault(
+        kind=FaultKind.NEGATIVE_NUMBER,
+        text=f"Files of {word} {versions.text()} in the log of {table} have a negative size, number of records or "
+        "number of deleted rows. The sizes and numbers of rows of the table are wrong.",
+        advice="Check the writer, and rewrite the files, for example with OPTIMIZE.",
+        reason="expected sizes and numbers of rows of at least 0",
     )
 
 

@@ -426,6 +426,33 @@ def test_condition_warns_of_properties_that_partly_state_since_when_timestamps_a
     assert [(f.kind, f.mark) for f in condition(tmp_path / "t").faults] == [(FaultKind.BROKEN_TIMESTAMPS, "warning")]
 
 
+VECTOR = {"storageType": "u", "pathOrInlineDv": "abc", "sizeInBytes": 1, "cardinality": -4}
+NEGATIVE: dict[str, dict[str, Any]] = {
+    "size": {"size": -1},
+    "number of records": {"stats": '{"numRecords":-1}'},
+    "number of deleted rows": {"deletionVector": VECTOR},
+}
+
+
+@pytest.mark.parametrize("fields", NEGATIVE.values(), ids=NEGATIVE)
+def test_condition_warns_of_negative_numbers_in_commits(tmp_path: Path, fields: dict[str, Any]) -> None:
+    write_log(tmp_path / "t", {0: [*FIRST, add("a")], 1: [add("b", **fields)], 2: [add("c", size=0)]})
+    found = condition(tmp_path / "t")
+    (fault,) = found.faults
+    assert (fault.kind, fault.mark, [*found.loadable]) == (FaultKind.NEGATIVE_NUMBER, "warning", [0, 1, 2])
+    assert "Files of version 1 in the log" in fault.text
+
+
+@pytest.mark.parametrize("style", ["classic", "v2-json", "v2-parquet-sidecars"])
+@pytest.mark.parametrize("number", ["size", "number of deleted rows"])
+def test_condition_warns_of_negative_numbers_in_a_checkpoint(
+    tmp_path: Path, style: CheckpointStyle, number: str
+) -> None:
+    log = write_log(tmp_path / "t", {2: [add("b")]})
+    write_checkpoint(log, 1, style, [*FIRST, add("a", **NEGATIVE[number])])
+    assert [(f.kind, f.mark) for f in condition(tmp_path / "t").faults] == [(FaultKind.NEGATIVE_NUMBER, "warning")]
+
+
 def test_condition_uses_known_schemas_of_stored_versions(tmp_path: Path) -> None:
     broken = metadata(schemaString="{")
     write_log(tmp_path / "t", {0: [FIRST[0], broken], 1: [add("b")]})
