@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from deltasnap_core.errors import CorruptLogError, DeltaSnapError, StorageError, UnsupportedProtocolError
 from deltasnap_core.log.checkpoints.checkpoint_contents import has_negative_numbers, open_checkpoint
 from deltasnap_core.log.checkpoints.checkpoint_pages import read_every_page
+from deltasnap_core.log.checksum_file import read_checksum
 from deltasnap_core.log.commits.commit_batch import EMPTY_BATCH, CommitBatch
 from deltasnap_core.log.commits.commit_reader import read_commits
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
@@ -21,6 +22,7 @@ from deltasnap_core.log.protocol_checks import check_no_manifest_commits
 from deltasnap_core.once import once
 from deltasnap_core.protocol.actions import CommitInfo
 from deltasnap_core.protocol.log_files.file_names import commit_version
+from deltasnap_core.protocol.state.version_checksum import VersionChecksum
 from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 
@@ -106,6 +108,10 @@ class ExaminedFiles:
         """Return why a checkpoint could not be read. This is no damage: a load does not fall back to an older one."""
         found = (error for provider, error in self.broken.items() if provider.version == version)
         return next((error for error in found if isinstance(error, StorageError)), None)
+
+    def read_checksum(self) -> VersionChecksum | None:
+        """Return the checksum of the latest version; None: there is none, or it is not usable."""
+        return read_checksum(self._store, self.listing.checksums.get(self.latest))
 
     def read_commits_from(self, first: int, sound: VersionRanges) -> ReadCommits:
         """Read the commits from a version on, except those that are known to be sound."""

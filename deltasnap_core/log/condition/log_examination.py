@@ -13,6 +13,7 @@ from deltasnap_core.log.condition.loadable_versions import SOUND, known_states, 
 from deltasnap_core.log.condition.log_faults import (
     ambiguous_commit_faults,
     checkpoint_faults,
+    checksum_faults,
     commit_faults,
     empty_commit_faults,
     enablement_faults,
@@ -81,6 +82,7 @@ def _condition(
         *ambiguous_commit_faults(table, commits),
         *negative_number_faults(table, files, commits),
         *(enablement_faults(table, newest.metadata) if newest.metadata else ()),
+        *(checksum_faults(files, commits, states[-1]) if states and files.read_pages and not sound else ()),
         *checkpoint_faults(files, unloadable),
         *hint_faults(builder, listing),
     ]

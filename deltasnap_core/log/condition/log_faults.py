@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from deltasnap_core.errors import CorruptLogError, StorageError, UnsupportedProtocolError
+from deltasnap_core.log.checksum_validation import compare_actions_with_log
 from deltasnap_core.log.condition.access_faults import storage_fault
 from deltasnap_core.log.condition.examined_files import ExaminedFiles, ReadCommits
 from deltasnap_core.log.condition.loadable_versions import KnownState, Unloadable
@@ -21,6 +22,7 @@ from deltasnap_core.log.condition.table_condition import (
     joined,
     missing_commits,
     negative_numbers,
+    wrong_checksum,
 )
 from deltasnap_core.log.history.commit_timestamps import decreasing, in_commit_timestamp
 from deltasnap_core.log.listing.log_listing import LogListing, table_path
@@ -61,6 +63,21 @@ def ambiguous_commit_faults(table: str, commits: ReadCommits) -> Iterator[Fault]
 def negative_number_faults(table: str, files: ExaminedFiles, commits: ReadCommits) -> Iterator[Fault]:
     if versions := VersionRanges.of(sorted(files.negative | commits.negative)):
         yield negative_numbers(redacted(table), versions)
+
+
+def checksum_faults(files: ExaminedFiles, commits: ReadCommits, newest: KnownState) -> Iterator[Fault]:
+    """Yield the fault of a checksum of the latest version that differs from its non-file actions.
+
+    newest: the newest known state, of a log that was read without gaps.
+    """
+    checksum = files.read_checksum() if newest.last == files.latest else None
+    if checksum is None or newest.actions.metadata is None:
+        return
+    has_own_time = in_commit_timestamps_enabled(newest.actions.metadata.configuration)
+    info = commits.infos.get(files.latest) if has_own_time else None
+    time = None if info is None else info.in_commit_timestamp
+    if found := compare_actions_with_log(checksum, newest.actions, in_commit_timestamp=time):
+        yield wrong_checksum(files.latest, [each.field for each in found])
 
 
 def checkpoint_faults(files: ExaminedFiles, unloadable: Sequence[Unloadable]) -> Iterator[Fault]:

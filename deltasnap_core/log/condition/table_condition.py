@@ -35,6 +35,7 @@ class FaultKind(StrEnum):
     AMBIGUOUS_COMMIT = "ambiguous_commit"
     BROKEN_TIMESTAMPS = "broken_timestamps"
     NEGATIVE_NUMBER = "negative_number"
+    WRONG_CHECKSUM = "wrong_checksum"
 
 
 _MAY_HAVE_FALLBACK = (
@@ -45,6 +46,7 @@ _MAY_HAVE_FALLBACK = (
     FaultKind.AMBIGUOUS_COMMIT,
     FaultKind.BROKEN_TIMESTAMPS,
     FaultKind.NEGATIVE_NUMBER,
+    FaultKind.WRONG_CHECKSUM,
 )
 
 
@@ -167,6 +169,12 @@ class TableCondition:
             return replace(self, faults=tuple(faults))
         return self
 
+    def with_wrong_checksum(self, version: int, fields: Sequence[str]) -> TableCondition:
+        """Return this condition with a fault added if the checksum of a version differs from the log in some fields."""
+        if not fields or self.faults_of(FaultKind.WRONG_CHECKSUM):
+            return self
+        return replace(self, faults=(*self.faults, wrong_checksum(version, fields)))
+
     def with_lost_versions(self, lost: VersionRanges) -> TableCondition:
         """Return this condition with a fault added for versions that were stored and are gone from the end of the log.
 
@@ -266,6 +274,16 @@ def negative_numbers(table: str, versions: VersionRanges) -> Fault:
         "number of deleted rows. The sizes and numbers of rows of the table are wrong.",
         advice="Check the writer, and rewrite the files, for example with OPTIMIZE.",
         reason="expected sizes and numbers of rows of at least 0",
+    )
+
+
+def wrong_checksum(version: int, fields: Sequence[str]) -> Fault:
+    """Return the fault of a `.crc` file that differs from the log. fields: the names of those that differ."""
+    return Fault(
+        kind=FaultKind.WRONG_CHECKSUM,
+        text=f"The log differs from the checksum of version {version}: {', '.join(fields)}.",
+        advice="Trust the log, not the checksum: delete the `.crc` file, and upgrade the writer of that version.",
+        reason=f"expected the values of the log: {', '.join(fields)}",
     )
 
 

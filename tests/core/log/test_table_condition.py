@@ -22,7 +22,7 @@ from deltasnap_core import (
     VersionRanges,
 )
 from deltasnap_core.protocol.actions import Metadata
-from deltasnap_core.protocol.log_files.file_names import checkpoint_file, commit_file
+from deltasnap_core.protocol.log_files.file_names import checkpoint_file, checksum_file, commit_file
 from tests.builders import (
     LOG_PATH,
     Action,
@@ -451,6 +451,44 @@ def test_condition_warns_of_negative_numbers_in_a_checkpoint(
     log = write_log(tmp_path / "t", {2: [add("b")]})
     write_checkpoint(log, 1, style, [*FIRST, add("a", **NEGATIVE[number])])
     assert [(f.kind, f.mark) for f in condition(tmp_path / "t").faults] == [(FaultKind.NEGATIVE_NUMBER, "warning")]
+
+
+DOMAIN = {"domain": "d", "configuration": "", "removed": False}
+RIGHT = {
+    "tableSizeBytes": 1,
+    "numFiles": 1,
+    "numMetadata": 1,
+    "numProtocol": 1,
+    "inCommitTimestamp": 5,
+    "domainMetadata": [],
+    "setTransactions": [],
+    **protocol(),
+    "metadata": metadata()["metaData"],
+}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({}, ""),
+        ({"setTransactions": None}, ""),
+        ({"protocol": protocol(2, 5)["protocol"]}, "protocol"),
+        ({"metadata": metadata(table_id="other")["metaData"]}, "metadata"),
+        ({"setTransactions": [{"appId": "a", "version": 1}]}, "set_transactions"),
+        (
+            {"numProtocol": 2, "domainMetadata": [DOMAIN]},
+            "num_protocol, domain_metadata",
+        ),
+    ],
+)
+def test_condition_warns_of_a_checksum_that_differs_from_the_log(
+    tmp_path: Path, wrong: dict[str, Any], named: str
+) -> None:
+    log = write_log(tmp_path / "t", {0: [*FIRST, add("a")], 1: [add("b")]})
+    (log / checksum_file(1)).write_text(json.dumps({**RIGHT, **wrong}))
+    (log / checksum_file(0)).write_text(json.dumps({**RIGHT, **protocol(2, 5)}))
+    expected = f"The log differs from the checksum of version 1: {named}." if named else ""
+    assert condition(tmp_path / "t").text == expected
 
 
 def test_condition_uses_known_schemas_of_stored_versions(tmp_path: Path) -> None:
