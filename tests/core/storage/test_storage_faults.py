@@ -88,6 +88,20 @@ def test_commit_that_is_not_a_file_has_no_timestamp(tmp_path: Path, make: Callab
         _ = TableLog.for_path(tmp_path).latest().timestamp
 
 
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("make", NO_FILES.values(), ids=NO_FILES)
+def test_history_names_a_commit_that_is_not_a_file(
+    tmp_path: Path, make: Callable[[Path], object], version: int
+) -> None:
+    log = log_of(tmp_path)
+    (log / f"{version:020d}.json").unlink()
+    make(log / f"{version:020d}.json")
+    history = TableLog.for_path(tmp_path).history
+    with pytest.raises(CorruptLogError, match=f"{version:020d}.json: expected a commit, found no file"):
+        history.get_history()
+    assert [entry.version for entry in history.get_history(end=version - 1)] == [*reversed(range(version))]
+
+
 @pytest.mark.parametrize("make", [Path.touch, os.mkfifo, dangling], ids=["file", "FIFO", "dangling link"])
 def test_log_that_is_not_a_folder_is_not_a_table(tmp_path: Path, make: Callable[[Path], object]) -> None:
     make(tmp_path / "_delta_log")
