@@ -35,9 +35,14 @@ class InCommitTimestamps:
     since_ms: int | None
 
 
-def modification_times(commits: Mapping[int, FileStatus]) -> dict[int, int]:
-    """Return the modification times (ms) of commits by version, ascending, strictly increasing."""
-    return strictly_increasing({version: commit.modification_time for version, commit in commits.items()})
+def modification_times(store: LogStore, commits: Mapping[int, FileStatus]) -> dict[int, int]:
+    """Return the modification times (ms) of commits by version, ascending, strictly increasing.
+
+    A link or folder in place of a commit has no such time, and is left out.
+    """
+    return strictly_increasing(
+        {version: file.modification_time for version, file in commits.items() if file.size or store.status(file.path)}
+    )
 
 
 def strictly_increasing(times: Mapping[int, int]) -> dict[int, int]:

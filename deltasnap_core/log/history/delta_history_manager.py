@@ -118,7 +118,7 @@ class DeltaHistoryManager:
         """
         listing = self._list()
         own = self._in_commit_timestamps(listing)
-        by_mtime = modification_times(listing.commits)
+        by_mtime = modification_times(self._store, listing.commits)
         wanted = {v: t for v, t in by_mtime.items() if (start or 0) <= v and (end is None or v <= end)}
         if own is None:
             return wanted
@@ -210,7 +210,7 @@ class DeltaHistoryManager:
         if not commits:
             return
         own = self._in_commit_timestamps(listing)
-        by_mtime = modification_times(listing.commits)
+        by_mtime = modification_times(self._store, listing.commits)
         for commit, info in read_commit_infos(self._store, commits):
             version = commit_version(commit.path)
             is_own = own is not None and version >= own.since_version
@@ -234,8 +234,8 @@ class _Timeline:
         self._store = store
         self._commits = listing.commits
         self._own = own
-        self._by_mtime = modification_times(listing.commits)
-        self.versions = [version for version in listing.commits if version >= first]
+        self._by_mtime = modification_times(store, listing.commits)
+        self.versions = [version for version in self._by_mtime if version >= first]
         self._read: dict[int, int] = {}
 
     def timestamp_of(self, version: int) -> int:

@@ -22,7 +22,7 @@ from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.urls import to_url
 from deltasnap_core.storage.writable_files import WritableFiles
-from tests.builders import add, metadata, protocol, write_log
+from tests.builders import add, metadata, mtime_of, protocol, write_log
 
 COUNTS = {"tableSizeBytes": 3, "numFiles": 3, "numMetadata": 1, "numProtocol": 1}
 
@@ -100,6 +100,8 @@ def test_history_names_a_commit_that_is_not_a_file(
     with pytest.raises(CorruptLogError, match=f"{version:020d}.json: expected a commit, found no file"):
         history.get_history()
     assert [entry.version for entry in history.get_history(end=version - 1)] == [*reversed(range(version))]
+    assert history.commit_timestamps() == {each: mtime_of(each) for each in range(3) if each != version}
+    assert history.get_active_commit_at_time(mtime_of(3 - version)).version == 3 - version
 
 
 @pytest.mark.parametrize("make", [Path.touch, os.mkfifo, dangling], ids=["file", "FIFO", "dangling link"])
