@@ -250,6 +250,32 @@ def test_files_in_another_order_case_and_format_of_times_are_read(spark: SparkSe
     assert found_rows.selectExpr("id", "name", "unix_micros(at)").collect() == [(7, "x", 1_767_268_800_123_456)]
 
 
+@pytest.mark.parametrize("mode", ["name", "id", "other"])
+def test_rows_are_read_by_name_if_the_protocol_has_no_column_mapping(
+    spark: SparkSession, tmp_path: Path, mode: str
+) -> None:
+    adds = [file(tmp_path, "a", pa.table({"id": [7]}), partitionValues={"day": "x"}, stats=stats(7, 7, rows=1))]
+    mapped = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "col-1"}
+    fields = schema(field("id", "long", **mapped), field("day", "string"))
+    log = write_log(
+        tmp_path,
+        {
+            0: [
+                protocol(),
+                metadata(
+                    schemaString=fields,
+                    partitionColumns=["day"],
+                    configuration={"delta.columnMapping.mode": mode},
+                ),
+                *adds,
+            ]
+        },
+    )
+    source = DeltaLog.for_table(spark, log.parent)
+    assert (source.snapshot.column_mapping_mode, found(source.snapshot.scan("id = 7"))) == ("none", [(7, "x")])
+    assert [row["id"] for row in source.row_changes(0, 0).collect()] == [7]
+
+
 def test_variants_are_read_in_a_mapped_struct(spark: SparkSession, tmp_path: Path) -> None:
     made = spark.sql("""select parse_json('{"a": [1, null]}') as `c-1`, struct(parse_json('"x"') as `c-3`) as `c-2`""")
     made.coalesce(1).write.parquet(str(tmp_path / "made"))
