@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from deltasnap_core import TableCondition
 
 _MAX_ERROR_LENGTH = 1000
+_INTERRUPTED = 128 + signal.SIGINT
 
 app = typer.Typer(
     name="deltasnap",
@@ -75,13 +76,16 @@ def run() -> NoReturn:
     prepare_terminal()
     logging.getLogger("deltasnap_assets").addHandler(WarningLines(logging.WARNING))
     try:
-        sys.exit(app(standalone_mode=False, prog_name="deltasnap"))
+        code = app(standalone_mode=False, prog_name="deltasnap")
+        if code == _INTERRUPTED:  # Typer returns this code for Ctrl-C, earlier releases raise KeyboardInterrupt
+            raise KeyboardInterrupt
+        sys.exit(code)
     except TyperException as error:
         fail(_usage_text(error), code=error.exit_code)
     except DeltaSnapError as error:
         fail(*getattr(error, "lines", [str(error)]), condition=getattr(error, "condition", None))
     except KeyboardInterrupt:
-        fail("interrupted")
+        fail("interrupted", code=_INTERRUPTED)
     except Exception as error:
         if os.environ.get("DELTASNAP_DEBUG"):
             raise
@@ -260,7 +264,8 @@ def refresh(
 ) -> None:
     """Materialize the new versions of the configured tables now, in this process.
 
-    Exits with 1 if a table cannot be refreshed. The other tables are still refreshed.
+    Exits with 1 if a run fails or the log of a table has an error, even in a version that is not wanted. All other
+    versions and tables are still materialized.
     """
     from deltasnap_assets.command.refresh_view import Refreshed, refresh_tables
     from deltasnap_assets.spark.java import JavaError, check_java

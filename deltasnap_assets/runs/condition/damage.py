@@ -56,15 +56,19 @@ def condition_of_failure(settings: Settings, table: TableSettings) -> TableCondi
 
 def report_where_nothing_is_new(
     instance: dg.DagsterInstance, settings: Settings, table: TableSettings, status: LogStatus, stored: Stored | None
-) -> None:
-    """Record the faults of a table, or that they are gone, when no run will do so.
+) -> TableCondition | None:
+    """Record the faults of a table, or that they are gone, when no run will do so. Return its condition.
 
     The log is examined if it lost versions, if the table was broken, or once a day: polls do not find damage in a log
     without new commits.
-    status: the result of the poll without new commits. stored: the stored versions and the log compared; None: unknown.
+    None: the log is not examined. status: the result of the poll without new commits.
+    stored: the stored versions and the log compared; None: unknown.
     """
     note_poll(settings, table, status)
     failed, is_shorter = failed_run(instance, table.name), stored is not None and bool(stored.common.lost)
     is_due = is_examination_due(store_of(settings), table.name)
-    if is_shorter or failed is not None or was_broken(instance, table.name) or is_due:
-        report_condition(instance, settings, table, condition_of_failure(settings, table), failed)
+    if not (is_shorter or failed is not None or was_broken(instance, table.name) or is_due):
+        return None
+    condition = condition_of_failure(settings, table)
+    report_condition(instance, settings, table, condition, failed)
+    return condition
