@@ -80,8 +80,10 @@ def _refresh(
         condition: TableCondition | None = getattr(error, "condition", None)
         if versions:
             out.print(f"{table.name}: {versions_text(versions)}", highlight=False)
-        if not is_explained(condition, str(error)):
+        if not isinstance(error, BrokenTableError) and not is_explained(condition, str(error)):
             print_problem(err, "error", problem)
+        for each in error.problems if isinstance(error, BrokenTableError) else ():
+            print_problem(err, "error", f"{table.name}: {each.check}: {each.text} {each.advice}")
         for mark, text in () if condition is None else condition_lines(condition):
             print_problem(err, mark, f"{table.name}: {text}")
         if not isinstance(error, BrokenTableError):

@@ -16,7 +16,7 @@ from deltasnap_assets.runs.condition.damage import (
     poll_or_report,
     report_where_nothing_is_new,
 )
-from deltasnap_assets.runs.condition.last_poll import is_known_broken
+from deltasnap_assets.runs.condition.last_poll import LOG, known_errors
 from deltasnap_assets.runs.log_handover import ListedLog, handing_over
 from deltasnap_assets.runs.planning.known_table import known_of, prepare
 from deltasnap_assets.runs.planning.names import job_name, run_tags
@@ -66,9 +66,9 @@ def refresh_table(
     It polls as the schedule does and runs the table's job, recorded on `instance`. Messages of the runs of `log_level`
     and above go to the console. `on_event` is called with each event of the runs,
     and `on_materialized` with the first and last version of each run that succeeded.
-    Errors: `RefreshError` for a failed run, `BrokenTableError` for a table that cannot be reached, or whose log has an
-    error in any version, wanted or not. Loadable versions are materialized first, and the page of the table shows the
-    faults.
+    Errors: `RefreshError` for a failed run, `BrokenTableError` for a table that the fleet shows as broken: it cannot be
+    reached, its log has an error in any version, wanted or not, or its last check found an error. Loadable versions are
+    materialized first, and the page of the table shows the faults.
     """
     job = defs.resolve_job_def(job_name(table.name))
     materialized, is_done, problem = list[int](), False, None
@@ -101,14 +101,16 @@ def refresh_table(
             stored = what_is_stored(settings, table, status.listing)
     sort_partitions(instance, table.name)
     condition = None if materialized else report_where_nothing_is_new(instance, settings, table, status, stored)
-    if condition is None and (problem is not None or is_known_broken(store_of(settings), table.name)):
+    errors = known_errors(store_of(settings), table.name)
+    if condition is None and (problem is not None or any(error.check == LOG for error in errors)):
         condition = condition_of_failure(settings, table)
         report_condition(instance, settings, table, condition, _failed(problem) or failed_run(instance, table.name))
     if problem is not None:
         problem.condition = condition
         raise problem
-    if condition is not None and condition.mark == "error":
-        raise BrokenTableError(table=table.name, condition=condition)
+    failed = [error for error in known_errors(store_of(settings), table.name) if error.check != LOG]
+    if failed or (condition is not None and condition.mark == "error"):
+        raise BrokenTableError(table=table.name, condition=condition, problems=failed)
     return tuple(materialized)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 
 import dagster as dg
@@ -14,16 +15,21 @@ from deltasnap_assets.runs.planning.poll import poll_log, what_is_stored
 from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.runs.table_runs import failed_run
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_core import DeltaSnapError, LogStatus, TableCondition, VersionRanges
+from deltasnap_core import DeltaSnapError, LogStatus, TableCondition, TableProblem, VersionRanges
 
 
 class BrokenTableError(DeltaSnapError):
-    """Versions of `table` cannot be loaded, or the table cannot be reached: see `condition`."""
+    """A table has errors: versions cannot be loaded, it cannot be reached, or checks failed with an error.
 
-    def __init__(self, *, table: str, condition: TableCondition) -> None:
+    condition: of its log; None: not examined now. problems: of its checks.
+    """
+
+    def __init__(self, *, table: str, condition: TableCondition | None, problems: Sequence[TableProblem] = ()) -> None:
         self.table = table
         self.condition = condition
-        super().__init__(condition.text)
+        self.problems = tuple(problems)
+        texts = [f"{problem.check}: {problem.text}" for problem in problems]
+        super().__init__(" ".join([*([] if condition is None else [condition.text]), *texts]))
 
 
 def poll_or_report(settings: Settings, table: TableSettings, instance: dg.DagsterInstance) -> tuple[LogStatus, Stored]:

@@ -92,14 +92,10 @@ def is_examination_due(store: SnapshotStore, table_name: str) -> bool:
     return abs(system_clock() - poll.examined_at_ms) >= _EXAMINED_AGAIN_MS
 
 
-def is_known_broken(store: SnapshotStore, table_name: str) -> bool:
-    """Return whether the last examination of a table's log found an error: the fleet shows it as broken."""
+def known_errors(store: SnapshotStore, table_name: str) -> tuple[TableProblem, ...]:
+    """Return the errors of a table that are recorded: the fleet shows it as broken."""
     poll = store.polls.read(table_name)
-    return poll is not None and _has_log_error(poll)
-
-
-def _has_log_error(poll: LastPoll) -> bool:
-    return any(problem.check == LOG and problem.severity == "error" for problem in poll.problems)
+    return () if poll is None else tuple(problem for problem in poll.problems if problem.severity == "error")
 
 
 def note_poll(settings: Settings, table: TableSettings, status: LogStatus | None = None) -> None:
@@ -210,8 +206,9 @@ def _merged(before: LastPoll, table: TableSettings, found: Found) -> LastPoll:
 
 def _replaced(before: LastPoll, found: Found) -> Mapping[str, tuple[TableProblem, ...]]:
     """Return the found problems, by name. Only reading the whole log shows that its errors are gone."""
+    known = any(problem.check == LOG and problem.severity == "error" for problem in before.problems)
     is_error = any(problem.severity == "error" for problem in found.problems.get(LOG, ()))
-    if found.is_examined or is_error or not _has_log_error(before):
+    if found.is_examined or is_error or not known:
         return found.problems
     return {name: problems for name, problems in found.problems.items() if name != LOG}
 
