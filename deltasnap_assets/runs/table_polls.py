@@ -142,8 +142,8 @@ class _PolledTable:
             status = log.status() if is_due else status
             attempt = self.failure.attempt + is_due
         if status is None:
-            note_poll(self.settings, self.table)
-            if may_be_unexamined(self.settings, self.table):
+            is_stored = note_poll(self.settings, self.table)
+            if not is_stored or may_be_unexamined(self.settings, self.table):
                 return self.poll_examining()
             return Poll(cursor=cursor, message=_nothing_new(self.table, self.failure))
         note_poll(self.settings, self.table, status)
