@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from threading import Event
+from typing import Any
 
 import pytest
 
+from deltasnap_assets.runs import sensors, table_polls
 from deltasnap_assets.runs.condition import last_poll
+from deltasnap_assets.runs.planning.poll import poll_log
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core.errors import DeltaTableNotFoundError, StorageError
@@ -60,3 +64,26 @@ def test_every_tick_fails_while_the_store_cannot_be_read(tmp_path: Path, monkeyp
     for _ in range(2):
         with pytest.raises(StorageError, match="access denied"):
             ticks.tick()
+
+
+def test_examination_longer_than_a_tick_runs_once_and_a_later_tick_uses_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticks, started, end = followed(tmp_path / "t"), list[str](), Event()
+
+    def slow(settings: Settings, table: TableSettings, **options: bool) -> Any:
+        started.append(table.name)
+        end.wait()
+        return poll_log(settings, table, **options)
+
+    monkeypatch.setattr(sensors, "_MAX_TICK_SECONDS", 0.1)
+    monkeypatch.setattr(sensors, "_LAST_POLL_SECONDS", 0)
+    monkeypatch.setattr(table_polls, "may_be_unexamined", lambda *_: True)
+    monkeypatch.setattr(table_polls, "poll_log", slow)
+    for _ in range(3):
+        with pytest.raises(sensors.UnfinishedPollError, match="The poll of events did not end"):
+            ticks.tick()
+    monkeypatch.setattr(sensors, "_MAX_TICK_SECONDS", 30)
+    end.set()
+    assert ticks.tick() == [("0", "3")]  # nothing is stored in this test
+    assert started == ["events"]
