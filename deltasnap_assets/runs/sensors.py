@@ -171,7 +171,8 @@ def _in_time(polls: Mapping[_Key, Callable[[], T]]) -> Mapping[_Key, Future[T]]:
     is not started again: a table has one poll at a time.
     """
     threads = ThreadPoolExecutor(_POLLS_AT_ONCE)
-    futures = {key: _unfinished.pop(key, None) or threads.submit(poll) for key, poll in polls.items()}
+    earlier = {key: _unfinished.pop(key) for key in polls if key in _unfinished}
+    futures = {key: earlier.get(key) or threads.submit(poll) for key, poll in polls.items()}
     wait(futures.values(), timeout=_MAX_TICK_SECONDS + _LAST_POLL_SECONDS)
     threads.shutdown(wait=False, cancel_futures=True)
     _unfinished.update((key, future) for key, future in futures.items() if future.running())

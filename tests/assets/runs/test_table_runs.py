@@ -30,7 +30,7 @@ def from_its_page(instance: dg.DagsterInstance, status: dg.DagsterRunStatus) -> 
 def test_failed_run_is_remembered_until_a_run_succeeds(monkeypatch: pytest.MonkeyPatch) -> None:
     instance = dg.DagsterInstance.ephemeral()
     run_id, later = ended(instance, "events", FAILURE), time.time() + 3 * 86_400
-    monkeypatch.setattr(table_runs.time, "time", lambda: later)
+    monkeypatch.setattr(time, "time", lambda: later)
     failed = failed_run(instance, "events")
     assert failed is not None
     assert failed.run_id == run_id
