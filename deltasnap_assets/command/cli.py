@@ -54,10 +54,12 @@ def main() -> NoReturn:
         run()
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
+        if isinstance(end.__context__, BrokenPipeError):
+            code = 0  # the reader has seen enough, as with `head`: Typer and Rich exit with 1
     atexit._run_exitfuncs()
     try:
         sys.stdout.flush()
-    except (BrokenPipeError, AttributeError):  # the reader has seen enough, as with `head`, or stdout is closed
+    except (BrokenPipeError, AttributeError):  # the reader has seen enough, or stdout is closed
         pass
     except OSError as error:
         code = code or 1
@@ -89,6 +91,8 @@ def run() -> NoReturn:
     except Exception as error:
         if os.environ.get("DELTASNAP_DEBUG"):
             raise
+        if isinstance(error, OSError) and (problem := _problem_of_a_folder(error)) is not None:
+            fail(problem)
         text = " ".join(str(error).split())[:_MAX_ERROR_LENGTH]
         fail(f"{type(error).__name__}: {text} (set DELTASNAP_DEBUG=1 for a traceback)")
 
@@ -107,6 +111,17 @@ def fail(*messages: str, code: int = 1, condition: TableCondition | None = None)
             typer.echo(json.dumps({"error": error_text(" ".join(shown)), **known}))
     _flush_stdout()
     sys.exit(code)
+
+
+def _problem_of_a_folder(error: OSError) -> str | None:
+    """Return an error of a local file or folder as a sentence; None: it names no file."""
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return "The current folder was deleted. Change to another folder."
+    if error.filename is None or error.strerror is None:
+        return None
+    return f"{os.fsdecode(error.filename)}: {error.strerror}. Correct its permissions, or change to another folder."
 
 
 def _flush_stdout() -> None:

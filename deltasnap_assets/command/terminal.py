@@ -8,9 +8,8 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TextIO
 
 from rich.console import Console
 from rich.text import Text
@@ -91,11 +90,11 @@ def _descriptors_to(target: int) -> Iterator[tuple[Console, Console]]:
     sys.stderr.flush()
     real_stdout, real_stderr = os.dup(1), os.dup(2)
     try:
-        with _writer(real_stdout) as out, _writer(real_stderr) as err:
+        with _console_on(real_stdout) as out, _console_on(real_stderr) as err:
             os.dup2(target, 1)
             os.dup2(target, 2)
             try:
-                yield Console(file=out), Console(file=err)
+                yield out, err
             finally:
                 sys.stdout.flush()
                 sys.stderr.flush()
@@ -106,5 +105,18 @@ def _descriptors_to(target: int) -> Iterator[tuple[Console, Console]]:
         os.close(real_stderr)
 
 
-def _writer(descriptor: int) -> TextIO:
-    return os.fdopen(os.dup(descriptor), "w", encoding="utf-8", errors="backslashreplace")
+class _Console(Console):
+    """A console that prints nothing more if its reader is gone. Rich's own console would exit."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+
+
+@contextmanager
+def _console_on(descriptor: int) -> Iterator[Console]:
+    file = os.fdopen(os.dup(descriptor), "w", encoding="utf-8", errors="backslashreplace")
+    try:
+        yield _Console(file=file)
+    finally:
+        with suppress(BrokenPipeError):
+            file.close()
