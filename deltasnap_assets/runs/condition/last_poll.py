@@ -127,17 +127,20 @@ def note(
     """
     now, before = system_clock(), None
     try:
-        before = store.polls.read(table.name)
+        before, points = store.polls.read(table.name), None
+        if found.checked_version is not None:
+            points = store.polls.points(
+                table.name, replace(before or LastPoll(polled_at_ms=0), polled_at_ms=now), in_force
+            )
+            # Reading the points takes time. In the meantime, another process may have recorded a poll.
+            now, before = system_clock(), store.polls.read(table.name)
         after = _merged(before or LastPoll(polled_at_ms=0), table, found)
         if before is not None and after == before and abs(now - before.polled_at_ms) < _NOTED_AGAIN_MS:
             is_late = before.examined_at_ms is None or abs(now - before.examined_at_ms) >= _NOTED_AGAIN_MS
             if not (found.is_examined and is_late):
                 return True
         after = replace(after, polled_at_ms=now, examined_at_ms=now if found.is_examined else after.examined_at_ms)
-        if found.checked_version is not None:
-            store.polls.write(table.name, after, in_force)
-        else:
-            store.polls.touch(table.name, after)
+        store.polls.touch(table.name, after if points is None else replace(after, points=points))
     except StorageError as error:
         _log.warning("Could not record the condition of table %s: %s", table.name, error)
     return before is not None
