@@ -70,7 +70,7 @@ class LastPolls:
     def points(
         self, table: str, poll: LastPoll, in_force: Mapping[int, ManifestName] | None = None
     ) -> dict[ManifestName, VersionPoint]:
-        """Return the points that the row of a table needs. poll: its known points are not read. in_force: see `write`."""
+        """Return the points that the row of a table needs. Those of `poll` are not read. in_force: see `write`."""
         names = None if in_force is None else tuple(in_force.values())
         return _TableReader(stored=self._stored(table), poll=poll, now_ms=poll.polled_at_ms, names=names).points()
 

@@ -305,6 +305,16 @@ def test_stored_fleets_are_read_back_in_order(tmp_path: Path) -> None:
     assert opened(tmp_path / "nothing").fleet_history().num_rows == 0
 
 
+def test_old_fleets_are_pruned(tmp_path: Path) -> None:
+    store_table(tmp_path, "events", COMMITS)
+    store = opened(tmp_path)
+    for hour in range(3):
+        store.fleet(now_ms=NOW + hour * HOUR, keep=True)
+    assert store.prune_fleet_history(NOW + HOUR) == 1
+    assert store.fleet_history()["taken_at_ms"].to_pylist() == [NOW + HOUR, NOW + 2 * HOUR]
+    assert store.prune_fleet_history(NOW + HOUR) == 0
+
+
 def test_history_is_not_a_table_of_the_store(tmp_path: Path) -> None:
     store_table(tmp_path, "events", COMMITS)
     store = opened(tmp_path)
