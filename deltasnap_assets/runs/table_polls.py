@@ -140,8 +140,8 @@ class _PolledTable:
             is_retried = self.failure.may_be_tried_again and (is_new or self.failure.pause_left <= 0)
             attempt = self.failure.attempt + is_retried
         if not is_new and not is_retried:
-            note_poll(self.settings, self.table)
-            if may_be_unexamined(self.settings, self.table):
+            is_stored = note_poll(self.settings, self.table)
+            if not is_stored or may_be_unexamined(self.settings, self.table):
                 return self.poll_examining()
             return Poll(cursor=self.state.cursor, message=_nothing_new(self.table, self.failure))
         # `plan` needs what was known before the log was read, and a poll without new commits does not read it.
