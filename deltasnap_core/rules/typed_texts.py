@@ -2,7 +2,7 @@
 
 Spark's casts accept more than writers write: `12:30` is a time of today, `2024` is a date, `yes` is true, `1f` is a
 double, and a decimal is rounded. A text in such a form is invalid. Forms on which other readers and Spark agree are
-valid.
+valid. Integers need no form: the cast accepts blanks around them, and nothing else.
 Source: PROTOCOL.md, Partition Value Serialization; Per-file Statistics.
 """
 
@@ -10,17 +10,13 @@ from __future__ import annotations
 
 from deltasnap_core.rules.sql_text import sql_type, string_sql
 
-_INTEGER = "[+-]?[0-9]+"
+_INTEGERS = ("byte", "short", "integer", "long")
 _DECIMAL = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?"
 _DOUBLE = rf"({_DECIMAL}|[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?|[nN][aA][nN])"
 _DATE = "[+-]?[0-9]{4,7}-[0-9]{1,2}-[0-9]{1,2}"
 _TIME = r"[ T][0-9]{1,2}:[0-9]{1,2}(:[0-9]{1,2}(\.[0-9]*)?)?"
 _UTC = " ?(Z|UTC)"
 _FORMS = {
-    "byte": _INTEGER,
-    "short": _INTEGER,
-    "integer": _INTEGER,
-    "long": _INTEGER,
     "float": _DOUBLE,
     "double": _DOUBLE,
     "boolean": "([tT][rR][uU][eE]|[fF][aA][lL][sS][eE])",
@@ -38,6 +34,9 @@ def typed_sql(text: str, data_type: str) -> str | None:
 
     Returns None for a type that is not a number, boolean, date or time.
     """
+    cast = f"try_cast({text} as {sql_type(data_type)})"
+    if data_type in _INTEGERS:
+        return cast
     is_decimal = data_type.startswith("decimal(")
     form = _DECIMAL if is_decimal else _FORMS.get(data_type)
     if form is None:
@@ -45,7 +44,7 @@ def typed_sql(text: str, data_type: str) -> str | None:
     is_valid = f"{text} rlike {string_sql(f'^{form}{_END}')}"
     if is_decimal:
         is_valid = f"({is_valid} and {_decimal_places_sql(text)} <= {_scale(data_type)})"
-    return f"if({is_valid}, try_cast({text} as {sql_type(data_type)}), null)"
+    return f"if({is_valid}, {cast}, null)"
 
 
 def _decimal_places_sql(text: str) -> str:
