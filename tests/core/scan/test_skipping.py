@@ -61,6 +61,7 @@ def plain(sql: str | None) -> str | None:
     cast = r"try_cast\(\1 as [\w(),]+?\), null\)"
     sql = re.sub(rf"if\((\S+) rlike '[^']+', {cast}", r"\1", sql)
     sql = re.sub(rf"if\(\((\S+) rlike '[^']+' and .*? <= \d+\), {cast}", r"\1", sql)
+    sql = re.sub(r"try_cast\((s\.[`\w.]+|partitionValues\['\w+'\]) as (?:big|small|tiny)?int\)", r"\1", sql)
     sql = re.sub(r"\(coalesce\((\S+), ''\) != '' and \1 is null\)", "malformed", sql)
     sql = re.sub(r"(?:nullif\()?partitionValues\['(\w+)'\](?:, ''\))?", r"\1", sql)
     for kind, short in (("minValues", "min"), ("maxValues", "max"), ("nullCount", "nulls")):
