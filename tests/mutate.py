@@ -1,9 +1,9 @@
 """Mutation tests: `python -m tests.mutate [MODULE...] [--sample N] [--seed S] [--near] [--workers N] [--list]`.
 
 Changes one thing in the code at a time: a comparison, a boundary, a sign, a condition, a constant, the order of two
-arguments, a returned value, a call or a filter that is dropped, an operator inside SQL. Runs the tests that need no
-Spark on each change, the likely ones first, and prints the changes that no test detects (survivors), with the line
-before and after. Annotations, docstrings, messages, logging and `__repr__` are not changed.
+arguments, a returned value, a call or a filter that is dropped, an operator inside SQL. Runs the quick tests (neither
+`spark` nor `thorough`) on each change, the likely ones first, and prints the changes that no test detects (survivors),
+with the line before and after. Annotations, docstrings, messages, logging and `__repr__` are not changed.
 
     python -m tests.mutate --sample 40 --seed 7 --near       40 random mutants of both packages
     python -m tests.mutate scan/skipping settings/discovery  every mutant of a folder and a module
@@ -68,11 +68,15 @@ resource.setrlimit(resource.RLIMIT_AS, (int(memory), int(memory)))
 resource.setrlimit(resource.RLIMIT_CPU, (int(cpu_seconds), int(cpu_seconds)))
 faulthandler.dump_traceback_later(int(seconds), exit=True)
 import pytest
-sys.exit(pytest.main(["-x", "-q", "-m", "not spark", "-p", "no:cacheprovider", "--hypothesis-seed=0", *arguments]))
+options = ["-x", "-q", "-m", "not spark and not thorough", "-p", "no:cacheprovider", "--hypothesis-seed=0"]
+sys.exit(pytest.main([*options, *arguments]))
 """
 
 # Batch sizes, which affect only speed and memory, never a result.
-PACE = re.compile(r"(_BYTES|_AT_ONCE|_LINES|_PIECES|_PROBES|_READERS|_THREADS|_READ_EXACTLY|_BACK_VERSIONS)$")
+PACE = re.compile(
+    r"(_BYTES|_AT_ONCE|_LINES|_PIECES|_PROBES|_READERS|_THREADS|_READ_EXACTLY|_BACK_VERSIONS|_TASK_ROWS|BROADCAST_ROWS"
+    r"|ROWS_A_FILE|ROWS_A_PAGE)$"
+)
 
 _COMPARED: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
     ast.Lt: (ast.LtE, ast.GtE),
@@ -116,6 +120,8 @@ _NAMES |= {"any": "all", "or_": "and_", "desc": "asc"}
 _DROPPED = ("distinct", "drop_duplicates", "dropDuplicates", "filter", "orderBy", "sort", "sort_by", "strip", "where")
 """Methods that return something like what they are called on."""
 _UNORDERED = ("isinstance", "issubclass", "getattr", "hasattr", "setattr", "TypeVar", "cast")
+_COMMUTATIVE = ("and_", "and_kleene", "equal", "max", "min", "or_", "or_kleene")
+"""Functions with the same result for two arguments in any order."""
 _SQL = re.compile(r" (<=?|>=?|!=|=|<=>) |\bis (not )?null\b|\bcase when\b|\bcoalesce\(|^ ?(and|or) ?$")
 _IN_SQL = {
     r" < ": " <= ",
@@ -133,7 +139,17 @@ _IN_SQL = {
     r"\basc\b": "desc",
 }
 _PROSE = re.compile(r"[A-Za-z]+[,:]? [a-z]+|\w\.$")
-_NEUTRAL = ("broadcast", "description", "help", "metavar", "param_hint", "reason", "strict", "title")
+_NEUTRAL = (
+    "broadcast",
+    "description",
+    "help",
+    "metavar",
+    "param_hint",
+    "reason",
+    "strict",
+    "thread_name_prefix",
+    "title",
+)
 """Arguments that change no answer: texts for people, or about speed."""
 
 
@@ -208,6 +224,8 @@ def _without_meaning(node: ast.AST) -> Iterator[ast.AST]:  # noqa: C901 - one ca
             yield node
         case ast.Call(func=ast.Name(id="cast" | "TypeVar")):
             yield node.args[0]
+        case ast.Call(func=ast.Attribute(attr="hint")):  # how Spark joins, never what it returns
+            yield from node.args
         case ast.Assign(targets=[ast.Name(id=name)]) if name in ("__all__", "__slots__") or PACE.search(name):
             yield node
         case ast.keyword(arg=name) if name in _NEUTRAL:
@@ -274,7 +292,10 @@ def _texts(node: ast.Constant, text: str) -> Iterator[Callable[[], None]]:
 
 
 def _swappable(call: ast.Call, one: ast.expr, other: ast.expr) -> bool:
-    is_ordered = not isinstance(call.func, ast.Name) or call.func.id not in _UNORDERED
+    name = getattr(call.func, "id", getattr(call.func, "attr", ""))
+    is_ordered = not (isinstance(call.func, ast.Name) and name in _UNORDERED)
+    if name in _COMMUTATIVE and not call.keywords:
+        return False
     is_starred = isinstance(one, ast.Starred) or isinstance(other, ast.Starred)
     return is_ordered and not is_starred and ast.dump(one) != ast.dump(other)
 
@@ -326,7 +347,7 @@ class Worker:
         limits = [str(MAX_CPU_SECONDS), str(MAX_SECONDS), str(MAX_BYTES), str(int(write_bytecode))]
         script = RUN.format(root=str(ROOT))
         code = self._forks.run(script, str(self.folder), *limits, *tests, cwd=self.folder).returncode
-        return code in (0, 5)  # 5: all of them need Spark
+        return code in (0, 5)  # 5: none of them is quick
 
     def survives(self, mutant: Mutant, tests: Iterable[list[str]]) -> bool:
         """Return whether no group of tests detects a mutant."""

@@ -5,16 +5,30 @@ import pickle
 
 import pytest
 
+from deltasnap_core import errors
 from deltasnap_core.errors import (
     ActionNotFoundError,
+    CheckpointMismatchError,
     CorruptLogError,
     CorruptStoreError,
+    DataFileNotFoundError,
+    DataPathError,
     DeltaSnapError,
     DeltaTableNotFoundError,
+    LogChangedError,
+    NoFilesystemError,
+    PredicateError,
+    ProtectedVersionError,
+    RowChangesError,
+    SparkRequiredError,
     StorageError,
+    StoreChangedError,
     StoredVersionNotFoundError,
     TimestampNotFoundError,
     UnsupportedProtocolError,
+    UnsupportedServerError,
+    UnsupportedStoreError,
+    UnsupportedWriterError,
     VersionGapError,
     VersionNotFoundError,
 )
@@ -30,6 +44,19 @@ EVERY_ERROR = [
     StoredVersionNotFoundError(store="file:///s", table="events", version=4),
     CorruptStoreError(path="file:///s/m.json", reason="not JSON"),
     StorageError(path="file:///t/_delta_log", reason="Permission denied"),
+    UnsupportedWriterError(path="file:///t", version=1, features=("x",), min_writer_version=7),
+    ProtectedVersionError(path="file:///t", version=1, protected_before=4),
+    CheckpointMismatchError(path="file:///t", version=1, differences=("files",)),
+    NoFilesystemError(path="foo://t", reason="no such scheme"),
+    LogChangedError(path="file:///t", file="1.json", expected="1 byte", found="2 bytes"),
+    DataPathError(path="../a", table="file:///t", reason="outside"),
+    DataFileNotFoundError(path="file:///t/a", table="file:///t", version=1),
+    RowChangesError(path="file:///t", version=1, reason="gone"),
+    PredicateError(predicate="a =", position=2, reason="missing"),
+    StoreChangedError(store="file:///s", table="events", reason="gone"),
+    UnsupportedStoreError(path="file:///s", found=4, supported=3),
+    SparkRequiredError(reason="rows"),
+    UnsupportedServerError(work="read rows", reason="no column"),
 ]
 
 
@@ -39,6 +66,19 @@ def test_error_survives_pickle_and_copy_with_its_data(error: DeltaSnapError) -> 
         assert type(other) is type(error)
         assert vars(other) == vars(error)
         assert str(other) == str(error)
+
+
+def test_every_error_is_pickled_and_copied() -> None:
+    known = {value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, DeltaSnapError)}
+    assert known - {type(error) for error in EVERY_ERROR} == {DeltaSnapError}
+
+
+@pytest.mark.parametrize("error", EVERY_ERROR, ids=lambda error: type(error).__name__)
+def test_message_of_an_error_is_a_sentence_with_its_facts(error: DeltaSnapError) -> None:
+    text = str(error)
+    known = [str(value) for value in vars(error).values() if isinstance(value, str | int)]
+    assert text[:1].isupper() or text.startswith(("file:", "foo:"))
+    assert sum(value in text for value in known) >= min(2, len(known)), text
 
 
 def test_action_not_found_has_the_message_of_delta() -> None:

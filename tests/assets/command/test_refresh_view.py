@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+import io
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from deltasnap_assets.command import refresh_view
-from deltasnap_assets.command.refresh_view import Refreshed, refresh_tables, versions_text
+from deltasnap_assets.command.refresh_view import Refreshed, RunProgress, refresh_tables, versions_text
+from deltasnap_assets.runs.planning.names import ASSET_NAMES
+from deltasnap_assets.runs.refresh import RefreshEvent
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.settings.loading import demo_settings
 from deltasnap_core import DeltaTableNotFoundError
@@ -57,3 +62,20 @@ TEXTS = {
 def test_versions_are_shown_as_text(case: str) -> None:
     versions, expected = TEXTS[case]
     assert versions_text(versions) == expected
+
+
+def test_bar_of_a_run_is_full_when_all_assets_of_its_versions_are_materialized() -> None:
+    event = RefreshEvent(table="events", first=3, last=4, message="")
+    progress = RunProgress(Console(file=io.StringIO()))
+    for name in ASSET_NAMES:
+        for version in (3, 4):
+            progress.show(replace(event, message=f"Materialized value events {name} {version}.\nmore"))
+    progress.show(replace(event, message="Started step [b]."))
+    progress.show(replace(event, first=5, last=5, message="Started"))
+    several, one = progress._bars.tasks
+    assert (several.description, several.finished, several.fields["message"]) == (
+        "events 3 to 4",
+        True,
+        "Started step [b].",
+    )
+    assert (one.description, one.completed, one.total) == ("events 5", 0, len(ASSET_NAMES))

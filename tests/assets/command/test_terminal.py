@@ -77,3 +77,12 @@ def test_warnings_of_the_core_are_escaped_lines(capsys: pytest.CaptureFixture[st
         assert capsys.readouterr().err == "warning: odd file [b]\\x1b[0m\n"
     finally:
         log.handlers.clear()
+
+
+def test_characters_that_the_terminal_cannot_encode_are_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr("sys.stdout", terminal)
+    prepare_terminal()
+    logging.getLogger("deltasnap_core").handlers.clear()
+    print("caf\u00e9", end="", flush=True)
+    assert terminal.buffer.getvalue() == b"caf\\xe9"

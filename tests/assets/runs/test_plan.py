@@ -369,3 +369,14 @@ def test_lost_run_without_a_table_is_recorded_as_failed() -> None:
     statuses = {run.run_id: run.status for run in instance.get_runs()}
     assert statuses[lost.run_id] == dg.DagsterRunStatus.FAILURE
     assert statuses[alive.run_id] == statuses[foreign.run_id] == dg.DagsterRunStatus.STARTED
+
+
+def test_first_unread_version_follows_the_earliest_run_of_stored_ones() -> None:
+    assert [stored(*versions).first_unread for versions in ((), (0,), (3, 4, 5), (0, 1, 4))] == [0, 1, 6, 2]
+
+
+def test_stored_versions_after_the_last_common_one_are_not_of_this_log() -> None:
+    common = CommonVersion(relation=LogRelation.FORKED, version=2, in_force=(0, 1, 2, 3), latest_in_log=5)
+    assert Stored(common=common, versions=frozenset(range(4))).sound == VersionRanges(((0, 2),))
+    none = CommonVersion(relation=LogRelation.FORKED, version=None, in_force=(0, 1), latest_in_log=5)
+    assert Stored(common=none, versions=frozenset(range(2))).first_unread == 0

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from deltasnap_assets.tables.due_checkpoint import is_due
-from deltasnap_core import LogListing, TableLog
+from deltasnap_assets.settings.loading import demo_settings
+from deltasnap_assets.tables.due_checkpoint import is_due, write_due_checkpoint
+from deltasnap_core import DeltaTableNotFoundError, FileStatus, LogListing, TableLog
 from tests.builders import add, metadata, protocol, write_log
 from tests.checkpoint_files import write_checkpoint
 
@@ -45,3 +48,52 @@ def test_run_writes_a_checkpoint_when_it_is_due(tmp_path: Path) -> None:
     write_log(Path(app.path), {4: [protocol(1, 7, writerFeatures=["strange"])], 5: [], 6: []})
     assert app.refresh() == (4, 5, 6)  # a checkpoint that is refused fails no run
     assert len(list(log.glob("*.checkpoint.parquet"))) == 1
+
+
+class OneLog:
+    """The part of RunSnapshots that writes a checkpoint. outcome: what writing returns or raises."""
+
+    def __init__(self, table: Path, outcome: object) -> None:
+        self.listed, self.outcome, self.written = listing(table, 3), outcome, list[int]()
+
+    def listing(self, _: object) -> LogListing:
+        return self.listed
+
+    def log(self, _: object) -> OneLog:
+        return self
+
+    def checkpoint(self, version: int) -> object:
+        self.written.append(version)
+        if isinstance(self.outcome, Exception):
+            raise self.outcome
+        return self.outcome
+
+
+def written(folder: Path, after_commits: int | None, outcome: object = None) -> tuple[object, list[int]]:
+    table = demo_settings(folder).tables[0]
+    policy = table.checkpoint.model_copy(update={"after_commits": after_commits})
+    one: Any = OneLog(folder, outcome)
+    return write_due_checkpoint(one, table.model_copy(update={"checkpoint": policy}), 2), one.written
+
+
+@pytest.mark.parametrize("after_commits", [None, 4])
+def test_no_checkpoint_is_written_if_none_is_due(after_commits: int | None, tmp_path: Path) -> None:
+    assert written(tmp_path, after_commits) == (None, [])
+
+
+@pytest.mark.parametrize(
+    ("is_new", "text"), [(True, "Wrote the checkpoint 2.parquet: 1,234 bytes"), (False, "Version 2 already has a")]
+)
+def test_checkpoint_that_is_due_is_written_and_named(is_new: bool, text: str, tmp_path: Path) -> None:
+    file = FileStatus(path="/t/2.parquet", size=1234, modification_time=0)
+    outcome, versions = written(tmp_path, 3, SimpleNamespace(files=[file], is_new=is_new, size_in_bytes=1234))
+    assert isinstance(outcome, tuple)
+    assert outcome[0].startswith(text)
+    assert (outcome[1], versions) == (True, [2])
+
+
+def test_checkpoint_that_cannot_be_written_is_reported_without_failing(tmp_path: Path) -> None:
+    outcome, versions = written(tmp_path, 3, DeltaTableNotFoundError(path="/nowhere"))
+    assert isinstance(outcome, tuple)
+    assert outcome[0].startswith("No checkpoint was written: No Delta table found at /nowhere")
+    assert (outcome[1], versions) == (False, [2])

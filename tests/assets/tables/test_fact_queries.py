@@ -77,6 +77,7 @@ def test_long_count_reports_its_progress(versions: Versions, monkeypatch: pytest
 
     def progress(what: str, done: int, total: int) -> None:
         messages.append(what)
+        assert (done, total) == (0, 1)
         if len(messages) == 2:
             versions.is_counted.set()
 

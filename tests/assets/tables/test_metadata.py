@@ -235,3 +235,16 @@ def test_path_in_a_sample_stays_in_its_cell() -> None:
     (text,) = plain(sample_metadata([ChangedFile(change="+", path=path, size=1)])).values()
     assert str(text).splitlines()[-1] == r"| + | `` a`<img src=x>\|[b](http://x)\nc `` | 1 B |"
     assert len(str(text).splitlines()) == 3
+
+
+def test_table_features_of_readers_and_writers_are_shown_once_by_name() -> None:
+    features = {
+        "reader_features": ("v2Checkpoint", "columnMapping"),
+        "writer_features": ("columnMapping", "appendOnly"),
+    }
+    protocol = Protocol(min_reader_version=3, min_writer_version=7, **features)
+    assert plain(protocol_metadata(protocol)) == {
+        "min_reader_version": "3",
+        "min_writer_version": "7",
+        "table_features": "appendOnly, columnMapping, v2Checkpoint",
+    }

@@ -13,13 +13,15 @@ from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.pages.asset_pages import (
     all_files_page,
     changes_page,
+    commit_text,
     health,
     log_segment_page,
     state_page,
     table_page,
     tombstones_page,
 )
-from deltasnap_assets.tables.pages.pictures import MAX_CHARACTERS, VersionStep
+from deltasnap_assets.tables.pages.pictures import MAX_CHARACTERS, VersionStep, file_sizes_picture, versions_picture
+from deltasnap_assets.tables.pages.table_columns import table_schema
 from deltasnap_core import CommitInfo, FileSizeHistogram
 from tests.assets.checks.known import segment
 from tests.assets.tables.test_metadata import plain, state
@@ -154,3 +156,67 @@ def test_state_is_shown_as_text_and_a_chart() -> None:
 def test_version_with_all_files_in_one_bin_has_no_chart(sizes: list[int], is_shown: bool) -> None:
     values = plain(state_page(state(file_size_histogram=FileSizeHistogram.of_sizes(sizes))))
     assert ("file_sizes" in values) == is_shown
+
+
+def test_page_of_the_table_has_every_fact_as_text_and_as_number() -> None:
+    steps = [
+        VersionStep(version=10, operation="MERGE", added=2048, removed=1024),
+        VersionStep(version=11, operation="WRITE", added=10, removed=0),
+        VersionStep(version=12, operation="WRITE", added=20, removed=3),
+    ]
+    table = TableSettings(name="events", path="s3://lake/events")
+    entries = table_page(
+        table, state=state(), segment=segment(), commit=None, steps=steps, facts=None, gone=None, condition=None
+    )
+    assert entries.pop("dagster/column_schema").value == table_schema(state().metadata).value  # type: ignore[arg-type]
+    values: dict[str, Any] = plain(entries)
+    pictures = {name: values.pop(name) for name in ("file_sizes", "bytes_by_version")}
+    assert pictures["file_sizes"] == file_sizes_picture(state().file_size_histogram)
+    assert pictures["bytes_by_version"] == versions_picture("bytes by version", steps)
+    assert values == {
+        "health": "OK: 4 files, 14.8 KiB on average. No maintenance is due.",
+        "contents": "90 rows in 4 files, 59.1 KiB",
+        "committed_at": 1_700_000_720,
+        "operations": (
+            "| operation | versions | added | removed |\n| - | - | - | - |\n"
+            "| WRITE | 2 | 30 B | 3 B |\n| MERGE | 1 | 2 KiB | 1 KiB |"
+        ),
+        "schema": (
+            "| column | type |  |\n| - | - | - |\n"
+            "| `id` | bigint\\, not null | partition column\\; the key |\n| `tags` | array\\<string\\> |  |"
+        ),
+        "table_id": "t",
+        "partitioned_by": "id",
+        "properties": "| property | value |\n| - | - |\n| `delta.appendOnly` | `true` |",
+        "protocol": "reader 3, writer 7: deletionVectors",
+        "computed_state": dg.AssetKey(["events", "computed_state"]),
+        "all_files": dg.AssetKey(["events", "all_files"]),
+        "dagster/uri": "s3://lake/events",
+        "dagster/row_count": 90,
+        "num_of_files": 4,
+        "dagster/size_bytes": 60_516,
+        "size_per_file": 15_129,
+        "tombstones": 2,
+        "checkpoint_lag": 2,
+    }
+
+
+COMMITS = {
+    "everything": (
+        CommitInfo(operation="WRITE", operation_parameters={"mode": "Append"}, user_name="ada", engine_info="x"),
+        "version 3: WRITE (append) by ada, x",
+    ),
+    "an id": (CommitInfo(operation="MERGE", user_id="7"), "version 3: MERGE by 7"),
+    "nothing": (CommitInfo(), "version 3: unknown"),
+}
+
+
+@pytest.mark.parametrize("case", COMMITS)
+def test_commit_is_described_by_its_operation_writer_and_engine(case: str) -> None:
+    commit, expected = COMMITS[case]
+    assert commit_text(3, commit) == expected
+
+
+def test_files_to_read_for_a_version_are_counted() -> None:
+    assert plain(log_segment_page(segment()))["to_read"] == "1 file of the checkpoint, 2 commits; 333 B"
+    assert plain(log_segment_page(segment(last=11)))["checkpoint_age"] == "1 commit and 60 seconds"

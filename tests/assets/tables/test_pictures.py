@@ -33,6 +33,11 @@ def texts(picture: str) -> list[str]:
     return [text.text or "" for text in root.iter("{http://www.w3.org/2000/svg}text")]
 
 
+def lengths_of(picture: str) -> list[int]:
+    """The lengths of the bars in a chart."""
+    return [int(length) for length in re.findall(r"h(\d+)v13h-\1z", unquote(picture))]
+
+
 def bins(*counts: int) -> list[SizeBin]:
     return [SizeBin(start=2**n, end=2 ** (n + 1), count=count) for n, count in enumerate(counts)]
 
@@ -70,10 +75,38 @@ def test_text_of_a_log_is_escaped_in_a_chart() -> None:
 
 def test_lengths_of_bars_are_proportional_to_their_values() -> None:
     bars = [Bar(label=str(value), value=value, text="") for value in (0, 20, 100, 50)]
-    lengths = [int(length) for length in re.findall(r"h(\d+)v13h-\1z", unquote(bars_picture("bytes", bars)))]
-    longest = max(lengths)
-    assert longest > 0
-    assert lengths == [0, longest / 5, longest, longest / 2]
+    assert lengths_of(bars_picture("bytes", bars)) == [0, 30, 150, 75]
+
+
+def test_bars_without_a_value_have_no_length() -> None:
+    assert lengths_of(bars_picture("bytes", [Bar(label="a", value=0, text=""), Bar(label="b", value=-1, text="")])) == [
+        0,
+        0,
+    ]
+
+
+def test_bar_is_on_the_line_of_its_texts() -> None:
+    picture = unquote(bars_picture("bytes", [Bar(label=str(n), value=n, text=f"{n} B") for n in (10, 5)]))
+    tops = [int(top) for top in re.findall(r"M120 (\d+)h", picture)]
+    lines = [int(y) for y in re.findall(r"<text x='0' y='(\d+)'", picture)]
+    assert all(top < line < top + 13 for top, line in zip(tops, lines, strict=True))
+    assert re.findall(r"<text x='(\d+)' y='(\d+)'>\d+ B", picture) == [("275", str(lines[0])), ("200", str(lines[1]))]
+    assert re.search(r"width='(\d+)' height='(\d+)'", picture).groups() == ("390", "34")  # type: ignore[union-attr]
+
+
+def test_long_label_is_truncated_to_the_width_before_the_bars() -> None:
+    picture = bars_picture("bytes", [Bar(label=label, value=1, text="") for label in ("x" * 20, "x" * 21)])
+    assert texts(picture)[::2] == ["x" * 20, "x" * 18 + ".."]
+
+
+def test_versions_are_columns_above_and_below_a_line_with_their_sum_underneath() -> None:
+    steps = [VersionStep(version=n, operation="WRITE", added=n, removed=4 - n) for n in (4, 1, 0)]
+    picture = unquote(versions_picture("bytes", steps))
+    added, removed = re.findall(r"<path d='M0 45([^']*)'", picture)
+    assert added == "v-45h11v45h1v-23h11v23h1h12"
+    assert removed == "h12v39h11v-39h1v45h11v-45h1"
+    assert re.search(r"<text y='(\d+)'", picture).group(1) == "102"  # type: ignore[union-attr]
+    assert re.search(r"width='(\d+)' height='(\d+)'", picture).groups() == ("360", "106")  # type: ignore[union-attr]
 
 
 def test_as_many_bars_are_shown_as_fit() -> None:

@@ -25,3 +25,11 @@ def test_pages_that_arrow_does_not_support_do_not_count_as_read(monkeypatch: pyt
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", unsupported)
     with pytest.raises(UNREADABLE, match="this type is not supported"):
         read_pages(io.BytesIO(file.getvalue()))
+
+
+def test_text_that_is_no_utf8_is_damage() -> None:
+    broken = pa.StringArray.from_buffers(1, pa.py_buffer(b"\0\0\0\0\2\0\0\0"), pa.py_buffer(b"\xff\xfe"))
+    file = io.BytesIO()
+    pq.write_table(pa.table({"path": broken}), file)
+    with pytest.raises(UNREADABLE):
+        read_pages(file)

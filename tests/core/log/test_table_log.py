@@ -17,6 +17,7 @@ from deltasnap_core.errors import (
     VersionNotFoundError,
 )
 from deltasnap_core.log.listing.catalog_commits import CatalogCommits
+from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.log.polling.log_poll import continues_from
 from deltasnap_core.protocol.log_files.file_names import (
     checkpoint_file,
@@ -190,7 +191,12 @@ def test_status_reports_a_missing_table_a_gap_and_a_log_without_metadata() -> No
 def test_empty_listing_has_no_latest_version() -> None:
     log = table(MemoryLogStore())
     with pytest.raises(DeltaTableNotFoundError, match="events"):
-        log.latest_of(log.list())
+        log.list()
+    empty = LogListing(log_path=LOG_PATH, commits={}, checkpoints=(), compactions=(), checksums={})
+    with pytest.raises(DeltaTableNotFoundError, match="events"):
+        log.latest_of(empty)
+    with pytest.raises(DeltaTableNotFoundError, match="events"):
+        log.status(empty)
 
 
 def test_status_finds_the_tables_id_behind_a_checkpoint_that_cannot_be_read() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from deltasnap_core.errors import CorruptLogError, DataFileNotFoundError, DataPathError
 from deltasnap_core.protocol.deletion_vector import DeletionVectorDescriptor
-from deltasnap_core.scan.files.deletion_vectors import DeletionVectors, decode_z85, vector_file
+from deltasnap_core.scan.files.deletion_vectors import DeletionVectors, _cut, decode_z85, vector_file
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from tests.core.scan.test_roaring import array_container, array_of, bitmap_of
 
@@ -150,3 +150,13 @@ def test_bits_above_the_32_of_five_characters_of_z85_are_dropped() -> None:
     vector = DeletionVectorDescriptor(storage_type="i", path_or_inline_dv=text, size_in_bytes=34, cardinality=1)
     table = DeletionVectors(store=FsspecLogStore(), table_path="file:///t", version=5)
     assert table.rows(vector).tolist() == [0x6E08]
+
+
+@pytest.mark.parametrize(("padding", "is_cut"), [(0, True), (1, True), (3, True), (4, False), (-1, False)])
+def test_up_to_three_bytes_of_padding_are_cut_off(padding: int, is_cut: bool) -> None:
+    content = b"12345678"
+    if is_cut:
+        assert _cut(content, len(content) - padding) == content[: len(content) - padding]
+    else:
+        with pytest.raises(ValueError, match=f"expected {len(content) - padding} bytes, found 8"):
+            _cut(content, len(content) - padding)

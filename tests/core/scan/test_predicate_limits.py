@@ -172,3 +172,22 @@ def test_stack_overflow_despite_the_limits_is_a_predicate_error(
 def test_decimal_without_a_scale_is_compared(spark: SparkSession, tmp_path: Path) -> None:
     snapshot = snapshot_of(spark, tmp_path, [file(tmp_path, "a.parquet", ids(1, 10), stats=stats(1, 10))])
     assert snapshot.scan("cast(id as decimal(20)) = 10").to_df().count() == 1
+
+
+@pytest.mark.parametrize(("before", "after"), [("(", ")"), ("case when 1 then ", " end"), ("! ", "")])
+def test_predicate_nested_up_to_the_limit_is_accepted(before: str, after: str) -> None:
+    for times, is_accepted in ((MAX_DEPTH, True), (MAX_DEPTH + 1, False)):
+        where = before * times + "1" + after * times
+        with contextlib.nullcontext() if is_accepted else pytest.raises(PredicateError, match="levels"):
+            check_tokens(where, Spark().tokenize(where))
+
+
+def test_parts_of_a_predicate_do_not_add_to_its_depth() -> None:
+    nested = "(" * (MAX_DEPTH - 1) + "1" + ")" * (MAX_DEPTH - 1)
+    where = f"{nested} and {nested} or coalesce({nested[1:-1]}, {nested[1:-1]}) = 1"
+    check_tokens(where, Spark().tokenize(where))
+
+
+def test_conditions_up_to_the_limit_are_accepted() -> None:
+    where = " and ".join(["a"] * MAX_CONDITIONS)
+    check_tokens(where, Spark().tokenize(where))

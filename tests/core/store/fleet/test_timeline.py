@@ -93,3 +93,25 @@ def test_growth_does_not_depend_on_known_versions(seed: int) -> None:
     newest = store.points[name(len(times) - 1)].size_in_bytes
     expected = newest - store.points[name(until[-1])].size_in_bytes if until else None
     assert store.timeline(known).growth_since(since) == expected
+
+
+@pytest.mark.parametrize("order", [(2, 3, 0), (3, 0, 2), (0, 2, 3)])
+def test_known_points_in_any_order_save_reads(order: tuple[int, ...]) -> None:
+    store = Store({version: (version * 100, version) for version in range(10)})
+    timeline = store.timeline({name(version): store.points[name(version)] for version in order})
+    timeline.add_newest(store.points[name(9)])
+    assert timeline.growth_since(250) == 7
+    assert store.reads == 0
+    assert list(timeline.used) == [name(2), name(3), name(9)]
+
+
+def test_only_recent_versions_define_the_usual_pause() -> None:
+    times = [n * 1000 for n in range(10)] + [9000 + n * 10 for n in range(1, 31)]
+    store = Store({version: (time, 1) for version, time in enumerate(times)})
+    assert store.timeline().usual_pause_ms() == 10
+    assert store.reads == 30
+
+
+def test_three_pauses_are_enough_for_a_usual_pause() -> None:
+    assert Store({0: (0, 1), 1: (10, 1), 2: (20, 1), 3: (30, 1)}).timeline().usual_pause_ms() == 10
+    assert Store({0: (0, 1), 1: (10, 1), 2: (20, 1), 9: (30, 1)}).timeline().usual_pause_ms() is None

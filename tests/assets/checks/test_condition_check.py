@@ -1,0 +1,33 @@
+"""The verdict of a check for several faults."""
+
+from __future__ import annotations
+
+import pytest
+
+from deltasnap_assets.checks.condition_check import failed, unsupported
+from deltasnap_core import FaultKind
+from tests.assets.checks.known import UNSUPPORTED, condition, fault, versions
+
+LOST = fault(FaultKind.MISSING_COMMIT, versions=versions(3, 3), missing=versions(3, 3))
+HINT = fault(FaultKind.BROKEN_HINT)
+
+
+@pytest.mark.parametrize(
+    ("faults", "severity"),
+    [((LOST,), "error"), ((LOST, HINT), "error"), ((HINT, LOST), "error"), ((HINT,), "warning"), ((), "warning")],
+)
+def test_one_error_makes_the_verdict_an_error(faults: tuple[object, ...], severity: str) -> None:
+    assert failed(faults).severity == severity  # type: ignore[arg-type]
+
+
+def test_verdict_has_each_text_and_each_advice_once() -> None:
+    verdict = failed([LOST, HINT, LOST], "Broken: ", {"faults": 3})
+    assert verdict.description == "Broken: Fault missing_commit. Fault broken_hint. Fault missing_commit."
+    assert verdict.advice == "Repair missing_commit. Repair broken_hint."
+    assert (verdict.passed, verdict.numbers) == (False, {"faults": 3})
+
+
+def test_unsupported_feature_counts_only_if_the_latest_version_needs_it() -> None:
+    assert unsupported(UNSUPPORTED) == "Fault unsupported_protocol."
+    assert unsupported(condition()) == ""
+    assert unsupported(condition(LOST)) == ""

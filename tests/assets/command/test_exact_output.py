@@ -1,0 +1,265 @@
+"""The complete output of the commands that use no Spark, for one table."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from deltasnap_assets.command.cli import app
+from deltasnap_assets.quantities import bytes_text
+from deltasnap_core.protocol.log_files.file_names import commit_file
+from tests.builders import add, commit_info, metadata, protocol, remove, write_log
+from tests.checkpoint_files import write_checkpoint
+
+FEATURES = ["deletionVectors", "domainMetadata"]
+VECTOR = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "offset": 4, "sizeInBytes": 40}
+SCHEMA = {
+    "type": "struct",
+    "fields": [
+        {"name": "id", "type": "long", "nullable": False, "metadata": {}},
+        {"name": "Day", "type": "string", "nullable": True, "metadata": {}},
+    ],
+}
+
+
+def stats(records: int) -> str:
+    return json.dumps({"numRecords": records})
+
+
+@pytest.fixture
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the table `events`: versions 0 to 5, a checkpoint of version 2."""
+    start = [
+        protocol(3, 7, readerFeatures=FEATURES[:1], writerFeatures=FEATURES),
+        metadata(
+            name="clicks",
+            description="all of them",
+            schemaString=json.dumps(SCHEMA),
+            partitionColumns=["day"],
+            configuration={"delta.appendOnly": "false", "a": "1"},
+        ),
+    ]
+    written = [add(f"day={day}/{n}", size=1000 * n, stats=stats(n), partitionValues={"day": day}) for n, day in FILES]
+    parameters = {"mode": "Append", "partitionBy": "[]", "predicate": ""}
+    with_vector = {**VECTOR, "cardinality": 1}
+    log = write_log(
+        tmp_path / "events",
+        {
+            0: [commit_info("CREATE TABLE", engineInfo="spark"), *start],
+            1: [commit_info(operationParameters=parameters, userName="ada", userId="7"), *written],
+            2: [commit_info("DELETE", userId="7"), remove("day=b/2", size=2000)],
+            3: [
+                commit_info("DELETE", operationMetrics={"numDeletedRows": "1", "scanTimeMs": "5"}),
+                remove("day=b/3", size=3000),
+                add("day=b/3", size=3000, stats=stats(3), partitionValues={"day": "b"}, deletionVector=with_vector),
+            ],
+            4: [{"txn": {"appId": "stream", "version": 8}}],
+            5: [{"domainMetadata": {"domain": "delta.clustering", "configuration": "{}", "removed": False}}],
+        },
+    )
+    write_checkpoint(log, 2, "multipart", [*start, written[0], written[2], remove("day=b/2", size=2000)])
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    return tmp_path
+
+
+FILES = ((1, "a"), (2, "b"), (3, "b"))
+
+
+def output(*arguments: str) -> str:
+    """Return what a command prints on stdout, without spaces at the ends of lines."""
+    result = CliRunner().invoke(app, [*arguments], catch_exceptions=False)
+    assert (result.exit_code, result.stderr) == (0, "")
+    return "\n".join(line.rstrip() for line in result.stdout.splitlines())
+
+
+@pytest.mark.usefixtures("lake")
+def test_history_shows_writers_and_counts() -> None:
+    assert output("history", "events") == (
+        """\
+ version  committed (UTC)      by     operation and metrics
+ 5        2023-11-14 22:18:20         unknown
+ 4        2023-11-14 22:17:20         unknown
+ 3        2023-11-14 22:16:20         DELETE: numDeletedRows=1
+ 2        2023-11-14 22:15:20  7      DELETE
+ 1        2023-11-14 22:14:20  ada    WRITE
+ 0        2023-11-14 22:13:20  spark  CREATE TABLE"""
+    )
+
+
+@pytest.mark.usefixtures("lake")
+def test_history_as_json_has_the_fields_of_the_commits() -> None:
+    found = json.loads(output("history", "events", "--limit", "5", "--json"))
+    assert [found[0], found[2], found[4]] == [
+        {"version": 5, "committedAt": "2023-11-14T22:18:20+00:00", "timestamp": 1_700_000_300_000},
+        {
+            "version": 3,
+            "committedAt": "2023-11-14T22:16:20+00:00",
+            "timestamp": 1_700_000_180_000,
+            "operation": "DELETE",
+            "operationMetrics": {"numDeletedRows": "1", "scanTimeMs": "5"},
+        },
+        {
+            "version": 1,
+            "committedAt": "2023-11-14T22:14:20+00:00",
+            "timestamp": 1_700_000_060_000,
+            "userId": "7",
+            "userName": "ada",
+            "operation": "WRITE",
+            "operationParameters": {"mode": "Append", "partitionBy": "[]", "predicate": ""},
+        },
+    ]
+
+
+def test_lost_commits_have_a_row_with_only_their_versions_and_the_reason(lake: Path) -> None:
+    log = lake / "events" / "_delta_log"
+    (log / commit_file(4)).unlink()
+    (log / commit_file(3)).unlink()
+    rows = [line.rstrip() for line in CliRunner().invoke(app, ["history", "events"]).stdout.splitlines()]
+    assert [row for row in rows if row[1] in "345"] == [
+        " 5        2023-11-14 22:18:20         unknown",
+        " 3-4                                  missing: versions 3 to 5 cannot be loaded",
+    ]
+    assert (
+        json.loads(CliRunner().invoke(app, ["history", "events", "--json"]).stdout)[1].items()
+        >= {
+            "version": 3,
+            "lastVersion": 4,
+        }.items()
+    )
+
+
+def test_inspect_shows_a_version_completely(lake: Path) -> None:
+    parts = lake.glob("events/_delta_log/*.parquet")
+    assert output("inspect", "events") == (
+        f"""\
+file://{lake}/events  clicks
+all of them
+version          5, committed 2023-11-14 22:18:20 UTC
+in the log       versions 0 to 5
+table id         table-id
+protocol         reader 3, writer 7
+reader features  deletionVectors
+writer features  deletionVectors, domainMetadata
+partitioned by   day
+properties       a = 1
+                 delta.appendOnly = false
+checkpoint       version 2, multipart parquet, 2 files, {bytes_text(sum(part.stat().st_size for part in parts))}
+commits since    3 commits, 615 B
+checksum file    none
+schema
+ column           type    nullable
+ id               bigint  no
+ Day (partition)  string  yes
+last 6 commits
+ version  committed (UTC)      operation     by     parameters
+ 5        2023-11-14 22:18:20  unknown
+ 4        2023-11-14 22:17:20  unknown
+ 3        2023-11-14 22:16:20  DELETE
+ 2        2023-11-14 22:15:20  DELETE
+ 1        2023-11-14 22:14:20  WRITE         ada    mode=Append
+ 0        2023-11-14 22:13:20  CREATE TABLE  spark
+files                    2 (3.9 KiB)
+records                  4
+tombstones               0
+computed by              driver: 7 actions counted
+deletion vectors         1 (1 deleted row)
+transaction stream       8
+domain delta.clustering  {{}}"""
+    )
+
+
+@pytest.mark.usefixtures("lake")
+def test_inspect_shows_what_an_early_version_lacks() -> None:
+    assert output("inspect", "events", "--version", "1", "--commits", "1").splitlines()[10:] == (
+        """\
+                 delta.appendOnly = false
+checkpoint       none: all commits are read
+commits since    no checkpoint: all 2 commits
+checksum file    none
+schema
+ column           type    nullable
+ id               bigint  no
+ Day (partition)  string  yes
+last 1 commit
+ version  committed (UTC)      operation  by   parameters
+ 1        2023-11-14 22:14:20  WRITE      ada  mode=Append
+files           3 (5.9 KiB)
+records         6
+tombstones      0
+computed by     driver: 3 actions counted""".splitlines()
+    )
+
+
+def test_inspect_shows_the_newest_loadable_version_with_its_lost_commits(lake: Path) -> None:
+    log = lake / "events" / "_delta_log"
+    (log / commit_file(4)).unlink()
+    (log / commit_file(1)).write_text("{nope")
+    result = CliRunner().invoke(app, ["inspect", "events"])
+    rows = [line.rstrip() for line in result.stdout.splitlines()]
+    assert result.exit_code == 1
+    assert rows[2].startswith("version          3, committed ")
+    assert rows[2].endswith(" UTC, the newest loadable version")
+    assert " 1                                                  cannot be read: line 1: expected a line of" in rows
+
+
+@pytest.mark.parametrize(("width", "columns"), [(80, 5), (79, 4)])
+def test_inspect_leaves_out_writers_in_a_narrow_terminal(
+    lake: Path, monkeypatch: pytest.MonkeyPatch, width: int, columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    (lake / "events" / "_delta_log" / commit_file(1)).write_text("{nope")
+    result = CliRunner().invoke(app, ["inspect", "events"])
+    (header,) = (line for line in result.stdout.splitlines() if line.startswith(" version "))
+    assert len(re.split("  +", header.strip())) == columns
+
+
+@pytest.mark.usefixtures("lake")
+def test_diff_lists_the_files_of_each_side() -> None:
+    assert output("diff", "events", "5", "1") == (
+        """\
+version 1 to 5: 4 commits
+  + 1 file, 2.9 KiB
+      day=b/3
+  - 2 files, 4.9 KiB
+      day=b/2
+      day=b/3
+  1 data file with a different deletion vector: listed as removed and added"""
+    )
+
+
+@pytest.mark.usefixtures("lake")
+def test_diff_as_json_has_operations_files_and_vectors() -> None:
+    assert json.loads(output("diff", "events", "1", "5", "--json")) == {
+        "first": 1,
+        "last": 5,
+        "operations": [
+            {"version": 2, "operation": "DELETE"},
+            {"version": 3, "operation": "DELETE"},
+            {"version": 4, "operation": "unknown"},
+            {"version": 5, "operation": "unknown"},
+        ],
+        "changes": [],
+        "added": [{"path": "day=b/3", "size": 3000, "deletionVectorId": "uab^-aqEH.-t@S}K{vb[*k^@4"}],
+        "removed": [{"path": "day=b/2", "size": 2000}, {"path": "day=b/3", "size": 3000}],
+        "files_with_other_vector": 1,
+        "assumed": None,
+    }
+
+
+def test_diff_shows_the_first_ten_files_and_whether_their_size_is_known(tmp_path: Path) -> None:
+    names = [f"{number:02}" for number in range(11)]
+    start = [protocol(), metadata(), *(add(name, size=10) for name in names)]
+    write_log(tmp_path, {0: start, 1: [remove(name) for name in names[:10]], 2: [add(name, size=7) for name in names]})
+    shown = output("diff", str(tmp_path), "0", "1").splitlines()
+    assert shown[1:3] == ["  + 0 files, 0 B", "  - 10 files, 100 B"]
+    assert shown[3:] == [f"      {name}" for name in names[:10]]
+    shown = output("diff", str(tmp_path), "1", "2").splitlines()
+    assert shown[1] == "  + 10 files, 70 B"
+    write_log(tmp_path, {3: [remove(name) for name in names]})
+    shown = output("diff", str(tmp_path), "2", "3").splitlines()
+    assert shown[-2:] == ["      09", "      and 1 more; --json has all of them"]

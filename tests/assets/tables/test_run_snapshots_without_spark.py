@@ -1,0 +1,13 @@
+"""The reads of a run. The driver writes the bases, so that these tests need no JVM."""
+
+# ruff: noqa: F401
+
+from __future__ import annotations
+
+from tests.assets.tables.test_run_snapshots import (
+    requested,
+    test_rolled_back_table_is_logged_in_the_run,
+    test_run_lists_log_and_store_twice_and_reads_each_commit_once,
+    test_versions_lost_in_the_log_come_from_the_store,
+)
+from tests.driver_bases import spark

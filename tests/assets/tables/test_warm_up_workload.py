@@ -1,0 +1,23 @@
+"""The table that warms up a session. Its exercise needs Spark: see tests/assets/spark/test_warm_up.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from deltasnap_assets.tables.warm_up_workload import write_table
+from deltasnap_core import DeltaLog, TableLog
+
+
+def test_table_has_commits_a_checkpoint_and_tombstones(tmp_path: Path) -> None:
+    write_table(tmp_path)
+    log = TableLog.for_path(tmp_path)
+    listing = log.list()
+    assert (list(listing.commits), [each.version for each in listing.checkpoints]) == ([0, 1, 2, 3, 4, 5], [2])
+    assert log.condition().faults == ()
+    DeltaLog.clear_cache()
+    for version, files, gone in ((1, 8, 0), (2, 12, 0), (3, 15, 1), (5, 21, 3)):
+        state = DeltaLog.for_table(None, tmp_path).get_snapshot_at(version=version).computed_state
+        assert (state.num_of_files, state.num_of_removes, state.num_records) == (files, gone, 10 * files)
+        assert state.size_in_bytes == files // 4 * 4006 if version < 3 else 0 < state.size_in_bytes < files * 1004
+        assert state.metadata is not None
+        assert state.metadata.id == "warm-up"

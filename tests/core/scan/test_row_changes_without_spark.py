@@ -1,0 +1,143 @@
+"""Which rows of which files a table's versions changed. Reading the rows needs Spark, planning does not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deltasnap_core import TableLog
+from deltasnap_core.errors import ActionNotFoundError, RowChangesError
+from deltasnap_core.protocol.log_files.file_names import commit_file
+from deltasnap_core.scan.changes.row_changes import _CHANGE_FIELDS, RowChanges, _result_schema, _with_fields
+from deltasnap_core.snapshot.row_changes_of_log import read_row_changes
+from tests.builders import Action, add, metadata, mtime_of, protocol, remove, write_log
+from tests.checkpoint_files import write_checkpoint
+from tests.without_spark import log_without_spark
+
+FEED = {"delta.enableChangeDataFeed": "true"}
+VERSIONS: dict[int, list[Action]] = {
+    0: [protocol(), metadata(), add("a", size=10), add("b", size=20)],
+    1: [remove("a", size=10), add("c", size=30)],
+    2: [add("d", dataChange=False), remove("b", dataChange=False)],
+    3: [add("e", size=50)],
+    4: [metadata(configuration=FEED), remove("e", partitionValues=None), add("f", size=60)],
+    5: [{"cdc": {"path": "_change_data/1", "partitionValues": {}, "size": 7, "dataChange": False}}, remove("f")],
+}
+
+
+def planned(table: Path, first: int, last: int, **options: Any) -> RowChanges:
+    return read_row_changes(log_without_spark(TableLog.for_path(table)).context, first, last, options=None, **options)
+
+
+def rows(changes: RowChanges) -> list[tuple[int, str | None, str, int | None]]:
+    return [(each.version, each.change, each.path, each.size) for each in changes.rows]
+
+
+def test_files_with_changed_rows_are_found_in_the_commits(tmp_path: Path) -> None:
+    write_log(tmp_path, VERSIONS)
+    assert rows(planned(tmp_path, 0, 4)) == [
+        (0, "insert", "a", 10),
+        (0, "insert", "b", 20),
+        (1, "delete", "a", 10),
+        (1, "insert", "c", 30),
+        (3, "insert", "e", 50),
+        (4, "delete", "e", None),
+        (4, "insert", "f", 60),
+    ]
+
+
+def test_recorded_changes_replace_those_of_the_files(tmp_path: Path) -> None:
+    write_log(tmp_path, VERSIONS)
+    assert rows(planned(tmp_path, 5, 5)) == [(5, None, "_change_data/1", 7)]
+
+
+def test_versions_have_their_time_metadata_and_feed(tmp_path: Path) -> None:
+    write_log(tmp_path, VERSIONS)
+    changes = planned(tmp_path, 3, 5)
+    assert {
+        version: (each.timestamp, each.metadata.configuration, each.metadata_before.configuration, each.is_recorded)
+        for version, each in changes.versions.items()
+    } == {3: (mtime_of(3), {}, {}, False), 4: (mtime_of(4), FEED, {}, True), 5: (mtime_of(5), FEED, FEED, True)}
+    assert (changes.table.version, changes.table.metadata.configuration) == (5, FEED)
+
+
+def test_rows_are_compared_only_where_a_version_without_a_feed_deletes_and_inserts(tmp_path: Path) -> None:
+    write_log(tmp_path, VERSIONS)
+    changes = planned(tmp_path, 0, 4)
+    assert changes._compared_versions == {1}
+    assert not changes._only_adds
+    assert planned(tmp_path, 3, 3)._only_adds
+
+
+@pytest.mark.parametrize("style", ["classic", "multipart", "v2-parquet-sidecars"])
+def test_removed_files_of_earlier_versions_are_found_in_a_checkpoint(tmp_path: Path, style: Any) -> None:
+    log = write_log(tmp_path, VERSIONS)
+    write_checkpoint(log, 3, style, [protocol(), metadata(), *(add(name, size=ord(name)) for name in "cde")])
+    for version in range(4):
+        (log / commit_file(version)).unlink()
+    assert rows(planned(tmp_path, 4, 4)) == [(4, "delete", "e", None), (4, "insert", "f", 60)]
+
+
+def test_commit_that_the_log_lost_is_named(tmp_path: Path) -> None:
+    log = write_log(tmp_path, VERSIONS)
+    write_checkpoint(log, 3, "classic", [protocol(), metadata()])
+    (log / commit_file(3)).unlink()
+    with pytest.raises(RowChangesError, match="the log no longer has its commit") as raised:
+        planned(tmp_path, 2, 4)
+    assert raised.value.version == 3
+
+
+def test_removes_are_changes_only_if_the_metadata_before_them_is_known(tmp_path: Path) -> None:
+    log = write_log(tmp_path, VERSIONS)
+    write_checkpoint(log, 4, "classic", [protocol(), metadata(configuration=FEED), add("f")])
+    for version in range(4):
+        (log / commit_file(version)).unlink()
+    with pytest.raises(RowChangesError, match="the log no longer has the schema before it"):
+        planned(tmp_path, 4, 4)
+    before = planned(tmp_path, 5, 5).versions[5].metadata_before
+    known = planned(tmp_path, 4, 4, metadata_before=lambda: before)
+    assert known.versions[4].metadata_before is before
+
+
+def test_partition_values_of_removed_files_are_required(tmp_path: Path) -> None:
+    by_day = metadata(partitionColumns=["id"])
+    log = write_log(
+        tmp_path, {0: [protocol(), by_day], 1: [remove("id=1/a")], 2: [add("b", partitionValues={"id": "1"})]}
+    )
+    write_checkpoint(log, 0, "classic", [protocol(), by_day])
+    assert rows(planned(tmp_path, 1, 2)) == [(2, "insert", "b", 1)]
+    (log / commit_file(0)).unlink()
+    for file in log.glob("*.parquet"):
+        file.unlink()
+    write_checkpoint(log, 1, "classic", [protocol(), by_day])
+    with pytest.raises(RowChangesError, match="expected the partition values of the removed file id=1/a"):
+        planned(tmp_path, 1, 1)
+
+
+def test_version_without_metadata_is_an_error(tmp_path: Path) -> None:
+    write_log(tmp_path, {0: [protocol(), add("a")]})
+    with pytest.raises(ActionNotFoundError, match="metadata"):
+        planned(tmp_path, 0, 0)
+
+
+def test_columns_of_a_key_are_found_by_name(tmp_path: Path) -> None:
+    write_log(tmp_path, VERSIONS)
+    changes = planned(tmp_path, 3, 3)
+    assert changes._key("ID") == changes._key(["id"]) == ["id"]
+    with pytest.raises(ValueError, match=r"no column 'nope' for a key; it has id"):
+        changes._key(["id", "nope"])
+    with pytest.raises(ValueError, match="found none"):
+        changes._key([])
+
+
+def test_columns_of_row_changes_follow_those_of_the_table(tmp_path: Path) -> None:
+    write_log(tmp_path, VERSIONS)
+    changes = planned(tmp_path, 3, 4)
+    extra = ["_change_type", "_commit_version", "_commit_timestamp"]
+    assert _result_schema(changes.table).names == ["id", *extra]
+    table = _with_fields(changes._partitioned_by(("id",), version=7), *_CHANGE_FIELDS[:1])
+    assert table.schema.names == ["id", "_change_type"]
+    assert (table.version, table.metadata.partition_columns, table.table_path) == (7, ("id",), changes.table.table_path)
+    assert [each.dataType.simpleString() for each in _CHANGE_FIELDS] == ["string", "bigint", "timestamp"]

@@ -1,0 +1,157 @@
+"""The parts of the metadata tables that need no Spark: rows of a listing, files that VACUUM considers, SQL."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from deltasnap_core.log.listing.log_listing import LogListing
+from deltasnap_core.log.table_log import TableLog
+from deltasnap_core.protocol.actions import Metadata
+from deltasnap_core.replay.spark.load_actions import PARSED
+from deltasnap_core.scan.planning import condition_on_files
+from deltasnap_core.scan.skipping.data_skipping import Skipping
+from deltasnap_core.scan.tables.log_tables import _log_files, listed_versions
+from deltasnap_core.scan.tables.metadata_tables import MetadataTables
+from deltasnap_core.scan.tables.vacuum_candidates import LINKED, NESTED, _considered, _is_needed, _reason
+from deltasnap_core.storage.folder_listing import FolderListing
+from deltasnap_core.storage.log_store import FileStatus
+from tests.builders import LOG_PATH, MemoryLogStore, checkpoint, checksum, commits, compaction, mtime_of, status
+
+
+def listing_of(*files: list[FileStatus]) -> LogListing:
+    return TableLog(MemoryLogStore(*files), LOG_PATH).list()
+
+
+def test_versions_show_their_files_and_why_they_cannot_be_loaded() -> None:
+    listing = listing_of(commits(1, 2), checkpoint(4), commits(5, 5), commits(7, 8))
+    reason = "the commit of version {} is missing, and there is {} before it"
+    early, late = reason.format(0, "no checkpoint"), reason.format(6, "the checkpoint of version 4")
+    found = list(listed_versions(listing, {1: 10, 4: 40}))
+    assert [tuple(row.values()) for row in found] == [
+        (1, 10, True, False, False, early),
+        (2, None, True, False, False, early),
+        (4, 40, False, True, True, None),
+        (5, None, True, False, True, None),
+        (7, None, True, False, False, late),
+        (8, None, True, False, False, late),
+    ]
+    assert list(found[0]) == ["version", "ms", "has_commit", "has_checkpoint", "loadable", "why_not"]
+
+
+def test_log_files_show_whether_the_version_reads_them_and_leave_out_unknown_ones() -> None:
+    files = [*commits(1, 1), *checkpoint(2), *compaction(0, 1), *checksum(3), status("unknown.txt")]
+    read = {files[0].path, files[1].path}
+    assert list(_log_files(files, read)) == [
+        {
+            "path": file.path,
+            "kind": kind,
+            "version": version,
+            "size": 100 + version,
+            "ms": mtime_of(version),
+            "in_segment": in_segment,
+        }
+        for file, kind, version, in_segment in zip(
+            files,
+            ("commit", "checkpoint", "log compaction", "version checksum"),
+            (1, 2, 0, 3),
+            (True, True, False, False),
+            strict=False,
+        )
+    ]
+
+
+@pytest.mark.parametrize(("view", "expected"), [(None, "history"), ("mine", "mine")])
+def test_view_of_a_table_has_the_given_name_or_that_of_the_table(view: str | None, expected: str) -> None:
+    created: list[str] = []
+    frame = SimpleNamespace(createOrReplaceTempView=created.append)
+    source: Any = SimpleNamespace(history=lambda: frame)
+    table: Any = SimpleNamespace()
+    assert MetadataTables(table, source).create_view("history", view) == expected
+    assert created == [expected]
+
+
+def test_view_of_an_unknown_table_is_a_value_error() -> None:
+    table: Any = SimpleNamespace()
+    with pytest.raises(ValueError, match="no metadata table 'secrets'; there are files, "):
+        MetadataTables(table, table).create_view("secrets")
+
+
+TABLE = "file:///lake/t"
+
+
+def considered(*paths: str, partitions: tuple[str, ...] = (), targets: tuple[str, ...] = ()) -> dict[str, str | None]:
+    """Return why each listed file is kept, of those that VACUUM considers."""
+    files = [FileStatus(path=f"{TABLE}/{path}", size=len(path), modification_time=7) for path in paths]
+    metadata = Metadata(id="t", schema_string=None, partition_columns=partitions, configuration={})
+    table: Any = SimpleNamespace(table_path=TABLE, metadata=metadata)
+    listing = FolderListing(
+        files=tuple(files), link_targets=tuple(f"file://{each}" for each in targets), roots=(TABLE,)
+    )
+    rows = _considered(table, listing).to_pylist()
+    assert all((row["listed_size"], row["modified_at"]) == (len(row["path"]), 7) for row in rows)
+    return {row["path"]: row["kept"] for row in rows}
+
+
+def test_hidden_files_are_not_considered() -> None:
+    hidden = ["_delta_log/0.json", "metadata/v1.json", "/f", ".f", "_f", "a/_b/f", "a/.b/f", "_change/f", "bad\udc80"]
+    shown = ["f", "a/b", "_change_data/f", "a/metadata/f", "a/f_", "a_/f"]
+    assert list(considered(*hidden, *shown)) == shown
+
+
+def test_folder_of_a_partition_is_considered_even_if_its_name_begins_like_a_hidden_one() -> None:
+    assert list(considered("_day=1/f", "_days=1/f", "_day/f", partitions=("_day",))) == ["_day=1/f"]
+
+
+def test_files_in_a_nested_table_are_kept() -> None:
+    kept = considered("in/_delta_log/0.json", "in/f", "in/deep/f", "inside/f", "f")
+    assert kept == {"in/f": NESTED, "in/deep/f": NESTED, "inside/f": None, "f": None}
+
+
+@pytest.mark.parametrize(
+    ("target", "kept"),
+    [
+        ("/lake/t/a", ["a/f", "a/b/f", "A/F"]),
+        ("/lake/t/a/b", ["a/b/f"]),
+        ("/lake/t", ["f", "a/f", "a/b/f", "A/F"]),
+        ("/lake", ["f", "a/f", "a/b/f", "A/F"]),
+        ("/lake/to", []),
+    ],
+)
+def test_files_that_a_link_leads_to_are_kept(target: str, kept: list[str]) -> None:
+    found = considered("f", "a/f", "a/b/f", "A/F", targets=(target,))
+    assert {path for path, reason in found.items() if reason == LINKED} == set(kept)
+
+
+def test_reasons_are_tried_from_the_safest_to_deletion() -> None:
+    assert _reason(5, is_whole=True) == (
+        "case when live then 'live file' when deleted_at > 5L then 'tombstone has not expired' "
+        "when kept is not null then kept when named then 'the log names a file of this name by another path' "
+        "when is_unknown then 'the log names a file that cannot be resolved' "
+        "when false then 'the log is gone: other versions may need it' "
+        "when deleted_at is not null and modified_at > 5L "
+        "then 'expired tombstone, but the file is younger than the retention' "
+        "when deleted_at is not null then 'expired tombstone' when modified_at = 0L then 'orphan of unknown age' "
+        "when modified_at > 5L then 'orphan younger than the retention' else 'orphan' end"
+    )
+    assert "when true then 'the log is gone" in _reason(5, is_whole=False)
+    assert _is_needed(5) == "(live or deleted_at > 5L)"
+
+
+def test_conditions_on_partitions_and_statistics_keep_files_for_which_they_are_unknown() -> None:
+    by_value = Skipping(partitions="p = 1")
+    assert condition_on_files(Skipping()) is None
+    assert condition_on_files(by_value) == "coalesce(p = 1, true)"
+    assert condition_on_files(Skipping(statistics="q", partitions="p")) == "coalesce(p, true) and coalesce(q, true)"
+
+
+@pytest.mark.parametrize("parsed", [False, True])
+def test_statistics_are_parsed_once_unless_the_checkpoint_has_them_parsed(parsed: bool) -> None:
+    skipping = Skipping(statistics="s.numRecords > 1", fields=frozenset({("numRecords",)}))
+    text = condition_on_files(skipping, parsed=parsed)
+    assert text is not None
+    assert text.count("from_json(stats, ") == 1
+    assert text.endswith(", s -> s.numRecords > 1), true)")
+    assert (f"{PARSED}, from_json" in text) is parsed

@@ -1,0 +1,82 @@
+"""The file actions of stored versions. The driver writes the bases, so that these tests need no JVM."""
+
+# ruff: noqa: F401, F811
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from deltasnap_core import DeltaLog, SnapshotStore
+from deltasnap_core.protocol.log_files.file_names import commit_file
+from deltasnap_core.scan.changes.row_changes import RowChanges
+from deltasnap_core.scan.scan_options import ScanOptions
+from tests.builders import add, metadata, mtime_of, protocol, remove, write_log
+from tests.core.store.test_stored_row_changes import (
+    COMMITS,
+    check,
+    test_a_moved_file_is_not_a_delete_after_its_tombstone_expired,
+    test_actions_of_consecutive_versions_read_the_base_once_and_parse_only_changes,
+    write_versions,
+)
+from tests.driver_bases import spark
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("splits", [(4,), (1, 2, 6, 7)], ids=["two writes", "many writes"])
+def test_actions_of_stored_versions_equal_a_comparison_of_all_files(tmp_path: Path, splits: Sequence[int]) -> None:
+    write_log(tmp_path / "t", dict(enumerate(COMMITS)))
+    store = SnapshotStore.open(None, tmp_path / "store")
+    write_versions(store, DeltaLog.for_table(None, tmp_path / "t"), splits)
+    check(store, 0, len(COMMITS) - 1, starts=(1,))
+
+
+@pytest.fixture
+def stored(spark: None, tmp_path: Path) -> SnapshotStore:
+    """Versions 0 to 5 of `COMMITS`, in two writes, without the log."""
+    write_log(tmp_path / "t", dict(enumerate(COMMITS)))
+    store = SnapshotStore.open(None, tmp_path / "store")
+    write_versions(store, DeltaLog.for_table(None, tmp_path / "t"), (4,))
+    shutil.rmtree(tmp_path / "t")
+    return store
+
+
+def rows(changes: RowChanges) -> list[tuple[int, str | None, str]]:
+    return [(each.version, each.change, each.path) for each in changes.rows]
+
+
+def test_changes_of_stored_versions_need_no_log(stored: SnapshotStore) -> None:
+    changes = stored._reader.row_changes("t", 6, 7, ScanOptions())
+    assert sorted(rows(changes), key=str) == [(7, "delete", "c2"), (7, "insert", "b"), (7, "insert", "c")]
+    assert {version: each.timestamp for version, each in changes.versions.items()} == {6: mtime_of(6), 7: mtime_of(7)}
+    assert not any(each.is_recorded for each in changes.versions.values())
+
+
+def test_changes_since_a_version_are_those_of_the_later_ones(stored: SnapshotStore) -> None:
+    reader = stored._reader
+    assert rows(reader.row_changes_since("t", 4, 7, ScanOptions())) == rows(
+        reader.row_changes("t", 5, 7, ScanOptions())
+    )
+    assert rows(reader.row_changes_since("t", 3, 3, ScanOptions())) == []
+
+
+def test_changes_without_an_earlier_version_are_all_rows_as_inserts(stored: SnapshotStore) -> None:
+    changes = stored._reader.row_changes_since("t", None, 3, ScanOptions())
+    live = {row["path"] for row in stored._reader.version("t", 3).arrow("all_files").to_pylist()}
+    assert {(version, change) for version, change, _ in rows(changes)} == {(3, "insert")}
+    assert sorted(path for *_, path in rows(changes)) == sorted(live)
+    assert list(changes.versions) == [3]
+
+
+def test_log_is_read_while_it_has_the_commits(spark: None, tmp_path: Path) -> None:
+    feed = metadata(configuration={"delta.enableChangeDataFeed": "true"})
+    recorded = {"cdc": {"path": "_change_data/1", "partitionValues": {}, "size": 7, "dataChange": False}}
+    log = write_log(tmp_path / "t", {0: [protocol(), feed, add("a")], 1: [recorded, remove("a")]})
+    store = SnapshotStore.open(None, tmp_path / "store")
+    write_versions(store, DeltaLog.for_table(None, tmp_path / "t"), ())
+    assert rows(store._reader.row_changes("t", 1, 1, ScanOptions())) == [(1, None, "_change_data/1")]
+    (log / commit_file(1)).unlink()
+    assert rows(store._reader.row_changes("t", 1, 1, ScanOptions())) == [(1, "delete", "a")]

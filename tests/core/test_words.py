@@ -1,0 +1,32 @@
+"""The words for kinds and conditions: users write them in settings, and read them in tables and JSON."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import pytest
+
+from deltasnap_assets.command.rows.row_options import RowFormat
+from deltasnap_assets.command.views.fleet.fleet_format import FleetFormat
+from deltasnap_assets.tables.fleet_totals import FleetOrder
+from deltasnap_core.log.condition.table_condition import FaultKind
+from deltasnap_core.protocol.log_files.file_names import CheckpointKind, LogFileKind
+from deltasnap_core.store.fleet.table_level import TableLevel
+
+WORDS: dict[type[Enum], str] = {
+    FaultKind: (
+        "no_table, access_denied, storage_failed, missing_commit, corrupt_commit, empty_commit, missing_action, "
+        "unsupported_protocol, broken_schema, corrupt_checkpoint, broken_hint, lost_versions, ambiguous_commit"
+    ),
+    CheckpointKind: "classic, multipart, uuid",
+    LogFileKind: "commit, staged commit, checkpoint, log compaction, version checksum",
+    TableLevel: "broken, unknown, warned, stale, healthy",
+    FleetOrder: "condition, growth, size, age, name",
+    FleetFormat: "table, json, prometheus",
+    RowFormat: "table, csv, json, parquet",
+}
+
+
+@pytest.mark.parametrize("kind", WORDS, ids=lambda kind: kind.__name__)
+def test_words_of_a_kind_keep_their_spelling_and_order(kind: type[Enum]) -> None:
+    assert ", ".join(str(each.value) for each in kind) == WORDS[kind]
