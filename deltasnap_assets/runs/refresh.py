@@ -101,22 +101,37 @@ def refresh_table(
             stored = what_is_stored(settings, table, status.listing)
     sort_partitions(instance, table.name)
     condition = None if materialized else report_where_nothing_is_new(instance, settings, table, status, stored)
-    errors = known_errors(store_of(settings), table.name)
-    if condition is None and (problem is not None or any(error.check == LOG for error in errors)):
-        condition = condition_of_failure(settings, table)
-        report_condition(instance, settings, table, condition, _failed(problem) or failed_run(instance, table.name))
-    if problem is not None:
-        problem.condition = condition
-        raise problem
-    failed = [error for error in known_errors(store_of(settings), table.name) if error.check != LOG]
-    if failed or (condition is not None and condition.mark == "error"):
-        raise BrokenTableError(table=table.name, condition=condition, problems=failed)
+    _raise_if_broken(instance, settings, table, condition, problem)
     return tuple(materialized)
 
 
 def _up_to(known: Known, latest: int) -> Known:
     """Return the facts without later versions: another process may have added them since the log was listed."""
     return replace(known, versions=tuple(version for version in known.versions if version <= latest))
+
+
+def _raise_if_broken(
+    instance: dg.DagsterInstance,
+    settings: Settings,
+    table: TableSettings,
+    condition: TableCondition | None,
+    problem: RefreshError | None,
+) -> None:
+    """Raise the failure of a run, or BrokenTableError if the fleet shows the table as broken.
+
+    condition: None: not examined. The log is examined here if it has a recorded error, or if a run failed.
+    """
+    errors = known_errors(store_of(settings), table.name)
+    if condition is None and (problem is not None or any(error.check == LOG for error in errors)):
+        condition = condition_of_failure(settings, table)
+        report_condition(instance, settings, table, condition, _failed(problem) or failed_run(instance, table.name))
+        errors = known_errors(store_of(settings), table.name)
+    if problem is not None:
+        problem.condition = condition
+        raise problem
+    of_checks = [error for error in errors if error.check != LOG]
+    if of_checks or (condition is not None and condition.mark == "error"):
+        raise BrokenTableError(table=table.name, condition=condition, problems=of_checks)
 
 
 def _failed(error: RefreshError | None) -> FailedRun | None:
