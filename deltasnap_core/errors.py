@@ -15,6 +15,7 @@
     │   └── NoFilesystemError         fsspec does not support the protocol, or its package is missing
     ├── LogChangedError               the log was replaced while it was read
     ├── DataPathError                 a data file or deletion vector is outside of the allowed folders
+    ├── DataFileError                 Spark cannot read a data file
     ├── DataFileNotFoundError         a data file or deletion vector of a version is missing
     ├── RowChangesError               the row changes of a version cannot be read
     ├── PredicateError                a predicate is invalid (also a ValueError)
@@ -257,6 +258,22 @@ class DataPathError(DeltaSnapError):
         super().__init__(
             f"The log of the Delta table at {table} names {path}, which deltasnap does not open: {reason}."
         )
+
+
+class DataFileError(DeltaSnapError):
+    """Spark cannot read the data file `path` (None: unknown) of `version` (None: unknown) of the table at `table`.
+
+    reason: the cause: the file is damaged, or has a column in another type than the table.
+    """
+
+    def __init__(self, *, path: str | None, table: str, version: int | None, reason: str) -> None:
+        self.path = path
+        self.table = table
+        self.version = version
+        self.reason = reason
+        which = "a version" if version is None else f"version {version}"
+        file = "a data file" if path is None else f"the data file {path}"
+        super().__init__(f"Spark cannot read {file} of {which} of the Delta table at {table}: {reason}")
 
 
 class DataFileNotFoundError(DeltaSnapError):

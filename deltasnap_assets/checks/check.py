@@ -32,6 +32,8 @@ class Verdict:
     advice: what to do if it failed; empty: the advice of the check.
     severity: of a failure; None: the severity of the check.
     is_evaluated: False: the check could not run. It neither passed nor failed; the description gives the reason.
+    is_of_run: False: the failure is that of a version that the run does not materialize. It is a warning, so that it
+    does not block the run, and it does not replace the result of the run that materialized that version.
     numbers: by name, recorded with the result.
     """
 
@@ -40,6 +42,7 @@ class Verdict:
     advice: str = ""
     severity: Severity | None = None
     is_evaluated: bool = True
+    is_of_run: bool = True
     numbers: Mapping[str, int | float] = field(default_factory=dict)
 
 
@@ -76,7 +79,7 @@ class Check:
 
     def severity_of(self, verdict: Verdict) -> Severity:
         """Return the severity of a failed verdict."""
-        return verdict.severity or self.severity
+        return (verdict.severity or self.severity) if verdict.is_of_run else "warning"
 
     def text_of(self, verdict: Verdict, description: str | None = None) -> str:
         """Return the description, with advice if the check failed. description: the one to show instead."""

@@ -16,7 +16,8 @@ _MAX_SHOWN = 10
 class ChecksumAgrees(TableCheck[Limits]):
     """The `.crc` files match the stored states.
 
-    It blocks: if a stored state contradicts the writer's checksum, the rest of the run must not use it.
+    It blocks: if a stored state contradicts the writer's checksum, the rest of the run must not use it. The newest
+    version is compared in every run, but blocks only the runs that materialize it.
     """
 
     name = "checksum_agrees"
@@ -51,4 +52,5 @@ class ChecksumAgrees(TableCheck[Limits]):
             for version, found in sorted(wrong.items())[:_MAX_SHOWN]
         )
         description = f"The log differs from {counted(len(wrong), 'checksum')}: {texts}."
-        return Verdict(passed=False, description=description, numbers=numbers)
+        is_of_run = any(version in facts.versions for version in wrong)
+        return Verdict(passed=False, is_of_run=is_of_run, description=description, numbers=numbers)

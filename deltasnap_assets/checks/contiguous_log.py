@@ -11,14 +11,23 @@ from deltasnap_core import FaultKind
 if TYPE_CHECKING:
     from deltasnap_core import TableCondition
 
-_WARNINGS = (FaultKind.EMPTY_COMMIT, FaultKind.LOST_VERSIONS, FaultKind.AMBIGUOUS_COMMIT)
+_WARNINGS = (
+    FaultKind.EMPTY_COMMIT,
+    FaultKind.LOST_VERSIONS,
+    FaultKind.AMBIGUOUS_COMMIT,
+    FaultKind.BROKEN_TIMESTAMPS,
+    FaultKind.NEGATIVE_NUMBER,
+)
 
 
 class ContiguousLog(ConditionCheck):
     """Every version from the earliest loadable one to the latest can be loaded, and no version was lost."""
 
     name = "contiguous_log"
-    expects = "Every version of the log can be loaded: no commit is missing, damaged, empty or ambiguous."
+    expects = (
+        "Every version of the log can be loaded: no commit is missing, damaged, empty or "
+        "ambiguous, and none has impossible times, sizes or numbers of rows."
+    )
     advice = (
         "Restore the missing or damaged commits from a backup of the log, or write a checkpoint of a later version "
         "with a writer that still has the table loaded."

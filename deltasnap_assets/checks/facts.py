@@ -112,12 +112,16 @@ class TableFacts(PageFacts, Protocol):
         """The current time (ms since the epoch)."""
 
     @property
+    def versions(self) -> Sequence[int]:
+        """The versions of the run."""
+
+    @property
     def unreadable_checksums(self) -> Sequence[int]:
         """The versions whose `.crc` file exists, but cannot be read."""
 
     @property
     def checksum_differences(self) -> Mapping[int, Sequence[ChecksumDifference]]:
-        """For each version of the run with a `.crc` file: how the file differs from the stored state."""
+        """For each version of the run, and the newest one, with a `.crc` file: how it differs from the stored state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

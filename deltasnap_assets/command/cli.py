@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from deltasnap_core import TableCondition
 
 _MAX_ERROR_LENGTH = 1000
+_INTERRUPTED = 128 + signal.SIGINT
 
 app = typer.Typer(
     name="deltasnap",
@@ -53,10 +54,12 @@ def main() -> NoReturn:
         run()
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
+        if isinstance(end.__context__, BrokenPipeError):
+            code = 0  # the reader has seen enough, as with `head`: Typer and Rich exit with 1
     atexit._run_exitfuncs()
     try:
         sys.stdout.flush()
-    except (BrokenPipeError, AttributeError):  # the reader has seen enough, as with `head`, or stdout is closed
+    except (BrokenPipeError, AttributeError):  # the reader has seen enough, or stdout is closed
         pass
     except OSError as error:
         code = code or 1
@@ -75,16 +78,21 @@ def run() -> NoReturn:
     prepare_terminal()
     logging.getLogger("deltasnap_assets").addHandler(WarningLines(logging.WARNING))
     try:
-        sys.exit(app(standalone_mode=False, prog_name="deltasnap"))
+        code = app(standalone_mode=False, prog_name="deltasnap")
+        if code == _INTERRUPTED:  # Typer returns this code for Ctrl-C, earlier releases raise KeyboardInterrupt
+            raise KeyboardInterrupt
+        sys.exit(code)
     except TyperException as error:
         fail(_usage_text(error), code=error.exit_code)
     except DeltaSnapError as error:
         fail(*getattr(error, "lines", [str(error)]), condition=getattr(error, "condition", None))
     except KeyboardInterrupt:
-        fail("interrupted")
+        fail("interrupted", code=_INTERRUPTED)
     except Exception as error:
         if os.environ.get("DELTASNAP_DEBUG"):
             raise
+        if isinstance(error, OSError) and (problem := _problem_of_a_folder(error)) is not None:
+            fail(problem)
         text = " ".join(str(error).split())[:_MAX_ERROR_LENGTH]
         fail(f"{type(error).__name__}: {text} (set DELTASNAP_DEBUG=1 for a traceback)")
 
@@ -103,6 +111,17 @@ def fail(*messages: str, code: int = 1, condition: TableCondition | None = None)
             typer.echo(json.dumps({"error": error_text(" ".join(shown)), **known}))
     _flush_stdout()
     sys.exit(code)
+
+
+def _problem_of_a_folder(error: OSError) -> str | None:
+    """Return an error of a local file or folder as a sentence; None: it names no file."""
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return "The current folder was deleted. Change to another folder."
+    if error.filename is None or error.strerror is None:
+        return None
+    return f"{os.fsdecode(error.filename)}: {error.strerror}. Correct its permissions, or change to another folder."
 
 
 def _flush_stdout() -> None:
@@ -260,7 +279,8 @@ def refresh(
 ) -> None:
     """Materialize the new versions of the configured tables now, in this process.
 
-    Exits with 1 if a table cannot be refreshed. The other tables are still refreshed.
+    Exits with 1 if a run fails or a table is broken, as the fleet shows it, even in a version that is not wanted. All
+    other versions and tables are still materialized.
     """
     from deltasnap_assets.command.refresh_view import Refreshed, refresh_tables
     from deltasnap_assets.spark.java import JavaError, check_java

@@ -148,8 +148,11 @@ def fleet(
         list[TableLevel] | None, typer.Option(help="Show only tables in this condition; repeatable.")
     ] = None,
     how: Annotated[
-        FleetFormat, typer.Option("--format", help="`prometheus`: gauges for the textfile collector.")
-    ] = FleetFormat.TABLE,
+        FleetFormat | None,
+        typer.Option(
+            "--format", help="`prometheus`: gauges for the textfile collector. Default: `table`.", show_default=False
+        ),
+    ] = None,
     as_json: _Json = False,
 ) -> None:
     """Show all followed tables, the worst first: condition, last commit, size, growth, waste.
@@ -160,11 +163,13 @@ def fleet(
     from deltasnap_assets.settings.loading import load_settings, nothing_to_follow
     from deltasnap_core import DeltaSnapError
 
+    if as_json and how not in (None, FleetFormat.JSON):
+        raise typer.BadParameter("Give --json or --format, not both.")
     settings = load_settings()
     if (problem := nothing_to_follow(settings)) is not None:
         raise DeltaSnapError(problem)
     rows, chosen = read_rows(settings, sort, only or ())
-    how = FleetFormat.JSON if as_json else how
+    how = FleetFormat.JSON if as_json else how or FleetFormat.TABLE
     if how is FleetFormat.TABLE:
         show_fleet(Console(), rows, chosen)
     else:

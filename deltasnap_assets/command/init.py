@@ -108,11 +108,11 @@ def variable_of(option: str) -> str:
 
 
 def _path_from(folder: Path, path: str) -> str:
-    """Return a relative path relative to a folder; other paths and URLs as they are."""
-    if is_url(path) or Path(path).expanduser().is_absolute():
-        return path
-    # `..` of a link leads out of the folder that the link points to.
-    return os.path.relpath(path, folder.resolve())
+    """Return a relative path relative to a folder; other paths and URLs as they are. The text is that in UTF-8."""
+    if not is_url(path) and not Path(path).expanduser().is_absolute():
+        # `..` of a link leads out of the folder that the link points to.
+        path = os.path.relpath(path, folder.resolve())
+    return os.fsencode(path).decode("utf-8", "surrogateescape")  # another text only in a locale without UTF-8
 
 
 def _found_table(path: str, name: str, storage_options: Mapping[str, Any]) -> FoundTable:

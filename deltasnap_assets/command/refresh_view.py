@@ -15,8 +15,10 @@ from rich.table import Column
 
 from deltasnap_assets.command.local.local_instance import use_local_instance
 from deltasnap_assets.command.terminal import error_text, output_to, print_problem, shown
-from deltasnap_assets.command.views.condition_view import condition_lines, condition_of
+from deltasnap_assets.command.views.condition_view import condition_lines
 from deltasnap_assets.definitions import build_definitions
+from deltasnap_assets.runs.condition.condition_report import is_explained
+from deltasnap_assets.runs.condition.damage import BrokenTableError
 from deltasnap_assets.runs.planning.names import ASSET_NAMES
 from deltasnap_assets.runs.refresh import RefreshEvent, refresh_table
 from deltasnap_assets.settings.config import Settings, TableSettings
@@ -46,14 +48,15 @@ def refresh_tables(settings: Settings, names: Sequence[str], *, quiet: bool = Fa
     """
     home = use_local_instance()
     log = home / LOG_NAME
-    with output_to(log) as terminal, dg.DagsterInstance.get() as instance:
-        console = Console(quiet=True) if quiet else terminal
+    with output_to(log) as consoles, dg.DagsterInstance.get() as instance:
+        out, err = (Console(quiet=True),) * 2 if quiet else consoles
         defs = build_definitions(settings)
-        return {name: _refresh(console, defs, settings, settings.table(name), instance, log) for name in names}
+        return {name: _refresh(out, err, defs, settings, settings.table(name), instance, log) for name in names}
 
 
 def _refresh(
-    console: Console,
+    out: Console,
+    err: Console,
     defs: dg.Definitions,
     settings: Settings,
     table: TableSettings,
@@ -62,7 +65,7 @@ def _refresh(
 ) -> Refreshed:
     versions: list[int] = []
     try:
-        with RunProgress(console) as progress:
+        with RunProgress(out) as progress:
             refresh_table(
                 defs,
                 settings,
@@ -73,26 +76,24 @@ def _refresh(
             )
     except Exception as error:  # noqa: BLE001  # for any error, the other tables are refreshed
         what = "" if isinstance(error, DeltaSnapError) else f"{type(error).__name__}: "
-        problem, condition = f"{table.name}: {what}{error}", _condition(table)
+        problem = f"{table.name}: {what}{error}"
+        condition: TableCondition | None = getattr(error, "condition", None)
         if versions:
-            console.print(f"{table.name}: {versions_text(versions)}", highlight=False)
-        print_problem(console, "error", problem)
+            out.print(f"{table.name}: {versions_text(versions)}", highlight=False)
+        if not isinstance(error, BrokenTableError) and not is_explained(condition, str(error)):
+            print_problem(err, "error", problem)
+        for each in error.problems if isinstance(error, BrokenTableError) else ():
+            print_problem(err, "error", f"{table.name}: {each.check}: {each.text} {each.advice}")
         for mark, text in () if condition is None else condition_lines(condition):
-            print_problem(console, mark, f"{table.name}: {text}")
-        console.print(shown(f"Output of Spark and Dagster: {log}", style="dim"), soft_wrap=True)
+            print_problem(err, mark, f"{table.name}: {text}")
+        if not isinstance(error, BrokenTableError):
+            err.print(shown(f"Output of Spark and Dagster: {log}", style="dim"), soft_wrap=True)
         known = None if condition is None else condition.to_json()
         return Refreshed(versions=tuple(versions), error=error_text(problem), condition=known)
-    console.print(f"{table.name}: {versions_text(versions)}", highlight=False)
+    out.print(f"{table.name}: {versions_text(versions)}", highlight=False)
     if health := health_of(instance, table.name):
-        console.print(shown(f"{table.name}: {health}"), soft_wrap=True)
+        out.print(shown(f"{table.name}: {health}"), soft_wrap=True)
     return Refreshed(versions=tuple(versions), health=health)
-
-
-def _condition(table: TableSettings) -> TableCondition | None:
-    try:
-        return condition_of(table.path, table.storage_options)
-    except DeltaSnapError:  # of a path without a usable storage: the refresh has reported it
-        return None
 
 
 def versions_text(versions: Sequence[int]) -> str:

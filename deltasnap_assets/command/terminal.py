@@ -8,7 +8,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from rich.console import Console
@@ -57,14 +57,14 @@ def prepare_terminal() -> None:
 
 
 @contextmanager
-def output_to(log: Path) -> Iterator[Console]:
-    """Redirect stdout and stderr of this process and its children to `log`. Yields the real stdout.
+def output_to(log: Path) -> Iterator[tuple[Console, Console]]:
+    """Redirect stdout and stderr of this process and its children to `log`. Yields the real stdout and stderr.
 
     It works on file descriptors: Spark's JVM inherits them and writes to `log` as long as it lives.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("wb") as sink, _descriptors_to(sink.fileno()) as console:
-        yield console
+    with log.open("wb") as sink, _descriptors_to(sink.fileno()) as consoles:
+        yield consoles
 
 
 @contextmanager
@@ -85,16 +85,16 @@ def output_aside() -> Iterator[None]:
 
 
 @contextmanager
-def _descriptors_to(target: int) -> Iterator[Console]:
+def _descriptors_to(target: int) -> Iterator[tuple[Console, Console]]:
     sys.stdout.flush()
     sys.stderr.flush()
     real_stdout, real_stderr = os.dup(1), os.dup(2)
     try:
-        with os.fdopen(os.dup(real_stdout), "w", encoding="utf-8", errors="backslashreplace") as terminal:
+        with _console_on(real_stdout) as out, _console_on(real_stderr) as err:
             os.dup2(target, 1)
             os.dup2(target, 2)
             try:
-                yield Console(file=terminal)
+                yield out, err
             finally:
                 sys.stdout.flush()
                 sys.stderr.flush()
@@ -103,3 +103,20 @@ def _descriptors_to(target: int) -> Iterator[Console]:
     finally:
         os.close(real_stdout)
         os.close(real_stderr)
+
+
+class _Console(Console):
+    """A console that prints nothing more if its reader is gone. Rich's own console would exit."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+
+
+@contextmanager
+def _console_on(descriptor: int) -> Iterator[Console]:
+    file = os.fdopen(os.dup(descriptor), "w", encoding="utf-8", errors="backslashreplace")
+    try:
+        yield _Console(file=file)
+    finally:
+        with suppress(BrokenPipeError):
+            file.close()

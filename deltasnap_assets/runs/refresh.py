@@ -16,6 +16,7 @@ from deltasnap_assets.runs.condition.damage import (
     poll_or_report,
     report_where_nothing_is_new,
 )
+from deltasnap_assets.runs.condition.last_poll import LOG, known_errors
 from deltasnap_assets.runs.log_handover import ListedLog, handing_over
 from deltasnap_assets.runs.planning.known_table import known_of, prepare
 from deltasnap_assets.runs.planning.names import job_name, run_tags
@@ -23,15 +24,17 @@ from deltasnap_assets.runs.planning.partition_order import sort_partitions
 from deltasnap_assets.runs.planning.plan import Known, plan
 from deltasnap_assets.runs.planning.poll import poll_log, what_is_stored
 from deltasnap_assets.runs.run_process import PROCESS_TAG
+from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.runs.table_runs import failed_run, reason_of, unfinished_run
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import DeltaSnapError, TableCondition
 
 
 class RefreshError(DeltaSnapError):
-    """The run `run_id` that should materialize versions of `table` failed: `reason`."""
+    """The run `run_id` that should materialize versions of `table` failed: `reason`. condition: None: not examined."""
 
     def __init__(self, *, table: str, run_id: str, reason: str) -> None:
+        self.condition: TableCondition | None = None
         self.table = table
         self.run_id = run_id
         self.reason = reason
@@ -63,8 +66,9 @@ def refresh_table(
     It polls as the schedule does and runs the table's job, recorded on `instance`. Messages of the runs of `log_level`
     and above go to the console. `on_event` is called with each event of the runs,
     and `on_materialized` with the first and last version of each run that succeeded.
-    Errors: `RefreshError` for a failed run, `BrokenTableError` for a table that cannot be reached or has versions that
-    cannot be loaded. Loadable versions are materialized first, and the page of the table shows the faults.
+    Errors: `RefreshError` for a failed run, `BrokenTableError` for a table that the fleet shows as broken: it cannot be
+    reached, its log has an error in any version, wanted or not, or its last check found an error. Loadable versions are
+    materialized first, and the page of the table shows the faults.
     """
     job = defs.resolve_job_def(job_name(table.name))
     materialized, is_done, problem = list[int](), False, None
@@ -83,10 +87,9 @@ def refresh_table(
                 materialized.extend(range(first, last + 1))
                 on_materialized(first, last)
         except RefreshError as error:
-            if problem is not None or not _is_damaged(condition := condition_of_failure(settings, table)):
-                report_condition(
-                    instance, settings, table, condition, FailedRun(run_id=error.run_id, reason=error.reason)
-                )
+            error.condition = condition_of_failure(settings, table)
+            if problem is not None or not error.condition.unloadable:
+                report_condition(instance, settings, table, error.condition, _failed(error))
                 raise
             problem = error  # versions before the damage are materialized first, then it is reported
             known = known_of(instance, table.name)
@@ -97,9 +100,8 @@ def refresh_table(
         if not is_done and status.listing is not None:
             stored = what_is_stored(settings, table, status.listing)
     sort_partitions(instance, table.name)
-    _raise_of_damage(instance, settings, table, status.condition, problem)
-    if not materialized:
-        report_where_nothing_is_new(instance, settings, table, status, stored)
+    condition = None if materialized else report_where_nothing_is_new(instance, settings, table, status, stored)
+    _raise_if_broken(instance, settings, table, condition, problem)
     return tuple(materialized)
 
 
@@ -108,28 +110,32 @@ def _up_to(known: Known, latest: int) -> Known:
     return replace(known, versions=tuple(version for version in known.versions if version <= latest))
 
 
-def _is_damaged(condition: TableCondition | None) -> bool:
-    return condition is not None and bool(condition.unloadable)
-
-
-def _raise_of_damage(
+def _raise_if_broken(
     instance: dg.DagsterInstance,
     settings: Settings,
     table: TableSettings,
     condition: TableCondition | None,
     problem: RefreshError | None,
 ) -> None:
-    """Raise if versions cannot be loaded, after the others are materialized. The page of the table is updated first."""
-    if problem is None and not _is_damaged(condition):
-        return
-    failed = failed_run(instance, table.name)
+    """Raise the failure of a run, or BrokenTableError if the fleet shows the table as broken.
+
+    condition: None: not examined. The log is examined here if it has a recorded error, or if a run failed.
+    """
+    errors = known_errors(store_of(settings), table.name)
+    if condition is None and (problem is not None or any(error.check == LOG for error in errors)):
+        condition = condition_of_failure(settings, table)
+        report_condition(instance, settings, table, condition, _failed(problem) or failed_run(instance, table.name))
+        errors = known_errors(store_of(settings), table.name)
     if problem is not None:
-        failed = FailedRun(run_id=problem.run_id, reason=problem.reason)
-    report_condition(instance, settings, table, condition, failed)
-    if problem is not None:
+        problem.condition = condition
         raise problem
-    assert condition is not None
-    raise BrokenTableError(table=table.name, condition=condition)
+    of_checks = [error for error in errors if error.check != LOG]
+    if of_checks or (condition is not None and condition.mark == "error"):
+        raise BrokenTableError(table=table.name, condition=condition, problems=of_checks)
+
+
+def _failed(error: RefreshError | None) -> FailedRun | None:
+    return None if error is None else FailedRun(run_id=error.run_id, reason=error.reason)
 
 
 def _was_interrupted(events: Iterable[dg.DagsterEvent]) -> bool:

@@ -40,13 +40,21 @@ _NEXT = "@next"
 T = TypeVar("T")
 
 
-class UnresponsiveStorageError(DeltaSnapError):
-    """The storage of a table did not respond before the end of a tick."""
+_Key = tuple[str, str, str | None]
+_unfinished: dict[_Key, Future[Any]] = {}
+"""Polls that did not end within their tick, by store, table and cursor: reading a long log for faults takes longer."""
+
+
+class UnfinishedPollError(DeltaSnapError):
+    """The poll of a table did not end within a tick. It continues, and the next tick uses its result."""
 
     def __init__(self, table: str) -> None:
         self.table = table
         seconds = _MAX_TICK_SECONDS + _LAST_POLL_SECONDS
-        super().__init__(f"The storage of {table} did not respond within {seconds} s. The next tick retries.")
+        super().__init__(
+            f"The poll of {table} did not end within {seconds} s: its storage does not respond, or its log is long. It "
+            "continues, and the next tick waits for it."
+        )
 
 
 def minimum_interval(poll_seconds: int) -> int:
@@ -92,10 +100,9 @@ def new_commits_sensor(settings: Settings, table: TableSettings, jobs: Sequence[
     @secrets_hidden()
     def new_commits(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         polls = TablePolls.of(settings, [table], context.instance)
-        (poll,) = _in_time({table.name: lambda: polls.poll(table, context.cursor)}).values()
-        if poll.running():
-            raise UnresponsiveStorageError(table.name)
-        found = poll.result()
+        key = (settings.storage, table.name, context.cursor)
+        (poll,) = _in_time({key: lambda: polls.poll(table, context.cursor)}).values()
+        found = _ended(poll, table.name).result()
         return _result([found], found.cursor)
 
     return new_commits
@@ -126,21 +133,23 @@ def _shared_sensor(
         turn, end = [*tables[first:], *tables[:first]], time.monotonic() + _MAX_TICK_SECONDS
         table_polls, problems = TablePolls.of(settings, tables, context.instance), dict[str, str]()
 
-        def poll_or_note(table: TableSettings) -> Poll | None:
-            if table is not turn[0] and time.monotonic() >= end:
-                return None
-            try:
-                return table_polls.poll(table, cursors.get(table.name))
-            except Exception as error:  # noqa: BLE001  # for any error, the other tables are read
-                problem = problems[table.name] = without_secrets(str(error))
-                return Poll(cursor=cursors.get(table.name), message=f"{table.name}: {problem}")
+        def poll(table: TableSettings) -> Poll | None:
+            is_late = table is not turn[0] and time.monotonic() >= end
+            return None if is_late else table_polls.poll(table, cursors.get(table.name))
 
-        futures = _in_time({table.name: partial(poll_or_note, table) for table in turn})
-        late = [name for name, future in futures.items() if future.running()]
-        found = {name: None if each.cancelled() or name in late else each.result() for name, each in futures.items()}
-        for name in late:
-            problems[name] = str(UnresponsiveStorageError(name))
-            found[name] = Poll(cursor=cursors.get(name), message=problems[name])
+        futures = _in_time(
+            {(settings.storage, table.name, cursors.get(table.name)): partial(poll, table) for table in turn}
+        )
+        found = dict[str, Poll | None]()
+        for (_, name, cursor), future in futures.items():
+            if future.cancelled():
+                found[name] = None
+                continue
+            try:
+                found[name] = _ended(future, name).result()
+            except Exception as error:  # noqa: BLE001  # for any error, the other tables are read
+                problems[name] = without_secrets(str(error))
+                found[name] = Poll(cursor=cursor, message=f"{name}: {problems[name]}")
         polls = [each for each in found.values() if each is not None]
         after = {name: cursors.get(name) if (each := found[name]) is None else each.cursor for name in names}
         if len(polls) < len(tables):
@@ -155,16 +164,26 @@ def _shared_sensor(
     return new_commits
 
 
-def _in_time(polls: Mapping[str, Callable[[], T]]) -> Mapping[str, Future[T]]:
+def _in_time(polls: Mapping[_Key, Callable[[], T]]) -> Mapping[_Key, Future[T]]:
     """Run the polls of tables in threads. Return their futures when all are done, or before Dagster ends the tick.
 
-    Then some are still running, and those not started are cancelled.
+    Then some are still running, and those not started are cancelled. A poll that is still running from an earlier tick
+    is not started again: a table has one poll at a time.
     """
     threads = ThreadPoolExecutor(_POLLS_AT_ONCE)
-    futures = {name: threads.submit(poll) for name, poll in polls.items()}
+    earlier = {key: _unfinished.pop(key) for key in polls if key in _unfinished}
+    futures = {key: earlier.get(key) or threads.submit(poll) for key, poll in polls.items()}
     wait(futures.values(), timeout=_MAX_TICK_SECONDS + _LAST_POLL_SECONDS)
     threads.shutdown(wait=False, cancel_futures=True)
+    _unfinished.update((key, future) for key, future in futures.items() if future.running())
     return futures
+
+
+def _ended(poll: Future[T], table_name: str) -> Future[T]:
+    """Return a poll. Errors: UnfinishedPollError if it is still running."""
+    if poll.running():
+        raise UnfinishedPollError(table_name)
+    return poll
 
 
 def _result(polls: Sequence[Poll], cursor: str | None) -> dg.SensorResult:

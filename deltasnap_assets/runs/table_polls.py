@@ -133,19 +133,21 @@ class _PolledTable:
 
         Errors: those of DAMAGED, if the log must be examined.
         """
-        log, cursor = log_of(self.table), self.state.cursor
-        known = known_of(self.instance, self.table.name)
-        status = log.new_commits(LogCursor.from_text(cursor)) if cursor else log.status()
-        attempt = 1
+        log, cursor = log_of(self.table), LogCursor.from_text(self.state.cursor) if self.state.cursor else None
+        is_new = cursor is None or log.new_commits(cursor) is not None
+        is_retried, attempt = False, 1
         if self.failure is not None:
-            is_due = self.failure.may_be_tried_again and (status is not None or self.failure.pause_left <= 0)
-            status = log.status() if is_due else status
-            attempt = self.failure.attempt + is_due
-        if status is None:
-            note_poll(self.settings, self.table)
-            if may_be_unexamined(self.settings, self.table):
+            is_retried = self.failure.may_be_tried_again and (is_new or self.failure.pause_left <= 0)
+            attempt = self.failure.attempt + is_retried
+        if not is_new and not is_retried:
+            is_stored = note_poll(self.settings, self.table)
+            if not is_stored or may_be_unexamined(self.settings, self.table):
                 return self.poll_examining()
-            return Poll(cursor=cursor, message=_nothing_new(self.table, self.failure))
+            return Poll(cursor=self.state.cursor, message=_nothing_new(self.table, self.failure))
+        # `plan` needs what was known before the log was read, and a poll without new commits does not read it.
+        known = known_of(self.instance, self.table.name)
+        status = None if cursor is None or is_retried else log.new_commits(cursor)
+        status = log.status() if status is None else status
         note_poll(self.settings, self.table, status)
         if was_broken(self.instance, self.table.name):
             return self.poll_examining()

@@ -35,6 +35,7 @@ UNFINISHED = [
     dg.DagsterRunStatus.STARTED,
     dg.DagsterRunStatus.CANCELING,
 ]
+_ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE]
 # For processes on other machines, whose state this machine cannot see. A started run renews its tag every half minute;
 # a run that has not started must do so soon. A queued run is held by the instance and is never lost.
 _LOST_AFTER_SECONDS = {
@@ -130,13 +131,15 @@ def last_failed(instance: dg.DagsterInstance, table_names: Collection[str]) -> d
         for name in table_names if stores_versions(record.dagster_run) else ():
             if name not in latest and _is_of(record.dagster_run, name):
                 latest[name] = record.dagster_run
-    return {name: run.run_id for name, run in latest.items() if _is_last_of(instance, run, name)}
+    return {name: run.run_id for name, run in latest.items() if _last_ended_id(instance, name) == run.run_id}
 
 
 def failed_run(instance: dg.DagsterInstance, table_name: str) -> FailedRun | None:
-    """Return the last run of a table if it failed within a day, with the reason; None: it did not."""
-    run_id = last_failed(instance, [table_name]).get(table_name)
-    return None if run_id is None else FailedRun(run_id=run_id, reason=failure_reason(instance, run_id))
+    """Return the last run of a table that ended, with the reason, if it failed at any time; None: it did not."""
+    last = _last_ended(instance, table_name)
+    if last is None or last.status is not dg.DagsterRunStatus.FAILURE:
+        return None
+    return FailedRun(run_id=last.run_id, reason=failure_reason(instance, last.run_id))
 
 
 def failure_reason(instance: dg.DagsterInstance, run_id: str) -> str:
@@ -193,15 +196,24 @@ def stores_versions(run: dg.DagsterRun) -> bool:
     return has_versions and bool(run.asset_selection or not run.asset_check_selection)
 
 
-def _is_last_of(instance: dg.DagsterInstance, run: dg.DagsterRun, table_name: str) -> bool:
-    """Return whether no later run that materializes versions of a table has finished."""
-    ended = dg.RunsFilter(statuses=[dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE])
-    for record in instance.get_run_records(ended, limit=_MAX_LATER_RUNS):
-        if record.dagster_run.run_id == run.run_id:
-            return True
+def _last_ended(instance: dg.DagsterInstance, table_name: str) -> dg.DagsterRun | None:
+    """Return the last run that materializes versions of a table, however started, and has ended; None: there is none.
+
+    Runs of other tables are read only if they are later than the last run with the tag of this table.
+    """
+    tagged = dg.RunsFilter(tags={TABLE_TAG: table_name}, statuses=_ENDED)
+    records = instance.get_run_records(tagged, limit=_MAX_LATER_RUNS)  # the latest first
+    last = next((record for record in records if stores_versions(record.dagster_run)), None)
+    later = dg.RunsFilter(statuses=_ENDED, created_after=None if last is None else last.create_timestamp)
+    for record in instance.get_run_records(later, limit=_MAX_LATER_RUNS):
         if _is_of(record.dagster_run, table_name) and stores_versions(record.dagster_run):
-            return False
-    return True
+            return record.dagster_run
+    return None if last is None else last.dagster_run
+
+
+def _last_ended_id(instance: dg.DagsterInstance, table_name: str) -> str | None:
+    last = _last_ended(instance, table_name)
+    return None if last is None else last.run_id
 
 
 def _last_run(instance: dg.DagsterInstance, table_name: str) -> str | None:

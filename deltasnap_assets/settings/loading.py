@@ -151,7 +151,10 @@ def with_absolute_paths(settings: Settings, folder: Path, *, storage_folder: Pat
     """
 
     def absolute(path: str, folder: Path) -> str:
-        return path if is_url(path) else str(folder / Path(path).expanduser())
+        if is_url(path):
+            return path
+        name = os.fsdecode(path.encode("utf-8", "surrogateescape"))  # another text only in a locale without UTF-8
+        return str(folder / Path(name).expanduser())
 
     tables = tuple(table.model_copy(update={"path": absolute(table.path, folder)}) for table in settings.tables)
     discover = tuple(each.model_copy(update={"path": absolute(each.path, folder)}) for each in settings.discover)

@@ -120,7 +120,8 @@ class RunSnapshots:
         found = log_of(table).condition(listing, first=first, sound=sound, read_pages=read_pages)
         newest = max(known.sound, default=None)
         if newest is not None and newest == found.newest_loadable:
-            found = found.with_schema_of(self.states_of(table, [newest])[newest].metadata)
+            state = self.states_of(table, [newest])[newest]
+            found = found.with_schema_of(state.metadata, state.protocol)
         return found.with_lost_versions(known.common.lost)
 
     def has_read_whole_log(self, table: TableSettings) -> bool:

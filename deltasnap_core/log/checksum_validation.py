@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.actions import AddFile, Metadata, Protocol
 from deltasnap_core.protocol.json_text import decode_json
 from deltasnap_core.protocol.properties.table_config import set_transaction_retention_ms
@@ -50,9 +51,20 @@ def compare_with_log(
     all_files: the live files; needed only if the checksum lists them. log_path: of the log, which resolves their paths.
     Source: PROTOCOL.md, Version Checksum File Schema; Delta's `ValidateChecksum`.
     """
+    return _differences(_compared(checksum, state, in_commit_timestamp, all_files, log_path))
+
+
+def compare_actions_with_log(
+    checksum: VersionChecksum, actions: NonFileActions, *, in_commit_timestamp: int | None
+) -> tuple[ChecksumDifference, ...]:
+    """Return the fields of `compare_with_log` that need no file actions. actions: at the version, from the log."""
+    return _differences(_compared_actions(checksum, actions, in_commit_timestamp))
+
+
+def _differences(compared: Iterable[tuple[str, Any, Any]]) -> tuple[ChecksumDifference, ...]:
     return tuple(
         ChecksumDifference(field=field, in_checksum=said, in_log=found)
-        for field, said, found in _compared(checksum, state, in_commit_timestamp, all_files, log_path)
+        for field, said, found in compared
         if said is not None and said != found
     )
 
@@ -66,16 +78,13 @@ def _compared(
 ) -> Iterator[tuple[str, Any, Any]]:
     yield "table_size_bytes", checksum.table_size_bytes, state.size_in_bytes
     yield "num_files", checksum.num_files, state.num_of_files
-    yield "num_metadata", checksum.num_metadata, state.num_of_metadata
-    yield "num_protocol", checksum.num_protocol, state.num_of_protocol
-    if not _is_same_metadata(checksum.metadata, state.metadata):
-        yield "metadata", checksum.metadata, state.metadata
-    yield "protocol", _unordered(checksum.protocol), _unordered(state.protocol)
-    if in_commit_timestamp is not None:
-        yield "in_commit_timestamp", checksum.in_commit_timestamp, in_commit_timestamp
-    if state.metadata is None or set_transaction_retention_ms(state.metadata.configuration) is None:
-        yield "set_transactions", _by_name(checksum.set_transactions), _by_name(state.set_transactions)
-    yield "domain_metadata", _by_name(checksum.domain_metadata), _by_name(state.domain_metadata)
+    actions = NonFileActions(
+        protocol=state.protocol,
+        metadata=state.metadata,
+        transactions={each.app_id: each for each in state.set_transactions},
+        domains={each.domain: each for each in state.domain_metadata},
+    )
+    yield from _compared_actions(checksum, actions, in_commit_timestamp)
     yield "num_deletion_vectors", checksum.num_deletion_vectors, state.num_deletion_vectors
     yield "num_deleted_records", checksum.num_deleted_records, state.num_deleted_records
     sizes = checksum.file_size_histogram
@@ -85,6 +94,22 @@ def _compared(
     yield "deleted_record_counts_histogram", deleted, state.deleted_record_counts_histogram
     if checksum.all_files is not None and files is not None:
         yield "all_files", _comparable_files(checksum.all_files, log_path), _comparable_files(files, log_path)
+
+
+def _compared_actions(
+    checksum: VersionChecksum, actions: NonFileActions, in_commit_timestamp: int | None
+) -> Iterator[tuple[str, Any, Any]]:
+    metadata = actions.metadata
+    yield "num_metadata", checksum.num_metadata, int(metadata is not None)
+    yield "num_protocol", checksum.num_protocol, int(actions.protocol is not None)
+    if not _is_same_metadata(checksum.metadata, metadata):
+        yield "metadata", checksum.metadata, metadata
+    yield "protocol", _unordered(checksum.protocol), _unordered(actions.protocol)
+    if in_commit_timestamp is not None:
+        yield "in_commit_timestamp", checksum.in_commit_timestamp, in_commit_timestamp
+    if metadata is None or set_transaction_retention_ms(metadata.configuration) is None:
+        yield "set_transactions", _by_name(checksum.set_transactions), _by_name((*actions.transactions.values(),))
+    yield "domain_metadata", _by_name(checksum.domain_metadata), _by_name((*actions.domains.values(),))
 
 
 def _is_same_metadata(one: Metadata | None, other: Metadata | None) -> bool:

@@ -11,7 +11,7 @@ from deltasnap_core.protocol.properties.table_config import (
     check_column_mapping_mode,
     column_mapping_mode,
 )
-from deltasnap_core.protocol.schema_text import FIELD, FIELD_ID, PHYSICAL_NAME, TYPE_CHANGES, schema_fields
+from deltasnap_core.protocol.schema_text import FIELD, FIELD_ID, PHYSICAL_NAME, TYPE_CHANGES, schema_fields, type_name
 
 T = TypeVar("T")
 
@@ -43,11 +43,16 @@ def check_schema(metadata: Metadata) -> None:
 
 
 def _structs(fields: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Sequence[Mapping[str, Any]]]]:
-    """Yield the fields of the table and of each struct inside, with the path that precedes their names."""
+    """Yield the fields of the table and of each struct inside, with the path that precedes their names.
+
+    Errors: ValueError naming a field whose type is unknown. Its values cannot be read, not even as text.
+    """
     types: list[tuple[str, Any]] = [("", {"type": "struct", "fields": fields})]
     while types:
         above, value = types.pop()
-        if not isinstance(value, Mapping):
+        if not isinstance(value, Mapping) or value["type"] not in ("struct", *_INSIDE):
+            if not isinstance(value, str) or type_name(value) is None:
+                _fail("type", above[:-1], "a known type", value)
             continue
         if value["type"] == "struct":
             yield above, value["fields"]

@@ -15,7 +15,12 @@ FIELD_ID = "delta.columnMapping.id"
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 TYPE_CHANGES = "delta.typeChanges"
 
-_NAME = re.compile(r"[A-Za-z0-9_ ]+(\([A-Za-z0-9_ ,.:-]*\))?")
+_PARTS = "year|month|day|hour|minute|second"
+_NAME = re.compile(
+    "string|long|integer|short|byte|float|double|decimal|boolean|binary|date|timestamp|timestamp_ltz|timestamp_ntz"
+    rf"|variant|void|null|interval( ({_PARTS})( to ({_PARTS}))?)?|(char|varchar|time)\( *[0-9]+ *\)"
+    r"|string collate [A-Za-z0-9_]+|(geometry|geography)(\([A-Za-z0-9_ ,.:-]*\))?"
+)
 _DECIMAL = re.compile(r"decimal\( *([0-9]{1,2}) *, *([0-9]{1,2}) *\)")
 _MAX_PRECISION = 38
 
@@ -79,7 +84,8 @@ def type_name(name: str) -> str | None:
     """Return the name of a primitive type, without blanks in a decimal; None: it is not the name of a type.
 
     Only such a name may become part of SQL. Spark's own parser ignores what follows `decimal(10,2)`.
-    Source: PROTOCOL.md, Primitive Types.
+    The names are those of Spark, which writes types beyond those of the protocol too.
+    Source: PROTOCOL.md, Primitive Types; Variant Type.
     """
     if not name.startswith("decimal("):
         return name if _NAME.fullmatch(name) else None

@@ -5,8 +5,11 @@ Source: PROTOCOL.md, Table Features; Reader Version Requirements.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from deltasnap_core.errors import UnsupportedProtocolError
 from deltasnap_core.protocol.actions import Metadata, Protocol
+from deltasnap_core.protocol.properties.table_config import COLUMN_MAPPING_MODE
 
 MAX_READER_VERSION = 3
 
@@ -56,6 +59,20 @@ def table_properties(protocol: Protocol, metadata: Metadata) -> dict[str, str]:
     properties["delta.minReaderVersion"] = str(protocol.min_reader_version)
     properties["delta.minWriterVersion"] = str(protocol.min_writer_version)
     return properties | {f"delta.feature.{name}": "supported" for name in sorted(protocol.features)}
+
+
+def metadata_to_read(protocol: Protocol | None, metadata: Metadata) -> Metadata:
+    """Return the metadata by which rows are read: without a column mapping mode that the protocol does not support.
+
+    Such a mode is a leftover, which readers must ignore. protocol: None: unknown, then the mode counts.
+    Source: PROTOCOL.md, Column Mapping, Reader Requirements.
+    """
+    if protocol is None or protocol.min_reader_version == 2 or "columnMapping" in (protocol.reader_features or ()):
+        return metadata
+    if COLUMN_MAPPING_MODE not in metadata.configuration:
+        return metadata
+    configuration = {key: value for key, value in metadata.configuration.items() if key != COLUMN_MAPPING_MODE}
+    return replace(metadata, configuration=configuration)
 
 
 def check_readable(protocol: Protocol, *, path: str, version: int) -> None:

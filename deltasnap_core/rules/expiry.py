@@ -18,7 +18,12 @@ def kept_sql(retention: Retention, deleted_at: str) -> str:
     Example: `deleted_at is null or deleted_at > 5`.
     """
     until = retention.expired_until
-    return "true" if until is None else f"{deleted_at} is null or {deleted_at} > {until}"
+    return "true" if until is None else kept_after_sql(str(until), deleted_at)
+
+
+def kept_after_sql(until: str, deleted_at: str) -> str:
+    """Return an SQL condition for rows that have not expired. until: SQL for the end of expiry, not null."""
+    return f"{deleted_at} is null or {deleted_at} > {until}"
 
 
 def unexpired(rows: pa.Table, retention: Retention) -> pa.Table:

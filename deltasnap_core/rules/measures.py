@@ -1,7 +1,8 @@
 """The measures of a file action: the values that count towards the computed state. In SQL and in Arrow.
 
 size:       bytes of a live file; null for a tombstone.
-records:    number of rows from its statistics, before deletion vectors (`num_records`); null: unknown.
+records:    number of rows from its statistics, before deletion vectors (`num_records`); null: unknown. If a checkpoint
+            has it as a value of a struct too, that counts: then the JSON need not be read.
 deleted:    number of rows that its deletion vector deletes; null: no deletion vector.
 deleted_at: when (ms) a tombstone was deleted, 0 without a time; null for a live file.
 Source: PROTOCOL.md, Add File and Remove File; Per-file Statistics; Deletion Vectors.
@@ -126,10 +127,7 @@ def _either(first: pa.Array, second: pa.Array) -> pa.Array:
 
 
 def _records(add: _Fields) -> pa.Array:
-    """Return the numbers of records: from the JSON, or without JSON from the struct."""
-    stats = add.text("stats")
-    stated = num_records(stats)
+    """Return the numbers of records: from the struct, or without a number there from the JSON."""
+    stated = num_records(add.text("stats"))
     parsed_stats = add.struct("stats_parsed")
-    if "numRecords" not in parsed_stats:
-        return stated
-    return pc.if_else(stats.is_valid(), stated, parsed_stats.integer("numRecords"))
+    return pc.coalesce(parsed_stats.integer("numRecords"), stated) if "numRecords" in parsed_stats else stated

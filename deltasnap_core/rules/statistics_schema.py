@@ -10,6 +10,7 @@ from functools import reduce
 from typing import Any
 
 from deltasnap_core.rules.sql_text import quoted
+from deltasnap_core.rules.typed_texts import typed_sql
 
 StatisticPath = tuple[str, ...]
 """For example `("minValues", "a", "b")`, with column names as in the data files."""
@@ -18,9 +19,13 @@ _COUNTS = ("numRecords", "nullCount")
 _WITH_ZONE = "'.*(Z|[+-][0-9]{2}:?[0-9]{2})$'"
 
 
-def timestamp_bound_sql(text: str) -> str:
-    """Return SQL for a bound of a timestamp. text: SQL. Null without an offset: the zone of such a time is unknown."""
-    return f"if({text} rlike {_WITH_ZONE}, try_cast({text} as timestamp_ltz), null)"
+def bound_sql(text: str, data_type: str) -> str | None:
+    """Return SQL for a bound in the type of its column. text: SQL. Null if it is invalid: then the bound is unknown.
+
+    A timestamp without an offset is invalid: its zone is unknown. Returns None for a type without bounds.
+    """
+    typed = text if data_type == "string" else typed_sql(text, data_type)
+    return f"if({text} rlike {_WITH_ZONE}, {typed}, null)" if data_type == "timestamp" else typed
 
 
 def is_count(path: StatisticPath) -> bool:

@@ -26,7 +26,7 @@ from deltasnap_core.protocol.properties.table_config import column_mapping_mode
 from deltasnap_core.redaction import redacted
 from deltasnap_core.rules.file_actions import values_of
 from deltasnap_core.rules.sql_text import string_sql
-from deltasnap_core.scan.files.data_paths import is_hidden, spark_name
+from deltasnap_core.scan.files.data_paths import is_hidden, plain_url, spark_name
 from deltasnap_core.scan.files.deletion_vectors import ROW_BITS
 from deltasnap_core.scan.files.roaring import Rows
 from deltasnap_core.scan.physical_schema import logical_schema, physical_schema, to_logical
@@ -55,10 +55,12 @@ _MAX_BROADCAST_ROWS = 2_000_000
 class DataFile:
     """A data file: its URL, the name that Spark reads it by, its partition values, its deletion vector.
 
+    path: as in the log.
     only: the indexes of the rows to read, even if the vector deletes them; None: all rows that it does not delete.
     tags: a number for each of `RowReader.tags`.
     """
 
+    path: str
     url: str
     readable: str
     partition_values: Mapping[str, str | None]
@@ -78,8 +80,8 @@ class DataFile:
 class RowReader:
     """Reads the rows of files of one version of a table.
 
-    A file may be given several times, with different rows or tags: it is opened once, or twice if both chosen rows and
-    all rows are read.
+    A file may be given several times, with different deletion vectors or tags: it is opened once, or twice if both
+    chosen rows and all rows are read.
     """
 
     COLUMNS = ("path", "partitionValues", "size", "modificationTime", "deletionVector")
@@ -97,6 +99,7 @@ class RowReader:
 
         Errors: as Scan.to_df.
         """
+        self._check_distinct(found)
         groups: dict[str | None, list[DataFile]] = {None: [], _DELETED: [], _CHOSEN: []}
         for file in found:
             groups[_rows_listed(file)].append(file)
@@ -141,6 +144,7 @@ class RowReader:
             self._parquet(self._readable(statuses[:1]))
         return [
             DataFile(
+                path=add["path"],
                 url=url,
                 readable=readable,
                 partition_values=add["partitionValues"] or {},
@@ -148,6 +152,18 @@ class RowReader:
             )
             for url, readable, add in zip(urls, self._readable(statuses), adds, strict=True)
         ]
+
+    def _check_distinct(self, files: Sequence[DataFile]) -> None:
+        """Raise CorruptLogError if two actions name one file: Spark would read it once or twice, as it plans."""
+        seen: dict[object, DataFile] = {}
+        for file in files:
+            key = plain_url(file.url), file.vector and file.vector.unique_id, file.tags, file.only is None
+            other = seen.setdefault(key, file)
+            if other is not file:
+                raise CorruptLogError(
+                    path=redacted(self.table.table_path),
+                    reason=f"version {self.table.version}: {other.path} and {file.path} name the same data file",
+                )
 
     def _vector(self, url: str, values: object) -> DeletionVectorDescriptor:
         try:

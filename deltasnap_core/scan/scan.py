@@ -7,9 +7,12 @@ from typing import TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
+from deltasnap_core.errors import DataFileError
 from deltasnap_core.once import once
-from deltasnap_core.redaction import safe_repr
+from deltasnap_core.redaction import redacted, safe_repr
+from deltasnap_core.replay.spark.spark_failures import SPARK_FAILURES, file_read, is_about_files, spark_cause
 from deltasnap_core.scan.planning import (
     ScanReport,
     can_evaluate,
@@ -86,7 +89,8 @@ class Scan:
         """Return `count` rows, in memory; fewer if there are no more. They have no order.
 
         Without a predicate, Spark reads at most `count` files, without deletion vectors, if these have enough rows.
-        Errors: ValueError for a negative count; as `to_df`, for the files that are read.
+        Errors: ValueError for a negative count; DataFileError for a file that Spark cannot read; and as `to_df`, for
+        the files that are read.
         """
         if count < 0:
             raise ValueError(f"Expected 0 rows or more, found {count}")
@@ -95,10 +99,27 @@ class Scan:
         if self.where is None and (totals is None or totals[0] > count):
             some = self._look_up(lambda files: files.where("deletionVector is null").limit(count))
             if some:
-                rows = self._rows_of(some).limit(count).toArrow()
+                rows = self._collected(self._rows_of(some).limit(count))
                 if rows.num_rows == count:
                     return rows
-        return self.to_df().limit(count).toArrow()
+        return self._collected(self.to_df().limit(count))
+
+    def _collected(self, rows: DataFrame) -> pa.Table:
+        """Return rows in memory. Without columns too, the table has their number, which Arrow takes from a column."""
+        try:
+            if rows.columns:
+                return rows.toArrow()
+            return rows.select(F.lit(True)).toArrow().select([])
+        except SPARK_FAILURES as error:
+            if not is_about_files(error):
+                raise
+            file = file_read(error)
+            raise DataFileError(
+                path=None if file is None else redacted(file),
+                table=redacted(self._table.table_path),
+                version=self._table.version,
+                reason=spark_cause(error),
+            ) from error
 
     def _look_up(self, choose: Callable[[DataFrame], DataFrame]) -> list[DataFile]:
         reader = RowReader(self._table)

@@ -17,6 +17,7 @@ from deltasnap_core.log.log_range import LogRange, range_actions
 from deltasnap_core.log.non_file_actions import NonFileActions, non_file_actions_by_version
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.properties.table_config import change_data_feed_enabled
+from deltasnap_core.protocol.table_features import metadata_to_read
 from deltasnap_core.redaction import redacted
 from deltasnap_core.replay.driver.full_actions import decoded
 from deltasnap_core.replay.engine import Question, UnusualError
@@ -69,7 +70,10 @@ def read_row_changes(
     )
     recorded = change_data(batch)
     actions = _file_actions(context, batch)
-    known = before.metadata if is_known else metadata_before()
+    if is_known:
+        known = before.metadata and metadata_to_read(before.protocol, before.metadata)
+    else:
+        known = metadata_before()
     is_recorded = any(rows.version == first for rows in recorded)
     if known is None and not is_known and not is_recorded and _may_have_changed_schema(batch, actions, first):
         reason = "it changes the metadata and removes files, and the log no longer has the schema before it"
@@ -124,7 +128,7 @@ def _metadata(states: Mapping[int, NonFileActions], path: str) -> dict[int, Meta
     for version, state in states.items():
         if state.metadata is None:
             raise ActionNotFoundError(action="metadata", version=version, path=path)
-        found[version] = state.metadata
+        found[version] = metadata_to_read(state.protocol, state.metadata)
     return found
 
 

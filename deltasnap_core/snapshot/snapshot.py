@@ -16,6 +16,7 @@ from deltasnap_core.protocol.actions import Metadata, Protocol, SetTransaction
 from deltasnap_core.protocol.properties.table_config import ColumnMappingMode, column_mapping_mode, num_indexed_cols
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.protocol.state.version_checksum import VersionChecksum
+from deltasnap_core.protocol.table_features import metadata_to_read
 from deltasnap_core.redaction import logger_of, redacted, safe_repr
 from deltasnap_core.replay.known_state import KnownState
 from deltasnap_core.replay.spark.state_cache import StateCache
@@ -173,7 +174,7 @@ class Snapshot:
             self._context.engine.sessions,
             table_path=self._context.log.table_path,
             version=self.version,
-            metadata=self.metadata,
+            metadata=self._metadata_to_read,
             store=self._context.log.store,
             spark_files=self._context.files,
             options=options,
@@ -244,16 +245,20 @@ class Snapshot:
     @property
     def column_mapping_mode(self) -> ColumnMappingMode:
         """How data files name the columns."""
-        return column_mapping_mode(self.metadata.configuration)
+        return column_mapping_mode(self._metadata_to_read.configuration)
 
     @once
     def schema(self) -> StructType:
         """The schema of the table. Errors: CorruptLogError if rows cannot be read by it, see `check_schema`."""
         try:
-            return schema_of(self.metadata)
+            return schema_of(self._metadata_to_read)
         except ValueError as error:
             path, line = self._log.place_of_metadata
             raise CorruptLogError(path=path, line=line, reason=f"version {self.version}: {error}") from error
+
+    @property
+    def _metadata_to_read(self) -> Metadata:
+        return metadata_to_read(self.protocol, self.metadata)
 
     @property
     def data_schema(self) -> StructType:

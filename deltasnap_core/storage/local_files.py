@@ -19,8 +19,8 @@ from deltasnap_core.storage.urls import join_url, local_path
 def list_local_from(folder: str, first: str) -> Iterator[FileStatus]:
     """Return the files of a folder (a `file:` URL) named `first` or later, by name; see LogStore.list_from.
 
-    Size and time of a file are read on demand, so stopping early saves requests. Dangling links,
-    FIFOs and devices are listed with the size 0: a file that cannot be read is not a missing file.
+    Size and time of a file are read on demand, so stopping early saves requests. Dangling links, FIFOs, devices, and
+    folders with the name of a JSON file are listed with the size 0: a file that cannot be read is not a missing file.
     """
     with storage_errors(folder), os.scandir(local_path(folder)) as entries:
         found = sorted((entry for entry in entries if entry.name >= first), key=lambda entry: entry.name)
@@ -98,7 +98,7 @@ def _statuses(folder: str, entries: Iterable[os.DirEntry[str]], *, all_kinds: bo
                 raise
         if found := _status(url, result):
             yield found
-        elif all_kinds and not stat.S_ISDIR(result.st_mode):
+        elif all_kinds and (not stat.S_ISDIR(result.st_mode) or entry.name.endswith(".json")):
             yield FileStatus(path=url, size=0, modification_time=_milliseconds(result))
 
 

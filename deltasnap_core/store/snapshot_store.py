@@ -461,6 +461,10 @@ class SnapshotStore:
         """
         return FleetHistory(storage=self._reader.storage, root=self.root).read(since_ms, until_ms)
 
+    def prune_fleet_history(self, before_ms: int) -> int:
+        """Delete the kept fleets taken before a time (ms since the epoch), and return their number. No Spark."""
+        return FleetHistory(storage=self._reader.storage, root=self.root).prune(before_ms)
+
     @property
     def polls(self) -> LastPolls:
         """The result of the last poll of the log of each table, to read and to replace. No Spark."""

@@ -21,6 +21,7 @@ from deltasnap_core.log.history.commit_timestamps import strictly_increasing
 from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.properties.retention import KEEPS_EVERYTHING
+from deltasnap_core.protocol.table_features import metadata_to_read
 from deltasnap_core.replay.driver.reconciliation import KEY, without_keys_of
 from deltasnap_core.replay.engine import ReplayEngine
 from deltasnap_core.rules.deletion_vector_ids import KEY_FIELDS, vector_ids
@@ -131,10 +132,10 @@ def _is_in_log(table: ScannedTable, manifests: Sequence[VersionManifest]) -> boo
 
 
 def _metadata(version: StoredVersion, path: str) -> Metadata:
-    found = version.computed_state.metadata
-    if found is None:
+    state = version.computed_state
+    if state.metadata is None:
         raise ActionNotFoundError(action="metadata", version=version.manifest.version, path=path)
-    return found
+    return metadata_to_read(state.protocol, state.metadata)
 
 
 def _actions(before: StoredVersion | None, versions: Sequence[StoredVersion]) -> list[FileAction]:

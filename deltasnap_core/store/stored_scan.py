@@ -11,7 +11,7 @@ from deltasnap_core.log.history.commit_timestamps import strictly_increasing
 from deltasnap_core.log.history.delta_history_manager import DeltaHistory, DeltaHistoryManager
 from deltasnap_core.log.listing.log_listing import table_path
 from deltasnap_core.log.table_log import TableLog
-from deltasnap_core.protocol.table_features import check_readable
+from deltasnap_core.protocol.table_features import check_readable, metadata_to_read
 from deltasnap_core.replay.sessions import SparkProvider
 from deltasnap_core.replay.spark.spark_files import SparkFiles
 from deltasnap_core.scan.scan_options import ScanOptions
@@ -45,7 +45,7 @@ def scanned_version(
         sessions,
         table_path=path,
         version=manifest.version,
-        metadata=state.metadata,
+        metadata=metadata_to_read(state.protocol, state.metadata),
         store=FsspecLogStore(data_options),
         spark_files=SparkFiles.of(data_options, sessions),
         options=options,

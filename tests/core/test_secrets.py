@@ -25,6 +25,7 @@ from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.redaction import is_harmless_option, learn_options, learn_settings, learn_url, redacted
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.storage_errors import storage_errors
+from deltasnap_core.store.fleet.last_poll import TableProblem
 
 URL = "s3://AKIAPLANTED:pl%2Fanted-in-user-info@lake/events?sig=planted-in-query&x=1"
 OPTIONS = {"key": "planted-key", "client_kwargs": {"aws_session_token": "planted-token"}, "unheard_of": "planted-other"}
@@ -90,6 +91,8 @@ def made(error: type[DeltaSnapError]) -> DeltaSnapError:
         if "TableCondition" in kind:
             fault = Fault(kind=FaultKind.NO_TABLE, text=TEXT, advice=TEXT)
             values[name] = TableCondition(table=TEXT, faults=(fault,))
+        elif "TableProblem" in kind:
+            values[name] = (TableProblem(check=TEXT, severity="error", text=TEXT, advice=TEXT),)
         elif "int" in kind and "str" not in kind:
             values[name] = (1,) if "Iterable" in kind or "tuple" in kind else 1
         elif "Mapping" in kind or "dict" in kind:

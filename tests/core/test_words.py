@@ -16,7 +16,8 @@ from deltasnap_core.store.fleet.table_level import TableLevel
 WORDS: dict[type[Enum], str] = {
     FaultKind: (
         "no_table, access_denied, storage_failed, missing_commit, corrupt_commit, empty_commit, missing_action, "
-        "unsupported_protocol, broken_schema, corrupt_checkpoint, broken_hint, lost_versions, ambiguous_commit"
+        "unsupported_protocol, broken_schema, corrupt_checkpoint, broken_hint, lost_versions, ambiguous_commit, "
+        "broken_timestamps, negative_number, wrong_checksum"
     ),
     CheckpointKind: "classic, multipart, uuid",
     LogFileKind: "commit, staged commit, checkpoint, log compaction, version checksum",

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from deltasnap_assets.settings.config import TABLE_TAG
+from deltasnap_core import DeltaSnapError
 
 DEFAULT_HOME = Path(".deltasnap", "dagster_home")
 
@@ -67,7 +68,11 @@ def use_local_instance() -> Path:
     was removed.
     """
     home = local_home()
-    home.mkdir(parents=True, exist_ok=True)
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        advice = "Change to a folder that you may write, or set DAGSTER_HOME."
+        raise DeltaSnapError(f"The Dagster instance {home} cannot be created: {error.strerror}. {advice}") from error
     settings, wanted = home / "dagster.yaml", dagster_yaml(home)
     found = settings.read_text(encoding="utf-8") if settings.exists() else None
     is_ours = found is None or found.partition("\n")[0] in (wanted.partition("\n")[0], _EARLIER_FIRST_LINE)

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from deltasnap_assets.command.terminal import print_problem
 from deltasnap_assets.spark.java import JavaError
-from deltasnap_core import DeltaSnapError, Fault, FaultKind, TableCondition, TableLog
+from deltasnap_core import DeltaSnapError, Fault, FaultKind, TableCondition, TableLog, VersionNotFoundError
 
 _EXAMINED = ("deltasnap_core.log.loaded_log", "deltasnap_core.log.listing.log_segment_builder")
 _UNREACHABLE = (FaultKind.NO_TABLE, FaultKind.ACCESS_DENIED, FaultKind.STORAGE_FAILED)
@@ -68,7 +68,7 @@ def print_condition(condition: TableCondition) -> None:
 def explaining(path: str, storage_options: Mapping[str, Any], *versions: int) -> Iterator[None]:
     """Raise FaultyTableError, with advice, if reading a table fails because of a fault of its log.
 
-    versions: the versions to read; empty: the latest.
+    versions: the versions to read, or the first and last of them; empty: the latest.
     """
     try:
         yield
@@ -76,7 +76,8 @@ def explaining(path: str, storage_options: Mapping[str, Any], *versions: int) ->
         raise  # not about the table: do not examine its log
     except DeltaSnapError as error:
         condition = condition_of(path, storage_options, *versions)
-        if not explains(condition, *versions):
+        between = (error.version,) if versions and isinstance(error, VersionNotFoundError) else ()
+        if not explains(condition, *versions, *between):
             raise
         raise FaultyTableError(condition) from error
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from deltasnap_assets.command.table_on_spark import delta_log_of, spark_aside
 from deltasnap_assets.command.views.inspection import Counted, InspectedVersion
+from deltasnap_core import compare_with_log
 
 
 def count(facts: InspectedVersion, storage_options: Mapping[str, Any]) -> Counted:
@@ -19,4 +20,7 @@ def count(facts: InspectedVersion, storage_options: Mapping[str, Any]) -> Counte
     """
     with spark_aside(facts.path):
         snapshot = delta_log_of(facts.path, storage_options).get_snapshot_at(version=facts.segment.version)
-        return Counted(state=snapshot.computed_state, computed_by=snapshot.computed_by)
+        state, checksum = snapshot.computed_state, snapshot.checksum
+        found = () if checksum is None else compare_with_log(checksum, state, in_commit_timestamp=None, all_files=None)
+        wrong = tuple(difference.field for difference in found)
+        return Counted(state=state, computed_by=snapshot.computed_by, wrong_in_checksum=wrong)

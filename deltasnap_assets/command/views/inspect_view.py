@@ -14,6 +14,7 @@ from deltasnap_assets.command.views.condition_view import (
     FaultyTableError,
     condition_of,
     explains,
+    fault_line,
     print_condition,
     told_once,
 )
@@ -47,6 +48,10 @@ def inspect(
         try:
             facts.check_readable()
             counted = _counted(facts, storage_options)
+            compared = condition.with_wrong_checksum(facts.segment.version, counted.wrong_in_checksum)
+            if compared is not condition:
+                print_problem(Console(stderr=True), "warning", fault_line(compared.faults[-1]))
+                condition = compared
         except DeltaSnapError as error:
             problem = error_text(str(error))
             if not condition.faults_at(facts.segment.version):  # else the message was printed already

@@ -59,10 +59,14 @@ class InspectedVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
-    """The computed state of a version, and the engine that computed it."""
+    """The computed state of a version, and the engine that computed it.
+
+    wrong_in_checksum: the fields in which the checksum of the version differs from that state.
+    """
 
     state: SnapshotState
     computed_by: str
+    wrong_in_checksum: tuple[str, ...] = ()
 
 
 def read_facts(

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from deltasnap_assets.command.table_on_spark import delta_log_of, spark_aside
 from deltasnap_assets.command.terminal import print_problem, shown
-from deltasnap_assets.command.views.condition_view import explaining
+from deltasnap_assets.command.views.condition_view import condition_of, explaining, print_condition
 from deltasnap_assets.quantities import bytes_text, counted
 from deltasnap_core import (
     AGES_DAYS,
@@ -74,7 +74,7 @@ class VacuumReport:
 
 
 def show_vacuum(path: str, storage_options: Mapping[str, Any], *, retention_ms: int | None, as_json: bool) -> None:
-    """Print what VACUUM would delete. retention_ms: None: that of the table.
+    """Print the faults of the table, on stderr, then what VACUUM would delete. retention_ms: None: that of the table.
 
     Errors: JavaError; FaultyTableError if a fault of the log is the cause; errors of loading and listing the table.
     """
@@ -85,6 +85,7 @@ def show_vacuum(path: str, storage_options: Mapping[str, Any], *, retention_ms: 
             snapshot = delta_log_of(path, storage_options).get_snapshot_at(version)
             summary = snapshot.tables.vacuum_summary(retention_ms=retention_ms)
         report = _report(path, table, snapshot, summary)
+    print_condition(condition_of(path, storage_options, 0))  # VACUUM concerns every version
     if as_json:
         typer.echo(json.dumps(report.to_json()))
     else:

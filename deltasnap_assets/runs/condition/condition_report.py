@@ -56,7 +56,7 @@ def plain_text(text: str) -> str:
 def fault_lines(condition: TableCondition | None, failed: FailedRun | None = None) -> list[str]:
     """Return the faults of a table as paragraphs of Markdown, the worst first; empty: no fault."""
     lines = [] if condition is None else [_fault_line(fault) for fault in condition.faults]
-    if failed is not None and not any(_says(condition, failed.reason)):
+    if failed is not None and not is_explained(condition, failed.reason):
         lines.append(f"The last run failed: {plain_text(failed.reason)}")
     return lines
 
@@ -66,7 +66,7 @@ def problems_of(condition: TableCondition | None, failed: FailedRun | None) -> d
     problems: dict[str, tuple[TableProblem, ...]] = {RUN: ()}
     if condition is not None:
         problems[LOG] = log_problems(condition)
-    if failed is not None and not any(_says(condition, failed.reason)):
+    if failed is not None and not is_explained(condition, failed.reason):
         text = visible(f"The last run failed: {failed.reason}", MAX_TEXT_LENGTH)
         problems[RUN] = (TableProblem(check=RUN, severity="warning", text=text, advice="Refresh the table to retry."),)
     return problems
@@ -85,10 +85,10 @@ def log_problems(condition: TableCondition) -> tuple[TableProblem, ...]:
     )
 
 
-def _says(condition: TableCondition | None, reason: str) -> Iterable[bool]:
-    """Yield whether each fault explains the failure of a run: it names the same file, or has the same sentence."""
-    for fault in () if condition is None else condition.faults:
-        yield fault.text in reason or (bool(fault.reason) and fault.reason in reason)
+def is_explained(condition: TableCondition | None, reason: str) -> bool:
+    """Return whether a fault explains the failure of a run: it has the same sentence, or the same reason."""
+    faults = () if condition is None else condition.faults
+    return any(fault.text in reason or (bool(fault.reason) and fault.reason in reason) for fault in faults)
 
 
 def _fault_line(fault: Fault) -> str:

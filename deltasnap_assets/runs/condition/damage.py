@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 
 import dagster as dg
@@ -14,16 +15,21 @@ from deltasnap_assets.runs.planning.poll import poll_log, what_is_stored
 from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.runs.table_runs import failed_run
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_core import DeltaSnapError, LogStatus, TableCondition, VersionRanges
+from deltasnap_core import DeltaSnapError, LogStatus, TableCondition, TableProblem, VersionRanges
 
 
 class BrokenTableError(DeltaSnapError):
-    """Versions of `table` cannot be loaded, or the table cannot be reached: see `condition`."""
+    """A table has errors: versions cannot be loaded, it cannot be reached, or checks failed with an error.
 
-    def __init__(self, *, table: str, condition: TableCondition) -> None:
+    condition: of its log; None: not examined now. problems: of its checks.
+    """
+
+    def __init__(self, *, table: str, condition: TableCondition | None, problems: Sequence[TableProblem] = ()) -> None:
         self.table = table
         self.condition = condition
-        super().__init__(condition.text)
+        self.problems = tuple(problems)
+        texts = [f"{problem.check}: {problem.text}" for problem in problems]
+        super().__init__(" ".join([*([] if condition is None else [condition.text]), *texts]))
 
 
 def poll_or_report(settings: Settings, table: TableSettings, instance: dg.DagsterInstance) -> tuple[LogStatus, Stored]:
@@ -56,15 +62,19 @@ def condition_of_failure(settings: Settings, table: TableSettings) -> TableCondi
 
 def report_where_nothing_is_new(
     instance: dg.DagsterInstance, settings: Settings, table: TableSettings, status: LogStatus, stored: Stored | None
-) -> None:
-    """Record the faults of a table, or that they are gone, when no run will do so.
+) -> TableCondition | None:
+    """Record the faults of a table, or that they are gone, when no run will do so. Return its condition.
 
     The log is examined if it lost versions, if the table was broken, or once a day: polls do not find damage in a log
     without new commits.
-    status: the result of the poll without new commits. stored: the stored versions and the log compared; None: unknown.
+    None: the log is not examined. status: the result of the poll without new commits.
+    stored: the stored versions and the log compared; None: unknown.
     """
     note_poll(settings, table, status)
     failed, is_shorter = failed_run(instance, table.name), stored is not None and bool(stored.common.lost)
     is_due = is_examination_due(store_of(settings), table.name)
-    if is_shorter or failed is not None or was_broken(instance, table.name) or is_due:
-        report_condition(instance, settings, table, condition_of_failure(settings, table), failed)
+    if not (is_shorter or failed is not None or was_broken(instance, table.name) or is_due):
+        return None
+    condition = condition_of_failure(settings, table)
+    report_condition(instance, settings, table, condition, failed)
+    return condition

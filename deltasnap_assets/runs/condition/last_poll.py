@@ -92,44 +92,58 @@ def is_examination_due(store: SnapshotStore, table_name: str) -> bool:
     return abs(system_clock() - poll.examined_at_ms) >= _EXAMINED_AGAIN_MS
 
 
-def note_poll(settings: Settings, table: TableSettings, status: LogStatus | None = None) -> None:
+def known_errors(store: SnapshotStore, table_name: str) -> tuple[TableProblem, ...]:
+    """Return the errors of a table that are recorded: the fleet shows it as broken."""
+    poll = store.polls.read(table_name)
+    return () if poll is None else tuple(problem for problem in poll.problems if problem.severity == "error")
+
+
+def note_poll(settings: Settings, table: TableSettings, status: LogStatus | None = None) -> bool:
     """Record that a poll read the log of a table: at once if there are new commits, otherwise every hour.
 
+    Return False if the store is read for that and has no earlier poll of the table: it was lost, or cannot be read.
     status: its result; None: no new commits. Faults are recorded separately, where they are reported.
     """
     key, now = (settings.storage, table.name), time.monotonic()
     at, known = _noted.get(key, (None, None))
     latest = known if status is None else status.latest
     if at is not None and (now - at) * 1000 < _NOTED_AGAIN_MS and latest == known:
-        return
+        return True
     commit = None if status is None else status.commits.get(status.latest)
     found = Found(latest_version=latest, last_commit_ms=None if commit is None else commit.modification_time)
-    note(store_of(settings), table, found)
-    _noted[key] = (now, latest)
+    is_known = note(store_of(settings), table, found)
+    if is_known or status is not None:  # otherwise the next tick reads the store again
+        _noted[key] = (now, latest)
+    return is_known
 
 
 def note(
     store: SnapshotStore, table: TableSettings, found: Found, in_force: Mapping[int, ManifestName] | None = None
-) -> None:
+) -> bool:
     """Record the result of a poll. Nothing is written if only the time changed by less than an hour.
 
+    Return whether the store has an earlier poll of the table.
     in_force: the stored versions, if they are listed already.
     """
-    now = system_clock()
+    now, before = system_clock(), None
     try:
-        before = store.polls.read(table.name)
+        before, points = store.polls.read(table.name), None
+        if found.checked_version is not None:
+            points = store.polls.points(
+                table.name, replace(before or LastPoll(polled_at_ms=0), polled_at_ms=now), in_force
+            )
+            # Reading the points takes time. In the meantime, another process may have recorded a poll.
+            now, before = system_clock(), store.polls.read(table.name)
         after = _merged(before or LastPoll(polled_at_ms=0), table, found)
         if before is not None and after == before and abs(now - before.polled_at_ms) < _NOTED_AGAIN_MS:
             is_late = before.examined_at_ms is None or abs(now - before.examined_at_ms) >= _NOTED_AGAIN_MS
             if not (found.is_examined and is_late):
-                return
+                return True
         after = replace(after, polled_at_ms=now, examined_at_ms=now if found.is_examined else after.examined_at_ms)
-        if found.checked_version is not None:
-            store.polls.write(table.name, after, in_force)
-        else:
-            store.polls.touch(table.name, after)
+        store.polls.touch(table.name, after if points is None else replace(after, points=points))
     except StorageError as error:
         _log.warning("Could not record the condition of table %s: %s", table.name, error)
+    return before is not None
 
 
 def found_by_checks(results: Iterable[dg.AssetCheckResult]) -> Found:

@@ -46,4 +46,4 @@ def using_spark(table: str) -> Iterator[None]:
     try:
         yield
     except SPARK_FAILURES as error:
-        raise SparkFailedError(table=table, reason=spark_cause(error)) from error
+        raise SparkFailedError(table=table, reason=spark_cause(error, with_file=True)) from error

@@ -93,20 +93,21 @@ def _checks_of_now(table: TableSettings) -> dg.AssetChecksDefinition:
         facts = RunFacts(
             table=table,
             snapshots=snapshots,
-            versions=sorted({*_versions_of_run(context, snapshots, table), *snapshots.stored_versions(table)[-1:]}),
+            versions=_versions_of_run(context, snapshots, table),
             checkpoint_read=checkpoint_read(context.instance, table.name),
         )
         selected = {key.name for key in context.selected_asset_check_keys}
-        results = []
+        of_run = list[dg.AssetCheckResult]()
         for check in (check for check in TABLE_CHECKS if check.name in selected):
             verdict = _verdict(check, facts)
             if verdict.is_evaluated:
-                results.append(_result(table.name, check, verdict))
-                yield results[-1]
+                result = _result(table.name, check, verdict)
+                of_run.extend([result] if verdict.is_of_run else [])
+                yield result
             else:  # Dagster shows it as skipped
                 context.log.warning(f"{check.name}: {visible(verdict.description, MAX_TEXT_LENGTH)}")
         are_all = selected.issuperset(check.name for check in TABLE_CHECKS)
-        note_table_checks(snapshots, table, results, context.run, are_all=are_all)
+        note_table_checks(snapshots, table, of_run, context.run, are_all=are_all)
 
     # A table may be named `orders_version`. Names of steps do not collide if none of their endings ends with another.
     return checks_step(f"{table.name}__table_expectations", specs, expectations)

@@ -11,8 +11,10 @@ from deltasnap_assets.runs.planning.partitions import key_of, version_partitions
 from deltasnap_assets.settings.config import TABLE_TAG, TableSettings
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_assets.texts import secrets_hidden
+from deltasnap_core import system_clock
 
 _HOUR_MS = 3_600_000
+_DAY_MS = 24 * _HOUR_MS
 
 
 class PruneConfig(dg.Config):
@@ -29,6 +31,9 @@ class PruneConfig(dg.Config):
         ge=0,
         description="Minimum age of files without a version before they are removed; must exceed the longest run.",
     )
+    keep_fleet_days: float = Field(
+        default=400, ge=1, description="How many days of the history of the fleet, which all tables share, to keep."
+    )
 
 
 @dg.op(out=dg.Out(dg.Nothing))
@@ -43,12 +48,14 @@ def _prune_store(
         keep_generations=config.keep_generations,
         min_age_ms=int(config.min_age_hours * _HOUR_MS),
     )
+    num_fleets = snapshots.store.prune_fleet_history(system_clock() - int(config.keep_fleet_days * _DAY_MS))
     partitions = version_partitions(table).name or ""
     for version in report.versions:
         context.instance.delete_dynamic_partition(partitions, key_of(version))
     context.log.info(
-        f"Removed {counted(len(report.versions), 'version')}, {counted(len(report.generations), 'replaced table')} and "
-        f"{counted(report.num_files, 'file')} ({bytes_text(report.size_in_bytes)})."
+        f"Removed {counted(len(report.versions), 'version')}, {counted(len(report.generations), 'replaced table')}, "
+        f"{counted(report.num_files, 'file')} ({bytes_text(report.size_in_bytes)}), "
+        f"and {counted(num_fleets, 'old fleet')}."
     )
 
 

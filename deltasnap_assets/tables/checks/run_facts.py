@@ -94,7 +94,8 @@ class RunFacts:
     def _checksums(self) -> dict[int, VersionChecksum | None]:
         """The checksum of each version that has one; None: it cannot be read."""
         log_store = self.snapshots.log(self.table).context.log.store
-        manifests = self.snapshots.manifests(self.table, self.versions)
+        versions = {*self.versions, *self.snapshots.stored_versions(self.table)[-1:]}
+        manifests = self.snapshots.manifests(self.table, sorted(versions))
         segments = self.snapshots.store.log_segments(self.table.name, manifests.values())
         files = {v: segment.checksum_file for v, segment in segments.items() if segment.checksum_file is not None}
         found = {version: read_checksum(log_store, file) for version, file in files.items()}
@@ -108,9 +109,8 @@ class RunFacts:
     @property
     def checksum_differences(self) -> dict[int, tuple[ChecksumDifference, ...]]:
         table = self.table
-        manifests = self.snapshots.manifests(table, self.versions)
         found = {version: checksum for version, checksum in self._checksums.items() if checksum is not None}
-        states = self.snapshots.states_of(table, list(found))
+        manifests, states = self.snapshots.manifests(table, list(found)), self.snapshots.states_of(table, list(found))
         differences = {}
         for version, checksum in found.items():
             state = states[version]

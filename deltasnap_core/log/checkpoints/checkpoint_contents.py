@@ -23,9 +23,10 @@ from deltasnap_core.log.checkpoints.checkpoint_rules import (
     holds,
     leaves_of_groups,
 )
-from deltasnap_core.log.checkpoints.parquet_footer import checked, null_count, null_counts
+from deltasnap_core.log.checkpoints.parquet_footer import checked, least_value, null_count, null_counts
 from deltasnap_core.log.checkpoints.verified_parquet import damage_as, verified_parquet
 from deltasnap_core.log.commits.action_lines import FILE_ACTIONS, LINES_SCHEMA, decode_line, lines_with, read_lines
+from deltasnap_core.log.commits.commit_batch import versions_with_negative_numbers
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
 from deltasnap_core.log.listing.log_listing import table_path
 from deltasnap_core.protocol.log_files.file_names import SIDECAR_FOLDER, CheckpointKind
@@ -105,6 +106,16 @@ class CheckpointContents:
         """The number of actions, including those of sidecars."""
         rows = [file.metadata.num_rows for file in (*self.top_level, *self.sidecars)]
         return int(self.lines.num_rows + sum(rows))
+
+
+def has_negative_numbers(contents: CheckpointContents) -> bool:
+    """Return whether a file has a negative size or number of deleted rows, according to the footers, or the JSON."""
+    parts = (*contents.top_level, *contents.sidecars)
+    leaves = ("add.size", "add.deletionVector.cardinality")
+    stated = [least_value(part.metadata, leaf) for part in parts for leaf in leaves]
+    return any(value is not None and value < 0 for value in stated) or bool(
+        versions_with_negative_numbers(contents.lines)
+    )
 
 
 def open_checkpoint(store: LogStore, provider: CheckpointProvider, log_path: str) -> CheckpointContents:

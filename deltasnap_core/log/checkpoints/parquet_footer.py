@@ -50,6 +50,21 @@ def null_count(metadata: pq.FileMetaData, leaf: str) -> int | None:
     return sum(known) if len(known) == len(nulls) else None
 
 
+def least_value(metadata: pq.FileMetaData, leaf: str) -> int | None:
+    """Return the least value of an integer leaf, as far as the row groups state it; None: none does.
+
+    metadata: `checked`.
+    """
+    found = []
+    for index in range(metadata.num_columns):
+        column = metadata.schema.column(index)
+        if column.path == leaf and column.physical_type in ("INT32", "INT64"):
+            chunks = [metadata.row_group(group).column(index) for group in range(metadata.num_row_groups)]
+            stated = [chunk.statistics for chunk in chunks if chunk.physical_type == column.physical_type]
+            found += [each.min for each in stated if each is not None and each.has_min_max]
+    return min((value for value in found if isinstance(value, int)), default=None)
+
+
 def _counts(metadata: pq.FileMetaData, index: int) -> Iterator[tuple[int, int | None]]:
     kind = metadata.schema.column(index).physical_type
     for group in range(metadata.num_row_groups):

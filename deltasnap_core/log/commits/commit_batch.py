@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -155,6 +156,11 @@ class CommitBatch:
         held = lines_with(self.lines.drop_columns("line"), *FILE_ACTIONS).select(MEASURED_LINES.names)
         return pa.concat_tables([held, self.large_measures])
 
+    @property
+    def versions_with_negative_numbers(self) -> frozenset[int]:
+        """The versions with a file action whose size, number of records or number of deleted rows is negative."""
+        return frozenset() if self.measures is None else versions_with_negative_numbers(self.measures)
+
     def lines_with(self, *actions: str) -> pa.Table:
         """Return the lines with one of these actions (LINES_SCHEMA).
 
@@ -194,6 +200,12 @@ class CommitBatch:
 
 
 EMPTY_BATCH = CommitBatch(commits=(), lines=LINES_SCHEMA.empty_table(), large_measures=MEASURED_LINES.empty_table())
+
+
+def versions_with_negative_numbers(measures: pa.Table) -> frozenset[int]:
+    """Return the versions of rows with MEASURED_LINES that have a negative number."""
+    is_negative = [pc.fill_null(pc.less(measures[name], 0), False) for name in ("size", "records", "deleted")]
+    return frozenset(measures["commit_version"].filter(reduce(pc.or_, is_negative)).to_pylist())
 
 
 def first_files(lines: pa.Table, changed: NDArray[np.intp], most: int) -> dict[int, tuple[ChangedFile, ...]]:

@@ -9,7 +9,15 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from deltasnap_core.log.commits.action_lines import decode_line, decode_utf8, known_action, lines_with, read_lines
+from deltasnap_core.errors import StorageError
+from deltasnap_core.log.commits.action_lines import (
+    decode_line,
+    decode_utf8,
+    known_action,
+    lines_with,
+    missing_commit,
+    read_lines,
+)
 from deltasnap_core.log.commits.commit_batch import commit_info
 from deltasnap_core.log.commits.commit_reader import pieces
 from deltasnap_core.protocol.actions import CommitInfo
@@ -37,7 +45,7 @@ def read_first_actions(
     """Yield each commit, in the order given, with its first action `name`: line number and decoded value, or None.
 
     Files are read on demand, some hundreds at a time. A file that was deleted after the listing is skipped.
-    Errors: CorruptLogError, naming file and line, if a line up to that action is broken.
+    Errors: CorruptLogError, naming file and line, if a line up to that action is broken, or the file is no file.
     """
     remaining = iter(commits)
     while chunk := list(islice(remaining, _FILES_AT_ONCE)):
@@ -47,7 +55,8 @@ def read_first_actions(
                 with _opened(store, commit, contents) as stream:
                     yield (commit, *_first_action(commit, stream, name))
             except FileNotFoundError:
-                continue
+                if not commit.size:  # listed as a link, folder or pipe: this is damage, unlike a cleanup
+                    raise missing_commit(commit.path) from None
 
 
 def _opened(store: LogStore, commit: FileStatus, contents: dict[str, bytes | None]) -> BinaryIO:
@@ -64,7 +73,7 @@ def _read_small(store: LogStore, commits: Sequence[FileStatus]) -> dict[str, byt
     paths = [commit.path for commit in commits if commit.size <= _SMALL_BYTES]
     try:
         return dict(zip(paths, store.read_many(paths), strict=True))
-    except FileNotFoundError:  # the log is being cleaned up: find out which file is gone
+    except (FileNotFoundError, StorageError):  # the log is being cleaned up, or has no file: find out which one
         return {path: _read_if_there(store, path) for path in paths}
 
 
@@ -72,6 +81,10 @@ def _read_if_there(store: LogStore, path: str) -> bytes | None:
     try:
         return store.read_bytes(path)
     except FileNotFoundError:
+        return None
+    except StorageError:
+        if store.status(path) is not None:
+            raise
         return None
 
 

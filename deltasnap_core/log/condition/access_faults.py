@@ -30,6 +30,8 @@ def storage_fault(error: StorageError, versions: VersionRanges | None = None) ->
         advice = "Try again later. If it fails again, check the path, storage_options and the network."
     if isinstance(error, NoFilesystemError):
         advice = "Correct the scheme of the path, or install the package of the filesystem."
+    elif isinstance(error.__cause__, TypeError):
+        advice = "Correct storage_options: the filesystem does not accept one of them."
     text = text if text.endswith(".") else f"{text}."
     return Fault(kind=kind, text=text, advice=advice, file=path, reason=reason, versions=versions or VersionRanges())
 

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from deltasnap_core.errors import CorruptLogError, DeltaSnapError, StorageError, UnsupportedProtocolError
-from deltasnap_core.log.checkpoints.checkpoint_contents import open_checkpoint
+from deltasnap_core.log.checkpoints.checkpoint_contents import has_negative_numbers, open_checkpoint
 from deltasnap_core.log.checkpoints.checkpoint_pages import read_every_page
-from deltasnap_core.log.commits.commit_batch import EMPTY_BATCH
+from deltasnap_core.log.checksum_file import read_checksum
+from deltasnap_core.log.commits.commit_batch import EMPTY_BATCH, CommitBatch
 from deltasnap_core.log.commits.commit_reader import read_commits
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
 from deltasnap_core.log.listing.log_listing import LogListing, table_path
@@ -21,6 +22,7 @@ from deltasnap_core.log.protocol_checks import check_no_manifest_commits
 from deltasnap_core.once import once
 from deltasnap_core.protocol.actions import CommitInfo
 from deltasnap_core.protocol.log_files.file_names import commit_version
+from deltasnap_core.protocol.state.version_checksum import VersionChecksum
 from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 
@@ -29,17 +31,23 @@ _COMMITS_AT_ONCE = 64
 
 @dataclass(slots=True)
 class ReadCommits:
-    """The commits that were read. broken: by version, the reason why a commit is not usable."""
+    """The commits that were read.
+
+    broken:   by version, the reason why a commit is not usable.
+    negative: the versions with a negative size or number of rows.
+    """
 
     read: list[int] = field(default_factory=list)
     broken: dict[int, DeltaSnapError] = field(default_factory=dict)
     actions: dict[int, list[object]] = field(default_factory=dict)
     infos: dict[int, CommitInfo | None] = field(default_factory=dict)
+    negative: set[int] = field(default_factory=set)
 
-    def add(self, actions: Mapping[int, list[object]], infos: Mapping[int, CommitInfo | None]) -> None:
-        """Add sound commits."""
+    def add(self, actions: Mapping[int, list[object]], batch: CommitBatch) -> None:
+        """Add sound commits, with their non-file actions."""
+        self.infos |= batch.commit_infos()
         self.actions |= actions
-        self.infos |= infos
+        self.negative |= batch.versions_with_negative_numbers
 
 
 class ExaminedFiles:
@@ -49,6 +57,7 @@ class ExaminedFiles:
     broken: the checkpoints that cannot be read, and why.
     states: the non-file actions of sound checkpoints, by version.
     names:  of the files of all checkpoints that were read.
+    negative: the versions of sound checkpoints with a negative size or number of rows.
     """
 
     def __init__(self, store: LogStore, listing: LogListing, *, read_pages: bool) -> None:
@@ -61,6 +70,7 @@ class ExaminedFiles:
         self.broken: dict[CheckpointProvider, DeltaSnapError] = {}
         self.states: dict[int, NonFileActions] = {}
         self.names: list[str] = []
+        self.negative: set[int] = set()
 
     @once
     def sound(self) -> CheckpointProvider | None:
@@ -86,6 +96,8 @@ class ExaminedFiles:
             self.broken[provider] = error
             return False
         self.states[provider.version] = state
+        if has_negative_numbers(contents):
+            self.negative.add(provider.version)
         return True
 
     def is_start(self, version: int) -> bool:
@@ -96,6 +108,10 @@ class ExaminedFiles:
         """Return why a checkpoint could not be read. This is no damage: a load does not fall back to an older one."""
         found = (error for provider, error in self.broken.items() if provider.version == version)
         return next((error for error in found if isinstance(error, StorageError)), None)
+
+    def read_checksum(self) -> VersionChecksum | None:
+        """Return the checksum of the latest version; None: there is none, or it is not usable."""
+        return read_checksum(self._store, self.listing.checksums.get(self.latest))
 
     def read_commits_from(self, first: int, sound: VersionRanges) -> ReadCommits:
         """Read the commits from a version on, except those that are known to be sound."""
@@ -121,13 +137,12 @@ class ExaminedFiles:
 
 def _actions_of(
     store: LogStore, commits: Sequence[FileStatus], table: str
-) -> tuple[dict[int, list[object]], dict[int, CommitInfo | None]]:
-    """Return the non-file actions and the commitInfo of commits by version.
+) -> tuple[dict[int, list[object]], CommitBatch]:
+    """Return the non-file actions of commits by version, and the commits.
 
     Errors: every error that prevents storing a version, except for a missing in-commit timestamp.
     """
     batch = read_commits(store, commits)
     check_no_manifest_commits(batch, table)
-    infos = batch.commit_infos()
     found: dict[int, list[object]] = {commit_version(commit.path): [] for commit in commits}
-    return found | non_file_actions_by_version(batch), infos
+    return found | non_file_actions_by_version(batch), batch

@@ -13,8 +13,11 @@ from deltasnap_core.log.condition.loadable_versions import SOUND, known_states, 
 from deltasnap_core.log.condition.log_faults import (
     ambiguous_commit_faults,
     checkpoint_faults,
+    checksum_faults,
     commit_faults,
     empty_commit_faults,
+    enablement_faults,
+    negative_number_faults,
     protocol_faults,
     timestamp_faults,
 )
@@ -70,12 +73,16 @@ def _condition(
     commits = files.read_commits_from(min(first, start + 1), sound)
     loadable, unloadable = loadable_versions(files, commits.broken, first)
     states = [*known_states(files, commits, sound, VersionRanges.of(loadable))]
+    newest = states[-1].actions if states else SOUND
     unreadable = [*protocol_faults(table, states), *timestamp_faults(listing, commits, states)]
     faults = [
         *commit_faults(table, unloadable),
         *unreadable,
         *empty_commit_faults(table, listing, commits),
         *ambiguous_commit_faults(table, commits),
+        *negative_number_faults(table, files, commits),
+        *(enablement_faults(table, newest.metadata) if newest.metadata else ()),
+        *(checksum_faults(files, commits, states[-1]) if states and files.read_pages and not sound else ()),
         *checkpoint_faults(files, unloadable),
         *hint_faults(builder, listing),
     ]
@@ -90,5 +97,4 @@ def _condition(
         checkpoints_read=tuple(files.names),
         pages_read=files.read_pages,
     )
-    metadata = states[-1].actions.metadata if states else None
-    return found.with_schema_of(None if metadata is SOUND.metadata else metadata)
+    return found if newest.metadata is SOUND.metadata else found.with_schema_of(newest.metadata, newest.protocol)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from deltasnap_core.errors import CorruptLogError, StorageError, UnsupportedProtocolError
+from deltasnap_core.log.checksum_validation import compare_actions_with_log
 from deltasnap_core.log.condition.access_faults import storage_fault
 from deltasnap_core.log.condition.examined_files import ExaminedFiles, ReadCommits
 from deltasnap_core.log.condition.loadable_versions import KnownState, Unloadable
@@ -15,15 +16,19 @@ from deltasnap_core.log.condition.table_condition import (
     ambiguous_commits,
     corrupt_checkpoint,
     corrupt_commit,
+    decreasing_timestamps,
     empty_commits,
+    incomplete_enablement,
     joined,
     missing_commits,
+    negative_numbers,
+    wrong_checksum,
 )
-from deltasnap_core.log.history.commit_timestamps import in_commit_timestamp
-from deltasnap_core.log.listing.log_listing import LogListing
+from deltasnap_core.log.history.commit_timestamps import decreasing, in_commit_timestamp
+from deltasnap_core.log.listing.log_listing import LogListing, table_path
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.actions import Metadata, Protocol
-from deltasnap_core.protocol.properties.table_config import in_commit_timestamps_enabled
+from deltasnap_core.protocol.properties.table_config import in_commit_timestamp_enablement, in_commit_timestamps_enabled
 from deltasnap_core.protocol.table_features import check_readable
 from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.redaction import redacted
@@ -53,6 +58,26 @@ def ambiguous_commit_faults(table: str, commits: ReadCommits) -> Iterator[Fault]
         counts = {v: sum(isinstance(each, kind) for each in found) for v, found in commits.actions.items()}
         if versions := VersionRanges.of(sorted(v for v, count in counts.items() if count > 1)):
             yield ambiguous_commits(redacted(table), action, versions)
+
+
+def negative_number_faults(table: str, files: ExaminedFiles, commits: ReadCommits) -> Iterator[Fault]:
+    if versions := VersionRanges.of(sorted(files.negative | commits.negative)):
+        yield negative_numbers(redacted(table), versions)
+
+
+def checksum_faults(files: ExaminedFiles, commits: ReadCommits, newest: KnownState) -> Iterator[Fault]:
+    """Yield the fault of a checksum of the latest version that differs from its non-file actions.
+
+    newest: the newest known state, of a log that was read without gaps.
+    """
+    checksum = files.read_checksum() if newest.last == files.latest else None
+    if checksum is None or newest.actions.metadata is None:
+        return
+    has_own_time = in_commit_timestamps_enabled(newest.actions.metadata.configuration)
+    info = commits.infos.get(files.latest) if has_own_time else None
+    time = None if info is None else info.in_commit_timestamp
+    if found := compare_actions_with_log(checksum, newest.actions, in_commit_timestamp=time):
+        yield wrong_checksum(files.latest, [each.field for each in found])
 
 
 def checkpoint_faults(files: ExaminedFiles, unloadable: Sequence[Unloadable]) -> Iterator[Fault]:
@@ -86,20 +111,35 @@ def protocol_faults(table: str, states: Iterable[KnownState]) -> Iterator[Fault]
 
 
 def timestamp_faults(listing: LogListing, commits: ReadCommits, states: Iterable[KnownState]) -> Iterator[Fault]:
-    """Yield the faults of commits without the in-commit timestamp that the properties in force require."""
+    """Yield the faults of in-commit timestamps that the properties in force require: missing ones, and decreasing ones.
+
+    Source: PROTOCOL.md, In-Commit Timestamps.
+    """
     errors: dict[int, CorruptLogError] = {}
+    times: dict[int, int] = {}
     for state in states:
         metadata = state.actions.metadata
         if state.version not in commits.infos or metadata is None:
             continue
         if in_commit_timestamps_enabled(metadata.configuration):
             try:
-                in_commit_timestamp(listing.commits[state.version], commits.infos[state.version])
+                commit, info = listing.commits[state.version], commits.infos[state.version]
+                times[state.version] = in_commit_timestamp(commit, info)
             except CorruptLogError as error:
                 errors[state.version] = error
     for first, last in VersionRanges.of([*errors]).runs:
         found = errors[first]
         yield corrupt_commit(first, found.path, found.line, found.reason, VersionRanges(((first, last),)))
+    runs = [range(first, last + 1) for first, last in VersionRanges.of([*times]).runs]
+    if found_at := [version for run in runs for version in decreasing({each: times[each] for each in run})]:
+        yield decreasing_timestamps(redacted(table_path(listing.log_path)), VersionRanges.of(found_at))
+
+
+def enablement_faults(table: str, metadata: Metadata) -> Iterator[Fault]:
+    """Yield the fault of properties that state only the version, or only the time, that enabled commit timestamps."""
+    version, timestamp = in_commit_timestamp_enablement(metadata.configuration)
+    if in_commit_timestamps_enabled(metadata.configuration) and (version is None) != (timestamp is None):
+        yield incomplete_enablement(redacted(table))
 
 
 def _checkpoint_fault(files: ExaminedFiles, version: int, path: str, reason: str, lost: VersionRanges) -> Fault:

@@ -8,8 +8,9 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from deltasnap_core.errors import one_line
-from deltasnap_core.protocol.actions import Metadata
+from deltasnap_core.protocol.actions import Metadata, Protocol
 from deltasnap_core.protocol.readable_schema import check_schema
+from deltasnap_core.protocol.table_features import metadata_to_read
 from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.redaction import redacted, safe_repr
 
@@ -32,6 +33,9 @@ class FaultKind(StrEnum):
     BROKEN_HINT = "broken_hint"
     LOST_VERSIONS = "lost_versions"
     AMBIGUOUS_COMMIT = "ambiguous_commit"
+    BROKEN_TIMESTAMPS = "broken_timestamps"
+    NEGATIVE_NUMBER = "negative_number"
+    WRONG_CHECKSUM = "wrong_checksum"
 
 
 _MAY_HAVE_FALLBACK = (
@@ -40,6 +44,9 @@ _MAY_HAVE_FALLBACK = (
     FaultKind.EMPTY_COMMIT,
     FaultKind.LOST_VERSIONS,
     FaultKind.AMBIGUOUS_COMMIT,
+    FaultKind.BROKEN_TIMESTAMPS,
+    FaultKind.NEGATIVE_NUMBER,
+    FaultKind.WRONG_CHECKSUM,
 )
 
 
@@ -149,18 +156,24 @@ class TableCondition:
         """Return the faults that prevent a version from being loaded."""
         return tuple(fault for fault in self.faults if version in fault.versions)
 
-    def with_schema_of(self, metadata: Metadata | None) -> TableCondition:
-        """Return this condition with a fault added if the schema in force is invalid. metadata: None: unknown."""
+    def with_schema_of(self, metadata: Metadata | None, protocol: Protocol | None) -> TableCondition:
+        """Return this condition with a fault added if the schema in force is invalid. None: unknown."""
         if metadata is None or self.faults_of(FaultKind.BROKEN_SCHEMA):
             return self
         try:
-            check_schema(metadata)
+            check_schema(metadata_to_read(protocol, metadata))
         except ValueError as error:
             faults = sorted(
                 (*self.faults, _broken_schema(self.table, str(error))), key=lambda each: each.mark != "error"
             )
             return replace(self, faults=tuple(faults))
         return self
+
+    def with_wrong_checksum(self, version: int, fields: Sequence[str]) -> TableCondition:
+        """Return this condition with a fault added if the checksum of a version differs from the log in some fields."""
+        if not fields or self.faults_of(FaultKind.WRONG_CHECKSUM):
+            return self
+        return replace(self, faults=(*self.faults, wrong_checksum(version, fields)))
 
     def with_lost_versions(self, lost: VersionRanges) -> TableCondition:
         """Return this condition with a fault added for versions that were stored and are gone from the end of the log.
@@ -249,6 +262,52 @@ def ambiguous_commits(table: str, action: str, versions: VersionRanges) -> Fault
         f"one {action} action. deltasnap uses the last one, other readers may use another.",
         advice="Check the writer, and set the schema, the properties and the protocol of the table again.",
         reason=f"expected at most one {action} action in a commit",
+    )
+
+
+def negative_numbers(table: str, versions: VersionRanges) -> Fault:
+    """Return the fault of files with a negative size or number of rows, which count in sums as they are."""
+    word = "version" if len(versions) == 1 else "versions"
+    return Fault(
+        kind=FaultKind.NEGATIVE_NUMBER,
+        text=f"Files of {word} {versions.text()} in the log of {table} have a negative size, number of records or "
+        "number of deleted rows. The sizes and numbers of rows of the table are wrong.",
+        advice="Check the writer, and rewrite the files, for example with OPTIMIZE.",
+        reason="expected sizes and numbers of rows of at least 0",
+    )
+
+
+def wrong_checksum(version: int, fields: Sequence[str]) -> Fault:
+    """Return the fault of a `.crc` file that differs from the log. fields: the names of those that differ."""
+    return Fault(
+        kind=FaultKind.WRONG_CHECKSUM,
+        text=f"The log differs from the checksum of version {version}: {', '.join(fields)}.",
+        advice="Trust the log, not the checksum: delete the `.crc` file, and upgrade the writer of that version.",
+        reason=f"expected the values of the log: {', '.join(fields)}",
+    )
+
+
+def decreasing_timestamps(table: str, versions: VersionRanges) -> Fault:
+    """Return the fault of in-commit timestamps before that of the previous version. They do not hinder a load."""
+    word = "version" if len(versions) == 1 else "versions"
+    return Fault(
+        kind=FaultKind.BROKEN_TIMESTAMPS,
+        text=f"The in-commit timestamp of {word} {versions.text()} in the log of {table} is before that of the version "
+        "before. Time travel to a timestamp may fail.",
+        advice="Use versions instead of timestamps, and check the clock and the version of the writer.",
+        reason="expected in-commit timestamps that increase",
+    )
+
+
+def incomplete_enablement(table: str) -> Fault:
+    """Return the fault of a table that states only partly since when it has in-commit timestamps."""
+    names = [f"delta.inCommitTimestampEnablement{each}" for each in ("Version", "Timestamp")]
+    return Fault(
+        kind=FaultKind.BROKEN_TIMESTAMPS,
+        text=f"Of the table properties {' and '.join(names)}, {table} has only one. Other readers may reject time "
+        "travel to a timestamp.",
+        advice="Set both properties to the first version with in-commit timestamps and to its timestamp.",
+        reason="expected both properties or none",
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from types import MappingProxyType
 
 from deltasnap_core.errors import CorruptLogError, VersionGapError
@@ -25,7 +26,7 @@ _COMMITS_CHECKED = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InCommitTimestamps:
-    """The first version with in-commit timestamps, and its timestamp in ms (None: from version 0).
+    """The first version with in-commit timestamps, and its timestamp in ms (None: not stated).
 
     Source: PROTOCOL.md, In-Commit Timestamps.
     """
@@ -34,9 +35,14 @@ class InCommitTimestamps:
     since_ms: int | None
 
 
-def modification_times(commits: Mapping[int, FileStatus]) -> dict[int, int]:
-    """Return the modification times (ms) of commits by version, ascending, strictly increasing."""
-    return strictly_increasing({version: commit.modification_time for version, commit in commits.items()})
+def modification_times(store: LogStore, commits: Mapping[int, FileStatus]) -> dict[int, int]:
+    """Return the modification times (ms) of commits by version, ascending, strictly increasing.
+
+    A link or folder in place of a commit has no such time, and is left out.
+    """
+    return strictly_increasing(
+        {version: file.modification_time for version, file in commits.items() if file.size or store.status(file.path)}
+    )
 
 
 def strictly_increasing(times: Mapping[int, int]) -> dict[int, int]:
@@ -69,6 +75,11 @@ def read_in_commit_timestamps(store: LogStore, commits: Iterable[FileStatus]) ->
         yield commit_version(commit.path), in_commit_timestamp(commit, info)
 
 
+def decreasing(timestamps: Mapping[int, int]) -> list[int]:
+    """Return the versions whose timestamp is before that of the version before it, of those given."""
+    return [after for before, after in pairwise(sorted(timestamps)) if timestamps[after] < timestamps[before]]
+
+
 def version_timestamps(
     store: LogStore,
     segments: Iterable[LogSegment],
@@ -96,21 +107,24 @@ def version_timestamps(
     found |= read_in_commit_timestamps(
         store, [commit for version, commit in with_own_time.items() if version not in infos]
     )
-    for version, commit in with_own_time.items():
-        if version not in found:
+    for version, segment in listed.items():
+        commit, is_own = segment.last_commit_file, version in with_own_time
+        if commit is not None and (version not in found if is_own else _is_no_file(store, segment, commit)):
             raise missing_commit(commit.path)
     return timestamps | found
+
+
+def _is_no_file(store: LogStore, segment: LogSegment, commit: FileStatus) -> bool:
+    """Return whether the time of a version is that of a link or folder in place of its commit. Those have no size."""
+    return not commit.size and segment.checkpoint_provider.version != segment.version and not store.status(commit.path)
 
 
 def find_in_commit_timestamps(configuration: Mapping[str, str]) -> InCommitTimestamps | None:
     """Return where in-commit timestamps start, from the properties of the latest version; None: not enabled."""
     if not in_commit_timestamps_enabled(configuration):
         return None
-    since = in_commit_timestamp_enablement(configuration)
-    return InCommitTimestamps(since_version=since[0], since_ms=since[1]) if since else _ALWAYS
-
-
-_ALWAYS = InCommitTimestamps(since_version=0, since_ms=None)
+    version, timestamp = in_commit_timestamp_enablement(configuration)
+    return InCommitTimestamps(since_version=version or 0, since_ms=timestamp)
 
 
 def read_latest_configuration(store: LogStore, listing: LogListing) -> Mapping[str, str]:

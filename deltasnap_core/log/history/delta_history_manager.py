@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 from deltasnap_core.errors import (
+    CorruptLogError,
     DeltaTableNotFoundError,
     TimestampNotFoundError,
     VersionGapError,
@@ -16,6 +18,7 @@ from deltasnap_core.log.commits.action_lines import missing_commit
 from deltasnap_core.log.commits.commit_scan import read_commit_infos
 from deltasnap_core.log.history.commit_timestamps import (
     InCommitTimestamps,
+    decreasing,
     find_in_commit_timestamps,
     in_commit_timestamp,
     last_at_or_before,
@@ -115,7 +118,7 @@ class DeltaHistoryManager:
         """
         listing = self._list()
         own = self._in_commit_timestamps(listing)
-        by_mtime = modification_times(listing.commits)
+        by_mtime = modification_times(self._store, listing.commits)
         wanted = {v: t for v, t in by_mtime.items() if (start or 0) <= v and (end is None or v <= end)}
         if own is None:
             return wanted
@@ -207,7 +210,7 @@ class DeltaHistoryManager:
         if not commits:
             return
         own = self._in_commit_timestamps(listing)
-        by_mtime = modification_times(listing.commits)
+        by_mtime = modification_times(self._store, listing.commits)
         for commit, info in read_commit_infos(self._store, commits):
             version = commit_version(commit.path)
             is_own = own is not None and version >= own.since_version
@@ -231,33 +234,46 @@ class _Timeline:
         self._store = store
         self._commits = listing.commits
         self._own = own
-        self._by_mtime = modification_times(listing.commits)
-        self.versions = [version for version in listing.commits if version >= first]
+        self._by_mtime = modification_times(store, listing.commits)
+        self.versions = [version for version in self._by_mtime if version >= first]
+        self._read: dict[int, int] = {}
 
     def timestamp_of(self, version: int) -> int:
         if self._own is None or version < self._own.since_version:
             return self._by_mtime[version]
-        commit = self._commits[version]
-        for _, timestamp in read_in_commit_timestamps(self._store, [commit]):
-            return timestamp
-        raise missing_commit(commit.path)
+        if version not in self._read:
+            commit = self._commits[version]
+            self._read |= read_in_commit_timestamps(self._store, [commit])
+            if version not in self._read:
+                raise missing_commit(commit.path)
+        return self._read[version]
 
     def last_at_or_before(self, timestamp_ms: int) -> int:
-        """Return the last version committed at or before a time; the first version if all are later."""
-        found = last_at_or_before(self._era(timestamp_ms), timestamp_ms, self.timestamp_of)
-        return self.versions[0] if found is None else found
+        """Return the last version committed at or before a time; the first one of the era if all are later.
+
+        Errors: CorruptLogError if times that the search reads, or those next to the result, decrease.
+        """
+        era = self._era(timestamp_ms)
+        found = last_at_or_before(era, timestamp_ms, self.timestamp_of)
+        place = 0 if found is None else era.index(found)
+        for version in era[max(place - 1, 0) : place + 2]:
+            self.timestamp_of(version)
+        for version in decreasing(self._read):
+            reason = "expected an in-commit timestamp that is not before those of earlier versions"
+            raise CorruptLogError(path=self._commits[version].path, reason=f"{reason}, found {self._read[version]}")
+        return era[place]
 
     def _era(self, timestamp_ms: int) -> list[int]:
         """Return the versions to search: those before in-commit timestamps, or those after.
 
         The times of both may overlap.
         """
-        own = self._own
-        if own is None or own.since_version <= self.versions[0]:
+        since, since_ms = (0, None) if self._own is None else (self._own.since_version, self._own.since_ms)
+        place = bisect_left(self.versions, since)
+        before, after = self.versions[:place], self.versions[place:]
+        if not (before and after):
             return self.versions
-        is_since = own.since_ms is not None and own.since_ms <= timestamp_ms
-        era = [version for version in self.versions if (version >= own.since_version) == is_since]
-        return era or self.versions
+        return after if (self.timestamp_of(after[0]) if since_ms is None else since_ms) <= timestamp_ms else before
 
 
 def _latest(listing: LogListing) -> int:

@@ -71,7 +71,9 @@ class LogSegment:
         """
         checkpoint = listing.best_checkpoint(version) if checkpoint is None else checkpoint
         last_commit = listing.commits.get(version)
-        written = last_commit or max(checkpoint.files, key=lambda file: file.modification_time, default=None)
+        written = max(checkpoint.files, key=lambda file: file.modification_time, default=None)
+        if last_commit and (last_commit.size or checkpoint.version != version):
+            written = last_commit  # otherwise it is lost, truncated or no file, and the checkpoint tells its time
         return cls(
             log_path=listing.log_path,
             version=version,
@@ -98,11 +100,19 @@ class LogSegment:
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values. `from_json` returns an equal segment."""
         return {
+            **self.to_json_without_lists(),
             "logPath": self.log_path,
-            "version": self.version,
             "checkpoint": self.checkpoint_provider.to_json(),
             "deltas": [file.to_json() for file in self.deltas],
             "compactions": [file.to_json() for file in self.compactions],
+        }
+
+    def to_json_without_lists(self) -> dict[str, Any]:
+        """Return the result of `to_json` without the path and the lists of files, also of the checkpoint."""
+        checkpoint = self.checkpoint_provider.to_json()
+        return {
+            "version": self.version,
+            "checkpoint": checkpoint and {name: value for name, value in checkpoint.items() if name != "files"},
             "checksumFile": self.checksum_file and self.checksum_file.to_json(),
             "lastCommitFile": self.last_commit_file and self.last_commit_file.to_json(),
             "lastCommitTimestamp": self.last_commit_timestamp,

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 
 from deltasnap_core.log.commits.commit_digest import digest_of
 from deltasnap_core.log.condition.table_condition import TableCondition
+from deltasnap_core.log.damaged_commit import is_damaged
 from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.log.polling.new_commits import commit_of
 from deltasnap_core.protocol.json_text import decode_json
@@ -106,13 +107,16 @@ def continues_from(store: LogStore, cursor: LogCursor, commit: FileStatus | None
     """Return whether a log continues from a cursor. commit: the commit of the cursor's version now; None: it is gone.
 
     Copying a table changes the times of its commits, and a cleanup deletes commits. In both cases,
-    it is the same log. So the content of the commit decides; it is read only if its time has changed.
+    it is the same log. So the content of the commit decides; it is read only if its time has changed. A damaged commit
+    shows nothing.
     """
     if latest < cursor.version:
         return False
     if commit is None or cursor.size is None or cursor.is_at(commit):
         return True
-    return commit.size == cursor.size and (cursor.sha256 is None or cursor.sha256 == _digest(store, commit))
+    if commit.size == cursor.size and (cursor.sha256 is None or cursor.sha256 == _digest(store, commit)):
+        return True
+    return is_damaged(store, commit)
 
 
 def _digest(store: LogStore, commit: FileStatus) -> str | None:

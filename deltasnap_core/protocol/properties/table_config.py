@@ -24,7 +24,7 @@ CheckpointPolicy = Literal["classic", "v2"]
 _COLUMN_PATH = re.compile(r"\s*(?:`(?:[^`]|``)+`|\w+)(?:\.(?:`(?:[^`]|``)+`|\w+))*\s*")
 _COLUMN_NAME = re.compile(r"`(?:[^`]|``)+`|\w+")
 
-_COLUMN_MAPPING_MODE = "delta.columnMapping.mode"
+COLUMN_MAPPING_MODE = "delta.columnMapping.mode"
 _DAY_MS = 24 * 60 * 60 * 1000
 
 
@@ -80,18 +80,21 @@ def num_indexed_cols(configuration: Configuration) -> int:
 
 
 def column_mapping_mode(configuration: Configuration) -> ColumnMappingMode:
-    """Return how data files name the columns: `delta.columnMapping.mode`, default "none"."""
-    return _get(configuration, _COLUMN_MAPPING_MODE, _column_mapping_mode, "none")
+    """Return how data files name the columns: `delta.columnMapping.mode`, default "none".
+
+    configuration: of the metadata that `metadata_to_read` returns.
+    """
+    return _get(configuration, COLUMN_MAPPING_MODE, _column_mapping_mode, "none")
 
 
 def check_column_mapping_mode(configuration: Configuration) -> None:
     """Raise ValueError for an unknown mode, with which the column names in data files would be unknown."""
-    text = configuration.get(_COLUMN_MAPPING_MODE)
+    text = configuration.get(COLUMN_MAPPING_MODE)
     if text is not None:
         try:
             _column_mapping_mode(text)
         except ValueError as error:
-            raise ValueError(f"{_COLUMN_MAPPING_MODE}: {error}, found {text!r:.80}") from error
+            raise ValueError(f"{COLUMN_MAPPING_MODE}: {error}, found {text!r:.80}") from error
 
 
 def change_data_feed_enabled(configuration: Configuration) -> bool:
@@ -104,17 +107,15 @@ def in_commit_timestamps_enabled(configuration: Configuration) -> bool:
     return _get(configuration, "delta.enableInCommitTimestamps", _boolean, False)
 
 
-def in_commit_timestamp_enablement(configuration: Configuration) -> tuple[int, int] | None:
-    """Return the version that enabled in-commit timestamps and its timestamp in ms.
+def in_commit_timestamp_enablement(configuration: Configuration) -> tuple[int | None, int | None]:
+    """Return the version that enabled in-commit timestamps, and its timestamp in ms.
 
-    None if they are not enabled, or have been enabled since version 0 (a writer then records neither value).
+    A writer records both, or neither if they have been enabled since version 0.
     Source: PROTOCOL.md, In-Commit Timestamps, Writer Requirements.
     """
-    if not in_commit_timestamps_enabled(configuration):
-        return None
     version = _get(configuration, "delta.inCommitTimestampEnablementVersion", _at_least(0), None)
     timestamp = _get(configuration, "delta.inCommitTimestampEnablementTimestamp", int, None)
-    return None if version is None or timestamp is None else (version, timestamp)
+    return version, timestamp
 
 
 def _get(configuration: Configuration, key: str, parse: Callable[[str], T], default: T) -> T:

@@ -38,6 +38,7 @@ _NAMES_STORAGE = re.compile(
     r"ParentNotDirectoryException|FileAlreadyExistsException|AccessControlException|AccessDeniedException|Mkdirs failed"
     r"|Permission denied|Read-only file system|No space left on device|Disk quota exceeded"
 )
+_FILE_READ = re.compile(r"error while reading file (\S+?)\.(?=\s|$)")
 _CAUSE = re.compile(r"^Caused by: (.+)$", re.MULTILINE)
 _GRPC_DETAILS = re.compile(r'^\s*details = "(.+)"$', re.MULTILINE)  # from a Connect server that has stopped
 _JAVA_PACKAGE = re.compile(r"^(?:[a-z][\w]*\.)+(?=[A-Z])")
@@ -98,11 +99,20 @@ def on_ladder(
             log = next_rung(log, error)
 
 
-def spark_cause(error: BaseException) -> str:
+def file_read(error: BaseException) -> str | None:
+    """Return the URL of the file that Spark was reading when it failed; None: it names none."""
+    found = _FILE_READ.search(str(error))
+    return None if found is None else found[1]
+
+
+def spark_cause(error: BaseException, *, with_file: bool = False) -> str:
     """Return the cause of a failure in one line, without the JVM's stack trace.
 
+    with_file: whether to add the file that Spark was reading.
     Example: `IOException: FAILED_TO_UNCOMPRESS(5)`.
     """
+    if with_file and (file := file_read(error)):
+        return f"{spark_cause(error)} (in {file})"
     text = str(error)
     if causes := _CAUSE.findall(text) or _GRPC_DETAILS.findall(text):
         line = causes[-1]

@@ -7,4 +7,5 @@ CHANGE_COLUMNS = (CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP)
 """Source: PROTOCOL.md, Reader Requirements for AddCDCFile."""
 
 INSERT, DELETE, PREIMAGE, POSTIMAGE = "insert", "delete", "update_preimage", "update_postimage"
+CHANGE_TYPES = (INSERT, DELETE, PREIMAGE, POSTIMAGE)
 """The values of `_change_type`."""

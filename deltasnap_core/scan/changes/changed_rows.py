@@ -87,7 +87,7 @@ def change_data(batch: CommitBatch) -> list[ChangedRows]:
                     version=commit.version,
                     change=None,
                     path=fields.string("path"),
-                    partition_values=fields.optional_string_map("partitionValues") or {},
+                    partition_values=fields.optional_string_map("partitionValues"),
                     size=fields.optional_integer("size"),
                     modification_time=None,
                 )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
@@ -22,6 +22,7 @@ from deltasnap_core.rules.sql_text import quoted, timestamp_sql
 from deltasnap_core.scan.changes.change_columns import (
     CHANGE_COLUMNS,
     CHANGE_TYPE,
+    CHANGE_TYPES,
     COMMIT_TIMESTAMP,
     COMMIT_VERSION,
     DELETE,
@@ -172,7 +173,9 @@ class RowChanges:
         table = self._partitioned_by(partition_columns, version=versions.pop() if len(versions) == 1 else None)
         table = _with_fields(table, *(_CHANGE_FIELDS[:1] if is_change_data else ()))
         found = RowReader(table, tags=_TAGS).read(self._data_files(table, rows))
-        change = F.col(CHANGE_TYPE) if is_change_data else F.when(F.col(_IS_INSERT) == 1, INSERT).otherwise(DELETE)
+        change = F.when(F.col(_IS_INSERT) == 1, INSERT).otherwise(DELETE)
+        if is_change_data:
+            found, change = found.where(_has_known_type()), F.col(CHANGE_TYPE)
         return found.select(
             *(quoted(name) for name in self.table.schema.names),
             change.alias(CHANGE_TYPE),
@@ -218,6 +221,7 @@ def planned_changes(
     read = {first - 1: metadata_before, **metadata} if removed_first else metadata
     check_schemas(read, path=redacted(table.table_path))
     _check_partition_values(rows, before, table.table_path)
+    _check_partition_values(recorded, metadata, table.table_path)
     return RowChanges(
         table=table,
         versions={
@@ -234,11 +238,24 @@ def planned_changes(
 
 
 def _check_partition_values(rows: Sequence[ChangedRows], metadata: Mapping[int, Metadata], table_path: str) -> None:
-    """Raise RowChangesError if the partition values of a removed file are unknown: writers may omit them."""
+    """Raise RowChangesError if the partition values of a file are unknown: writers may omit those of a remove."""
     for each in rows:
         if each.partition_values is None and metadata[each.version].partition_columns:
-            reason = f"expected the partition values of the removed file {each.path}, found no add action of it"
+            found = f"the removed file {each.path}, found no add action of it"
+            if each.change is None:
+                found = f"the file of change data {each.path}, found none"
+            reason = f"expected the partition values of {found}"
             raise RowChangesError(path=redacted(table_path), version=each.version, reason=reason)
+
+
+def _has_known_type() -> Column:
+    """Return a condition for rows of change data. It raises an error for a row that is no change: a filter is always
+    evaluated, unlike a column that the caller does not read.
+    """
+    is_known = F.col(CHANGE_TYPE).isin(*CHANGE_TYPES)
+    place = F.concat(F.lit("deltasnap: the change data of version "), F.col(COMMIT_VERSION).cast("string"))
+    unknown = F.concat(place, F.lit(" has an unknown _change_type: "), F.coalesce(CHANGE_TYPE, F.lit("null")))
+    return F.when(is_known, F.lit(True)).otherwise(F.raise_error(unknown))
 
 
 _CHANGE_FIELDS = tuple(

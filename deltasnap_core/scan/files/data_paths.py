@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Sequence
 
@@ -11,6 +12,7 @@ from deltasnap_core.storage.urls import split_url
 
 _UNQUOTED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-!.~'()*:@&=+$,;/")
 _SPACES_AND_CONTROLS = ("Zs", "Zl", "Zp", "Cc")
+_SAME_FOLDER = re.compile(r"/(?:\.?/)+")
 
 
 def data_file_url(path: str, table_path: str, roots: Sequence[str] = ()) -> str:
@@ -28,9 +30,15 @@ def data_file_url(path: str, table_path: str, roots: Sequence[str] = ()) -> str:
         ) from error
 
 
+def plain_url(url: str) -> str:
+    """Return a URL without empty parts and `.` in its path: the file that Hadoop opens."""
+    scheme, separator, rest = url.partition("://")
+    return f"{scheme}{separator}{_SAME_FOLDER.sub('/', rest)}"
+
+
 def spark_name(url: str) -> str:
     """Return a URL as in Spark's `_metadata.file_path`, quoted like a path in `java.net.URI`."""
-    scheme, separator, rest = url.partition("://")
+    scheme, separator, rest = plain_url(url).partition("://")
     authority, slash, path = rest.partition("/")
     return f"{scheme}{separator}{authority}{slash}{''.join(map(_quoted, path))}"
 

@@ -19,7 +19,7 @@ import re
 from dataclasses import dataclass, replace
 
 from deltasnap_core.rules.sql_text import SQL_TYPES, quoted, sql_type, string_sql
-from deltasnap_core.rules.statistics_schema import timestamp_bound_sql
+from deltasnap_core.rules.statistics_schema import bound_sql
 from deltasnap_core.scan.predicates.predicate_values import PredicateValue
 from deltasnap_core.scan.skipping.partition_values import partition_value
 from deltasnap_core.scan.table_columns import TableColumn
@@ -208,28 +208,19 @@ def _typed_bounds(column: TableColumn) -> tuple[str | None, str | None, bool]:
     low, high, kind = _field("minValues", column), _field("maxValues", column), column.data_type
     if column.was_float or kind in _NO_VALUES:
         return None, None, False
-    if kind == "string":
-        return low, high, False
+    is_long = kind.startswith("decimal(") and int(kind[len("decimal(") :].split(",")[0]) > _EXACT_DIGITS
+    lower, upper = (bound_sql(text, "double" if is_long else kind) for text in (low, high))
     if kind == "timestamp":
-        low, high = timestamp_bound_sql(low), timestamp_bound_sql(high)
-        return _with_seconds(low, "-1"), f"try_add({_with_seconds(high, '1')}, interval 1 millisecond)", False
-    if kind == "timestamp_ntz":
-        low, high = (f"try_cast({text} as timestamp_ntz)" for text in (low, high))
-        return low, f"try_add({high}, interval 1 millisecond)", False
-    if kind.startswith("decimal(") and int(kind[len("decimal(") :].split(",")[0]) > _EXACT_DIGITS:
-        low, high = (
-            f"nullif(try_cast({text} as double), {cut})"
-            for text, cut in ((low, "-9223372036854775808D"), (high, "9223372036854775807D"))
-        )
-        return f"({low} - abs({low}) * 1e-15D)", f"({high} + abs({high}) * 1e-15D)", True
-    if kind in ("float", "double"):
-        return f"nullif(try_cast({low} as {kind}), {kind}('NaN'))", f"try_cast({high} as {kind})", False
-    if kind in _INTEGERS or kind == "date" or kind.startswith("decimal("):
-        return f"try_cast({low} as {sql_type(kind)})", f"try_cast({high} as {sql_type(kind)})", False
-    return None, None, False
+        lower, upper = _with_seconds(lower, "-1"), _with_seconds(upper, "1")
+    if kind in ("timestamp", "timestamp_ntz"):
+        return lower, f"try_add({upper}, interval 1 millisecond)", False
+    if is_long:
+        lower, upper = f"nullif({lower}, -9223372036854775808D)", f"nullif({upper}, 9223372036854775807D)"
+        return f"({lower} - abs({lower}) * 1e-15D)", f"({upper} + abs({upper}) * 1e-15D)", True
+    return f"nullif({lower}, {kind}('NaN'))" if kind in ("float", "double") else lower, upper, False
 
 
-def _with_seconds(bound: str, minute: str) -> str:
+def _with_seconds(bound: str | None, minute: str) -> str:
     is_old = f"{bound} < timestamp_ltz'{_LAST_SECONDS}'"
     return f"if({is_old}, try_add({bound}, interval '{minute}' minute), {bound})"
 

@@ -5,18 +5,19 @@ Source: PROTOCOL.md, Partition Value Serialization.
 
 from __future__ import annotations
 
-from deltasnap_core.rules.sql_text import sql_type, string_sql
+from deltasnap_core.rules.sql_text import string_sql
+from deltasnap_core.rules.typed_texts import typed_sql
 from deltasnap_core.scan.table_columns import TableColumn
 
-_CAST = {
-    "byte", "short", "integer", "long", "float", "double", "boolean", "date", "timestamp", "timestamp_ntz"
-}  # fmt: skip
 # Some writers escape each byte, others treat the bytes as UTF-8.
 _ESCAPED_BYTES, _ESCAPE = string_sql(r"^(\\u00[0-9A-Fa-f]{2})+$"), string_sql(r"\\u00")
 
 
 def text_of(column: TableColumn) -> str:
-    """Return SQL for the text of a file's partition value, from the column `partitionValues` of AddFile."""
+    """Return SQL for the text of a file's partition value, from the column `partitionValues` of AddFile.
+
+    Without the exact name of the column as a key, it is null, as for Delta on Spark and its kernels.
+    """
     return f"partitionValues[{string_sql(column.physical_path[0])}]"
 
 
@@ -25,13 +26,13 @@ def partition_value(column: TableColumn, text: str | None = None) -> str | None:
 
     text: SQL; None: the text of a file. Returns None for a type that cannot be a partition value.
     """
-    text = f"nullif({text_of(column) if text is None else text}, '')"
+    text = text_of(column) if text is None else text
     if column.data_type == "string":
-        return text
+        return f"nullif({text}, '')"
     if column.data_type == "binary":
         unescaped = f"unhex(regexp_replace({text}, {_ESCAPE}, ''))"
-        return f"if({text} rlike {_ESCAPED_BYTES}, {unescaped}, cast({text} as binary))"
-    return f"try_cast({text} as {sql_type(column.data_type)})" if _is_cast(column) else None
+        return f"if({text} rlike {_ESCAPED_BYTES}, {unescaped}, cast(nullif({text}, '') as binary))"
+    return typed_sql(text, column.data_type)
 
 
 def is_malformed(column: TableColumn) -> str | None:
@@ -39,10 +40,5 @@ def is_malformed(column: TableColumn) -> str | None:
 
     None: it is never invalid.
     """
-    if not _is_cast(column):
-        return None
-    return f"(coalesce({text_of(column)}, '') != '' and {partition_value(column)} is null)"
-
-
-def _is_cast(column: TableColumn) -> bool:
-    return column.data_type in _CAST or column.data_type.startswith("decimal(")
+    value = typed_sql(text_of(column), column.data_type)
+    return None if value is None else f"(coalesce({text_of(column)}, '') != '' and {value} is null)"

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
-from deltasnap_core.rules.sql_text import quoted, sql_type, string_sql
+from deltasnap_core.rules.sql_text import quoted, string_sql
 from deltasnap_core.rules.statistics_schema import struct_type
+from deltasnap_core.rules.typed_texts import typed_sql
 from deltasnap_core.scan.skipping.bounds import bounds_of
 from deltasnap_core.scan.table_columns import TableColumn
 
@@ -51,7 +52,7 @@ class ReadableStatistics:
         fields = []
         for column in self.columns:
             path = ".".join(map(quoted, column.physical_path))
-            low, high = (f"try_cast(s.{kind}.{path} as {sql_type(_readable_type(column))})" for kind in _BOUNDS)
+            low, high = (_readable(column, f"s.{kind}.{path}") for kind in _BOUNDS)
             value = f"struct({low} as min, {high} as max, s.nullCount.{path} as null_count)"
             fields.append(f"{value} as {quoted(column.name)}")
         return f"struct({', '.join(fields)})"
@@ -76,7 +77,6 @@ def _coverage(column: TableColumn, number: int) -> str:
     path = ".".join(map(quoted, column.physical_path))
     low, high, nulls = (f"s.{kind}.{path}" for kind in (*_BOUNDS, "nullCount"))
     both = f"{low} is not null and {high} is not null"
-    typed = sql_type(_readable_type(column))
     return (
         "named_struct('files', count(1)"
         f", 'files_with_min', count({low}), 'files_with_max', count({high}), 'files_with_null_count', count({nulls})"
@@ -86,8 +86,8 @@ def _coverage(column: TableColumn, number: int) -> str:
         f", 'records_with_null_count', {_total(f'{nulls} is not null')}"
         f", 'records_with_both', {_total(both)}"
         f", 'null_count', try_sum({nulls})"
-        f", 'min', cast(min(try_cast({low} as {typed})) as string)"
-        f", 'max', cast(max(try_cast({high} as {typed})) as string)) as c{number}"
+        f", 'min', cast(min({_readable(column, low)}) as string)"
+        f", 'max', cast(max({_readable(column, high)}) as string)) as c{number}"
     )
 
 
@@ -96,10 +96,11 @@ def _total(condition: str) -> str:
     return f"if(count(1) = 0, 0L, try_sum(if({condition}, coalesce(s.numRecords, 0L), 0L)))"
 
 
-def _readable_type(column: TableColumn) -> str:
-    """Return the type for showing a bound: that of the column if it has bounds, otherwise text."""
+def _readable(column: TableColumn, text: str) -> str:
+    """Return SQL for showing a bound: a value of the column's type if it has bounds, otherwise the text. text: SQL."""
     bounds = bounds_of(column)
-    return column.data_type if bounds is not None and bounds.lower is not None else "string"
+    typed = typed_sql(text, column.data_type)
+    return text if typed is None or bounds is None or bounds.lower is None else typed
 
 
 def _nested(columns: list[TableColumn], kind: str) -> str:

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.actions import Metadata, Protocol
 from deltasnap_core.protocol.properties.table_config import writes_stats_as_json, writes_stats_as_struct
+from deltasnap_core.protocol.table_features import metadata_to_read
 from deltasnap_core.replay.spark.local_rows import local_rows
 from deltasnap_core.replay.spark.schemas import STATE
 from deltasnap_core.rules.sql_text import exact_sum_sql
@@ -47,6 +48,7 @@ class CheckpointColumns:
     @classmethod
     def of(cls, metadata: Metadata, protocol: Protocol) -> CheckpointColumns:
         """Return the columns for a table, by its properties `delta.checkpoint.writeStatsAs...`."""
+        metadata = metadata_to_read(protocol, metadata)
         has_struct = writes_stats_as_struct(metadata.configuration)
         return cls(
             has_stats=writes_stats_as_json(metadata.configuration),

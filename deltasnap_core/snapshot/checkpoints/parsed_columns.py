@@ -10,25 +10,25 @@ from collections.abc import Iterable, Iterator
 from deltasnap_core.protocol.actions import Metadata, Protocol
 from deltasnap_core.protocol.properties.table_config import num_indexed_cols, stats_columns
 from deltasnap_core.rules.sql_text import quoted, sql_type, string_sql
-from deltasnap_core.rules.statistics_schema import struct_type, timestamp_bound_sql
+from deltasnap_core.rules.statistics_schema import bound_sql, struct_type
 from deltasnap_core.scan.skipping.partition_values import partition_value
 from deltasnap_core.scan.table_columns import TableColumn, TableColumns
 
 Leaf = tuple[tuple[str, ...], str]
-"""The path of a field that is no struct, and its SQL type."""
+"""The path of a field that is no struct, and its type."""
 
-_TIMESTAMP = sql_type("timestamp")
+_BOUNDS = ("minValues", "maxValues")
 _ORDERED = {"byte", "short", "integer", "long", "float", "double", "date", "timestamp", "timestamp_ntz", "string"}
 
 
 def statistics_type(metadata: Metadata, protocol: Protocol) -> str:
     """Return the SQL type for reading `add.stats`: number of records, bounds and null counts of the indexed columns.
 
-    Column names are those in data files. Bounds exist for numbers, dates, timestamps (as text) and strings; null counts
+    Column names are those in data files. Bounds, as text, exist for numbers, dates, timestamps and strings; null counts
     for all columns. `tightBounds` exists if the table supports deletion vectors.
     """
     leaves = _statistics(metadata, protocol)
-    return struct_type({path: "string" if kind == _TIMESTAMP else kind for path, kind in leaves})
+    return struct_type({path: "string" if path[0] in _BOUNDS else sql_type(kind) for path, kind in leaves})
 
 
 def statistics_sql(metadata: Metadata, protocol: Protocol) -> str:
@@ -52,11 +52,11 @@ def partition_values(metadata: Metadata) -> tuple[tuple[str, str], ...]:
 
 def _statistics(metadata: Metadata, protocol: Protocol) -> list[Leaf]:
     columns = _indexed(metadata)
-    ordered = [(column.physical_path, sql_type(column.data_type)) for column in columns if _is_ordered(column)]
-    bounds = [((kind, *path), data_type) for kind in ("minValues", "maxValues") for path, data_type in ordered]
-    counts = [(("nullCount", *column.physical_path), "bigint") for column in columns]
+    ordered = [(column.physical_path, column.data_type) for column in columns if _is_ordered(column)]
+    bounds = [((kind, *path), data_type) for kind in _BOUNDS for path, data_type in ordered]
+    counts = [(("nullCount", *column.physical_path), "long") for column in columns]
     tight = [(("tightBounds",), "boolean")] if "deletionVectors" in protocol.features else []
-    return [(("numRecords",), "bigint"), *bounds, *counts, *tight]
+    return [(("numRecords",), "long"), *bounds, *counts, *tight]
 
 
 def _indexed(metadata: Metadata) -> list[TableColumn]:
@@ -79,13 +79,19 @@ def _is_ordered(column: TableColumn) -> bool:
     return column.data_type in _ORDERED or column.data_type.startswith("decimal(")
 
 
-def _typed(value: str, leaves: Iterable[Leaf]) -> str:
-    """Return SQL for a struct with parsed timestamps. value: SQL for the struct with timestamps as text."""
+def _typed(value: str, leaves: Iterable[Leaf], *, are_bounds: bool | None = None) -> str:
+    """Return SQL for a struct with parsed bounds.
+
+    value: SQL for the struct with bounds as text. are_bounds: whether its leaves are bounds; None: by the first name.
+    """
     fields = []
     for name, kind, below in _fields(leaves):
         field = f"{value}.{quoted(name)}"
-        typed = _typed(field, below) if kind is None else timestamp_bound_sql(field) if kind == _TIMESTAMP else field
-        fields.append(f"{typed} as {quoted(name)}")
+        if kind is None:
+            field = _typed(field, below, are_bounds=name in _BOUNDS if are_bounds is None else are_bounds)
+        elif are_bounds:
+            field = bound_sql(field, kind) or "null"
+        fields.append(f"{field} as {quoted(name)}")
     return f"if({value} is null, null, struct({', '.join(fields)}))"
 
 

@@ -50,6 +50,12 @@ class FleetHistory:
         tables = [_parsed(url, content) for url, content in zip(urls, self.storage.read_many(urls), strict=True)]
         return pa.concat_tables(tables) if tables else HISTORY_SCHEMA.empty_table()
 
+    def prune(self, before_ms: int) -> int:
+        """Delete the fleets taken before a time, and return their number."""
+        old = [url for url, taken in self._files() if taken < before_ms]
+        self.storage.delete(old)
+        return len(old)
+
     def _files(self) -> Iterator[tuple[str, int]]:
         for file in self.storage.list_folder(join_url(self.root, FLEET)):
             if (found := _NAME.match(file.name)) is not None:

@@ -65,9 +65,14 @@ class LastPolls:
         Its points are replaced by those that the row of the table needs, so that the next reader finds them here.
         in_force: the result of `SnapshotStore.in_force`; None: list the store.
         """
+        self.touch(table, replace(poll, points=self.points(table, poll, in_force)))
+
+    def points(
+        self, table: str, poll: LastPoll, in_force: Mapping[int, ManifestName] | None = None
+    ) -> dict[ManifestName, VersionPoint]:
+        """Return the points that the row of a table needs. Those of `poll` are not read. in_force: see `write`."""
         names = None if in_force is None else tuple(in_force.values())
-        reader = _TableReader(stored=self._stored(table), poll=poll, now_ms=poll.polled_at_ms, names=names)
-        self.storage.write(self._url(table), replace(poll, points=reader.points()).to_bytes())
+        return _TableReader(stored=self._stored(table), poll=poll, now_ms=poll.polled_at_ms, names=names).points()
 
     def touch(self, table: str, poll: LastPoll) -> None:
         """Replace the last poll of a table, with the points that it has. Reads nothing."""

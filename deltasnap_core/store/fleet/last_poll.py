@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from deltasnap_core.protocol.json_fields import JsonFields
+from deltasnap_core.protocol.json_fields import JsonFields, is_json_kind
 from deltasnap_core.redaction import redacted, safe_repr
 from deltasnap_core.store.fleet.timeline import Points, VersionPoint
 from deltasnap_core.store.format.layout import ManifestName
@@ -84,7 +84,7 @@ class LastPoll:
     stale_rule:       None: the table never counts as stale.
     small_file_bytes: a file below this size counts as small.
     facts_version:    the version of the two facts below; None: they are unknown.
-    vacuum_bytes:     the bytes of files past their retention; None: unknown.
+    vacuum_bytes:     the bytes of files past their retention; None: unknown. Beyond 64 bits, it is stored as unknown.
     owners:           of the table, as configured.
     path:             URL of the table, without credentials.
     points:           times and sizes of some stored versions, so that their manifests need not be read again.
@@ -148,7 +148,7 @@ class LastPoll:
             "staleRule": rule and {"patience": rule.patience_ms, "check": rule.check, "advice": rule.advice},
             "smallFileBytes": self.small_file_bytes,
             "factsVersion": self.facts_version,
-            "vacuumBytes": self.vacuum_bytes,
+            "vacuumBytes": self.vacuum_bytes if is_json_kind(self.vacuum_bytes, int) else None,
             "owners": list(self.owners),
             "path": self.path and redacted(self.path),
             "points": _points_json(self.points),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
 
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.non_file_actions import NonFileActions
@@ -137,23 +136,12 @@ def _split_state(state: SnapshotState) -> tuple[JsonObject, dict[str, JsonObject
 
 
 def _split_segment(segment: LogSegment) -> tuple[JsonObject, dict[str, JsonObject]]:
-    checkpoint = segment.checkpoint_provider
-    checkpoint_json = checkpoint.to_json()
-    if checkpoint_json is not None:
-        checkpoint_json = {name: value for name, value in checkpoint_json.items() if name != "files"}
-    small: dict[str, Any] = {
-        "version": segment.version,
-        "checkpoint": checkpoint_json,
-        "checksumFile": segment.checksum_file and segment.checksum_file.to_json(),
-        "lastCommitFile": segment.last_commit_file and segment.last_commit_file.to_json(),
-        "lastCommitTimestamp": segment.last_commit_timestamp,
-    }
     parts: dict[str, JsonObject] = {
         DELTAS: _by_name(segment.deltas, segment.log_path),
         COMPACTIONS: _by_name(segment.compactions, segment.log_path),
-        CHECKPOINT_FILES: _by_name(checkpoint.files, segment.log_path),
+        CHECKPOINT_FILES: _by_name(segment.checkpoint_provider.files, segment.log_path),
     }
-    return small, parts
+    return segment.to_json_without_lists(), parts
 
 
 def _by_name(files: Iterable[FileStatus], log_path: str) -> JsonObject:

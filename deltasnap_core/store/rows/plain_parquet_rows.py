@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.replay.spark.file_action_layout import FULL
 from deltasnap_core.replay.spark.state_reconstruction import ADD_COLUMNS, REMOVE_COLUMNS
+from deltasnap_core.rules.expiry import kept_after_sql
 
 
 def rows_by_version(
@@ -48,10 +49,9 @@ def tombstones_by_version(rows: DataFrame, retentions: Mapping[int, Retention]) 
     """
     first = min(retentions)
     times = F.array(*(F.lit(retentions[version].expired_until).cast("long") for version in sorted(retentions)))
-    expired_until = F.element_at(times, (F.col("version") - first + 1).cast("int"))
-    deleted = F.coalesce(F.col("remove.deletionTimestamp"), F.lit(0))
-    is_kept = F.col("add.path").isNull() & (expired_until.isNull() | (deleted > expired_until))
-    return rows.where(F.col("remove.path").isNotNull() & is_kept).select(*REMOVE_COLUMNS, "version")
+    until = rows.withColumn("until", F.element_at(times, (F.col("version") - first + 1).cast("int")))
+    kept = until.where(f"until is null or {kept_after_sql('until', f'({FULL.deleted_at})')}")
+    return kept.where(f"not ({FULL.is_add})").select(*REMOVE_COLUMNS, "version")
 
 
 def _lives(actions: DataFrame, last: int) -> DataFrame:

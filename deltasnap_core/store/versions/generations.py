@@ -13,9 +13,8 @@ from enum import Enum
 from deltasnap_core.errors import ActionNotFoundError, CorruptLogError, CorruptStoreError
 from deltasnap_core.log.commits.commit_batch import LARGE_COMMIT_BYTES
 from deltasnap_core.log.commits.commit_digest import digest_of, digest_of_file
-from deltasnap_core.log.commits.commit_reader import read_commits
+from deltasnap_core.log.damaged_commit import is_damaged
 from deltasnap_core.log.listing.log_listing import LogListing
-from deltasnap_core.log.non_file_actions import non_file_actions_by_version
 from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.redaction import safe_repr
@@ -149,7 +148,7 @@ def is_version_of(
         return _has_same_checkpoint(manifest, listing)
     if _is_stored_commit(manifest, store, commit, stored, verify=verify):
         return True
-    return None if _is_damaged(store, commit) else False
+    return None if is_damaged(store, commit) else False
 
 
 def _is_stored_commit(
@@ -248,7 +247,7 @@ class _Comparison:
     def _differs(self, stored: VersionManifest | None, commit: FileStatus) -> bool:
         """Return whether a changed commit is another one than the stored one (None: its version is not stored)."""
         if stored is None:
-            return not _is_damaged(self.log.store, commit)
+            return not is_damaged(self.log.store, commit)
         return is_version_of(stored, self.log.store, self.listing) is False
 
     def _manifests(self, names: Sequence[ManifestName]) -> list[VersionManifest]:
@@ -295,17 +294,6 @@ def _has_same_checkpoint(manifest: VersionManifest, listing: LogListing) -> bool
         if checkpoint.version == manifest.version and found.keys() == known.keys():
             return found == known
     return None
-
-
-def _is_damaged(store: LogStore, commit: FileStatus) -> bool:
-    """Return whether a commit cannot be read: it is deleted, has no actions, or a line or an action is invalid."""
-    try:
-        batch = read_commits(store, [commit])
-        batch.commit_infos()
-        non_file_actions_by_version(batch)
-    except CorruptLogError:
-        return True
-    return not (batch.lines.num_rows or batch.num_file_actions)
 
 
 def _digest(store: LogStore, commit: FileStatus) -> str | None:

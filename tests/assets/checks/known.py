@@ -91,6 +91,7 @@ class KnownTableFacts:
     loadable_state: SnapshotState | None = None
     commit_times_ms: Sequence[int] = (0,)
     now_ms: int = 0
+    versions: Sequence[int] = range(6)
     unreadable_checksums: Sequence[int] = ()
     checksum_differences: Mapping[int, Sequence[ChecksumDifference]] = field(default_factory=dict)
     files: FileFacts | None = None

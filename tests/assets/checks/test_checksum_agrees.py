@@ -28,6 +28,12 @@ def test_wrong_checksum_stops_assets_downstream() -> None:
     assert CHECK.is_blocking
 
 
+def test_wrong_checksum_of_another_version_than_those_of_the_run_does_not_block() -> None:
+    facts = KnownTableFacts(versions=[1], checksum_differences={1: (), 2: (WRONG,)})
+    verdict = CHECK.verdict(facts, Limits())
+    assert (verdict.passed, verdict.is_of_run, CHECK.severity_of(verdict)) == (False, False, "warning")
+
+
 def test_checksum_that_cannot_be_read_is_a_warning() -> None:
     verdict = CHECK.verdict(KnownTableFacts(unreadable_checksums=[6], checksum_differences={5: ()}), Limits())
     assert (verdict.passed, CHECK.severity_of(verdict)) == (False, "warning")

@@ -115,10 +115,11 @@ def table(sound: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(sound, tmp_path / "events"))
 
 
-def run(table: Path, *arguments: str) -> tuple[int, list[str], str]:
+def run(table: Path, *arguments: str, versions: str = "all") -> tuple[int, list[str], str]:
     """Return the exit code, the lines on stderr and stdout of a command, on a machine without Java."""
     folder = table.parent
-    (folder / "deltasnap.yaml").write_text("tables: [{name: events, path: events}]\nstorage: store", encoding="utf-8")
+    text = f"tables: [{{name: events, path: events, versions: {versions}}}]\nstorage: store"
+    (folder / "deltasnap.yaml").write_text(text, encoding="utf-8")
     result = deltasnap(*arguments, folder=folder, JAVA_HOME=str(folder / "none"), DAGSTER_HOME="")
     assert "Traceback" not in result.stdout + result.stderr
     return result.returncode, result.stderr.splitlines(), result.stdout
@@ -244,6 +245,26 @@ def test_version_lost_in_a_gap_is_explained_by_the_gap(table: Path) -> None:
     assert code == 0
     assert "the newest loadable version" not in out
     assert len(problems) == 1
+
+
+@pytest.mark.parametrize("versions", ["all", "latest"])
+def test_refresh_fails_each_time_while_a_version_before_the_checkpoint_is_lost(versions: str, table: Path) -> None:
+    covered_gap(table)
+    first, second = (run(table, "refresh", versions=versions) for _ in range(2))
+    assert (first[0], second[0]) == (1, 1)
+    for _, problems, _ in (first, second):
+        (problem,) = problems
+        assert problem.startswith("error: events: The commit of version 3 is missing in the log of ")
+        assert "Loadable: versions 0 to 2, 4 to 7." in problem
+    assert f"{LAST} materialized" in first[2] or f"and {LAST} materialized" in first[2]
+
+
+@pytest.mark.parametrize("damage", [gap, truncated, dropped])
+def test_refresh_prints_each_fault_once(damage: Callable[[Path], None], table: Path) -> None:
+    damage(table)
+    code, problems, out = run(table, "refresh")
+    assert (code, len([line for line in problems if line.startswith("error: ")])) == (1, 1)
+    assert "error" not in out
 
 
 @pytest.mark.spark  # a server

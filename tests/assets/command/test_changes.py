@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deltasnap_core import DeltaLog
+from deltasnap_core import DeltaLog, commit_file
 from tests.assets.command.test_cli import assert_one_line_of_error, deltasnap, small_table, without_java
 from tests.assets.command.test_driver_commands import run
 from tests.builders import add, metadata, protocol, remove, write_log
@@ -87,3 +87,18 @@ def test_unknown_columns_are_wrong_usage(session: Any, table: Path, arguments: l
     result = run("changes", str(table), "0", "1", *arguments)
     assert result.exit_code == 2
     assert "nothing" in result.output
+
+
+@pytest.mark.usefixtures("session")
+@pytest.mark.spark
+def test_missing_commit_between_the_versions_is_explained(tmp_path: Path) -> None:
+    deltalake = pytest.importorskip("deltalake")
+    path = tmp_path / "events"
+    for number in range(4):
+        deltalake.write_deltalake(path, pa.table({"id": [number]}), mode="append")
+        if number == 2:
+            deltalake.DeltaTable(path).create_checkpoint()
+    (path / "_delta_log" / commit_file(1)).unlink()
+    result = run("changes", path, 0, 3)
+    assert result.exit_code == 1
+    assert "The commit of version 1 is missing in the log of" in f"{result.exception} {result.stderr}"

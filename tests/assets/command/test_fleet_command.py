@@ -113,6 +113,12 @@ def test_prometheus_output_of_some_tables_has_the_totals_of_all_tables() -> None
         assert f'deltasnap_tables{{condition="{condition}"}} 1\n' in text
 
 
+@pytest.mark.usefixtures("folder")
+def test_json_and_another_format_exclude_each_other() -> None:
+    assert run("--json", "--format", "prometheus").exit_code == 2
+    assert run("--json", "--format", "json").exit_code == 0
+
+
 def test_command_reads_no_log_starts_no_jvm_and_loads_no_dagster(folder: Path) -> None:
     code = (
         "import sys\n"

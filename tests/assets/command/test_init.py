@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from deltasnap_assets.command.init import FoundTable, configuration, find_tables
-from deltasnap_assets.settings.loading import read_settings
+from deltasnap_assets.settings.loading import load_settings, read_settings
+from tests.assets.command.test_cli import COMMAND, ROOT
 from tests.builders import metadata, protocol, write_log
 
 
@@ -34,3 +39,21 @@ def test_existing_folder_with_brackets_is_no_pattern(tmp_path: Path) -> None:
     assert [table.path for table in find_tables([f"{tmp_path}/[ab] events"], {})] == [f"{tmp_path}/[ab] events"]
     assert [table.path for table in find_tables([f"{tmp_path}/[bc]* events"], {})] == []
     assert [table.path for table in find_tables([f"{tmp_path}/[a]* events"], {})] == [f"{tmp_path}/a events"]
+
+
+def test_path_is_the_same_folder_in_a_locale_without_utf_8(tmp_path: Path) -> None:
+    write_log(tmp_path / "events_ü", {0: [protocol(), metadata()]})
+    for arguments in (["init", "events_*"], ["doctor", "--json"]):
+        done = subprocess.run(
+            [sys.executable, "-c", COMMAND, *arguments],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+            capture_output=True,
+            check=False,
+        )
+        assert arguments[0] != "init" or done.returncode == 0, done.stderr
+    assert "version 0 can be read" in next(
+        each["message"] for each in json.loads(done.stdout) if "table" in each["subject"]
+    )
+    (table,) = load_settings(tmp_path / "deltasnap.yaml").tables
+    assert Path(table.path) == tmp_path / "events_ü"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,9 @@ import pytest
 from rich.console import Console
 
 from deltasnap_assets.command.views.counting import count
+from deltasnap_assets.command.views.inspect_view import inspect
 from deltasnap_assets.command.views.inspection import read_facts, show_facts
+from deltasnap_core.protocol.log_files.file_names import checksum_file
 from tests.builders import add, commit_info, metadata, protocol, write_log
 
 
@@ -81,3 +84,20 @@ def test_files_are_counted_at_the_requested_version(tmp_path: Path, monkeypatch:
     counted = count(facts, {})
     assert counted.state.num_of_files == 3
     assert counted.computed_by.startswith("driver: ")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [({}, None), ({"numFiles": 7}, "num_files"), ({"protocol": protocol(2, 5)["protocol"]}, "protocol")],
+)
+def test_checksum_that_differs_from_the_log_is_one_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], wrong: dict[str, Any], named: str | None
+) -> None:
+    counts = {"tableSizeBytes": 1, "numFiles": 1, "numMetadata": 1, "numProtocol": 1}
+    log = write_log(tmp_path / "t", {0: [protocol(), metadata(), add("a")]})
+    right = {**counts, **protocol(), "metadata": metadata()["metaData"]}
+    (log / checksum_file(0)).write_text(json.dumps({**right, **wrong}))
+    assert inspect(str(tmp_path / "t"), {}, version=None, timestamp_ms=None, commits=1, as_json=False)
+    problems = capsys.readouterr().err
+    assert problems.count("warning: ") == (0 if named is None else 1)
+    assert named is None or f"The log differs from the checksum of version 0: {named}." in problems

@@ -38,11 +38,12 @@ def test_problem_is_one_line() -> None:
 def test_output_goes_to_the_log_and_the_console_to_the_terminal(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with output_to(tmp_path / "log") as console:
+    with output_to(tmp_path / "log") as (out, err):
         os.write(2, b"noise")
-        console.print("told")
+        out.print("told")
+        err.print("failed")
     assert (tmp_path / "log").read_bytes() == b"noise"
-    assert capfd.readouterr() == ("told\n", "")
+    assert capfd.readouterr() == ("told\n", "failed\n")
 
 
 def print_and_fail(text: bytes, error: Exception) -> None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from deltasnap_assets.command.views.vacuum_view import VacuumReport
-from deltasnap_core import DeltaLog, VacuumGroup, VacuumSummary
+from deltasnap_core import DeltaLog, VacuumGroup, VacuumSummary, commit_file
 from tests.assets.command.test_cli import assert_one_line_of_error, deltasnap, small_table, without_java
 from tests.assets.command.test_driver_commands import run
 
@@ -114,3 +114,17 @@ def test_retention_of_the_table_keeps_young_files(tmp_path: Path) -> None:
     assert "VACUUM would delete 1 file of" in short.stdout
     assert "Time travel would reach back to version 1; now the log reaches back to version 0." in short.stdout
     assert short.stderr.startswith("warning: A retention of 0 hours is shorter than that of the table, 168 hours")
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("session")
+def test_missing_commit_before_the_checkpoint_is_reported(tmp_path: Path) -> None:
+    deltalake = pytest.importorskip("deltalake")
+    path = tmp_path / "events"
+    for number in range(3):
+        write(path, "2026-01-01", [number], "append")
+    deltalake.DeltaTable(path).create_checkpoint()
+    (path / "_delta_log" / commit_file(1)).unlink()
+    result = run("vacuum", path, "--dry-run")
+    assert result.exit_code == 0
+    assert result.stderr.startswith("error: The commit of version 1 is missing in the log of ")

@@ -24,7 +24,7 @@ from deltasnap_assets.runs.planning.names import CHECKPOINT_TAG, delta_log_key
 from deltasnap_assets.runs.sensors import new_commits_sensor
 from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_core import LastPoll, SnapshotStore, StaleRule, StorageError, TableProblem, system_clock
+from deltasnap_core import LastPoll, LastPolls, SnapshotStore, StaleRule, StorageError, TableProblem, system_clock
 from tests.assets.jobs import idle_job
 from tests.builders import add, metadata, protocol, write_log
 from tests.checkpoint_files import write_checkpoint
@@ -137,6 +137,21 @@ def test_nothing_is_written_again_if_nothing_changed(table: Table, monkeypatch: 
     monkeypatch.setattr(last_poll, "_NOTED_AGAIN_MS", 0)
     note(table.store, table.table, Found(latest_version=2))
     assert table.poll.polled_at_ms >= before.polled_at_ms
+
+
+def test_poll_of_another_process_is_kept_while_the_checks_of_a_run_are_recorded(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    note(table.store, table.table, Found(latest_version=2))
+    points = LastPolls.points
+
+    def meanwhile(polls: LastPolls, *arguments: Any) -> Any:
+        note(table.store, table.table, Found(latest_version=3, problems={"small_files": (WARNING,)}))
+        return points(polls, *arguments)
+
+    monkeypatch.setattr(LastPolls, "points", meanwhile)
+    note(table.store, table.table, Found(checked_version=2))
+    assert (table.poll.latest_version, table.poll.checked_version, table.poll.problems) == (3, 2, (WARNING,))
 
 
 def test_poll_records_since_when_new_versions_are_unchecked(table: Table) -> None:

@@ -20,6 +20,14 @@ def test_failure_is_one_line_with_table_and_cause() -> None:
     )
 
 
+def test_failure_names_the_data_file_that_spark_was_reading() -> None:
+    with (
+        pytest.raises(SparkFailedError, match=r"maxResultSize \(in file:///t/a%20b\.parquet\)$"),
+        using_spark("events"),
+    ):
+        raise SparkRuntimeException(f"Encountered error while reading file file:///t/a%20b.parquet. KD001\n{CAUSE}")
+
+
 def test_session_that_does_not_start_names_its_log(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(failures, "check_java", lambda: 17)
     with pytest.raises(SparkStartError, match=r"did not start: .*spark\.config"), starting_spark():

@@ -47,6 +47,14 @@ def test_nested_fields_have_separate_rows() -> None:
     assert [column.name for column in columns if not column.nullable] == ["address.zip"]
 
 
+def test_a_schema_that_cannot_be_read_is_a_change_and_hides_no_other_change() -> None:
+    before, broken = metadata(field("id", "long")), Metadata(id="t", schema_string="{ broken", configuration={"a": "1"})
+    schema, prop = state_changes(state(metadata=before), state(metadata=broken))
+    assert "its columns cannot be compared: metaData.schemaString: expected JSON" in schema
+    assert prop == "property a = 1 added"
+    assert state_changes(state(metadata=broken), state(metadata=broken)) == ()
+
+
 def test_changes_are_described_as_text() -> None:
     before = metadata(field("id", "integer"), field("old", "string"), ADDRESS, configuration={"a": "1", "b": "2"})
     moved = field("address", struct(field("city", "string", comment="home"), field("zip", "integer")))

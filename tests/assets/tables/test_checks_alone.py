@@ -84,6 +84,13 @@ def test_one_check_does_not_count_as_a_check_of_the_table(table: Table) -> None:
 def test_check_of_an_earlier_version_also_covers_the_newest_one(table: Table) -> None:
     result = table.check("checksum_agrees", "computed_state", version=1)
     assert str(result.description).startswith(f"The log differs from 1 checksum: version {LAST}: ")
+    assert result.severity is dg.AssetCheckSeverity.WARN
+
+
+def test_wrong_checksum_of_the_newest_version_stays_an_error_after_a_run_of_an_earlier_one(table: Table) -> None:
+    for version in (LAST, 1):
+        table.check("checksum_agrees", "computed_state", version=version)
+        assert [(each.check, each.severity) for each in table.poll.problems] == [("checksum_agrees", "error")]
 
 
 def test_check_of_earlier_versions_does_not_replace_the_result_of_the_newest_one(table: Table) -> None:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 from deltasnap_assets.checks.registry import CHECKS  # noqa: E402
+from deltasnap_assets.runs.condition.damage import BrokenTableError  # noqa: E402
+from deltasnap_assets.runs.planning.names import job_name, run_tags  # noqa: E402
 from deltasnap_assets.runs.refresh import RefreshError  # noqa: E402
 from deltasnap_core.protocol.log_files.file_names import checksum_file  # noqa: E402
 from tests.assets.tables.test_assets import QUIET, App, evaluations  # noqa: E402
@@ -95,6 +97,19 @@ def test_check_fails_with_advice(name: str, reported: dict[str, Any]) -> None:
 
 def test_every_check_has_a_failing_case() -> None:
     assert set(EXPECTED) | TRIED_ALONE == set(ADVICE)
+
+
+def test_error_of_a_check_fails_the_next_refresh_too(unkempt: App) -> None:
+    with pytest.raises(BrokenTableError, match="checksum_agrees: The log differs from 1 checksum: version 8"):
+        unkempt.refresh()
+
+
+def test_earlier_version_is_materialized_though_the_newest_checksum_is_wrong(unkempt: App) -> None:
+    job = unkempt.defs.resolve_job_def(job_name("events"))
+    result = job.execute_in_process(
+        instance=unkempt.instance, tags=run_tags("events", 3, 3), run_config=QUIET, raise_on_error=False
+    )
+    assert result.success
 
 
 def test_failed_version_passes_after_the_next_good_one(unkempt: App, reported: dict[str, Any]) -> None:

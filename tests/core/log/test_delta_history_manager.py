@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis.strategies import integers, lists
 
 from deltasnap_core.errors import (
     CorruptLogError,
@@ -95,6 +97,53 @@ def test_timestamps_in_the_commits_count_only_from_the_enabling_version() -> Non
 )
 def test_time_travel_across_the_enabling_version(timestamp: int, version: int) -> None:
     assert enabled_at_2().get_active_commit_at_time(timestamp).version == version
+
+
+def own_times(*times: int, **configuration: str) -> DeltaHistoryManager:
+    """In-commit timestamps of versions from 0 on; those that count are in the properties of the last version."""
+    enabled = metadata(configuration={**ENABLED, **{f"delta.{key}": value for key, value in configuration.items()}})
+    *earlier, last = [commit_info(inCommitTimestamp=time) for time in times]
+    return manager_of(*[(info,) for info in earlier], (last, enabled), mtimes=dict(enumerate(range(len(times)))))
+
+
+def test_a_time_before_the_first_timestamp_of_the_commits_is_never_an_earlier_version() -> None:
+    since = {"inCommitTimestampEnablementVersion": "2", "inCommitTimestampEnablementTimestamp": "10"}
+    manager = own_times(0, 0, 5000, 6000, **since)
+    with pytest.raises(TimestampNotFoundError):
+        manager.get_active_commit_at_time(50)
+    assert manager.get_active_commit_at_time(50, can_return_earliest_commit=True).version == 2
+
+
+@pytest.mark.parametrize(("timestamp", "version"), [(1, 1), (4999, 1), (5000, 2), (6000, 3)])
+def test_the_enabling_commit_tells_its_time_if_the_properties_do_not(timestamp: int, version: int) -> None:
+    manager = own_times(0, 0, 5000, 6000, inCommitTimestampEnablementVersion="2")
+    assert manager.get_active_commit_at_time(timestamp).version == version
+
+
+@pytest.mark.parametrize(
+    ("times", "timestamp"),
+    [((100, 300, 200, 400, 500), 250), ((100, 300, 200, 400, 500), 150), ((100, 200, 300, 50, 500), 350)],
+)
+def test_time_travel_that_meets_decreasing_timestamps_is_an_error(times: tuple[int, ...], timestamp: int) -> None:
+    with pytest.raises(CorruptLogError, match="expected an in-commit timestamp that is not before"):
+        own_times(*times).get_active_commit_at_time(timestamp)
+
+
+@given(times=lists(integers(0, 40), min_size=1, max_size=12), since=integers(0, 12), timestamp=integers(0, 45))
+def test_time_travel_agrees_with_a_linear_search(times: list[int], since: int, timestamp: int) -> None:
+    ascending = sorted(times)
+    since = since if since < len(times) else 0
+    enabling = {"Version": str(since), "Timestamp": str(ascending[since])} if since else {}
+    manager = own_times(*ascending, **{f"inCommitTimestampEnablement{key}": each for key, each in enabling.items()})
+    first, last = (since, len(times)) if not since or ascending[since] <= timestamp else (0, since)
+    known = manager.commit_timestamps()
+    expected = max((version for version in range(first, last) if known[version] <= timestamp), default=None)
+    try:
+        found = manager.get_active_commit_at_time(timestamp, can_return_last_commit=True).version
+    except TimestampNotFoundError:
+        assert expected is None
+    else:
+        assert found == expected
 
 
 def test_commit_that_vanishes_between_listing_and_reading_is_named() -> None:

@@ -8,12 +8,23 @@ from hypothesis import strategies as st
 
 from deltasnap_core.errors import DeltaSnapError, DeltaTableNotFoundError, VersionGapError, VersionNotFoundError
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider, EmptyCheckpointProvider
+from deltasnap_core.log.listing.log_listing import list_log
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
-from deltasnap_core.protocol.log_files.file_names import CheckpointKind, commit_version
+from deltasnap_core.protocol.log_files.file_names import CheckpointKind, commit_file, commit_version
 from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpointInfo
 from deltasnap_core.storage.log_store import FileStatus
-from tests.builders import LOG_PATH, CountingLogStore, MemoryLogStore, checkpoint, commits, compaction, staged_commits
+from tests.builders import (
+    LOG_PATH,
+    CountingLogStore,
+    MemoryLogStore,
+    checkpoint,
+    commits,
+    compaction,
+    mtime_of,
+    staged_commits,
+    status,
+)
 
 
 def classic(version: int) -> CheckpointProvider:
@@ -55,6 +66,14 @@ def test_segment_validates_its_invariants(
 ) -> None:
     with pytest.raises(error):
         segment(version, deltas, after=after)
+
+
+@pytest.mark.parametrize(("size", "timestamp"), [(0, mtime_of(5)), (1, 7)])
+def test_the_checkpoint_tells_the_time_of_a_commit_that_is_truncated_or_no_file(size: int, timestamp: int) -> None:
+    touched = status(commit_file(5), size=size, mtime=7)
+    listing = list_log(MemoryLogStore([*commits(0, 4), touched, *commits(6, 6)], checkpoint(5)), LOG_PATH)
+    assert LogSegment.from_listing(listing, 5).last_commit_timestamp == timestamp
+    assert LogSegment.from_listing(listing, 5, EmptyCheckpointProvider()).last_commit_timestamp == 7
 
 
 @pytest.mark.parametrize("stray", [compaction(2, 4), compaction(5, 7), compaction(5, 5), commits(4, 4)])

@@ -22,7 +22,7 @@ from deltasnap_core import (
     VersionRanges,
 )
 from deltasnap_core.protocol.actions import Metadata
-from deltasnap_core.protocol.log_files.file_names import checkpoint_file, commit_file
+from deltasnap_core.protocol.log_files.file_names import checkpoint_file, checksum_file, commit_file
 from tests.builders import (
     LOG_PATH,
     Action,
@@ -260,6 +260,10 @@ DEEP_SCHEMAS = {
     "changes of a type that are texts": STRUCT % ('"decimal(10,2)"', '{"delta.typeChanges":["x"]}'),
     "physical name that is null": STRUCT % ('"long"', '{"delta.columnMapping.physicalName":null}'),
     "id that is a text": STRUCT % ('"long"', '{"delta.columnMapping.id":"one"}'),
+    "type of an unknown name": STRUCT % ('"geometry3d"', "{}"),
+    "type of an unknown kind": STRUCT % ('{"type":"geometry3d"}', "{}"),
+    "user-defined type without its storage type": STRUCT % ('{"type":"udt","class":"x"}', "{}"),
+    "decimal of too many digits": STRUCT % ('"decimal(39,0)"', "{}"),
     "id beyond 32 bits": STRUCT % ('"long"', '{"delta.columnMapping.id":4294967296}'),
 }
 INSIDE = '{"type":"array","elementType":{"type":"map","keyType":"string","valueType":%s}}'
@@ -294,13 +298,41 @@ def test_condition_names_partition_columns_with_nested_types(tmp_path: Path, kin
 def test_condition_names_partition_columns_and_mappings_that_do_not_exist(
     tmp_path: Path, fields: dict[str, Any]
 ) -> None:
-    write_log(tmp_path / "t", {0: [protocol(), metadata(schemaString=STRUCT % ('"long"', "{}"), **fields), add("a")]})
+    write_log(
+        tmp_path / "t", {0: [protocol(2, 5), metadata(schemaString=STRUCT % ('"long"', "{}"), **fields), add("a")]}
+    )
     (fault,) = condition(tmp_path / "t").faults
     assert fault.kind is FaultKind.BROKEN_SCHEMA
     assert any(name in fault.text for name in ("nope", "Name", "delta.columnMapping.id of field a"))
 
 
+def test_condition_names_the_field_and_its_unknown_type(tmp_path: Path) -> None:
+    schema = struct_of(field("s", struct_of(field("shape", '{"type":"array","elementType":"geometry3d"}'))))
+    write_log(tmp_path / "t", {0: [protocol(), metadata(schemaString=schema), add("a")]})
+    (fault,) = condition(tmp_path / "t").faults
+    assert "type of field s.shape: expected a known type, found 'geometry3d'" in fault.text
+
+
+KNOWN_TYPES = [
+    "string", "long", "integer", "short", "byte", "float", "double", "decimal", "decimal(38, 18)", "boolean", "binary",
+    "date", "timestamp", "timestamp_ltz", "timestamp_ntz", "variant", "void", "null", "interval", "interval month",
+    "interval day to second", "char(3)", "varchar(10)", "string collate UNICODE_CI", "time(6)",
+    "geometry", "geometry(EPSG:4326)", "geography", "geography(OGC:CRS84, spherical)",
+]  # fmt: skip
+
+
+def test_every_type_of_spark_is_known(tmp_path: Path) -> None:
+    fields = [field(f"c{number}", json.dumps(kind)) for number, kind in enumerate(KNOWN_TYPES)]
+    user_defined = field("u", '{"type":"udt","class":"org.example.Vector","sqlType":"binary"}')
+    write_log(tmp_path / "t", {0: [protocol(), metadata(schemaString=struct_of(*fields, user_defined)), add("a")]})
+    assert condition(tmp_path / "t").mark == "ok"
+
+
 MAPPED = '{"name":%s,"type":%s,"metadata":{"delta.columnMapping.id":%s,"delta.columnMapping.physicalName":%s}}'
+
+
+def field(name: str, kind: str) -> str:
+    return f'{{"name":{json.dumps(name)},"type":{kind}}}'
 
 
 def mapped(name: str, number: int, physical: str, kind: str = '"long"') -> str:
@@ -346,6 +378,16 @@ def test_physical_names_and_ids_matter_only_with_column_mapping(tmp_path: Path) 
     assert condition(tmp_path / "t").mark == "ok"
 
 
+@pytest.mark.parametrize("protocol_of_table", [protocol(1, 2), protocol(3, 7, readerFeatures=["deletionVectors"])])
+@pytest.mark.parametrize("mode", ["id", "name", "none", "other"])
+def test_column_mapping_mode_is_ignored_if_the_protocol_does_not_support_it(
+    tmp_path: Path, protocol_of_table: dict[str, Any], mode: str
+) -> None:
+    leftover = metadata(schemaString=STRUCT % ('"long"', "{}"), configuration={"delta.columnMapping.mode": mode})
+    write_log(tmp_path / "t", {0: [protocol_of_table, leftover, add("a")]})
+    assert condition(tmp_path / "t").mark == "ok"
+
+
 def test_mode_name_allows_one_id_twice_and_one_physical_name_in_several_structs(tmp_path: Path) -> None:
     schema = struct_of(mapped("s", 1, "c", struct_of(mapped("a", 1, "c"))), mapped("b", 3, "d"))
     table = metadata(schemaString=schema, configuration={"delta.columnMapping.mode": "name"})
@@ -363,14 +405,102 @@ def test_commits_without_a_required_in_commit_timestamp_cannot_be_loaded(tmp_pat
     assert "inCommitTimestamp" in fault.text
 
 
+def test_condition_warns_of_in_commit_timestamps_that_decrease(tmp_path: Path) -> None:
+    enabled = metadata(configuration={"delta.enableInCommitTimestamps": "true"})
+    times = {0: 10, 1: 30, 2: 20, 3: 20, 4: 40, 5: 5}
+    commits = {v: [commit_info(inCommitTimestamp=time), add(str(v))] for v, time in times.items()}
+    write_log(tmp_path / "t", {**commits, 0: [*commits[0], protocol(), enabled]})
+    found = condition(tmp_path / "t", first=0)
+    (fault,) = found.faults
+    assert (fault.kind, fault.mark, [*found.loadable]) == (FaultKind.BROKEN_TIMESTAMPS, "warning", [*times])
+    assert "versions 2, 5" in fault.text
+
+
+@pytest.mark.parametrize("stated", [{"Version": "0"}, {"Timestamp": "10"}, {"Version": "0", "Timestamp": "x"}])
+def test_condition_warns_of_properties_that_partly_state_since_when_timestamps_are_enabled(
+    tmp_path: Path, stated: dict[str, str]
+) -> None:
+    names = {f"delta.inCommitTimestampEnablement{key}": value for key, value in stated.items()}
+    enabled = metadata(configuration={"delta.enableInCommitTimestamps": "true", **names})
+    write_log(tmp_path / "t", {0: [commit_info(inCommitTimestamp=10), protocol(), enabled]})
+    assert [(f.kind, f.mark) for f in condition(tmp_path / "t").faults] == [(FaultKind.BROKEN_TIMESTAMPS, "warning")]
+
+
+VECTOR = {"storageType": "u", "pathOrInlineDv": "abc", "sizeInBytes": 1, "cardinality": -4}
+NEGATIVE: dict[str, dict[str, Any]] = {
+    "size": {"size": -1},
+    "number of records": {"stats": '{"numRecords":-1}'},
+    "number of deleted rows": {"deletionVector": VECTOR},
+}
+
+
+@pytest.mark.parametrize("fields", NEGATIVE.values(), ids=NEGATIVE)
+def test_condition_warns_of_negative_numbers_in_commits(tmp_path: Path, fields: dict[str, Any]) -> None:
+    write_log(tmp_path / "t", {0: [*FIRST, add("a")], 1: [add("b", **fields)], 2: [add("c", size=0)]})
+    found = condition(tmp_path / "t")
+    (fault,) = found.faults
+    assert (fault.kind, fault.mark, [*found.loadable]) == (FaultKind.NEGATIVE_NUMBER, "warning", [0, 1, 2])
+    assert "Files of version 1 in the log" in fault.text
+
+
+@pytest.mark.parametrize("style", ["classic", "v2-json", "v2-parquet-sidecars"])
+@pytest.mark.parametrize("number", ["size", "number of deleted rows"])
+def test_condition_warns_of_negative_numbers_in_a_checkpoint(
+    tmp_path: Path, style: CheckpointStyle, number: str
+) -> None:
+    log = write_log(tmp_path / "t", {2: [add("b")]})
+    write_checkpoint(log, 1, style, [*FIRST, add("a", **NEGATIVE[number])])
+    assert [(f.kind, f.mark) for f in condition(tmp_path / "t").faults] == [(FaultKind.NEGATIVE_NUMBER, "warning")]
+
+
+DOMAIN = {"domain": "d", "configuration": "", "removed": False}
+RIGHT = {
+    "tableSizeBytes": 1,
+    "numFiles": 1,
+    "numMetadata": 1,
+    "numProtocol": 1,
+    "inCommitTimestamp": 5,
+    "domainMetadata": [],
+    "setTransactions": [],
+    **protocol(),
+    "metadata": metadata()["metaData"],
+}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({}, ""),
+        ({"setTransactions": None}, ""),
+        ({"protocol": protocol(2, 5)["protocol"]}, "protocol"),
+        ({"metadata": metadata(table_id="other")["metaData"]}, "metadata"),
+        ({"setTransactions": [{"appId": "a", "version": 1}]}, "set_transactions"),
+        (
+            {"numProtocol": 2, "domainMetadata": [DOMAIN]},
+            "num_protocol, domain_metadata",
+        ),
+    ],
+)
+def test_condition_warns_of_a_checksum_that_differs_from_the_log(
+    tmp_path: Path, wrong: dict[str, Any], named: str
+) -> None:
+    log = write_log(tmp_path / "t", {0: [*FIRST, add("a")], 1: [add("b")]})
+    (log / checksum_file(1)).write_text(json.dumps({**RIGHT, **wrong}))
+    (log / checksum_file(0)).write_text(json.dumps({**RIGHT, **protocol(2, 5)}))
+    expected = f"The log differs from the checksum of version 1: {named}." if named else ""
+    assert condition(tmp_path / "t").text == expected
+
+
 def test_condition_uses_known_schemas_of_stored_versions(tmp_path: Path) -> None:
     broken = metadata(schemaString="{")
     write_log(tmp_path / "t", {0: [FIRST[0], broken], 1: [add("b")]})
     found = TableLog.for_path(str(tmp_path / "t")).condition(sound=VersionRanges.of(range(2)))
     assert found.mark == "ok"
     known = Metadata.from_json(broken["metaData"])
-    assert found.with_schema_of(known).mark == "error"
-    assert found.with_schema_of(known).with_schema_of(known).faults == found.with_schema_of(known).faults
+    assert found.with_schema_of(known, None).mark == "error"
+    assert (
+        found.with_schema_of(known, None).with_schema_of(known, None).faults == found.with_schema_of(known, None).faults
+    )
 
 
 def test_stored_version_after_a_checkpoint_does_not_vouch_for_the_commits_before_it(tmp_path: Path) -> None:

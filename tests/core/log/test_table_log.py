@@ -18,6 +18,7 @@ from deltasnap_core.errors import (
 )
 from deltasnap_core.log.listing.catalog_commits import CatalogCommits
 from deltasnap_core.log.listing.log_listing import LogListing
+from deltasnap_core.log.polling.log_poll import continues_from
 from deltasnap_core.protocol.log_files.file_names import (
     checkpoint_file,
     checksum_file,
@@ -278,6 +279,15 @@ def test_commit_of_equal_size_and_other_content_is_a_fork() -> None:
     status = table(store).new_commits(since)
     assert status is not None
     assert status.is_fork
+
+
+@pytest.mark.parametrize("keep", [0, 30], ids=["empty", "cut"])
+def test_truncated_commit_is_no_fork(keep: int) -> None:
+    store = store_of(3)
+    since = cursor_of(store, 3)
+    known = table(store).status().commits[3]
+    store.put(known.name, store.read_bytes(known.path)[:keep], mtime=mtime_of(9))
+    assert continues_from(store, since, store.status(known.path), 3)
 
 
 def test_copied_log_is_the_same_and_has_no_new_commits() -> None:

@@ -71,7 +71,7 @@ def test_defaults_match_delta() -> None:
     assert table_config.num_indexed_cols({}) == 32
     assert table_config.column_mapping_mode({}) == "none"
     assert table_config.in_commit_timestamps_enabled({}) is False
-    assert table_config.in_commit_timestamp_enablement({}) is None
+    assert table_config.in_commit_timestamp_enablement({}) == (None, None)
 
 
 @pytest.mark.parametrize(("text", "value"), [("true", True), ("TRUE", True), ("false", False), ("False", False)])
@@ -120,17 +120,15 @@ def test_invalid_property_counts_as_absent_with_a_warning(
     ("changes", "expected"),
     [
         ({}, (5, 1700000000000)),
-        ({"delta.enableInCommitTimestamps": "false"}, None),
-        ({"delta.inCommitTimestampEnablementVersion": None}, None),
-        ({"delta.inCommitTimestampEnablementTimestamp": None}, None),
+        ({"delta.inCommitTimestampEnablementVersion": None}, (None, 1700000000000)),
+        ({"delta.inCommitTimestampEnablementTimestamp": None}, (5, None)),
     ],
-    ids=["halfway", "disabled", "no version", "no timestamp"],
+    ids=["both", "no version", "no timestamp"],
 )
-def test_in_commit_timestamp_enablement_needs_all_of_its_properties(
-    changes: dict[str, str | None], expected: tuple[int, int] | None
+def test_in_commit_timestamp_enablement_is_a_version_and_a_timestamp(
+    changes: dict[str, str | None], expected: tuple[int | None, int | None]
 ) -> None:
     configuration = {
-        "delta.enableInCommitTimestamps": "true",
         "delta.inCommitTimestampEnablementVersion": "5",
         "delta.inCommitTimestampEnablementTimestamp": "1700000000000",
         **changes,

@@ -8,9 +8,12 @@ from deltasnap_core.protocol.table_features import (
     SUPPORTED_READER_FEATURES,
     check_no_manifest_commit,
     check_readable,
+    metadata_to_read,
     table_properties,
 )
 from tests import builders
+
+MAPPED = Metadata(id="t", configuration={"delta.columnMapping.mode": "name", "a": "1"})
 
 
 def protocol(reader: int, features: tuple[str, ...] | None = None, writer: tuple[str, ...] | None = None) -> Protocol:
@@ -84,3 +87,13 @@ def test_features_are_those_of_both_lists() -> None:
     both = protocol(3, features=("catalogManaged",), writer=("inCommitTimestamp",))
     assert both.features == {"catalogManaged", "inCommitTimestamp"}
     assert protocol(1).features == frozenset()
+
+
+@pytest.mark.parametrize("supporting", [protocol(2), protocol(3, features=("columnMapping",)), None])
+def test_column_mapping_needs_the_support_of_the_protocol(supporting: Protocol | None) -> None:
+    assert metadata_to_read(supporting, MAPPED) is MAPPED
+
+
+@pytest.mark.parametrize("other", [protocol(1, writer=("columnMapping",)), protocol(3), protocol(3, features=())])
+def test_a_mode_of_column_mapping_that_the_protocol_does_not_support_is_left_out(other: Protocol) -> None:
+    assert metadata_to_read(other, MAPPED).configuration == {"a": "1"}

@@ -116,13 +116,14 @@ def test_incomplete_deletion_vector_is_a_corrupt_log() -> None:
     ],
 )
 def test_local_file_has_both_names_that_hadoop_gives_it(readable: str, names: tuple[str, ...]) -> None:
-    assert DataFile(url="", readable=readable, partition_values={}, vector=None).names == names
+    assert DataFile(path="a", url="", readable=readable, partition_values={}, vector=None).names == names
 
 
 def test_rows_of_files_are_joined_with_the_chosen_or_the_deleted_ones() -> None:
     (with_vector,) = RowReader(table(Copies())).data_files([file("a", deletionVector=VECTOR)])
-    plain = DataFile(url="a", readable="a", partition_values={}, vector=None)
-    chosen: Any = DataFile(url="a", readable="a", partition_values={}, vector=with_vector.vector, only=[1])  # type: ignore[arg-type]
+    plain = DataFile(path="a", url="a", readable="a", partition_values={}, vector=None)
+    only: Any = [1]
+    chosen = DataFile(path="a", url="a", readable="a", partition_values={}, vector=with_vector.vector, only=only)
     assert [_rows_listed(each) for each in (plain, with_vector, chosen)] == [None, "left_anti", "left_semi"]
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 import pytest
 
-from deltasnap_core import DeltaLog, SnapshotOptions, SnapshotStore
+from deltasnap_core import SPARK_FAILURES, DeltaLog, SnapshotOptions, SnapshotStore
 from deltasnap_core.errors import (
     DataFileNotFoundError,
     PredicateError,
@@ -401,6 +401,27 @@ def test_small_tables_look_up_live_files_without_spark_and_only_if_data_changes(
     assert changes(log.row_changes(2, 3)) == [(1, "delete", 2), (2, "insert", 2)]
     monkeypatch.delattr(LiveFilesOfLog, "_by_driver")
     assert changes(log.row_changes(3, 3)) == []
+
+
+@pytest.mark.parametrize(("kind", "options"), [("INSERT", {}), ("deleted", {"key": "id"}), (None, {"columns": ["id"]})])
+def test_change_data_of_an_unknown_type_is_an_error(
+    spark: SparkSession, tmp_path: Path, kind: str | None, options: dict[str, Any]
+) -> None:
+    rows = pa.table({"id": [1, 2], "_change_type": pa.array(["insert", kind], pa.string())})
+    data = {**file(tmp_path, "a.cdc", rows)["add"], "partitionValues": {}}
+    table = table_of(tmp_path, {0: [file(tmp_path, "a", ids(1)), {"cdc": data}]}, configuration=FEED)
+    found = DeltaLog.for_table(spark, table).row_changes(0, 0, **options)
+    for read in found.toArrow, found.count:
+        with pytest.raises(SPARK_FAILURES, match=f"version 0 has an unknown _change_type: {kind or 'null'}"):
+            read()
+
+
+def test_change_data_without_partition_values_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
+    rows = pa.table({"id": [1], "_change_type": ["insert"]})
+    data = {"path": "a.cdc", "size": file(tmp_path, "a.cdc", rows)["add"]["size"]}
+    table = table_of(tmp_path, {0: [{"cdc": data}]}, schemaString=ID_AND_TEXT, partitionColumns=["text"])
+    with pytest.raises(RowChangesError, match=r"values of the file of change data a\.cdc, found none"):
+        DeltaLog.for_table(spark, table).row_changes(0, 0)
 
 
 def test_without_the_version_before_the_actions_alone_decide(spark: SparkSession, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -14,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltasnap_core import DeltaLog, ScanOptions, SnapshotOptions
-from deltasnap_core.errors import CorruptLogError, DataFileNotFoundError, DataPathError, PredicateError
+from deltasnap_core.errors import CorruptLogError, DataFileError, DataFileNotFoundError, DataPathError, PredicateError
 from deltasnap_core.scan.planning import chosen_files
 from deltasnap_core.scan.row_reader import DataFile, RowReader
 from deltasnap_core.scan.skipping.data_skipping import skipping_of
@@ -249,6 +250,32 @@ def test_files_in_another_order_case_and_format_of_times_are_read(spark: SparkSe
     assert found_rows.selectExpr("id", "name", "unix_micros(at)").collect() == [(7, "x", 1_767_268_800_123_456)]
 
 
+@pytest.mark.parametrize("mode", ["name", "id", "other"])
+def test_rows_are_read_by_name_if_the_protocol_has_no_column_mapping(
+    spark: SparkSession, tmp_path: Path, mode: str
+) -> None:
+    adds = [file(tmp_path, "a", pa.table({"id": [7]}), partitionValues={"day": "x"}, stats=stats(7, 7, rows=1))]
+    mapped = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "col-1"}
+    fields = schema(field("id", "long", **mapped), field("day", "string"))
+    log = write_log(
+        tmp_path,
+        {
+            0: [
+                protocol(),
+                metadata(
+                    schemaString=fields,
+                    partitionColumns=["day"],
+                    configuration={"delta.columnMapping.mode": mode},
+                ),
+                *adds,
+            ]
+        },
+    )
+    source = DeltaLog.for_table(spark, log.parent)
+    assert (source.snapshot.column_mapping_mode, found(source.snapshot.scan("id = 7"))) == ("none", [(7, "x")])
+    assert [row["id"] for row in source.row_changes(0, 0).collect()] == [7]
+
+
 def test_variants_are_read_in_a_mapped_struct(spark: SparkSession, tmp_path: Path) -> None:
     made = spark.sql("""select parse_json('{"a": [1, null]}') as `c-1`, struct(parse_json('"x"') as `c-3`) as `c-2`""")
     made.coalesce(1).write.parquet(str(tmp_path / "made"))
@@ -389,6 +416,46 @@ def test_file_outside_the_table_is_read_only_with_permission(spark: SparkSession
     assert found(snapshot.scan(options=allowed)) == [(1,)]
 
 
+@pytest.mark.parametrize("text", [None, "x"])
+def test_data_file_that_spark_cannot_read_is_named(spark: SparkSession, tmp_path: Path, text: str | None) -> None:
+    damaged = file(tmp_path, "a b.parquet", pa.table({"id": [text]}))
+    if text is None:
+        (tmp_path / "a b.parquet").write_bytes(b"no Parquet")
+    scan = snapshot_of(spark, tmp_path, [damaged], schemaString=schema(field("id", "long"))).scan()
+    with pytest.raises(DataFileError, match=rf"the data file file:///\S+/a%20b\.parquet of version 0 .*{tmp_path}: "):
+        scan.take(1)
+
+
+def test_rows_without_columns_are_taken(spark: SparkSession, tmp_path: Path) -> None:
+    snapshot = snapshot_of(spark, tmp_path, [file(tmp_path, "a", ids(1, 2))], schemaString=schema(field("id", "long")))
+    assert snapshot.scan(columns=[]).take(1).shape == (1, 0)
+    assert snapshot.scan("id > 1", columns=[]).take(5).shape == (1, 0)
+
+
+@pytest.mark.parametrize("other", ["./a", "file:///{table}/a", "/{table}//a"])
+@pytest.mark.parametrize("values", [("x", "x"), ("x", "y")])
+def test_data_file_live_under_two_spellings_is_a_corrupt_log(
+    spark: SparkSession, tmp_path: Path, other: str, values: tuple[str, str]
+) -> None:
+    other = other.format(table=str(tmp_path)[1:])
+    first, second = ({"p": value} for value in values)
+    adds = [file(tmp_path, "a", ids(1), partitionValues=first), add(other, partitionValues=second)]
+    fields = schema(field("p", "string"), field("id", "long"))
+    snapshot = snapshot_of(spark, tmp_path, adds, schemaString=fields, partitionColumns=["p"])
+    with pytest.raises(CorruptLogError, match="name the same data file") as raised:
+        snapshot.scan().to_df()
+    assert "a and " in raised.value.reason or "and a " in raised.value.reason
+    assert other.removeprefix("file://") in raised.value.reason
+
+
+@pytest.mark.parametrize("path", ["./a", "x//a", "x/./a"])
+def test_file_whose_path_has_empty_parts_is_read(spark: SparkSession, tmp_path: Path, path: str) -> None:
+    adds = [file(tmp_path, name, ids(1), partitionValues={"p": name}) for name in (path, "b")]
+    fields = schema(field("p", "string"), field("id", "long"))
+    snapshot = snapshot_of(spark, tmp_path, adds, schemaString=fields, partitionColumns=["p"])
+    assert {row.p for row in snapshot.scan().to_df().collect()} == {path, "b"}
+
+
 def test_file_that_spark_would_ignore_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
     snapshot = snapshot_of(spark, tmp_path, [file(tmp_path, "_a.parquet", ids(1)), file(tmp_path, "b", ids(2))])
     with pytest.raises(DataPathError, match="skips files"):
@@ -508,6 +575,48 @@ def test_partition_value_of_the_wrong_type_is_a_corrupt_log(spark: SparkSession,
             CorruptLogError, match="file b, partition column n: expected a value of type integer, found 'x'"
         ):
             snapshot.scan(where).to_df()
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"), [("timestamp", "12:30"), ("date", "2024"), ("decimal(10,2)", "123.456"), ("boolean", "yes")]
+)
+def test_partition_value_in_a_form_that_only_a_cast_accepts_is_a_corrupt_log(
+    spark: SparkSession, tmp_path: Path, kind: str, text: str
+) -> None:
+    adds = [file(tmp_path, "a", ids(1), partitionValues={"p": text})]
+    fields = schema(field("p", kind), field("id", "long"))
+    snapshot = snapshot_of(spark, tmp_path, adds, schemaString=fields, partitionColumns=["p"])
+    for where in (None, "p is not null", "p is null and id = 5"):
+        with pytest.raises(CorruptLogError, match=f"expected a value of type {re.escape(kind)}, found '{text}'"):
+            snapshot.scan(where).to_df()
+
+
+@pytest.mark.parametrize(("kind", "bound"), [("date", "2024"), ("timestamp_ntz", "12:30"), ("decimal(4,1)", "1.26")])
+def test_bound_in_a_form_that_only_a_cast_accepts_keeps_the_file(
+    spark: SparkSession, tmp_path: Path, kind: str, bound: str
+) -> None:
+    bounds = {"numRecords": 1, "minValues": {"id": bound}, "maxValues": {"id": bound}, "nullCount": {"id": 0}}
+    adds = [file(tmp_path, "a", ids(1), stats=json.dumps(bounds))]
+    features = ["timestampNtz"] if kind == "timestamp_ntz" else None
+    snapshot = snapshot_of(spark, tmp_path, adds, schemaString=schema(field("id", kind)), features=features)
+    for symbol in "<", ">":
+        value = "1.3" if kind == "decimal(4,1)" else "'2024-01-01'"
+        assert snapshot.scan(f"id {symbol} {value}").files.count() == 1
+
+
+@pytest.mark.parametrize("kind", ["string", "integer"])
+def test_partition_value_without_the_key_of_its_column_is_null_for_rows_and_for_skipping(
+    spark: SparkSession, tmp_path: Path, kind: str
+) -> None:
+    values = {"known": {"p": "1"}, "missing": {}, "other case": {"P": "1"}, "empty": {"p": ""}}
+    adds = [file(tmp_path, name, ids(n), partitionValues=each) for n, (name, each) in enumerate(values.items())]
+    fields = schema(field("id", "long"), field("p", kind))
+    snapshot = snapshot_of(spark, tmp_path, adds, schemaString=fields, partitionColumns=["p"])
+    one = "1" if kind == "string" else 1
+    assert found(snapshot.scan()) == [(0, one), (1, None), (2, None), (3, None)]
+    for where, expected in {"p is null": [1, 2, 3], "p = '1'": [0], "p is not null or id = 2": [0, 2]}.items():
+        assert [row[0] for row in found(snapshot.scan(where))] == expected, where
+    assert snapshot.scan("p is not null").files.count() == 1
 
 
 def test_bytes_of_a_partition_are_read_escaped_or_raw(spark: SparkSession, tmp_path: Path) -> None:

@@ -58,11 +58,13 @@ def plain(sql: str | None) -> str | None:
     if sql is None:
         return None
     sql = with_texts(sql)
-    sql = re.sub(r"\(coalesce\((.*?), ''\) != '' and try_cast\(nullif\(\1, ''\) as \w+\) is null\)", "malformed", sql)
-    sql = re.sub(r"try_cast\(nullif\(partitionValues\['(\w+)'\], ''\) as \w+\)", r"\1", sql)
-    sql = re.sub(r"nullif\(partitionValues\['(\w+)'\], ''\)", r"\1", sql)
+    cast = r"try_cast\(\1 as [\w(),]+?\), null\)"
+    sql = re.sub(rf"if\((\S+) rlike '[^']+', {cast}", r"\1", sql)
+    sql = re.sub(rf"if\(\((\S+) rlike '[^']+' and .*? <= \d+\), {cast}", r"\1", sql)
+    sql = re.sub(r"try_cast\((s\.[`\w.]+|partitionValues\['\w+'\]) as (?:big|small|tiny)?int\)", r"\1", sql)
+    sql = re.sub(r"\(coalesce\((\S+), ''\) != '' and \1 is null\)", "malformed", sql)
+    sql = re.sub(r"(?:nullif\()?partitionValues\['(\w+)'\](?:, ''\))?", r"\1", sql)
     for kind, short in (("minValues", "min"), ("maxValues", "max"), ("nullCount", "nulls")):
-        sql = re.sub(rf"try_cast\(s\.{kind}\.([`\w.]+) as \w+(?:\(\d+,\d+\))?\)", rf"{short}.\1", sql)
         sql = re.sub(rf"s\.{kind}\.", f"{short}.", sql)
     sql = re.sub(r"if\((\w+\.`\w+`) rlike '[^']+', \1, null\)", r"\1", sql).replace("`", "")
     sql = re.sub(r"if\(([\w.]+) < timestamp_ltz'[^']*', try_add\(\1, interval '(-?1)' minute\), \1\)", r"\1", sql)

@@ -25,7 +25,8 @@ ICT = {"delta.enableInCommitTimestamps": "true"}
 
 
 def test_protocol_metadata_and_counts_with_a_checksum_are_one_listing_and_one_read(table: Table) -> None:
-    table.commits(0, 12)
+    table.commits(0, 11)
+    table.commit(12, commit_info())
     table.checkpoint(10)
     table.checksum(12, tableSizeBytes=70, numFiles=7, setTransactions=[{"appId": "a", "version": 3}], domainMetadata=[])
     snapshot = table.log().get_snapshot_at(12)

@@ -167,13 +167,19 @@ def test_s3_existence_of_a_file_costs_one_request(s3_options: dict[str, Any], mo
     assert requested == ["head_object"] * 2
 
 
-def test_local_listing_omits_folders_and_returns_broken_links_without_size(tmp_path: Path) -> None:
+def test_local_listing_returns_broken_links_and_folders_with_the_name_of_a_commit_without_size(tmp_path: Path) -> None:
     (tmp_path / "00.json").write_bytes(b"1")
     (tmp_path / "01.json").symlink_to(tmp_path / "00.json")
     (tmp_path / "02.json").symlink_to(tmp_path / "gone")
     (tmp_path / "03.json").mkdir()
+    (tmp_path / "04").mkdir()
     files = list(FsspecLogStore().list_from(to_url(tmp_path) + "/0"))
-    assert [(file.name, file.size) for file in files] == [("00.json", 1), ("01.json", 1), ("02.json", 0)]
+    assert [(file.name, file.size) for file in files] == [
+        ("00.json", 1),
+        ("01.json", 1),
+        ("02.json", 0),
+        ("03.json", 0),
+    ]
 
 
 def test_local_modification_time_is_in_whole_milliseconds(tmp_path: Path) -> None:

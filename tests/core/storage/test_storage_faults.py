@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -16,13 +17,14 @@ from deltasnap_core.errors import (
     DeltaSnapError,
     DeltaTableNotFoundError,
     StorageError,
-    VersionGapError,
 )
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.urls import to_url
 from deltasnap_core.storage.writable_files import WritableFiles
-from tests.builders import add, metadata, protocol, write_log
+from tests.builders import add, metadata, mtime_of, protocol, write_log
+
+COUNTS = {"tableSizeBytes": 3, "numFiles": 3, "numMetadata": 1, "numProtocol": 1}
 
 
 def log_of(folder: Path, last: int = 2) -> Path:
@@ -56,18 +58,8 @@ def test_folder_or_link_in_place_of_a_hint_or_checkpoint_does_not_fail_a_load(
     assert TableLog.for_path(tmp_path).status().latest == 2
 
 
-def test_folder_in_place_of_a_commit_is_a_missing_commit(tmp_path: Path) -> None:
-    log = log_of(tmp_path)
-    (log / f"{1:020d}.json").unlink()
-    (log / f"{1:020d}.json").mkdir()
-    with pytest.raises(VersionGapError) as error:
-        TableLog.for_path(tmp_path).latest()
-    assert tuple(error.value.missing) == (1,)
-    assert TableLog.for_path(tmp_path).at(0).version == 0
-
-
 @pytest.mark.parametrize("version", [1, 2])
-@pytest.mark.parametrize("make", [os.mkfifo, loop, dangling], ids=["FIFO", "link loop", "dangling link"])
+@pytest.mark.parametrize("make", NO_FILES.values(), ids=NO_FILES)
 def test_commit_that_is_not_a_file_cannot_be_read(tmp_path: Path, make: Callable[[Path], object], version: int) -> None:
     log = log_of(tmp_path)
     (log / f"{version:020d}.json").unlink()
@@ -83,6 +75,33 @@ def test_commit_that_is_not_a_file_cannot_be_read(tmp_path: Path, make: Callable
     )
     assert condition.loadable.text() == ("0" if version == 1 else "0 to 1")
     assert TableLog.for_path(tmp_path).at(0).version == 0
+
+
+@pytest.mark.parametrize("make", NO_FILES.values(), ids=NO_FILES)
+def test_commit_that_is_not_a_file_has_no_timestamp(tmp_path: Path, make: Callable[[Path], object]) -> None:
+    log = log_of(tmp_path)
+    (log / f"{2:020d}.crc").write_text(json.dumps({**protocol(), "metadata": metadata()["metaData"], **COUNTS}))
+    (log / f"{2:020d}.json").unlink()
+    make(log / f"{2:020d}.json")
+    assert TableLog.for_path(tmp_path).latest().metadata.id == "table-id"
+    with pytest.raises(CorruptLogError, match="expected a commit, found no file"):
+        _ = TableLog.for_path(tmp_path).latest().timestamp
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("make", NO_FILES.values(), ids=NO_FILES)
+def test_history_names_a_commit_that_is_not_a_file(
+    tmp_path: Path, make: Callable[[Path], object], version: int
+) -> None:
+    log = log_of(tmp_path)
+    (log / f"{version:020d}.json").unlink()
+    make(log / f"{version:020d}.json")
+    history = TableLog.for_path(tmp_path).history
+    with pytest.raises(CorruptLogError, match=f"{version:020d}.json: expected a commit, found no file"):
+        history.get_history()
+    assert [entry.version for entry in history.get_history(end=version - 1)] == [*reversed(range(version))]
+    assert history.commit_timestamps() == {each: mtime_of(each) for each in range(3) if each != version}
+    assert history.get_active_commit_at_time(mtime_of(3 - version)).version == 3 - version
 
 
 @pytest.mark.parametrize("make", [Path.touch, os.mkfifo, dangling], ids=["file", "FIFO", "dangling link"])

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from deltasnap_core import DeltaLog, SnapshotOptions
 from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, open_checkpoint
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
 from deltasnap_core.protocol.log_files.file_names import CheckpointKind
 from deltasnap_core.replay.driver import checkpoint_measures, checkpoint_shares
 from deltasnap_core.replay.driver.checkpoint_measures import map_measures
-from tests.builders import LOG_PATH, CountingLogStore, MemoryLogStore, checkpoint
+from tests.builders import LOG_PATH, CountingLogStore, MemoryLogStore, add, checkpoint, metadata, protocol, write_log
+from tests.checkpoint_files import put_parsed_statistics, write_checkpoint
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 STATISTICS = [("stats", pa.string()), ("stats_parsed", pa.struct([("numRecords", pa.int64())]))]
 SCHEMA = pa.schema([("add", pa.struct([("path", pa.string()), ("size", pa.int64()), *STATISTICS]))])
@@ -81,3 +88,41 @@ def test_json_is_not_read_if_every_file_has_a_struct_record_count() -> None:
 
 def test_number_of_records_comes_from_json_if_a_file_has_no_struct_value() -> None:
     assert records_of(stats='{"numRecords":7}', stats_parsed={"numRecords": None}) == [7]
+
+
+STRUCT_FIRST = {
+    "empty JSON": ("{}", 7, 7),
+    "JSON of another number": ('{"numRecords":5}', 7, 7),
+    "no number in the struct": ('{"numRecords":5}', None, 5),
+    "no JSON": (None, 7, 7),
+    "neither": ("{}", None, None),
+}
+
+
+@pytest.mark.parametrize(("stats", "parsed", "records"), STRUCT_FIRST.values(), ids=STRUCT_FIRST)
+def test_a_struct_value_counts_before_the_json(stats: str | None, parsed: int | None, records: int | None) -> None:
+    store = MemoryLogStore()
+    adds: list[dict[str, object]] = [
+        {"path": "a", "size": 1, "stats": stats, "stats_parsed": {"numRecords": parsed}},
+        {"path": "b", "size": 1, "stats": '{"numRecords":1}', "stats_parsed": {"numRecords": None}},
+    ]
+    contents = checkpoint_with(store, adds, rows_a_group=2)
+    assert map_measures(store, contents, lambda digest: digest["records"].to_pylist()) == [[records, 1]]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("other", [1, None], ids=["every file has a struct value", "one file has none"])
+def test_both_engines_read_the_same_number_of_records(spark: SparkSession, tmp_path: Path, other: int | None) -> None:
+    cases = [*STRUCT_FIRST.values(), ('{"numRecords":1}', other, 1)]
+    cases = [case for case in cases if other is None or case[1] is not None]
+    first = [protocol(), metadata()]
+    adds = [add(f"f{number}", stats=stats) for number, (stats, _, _) in enumerate(cases)]
+    log = write_log(tmp_path, {0: [*first, *adds]})
+    (file,) = write_checkpoint(log, 0, "classic", [*first, *adds])
+    structs = [None, None, *({"numRecords": parsed} for _, parsed, _ in cases)]
+    put_parsed_statistics(file, pa.array(structs, pa.struct([("numRecords", pa.int64())])), keep_json=True)
+    (log / "00000000000000000000.json").unlink()
+    known = [records for _, _, records in cases if records is not None]
+    for options in SnapshotOptions(), SnapshotOptions(engine="spark"):
+        state = DeltaLog.for_table(spark, tmp_path, options=options).snapshot.computed_state
+        assert (state.num_known_records, state.num_files_without_records) == (sum(known), len(cases) - len(known))

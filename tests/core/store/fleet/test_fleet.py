@@ -149,6 +149,15 @@ def test_table_is_stale_when_its_last_commit_is_older_than_the_patience(tmp_path
     assert row["age_ratio"] == 0.25
 
 
+@pytest.mark.parametrize(("pause_ms", "expected"), [(3, None), (59_999, None), (60_000, 120.0)])
+def test_age_of_a_table_with_commits_in_a_burst_has_no_ratio(
+    tmp_path: Path, pause_ms: int, expected: float | None
+) -> None:
+    store_table(tmp_path, "events", [(NOW - number * pause_ms, FILE_BYTES) for number in range(5, -1, -1)])
+    row = row_of(opened(tmp_path), now_ms=NOW + 2 * HOUR)
+    assert (row["usual_pause_ms"], row["age_ratio"]) == (pause_ms, expected)
+
+
 def test_store_that_is_behind_does_not_make_a_table_stale(tmp_path: Path) -> None:
     store_table(tmp_path, "events", COMMITS)
     store = opened(tmp_path)
@@ -294,6 +303,16 @@ def test_stored_fleets_are_read_back_in_order(tmp_path: Path) -> None:
     assert pa.concat_tables(fleets)["age_ms"].to_pylist() == [2 * HOUR, 0, HOUR]
     assert store.fleet_history(NOW + HOUR, NOW + HOUR)["age_ms"].to_pylist() == [HOUR]
     assert opened(tmp_path / "nothing").fleet_history().num_rows == 0
+
+
+def test_old_fleets_are_pruned(tmp_path: Path) -> None:
+    store_table(tmp_path, "events", COMMITS)
+    store = opened(tmp_path)
+    for hour in range(3):
+        store.fleet(now_ms=NOW + hour * HOUR, keep=True)
+    assert store.prune_fleet_history(NOW + HOUR) == 1
+    assert store.fleet_history()["taken_at_ms"].to_pylist() == [NOW + HOUR, NOW + 2 * HOUR]
+    assert store.prune_fleet_history(NOW + HOUR) == 0
 
 
 def test_history_is_not_a_table_of_the_store(tmp_path: Path) -> None:

@@ -33,6 +33,10 @@ def test_poll_is_read_back_as_it_was_written(poll: LastPoll) -> None:
     assert LastPoll.from_bytes(poll.to_bytes()) == poll
 
 
+def test_bytes_beyond_64_bits_are_unknown() -> None:
+    assert LastPoll.from_bytes(replace(POLL, vacuum_bytes=2**63).to_bytes()) == replace(POLL, vacuum_bytes=None)
+
+
 def test_document_of_an_earlier_release_is_read() -> None:
     values = json.loads(POLL.to_bytes())
     del values["uncheckedSince"]

@@ -1,0 +1,79 @@
+"""How commands end: exit codes, Ctrl-C, closed pipes, unusable folders."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from deltasnap_assets.command import cli
+from tests.assets.command.test_cli import (
+    COMMAND,
+    FORKS,
+    ROOT,
+    assert_one_line_of_error,
+    deltasnap,
+    small_table,
+)
+
+
+def test_interrupted_command_exits_with_130(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("deltasnap_assets.command.doctor.examine", interrupted)
+    monkeypatch.setattr("sys.argv", ["deltasnap", "doctor"])
+    with pytest.raises(SystemExit) as end:
+        cli.run()
+    assert (end.value.code, capsys.readouterr().err) == (130, "error: interrupted\n")
+
+
+def test_closed_pipe_is_not_a_failure(tmp_path: Path) -> None:
+    small_table(tmp_path / "t")
+    for arguments in ("history t --json", "history t", "diff t 0 1 --json", "--help"):
+        assert code_without_a_reader(tmp_path, *arguments.split()) == 0, arguments
+
+
+def test_refresh_continues_without_a_reader(tmp_path: Path) -> None:
+    small_table(tmp_path / "t")
+    (tmp_path / "deltasnap.yaml").write_text("tables: [{name: gone, path: gone}, {name: t, path: t}]\nstorage: store")
+    assert code_without_a_reader(tmp_path, "refresh") == 1  # the failure of the first table
+    assert (tmp_path / "store" / "t" / "manifests").is_dir()
+
+
+def code_without_a_reader(folder: Path, *arguments: str) -> int:
+    """Return the exit code of a command whose stdout nobody reads."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "DAGSTER_HOME": ""}
+    try:
+        return subprocess.run(
+            [sys.executable, "-c", COMMAND, *arguments],
+            cwd=folder,
+            env=environment,
+            stdout=writer,
+            stderr=subprocess.DEVNULL,
+            check=False,
+        ).returncode
+    finally:
+        os.close(writer)
+
+
+def test_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    small_table(tmp_path / "t")
+    (tmp_path / "deltasnap.yaml").write_text("tables: [{name: t, path: t}]\nstorage: store")
+    (tmp_path / ".deltasnap").write_text("a file where the instance should be")
+    result = deltasnap("refresh", folder=tmp_path, DAGSTER_HOME="")
+    assert_one_line_of_error(result, "The Dagster instance", "cannot be created: ", "set DAGSTER_HOME.")
+
+
+def test_deleted_working_directory_is_one_line(tmp_path: Path) -> None:
+    script = f"import os; os.rmdir({str(tmp_path / 'gone')!r}); {COMMAND}"
+    (tmp_path / "gone").mkdir()
+    result = FORKS.run(script, "fleet", cwd=tmp_path / "gone")
+    assert_one_line_of_error(result, "The current folder was deleted. Change to another folder.")

@@ -1,0 +1,55 @@
+"""The last run of a table, and whether it failed."""
+
+from __future__ import annotations
+
+import time
+
+import dagster as dg
+import pytest
+
+from deltasnap_assets.runs import table_runs
+from deltasnap_assets.runs.planning.names import run_tags
+from deltasnap_assets.runs.table_runs import failed_run, last_failed
+from tests.assets.jobs import idle_job
+
+FAILURE, SUCCESS = dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.SUCCESS
+
+
+def ended(instance: dg.DagsterInstance, table: str, status: dg.DagsterRunStatus) -> str:
+    return instance.create_run_for_job(idle_job, status=status, tags=run_tags(table, 0, 3)).run_id
+
+
+def from_its_page(instance: dg.DagsterInstance, status: dg.DagsterRunStatus) -> None:
+    """A run of an asset of the table `events`, started in Dagster's UI: it has no tag of ours."""
+    run = instance.create_run_for_job(idle_job, status=status, tags={"dagster/partition": "3"})
+    asset = frozenset({dg.AssetKey(["events", "all_files"])})
+    instance.delete_run(run.run_id)
+    instance.add_run(run._replace(asset_selection=asset))
+
+
+def test_failed_run_is_remembered_until_a_run_succeeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = dg.DagsterInstance.ephemeral()
+    run_id, later = ended(instance, "events", FAILURE), time.time() + 3 * 86_400
+    monkeypatch.setattr(time, "time", lambda: later)
+    failed = failed_run(instance, "events")
+    assert failed is not None
+    assert failed.run_id == run_id
+    ended(instance, "events", SUCCESS)
+    assert failed_run(instance, "events") is None
+
+
+def test_runs_of_other_tables_do_not_hide_that_a_later_run_succeeded() -> None:
+    instance = dg.DagsterInstance.ephemeral()
+    for status in (FAILURE, SUCCESS):
+        ended(instance, "events", status)
+    for _ in range(table_runs._MAX_LATER_RUNS):
+        ended(instance, "other", SUCCESS)
+    assert last_failed(instance, ["events"]) == {}
+
+
+@pytest.mark.parametrize("status", [SUCCESS, FAILURE])
+def test_run_from_the_page_of_an_asset_counts(status: dg.DagsterRunStatus) -> None:
+    instance = dg.DagsterInstance.ephemeral()
+    ended(instance, "events", FAILURE if status is SUCCESS else SUCCESS)
+    from_its_page(instance, status)
+    assert (failed_run(instance, "events") is not None) == (status is FAILURE)

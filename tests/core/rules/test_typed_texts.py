@@ -1,0 +1,71 @@
+"""Texts of a log as values, type by type: the forms that writers write, and others that Spark's casts accept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from deltasnap_core.rules.typed_texts import typed_sql
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+VALID = {
+    "integer": {"12": "12", "-7": "-7", "01": "1", " 12": "12", "12\n": "12"},
+    "long": {"9223372036854775807": "9223372036854775807"},
+    "float": {"0.1": "0.1", "1.0E10": "1.0E10"},
+    "double": {
+        "1": "1.0", "1.0E10": "1.0E10", "-1e-7": "-1.0E-7", "Infinity": "Infinity", "-inf": "-Infinity", "NaN": "NaN",
+    },
+    "decimal(10,2)": {"1.5": "1.50", "-1.500": "-1.50", "12": "12.00", "1E-2": "0.01", "1.2E+3": "1200.00"},
+    "decimal(20,18)": {"0E-18": "0.000000000000000000"},
+    "boolean": {"true": "true", "False": "false"},
+    "date": {"2024-01-31": "2024-01-31", "+10000-01-01": "+10000-01-01", "-0001-12-31": "-0001-12-31"},
+    "timestamp": {
+        "2024-01-01 12:30:00": "2024-01-01 12:30:00",
+        "2024-01-01 12:30:00.000000": "2024-01-01 12:30:00",
+        "2024-01-01 12:30:00.123456": "2024-01-01 12:30:00.123456",
+        "2024-01-01T12:30:00.5Z": "2024-01-01 12:30:00.5",
+        "2024-01-01T00:00:00.000+01:00": "2023-12-31 23:00:00",
+        "2024-01-01 12:30:00 UTC": "2024-01-01 12:30:00",
+        "2024-01-01": "2024-01-01 00:00:00",
+        "+10000-01-01 00:00:00": "+10000-01-01 00:00:00",
+    },
+    "timestamp_ntz": {
+        "2024-01-01 12:30:00.5": "2024-01-01 12:30:00.5", "2024-01-01T12:30:00.000Z": "2024-01-01 12:30:00",
+    },
+}  # fmt: skip
+
+INVALID = {
+    "byte": ["128"],
+    "integer": ["", "1.5", "1e2", "0x1", "1_000", "٣"],
+    "double": ["1f", "1d", "1.0D", "0x1p3", " 1", "infinite", "."],
+    "decimal(10,2)": ["123.456", "0.001", "123456789", "1E-3", "1.234E+0", "1f", "NaN"],
+    "boolean": ["yes", "t", "1", "y", " true"],
+    "date": ["2024", "2024-01", "2024-02-30", "20240101", "2024-01-01 00:00:00", "2024-01-01x", "today"],
+    "timestamp": ["12:30", "T12:30Z", "2024", "2024-01", "now", "1704067200", "2024-01-01 25:00:00"],
+    "timestamp_ntz": ["12:30", "2024", "2024-01-01 00:00:00+01:00"],
+}
+
+
+@pytest.mark.spark
+def test_texts_that_writers_write_are_values(spark: SparkSession) -> None:
+    for data_type, texts in VALID.items():
+        assert values(spark, data_type, list(texts)) == list(texts.values()), data_type
+
+
+@pytest.mark.spark
+def test_other_texts_that_a_cast_accepts_are_null(spark: SparkSession) -> None:
+    for data_type, texts in INVALID.items():
+        assert values(spark, data_type, texts) == [None] * len(texts), data_type
+
+
+@pytest.mark.parametrize("data_type", ["string", "binary", "collated", "struct", "variant", "unknown"])
+def test_only_numbers_booleans_and_times_are_converted(data_type: str) -> None:
+    assert typed_sql("text", data_type) is None
+
+
+def values(spark: SparkSession, data_type: str, texts: list[str]) -> list[str | None]:
+    frame = spark.createDataFrame([(text,) for text in texts], "text string")
+    return [row[0] for row in frame.selectExpr(f"cast({typed_sql('text', data_type)} as string)").collect()]
