@@ -10,6 +10,7 @@ import dagster as dg
 from deltasnap_assets.runs.planning.partitions import key_of, version_partitions
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.checks.maintenance import prune_job
+from deltasnap_core import system_clock
 
 
 class Pruned:
@@ -18,10 +19,15 @@ class Pruned:
     def __init__(self) -> None:
         self.store = self
         self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.fleets_before: list[int] = []
 
     def prune(self, table: str, **arguments: Any) -> Any:
         self.asked.append((table, arguments))
         return SimpleNamespace(versions=(1, 2), generations=("000001",), num_files=3, size_in_bytes=4096)
+
+    def prune_fleet_history(self, before_ms: int) -> int:
+        self.fleets_before.append(before_ms)
+        return 2
 
 
 def pruned(instance: dg.DagsterInstance, config: dict[str, Any]) -> tuple[list[Any], list[str]]:
@@ -33,6 +39,8 @@ def pruned(instance: dg.DagsterInstance, config: dict[str, Any]) -> tuple[list[A
         run_config={"ops": {op.name: {"config": config}}}, instance=instance, resources={"snapshots": resource}
     )
     assert result.success
+    days = (system_clock() - snapshots.fleets_before[0]) / 86_400_000
+    assert config.get("keep_fleet_days", 400) <= days < config.get("keep_fleet_days", 400) + 0.1
     entries = [entry.user_message for entry in instance.all_logs(result.run_id)]
     return snapshots.asked, [entry for entry in entries if entry.startswith("Removed")]
 
@@ -41,10 +49,12 @@ def test_job_prunes_the_store_and_removes_the_partitions_of_the_versions() -> No
     name = version_partitions("events").name or ""
     with dg.DagsterInstance.ephemeral() as instance:
         instance.add_dynamic_partitions(name, [key_of(version) for version in range(4)])
-        asked, messages = pruned(instance, {"keep": 5, "keep_generations": 2, "min_age_hours": 1.5})
+        asked, messages = pruned(
+            instance, {"keep": 5, "keep_generations": 2, "min_age_hours": 1.5, "keep_fleet_days": 3}
+        )
         assert asked == [("events", {"keep": 5, "keep_generations": 2, "min_age_ms": 5_400_000})]
         assert instance.get_dynamic_partitions(name) == [key_of(0), key_of(3)]
-        assert messages == ["Removed 2 versions, 1 replaced table and 3 files (4 KiB)."]
+        assert messages == ["Removed 2 versions, 1 replaced table, 3 files (4 KiB), and 2 old fleets."]
 
 
 def test_job_keeps_the_latest_table_and_files_of_a_day_by_default() -> None:
