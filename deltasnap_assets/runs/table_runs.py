@@ -136,7 +136,7 @@ def last_failed(instance: dg.DagsterInstance, table_names: Collection[str]) -> d
 
 def failed_run(instance: dg.DagsterInstance, table_name: str) -> FailedRun | None:
     """Return the last run of a table that ended, with the reason, if it failed at any time; None: it did not."""
-    last = _last_ended(instance, table_name)
+    last = _last_ended(instance, table_name) if _has_failed(instance, table_name) else None
     if last is None or last.status is not dg.DagsterRunStatus.FAILURE:
         return None
     return FailedRun(run_id=last.run_id, reason=failure_reason(instance, last.run_id))
@@ -194,6 +194,16 @@ def stores_versions(run: dg.DagsterRun) -> bool:
     """Return whether a run materializes versions, unlike a run that prunes the store or only evaluates checks."""
     has_versions = RANGE_START_TAG in run.tags or "dagster/partition" in run.tags
     return has_versions and bool(run.asset_selection or not run.asset_check_selection)
+
+
+def _has_failed(instance: dg.DagsterInstance, table_name: str) -> bool:
+    """Return whether a run of a table ever failed. As a rule, none has: then no run is read."""
+    failed = [dg.DagsterRunStatus.FAILURE]
+    tagged = dg.RunsFilter(tags={TABLE_TAG: table_name}, statuses=failed)
+    records = instance.get_run_records(dg.RunsFilter(statuses=failed), limit=_MAX_LATER_RUNS)
+    return any(_is_of(each.dagster_run, table_name) for each in records) or bool(
+        instance.get_run_records(tagged, limit=1)
+    )
 
 
 def _last_ended(instance: dg.DagsterInstance, table_name: str) -> dg.DagsterRun | None:
