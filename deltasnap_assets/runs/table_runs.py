@@ -200,10 +200,10 @@ def _has_failed(instance: dg.DagsterInstance, table_name: str) -> bool:
     """Return whether a run of a table ever failed. As a rule, none has: then no run is read."""
     failed = [dg.DagsterRunStatus.FAILURE]
     tagged = dg.RunsFilter(tags={TABLE_TAG: table_name}, statuses=failed)
+    if instance.get_run_records(tagged, limit=1):
+        return True
     records = instance.get_run_records(dg.RunsFilter(statuses=failed), limit=_MAX_LATER_RUNS)
-    return any(_is_of(each.dagster_run, table_name) for each in records) or bool(
-        instance.get_run_records(tagged, limit=1)
-    )
+    return any(_is_of(record.dagster_run, table_name) for record in records)
 
 
 def _last_ended(instance: dg.DagsterInstance, table_name: str) -> dg.DagsterRun | None:
