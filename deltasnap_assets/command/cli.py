@@ -119,9 +119,10 @@ def _problem_of_a_folder(error: OSError) -> str | None:
         Path.cwd()
     except FileNotFoundError:
         return "The current folder was deleted. Change to another folder."
-    if error.filename is None or error.strerror is None:
+    if not isinstance(error.filename, str | bytes) or error.strerror is None:
         return None
-    return f"{os.fsdecode(error.filename)}: {error.strerror}. Correct its permissions, or change to another folder."
+    advice = " Correct its permissions, or change to another folder." if isinstance(error, PermissionError) else ""
+    return f"{os.fsdecode(error.filename)}: {error.strerror}.{advice}"
 
 
 def _flush_stdout() -> None:

@@ -28,7 +28,7 @@ from deltasnap_assets.spark.java import check_java
 from deltasnap_assets.spark.jvm_options import archive_path
 from deltasnap_assets.spark.sail import sail_version
 from deltasnap_assets.texts import lines_joined, visible
-from deltasnap_core import DeltaSnapError, SnapshotStore, TableCondition, TableLog, is_url
+from deltasnap_core import DeltaSnapError, FaultKind, SnapshotStore, TableCondition, TableLog, is_url
 
 _MAX_MESSAGE_LENGTH = 4000
 _DATABASE_PACKAGES = ("alembic", "sqlalchemy", "sqlite3")
@@ -221,9 +221,10 @@ def _table(table: TableSettings) -> Finding:
     if condition.loadable:
         message += f" Loadable: {counted_versions(condition.loadable)}."
     advice = " ".join(dict.fromkeys(fault.advice for fault in condition.faults))
+    is_error = condition.mark == "error" or bool(condition.faults_of(FaultKind.CORRUPT_CHECKPOINT))
     return Finding(
         subject=subject,
-        mark="error",
+        mark="error" if is_error else "warning",  # other readers fail on a damaged checkpoint
         message=_line(message),
         advice=_line(advice),
         condition=condition,

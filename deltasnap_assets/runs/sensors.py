@@ -41,8 +41,12 @@ T = TypeVar("T")
 
 
 _Key = tuple[str, str, str | None]
-_unfinished: dict[_Key, Future[Any]] = {}
-"""Polls that did not end within their tick, by store, table and cursor: reading a long log for faults takes longer."""
+_unfinished: dict[_Key, tuple[float, Future[Any]]] = {}
+"""Polls that did not end within their tick, by store, table and cursor: reading a long log for faults takes longer.
+
+With the time when they began. A poll that does not end at all is given up after _MAX_POLL_SECONDS.
+"""
+_MAX_POLL_SECONDS = 15 * 60
 
 
 class UnfinishedPollError(DeltaSnapError):
@@ -102,7 +106,7 @@ def new_commits_sensor(settings: Settings, table: TableSettings, jobs: Sequence[
         polls = TablePolls.of(settings, [table], context.instance)
         key = (settings.storage, table.name, context.cursor)
         (poll,) = _in_time({key: lambda: polls.poll(table, context.cursor)}).values()
-        found = _ended(poll, table.name).result()
+        found = polls.still_valid(_ended(poll, table.name).result(), table, context.cursor)
         return _result([found], found.cursor)
 
     return new_commits
@@ -146,7 +150,8 @@ def _shared_sensor(
                 found[name] = None
                 continue
             try:
-                found[name] = _ended(future, name).result()
+                ended = _ended(future, name).result()
+                found[name] = None if ended is None else table_polls.still_valid(ended, settings.table(name), cursor)
             except Exception as error:  # noqa: BLE001  # for any error, the other tables are read
                 problems[name] = without_secrets(str(error))
                 found[name] = Poll(cursor=cursor, message=f"{name}: {problems[name]}")
@@ -171,11 +176,15 @@ def _in_time(polls: Mapping[_Key, Callable[[], T]]) -> Mapping[_Key, Future[T]]:
     is not started again: a table has one poll at a time.
     """
     threads = ThreadPoolExecutor(_POLLS_AT_ONCE)
+    now = time.monotonic()
     earlier = {key: _unfinished.pop(key) for key in polls if key in _unfinished}
-    futures = {key: earlier.get(key) or threads.submit(poll) for key, poll in polls.items()}
+    kept = {key: each for key, each in earlier.items() if now - each[0] < _MAX_POLL_SECONDS}
+    futures = {key: kept[key][1] if key in kept else threads.submit(poll) for key, poll in polls.items()}
     wait(futures.values(), timeout=_MAX_TICK_SECONDS + _LAST_POLL_SECONDS)
     threads.shutdown(wait=False, cancel_futures=True)
-    _unfinished.update((key, future) for key, future in futures.items() if future.running())
+    for key, future in futures.items():
+        if future.running():
+            _unfinished[key] = kept.get(key, (now, future))
     return futures
 
 

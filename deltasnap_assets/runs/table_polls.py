@@ -17,7 +17,7 @@ from deltasnap_assets.runs.planning.partition_order import sort_partitions
 from deltasnap_assets.runs.planning.pauses import SensorState
 from deltasnap_assets.runs.planning.plan import Known, Stored, nothing_to_do, plan
 from deltasnap_assets.runs.planning.poll import DAMAGED, poll_log, what_is_stored
-from deltasnap_assets.runs.stores import log_of
+from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.runs.table_runs import (
     MAX_ATTEMPTS,
     Failure,
@@ -29,7 +29,7 @@ from deltasnap_assets.runs.table_runs import (
 )
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.texts import without_secrets
-from deltasnap_core import DeltaSnapError, LogCursor, LogRelation, LogStatus, logger_of
+from deltasnap_core import DeltaSnapError, LogCursor, LogRelation, LogStatus, StorageError, logger_of, redacted
 
 _log = logger_of(__name__)
 
@@ -68,6 +68,13 @@ class TablePolls:
             last_failed=last_failed(instance, names),
         )
 
+    def still_valid(self, poll: Poll, table: TableSettings, cursor: str | None) -> Poll:
+        """Return a poll that an earlier tick may have begun, without its requests if a run has begun meanwhile."""
+        run_id = self.unfinished.get(table.name)
+        if run_id is None or not poll.requests:
+            return poll
+        return Poll(cursor=cursor, message=_in_progress(table, run_id))
+
     def poll(self, table: TableSettings, cursor: str | None) -> Poll:
         """Poll a table, unless a run of it is in progress, or it is broken and to be polled later.
 
@@ -75,8 +82,7 @@ class TablePolls:
         """
         state = _state(table, cursor)
         if run_id := self.unfinished.get(table.name):
-            message = f"Run {run_id} of {table.name} is in progress. The next run materializes the new commits."
-            return Poll(cursor=state.to_text(), message=message)
+            return Poll(cursor=state.to_text(), message=_in_progress(table, run_id))
         if state.pause_left > 0:
             message = f"{table.name} is broken: {state.fault} Next poll in {state.pause_left:.0f} s."
             return Poll(cursor=state.to_text(), message=message)
@@ -93,7 +99,9 @@ class TablePolls:
                 with suppress(*DAMAGED):
                     return polled.poll()
             return polled.poll_examining()
-        except DeltaSnapError:
+        except DeltaSnapError as error:
+            if isinstance(error, StorageError) and error.path.startswith(redacted(store_of(self.settings).root)):
+                raise  # of the store: the log need not be examined
             condition = log_of(table).condition()
             is_new = report_condition(self.instance, self.settings, table, condition if condition.faults else None)
             if is_new or not condition.faults:
@@ -191,6 +199,10 @@ class _PolledTable:
             cursor=log_of(self.table).cursor(status, todo.last).to_text(),
             message=nothing_to_do(self.table, status),
         )
+
+
+def _in_progress(table: TableSettings, run_id: str) -> str:
+    return f"Run {run_id} of {table.name} is in progress. The next run materializes the new commits."
 
 
 def _state(table: TableSettings, cursor: str | None) -> SensorState:

@@ -12,6 +12,7 @@ import dagster as dg
 from deltasnap_assets.processes import has_ended
 from deltasnap_assets.quantities import counted
 from deltasnap_assets.runs.condition.condition_report import FailedRun
+from deltasnap_assets.runs.planning.known_table import known_of
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, ATTEMPT_TAG, RANGE_END_TAG, RANGE_START_TAG, job_name
 from deltasnap_assets.runs.planning.partitions import known_versions
 from deltasnap_assets.runs.run_process import PROCESS_TAG
@@ -135,11 +136,18 @@ def last_failed(instance: dg.DagsterInstance, table_names: Collection[str]) -> d
 
 
 def failed_run(instance: dg.DagsterInstance, table_name: str) -> FailedRun | None:
-    """Return the last run of a table that ended, with the reason, if it failed at any time; None: it did not."""
-    last = _last_ended(instance, table_name) if _has_failed(instance, table_name) else None
-    if last is None or last.status is not dg.DagsterRunStatus.FAILURE:
+    """Return the last run of a table that ended, with the reason, if it failed; None: it did not.
+
+    A run that failed after all its versions were materialized is forgotten after a day: nothing retries it.
+    """
+    record = _last_ended(instance, table_name) if _has_failed(instance, table_name) else None
+    if record is None or record.dagster_run.status is not dg.DagsterRunStatus.FAILURE:
         return None
-    return FailedRun(run_id=last.run_id, reason=failure_reason(instance, last.run_id))
+    run = record.dagster_run
+    is_recent = time.time() - record.update_timestamp.timestamp() < _REMEMBERED_SECONDS
+    if not is_recent and not _lacks_versions(instance, table_name, run):
+        return None
+    return FailedRun(run_id=run.run_id, reason=failure_reason(instance, run.run_id))
 
 
 def failure_reason(instance: dg.DagsterInstance, run_id: str) -> str:
@@ -202,11 +210,19 @@ def _has_failed(instance: dg.DagsterInstance, table_name: str) -> bool:
     tagged = dg.RunsFilter(tags={TABLE_TAG: table_name}, statuses=failed)
     if instance.get_run_records(tagged, limit=1):
         return True
-    records = instance.get_run_records(dg.RunsFilter(statuses=failed), limit=_MAX_LATER_RUNS)
+    records = instance.get_run_records(dg.RunsFilter(statuses=failed), limit=_MAX_FAILURES)
     return any(_is_of(record.dagster_run, table_name) for record in records)
 
 
-def _last_ended(instance: dg.DagsterInstance, table_name: str) -> dg.DagsterRun | None:
+def _lacks_versions(instance: dg.DagsterInstance, table_name: str, run: dg.DagsterRun) -> bool:
+    """Return whether a version of a run is not materialized. A run without a range of versions lacks none."""
+    versions = known_versions(run.tags.get(tag, "") for tag in (RANGE_START_TAG, RANGE_END_TAG))
+    return len(versions) == 2 and not known_of(instance, table_name).done.issuperset(
+        range(versions[0], versions[1] + 1)
+    )
+
+
+def _last_ended(instance: dg.DagsterInstance, table_name: str) -> dg.RunRecord | None:
     """Return the last run that materializes versions of a table, however started, and has ended; None: there is none.
 
     Runs of other tables are read only if they are later than the last run with the tag of this table.
@@ -215,15 +231,15 @@ def _last_ended(instance: dg.DagsterInstance, table_name: str) -> dg.DagsterRun 
     records = instance.get_run_records(tagged, limit=_MAX_LATER_RUNS)  # the latest first
     last = next((record for record in records if stores_versions(record.dagster_run)), None)
     later = dg.RunsFilter(statuses=_ENDED, created_after=None if last is None else last.create_timestamp)
-    for record in instance.get_run_records(later, limit=_MAX_LATER_RUNS):
+    for record in instance.get_run_records(later, limit=_MAX_FAILURES):
         if _is_of(record.dagster_run, table_name) and stores_versions(record.dagster_run):
-            return record.dagster_run
-    return None if last is None else last.dagster_run
+            return record
+    return last
 
 
 def _last_ended_id(instance: dg.DagsterInstance, table_name: str) -> str | None:
     last = _last_ended(instance, table_name)
-    return None if last is None else last.run_id
+    return None if last is None else last.dagster_run.run_id
 
 
 def _last_run(instance: dg.DagsterInstance, table_name: str) -> str | None:

@@ -79,7 +79,7 @@ def may_be_unexamined(settings: Settings, table: TableSettings) -> bool:
 
 
 def is_examination_due(store: SnapshotStore, table_name: str) -> bool:
-    """Return whether to read the whole log of a table for faults: once a day, and while it has any.
+    """Return whether to read the whole log of a table for faults: once a day, and while it has any (warnings: hourly).
 
     Polls do not detect faults, and runs read only new commits. So neither shows that a fault is gone.
     """
@@ -87,9 +87,11 @@ def is_examination_due(store: SnapshotStore, table_name: str) -> bool:
         poll = store.polls.read(table_name)
     except StorageError:
         return False  # nothing can be recorded
-    if poll is None or poll.examined_at_ms is None or any(problem.check == LOG for problem in poll.problems):
+    if poll is None or poll.examined_at_ms is None:
         return True
-    return abs(system_clock() - poll.examined_at_ms) >= _EXAMINED_AGAIN_MS
+    faults = {problem.severity for problem in poll.problems if problem.check == LOG}
+    patience = 0 if "error" in faults else _HOUR_MS if faults else _EXAMINED_AGAIN_MS
+    return abs(system_clock() - poll.examined_at_ms) >= patience
 
 
 def known_errors(store: SnapshotStore, table_name: str) -> tuple[TableProblem, ...]:

@@ -48,10 +48,10 @@ def _prune_store(
         keep_generations=config.keep_generations,
         min_age_ms=int(config.min_age_hours * _HOUR_MS),
     )
-    num_fleets = snapshots.store.prune_fleet_history(system_clock() - int(config.keep_fleet_days * _DAY_MS))
     partitions = version_partitions(table).name or ""
     for version in report.versions:
         context.instance.delete_dynamic_partition(partitions, key_of(version))
+    num_fleets = snapshots.store.prune_fleet_history(system_clock() - int(config.keep_fleet_days * _DAY_MS))
     context.log.info(
         f"Removed {counted(len(report.versions), 'version')}, {counted(len(report.generations), 'replaced table')}, "
         f"{counted(report.num_files, 'file')} ({bytes_text(report.size_in_bytes)}), "

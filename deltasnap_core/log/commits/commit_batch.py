@@ -159,7 +159,8 @@ class CommitBatch:
     @property
     def versions_with_negative_numbers(self) -> frozenset[int]:
         """The versions with a file action whose size, number of records or number of deleted rows is negative."""
-        return frozenset() if self.measures is None else versions_with_negative_numbers(self.measures)
+        measures = self.measures
+        return frozenset() if measures is None else versions_with_negative_numbers(measures)
 
     def lines_with(self, *actions: str) -> pa.Table:
         """Return the lines with one of these actions (LINES_SCHEMA).

@@ -63,8 +63,8 @@ class FleetRow:
 
     condition:       a `TableLevel`. reason, check, advice: see `TableStatus`.
     last_commit_ms:  of the newest commit that is known. age_ms: since then.
-    usual_pause_ms:  the median pause between recent commits. age_ratio: age_ms as a multiple of it;
-                     None also below LEAST_PAUSE_MS.
+    usual_pause_ms:  the median pause between recent commits. age_ratio: age_ms as a multiple of it, or of
+                     LEAST_PAUSE_MS if that is longer.
     latest_version:  of the log, at the last poll. stored_version: the newest one. versions_behind: their difference.
     num_versions:    the number of stored versions.
     num_records:     the rows of the newest stored version, without deleted ones. The following five are of this version
@@ -140,7 +140,7 @@ def fleet_row(
         last_commit_ms=last_commit,
         age_ms=age,
         usual_pause_ms=pause,
-        age_ratio=None if age is None or pause is None or pause < LEAST_PAUSE_MS else age / pause,
+        age_ratio=None if age is None or pause is None else age / max(pause, LEAST_PAUSE_MS),
         latest_version=latest,
         stored_version=stored,
         versions_behind=behind,

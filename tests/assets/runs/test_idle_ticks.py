@@ -7,15 +7,18 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
+import dagster as dg
 import pytest
 
 from deltasnap_assets.runs import sensors, table_polls
 from deltasnap_assets.runs.condition import last_poll
+from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.runs.planning.poll import poll_log
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core.errors import DeltaTableNotFoundError, StorageError
 from deltasnap_core.storage.writable_files import WritableFiles
+from tests.assets.jobs import idle_job
 from tests.assets.runs.test_sensors import Ticks, write
 
 
@@ -66,8 +69,9 @@ def test_every_tick_fails_while_the_store_cannot_be_read(tmp_path: Path, monkeyp
             ticks.tick()
 
 
-def test_examination_longer_than_a_tick_runs_once_and_a_later_tick_uses_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_running", [False, True])
+def test_examination_longer_than_a_tick_runs_once_and_a_later_tick_uses_it_unless_a_run_has_begun(
+    is_running: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ticks, started, end = followed(tmp_path / "t"), list[str](), Event()
 
@@ -85,5 +89,30 @@ def test_examination_longer_than_a_tick_runs_once_and_a_later_tick_uses_it(
             ticks.tick()
     monkeypatch.setattr(sensors, "_MAX_TICK_SECONDS", 30)
     end.set()
-    assert ticks.tick() == [("0", "3")]  # nothing is stored in this test
+    if is_running:
+        tags, status = run_tags("events", 0, 3), dg.DagsterRunStatus.STARTED
+        run_id = ticks.instance.create_run_for_job(idle_job, status=status, tags=tags).run_id
+        assert f"Run {run_id} of events is in progress." in ticks.tick()
+    else:
+        assert ticks.tick() == [("0", "3")]  # nothing is stored in this test
     assert started == ["events"]
+
+
+def test_poll_that_never_ends_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks, started, end = followed(tmp_path / "t"), list[str](), Event()
+
+    def stuck(settings: Settings, table: TableSettings, **options: bool) -> Any:
+        started.append(table.name)
+        end.wait()
+        return poll_log(settings, table, **options)
+
+    monkeypatch.setattr(sensors, "_MAX_TICK_SECONDS", 0.1)
+    monkeypatch.setattr(sensors, "_LAST_POLL_SECONDS", 0)
+    monkeypatch.setattr(sensors, "_MAX_POLL_SECONDS", 0)
+    monkeypatch.setattr(table_polls, "may_be_unexamined", lambda *_: True)
+    monkeypatch.setattr(table_polls, "poll_log", stuck)
+    for _ in range(2):
+        with pytest.raises(sensors.UnfinishedPollError):
+            ticks.tick()
+    end.set()
+    assert started == ["events", "events"]

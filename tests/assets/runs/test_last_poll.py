@@ -211,6 +211,21 @@ def test_only_reading_the_whole_log_shows_that_its_errors_are_gone(table: Table)
     assert found == [((error,), True), ((), False)]
 
 
+def test_log_with_warnings_is_read_hourly_and_one_with_errors_each_time(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = system_clock()
+    for severity in ("warning", "error"):
+        monkeypatch.setattr(last_poll, "system_clock", lambda: now)
+        problem = replace(WARNING, check=LOG, severity=severity)
+        note(table.store, table.table, Found(problems={LOG: (problem,)}, is_examined=True))
+        due = []
+        for minutes in (0, 59, 60):
+            monkeypatch.setattr(last_poll, "system_clock", lambda later=now + minutes * 60_000: later)
+            due.append(last_poll.is_examination_due(table.store, "events"))
+        assert due == ([False, False, True] if severity == "warning" else [True, True, True])
+
+
 def test_storage_failure_does_not_show_that_the_faults_of_a_log_are_gone(table: Table) -> None:
     commit = table.log / f"{1:020}.json"
     content = commit.read_bytes()

@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.runs import table_runs
-from deltasnap_assets.runs.planning.names import run_tags
+from deltasnap_assets.runs.planning.names import ASSET_NAMES, run_tags
 from deltasnap_assets.runs.table_runs import failed_run, last_failed
 from tests.assets.jobs import idle_job
 
@@ -35,6 +35,21 @@ def test_failed_run_is_remembered_until_a_run_succeeds(monkeypatch: pytest.Monke
     assert failed is not None
     assert failed.run_id == run_id
     ended(instance, "events", SUCCESS)
+    assert failed_run(instance, "events") is None
+
+
+def test_run_that_failed_after_its_versions_were_materialized_is_forgotten_after_a_day(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    instance = dg.DagsterInstance.ephemeral()
+    for version in range(4):
+        for name in ASSET_NAMES:
+            asset = dg.AssetKey(["events", name])
+            instance.report_runless_asset_event(dg.AssetMaterialization(asset, partition=str(version)))
+    ended(instance, "events", FAILURE)
+    assert failed_run(instance, "events") is not None
+    later = time.time() + 86_401
+    monkeypatch.setattr(time, "time", lambda: later)
     assert failed_run(instance, "events") is None
 
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 from deltasnap_assets.checks.registry import CHECKS  # noqa: E402
-from deltasnap_assets.runs.condition.damage import BrokenTableError  # noqa: E402
 from deltasnap_assets.runs.planning.names import job_name, run_tags  # noqa: E402
 from deltasnap_assets.runs.refresh import RefreshError  # noqa: E402
 from deltasnap_core.protocol.log_files.file_names import checksum_file  # noqa: E402
@@ -99,9 +98,17 @@ def test_every_check_has_a_failing_case() -> None:
     assert set(EXPECTED) | TRIED_ALONE == set(ADVICE)
 
 
-def test_error_of_a_check_fails_the_next_refresh_too(unkempt: App) -> None:
-    with pytest.raises(BrokenTableError, match="checksum_agrees: The log differs from 1 checksum: version 8"):
-        unkempt.refresh()
+def test_refresh_evaluates_a_failed_check_again_though_no_version_is_new(spark: SparkSession, tmp_path: Path) -> None:
+    app = App(tmp_path)
+    log = write_log(app.path, {0: [commit_info("CREATE TABLE"), protocol(), schema("id")]})
+    reported = {"tableSizeBytes": 1, "numFiles": 1, "numMetadata": 1, "numProtocol": 1}
+    (log / checksum_file(0)).write_text(json.dumps(reported), encoding="utf-8")
+    for _ in range(2):
+        with pytest.raises(RefreshError, match="computed_state: checksum_agrees"):
+            app.refresh()
+    (log / checksum_file(0)).unlink()
+    app.refresh()
+    assert evaluations(app, None)["checksum_agrees"].passed
 
 
 def test_earlier_version_is_materialized_though_the_newest_checksum_is_wrong(unkempt: App) -> None:

@@ -149,10 +149,8 @@ def test_table_is_stale_when_its_last_commit_is_older_than_the_patience(tmp_path
     assert row["age_ratio"] == 0.25
 
 
-@pytest.mark.parametrize(("pause_ms", "expected"), [(3, None), (59_999, None), (60_000, 120.0)])
-def test_age_of_a_table_with_commits_in_a_burst_has_no_ratio(
-    tmp_path: Path, pause_ms: int, expected: float | None
-) -> None:
+@pytest.mark.parametrize(("pause_ms", "expected"), [(3, 120.0), (59_999, 120.0), (60_000, 120.0), (120_000, 60.0)])
+def test_age_is_compared_with_the_usual_pause_or_a_minute(tmp_path: Path, pause_ms: int, expected: float) -> None:
     store_table(tmp_path, "events", [(NOW - number * pause_ms, FILE_BYTES) for number in range(5, -1, -1)])
     row = row_of(opened(tmp_path), now_ms=NOW + 2 * HOUR)
     assert (row["usual_pause_ms"], row["age_ratio"]) == (pause_ms, expected)
