@@ -44,3 +44,9 @@ def test_the_last_of_duplicate_keys_counts() -> None:
 def test_a_hint_nested_too_deeply_is_a_value_error(parse: object) -> None:
     with pytest.raises(ValueError, match="nested"):
         parse(DEEP)  # type: ignore[operator]
+
+
+def test_truncated_text_with_many_quotes_is_rejected_without_comparing_each_quote_with_the_rest() -> None:
+    nested = '{"a": "' + '{\\"a\\": ' * 200_000  # with quadratic time, this takes minutes
+    with pytest.raises(ValueError, match="Unterminated string"):
+        decode_json(nested)
