@@ -9,7 +9,7 @@ from typing import Any
 MAX_NESTING = 500
 """The maximum depth of nesting. Python's parser is recursive, and Spark's fails above 1,000 levels."""
 
-# The closing quote is optional: if it were not, each quote of a truncated text would be compared with all text after it.
+# The closing quote is optional: otherwise each quote of a truncated text would be compared with all text after it.
 _BRACKET_OR_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
