@@ -21,7 +21,8 @@ from deltasnap_core.rules.json_lines import parse_texts
 from deltasnap_core.rules.sql_text import string_sql
 
 _KEY = '{"numRecords":'
-_NUMBER = "-?(?:0|[1-9][0-9]{0,17})"
+_NUMBER = "(?:0|-?[1-9][0-9]{0,17})"  # not -0, which Spark writes as 0: see num_records_sql
+_LONGEST = 10**18 - 1
 _FIRST = rf'^\{{"numRecords":(?P<number>{_NUMBER})(?:,|\}}$)'
 _NUMBER_AS_TEXT = r"\s*[+-]?[0-9]{1,19}\s*"
 _IS_NUMBER = re.compile(_NUMBER_AS_TEXT, re.ASCII)
@@ -47,7 +48,7 @@ def num_records_sql(stats: str) -> str:
     first = f"substring(substring_index({stats}, ',', 1), {len(_KEY) + 1})"
     number = f"try_cast({first} as bigint)"
     # A cast accepts more than JSON, such as `+5`, so compare the texts. A regular expression would take longer.
-    is_number = f"cast({number} as string) = {first}"
+    is_number = f"cast({number} as string) = {first} and {number} between -{_LONGEST} and {_LONGEST}"
     return f"coalesce(case when {is_first} and {is_number} then {number} end, {_parsed_sql(stats)})"
 
 
