@@ -78,9 +78,11 @@ def refresh_table(
     while not is_done:
         todo = plan(table, status, known, stored)
         prepare(instance, table.name, todo)
-        again = () if materialized or problem is not None else _with_failed_checks(settings, table, known)
+        ranges = todo.ranges
+        if not ranges and not materialized and problem is None:
+            ranges = _with_failed_checks(settings, table, known)
         try:
-            for first, last in todo.ranges or again:
+            for first, last in ranges:
                 run_id = str(uuid.uuid4())
                 seen = None if status.listing is None else ListedLog(listing=status.listing, common=stored.common)
                 with handing_over(run_id, table.name, seen):
@@ -113,10 +115,9 @@ def _up_to(known: Known, latest: int) -> Known:
 
 def _with_failed_checks(settings: Settings, table: TableSettings, known: Known) -> tuple[tuple[int, int], ...]:
     """Return the newest version if a check has a recorded error: a run of it evaluates the checks again."""
-    errors = known_errors(store_of(settings), table.name)
+    has_failed = any(error.check != LOG for error in known_errors(store_of(settings), table.name))
     newest = max(known.done, default=None)
-    is_wanted = newest is not None and any(error.check != LOG for error in errors)
-    return ((newest, newest),) if newest is not None and is_wanted else ()
+    return ((newest, newest),) if has_failed and newest is not None else ()
 
 
 def _raise_if_broken(

@@ -9,7 +9,11 @@ from dataclasses import dataclass
 import dagster as dg
 
 from deltasnap_assets.runs.condition.condition_report import FAILED_RUN, FailedRun, report_condition
-from deltasnap_assets.runs.condition.damage import condition_of_failure, report_where_nothing_is_new
+from deltasnap_assets.runs.condition.damage import (
+    condition_after,
+    condition_of_failure,
+    report_where_nothing_is_new,
+)
 from deltasnap_assets.runs.condition.last_poll import may_be_unexamined, note_poll
 from deltasnap_assets.runs.planning.known_table import known_of, last_observation, prepare, was_broken
 from deltasnap_assets.runs.planning.names import job_name, run_tags
@@ -17,7 +21,7 @@ from deltasnap_assets.runs.planning.partition_order import sort_partitions
 from deltasnap_assets.runs.planning.pauses import SensorState
 from deltasnap_assets.runs.planning.plan import Known, Stored, nothing_to_do, plan
 from deltasnap_assets.runs.planning.poll import DAMAGED, poll_log, what_is_stored
-from deltasnap_assets.runs.stores import log_of, store_of
+from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.runs.table_runs import (
     MAX_ATTEMPTS,
     Failure,
@@ -29,7 +33,7 @@ from deltasnap_assets.runs.table_runs import (
 )
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.texts import without_secrets
-from deltasnap_core import DeltaSnapError, LogCursor, LogRelation, LogStatus, StorageError, logger_of, redacted
+from deltasnap_core import DeltaSnapError, LogCursor, LogRelation, LogStatus, logger_of
 
 _log = logger_of(__name__)
 
@@ -100,9 +104,7 @@ class TablePolls:
                     return polled.poll()
             return polled.poll_examining()
         except DeltaSnapError as error:
-            if isinstance(error, StorageError) and error.path.startswith(redacted(store_of(self.settings).root)):
-                raise  # of the store: the log need not be examined
-            condition = log_of(table).condition()
+            condition = condition_after(self.settings, table, error)
             is_new = report_condition(self.instance, self.settings, table, condition if condition.faults else None)
             if is_new or not condition.faults:
                 raise  # once, with the reason on the page; each time if the log has no fault, so the store failed

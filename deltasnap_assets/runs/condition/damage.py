@@ -15,7 +15,15 @@ from deltasnap_assets.runs.planning.poll import poll_log, what_is_stored
 from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.runs.table_runs import failed_run
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_core import DeltaSnapError, LogStatus, TableCondition, TableProblem, VersionRanges
+from deltasnap_core import (
+    DeltaSnapError,
+    LogStatus,
+    StorageError,
+    TableCondition,
+    TableProblem,
+    VersionRanges,
+    redacted,
+)
 
 
 class BrokenTableError(DeltaSnapError):
@@ -41,11 +49,21 @@ def poll_or_report(settings: Settings, table: TableSettings, instance: dg.Dagste
     try:
         return poll_log(settings, table, examine=failed is not None or was_broken(instance, table.name))
     except DeltaSnapError as error:
-        condition = log_of(table).condition()
+        condition = condition_after(settings, table, error)
         report_condition(instance, settings, table, condition, failed)
         if not condition.faults:  # the log has no fault, so the store failed
             raise
         raise BrokenTableError(table=table.name, condition=condition) from error
+
+
+def condition_after(settings: Settings, table: TableSettings, error: DeltaSnapError) -> TableCondition:
+    """Return the condition of a table that could not be polled. Errors: the given one, if the store failed.
+
+    An outage of the store says nothing about the logs, so none is read.
+    """
+    if isinstance(error, StorageError) and error.path.startswith(redacted(store_of(settings).root)):
+        raise error
+    return log_of(table).condition()
 
 
 def condition_of_failure(settings: Settings, table: TableSettings) -> TableCondition:

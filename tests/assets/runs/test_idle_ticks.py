@@ -17,6 +17,7 @@ from deltasnap_assets.runs.planning.poll import poll_log
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core.errors import DeltaTableNotFoundError, StorageError
+from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.storage.writable_files import WritableFiles
 from tests.assets.jobs import idle_job
 from tests.assets.runs.test_sensors import Ticks, write
@@ -55,7 +56,9 @@ def test_versions_of_a_deleted_store_are_requested_again(tmp_path: Path, monkeyp
     assert ticks.tick() == [("0", "3")]
 
 
-def test_every_tick_fails_while_the_store_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_tick_fails_while_the_store_cannot_be_read_and_examines_no_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ticks = followed(tmp_path / "t")
     monkeypatch.setattr(last_poll, "_NOTED_AGAIN_MS", 0)
 
@@ -64,16 +67,15 @@ def test_every_tick_fails_while_the_store_cannot_be_read(tmp_path: Path, monkeyp
 
     for name in ("read", "list_folder"):
         monkeypatch.setattr(WritableFiles, name, denied)
+    monkeypatch.setattr(TableLog, "condition", None)  # no log is read
     for _ in range(2):
         with pytest.raises(StorageError, match="access denied"):
             ticks.tick()
 
 
-@pytest.mark.parametrize("is_running", [False, True])
-def test_examination_longer_than_a_tick_runs_once_and_a_later_tick_uses_it_unless_a_run_has_begun(
-    is_running: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ticks, started, end = followed(tmp_path / "t"), list[str](), Event()
+def endless_examinations(monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], Event]:
+    """Examine the log in each tick of 0.1 s. Return the tables examined, and the event that ends examinations."""
+    started, end = list[str](), Event()
 
     def slow(settings: Settings, table: TableSettings, **options: bool) -> Any:
         started.append(table.name)
@@ -84,6 +86,14 @@ def test_examination_longer_than_a_tick_runs_once_and_a_later_tick_uses_it_unles
     monkeypatch.setattr(sensors, "_LAST_POLL_SECONDS", 0)
     monkeypatch.setattr(table_polls, "may_be_unexamined", lambda *_: True)
     monkeypatch.setattr(table_polls, "poll_log", slow)
+    return started, end
+
+
+@pytest.mark.parametrize("is_running", [False, True])
+def test_examination_longer_than_a_tick_runs_once_and_a_later_tick_uses_it_unless_a_run_has_begun(
+    is_running: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticks, (started, end) = followed(tmp_path / "t"), endless_examinations(monkeypatch)
     for _ in range(3):
         with pytest.raises(sensors.UnfinishedPollError, match="The poll of events did not end"):
             ticks.tick()
@@ -99,18 +109,8 @@ def test_examination_longer_than_a_tick_runs_once_and_a_later_tick_uses_it_unles
 
 
 def test_poll_that_never_ends_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ticks, started, end = followed(tmp_path / "t"), list[str](), Event()
-
-    def stuck(settings: Settings, table: TableSettings, **options: bool) -> Any:
-        started.append(table.name)
-        end.wait()
-        return poll_log(settings, table, **options)
-
-    monkeypatch.setattr(sensors, "_MAX_TICK_SECONDS", 0.1)
-    monkeypatch.setattr(sensors, "_LAST_POLL_SECONDS", 0)
+    ticks, (started, end) = followed(tmp_path / "t"), endless_examinations(monkeypatch)
     monkeypatch.setattr(sensors, "_MAX_POLL_SECONDS", 0)
-    monkeypatch.setattr(table_polls, "may_be_unexamined", lambda *_: True)
-    monkeypatch.setattr(table_polls, "poll_log", stuck)
     for _ in range(2):
         with pytest.raises(sensors.UnfinishedPollError):
             ticks.tick()
