@@ -7,6 +7,7 @@ from collections.abc import Callable
 import dagster as dg
 
 from deltasnap_assets.runs.condition.damage import poll_or_report, report_where_nothing_is_new
+from deltasnap_assets.runs.condition.examination import examined_soon
 from deltasnap_assets.runs.planning.known_table import known_of, prepare
 from deltasnap_assets.runs.planning.names import job_name, run_tags
 from deltasnap_assets.runs.planning.partition_order import sort_partitions
@@ -25,7 +26,8 @@ def refresh_schedule(
     """Return the schedule `<table>_refresh` with the cron expression `cron`.
 
     The sensor requests each version once. The schedule reads the whole log, so it also retries versions whose run
-    failed, and reports damage that a poll for new commits does not detect.
+    failed, and reports damage that a poll for new commits does not detect. If reading a long log takes longer than a
+    tick may, the sensor reports its damage later.
 
     on_nothing_new: called if there is nothing to materialize.
     """
@@ -47,7 +49,7 @@ def refresh_schedule(
         prepare(context.instance, table.name, todo)
         sort_partitions(context.instance, table.name)
         if not todo.ranges:
-            report_where_nothing_is_new(context.instance, settings, table, status, stored)
+            report_where_nothing_is_new(context.instance, settings, table, status, stored, examined_soon)
             on_nothing_new(context.instance, table)
             if status.condition is not None and status.condition.unloadable:
                 return dg.SkipReason(without_secrets(status.condition.text))

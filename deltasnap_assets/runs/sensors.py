@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import dagster as dg
 
+from deltasnap_assets.runs.long_reads import LongRead, LongReads
 from deltasnap_assets.runs.table_polls import Poll, TablePolls
 from deltasnap_assets.runs.table_runs import (
     TablesFailedError,
@@ -30,35 +31,20 @@ _DAEMON_ROUND_SECONDS = 5
 _POLLS_AT_ONCE = 16
 _MAX_MESSAGES = 10
 _MAX_TICK_SECONDS = 30
-"""Dagster ends a tick after 60 seconds, and its results are lost. The first poll of a table is the longest."""
+"""Dagster ends a tick after 60 seconds, and its results are lost. No poll of a table is started after this time."""
 _LAST_POLL_SECONDS = 15
-"""How much longer a tick waits for polls in progress. A storage may not respond at all."""
+"""How long a tick waits for the poll of a table. A storage may not respond at all."""
 _log = logger_of(__name__)
 _NEXT = "@next"
 """The key in a shared sensor's cursor of the table that the next tick starts with. No table has this name."""
 
-T = TypeVar("T")
-
-
 _Key = tuple[str, str, str | None]
-_unfinished: dict[_Key, tuple[float, Future[Any]]] = {}
-"""Polls that did not end within their tick, by store, table and cursor: reading a long log for faults takes longer.
-
-With the time when they began. A poll that does not end at all is given up after _MAX_POLL_SECONDS.
-"""
-_MAX_POLL_SECONDS = 15 * 60
+_polls = LongReads[_Key, Poll | None]()
+"""The polls that did not end within their tick, by store, table and cursor."""
 
 
 class UnfinishedPollError(DeltaSnapError):
-    """The poll of a table did not end within a tick. It continues, and the next tick uses its result."""
-
-    def __init__(self, table: str) -> None:
-        self.table = table
-        seconds = _MAX_TICK_SECONDS + _LAST_POLL_SECONDS
-        super().__init__(
-            f"The poll of {table} did not end within {seconds} s: its storage does not respond, or its log is long. It "
-            "continues, and the next tick waits for it."
-        )
+    """The poll of a table takes much longer than a tick."""
 
 
 def minimum_interval(poll_seconds: int) -> int:
@@ -105,8 +91,9 @@ def new_commits_sensor(settings: Settings, table: TableSettings, jobs: Sequence[
     def new_commits(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         polls = TablePolls.of(settings, [table], context.instance)
         key = (settings.storage, table.name, context.cursor)
-        (poll,) = _in_time({key: lambda: polls.poll(table, context.cursor)}).values()
-        found = polls.still_valid(_ended(poll, table.name).result(), table, context.cursor)
+        (read,) = _in_time({key: lambda: polls.poll(table, context.cursor)}).values()
+        found = _ended(key, read) or Poll(cursor=context.cursor)
+        found = polls.still_valid(found, table, context.cursor)
         return _result([found], found.cursor)
 
     return new_commits
@@ -141,20 +128,18 @@ def _shared_sensor(
             is_late = table is not turn[0] and time.monotonic() >= end
             return None if is_late else table_polls.poll(table, cursors.get(table.name))
 
-        futures = _in_time(
+        reads = _in_time(
             {(settings.storage, table.name, cursors.get(table.name)): partial(poll, table) for table in turn}
         )
         found = dict[str, Poll | None]()
-        for (_, name, cursor), future in futures.items():
-            if future.cancelled():
-                found[name] = None
-                continue
+        for key, read in reads.items():
+            _, name, cursor = key
             try:
-                ended = _ended(future, name).result()
+                ended = _ended(key, read)
                 found[name] = None if ended is None else table_polls.still_valid(ended, settings.table(name), cursor)
             except Exception as error:  # noqa: BLE001  # for any error, the other tables are read
                 problems[name] = without_secrets(str(error))
-                found[name] = Poll(cursor=cursor, message=f"{name}: {problems[name]}")
+                found[name] = Poll(cursor=cursor, message=f"{name}: {problems[name]}", is_problem=True)
         polls = [each for each in found.values() if each is not None]
         after = {name: cursors.get(name) if (each := found[name]) is None else each.cursor for name in names}
         if len(polls) < len(tables):
@@ -164,40 +149,62 @@ def _shared_sensor(
             raise TablesFailedError(problems)
         for name, problem in problems.items():
             context.log.error(f"{name}: {problem}")
+        for name, each in found.items():  # a tick that requests runs has no message of its own
+            if each is not None and each.is_problem and name not in problems:
+                context.log.warning(each.message)
         return _result(polls, json.dumps(after))
 
     return new_commits
 
 
-def _in_time(polls: Mapping[_Key, Callable[[], T]]) -> Mapping[_Key, Future[T]]:
-    """Run the polls of tables in threads. Return their futures when all are done, or before Dagster ends the tick.
+def _in_time(polls: Mapping[_Key, Callable[[], Poll | None]]) -> Mapping[_Key, LongRead[Poll | None]]:
+    """Run the polls of tables in threads. Return them when all are done, or before Dagster ends the tick.
 
     Then some are still running, and those not started are cancelled. A poll that is still running from an earlier tick
-    is not started again: a table has one poll at a time.
+    is neither started again nor waited for: a table that does not respond must not delay others.
     """
-    threads = ThreadPoolExecutor(_POLLS_AT_ONCE)
+    threads, begun = ThreadPoolExecutor(_POLLS_AT_ONCE), dict[_Key, float]()
+
+    def timed(key: _Key) -> Poll | None:
+        begun[key] = time.monotonic()
+        return polls[key]()
+
+    earlier = {key for key in polls if key in _polls}
+    reads = {key: _polls.of(key, partial(threads.submit, timed, key)) for key in polls}
     now = time.monotonic()
-    earlier = {key: _unfinished.pop(key) for key in polls if key in _unfinished}
-    kept = {key: each for key, each in earlier.items() if now - each[0] < _MAX_POLL_SECONDS}
-    futures = {key: kept[key][1] if key in kept else threads.submit(poll) for key, poll in polls.items()}
-    wait(futures.values(), timeout=_MAX_TICK_SECONDS + _LAST_POLL_SECONDS)
+    end = now + _MAX_TICK_SECONDS + _LAST_POLL_SECONDS
+    while running := {key: reads[key].future for key in reads if key not in earlier and not reads[key].future.done()}:
+        now = time.monotonic()
+        left = min(end, max(begun.get(key, now) for key in running) + _LAST_POLL_SECONDS) - now
+        if left <= 0:
+            break
+        wait(running.values(), timeout=left, return_when=FIRST_COMPLETED)
     threads.shutdown(wait=False, cancel_futures=True)
-    for key, future in futures.items():
-        if future.running():
-            _unfinished[key] = kept.get(key, (now, future))
-    return futures
+    return reads
 
 
-def _ended(poll: Future[T], table_name: str) -> Future[T]:
-    """Return a poll. Errors: UnfinishedPollError if it is still running."""
-    if poll.running():
-        raise UnfinishedPollError(table_name)
-    return poll
+def _ended(key: _Key, read: LongRead[Poll | None]) -> Poll | None:
+    """Return the result of a poll, or a message since when its table waits for it; None: it was not started.
+
+    Errors: those of the poll; UnfinishedPollError if it takes minutes.
+    """
+    if read.future.done():
+        _polls.end(key)
+        return None if read.future.cancelled() else read.future.result()
+    _, table_name, cursor = key
+    waits = (
+        f"{table_name} waits for its poll {read.since_text}: its storage does not respond, or its log is long. The "
+        "poll continues, and a later tick uses its result."
+    )
+    if read.is_overdue:
+        raise UnfinishedPollError(waits)
+    return Poll(cursor=cursor, message=waits, is_problem=True)
 
 
 def _result(polls: Sequence[Poll], cursor: str | None) -> dg.SensorResult:
     requests = [request for poll in polls for request in poll.requests]
-    messages = [poll.message for poll in polls if poll.message and not poll.requests]
+    worst_first = sorted(polls, key=lambda poll: not poll.is_problem)
+    messages = [poll.message for poll in worst_first if poll.message and not poll.requests]
     skipped = (
         None if requests else " ".join(messages[:_MAX_MESSAGES]) + (" ..." if len(messages) > _MAX_MESSAGES else "")
     )

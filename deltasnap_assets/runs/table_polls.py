@@ -14,14 +14,15 @@ from deltasnap_assets.runs.condition.damage import (
     condition_of_failure,
     report_where_nothing_is_new,
 )
-from deltasnap_assets.runs.condition.last_poll import may_be_unexamined, note_poll
+from deltasnap_assets.runs.condition.examination import examination_of, is_examined, may_examine
+from deltasnap_assets.runs.condition.last_poll import is_examination_due, may_be_unexamined, note_poll
 from deltasnap_assets.runs.planning.known_table import known_of, last_observation, prepare, was_broken
 from deltasnap_assets.runs.planning.names import job_name, run_tags
 from deltasnap_assets.runs.planning.partition_order import sort_partitions
 from deltasnap_assets.runs.planning.pauses import SensorState
 from deltasnap_assets.runs.planning.plan import Known, Stored, nothing_to_do, plan
 from deltasnap_assets.runs.planning.poll import DAMAGED, poll_log, what_is_stored
-from deltasnap_assets.runs.stores import log_of
+from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.runs.table_runs import (
     MAX_ATTEMPTS,
     Failure,
@@ -40,11 +41,15 @@ _log = logger_of(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Poll:
-    """The result of a poll of a table: runs to request, the next cursor, and a message if there is no request."""
+    """The result of a poll of a table: runs to request, the next cursor, and a message if there is no request.
+
+    is_problem: whether the message says that the table is broken, or could not be polled.
+    """
 
     requests: tuple[dg.RunRequest, ...] = ()
     cursor: str | None
     message: str = ""
+    is_problem: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +94,7 @@ class TablePolls:
             return Poll(cursor=state.to_text(), message=_in_progress(table, run_id))
         if state.pause_left > 0:
             message = f"{table.name} is broken: {state.fault} Next poll in {state.pause_left:.0f} s."
-            return Poll(cursor=state.to_text(), message=message)
+            return Poll(cursor=state.to_text(), message=message, is_problem=True)
         polled = _PolledTable(
             settings=self.settings,
             table=table,
@@ -110,7 +115,7 @@ class TablePolls:
                 raise  # once, with the reason on the page; each time if the log has no fault, so the store failed
             fault = without_secrets(condition.text)
             message = f"{table.name} is still broken: {fault}"
-            return Poll(cursor=state.broken(fault).to_text(), message=message)
+            return Poll(cursor=state.broken(fault).to_text(), message=message, is_problem=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,9 +156,7 @@ class _PolledTable:
             attempt = self.failure.attempt + is_retried
         if not is_new and not is_retried:
             is_stored = note_poll(self.settings, self.table)
-            if not is_stored or may_be_unexamined(self.settings, self.table):
-                return self.poll_examining()
-            return Poll(cursor=self.state.cursor, message=_nothing_new(self.table, self.failure))
+            return self._poll_idle() if is_stored else self.poll_examining()
         # `plan` needs what was known before the log was read, and a poll without new commits does not read it.
         known = known_of(self.instance, self.table.name)
         status = None if cursor is None or is_retried else log.new_commits(cursor)
@@ -167,6 +170,25 @@ class _PolledTable:
         if stored is not None and stored.common.lost and not (is_recreated and requested.requests):
             report_where_nothing_is_new(self.instance, self.settings, self.table, status, stored)
         return requested
+
+    def _poll_idle(self) -> Poll:
+        """Return that nothing is new, unless an examination of the log that was due is done.
+
+        The examination goes on while ticks poll for new commits, because reading a long log takes longer than a tick.
+        """
+        settings, table, message = self.settings, self.table, _nothing_new(self.table, self.failure)
+        if not is_examined(settings, table):
+            if not may_examine() or not may_be_unexamined(settings, table):
+                return Poll(cursor=self.state.cursor, message=message)
+            if not is_examination_due(store_of(settings), table.name):
+                return self.poll_examining()
+        examination = examination_of(settings, table)
+        if not examination.future.done():
+            message = f"{message} Its log is being read for faults {examination.since_text}."
+            return Poll(cursor=self.state.cursor, message=message)
+        condition, failed = examination.future.result(), failed_run(self.instance, table.name)
+        report_condition(self.instance, settings, table, condition, failed)
+        return self.poll_examining()
 
     def poll_examining(self) -> Poll:
         """Request the versions that can be loaded, after reading the commits. If none are left, report the faults."""
@@ -185,6 +207,7 @@ class _PolledTable:
         return Poll(
             cursor=self.state.broken(fault, requested.cursor).to_text(),
             message=f"All loadable versions of {self.table.name} are materialized. {fault}",
+            is_problem=True,
         )
 
     def _request(self, known: Known, status: LogStatus, stored: Stored | None, attempt: int) -> Poll:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 import dagster as dg
@@ -79,20 +79,27 @@ def condition_of_failure(settings: Settings, table: TableSettings) -> TableCondi
 
 
 def report_where_nothing_is_new(
-    instance: dg.DagsterInstance, settings: Settings, table: TableSettings, status: LogStatus, stored: Stored | None
+    instance: dg.DagsterInstance,
+    settings: Settings,
+    table: TableSettings,
+    status: LogStatus,
+    stored: Stored | None,
+    examine: Callable[[Settings, TableSettings], TableCondition | None] = condition_of_failure,
 ) -> TableCondition | None:
     """Record the faults of a table, or that they are gone, when no run will do so. Return its condition.
 
     The log is examined if it lost versions, if the table was broken, or once a day: polls do not find damage in a log
     without new commits.
     None: the log is not examined. status: the result of the poll without new commits.
-    stored: the stored versions and the log compared; None: unknown.
+    stored: the stored versions and the log compared; None: unknown. examine: reads the whole log; returns None if that
+    takes too long.
     """
     note_poll(settings, table, status)
     failed, is_shorter = failed_run(instance, table.name), stored is not None and bool(stored.common.lost)
     is_due = is_examination_due(store_of(settings), table.name)
     if not (is_shorter or failed is not None or was_broken(instance, table.name) or is_due):
         return None
-    condition = condition_of_failure(settings, table)
-    report_condition(instance, settings, table, condition, failed)
+    condition = examine(settings, table)
+    if condition is not None:
+        report_condition(instance, settings, table, condition, failed)
     return condition

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import time
+from concurrent.futures import wait
+from itertools import product
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -11,16 +14,19 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.runs import sensors, table_polls
-from deltasnap_assets.runs.condition import last_poll
-from deltasnap_assets.runs.planning.names import run_tags
-from deltasnap_assets.runs.planning.poll import poll_log
-from deltasnap_assets.runs.stores import store_of
+from deltasnap_assets.runs.condition import examination, last_poll
+from deltasnap_assets.runs.condition.damage import condition_of_failure
+from deltasnap_assets.runs.long_reads import LongReads
+from deltasnap_assets.runs.planning.names import ASSET_NAMES, run_tags
+from deltasnap_assets.runs.schedules import refresh_schedule
+from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core.errors import DeltaTableNotFoundError, StorageError
 from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.storage.writable_files import WritableFiles
 from tests.assets.jobs import idle_job
 from tests.assets.runs.test_sensors import Ticks, write
+from tests.core.store.manifests import store_versions, stored_table
 
 
 def followed(folder: Path) -> Ticks:
@@ -73,46 +79,117 @@ def test_every_tick_fails_while_the_store_cannot_be_read_and_examines_no_log(
             ticks.tick()
 
 
-def endless_examinations(monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], Event]:
-    """Examine the log in each tick of 0.1 s. Return the tables examined, and the event that ends examinations."""
+def all_ended(reads: LongReads[Any, Any]) -> None:
+    wait([read.future for read in reads._reads.values()])
+
+
+def long_examinations(monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], Event]:
+    """Idle ticks that read the whole log, which does not end until the event is set. And the tables they read."""
     started, end = list[str](), Event()
 
-    def slow(settings: Settings, table: TableSettings, **options: bool) -> Any:
+    def slow(settings: Settings, table: TableSettings) -> Any:
         started.append(table.name)
-        end.wait()
-        return poll_log(settings, table, **options)
+        end.wait(60)
+        return condition_of_failure(settings, table)
 
-    monkeypatch.setattr(sensors, "_MAX_TICK_SECONDS", 0.1)
-    monkeypatch.setattr(sensors, "_LAST_POLL_SECONDS", 0)
+    monkeypatch.setattr(examination, "_WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(examination, "condition_of_failure", slow)
     monkeypatch.setattr(table_polls, "may_be_unexamined", lambda *_: True)
-    monkeypatch.setattr(table_polls, "poll_log", slow)
+    monkeypatch.setattr(table_polls, "is_examination_due", lambda *_: True)
+    return started, end
+
+
+def test_examination_longer_than_a_tick_runs_once_and_a_later_tick_reports_its_faults(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticks, (started, end) = followed(tmp_path / "t"), long_examinations(monkeypatch)
+    (tmp_path / "t" / "_delta_log" / f"{1:020}.json").write_bytes(b"{nope\n")
+    for _ in range(3):
+        assert "No new commit of events. Its log is being read for faults since 20" in ticks.tick()
+    assert condition_of(tmp_path / "t")[0] != "broken"
+    end.set()
+    all_ended(examination._examinations)
+    ticks.tick()
+    assert condition_of(tmp_path / "t")[0] == "broken"
+    assert started == ["events"]
+
+
+def test_new_commits_are_requested_while_the_log_is_examined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks, (_, end) = followed(tmp_path / "t"), long_examinations(monkeypatch)
+    assert "Its log is being read for faults" in ticks.tick()
+    write(tmp_path / "t", 4, 4)
+    assert ticks.tick() == [("4", "4")]
+    end.set()
+
+
+def test_schedule_does_not_wait_for_an_examination_and_the_sensor_reports_its_faults(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticks, (_, end) = followed(tmp_path / "t"), long_examinations(monkeypatch)
+    table = TableSettings(name="events", path=str(tmp_path / "t"))
+    settings = Settings(storage=str(tmp_path / "t-store"), tables=(table,))
+    store_versions(stored_table(tmp_path / "t-store"), log_of(table), range(4))
+    (tmp_path / "t" / "_delta_log" / f"{1:020}.json").write_bytes(b"{nope\n")
+    with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
+        for version, name in product(range(4), ASSET_NAMES):
+            asset = dg.AssetKey(["events", name])
+            instance.report_runless_asset_event(dg.AssetMaterialization(asset, partition=str(version)))
+        with dg.build_schedule_context(instance=instance) as context:
+            assert isinstance(refresh_schedule(settings, table, "@daily")(context), dg.SkipReason)
+    end.set()
+    all_ended(examination._examinations)
+    ticks.tick()
+    assert condition_of(tmp_path / "t")[0] == "broken"
+
+
+def unanswered_polls(monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], Event]:
+    """Polls that do not end until the event is set, in ticks of 0.1 s. And the tables polled."""
+    started, end = list[str](), Event()
+
+    def slow(table: TableSettings) -> TableLog:
+        started.append(table.name)
+        end.wait(60)
+        return log_of(table)
+
+    monkeypatch.setattr(sensors, "_LAST_POLL_SECONDS", 0.1)
+    monkeypatch.setattr(table_polls, "log_of", slow)
     return started, end
 
 
 @pytest.mark.parametrize("is_running", [False, True])
-def test_examination_longer_than_a_tick_runs_once_and_a_later_tick_uses_it_unless_a_run_has_begun(
+def test_poll_longer_than_a_tick_runs_once_and_a_later_tick_uses_it_unless_a_run_has_begun(
     is_running: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ticks, (started, end) = followed(tmp_path / "t"), endless_examinations(monkeypatch)
+    ticks = followed(tmp_path / "t")
+    write(tmp_path / "t", 4, 4)
+    started, end = unanswered_polls(monkeypatch)
     for _ in range(3):
-        with pytest.raises(sensors.UnfinishedPollError, match="The poll of events did not end"):
-            ticks.tick()
-    monkeypatch.setattr(sensors, "_MAX_TICK_SECONDS", 30)
+        assert "events waits for its poll since 20" in ticks.tick()
+    assert started == ["events"]
     end.set()
+    all_ended(sensors._polls)
     if is_running:
         tags, status = run_tags("events", 0, 3), dg.DagsterRunStatus.STARTED
         run_id = ticks.instance.create_run_for_job(idle_job, status=status, tags=tags).run_id
         assert f"Run {run_id} of events is in progress." in ticks.tick()
     else:
-        assert ticks.tick() == [("0", "3")]  # nothing is stored in this test
-    assert started == ["events"]
+        assert ticks.tick() == [("4", "4")]
 
 
-def test_poll_that_never_ends_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ticks, (started, end) = followed(tmp_path / "t"), endless_examinations(monkeypatch)
-    monkeypatch.setattr(sensors, "_MAX_POLL_SECONDS", 0)
-    for _ in range(2):
-        with pytest.raises(sensors.UnfinishedPollError):
+def test_poll_that_never_ends_fails_its_ticks_and_is_started_again_after_doubling_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticks = followed(tmp_path / "t")
+    now, (started, end) = time.time(), unanswered_polls(monkeypatch)
+    ticks.tick()
+    num_started = []
+    for minutes in (4, 5, 14, 15, 34, 35):
+        monkeypatch.setattr(time, "time", lambda later=now + 60 * minutes + 1: later)
+        if minutes < 5:
             ticks.tick()
+        else:
+            with pytest.raises(sensors.UnfinishedPollError, match=rf"events waits for its poll .*\({minutes} min"):
+                ticks.tick()
+        num_started.append(len(started))
     end.set()
-    assert started == ["events", "events"]
+    assert num_started == [1, 2, 2, 3, 3, 4]

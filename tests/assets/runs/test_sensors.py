@@ -326,8 +326,7 @@ def test_next_tick_continues_a_tick_that_takes_too_long(tmp_path: Path, monkeypa
 
 
 def test_unresponsive_storage_of_a_table_does_not_delay_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sensors, "_MAX_TICK_SECONDS", 5)
-    monkeypatch.setattr(sensors, "_LAST_POLL_SECONDS", 0)
+    monkeypatch.setattr(sensors, "_LAST_POLL_SECONDS", 2)
     sensor, settings = many_tables(tmp_path, SENSORS + 1)
     for table in settings.tables:
         write(Path(table.path), 0, 0)
@@ -335,7 +334,7 @@ def test_unresponsive_storage_of_a_table_does_not_delay_others(tmp_path: Path, m
 
     def silent(table: TableSettings) -> TableLog:
         if table.name == "t0":
-            end.wait()
+            end.wait(60)
         return log_of(table)
 
     monkeypatch.setattr(table_polls, "log_of", silent)
@@ -347,19 +346,33 @@ def test_unresponsive_storage_of_a_table_does_not_delay_others(tmp_path: Path, m
     assert json.loads(result.cursor or "{}")["t0"] is None
 
 
-def test_unresponsive_storage_of_one_table_fails_its_tick_in_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_idle", [True, False])
+def test_shared_sensor_shows_a_table_that_waits_before_tables_without_new_commits(
+    is_idle: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(sensors, "_MAX_TICK_SECONDS", 1)
-    monkeypatch.setattr(sensors, "_LAST_POLL_SECONDS", 0)
-    write(tmp_path, 0, 0)
-    ticks, end = Ticks(tmp_path), Event()
-    with monkeypatch.context() as patch:
-        patch.setattr(table_polls, "log_of", lambda table: end.wait() and log_of(table))
-        for _ in range(2):
-            with pytest.raises(sensors.UnfinishedPollError, match="The poll of events did not end within 1 s"):
-                ticks.tick()
+    monkeypatch.setattr(sensors, "_LAST_POLL_SECONDS", 2)
+    sensor, settings = many_tables(tmp_path, 12)
+    for table in settings.tables:
+        write(Path(table.path), 0, 0)
+    instance, end = dg.DagsterInstance.local_temp(str(tmp_path)), Event()
+    first = sensor(dg.build_sensor_context(instance=instance))
+    assert isinstance(first, dg.SensorResult)
+    if not is_idle:
+        write(Path(settings.tables[0].path), 1, 1)
+
+    def silent(table: TableSettings) -> TableLog:
+        if table.name == "t11":
+            end.wait(60)
+        return log_of(table)
+
+    monkeypatch.setattr(table_polls, "log_of", silent)
+    with dg.build_sensor_context(instance=instance, cursor=first.cursor) as context:
+        result = sensor(context)
     end.set()
+    assert isinstance(result, dg.SensorResult)
+    shown = "" if result.skip_reason is None else result.skip_reason.skip_message or ""
+    assert shown.startswith("t11 waits for its poll since") == is_idle
+    assert "t11 waits for its poll since" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("listens", [False, True], ids=["closed port", "silent server"])
