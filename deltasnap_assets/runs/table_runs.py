@@ -140,7 +140,7 @@ def failed_run(instance: dg.DagsterInstance, table_name: str) -> FailedRun | Non
 
     A run that failed after all its versions were materialized is forgotten after a day: nothing retries it.
     """
-    record = _last_ended(instance, table_name) if _has_failed(instance, table_name) else None
+    record = _last_ended(instance, table_name)
     if record is None or record.dagster_run.status is not dg.DagsterRunStatus.FAILURE:
         return None
     run = record.dagster_run
@@ -204,16 +204,6 @@ def stores_versions(run: dg.DagsterRun) -> bool:
     return has_versions and bool(run.asset_selection or not run.asset_check_selection)
 
 
-def _has_failed(instance: dg.DagsterInstance, table_name: str) -> bool:
-    """Return whether a run of a table ever failed. As a rule, none has: then no run is read."""
-    failed = [dg.DagsterRunStatus.FAILURE]
-    tagged = dg.RunsFilter(tags={TABLE_TAG: table_name}, statuses=failed)
-    if instance.get_run_records(tagged, limit=1):
-        return True
-    records = instance.get_run_records(dg.RunsFilter(statuses=failed), limit=_MAX_FAILURES)
-    return any(_is_of(record.dagster_run, table_name) for record in records)
-
-
 def _lacks_versions(instance: dg.DagsterInstance, table_name: str, run: dg.DagsterRun) -> bool:
     """Return whether a version of a run is not materialized. A run without a range of versions lacks none."""
     versions = known_versions(run.tags.get(tag, "") for tag in (RANGE_START_TAG, RANGE_END_TAG))
@@ -225,16 +215,18 @@ def _lacks_versions(instance: dg.DagsterInstance, table_name: str, run: dg.Dagst
 def _last_ended(instance: dg.DagsterInstance, table_name: str) -> dg.RunRecord | None:
     """Return the last run that materializes versions of a table, however started, and has ended; None: there is none.
 
-    Runs of other tables are read only if they are later than the last run with the tag of this table.
+    A run without the tag of the table is found by the assets of the table: Dagster keeps the last run of each.
     """
     tagged = dg.RunsFilter(tags={TABLE_TAG: table_name}, statuses=_ENDED)
-    records = instance.get_run_records(tagged, limit=_MAX_LATER_RUNS)  # the latest first
-    last = next((record for record in records if stores_versions(record.dagster_run)), None)
-    later = dg.RunsFilter(statuses=_ENDED, created_after=None if last is None else last.create_timestamp)
-    for record in instance.get_run_records(later, limit=_MAX_FAILURES):
-        if _is_of(record.dagster_run, table_name) and stores_versions(record.dagster_run):
-            return record
-    return last
+    records = list(instance.get_run_records(tagged, limit=_MAX_LATER_RUNS))
+    assets = instance.get_asset_records([dg.AssetKey([table_name, name]) for name in ASSET_NAMES])
+    entries = [asset.asset_entry for asset in assets]
+    events = [entry.last_materialization for entry in entries if entry.last_materialization is not None]
+    run_ids = {entry.last_run_id for entry in entries} | {event.run_id for event in events}
+    if found := [run_id for run_id in run_ids if run_id]:
+        records += instance.get_run_records(dg.RunsFilter(run_ids=found, statuses=_ENDED))
+    ended = (record for record in records if stores_versions(record.dagster_run))
+    return max(ended, key=lambda record: record.storage_id, default=None)
 
 
 def _last_ended_id(instance: dg.DagsterInstance, table_name: str) -> str | None:

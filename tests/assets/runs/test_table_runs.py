@@ -21,10 +21,13 @@ def ended(instance: dg.DagsterInstance, table: str, status: dg.DagsterRunStatus)
 
 def from_its_page(instance: dg.DagsterInstance, status: dg.DagsterRunStatus) -> None:
     """A run of an asset of the table `events`, started in Dagster's UI: it has no tag of ours."""
-    run = instance.create_run_for_job(idle_job, status=status, tags={"dagster/partition": "3"})
-    asset = frozenset({dg.AssetKey(["events", "all_files"])})
-    instance.delete_run(run.run_id)
-    instance.add_run(run._replace(asset_selection=asset))
+
+    @dg.asset(key=["events", "all_files"], partitions_def=dg.StaticPartitionsDefinition(["3"]))
+    def all_files() -> None:
+        if status is FAILURE:
+            raise ValueError
+
+    dg.materialize([all_files], instance=instance, partition_key="3", raise_on_error=False)
 
 
 def test_failed_run_is_remembered_until_a_run_succeeds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,4 +70,17 @@ def test_run_from_the_page_of_an_asset_counts(status: dg.DagsterRunStatus) -> No
     instance = dg.DagsterInstance.ephemeral()
     ended(instance, "events", FAILURE if status is SUCCESS else SUCCESS)
     from_its_page(instance, status)
+    assert (failed_run(instance, "events") is not None) == (status is FAILURE)
+
+
+@pytest.mark.parametrize("status", [SUCCESS, FAILURE])
+def test_run_from_the_page_of_an_asset_counts_though_other_tables_had_many_later_runs(
+    status: dg.DagsterRunStatus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table_runs, "_MAX_FAILURES", 3)
+    instance = dg.DagsterInstance.ephemeral()
+    ended(instance, "events", FAILURE if status is SUCCESS else SUCCESS)
+    from_its_page(instance, status)
+    for _ in range(4):
+        ended(instance, "other", SUCCESS)
     assert (failed_run(instance, "events") is not None) == (status is FAILURE)
