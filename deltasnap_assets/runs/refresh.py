@@ -80,7 +80,7 @@ def refresh_table(
         prepare(instance, table.name, todo)
         ranges = todo.ranges
         if not ranges and not materialized and problem is None:
-            ranges = _with_failed_checks(settings, table, known)
+            ranges = _with_failed_checks(settings, table, known.done.intersection(status.versions))
         try:
             for first, last in ranges:
                 run_id = str(uuid.uuid4())
@@ -104,7 +104,8 @@ def refresh_table(
             stored = what_is_stored(settings, table, status.listing)
     sort_partitions(instance, table.name)
     condition = None if materialized else report_where_nothing_is_new(instance, settings, table, status, stored)
-    _raise_if_broken(instance, settings, table, condition, problem)
+    is_damaged = status.condition is not None and bool(status.condition.unloadable)
+    _raise_if_broken(instance, settings, table, condition, problem, is_damaged=is_damaged)
     return tuple(materialized)
 
 
@@ -113,10 +114,10 @@ def _up_to(known: Known, latest: int) -> Known:
     return replace(known, versions=tuple(version for version in known.versions if version <= latest))
 
 
-def _with_failed_checks(settings: Settings, table: TableSettings, known: Known) -> tuple[tuple[int, int], ...]:
-    """Return the newest version if a check has a recorded error: a run of it evaluates the checks again."""
+def _with_failed_checks(settings: Settings, table: TableSettings, done: Iterable[int]) -> tuple[tuple[int, int], ...]:
+    """Return the newest materialized version if a check has a recorded error: a run of it evaluates the checks again."""
     has_failed = any(error.check != LOG for error in known_errors(store_of(settings), table.name))
-    newest = max(known.done, default=None)
+    newest = max(done, default=None)
     return ((newest, newest),) if has_failed and newest is not None else ()
 
 
@@ -126,13 +127,17 @@ def _raise_if_broken(
     table: TableSettings,
     condition: TableCondition | None,
     problem: RefreshError | None,
+    *,
+    is_damaged: bool,
 ) -> None:
     """Raise the failure of a run, or BrokenTableError if the fleet shows the table as broken.
 
-    condition: None: not examined. The log is examined here if it has a recorded error, or if a run failed.
+    condition: None: not examined. The log is examined here if the last poll found damage (is_damaged), if it has a
+    recorded error, or if a run failed.
     """
     errors = known_errors(store_of(settings), table.name)
-    if condition is None and (problem is not None or any(error.check == LOG for error in errors)):
+    is_suspect = is_damaged or problem is not None or any(error.check == LOG for error in errors)
+    if condition is None and is_suspect:
         condition = condition_of_failure(settings, table)
         report_condition(instance, settings, table, condition, _failed(problem) or failed_run(instance, table.name))
         errors = known_errors(store_of(settings), table.name)

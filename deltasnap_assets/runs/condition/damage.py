@@ -61,9 +61,16 @@ def condition_after(settings: Settings, table: TableSettings, error: DeltaSnapEr
 
     An outage of the store says nothing about the logs, so none is read.
     """
-    if isinstance(error, StorageError) and error.path.startswith(redacted(store_of(settings).root)):
+    log = log_of(table)
+    if isinstance(error, StorageError) and _depth_in(store_of(settings).root, error) > _depth_in(log.table_path, error):
         raise error
-    return log_of(table).condition()
+    return log.condition()
+
+
+def _depth_in(folder: str, error: StorageError) -> int:
+    """Return the length of a folder's URL if an error names a path in it, otherwise 0. One folder may lie in another."""
+    url = redacted(folder).rstrip("/")
+    return len(url) if f"{error.path}/".startswith(f"{url}/") else 0
 
 
 def condition_of_failure(settings: Settings, table: TableSettings) -> TableCondition:
@@ -88,15 +95,16 @@ def report_where_nothing_is_new(
 ) -> TableCondition | None:
     """Record the faults of a table, or that they are gone, when no run will do so. Return its condition.
 
-    The log is examined if it lost versions, if the table was broken, or once a day: polls do not find damage in a log
-    without new commits.
+    The log is examined if it lost versions, if the poll found damage, if the table was broken, or once a day: polls do
+    not find damage in a log without new commits.
     None: the log is not examined. status: the result of the poll without new commits.
     stored: the stored versions and the log compared; None: unknown. examine: reads the whole log; returns None if that
     takes too long.
     """
     note_poll(settings, table, status)
     failed, is_shorter = failed_run(instance, table.name), stored is not None and bool(stored.common.lost)
-    is_due = is_examination_due(store_of(settings), table.name)
+    is_damaged = status.condition is not None and bool(status.condition.faults)
+    is_due = is_damaged or is_examination_due(store_of(settings), table.name)
     if not (is_shorter or failed is not None or was_broken(instance, table.name) or is_due):
         return None
     condition = examine(settings, table)

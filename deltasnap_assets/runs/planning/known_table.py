@@ -119,10 +119,11 @@ def prepare(instance: dg.DagsterInstance, table_name: str, todo: Plan) -> None:
 def unseen(instance: dg.DagsterInstance, table_name: str, todo: Plan) -> list[dg.AssetObservation]:
     """Return the observation of a plan, unless a run will record one, or it equals the last one.
 
-    A run records one observation for all its versions, with their numbers.
+    A run records one observation for all its versions, with their numbers. The page of a damaged table keeps the
+    numbers of its last good version, and its faults are recorded with them.
     """
     last = last_observation(instance, table_name)
-    if todo.ranges or (last is not None and _version_tags(last) == todo.observation.tags):
+    if todo.ranges or (todo.is_damaged and last is not None) or (last is not None and _version_tags(last) == todo.observation.tags):
         return []
     return [todo.observation]
 

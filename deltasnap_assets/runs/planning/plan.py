@@ -69,7 +69,7 @@ class Stored:
 class Plan:
     """The work for Dagster: partitions to drop and to add (ascending), ranges (first, last) to materialize.
 
-    num_left: the number of versions left for a later plan.
+    num_left: the number of versions left for a later plan. is_damaged: whether some versions cannot be loaded.
     """
 
     drop: tuple[int, ...] = ()
@@ -77,6 +77,7 @@ class Plan:
     ranges: tuple[tuple[int, int], ...] = ()
     num_left: int = 0
     observation: dg.AssetObservation
+    is_damaged: bool = False
 
     @property
     def last(self) -> int | None:
@@ -97,7 +98,8 @@ def plan(table: TableSettings, status: LogStatus, known: Known, stored: Stored |
     is_recreated = known.generation is not None and _is_recreated(status, known, stored)
     fork = None if is_recreated else _fork(status, known, stored)
     done = frozenset[int]() if is_recreated else known.done - _no_longer_stored(known, stored)
-    lost = _unloadable(status) - done
+    unloadable = _unloadable(status)
+    lost = {version for version in known.versions if version in unloadable and version not in done}
     kept = () if is_recreated else tuple(v for v in known.versions if (fork is None or v <= fork) and v not in lost)
     missing = [v for v in _wanted(table, status, kept) if v not in done or (fork is not None and v > fork)]
     chosen = missing[: table.max_versions_per_run]
@@ -114,6 +116,7 @@ def plan(table: TableSettings, status: LogStatus, known: Known, stored: Stored |
         ranges=tuple(contiguous(chosen, (*kept, *add))),
         num_left=len(missing) - len(chosen),
         observation=observation_of(table, status, began_after, forks, None if is_recreated else known.generation),
+        is_damaged=bool(unloadable),
     )
 
 
@@ -139,8 +142,8 @@ def _fork(status: LogStatus, known: Known, stored: Stored | None) -> int | None:
     return status.latest if max(known.versions, default=-1) > status.latest else None
 
 
-def _unloadable(status: LogStatus) -> frozenset[int]:
-    return frozenset(() if status.condition is None else status.condition.unloadable)
+def _unloadable(status: LogStatus) -> VersionRanges:
+    return VersionRanges() if status.condition is None else status.condition.unloadable
 
 
 def _no_longer_stored(known: Known, stored: Stored | None) -> frozenset[int]:
@@ -190,8 +193,7 @@ def observation_of(
 
     A status of new commits only repeats the id of its cursor, and `CREATE OR REPLACE TABLE` may have changed the id.
     """
-    is_damaged = status.condition is not None and bool(status.condition.unloadable)
-    latest = max(status.versions, default=status.latest) if is_damaged else status.latest
+    latest = max(status.versions, default=status.latest) if _unloadable(status) else status.latest
     if generation is None or status.listing is not None:
         generation = tag_value(status.generation)
     tags = version_tags(generation, latest, began_after, forks)

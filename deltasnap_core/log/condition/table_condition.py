@@ -312,10 +312,10 @@ def incomplete_enablement(table: str) -> Fault:
 
 
 def _lost_versions(table: str, lost: VersionRanges, latest: int) -> Fault:
-    word, they = ("Version", "is") if len(lost) == 1 else ("Versions", "are")
+    word, they, were = ("Version", "is", "it was") if len(lost) == 1 else ("Versions", "are", "they were")
     return Fault(
         kind=FaultKind.LOST_VERSIONS,
-        text=f"{word} {lost.text()} {they} gone from the log of {table}: they were stored, and the log now ends with "
+        text=f"{word} {lost.text()} {they} gone from the log of {table}: {were} stored, and the log now ends with "
         f"version {latest}.",
         advice="If the table was not rolled back or created again on purpose, restore the commits from a backup of the "
         "log. Otherwise no action is needed: this warning ends when the next version is stored.",

@@ -44,7 +44,7 @@ FAULTS: dict[str, tuple[Callable[[VersionRanges], Fault], str, str]] = {
     ),
     "lost": (
         lost,
-        "Version 3 is gone from the log of /t: they were stored, and the log now ends with version 2.",
+        "Version 3 is gone from the log of /t: it was stored, and the log now ends with version 2.",
         "Versions 3 to 4 are gone from the log of /t: they were stored, and the log now ends with version 2.",
     ),
 }

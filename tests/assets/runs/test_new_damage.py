@@ -1,0 +1,127 @@
+"""Damage that appears in a log between two examinations: the schedule and `deltasnap refresh` report it at once."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from deltasnap_assets.definitions import build_definitions
+from deltasnap_assets.runs.condition.damage import BrokenTableError, condition_after
+from deltasnap_assets.runs.planning.known_table import last_observation, observation_tags
+from deltasnap_assets.runs.planning.names import delta_log_key
+from deltasnap_assets.runs.refresh import refresh_table
+from deltasnap_assets.runs.schedules import refresh_schedule
+from deltasnap_assets.runs.stores import log_of, store_of
+from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_core.errors import StorageError
+from tests.assets.runs.test_sensors import Ticks, write
+from tests.core.store.manifests import store_versions, stored_table
+
+
+class Examined:
+    """A table whose versions 0 to 5 are stored and materialized, with a page, and whose log was examined today."""
+
+    def __init__(self, folder: Path, instance: dg.DagsterInstance) -> None:
+        self.folder, self.log = folder, folder / "_delta_log"
+        self.table = TableSettings(name="events", path=str(folder))
+        store = folder.with_name("store")
+        self.settings = Settings(storage=str(store), tables=(self.table,))
+        write(folder, 0, 5)
+        store_versions(stored_table(store), log_of(self.table), range(6))
+        ticks, self.instance = Ticks(folder), instance
+        ticks.instance = instance
+        ticks.tick()
+        tags = observation_tags(self.instance, self.table, 5, "table-id")
+        numbers = {"latest_version": 5, "health": "OK", "num_rows": 7}
+        self.instance.report_runless_asset_event(
+            dg.AssetObservation(delta_log_key("events"), metadata=numbers, tags=tags)
+        )
+        self.ask_schedule()
+
+    def ask_schedule(self) -> None:
+        schedule = refresh_schedule(self.settings, self.table, "@daily")
+        with dg.build_schedule_context(instance=self.instance) as context:
+            assert isinstance(schedule(context), dg.SkipReason)
+
+    def refresh(self) -> tuple[int, ...]:
+        return refresh_table(build_definitions(self.settings), self.settings, self.table, self.instance)
+
+    @property
+    def condition(self) -> tuple[str, str | None]:
+        (row,) = store_of(self.settings).fleet(["events"]).to_pylist()
+        return row["condition"], row["reason"]
+
+    @property
+    def page(self) -> dict[str, Any]:
+        last = last_observation(self.instance, "events")
+        assert last is not None
+        return {name: entry.value for name, entry in last.metadata.items()}
+
+
+@pytest.fixture
+def examined(tmp_path: Path) -> Iterator[Examined]:
+    with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
+        yield Examined(tmp_path / "events", instance)
+
+
+def commit(log: Path, version: int) -> Path:
+    return log / f"{version:020}.json"
+
+
+GAPS = {
+    "versions 6 to 7 cannot be loaded": lambda log: shutil.copy(commit(log, 5), commit(log, 7)),
+    "versions 3 to 5 cannot be loaded": lambda log: commit(log, 3).unlink(),
+    "cannot be loaded": lambda log: shutil.copy(commit(log, 5), commit(log, 2**63 - 1)),
+}
+
+
+@pytest.mark.parametrize("expected", GAPS)
+@pytest.mark.parametrize("asked", ["schedule", "refresh"])
+def test_gap_that_appears_after_an_examination_is_reported_at_once(
+    examined: Examined, asked: str, expected: str
+) -> None:
+    assert examined.condition[0] != "broken"
+    GAPS[expected](examined.log)
+    if asked == "schedule":
+        examined.ask_schedule()
+    else:
+        with pytest.raises(BrokenTableError, match=expected):
+            examined.refresh()
+    condition, reason = examined.condition
+    assert condition == "broken"
+    assert expected in str(reason)
+
+
+def test_page_of_a_damaged_table_keeps_its_numbers_and_is_healthy_after_the_repair(examined: Examined) -> None:
+    lost = commit(examined.log, 3)
+    content = lost.read_bytes()
+    lost.unlink()
+    examined.ask_schedule()
+    assert "versions 3 to 5 cannot be loaded" in examined.page["health"]
+    assert (examined.page["num_rows"], examined.page["latest_version"]) == (7, 5)
+    lost.write_bytes(content)
+    examined.ask_schedule()
+    assert examined.page["health"].startswith("The log no longer has faults")
+    assert examined.page["num_rows"] == 7
+    assert examined.condition[0] != "broken"
+
+
+@pytest.mark.parametrize(
+    ("store", "folder"), [("lake", "lake_tables/events"), ("lake", "lake/events"), ("lake/events/store", "lake/events")]
+)
+def test_failure_of_a_table_below_or_beside_the_store_is_not_a_failure_of_the_store(
+    tmp_path: Path, store: str, folder: str
+) -> None:
+    table = TableSettings(name="events", path=str(tmp_path / folder))
+    write(tmp_path / folder, 0, 1)
+    settings = Settings(storage=str(tmp_path / store), tables=(table,))
+    failure = StorageError(path=f"{log_of(table).log_path}/{0:020}.json", reason="timeout")
+    assert condition_after(settings, table, failure).latest == 1
+    for path in (store_of(settings).root, f"{store_of(settings).root}/manifests"):
+        with pytest.raises(StorageError):
+            condition_after(settings, table, StorageError(path=path, reason="timeout"))
