@@ -30,7 +30,7 @@ LOG_NAME = "refresh.log"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refreshed:
-    """The result of one table: the versions materialized, and its health now, or the error.
+    """The result of one table: the versions stored, and its health now, or the error.
 
     condition: of its log, as JSON; None: not known.
     """
@@ -63,7 +63,7 @@ def _refresh(
     instance: dg.DagsterInstance,
     log: Path,
 ) -> Refreshed:
-    versions: list[int] = []
+    stored: set[int] = set()
     try:
         with RunProgress(out) as progress:
             refresh_table(
@@ -72,14 +72,14 @@ def _refresh(
                 table,
                 instance,
                 on_event=progress.show,
-                on_materialized=lambda first, last: versions.extend(range(first, last + 1)),
+                on_stored=stored.update,
             )
     except Exception as error:  # noqa: BLE001  # for any error, the other tables are refreshed
         what = "" if isinstance(error, DeltaSnapError) else f"{type(error).__name__}: "
         problem = f"{table.name}: {what}{error}"
         condition: TableCondition | None = getattr(error, "condition", None)
-        if versions:
-            out.print(f"{table.name}: {versions_text(versions)}", highlight=False)
+        if stored:
+            out.print(f"{table.name}: {versions_text(sorted(stored))}", highlight=False)
         if not isinstance(error, BrokenTableError) and not is_explained(condition, str(error)):
             print_problem(err, "error", problem)
         for each in error.problems if isinstance(error, BrokenTableError) else ():
@@ -89,11 +89,11 @@ def _refresh(
         if not isinstance(error, BrokenTableError):
             err.print(shown(f"Output of Spark and Dagster: {log}", style="dim"), soft_wrap=True)
         known = None if condition is None else condition.to_json()
-        return Refreshed(versions=tuple(versions), error=error_text(problem), condition=known)
-    out.print(f"{table.name}: {versions_text(versions)}", highlight=False)
+        return Refreshed(versions=tuple(sorted(stored)), error=error_text(problem), condition=known)
+    out.print(f"{table.name}: {versions_text(sorted(stored))}", highlight=False)
     if health := health_of(instance, table.name):
         out.print(shown(f"{table.name}: {health}"), soft_wrap=True)
-    return Refreshed(versions=tuple(versions), health=health)
+    return Refreshed(versions=tuple(sorted(stored)), health=health)
 
 
 def versions_text(versions: Sequence[int]) -> str:

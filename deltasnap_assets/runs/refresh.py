@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import dagster as dg
@@ -19,8 +19,9 @@ from deltasnap_assets.runs.condition.damage import (
 from deltasnap_assets.runs.condition.last_poll import LOG, known_errors
 from deltasnap_assets.runs.log_handover import ListedLog, handing_over
 from deltasnap_assets.runs.planning.known_table import known_of, prepare
-from deltasnap_assets.runs.planning.names import job_name, run_tags
+from deltasnap_assets.runs.planning.names import STORING_ASSET, job_name, run_tags
 from deltasnap_assets.runs.planning.partition_order import sort_partitions
+from deltasnap_assets.runs.planning.partitions import known_versions
 from deltasnap_assets.runs.planning.plan import Known, plan
 from deltasnap_assets.runs.planning.poll import poll_log, what_is_stored
 from deltasnap_assets.runs.run_process import PROCESS_TAG
@@ -31,10 +32,14 @@ from deltasnap_core import DeltaSnapError, TableCondition
 
 
 class RefreshError(DeltaSnapError):
-    """The run `run_id` that should materialize versions of `table` failed: `reason`. condition: None: not examined."""
+    """The run `run_id` that should materialize versions of `table` failed: `reason`.
 
-    def __init__(self, *, table: str, run_id: str, reason: str) -> None:
+    stored: the versions that it stored before, for example if a check blocked it. condition: None: not examined.
+    """
+
+    def __init__(self, *, table: str, run_id: str, reason: str, stored: Sequence[int] = ()) -> None:
         self.condition: TableCondition | None = None
+        self.stored = tuple(stored)
         self.table = table
         self.run_id = run_id
         self.reason = reason
@@ -58,14 +63,14 @@ def refresh_table(
     instance: dg.DagsterInstance,
     *,
     on_event: Callable[[RefreshEvent], None] = lambda _: None,
-    on_materialized: Callable[[int, int], None] = lambda *_: None,
+    on_stored: Callable[[Sequence[int]], None] = lambda _: None,
     log_level: str = "WARNING",
 ) -> tuple[int, ...]:
     """Materialize every version of a table that is not materialized yet, range by range. Return those versions.
 
     It polls as the schedule does and runs the table's job, recorded on `instance`. Messages of the runs of `log_level`
     and above go to the console. `on_event` is called with each event of the runs,
-    and `on_materialized` with the first and last version of each run that succeeded.
+    and `on_stored` with the versions that each run stored, even if it failed afterwards.
     Errors: `RefreshError` for a failed run, `BrokenTableError` for a table that the fleet shows as broken: it cannot be
     reached, its log has an error in any version, wanted or not, or its last check found an error. Loadable versions are
     materialized first, and the page of the table shows the faults.
@@ -88,8 +93,9 @@ def refresh_table(
                 with handing_over(run_id, table.name, seen):
                     _run(job, table.name, instance, run_id, (first, last), on_event, log_level)
                 materialized.extend(range(first, last + 1))
-                on_materialized(first, last)
+                on_stored(range(first, last + 1))
         except RefreshError as error:
+            on_stored(error.stored)
             error.condition = condition_of_failure(settings, table)
             if problem is not None or not error.condition.unloadable:
                 report_condition(instance, settings, table, error.condition, _failed(error))
@@ -185,6 +191,12 @@ def _run(
     if _was_interrupted(result.all_events):
         raise KeyboardInterrupt
     if not result.success:
+        asset, events = dg.AssetKey([table_name, STORING_ASSET]), result.get_asset_materialization_events()
+        # The newest version of the table may be recorded again.
+        stored = {*known_versions(event.partition or "" for event in events if event.asset_key == asset)}
         raise RefreshError(
-            table=table_name, run_id=result.run_id, reason=reason_of(result.all_events) or "see the run's log"
+            table=table_name,
+            run_id=result.run_id,
+            reason=reason_of(result.all_events) or "see the run's log",
+            stored=sorted(stored.intersection(range(first, last + 1))),
         )

@@ -123,7 +123,11 @@ def unseen(instance: dg.DagsterInstance, table_name: str, todo: Plan) -> list[dg
     numbers of its last good version, and its faults are recorded with them.
     """
     last = last_observation(instance, table_name)
-    if todo.ranges or (todo.is_damaged and last is not None) or (last is not None and _version_tags(last) == todo.observation.tags):
+    if (
+        todo.ranges
+        or (todo.is_damaged and last is not None)
+        or (last is not None and _version_tags(last) == todo.observation.tags)
+    ):
         return []
     return [todo.observation]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_core import DeltaSnapError, SnapshotStore
+from deltasnap_core import DeltaSnapError, DeltaTableNotFoundError, SnapshotStore, TableLog
 
 _AT_ONCE = 16
 
@@ -19,12 +19,17 @@ def reason_for_spark(settings: Settings) -> str | None:
 def reasons_for_spark(settings: Settings, tables: Iterable[TableSettings]) -> dict[str, str]:
     """Return why the next versions of tables need Spark, by name. The driver can probably handle the other tables.
 
-    Costs a listing and a manifest of the store for each table. It cannot predict a commit too large for the driver.
+    Costs a listing and a manifest of the store for each table, and a listing of the log if the reason is for Spark. It
+    cannot predict a commit too large for the driver. A table that does not exist has no versions to store.
     """
     asked = list(tables)
     store = SnapshotStore.open(None, settings.storage, settings.storage_options, engine=settings.spark.engine)
 
     def reason(table: TableSettings) -> str | None:
+        why = reason_if_it_exists(table)
+        return None if why is None or not _exists(table) else why
+
+    def reason_if_it_exists(table: TableSettings) -> str | None:
         if table.materialize_as == "table":
             return f"Spark writes the rows of table {table.name} (materialize_as: table)"
         try:
@@ -36,3 +41,14 @@ def reasons_for_spark(settings: Settings, tables: Iterable[TableSettings]) -> di
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="deltasnap-store") as pool:
         found = zip(asked, pool.map(reason, asked), strict=True)
         return {table.name: why for table, why in found if why is not None}
+
+
+def _exists(table: TableSettings) -> bool:
+    """Return whether a table exists, as far as it is known: its runs report any other problem of its log."""
+    try:
+        TableLog.for_path(table.path, table.storage_options).latest()
+    except DeltaTableNotFoundError:
+        return False
+    except DeltaSnapError:
+        return True
+    return True

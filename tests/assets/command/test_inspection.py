@@ -101,3 +101,12 @@ def test_checksum_that_differs_from_the_log_is_one_warning(
     problems = capsys.readouterr().err
     assert problems.count("warning: ") == (0 if named is None else 1)
     assert named is None or f"The log differs from the checksum of version 0: {named}." in problems
+
+
+def test_protocol_and_metadata_are_those_of_the_log_though_the_checksum_differs(tmp_path: Path) -> None:
+    log = write_log(tmp_path, {0: [protocol(), metadata(name="events"), add("a")]})
+    wrong = {**protocol(2, 5), "metadata": metadata(name="other")["metaData"]}
+    counts = {"tableSizeBytes": 1, "numFiles": 1, "numMetadata": 1, "numProtocol": 1}
+    (log / checksum_file(0)).write_text(json.dumps({**counts, **wrong}))
+    facts = read_facts(str(tmp_path), {})
+    assert (facts.metadata.name, facts.protocol.to_json()) == ("events", protocol()["protocol"])

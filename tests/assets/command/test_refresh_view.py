@@ -27,10 +27,10 @@ def test_failing_table_does_not_delay_others(
     }
 
     def refresh_table(
-        defs: object, settings: object, table: TableSettings, *_: object, on_materialized: Any, **__: object
+        defs: object, settings: object, table: TableSettings, *_: object, on_stored: Any, **__: object
     ) -> None:
         outcome = outcomes[table.name]
-        on_materialized(0, 2)
+        on_stored(range(3))
         if isinstance(outcome, Exception):
             raise outcome
 

@@ -15,6 +15,11 @@ from deltasnap_core.replay import engine
 from tests.builders import add, metadata, protocol, write_log
 
 
+@pytest.fixture(autouse=True)
+def log(tmp_path: Path) -> Path:
+    return write_log(tmp_path / "events", {0: [protocol(), metadata(), add("a"), add("b")]})
+
+
 def settings_of(
     folder: Path, use: Literal["auto", "always"] = "auto", kind: Literal["view", "table"] = "view"
 ) -> Settings:
@@ -31,11 +36,16 @@ def test_rows_of_every_version_are_written_by_spark(tmp_path: Path) -> None:
     assert "materialize_as" in str(reason_for_spark(settings_of(tmp_path, kind="table")))
 
 
+@pytest.mark.parametrize("kind", ["view", "table"])
+def test_table_that_does_not_exist_needs_no_spark(tmp_path: Path, log: Path, kind: Literal["view", "table"]) -> None:
+    (log / f"{0:020}.json").unlink()
+    assert reason_for_spark(settings_of(tmp_path, kind=kind)) is None
+
+
 @pytest.mark.spark
 def test_followed_table_needs_spark_only_if_large_or_configured(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_log(tmp_path / "events", {0: [protocol(), metadata(), add("a"), add("b")]})
     SnapshotStore.open(spark, tmp_path / "store").write_range(
         "events", DeltaLog.for_table(spark, tmp_path / "events"), 0, 0
     )

@@ -111,6 +111,18 @@ def test_refresh_evaluates_a_failed_check_again_though_no_version_is_new(spark: 
     assert evaluations(app, None)["checksum_agrees"].passed
 
 
+def test_refresh_reports_the_versions_that_a_run_stored_before_a_check_blocked_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    app, stored = App(tmp_path), list[int]()
+    log = write_log(app.path, {0: [protocol(), schema("id")], 1: [file_of(DAYS[0], "1", 100)]})
+    reported = {"tableSizeBytes": 1, "numFiles": 1, "numMetadata": 1, "numProtocol": 1}
+    (log / checksum_file(1)).write_text(json.dumps(reported), encoding="utf-8")
+    with pytest.raises(RefreshError, match="computed_state: checksum_agrees"):
+        app.refresh(on_stored=stored.extend)
+    assert stored == [0, 1]
+
+
 def test_earlier_version_is_materialized_though_the_newest_checksum_is_wrong(unkempt: App) -> None:
     job = unkempt.defs.resolve_job_def(job_name("events"))
     result = job.execute_in_process(
