@@ -140,7 +140,7 @@ class VersionFacts:
     """The facts about single versions.
 
     versions: the versions of the run. states: the computed states of these versions and of some before them.
-    schema_changes: by version whose predecessor is known, the changes of the schema, as text.
+    schema_changes: by version, the changes of the schema since the stored version before it, as text.
     """
 
     versions: Sequence[int]

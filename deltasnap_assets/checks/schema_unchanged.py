@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class SchemaUnchanged(VersionCheck[Limits]):
-    """The schema is the same as in the previous version. A version with an unknown predecessor has no verdict."""
+    """The schema is the same as in the stored version before. The first stored version has no verdict."""
 
     name = "schema_unchanged"
     asset = "computed_state"
@@ -23,7 +23,9 @@ class SchemaUnchanged(VersionCheck[Limits]):
         verdicts = {}
         for version, changes in facts.schema_changes.items():
             texts = "; ".join(visible(change) for change in changes)
-            text = f"Version {version} changed the schema: {texts}." if changes else "The schema did not change."
+            before = max((each for each in facts.states if each < version), default=version - 1)
+            who = f"Version {version}" if before == version - 1 else f"A version after {before}, up to {version},"
+            text = f"{who} changed the schema: {texts}." if changes else "The schema did not change."
             numbers = {"schema_changes": len(changes)}
             verdicts[version] = Verdict(passed=not changes, description=text, numbers=numbers)
         return verdicts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import dagster as dg
 
@@ -43,7 +43,7 @@ _log = logger_of(__name__)
 class Poll:
     """The result of a poll of a table: runs to request, the next cursor, and a message if there is no request.
 
-    is_problem: whether the message says that the table is broken, or could not be polled.
+    is_problem: whether the message says that the table is broken, waits for its poll, or that its last run failed.
     """
 
     requests: tuple[dg.RunRequest, ...] = ()
@@ -177,15 +177,16 @@ class _PolledTable:
         The examination goes on while ticks poll for new commits, because reading a long log takes longer than a tick.
         """
         settings, table, message = self.settings, self.table, _nothing_new(self.table, self.failure)
+        idle = Poll(cursor=self.state.cursor, message=message, is_problem=self.failure is not None)
         if not is_examined(settings, table):
             if not may_examine() or not may_be_unexamined(settings, table):
-                return Poll(cursor=self.state.cursor, message=message)
+                return idle
             if not is_examination_due(store_of(settings), table.name):
                 return self.poll_examining()
         examination = examination_of(settings, table)
         if not examination.future.done():
             message = f"{message} Its log is being read for faults {examination.since_text}."
-            return Poll(cursor=self.state.cursor, message=message)
+            return replace(idle, message=message, is_problem=idle.is_problem or examination.is_overdue)
         condition, failed = examination.future.result(), failed_run(self.instance, table.name)
         report_condition(self.instance, settings, table, condition, failed)
         return self.poll_examining()

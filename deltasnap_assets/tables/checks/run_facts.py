@@ -124,7 +124,7 @@ def version_facts(states: Mapping[int, SnapshotState], versions: Sequence[int]) 
     """Return the facts about the versions of a run. states: of these versions and of some before them."""
     changes = {}
     for version in versions:
-        before, state = states.get(version - 1), states[version]
+        before, state = states.get(max((each for each in states if each < version), default=-1)), states[version]
         if before is not None and before.metadata is not None and state.metadata is not None:
             changes[version] = tuple(schema_changes(before.metadata, state.metadata))
     return VersionFacts(versions=versions, states=states, schema_changes=changes)

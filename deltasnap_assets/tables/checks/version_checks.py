@@ -28,7 +28,7 @@ from deltasnap_assets.texts import visible
 from deltasnap_core import DeltaSnapError
 
 HISTORY = 30
-"""The number of versions before a run's first version that define the usual range."""
+"""The number of stored versions before a run's first version that define the usual range."""
 
 _MAX_SETTLED = 100
 
@@ -57,7 +57,8 @@ def version_checks(
     def expectations(context: dg.AssetCheckExecutionContext, _: object) -> Iterator[dg.AssetCheckResult]:
         snapshots = context.resources.snapshots
         versions = versions_of_run(context, snapshots, table)
-        earlier = range(max(min(versions, default=0) - HISTORY, 0), min(versions, default=0))
+        stored = snapshots.stored_versions(table)
+        earlier = [version for version in stored if version < min(versions, default=0)][-HISTORY:]
         if not versions:
             context.log.warning("not evaluated: no version of the run is stored.")
             return  # Dagster shows them as skipped

@@ -375,6 +375,20 @@ def test_shared_sensor_shows_a_table_that_waits_before_tables_without_new_commit
     assert "t11 waits for its poll since" in capfd.readouterr().err
 
 
+def test_shared_sensor_shows_a_failed_run_before_tables_without_new_commits(tmp_path: Path) -> None:
+    sensor, settings = many_tables(tmp_path, 12)
+    for table in settings.tables:
+        write(Path(table.path), 0, 0)
+    instance = dg.DagsterInstance.local_temp(str(tmp_path))
+    first = sensor(dg.build_sensor_context(instance=instance))
+    assert isinstance(first, dg.SensorResult)
+    instance.create_run_for_job(idle_job, status=dg.DagsterRunStatus.FAILURE, tags=run_tags("t11", 0, 0))
+    result = sensor(dg.build_sensor_context(instance=instance, cursor=first.cursor))
+    assert isinstance(result, dg.SensorResult)
+    assert result.skip_reason is not None
+    assert " of t11 failed, attempt 1 of 5" in (result.skip_reason.skip_message or "").partition("No new commit")[0]
+
+
 @pytest.mark.parametrize("listens", [False, True], ids=["closed port", "silent server"])
 def test_unreachable_s3_endpoint_is_reported_within_a_tick(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listens: bool

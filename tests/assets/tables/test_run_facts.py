@@ -3,15 +3,28 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+from deltasnap_assets.checks.check import Limits
+from deltasnap_assets.checks.schema_unchanged import SchemaUnchanged
 from deltasnap_assets.tables.checks.run_facts import version_facts
+from deltasnap_core import SnapshotState
 from tests.assets.tables.test_metadata import state
 
 
-def test_schema_changes_are_known_for_versions_with_a_known_predecessor() -> None:
+def wider() -> SnapshotState:
     metadata = state().metadata
     assert metadata is not None
-    wider = json.loads(metadata.schema_string or "")
-    wider["fields"].append({"name": "new", "type": "string", "nullable": True, "metadata": {}})
-    after = state(metadata=replace(metadata, schema_string=json.dumps(wider)))
-    facts = version_facts({3: state(), 4: state(), 5: after, 6: state(metadata=None)}, (3, 4, 5, 6))
+    schema = json.loads(metadata.schema_string or "")
+    schema["fields"].append({"name": "new", "type": "string", "nullable": True, "metadata": {}})
+    return state(metadata=replace(metadata, schema_string=json.dumps(schema)))
+
+
+def test_schema_changes_are_known_for_versions_with_a_known_predecessor() -> None:
+    facts = version_facts({3: state(), 4: state(), 5: wider(), 6: state(metadata=None)}, (3, 4, 5, 6))
     assert facts.schema_changes == {4: (), 5: ("column new added (string)",)}
+
+
+def test_schema_is_compared_with_the_stored_version_before_though_versions_between_are_not_stored() -> None:
+    facts = version_facts({3: state(), 7: wider()}, (7,))
+    (verdict,) = SchemaUnchanged().verdicts(facts, Limits()).values()
+    expected = "A version after 3, up to 7, changed the schema: column new added (string)."
+    assert (verdict.passed, verdict.description) == (False, expected)
