@@ -121,7 +121,7 @@ def _up_to(known: Known, latest: int) -> Known:
 
 
 def _with_failed_checks(settings: Settings, table: TableSettings, done: Iterable[int]) -> tuple[tuple[int, int], ...]:
-    """Return the newest materialized version if a check has a recorded error: a run of it evaluates the checks again."""
+    """Return the newest of the versions if a check has a recorded error: its run evaluates the checks again."""
     has_failed = any(error.check != LOG for error in known_errors(store_of(settings), table.name))
     newest = max(done, default=None)
     return ((newest, newest),) if has_failed and newest is not None else ()

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 
 from deltasnap_assets.checks.facts import FileFacts, TombstoneFacts
-from deltasnap_assets.runs.condition.last_poll import is_examination_due
+from deltasnap_assets.runs.condition.last_poll import is_examination_due, known_faults
 from deltasnap_assets.runs.log_handover import ListedLog
 from deltasnap_assets.runs.planning.partitions import contiguous
 from deltasnap_assets.runs.planning.plan import Stored
@@ -99,8 +99,8 @@ class RunSnapshots:
     def condition(self, table: TableSettings, checkpoint_read: str | None = None) -> TableCondition:
         """Return the condition of a table, from the listing of this run.
 
-        Commits of stored versions are not read, except once a day and while the log has faults: then only those that
-        this run has just read are left out.
+        Commits of stored versions are not read, except once a day and while the log has faults: then the whole log is.
+        If this run has stored all versions of the log, a later poll reads it: no commit is read twice here.
         checkpoint_read: the checkpoint (`checkpoint_id`) whose pages were all read before; they are not read again.
         """
         if table.name not in self._conditions:
@@ -116,18 +116,17 @@ class RunSnapshots:
         first, sound = known.first_unread, known.sound
         read_pages = checkpoint_read is None or checkpoint_id(listing) != checkpoint_read
         if is_examination_due(self.store, table.name):
-            first, sound, read_pages = 0, VersionRanges.of(self._written.get(table.name, ())), True
+            written = self._written.get(table.name, ())
+            is_first = all(version in written for version in listing.commits)
+            first, sound, read_pages = 0, VersionRanges.of(written if is_first else ()), True
         found = log_of(table).condition(listing, first=first, sound=sound, read_pages=read_pages)
+        if not found.is_complete:
+            found = found.with_known_faults(known_faults(self.store, table.name))
         newest = max(known.sound, default=None)
         if newest is not None and newest == found.newest_loadable:
             state = self.states_of(table, [newest])[newest]
             found = found.with_schema_of(state.metadata, state.protocol)
         return found.with_lost_versions(known.common.lost)
-
-    def has_read_whole_log(self, table: TableSettings) -> bool:
-        """Return whether this run has read every commit of a table, and every page of its newest checkpoint."""
-        condition, written = self.condition(table), self._written.get(table.name, ())
-        return condition.pages_read and all(version in written for version in condition.unread)
 
     def _compared(self, table: TableSettings) -> Stored:
         """Return the stored versions of a table, compared with its log."""

@@ -80,6 +80,7 @@ def log_problems(condition: TableCondition) -> tuple[TableProblem, ...]:
             severity="error" if fault.mark == "error" else "warning",
             text=visible(fault.text, MAX_TEXT_LENGTH),
             advice=visible(fault.advice, MAX_TEXT_LENGTH),
+            kind=fault.kind,
         )
         for fault in condition.faults
     )

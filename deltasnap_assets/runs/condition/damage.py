@@ -68,7 +68,7 @@ def condition_after(settings: Settings, table: TableSettings, error: DeltaSnapEr
 
 
 def _depth_in(folder: str, error: StorageError) -> int:
-    """Return the length of a folder's URL if an error names a path in it, otherwise 0. One folder may lie in another."""
+    """Return the length of a folder's URL if an error names a path in it, otherwise 0."""
     url = redacted(folder).rstrip("/")
     return len(url) if f"{error.path}/".startswith(f"{url}/") else 0
 

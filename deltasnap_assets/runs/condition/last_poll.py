@@ -20,6 +20,7 @@ from deltasnap_assets.checks.registry import CONDITION_CHECKS
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import (
+    Fault,
     LastPoll,
     LogStatus,
     ManifestName,
@@ -98,6 +99,20 @@ def known_errors(store: SnapshotStore, table_name: str) -> tuple[TableProblem, .
     """Return the errors of a table that are recorded: the fleet shows it as broken."""
     poll = store.polls.read(table_name)
     return () if poll is None else tuple(problem for problem in poll.problems if problem.severity == "error")
+
+
+def known_faults(store: SnapshotStore, table_name: str) -> tuple[Fault, ...]:
+    """Return the recorded faults of a table's log that only reading its commits shows."""
+    poll = store.polls.read(table_name)
+    return (
+        ()
+        if poll is None
+        else tuple(
+            Fault(kind=problem.kind, text=problem.text, advice=problem.advice)
+            for problem in poll.problems
+            if problem.kind is not None and problem.kind.is_in_commits
+        )
+    )
 
 
 def note_poll(settings: Settings, table: TableSettings, status: LogStatus | None = None) -> bool:
@@ -215,12 +230,15 @@ def _merged(before: LastPoll, table: TableSettings, found: Found) -> LastPoll:
 
 
 def _replaced(before: LastPoll, found: Found) -> Mapping[str, tuple[TableProblem, ...]]:
-    """Return the found problems, by name. Only reading the whole log shows that its errors are gone."""
-    known = any(problem.check == LOG and problem.severity == "error" for problem in before.problems)
-    is_error = any(problem.severity == "error" for problem in found.problems.get(LOG, ()))
-    if found.is_examined or is_error or not known:
+    """Return the found problems, by name. Only reading the whole log shows that faults of its commits are gone."""
+    if found.is_examined or LOG not in found.problems:
         return found.problems
-    return {name: problems for name, problems in found.problems.items() if name != LOG}
+    of_log = found.problems[LOG]
+    known = any(problem.check == LOG and problem.severity == "error" for problem in before.problems)
+    if known and not any(problem.severity == "error" for problem in of_log):
+        return {name: problems for name, problems in found.problems.items() if name != LOG}
+    in_commits = [each for each in before.problems if each.kind is not None and each.kind.is_in_commits]
+    return {**found.problems, LOG: (*of_log, *(each for each in in_commits if each not in of_log))}
 
 
 def _unchecked_since(before: LastPoll, latest: int | None, checked: int | None) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Literal
@@ -37,15 +37,19 @@ class FaultKind(StrEnum):
     NEGATIVE_NUMBER = "negative_number"
     WRONG_CHECKSUM = "wrong_checksum"
 
+    @property
+    def is_in_commits(self) -> bool:
+        """Whether only reading the commits shows such a fault, although every version can be loaded."""
+        return self in _FOUND_IN_COMMITS
 
+
+_FOUND_IN_COMMITS = (FaultKind.AMBIGUOUS_COMMIT, FaultKind.BROKEN_TIMESTAMPS, FaultKind.NEGATIVE_NUMBER)
 _MAY_HAVE_FALLBACK = (
+    *_FOUND_IN_COMMITS,
     FaultKind.CORRUPT_CHECKPOINT,
     FaultKind.BROKEN_HINT,
     FaultKind.EMPTY_COMMIT,
     FaultKind.LOST_VERSIONS,
-    FaultKind.AMBIGUOUS_COMMIT,
-    FaultKind.BROKEN_TIMESTAMPS,
-    FaultKind.NEGATIVE_NUMBER,
     FaultKind.WRONG_CHECKSUM,
 )
 
@@ -174,6 +178,14 @@ class TableCondition:
         if not fields or self.faults_of(FaultKind.WRONG_CHECKSUM):
             return self
         return replace(self, faults=(*self.faults, wrong_checksum(version, fields)))
+
+    def with_known_faults(self, faults: Iterable[Fault]) -> TableCondition:
+        """Return this condition with faults added that were found in commits which this examination did not read."""
+        if self.is_complete:
+            return self
+        texts = {fault.text for fault in self.faults}
+        known = [fault for fault in faults if fault.kind.is_in_commits and fault.text not in texts]
+        return replace(self, faults=(*self.faults, *known))
 
     def with_lost_versions(self, lost: VersionRanges) -> TableCondition:
         """Return this condition with a fault added for versions that were stored and are gone from the end of the log.

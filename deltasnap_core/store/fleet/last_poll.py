@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from deltasnap_core.log.condition.table_condition import FaultKind
 from deltasnap_core.protocol.json_fields import JsonFields, is_json_kind
 from deltasnap_core.redaction import redacted, safe_repr
 from deltasnap_core.store.fleet.timeline import Points, VersionPoint
@@ -27,12 +28,17 @@ Severity = Literal["error", "warning"]
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableProblem:
-    """One problem of a table. check: the check that found it. text: the problem in sentences. advice: what to do."""
+    """One problem of a table.
+
+    check: the check that found it. text: the problem in sentences. advice: what to do. kind: the kind of a fault of the
+    log; None: found by a check, or unknown.
+    """
 
     check: str
     severity: Severity
     text: str
     advice: str = ""
+    kind: FaultKind | None = None
 
     @classmethod
     def from_json(cls, values: object) -> TableProblem:
@@ -46,6 +52,7 @@ class TableProblem:
             severity="error" if severity == "error" else "warning",
             text=fields.string("text"),
             advice=fields.string("advice"),
+            kind=next((kind for kind in FaultKind if kind.value == fields.optional_string("kind")), None),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -55,6 +62,7 @@ class TableProblem:
             "severity": self.severity,
             "text": _stored_text(self.text),
             "advice": _stored_text(self.advice),
+            "kind": None if self.kind is None else self.kind.value,
         }
 
 

@@ -24,7 +24,16 @@ from deltasnap_assets.runs.planning.names import CHECKPOINT_TAG, delta_log_key
 from deltasnap_assets.runs.sensors import new_commits_sensor
 from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_core import LastPoll, LastPolls, SnapshotStore, StaleRule, StorageError, TableProblem, system_clock
+from deltasnap_core import (
+    FaultKind,
+    LastPoll,
+    LastPolls,
+    SnapshotStore,
+    StaleRule,
+    StorageError,
+    TableProblem,
+    system_clock,
+)
 from tests.assets.jobs import idle_job
 from tests.builders import add, metadata, protocol, write_log
 from tests.checkpoint_files import write_checkpoint
@@ -209,6 +218,17 @@ def test_only_reading_the_whole_log_shows_that_its_errors_are_gone(table: Table)
         note(table.store, table.table, Found(problems={LOG: ()}, is_examined=is_examined))
         found.append((table.poll.problems, last_poll.is_examination_due(table.store, "events")))
     assert found == [((error,), True), ((), False)]
+
+
+@pytest.mark.parametrize("kind", FaultKind)
+def test_warning_found_in_a_commit_remains_until_the_whole_log_is_read(table: Table, kind: FaultKind) -> None:
+    warning = replace(WARNING, check=LOG, kind=kind)
+    note(table.store, table.table, Found(problems={LOG: (warning,)}, is_examined=True))
+    found = []
+    for is_examined in (False, True):
+        note(table.store, table.table, Found(problems={LOG: ()}, is_examined=is_examined))
+        found.append(table.poll.problems)
+    assert found == [(warning,) if kind.is_in_commits else (), ()]
 
 
 def test_log_with_warnings_is_read_hourly_and_one_with_errors_each_time(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ class Examined:
         ticks.instance = instance
         ticks.tick()
         tags = observation_tags(self.instance, self.table, 5, "table-id")
-        numbers = {"latest_version": 5, "health": "OK", "num_rows": 7}
+        numbers: dict[str, Any] = {"latest_version": 5, "health": "OK", "num_rows": 7}
         self.instance.report_runless_asset_event(
             dg.AssetObservation(delta_log_key("events"), metadata=numbers, tags=tags)
         )
@@ -74,7 +74,7 @@ def commit(log: Path, version: int) -> Path:
     return log / f"{version:020}.json"
 
 
-GAPS = {
+GAPS: dict[str, Callable[[Path], object]] = {
     "versions 6 to 7 cannot be loaded": lambda log: shutil.copy(commit(log, 5), commit(log, 7)),
     "versions 3 to 5 cannot be loaded": lambda log: commit(log, 3).unlink(),
     "cannot be loaded": lambda log: shutil.copy(commit(log, 5), commit(log, 2**63 - 1)),

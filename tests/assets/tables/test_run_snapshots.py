@@ -11,13 +11,17 @@ from typing import Any, Literal
 import pytest
 from pyspark.sql import SparkSession
 
+from deltasnap_assets.runs.condition.condition_report import log_problems
+from deltasnap_assets.runs.condition.last_poll import LOG, Found, note
+from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.config import Settings, SparkSettings, TableSettings
 from deltasnap_assets.spark.session.run_session import RunSession
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
+from deltasnap_core import FaultKind
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.log_store import FileStatus
-from tests.builders import write_log
+from tests.builders import protocol, write_log
 from tests.core.store.manifests import commit_actions
 
 pytestmark = pytest.mark.spark
@@ -88,6 +92,27 @@ def test_run_lists_log_and_store_twice_and_reads_each_commit_once(
     assert len(commits) == len(set(commits)) == count + 1  # the previous commit shows that the log is the same
     manifests = Counter(path for path in requested["read"] if "/manifests/" in path)
     assert len(manifests) == 1  # of the version before
+
+
+def test_warning_about_an_old_commit_is_repeated_by_runs_that_read_only_new_ones(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    ambiguous = [*commit_actions(1), protocol(), protocol()]
+    write_log(tmp_path / "events", {0: commit_actions(0), 1: ambiguous})
+    snapshots, table = run_of(spark, tmp_path)
+    refresh(snapshots, table, [0, 1])
+    first = snapshots.condition(table)
+    assert ([*first.unread], first.is_complete) == ([0, 1], False)  # a later poll reads the whole log
+    found = log_of(table).condition(first=0)
+    problems = {LOG: log_problems(found)}
+    note(snapshots.store, table, Found(problems=problems, is_examined=True))
+    write_log(tmp_path / "events", {2: commit_actions(2)})
+    snapshots, table = run_of(spark, tmp_path)
+    refresh(snapshots, table, [2])
+    later = snapshots.condition(table)
+    assert not later.commits_read
+    assert [fault.text for fault in later.faults] == [fault.text for fault in found.faults]
+    assert [fault.kind for fault in later.faults] == [FaultKind.AMBIGUOUS_COMMIT]
 
 
 def test_versions_lost_in_the_log_come_from_the_store(spark: SparkSession, tmp_path: Path) -> None:
