@@ -224,7 +224,8 @@ class MetadataTables:
         than `delta.targetFileSize`, default 128 MiB), files_with_deletes (long: files of which a deletion vector
         deletes more than 5 % of the rows, or whose number of rows is unknown), rewritten_files, rewritten_bytes (long:
         files that OPTIMIZE would rewrite), files_after (long: files of the partition after it), statement (string: the
-        OPTIMIZE statement, with the partition values as in the log; null: one of them is binary).
+        OPTIMIZE statement, with the partition values as in the log; null: one of them is binary). Bytes beyond 64 bits
+        are null.
 
         The rules are those of Delta's OPTIMIZE with that target size: small files and files with deletes, smallest
         first, are packed until a file would exceed the target; two files or more become one. A partition in which no
