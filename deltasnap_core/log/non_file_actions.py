@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,8 +13,11 @@ from deltasnap_core.log.commits.action_lines import decode_line, lines_with
 from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
 from deltasnap_core.protocol.properties.table_config import set_transaction_retention_ms
+from deltasnap_core.redaction import logger_of, redacted
 from deltasnap_core.storage.log_store import LogStore
 
+_log = logger_of(__name__)
+_ONCE = ("protocol", "metaData")
 _READERS: Mapping[str, Callable[[dict[str, Any]], Any]] = {
     "protocol": Protocol.from_json,
     "metaData": Metadata.from_json,
@@ -123,11 +127,18 @@ def _check_complete(contents: CheckpointContents, actions: Iterable[Any]) -> Non
 def non_file_actions_by_version(batch: CommitBatch) -> dict[int, list[Any]]:
     """Return the non-file actions of each commit, in commit order. Versions without any are left out.
 
+    Logs a warning if a commit has several protocol or metaData actions. The last one counts, as in Delta's
+    `InMemoryLogReplay.append`.
     Errors: CorruptLogError naming file and line.
     """
     found: dict[int, list[Any]] = {}
+    counts: Counter[tuple[str, str]] = Counter()
     for commit, number, name, values in batch.actions(*_READERS):
         found.setdefault(commit.version, []).append(_typed(commit.file.path, number, name, values))
+        counts[commit.file.path, name] += name in _ONCE
+    for (path, name), count in counts.items():
+        if count > 1:
+            _log.warning("The commit %s has %d %s actions: the last one is used", redacted(path), count, name)
     return found
 
 

@@ -16,9 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltasnap_core.protocol.json_fields import is_json_kind
-from deltasnap_core.protocol.json_text import MAX_NESTING, parse_json
+from deltasnap_core.protocol.json_text import parse_json
 from deltasnap_core.rules.json_lines import parse_texts
 from deltasnap_core.rules.sql_text import string_sql
+from deltasnap_core.rules.whole_json import whole_json_sql
 
 _KEY = '{"numRecords":'
 _NUMBER = "(?:0|-?[1-9][0-9]{0,17})"  # not -0, which Spark writes as 0: see num_records_sql
@@ -30,15 +31,6 @@ _NUM_RECORDS = pa.schema([("numRecords", pa.int64())])
 
 _MAX_NAME = 50_000
 """The maximum length of a name in UTF-16. Spark's parser has no option for it."""
-
-_STRICT = {
-    "allowSingleQuotes": "false",
-    "allowNonNumericNumbers": "false",
-    "columnNameOfCorruptRecord": "invalid",
-    "maxNestingDepth": str(MAX_NESTING + 1),  # one level is the object around the text
-    "maxNumLen": str(2**31 - 1),
-    "maxStringLen": str(2**31 - 1),
-}
 
 
 def num_records_sql(stats: str) -> str:
@@ -54,13 +46,9 @@ def num_records_sql(stats: str) -> str:
 
 def _parsed_sql(stats: str) -> str:
     """Return SQL for the number in any text. The lambda is needed so that the JSON is parsed only once."""
-    # Spark ignores what follows a JSON value. So the text is put in an object, and its last field must be found.
-    options = ", ".join(f"'{name}', '{value}'" for name, value in _STRICT.items())
-    schema = "stats struct<numRecords: string>, end string, invalid string"
-    parsed = f"""from_json(concat('{{"stats":', {stats}, ',"end":"1"}}'), '{schema}', map({options}))"""
-    number = "j.stats.numRecords"
-    is_valid = f"j.invalid is null and j.end = '1' and {number} rlike {string_sql(f'^{_NUMBER_AS_TEXT}$')}"
-    return f"transform(array({parsed}), j -> if({is_valid}, try_cast({number} as bigint), null))[0]"
+    parsed = whole_json_sql(stats, "struct<numRecords: string>")
+    is_number = f"n.numRecords rlike {string_sql(f'^{_NUMBER_AS_TEXT}$')}"
+    return f"transform(array({parsed}), n -> if({is_number}, try_cast(n.numRecords as bigint), null))[0]"
 
 
 def num_records(stats: pa.StringArray) -> pa.Array:

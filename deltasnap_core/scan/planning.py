@@ -10,7 +10,8 @@ from pyspark.sql import functions as F
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.replay.spark.load_actions import PARSED
 from deltasnap_core.replay.spark.spark_failures import SPARK_FAILURES, is_about_files
-from deltasnap_core.rules.sql_text import exact_sum_sql, string_sql
+from deltasnap_core.rules.sql_text import exact_sum_sql
+from deltasnap_core.rules.whole_json import whole_json_sql
 from deltasnap_core.scan.skipping.data_skipping import Skipping
 
 
@@ -111,7 +112,7 @@ def _by_statistics(skipping: Skipping, parsed: bool) -> str | None:
     if skipping.schema is None:
         return f"coalesce({skipping.statistics}, true)"
     # Invalid JSON, or JSON of another structure, becomes null: the file is kept.
-    statistics = f"from_json(stats, {string_sql(skipping.schema)}, map('mode', 'PERMISSIVE'))"
+    statistics = whole_json_sql("stats", skipping.schema)
     if parsed:
         statistics = f"coalesce({PARSED}, {statistics})"
     return f"coalesce(exists(array({statistics}), s -> {skipping.statistics}), true)"

@@ -131,13 +131,21 @@ class Snapshot:
 
         One column is set in each row.
         Expired tombstones and expired transactions are left out. Delta's `stateDF`, cached as its `cachedState`.
+        This DataFrame and `all_files` are lazy: if a file of the log vanishes or is damaged before you collect them,
+        Spark raises its own exception, such as Py4JJavaError.
         Source: PROTOCOL.md, Action Reconciliation.
         """
         return self._frames.state
 
     @property
     def all_files(self) -> DataFrame:
-        """The live files, with the columns of AddFile. `path` is as in the log; an absolute path is canonical."""
+        """The live files, with the columns of AddFile. `path` is as in the log; an absolute path is canonical.
+
+        `stats` is the JSON of the log; if a checkpoint has the statistics only as a struct, JSON made from it. With
+        both, they should be equal (PROTOCOL.md, Checkpoint Schema). If they are not, the struct has the number of
+        records for `computed_state`, and on Spark the bounds for a scan: reading it takes less time. See `state` for
+        errors.
+        """
         return self._frames.all_files
 
     def scan(

@@ -19,8 +19,7 @@ from deltasnap_core.storage.urls import join_url, local_path
 def list_local_from(folder: str, first: str) -> Iterator[FileStatus]:
     """Return the files of a folder (a `file:` URL) named `first` or later, by name; see LogStore.list_from.
 
-    Size and time of a file are read on demand, so stopping early saves requests. Dangling links, FIFOs, devices, and
-    folders with the name of a JSON file are listed with the size 0: a file that cannot be read is not a missing file.
+    Size and time of a file are read on demand, so stopping early saves requests. Other entries: see `_any_status`.
     """
     with storage_errors(folder), os.scandir(local_path(folder)) as entries:
         found = sorted((entry for entry in entries if entry.name >= first), key=lambda entry: entry.name)
@@ -28,10 +27,14 @@ def list_local_from(folder: str, first: str) -> Iterator[FileStatus]:
 
 
 def local_status(url: str) -> FileStatus | None:
-    """Return the status of the file at a `file:` URL; None: there is none."""
+    """Return the status of the entry at a `file:` URL, as `list_local_from`; None: there is none."""
     try:
         with storage_errors(url):
-            return _status(url, _stat(local_path(url)))
+            try:
+                result = _stat(local_path(url))
+            except FileNotFoundError:  # no file, or a dangling link
+                result = os.lstat(local_path(url))
+            return _any_status(url, result)
     except FileNotFoundError:
         return None
 
@@ -96,10 +99,8 @@ def _statuses(folder: str, entries: Iterable[os.DirEntry[str]], *, all_kinds: bo
         except OSError:
             with storage_errors(url):
                 raise
-        if found := _status(url, result):
+        if found := (_any_status if all_kinds else _status)(url, result):
             yield found
-        elif all_kinds and (not stat.S_ISDIR(result.st_mode) or entry.name.endswith(".json")):
-            yield FileStatus(path=url, size=0, modification_time=_milliseconds(result))
 
 
 def _stat(file: str | os.DirEntry[str]) -> os.stat_result:
@@ -109,6 +110,16 @@ def _stat(file: str | os.DirEntry[str]) -> os.stat_result:
         if error.errno == errno.ELOOP:  # a symbolic link loop counts as a dangling link
             raise FileNotFoundError(error.errno, error.strerror) from error
         raise
+
+
+def _any_status(url: str, result: os.stat_result) -> FileStatus | None:
+    """Return the status of a file. A file that cannot be read is not a missing file.
+
+    So dangling links, FIFOs, devices, and folders with the name of a JSON file have a status with the size 0.
+    """
+    if stat.S_ISREG(result.st_mode) or (stat.S_ISDIR(result.st_mode) and not url.endswith(".json")):
+        return _status(url, result)
+    return FileStatus(path=url, size=0, modification_time=_milliseconds(result))
 
 
 def _status(url: str, result: os.stat_result) -> FileStatus | None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Protocol
 
+from deltasnap_core.errors import StorageError
 from deltasnap_core.redaction import safe_repr
 
 
@@ -58,7 +59,7 @@ class LogStore(Protocol):
         ...
 
     def status(self, path: str) -> FileStatus | None:
-        """Return the status of the file at `path`; None: there is none."""
+        """Return the status of the file at `path`, or of another entry as in `list_from`; None: there is none."""
         ...
 
     def read_bytes(self, path: str) -> bytes:
@@ -72,3 +73,15 @@ class LogStore(Protocol):
     def open(self, path: str) -> BinaryIO:
         """Return a file opened for reading, seekable. The caller closes it. Errors: FileNotFoundError."""
         ...
+
+
+def is_file(store: LogStore, path: str) -> bool:
+    """Return whether there is a file at `path` that can be read. Entries without a size may be links or folders."""
+    status = store.status(path)
+    if status is None or status.size:
+        return status is not None
+    try:
+        store.read_bytes(path)
+    except (FileNotFoundError, StorageError):
+        return False
+    return True

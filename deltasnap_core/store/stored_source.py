@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +38,10 @@ class StoredSource:
     @property
     def retention_ms(self) -> int:
         return deleted_file_retention_ms(self.table.metadata.configuration)
+
+    @property
+    def read_files(self) -> tuple[Sequence[str], Sequence[str]]:
+        return (self.version.manifest.log_path,), self.version.files
 
     def files(self) -> DataFrame:
         return self.version.all_files()

@@ -15,14 +15,16 @@ from rich.table import Table
 
 from deltasnap_assets.command.table_on_spark import delta_log_of, spark_aside
 from deltasnap_assets.command.terminal import print_problem, shown
-from deltasnap_assets.command.views.condition_view import condition_of, explaining, print_condition
+from deltasnap_assets.command.views.condition_view import explaining, print_condition
 from deltasnap_assets.quantities import bytes_text, counted
 from deltasnap_core import (
     AGES_DAYS,
     Snapshot,
+    TableCondition,
     TableLog,
     VacuumGroup,
     VacuumSummary,
+    VersionRanges,
     contiguous_runs,
     deleted_file_retention_ms,
 )
@@ -85,7 +87,7 @@ def show_vacuum(path: str, storage_options: Mapping[str, Any], *, retention_ms: 
             snapshot = delta_log_of(path, storage_options).get_snapshot_at(version)
             summary = snapshot.tables.vacuum_summary(retention_ms=retention_ms)
         report = _report(path, table, snapshot, summary)
-    print_condition(condition_of(path, storage_options, 0))  # VACUUM concerns every version
+    print_condition(_condition(table))
     if as_json:
         typer.echo(json.dumps(report.to_json()))
     else:
@@ -96,6 +98,12 @@ def show_vacuum(path: str, storage_options: Mapping[str, Any], *, retention_ms: 
             f"{_hours(report.table_retention_ms)}: VACUUM could delete files that running queries and writers need."
         )
         print_problem(Console(stderr=True), "warning", text)
+
+
+def _condition(table: TableLog) -> TableCondition:
+    """Return the condition of a log of which every commit was just read: reads no commit and no page again."""
+    listing = table.list()
+    return table.condition(listing, first=0, sound=VersionRanges.of(listing.commits), read_pages=False)
 
 
 def _report(path: str, table: TableLog, snapshot: Snapshot, summary: VacuumSummary) -> VacuumReport:

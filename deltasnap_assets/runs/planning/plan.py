@@ -149,15 +149,15 @@ def _unloadable(status: LogStatus) -> VersionRanges:
 def _no_longer_stored(known: Known, stored: Stored | None) -> frozenset[int]:
     """Return the versions that are materialized but not stored, except pruned ones.
 
-    Pruned versions are older than the first stored one, and their partitions are removed. Pruning leaves at least one
-    version: an empty store was lost, moved or replaced.
+    The store records the versions that it prunes, and the job that prunes removes their partitions: earlier releases
+    recorded nothing. Pruning leaves at least one version: an empty store was lost, moved or replaced.
     """
     if stored is None:
         return frozenset()
     if not stored.versions:
         return known.done.intersection(known.versions)
-    earliest = min(stored.versions)
-    return frozenset(version for version in known.done if version > earliest and version not in stored.versions)
+    first = max(stored.common.pruned_before, min({*stored.versions, *known.versions}))
+    return frozenset(version for version in known.done if version >= first and version not in stored.versions)
 
 
 def nothing_to_do(table: TableSettings, status: LogStatus) -> str:

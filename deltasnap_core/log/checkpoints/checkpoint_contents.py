@@ -109,9 +109,12 @@ class CheckpointContents:
 
 
 def has_negative_numbers(contents: CheckpointContents) -> bool:
-    """Return whether a file has a negative size or number of deleted rows, according to the footers, or the JSON."""
+    """Return whether a file has a negative number, according to the footers, or the lines of a checkpoint in JSON.
+
+    The JSON statistics in Parquet are not read: that would take a pass over all rows.
+    """
     parts = (*contents.top_level, *contents.sidecars)
-    leaves = ("add.size", "add.deletionVector.cardinality")
+    leaves = ("add.size", "add.deletionVector.cardinality", "add.stats_parsed.numRecords")
     stated = [least_value(part.metadata, leaf) for part in parts for leaf in leaves]
     return any(value is not None and value < 0 for value in stated) or bool(
         versions_with_negative_numbers(contents.lines)

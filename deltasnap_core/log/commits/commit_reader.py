@@ -34,7 +34,7 @@ from deltasnap_core.log.commits.commit_batch import (
     in_one_piece,
 )
 from deltasnap_core.protocol.log_files.file_names import commit_version
-from deltasnap_core.storage.log_store import FileStatus, LogStore
+from deltasnap_core.storage.log_store import FileStatus, LogStore, is_file
 
 IN_MEMORY_BYTES = 128 << 20
 """The maximum size of the commits of a batch that are kept in memory. For the others, only measures are kept."""
@@ -263,7 +263,7 @@ def _whole(store: LogStore, files: Sequence[FileStatus]) -> Iterator[_Piece]:
     try:
         contents = store.read_many([file.path for file in files])
     except (FileNotFoundError, StorageError) as error:
-        missing = next((file.path for file in files if store.status(file.path) is None), None)
+        missing = next((file.path for file in files if not is_file(store, file.path)), None)
         if missing is None and isinstance(error, StorageError):
             raise
         raise missing_commit(missing or files[0].path) from error

@@ -23,7 +23,7 @@ from deltasnap_core.log.commits.commit_reader import pieces
 from deltasnap_core.protocol.actions import CommitInfo
 from deltasnap_core.protocol.log_files.file_names import commit_version
 from deltasnap_core.rules.json_lines import BLANK
-from deltasnap_core.storage.log_store import FileStatus, LogStore
+from deltasnap_core.storage.log_store import FileStatus, LogStore, is_file
 
 # A larger commit is read in pieces: commitInfo is usually the first action, and the rest may be gigabytes.
 _SMALL_BYTES = 1 << 20
@@ -83,7 +83,7 @@ def _read_if_there(store: LogStore, path: str) -> bytes | None:
     except FileNotFoundError:
         return None
     except StorageError:
-        if store.status(path) is not None:
+        if is_file(store, path):
             raise
         return None
 

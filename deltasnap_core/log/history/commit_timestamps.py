@@ -18,7 +18,7 @@ from deltasnap_core.log.protocol_metadata import newest_protocol_and_metadata
 from deltasnap_core.protocol.actions import CommitInfo, Metadata
 from deltasnap_core.protocol.log_files.file_names import commit_version
 from deltasnap_core.protocol.properties.table_config import in_commit_timestamp_enablement, in_commit_timestamps_enabled
-from deltasnap_core.storage.log_store import FileStatus, LogStore
+from deltasnap_core.storage.log_store import FileStatus, LogStore, is_file
 
 _COMMITS_CHECKED = 10
 """The number of latest commits to read to find out whether a table has in-commit timestamps."""
@@ -41,7 +41,7 @@ def modification_times(store: LogStore, commits: Mapping[int, FileStatus]) -> di
     A link or folder in place of a commit has no such time, and is left out.
     """
     return strictly_increasing(
-        {version: file.modification_time for version, file in commits.items() if file.size or store.status(file.path)}
+        {version: file.modification_time for version, file in commits.items() if file.size or is_file(store, file.path)}
     )
 
 
@@ -116,7 +116,9 @@ def version_timestamps(
 
 def _is_no_file(store: LogStore, segment: LogSegment, commit: FileStatus) -> bool:
     """Return whether the time of a version is that of a link or folder in place of its commit. Those have no size."""
-    return not commit.size and segment.checkpoint_provider.version != segment.version and not store.status(commit.path)
+    return (
+        not commit.size and segment.checkpoint_provider.version != segment.version and not is_file(store, commit.path)
+    )
 
 
 def find_in_commit_timestamps(configuration: Mapping[str, str]) -> InCommitTimestamps | None:

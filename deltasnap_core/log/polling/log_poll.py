@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
+from deltasnap_core.errors import StorageError
 from deltasnap_core.log.commits.commit_digest import digest_of
 from deltasnap_core.log.condition.table_condition import TableCondition
 from deltasnap_core.log.damaged_commit import is_damaged
@@ -126,3 +127,7 @@ def _digest(store: LogStore, commit: FileStatus) -> str | None:
         return digest_of(store.read_bytes(commit.path))
     except FileNotFoundError:  # cleaned up in the meantime
         return None
+    except StorageError:
+        if commit.size:
+            raise
+        return None  # a link or folder

@@ -48,9 +48,11 @@ def newest_file_actions(commits: pa.Table, *, within: Sequence[str] = ()) -> pa.
 
 
 def without_keys_of(rows: pa.Table, changed: pa.Table) -> pa.Table:
-    """Return the rows whose logical file is not in `changed`."""
+    """Return the rows whose logical file is not in `changed`. rows: KEY and any other columns."""
     has_path = pc.is_in(rows["path_key"], changed["path_key"].combine_chunks())
     if not pc.any(has_path).as_py():
         return rows
-    rest = rows.filter(has_path).join(changed.select(KEY), KEY, join_type="left anti")
-    return pa.concat_tables([rows.filter(pc.invert(has_path)), rest.select(rows.column_names).cast(rows.schema)])
+    named = rows.filter(has_path)
+    keys = named.select(KEY).append_column("row", pa.array(np.arange(named.num_rows)))  # a join takes no structs
+    rest = keys.join(changed.select(KEY), KEY, join_type="left anti")["row"]
+    return pa.concat_tables([rows.filter(pc.invert(has_path)), named.take(rest)])

@@ -105,12 +105,19 @@ def deltas_of_range(
 
 
 def _replaced_at(rows: pa.Table, begins: NDArray[np.int64], never: int) -> NDArray[np.int64]:
-    """Return, for each row, the version of the next row of the same logical file; `never` if there is none."""
+    """Return, for each row, the next version with a row of the same logical file; `never` if there is none.
+
+    A checkpoint may have a file twice: rows of the same file and version have the same next version.
+    """
     codes = [rows[name].combine_chunks().dictionary_encode().indices.to_numpy() for name in KEY]
     order = np.lexsort((begins, *codes))
     is_same = np.logical_and.reduce([code[order][1:] == code[order][:-1] for code in codes])
-    found = np.full(rows.num_rows, never)
-    found[order[:-1][is_same]] = begins[order[1:][is_same]]
+    at = begins[order]
+    following = np.full(rows.num_rows, never)
+    following[:-1][is_same] = at[1:][is_same]
+    is_last = np.append(~is_same | (at[1:] != at[:-1]), True)[: rows.num_rows]  # of its file and version
+    found = np.empty_like(following)
+    found[order] = following[is_last][np.cumsum(is_last) - is_last]
     return found
 
 

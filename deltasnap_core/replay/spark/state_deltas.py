@@ -18,7 +18,7 @@ from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.replay.spark.file_action_layout import FULL, MEASURED, FileActionLayout, measures_sql
 from deltasnap_core.replay.spark.file_breakdowns import breakdown_measures_sql
-from deltasnap_core.replay.spark.state_reconstruction import newest_file_actions, reconcile
+from deltasnap_core.replay.spark.state_reconstruction import NEXT_VERSION, newest_file_actions, reconcile
 from deltasnap_core.replay.state_delta import StateDelta
 from deltasnap_core.rules.aggregates import FileTotals, MeasureGroup, grouping_sql, sums_sql
 from deltasnap_core.rules.expiry import expiring_sql
@@ -189,8 +189,7 @@ def _events(timeline: DataFrame, retentions: Mapping[int, Retention], *, with_gr
     with_groups: also the columns that a breakdown needs.
     """
     others, names = (breakdown_measures_sql(), [*BREAKDOWN_MEASURES]) if with_groups else ([], [])
-    next_version = f"lead(version) over (partition by {', '.join(FULL.key)} order by version)"
-    end = F.least(F.expr(next_version), _expiry_version(retentions)).alias("end")
+    end = F.least(F.expr(NEXT_VERSION), _expiry_version(retentions)).alias("end")
     lives = timeline.select(F.col("version").alias("first"), end, *map(F.expr, [*measures_sql(), *others]))
     begins, ends = "named_struct('at', first, 'begins', true)", "named_struct('at', end, 'begins', false)"
     return (

@@ -18,6 +18,15 @@ REMOVE_COLUMNS = ("path", *(f"remove.{name}" for name in REMOVE.names if name !=
 They are single columns, so that Spark reads only the columns that a query needs.
 """
 
+NEXT_VERSION = (
+    f"min(version) over (partition by {', '.join(FULL.key)} order by version"
+    " range between 1 following and unbounded following)"
+)
+"""SQL over version and FULL for the next version with an action of the same logical file; null: none.
+
+Not `lead`: a checkpoint may have a file twice, and both rows end with the next version.
+"""
+
 BROADCAST_BYTES = 32 << 20
 """Commits up to this size are sent to every task that scans the base, so that the base is not shuffled."""
 

@@ -9,12 +9,14 @@ to 9999. Names of columns inside structs are joined with dots.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from deltasnap_core.replay.spark.spark_failures import translated
 from deltasnap_core.rules.deletion_vector_ids import file_vector_id_sql, vector_id_sql
 from deltasnap_core.rules.num_records import num_records_sql
 from deltasnap_core.rules.paths import path_key_sql
@@ -51,6 +53,10 @@ class MetadataSource(Protocol):
     @property
     def now_ms(self) -> int:
         """The current time (ms since the epoch)."""
+
+    @property
+    def read_files(self) -> tuple[Sequence[str], Sequence[str]]:
+        """The files of a log, with the log itself, and of a store: one of them is named if Spark cannot read it."""
 
     def files(self) -> DataFrame:
         """Return the live files of the version, with the columns of AddFile."""
@@ -224,7 +230,8 @@ class MetadataTables:
         than `delta.targetFileSize`, default 128 MiB), files_with_deletes (long: files of which a deletion vector
         deletes more than 5 % of the rows, or whose number of rows is unknown), rewritten_files, rewritten_bytes (long:
         files that OPTIMIZE would rewrite), files_after (long: files of the partition after it), statement (string: the
-        OPTIMIZE statement, with the partition values as in the log; null: one of them is binary).
+        OPTIMIZE statement, with the partition values as in the log; null: one of them is binary). Bytes beyond 64 bits
+        are null.
 
         The rules are those of Delta's OPTIMIZE with that target size: small files and files with deletes, smallest
         first, are packed until a file would exceed the target; two files or more become one. A partition in which no
@@ -258,9 +265,10 @@ class MetadataTables:
             files=[self._source.files(), *named.files],
             tombstones=[self._source.tombstones(), *named.tombstones],
         )
-        return vacuum_candidates(
-            self._table, named, retention_ms=retention, now_ms=self._source.now_ms, listing=listing
-        )
+        with translated(*self._source.read_files):
+            return vacuum_candidates(
+                self._table, named, retention_ms=retention, now_ms=self._source.now_ms, listing=listing
+            )
 
     def vacuum_summary(self, *, retention_ms: int | None = None) -> VacuumSummary:
         """Return files and bytes that VACUUM would delete, by folder and age, and the versions that would lose files.
@@ -269,7 +277,9 @@ class MetadataTables:
         """
         candidates = self.vacuum_candidates(list_files=True, retention_ms=retention_ms)
         retention = self._retention(retention_ms)
-        return vacuum_summary(candidates, self._source.events(), retention_ms=retention, now_ms=self._source.now_ms)
+        events, now_ms = self._source.events(), self._source.now_ms
+        with translated(*self._source.read_files):
+            return vacuum_summary(candidates, events, retention_ms=retention, now_ms=now_ms)
 
     def _retention(self, retention_ms: int | None) -> int:
         if retention_ms is not None and retention_ms < 0:

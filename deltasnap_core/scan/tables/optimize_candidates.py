@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from deltasnap_core.protocol.properties.table_config import target_file_size_bytes
 from deltasnap_core.redaction import redacted, safe_repr
 from deltasnap_core.rules.num_records import num_records, num_records_sql
-from deltasnap_core.rules.sql_text import quoted, sql_type, string_sql
+from deltasnap_core.rules.sql_text import long_sum_sql, quoted, sql_type, string_sql
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.skipping.partition_values import partition_value, text_of
 from deltasnap_core.scan.table_columns import TableColumn
@@ -31,7 +31,6 @@ MAX_DELETED_RATIO = 0.05
 """A file with a greater share of deleted rows is eligible. The default of Delta's `optimize.maxDeletedRowsRatio`."""
 
 _BACKSLASH, _QUOTE = chr(92), "'"
-_MOST = (1 << 63) - 1
 _NUMBERS = (
     "files", "small_files", "small_bytes", "files_with_deletes", "rewritten_files", "rewritten_bytes", "files_after"
 )  # fmt: skip
@@ -48,10 +47,10 @@ class OptimizeCandidate:
     partition: Mapping[str, str | None]
     files: int
     small_files: int
-    small_bytes: int
+    small_bytes: int | None
     files_with_deletes: int
     rewritten_files: int
-    rewritten_bytes: int
+    rewritten_bytes: int | None
     files_after: int
     statement: str | None
 
@@ -97,9 +96,22 @@ def candidates_of_rows(table: ScannedTable, files: pa.Table) -> tuple[OptimizeCa
     return tuple(
         sorted(
             (each for each in found if each.rewritten_files),
-            key=lambda each: (each.files_after - each.files, -each.rewritten_bytes, each.statement or ""),
+            key=lambda each: (
+                each.files_after - each.files,
+                *_largest_first(each.rewritten_bytes),
+                each.statement or "",
+            ),
         )
     )
+
+
+def _long(total: int) -> int | None:
+    return total if -(1 << 63) <= total < 1 << 63 else None
+
+
+def _largest_first(size: int | None) -> tuple[bool, int]:
+    """Return the key of Spark's order: the largest first, null last."""
+    return size is None, -(size or 0)
 
 
 def _candidate(
@@ -108,15 +120,14 @@ def _candidate(
     small = [size for size, _ in files if size < target]
     eligible = [_packable(size, target) for size, has_deletes in files if size < target or has_deletes]
     merged_files, merged_bytes, bins = _packed(eligible, target)
-    total = sum(small)
     return OptimizeCandidate(
         partition={column.path[0]: text for column, text in zip(table.columns.partition, texts, strict=True)},
         files=len(files),
         small_files=len(small),
-        small_bytes=total if abs(total) <= _MOST else 0,
+        small_bytes=_long(sum(small)),
         files_with_deletes=sum(has_deletes for _, has_deletes in files),
         rewritten_files=merged_files,
-        rewritten_bytes=merged_bytes,
+        rewritten_bytes=_long(merged_bytes),
         files_after=len(files) - merged_files + bins,
         statement=_statement(table, texts),
     )
@@ -138,7 +149,7 @@ def _candidates(table: ScannedTable, files: DataFrame) -> DataFrame:
     by_partition = sizes.groupBy("texts").agg(
         F.expr("count(1) as files"),
         F.expr(f"count_if(size < {target}L) as small_files"),
-        F.expr(f"coalesce(try_sum(if(size < {target}L, size, 0L)), 0L) as small_bytes"),
+        F.expr(f"{long_sum_sql(f'if(size < {target}L, size, 0L)')} as small_bytes"),
         F.expr("count_if(has_deletes) as files_with_deletes"),
         F.expr(f"collect_list(if(size < {target}L or has_deletes, {_packable_sql('size', target)}, null)) as sizes"),
     )

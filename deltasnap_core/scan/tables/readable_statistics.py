@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from deltasnap_core.rules.sql_text import quoted, string_sql
 from deltasnap_core.rules.statistics_schema import struct_type
 from deltasnap_core.rules.typed_texts import typed_sql
+from deltasnap_core.rules.whole_json import whole_json_sql
 from deltasnap_core.scan.skipping.bounds import bounds_of
 from deltasnap_core.scan.table_columns import TableColumn
 
@@ -45,7 +46,7 @@ class ReadableStatistics:
         parts = [f"{kind}: {_nested(self.columns, 'string')}" for kind in _BOUNDS]
         counts = _nested(self.columns, "bigint")
         schema = f"struct<numRecords: bigint, {', '.join(parts)}, nullCount: {counts}>"
-        return f"from_json(stats, {string_sql(schema if self.columns else _NO_COLUMNS)})"
+        return whole_json_sql("stats", schema if self.columns else _NO_COLUMNS)
 
     @property
     def _typed(self) -> str:

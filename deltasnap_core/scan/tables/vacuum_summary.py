@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from deltasnap_core.redaction import safe_repr
+from deltasnap_core.rules.sql_text import exact_sum_sql
 
 AGES_DAYS = (0, 1, 7, 30, 90, 365)
 """Files are grouped by the greatest of these ages (days) that they have reached."""
@@ -93,7 +95,7 @@ def vacuum_summary(candidates: DataFrame, events: DataFrame | None, *, retention
         .groupBy("folder", "reason", "protected", "age_days")
         .agg(
             F.expr("count(1) as num_files"),
-            F.expr("coalesce(try_sum(size), 0L) as size_in_bytes"),
+            F.expr(f"{exact_sum_sql('size')} as size_in_bytes"),
             F.expr("count_if(size is null) as num_without_size"),
             F.expr("max(removed_at) as removed_at"),
         )
@@ -111,9 +113,10 @@ def vacuum_summary(candidates: DataFrame, events: DataFrame | None, *, retention
     )
 
 
-def _groups(rows: list[dict[str, object]]) -> tuple[VacuumGroup, ...]:
+def _groups(rows: list[dict[str, Any]]) -> tuple[VacuumGroup, ...]:
     names = VacuumGroup.__dataclass_fields__
-    found = [VacuumGroup(**{name: row[name] for name in names}) for row in rows]  # type: ignore[arg-type]
+    exact = [{**row, "size_in_bytes": int(row["size_in_bytes"])} for row in rows]  # from a decimal
+    found = [VacuumGroup(**{name: row[name] for name in names}) for row in exact]
     return tuple(sorted(found, key=lambda g: (-g.size_in_bytes, -g.num_files, g.folder, g.reason, g.age_days or 0)))
 
 

@@ -11,6 +11,7 @@ from deltasnap_core.protocol.actions import Metadata, Protocol
 from deltasnap_core.protocol.properties.table_config import num_indexed_cols, stats_columns
 from deltasnap_core.rules.sql_text import quoted, sql_type, string_sql
 from deltasnap_core.rules.statistics_schema import bound_sql, struct_type
+from deltasnap_core.rules.whole_json import whole_json_sql
 from deltasnap_core.scan.skipping.partition_values import partition_value
 from deltasnap_core.scan.table_columns import TableColumn, TableColumns
 
@@ -33,7 +34,7 @@ def statistics_type(metadata: Metadata, protocol: Protocol) -> str:
 
 def statistics_sql(metadata: Metadata, protocol: Protocol) -> str:
     """Return SQL over `add` for `stats_parsed`. A bound that a scan ignores is null."""
-    parsed = f"from_json(add.stats, {string_sql(statistics_type(metadata, protocol))})"
+    parsed = whole_json_sql("add.stats", statistics_type(metadata, protocol))
     return f"transform(array({parsed}), s -> {_typed('s', _statistics(metadata, protocol))})[0]"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -38,6 +39,10 @@ class SnapshotSource:
     @property
     def now_ms(self) -> int:
         return self.log.min_file_retention_timestamp + self.retention_ms
+
+    @property
+    def read_files(self) -> tuple[Sequence[str], Sequence[str]]:
+        return (*self.log.replayable.files, self.context.log.log_path), ()
 
     def files(self) -> DataFrame:
         return self.frames.all_files_with_stats

@@ -6,6 +6,7 @@ The files below the root, for a table `events`:
       manifests/
         000001-<table id>.00000000000000000012.json     one per version: the commit point
         000002of000001at8-<table id>.fork.json          a generation that forked off another after version 8
+        000001-<table id>.00000000000000000012.pruned   its versions before 12 were pruned, not lost
       last_poll.json                                    the result of the last poll of the log; of no version
       000001-<table id>/                                a generation: all versions of one log
         base/<first>-<last>-<write>/part-*.parquet      key, add, remove: the whole state of one version
@@ -51,6 +52,7 @@ _GENERATION = r"(?P<ordinal>[0-9]{6})(?:of(?P<parent>[0-9]{6})at(?P<fork>[0-9]{1
 _GENERATION_NAME = re.compile(_GENERATION + r"\Z")
 _MANIFEST = re.compile(rf"(?P<generation>{_GENERATION})\.(?P<version>[0-9]{{20}})\.json\Z")
 _FORK_MARKER = re.compile(rf"(?P<generation>{_GENERATION})\.fork\.json\Z")
+_PRUNED_MARKER = re.compile(rf"(?P<generation>{_GENERATION})\.(?P<version>[0-9]{{20}})\.pruned\Z")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 _MAX_ID_LENGTH = 64
 
@@ -138,6 +140,17 @@ def parse_fork_marker(name: str) -> str | None:
     """Return the generation that a file starts; None: it is not a fork marker."""
     found = _FORK_MARKER.match(name)
     return None if found is None else found["generation"]
+
+
+def pruned_marker(kept: ManifestName) -> str:
+    """Return the name of the file, beside the manifests, that records that versions before one were pruned."""
+    return f"{kept.generation}.{kept.version:020d}.pruned"
+
+
+def parse_pruned_marker(name: str) -> ManifestName | None:
+    """Return the first version that was kept; None: the file is not such a marker."""
+    found = _PRUNED_MARKER.match(name)
+    return None if found is None else ManifestName(generation=found["generation"], version=int(found["version"]))
 
 
 def new_folder(kind: str, first: int, last: int) -> str:

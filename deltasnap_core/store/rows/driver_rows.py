@@ -13,12 +13,11 @@ import pyarrow.parquet as pq
 
 from deltasnap_core.errors import CorruptStoreError, one_line
 from deltasnap_core.log.checkpoints.verified_parquet import damage_as, verified_parquet
-from deltasnap_core.log.commits.action_lines import MEASURED_LINES
 from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.replay.driver.file_breakdowns import BREAKDOWN_COLUMNS, file_groups
 from deltasnap_core.replay.driver.full_actions import decoded, newest_lines
-from deltasnap_core.replay.driver.reconciliation import newest_file_actions, with_path_keys
+from deltasnap_core.replay.driver.reconciliation import newest_file_actions, with_path_keys, without_keys_of
 from deltasnap_core.replay.driver.state_deltas import deltas_of_range
 from deltasnap_core.rules.aggregates import MissingSizeError
 from deltasnap_core.rules.deletion_vector_ids import KEY_FIELDS
@@ -121,19 +120,23 @@ class DriverRows:
     def _newest(self, manifest: VersionManifest, columns: Iterable[str]) -> pa.Table:
         """Return the newest action of each logical file: MEASURED_LINES with its key, and `add` and `remove` as read.
 
+        Rows of a base stay until a change replaces their file, even if a checkpoint had the file twice.
         columns: Parquet columns to read; measures that need other columns are null.
         """
         schema = _narrowed({*columns, *_KEY_COLUMNS})
         leaves = _leaves(schema)
-        found = [self._read(file, leaves, lambda rows: _base_rows(rows, schema)) for file in manifest.base.files]
+        empty = _base_rows(schema.empty_table(), schema)
+        base = [self._read(file, leaves, lambda rows: _base_rows(rows, schema)) for file in manifest.base.files]
         changed = [file for data_set in manifest.changes for file in data_set.files]
-        found += [self._read(file, ["version", *leaves], lambda rows: _measured_rows(rows, schema)) for file in changed]
-        rows = pa.concat_tables([_base_rows(schema.empty_table(), schema), *found])
+        later = [self._read(file, ["version", *leaves], lambda rows: _measured_rows(rows, schema)) for file in changed]
+        rows = pa.concat_tables([empty, *later])
         rows = rows.filter(pc.less_equal(rows["commit_version"], manifest.version))
         # One row per version and file: any order within a version works, but it must be unique.
         numbers = pa.array(np.arange(rows.num_rows, dtype=np.int32))
-        rows = rows.set_column(1, MEASURED_LINES.field("line_number"), numbers)
-        return newest_file_actions(with_path_keys(rows, self.log_path))
+        rows = rows.set_column(1, "line_number", numbers)
+        newest = newest_file_actions(with_path_keys(rows, self.log_path))
+        held = with_path_keys(pa.concat_tables([empty, *base]), self.log_path)
+        return pa.concat_tables([without_keys_of(held, newest), newest])
 
     def _columns(self, structs: pa.ChunkedArray, names: Sequence[str]) -> pa.Table:
         """Return some fields of actions as columns, with canonical paths."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.replay.spark.file_action_layout import FULL
-from deltasnap_core.replay.spark.state_reconstruction import ADD_COLUMNS, REMOVE_COLUMNS
+from deltasnap_core.replay.spark.state_reconstruction import ADD_COLUMNS, NEXT_VERSION, REMOVE_COLUMNS
 from deltasnap_core.rules.expiry import kept_after_sql
 
 
@@ -56,9 +56,7 @@ def tombstones_by_version(rows: DataFrame, retentions: Mapping[int, Retention]) 
 
 def _lives(actions: DataFrame, last: int) -> DataFrame:
     """Return the actions with `until` added: the last version at which an action is the newest of its key."""
-    in_order = Window.partitionBy(*FULL.key).orderBy("version")
-    until = F.coalesce(F.lead("version").over(in_order) - 1, F.lit(last).cast("long"))
-    return actions.withColumn("until", until)
+    return actions.withColumn("until", F.expr(f"coalesce({NEXT_VERSION} - 1, {last}L)"))
 
 
 def _repeated(lives: DataFrame) -> DataFrame:

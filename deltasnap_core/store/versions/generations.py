@@ -53,6 +53,7 @@ class CommonVersion:
     latest_in_log: the last version of the log.
     lost:          the stored versions that a log lacks after a rollback, until it is written on; or all of them, if the
                    table was created again and has only earlier versions. Otherwise empty.
+    pruned_before: stored versions before it were pruned; 0: none. Others that are missing were lost.
     """
 
     relation: LogRelation
@@ -61,6 +62,7 @@ class CommonVersion:
     in_force: tuple[int, ...] = field(default=(), repr=False)
     latest_in_log: int
     lost: VersionRanges = field(default_factory=VersionRanges)
+    pruned_before: int = 0
 
     @property
     def latest_stored(self) -> int | None:
@@ -119,6 +121,7 @@ def find_common_version(
         in_force=tuple(name.version for name in in_force),
         latest_in_log=latest,
         lost=_lost(versions, version, latest),
+        pruned_before=versions.pruned_before,
     )
 
 

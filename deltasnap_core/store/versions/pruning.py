@@ -71,8 +71,9 @@ def prune(
                       count: it marks a rolled-back log, whose lost versions stay until the log is written on.
     min_age_ms:       the minimum age of a file of no version to be removed. It must be longer than any run takes to
                       write a range: until the run ends, its files belong to no version.
-    All manifests that stay are read before anything is removed. Manifests are removed first: a version never loses its
-    data before its manifest. The latest version always stays, with everything that later versions are based on.
+    All manifests that stay are read before anything is removed. A marker then records that earlier versions were
+    pruned: without it, they count as lost. Manifests are removed first: a version never loses its data before its
+    manifest. The latest version always stays, with everything that later versions are based on.
     Errors: ValueError for `keep` or `keep_generations` below 1; CorruptStoreError naming a damaged manifest that would
     stay. Nothing is removed then.
     """
@@ -88,16 +89,25 @@ def prune(
     shared = {name for generation in kept_whole for name in versions.lineage(generation)}
     in_use = {ancestor for generation in kept_whole for ancestor, _ in versions.ancestry(generation)}
     dropped = [generation for generation in generations if generation not in in_use]
+    newest = versions.current_generation
+    markers = [name for name in versions.kept if name.generation not in dropped]
+    if old and newest is not None:
+        first = ManifestName(generation=newest, version=next(name.version for name in current if name not in old))
+        markers = [*(name for name in markers if name.generation != newest), first]
     kept = StoredVersions(
         manifests=tuple(
             name for name in versions.manifests if name not in old and (name.generation in kept_whole or name in shared)
         ),
         forks=tuple(generation for generation in versions.forks if generation not in dropped),
+        kept=tuple(markers),
     )
     unreferenced = _unreferenced(table, files, kept)
     manifests = {table.manifest_url(name) for name in set(versions.manifests).difference(kept.manifests)}
+    for name in set(markers).difference(versions.kept):
+        table.mark_pruned(name)
     table.storage.delete(manifests)
     table.storage.delete(table.fork_url(generation) for generation in set(versions.forks).difference(kept.forks))
+    table.storage.delete(table.pruned_url(name) for name in set(versions.kept).difference(markers))
     latest = system_clock() - min_age_ms
     gone = [file for file in unreferenced if file.path in manifests or file.modification_time <= latest]
     table.storage.delete(file.path for file in gone)
@@ -118,6 +128,7 @@ def _unreferenced(table: StoredTable, files: Iterable[FileStatus], versions: Sto
     named = {table.manifest_url(name) for name in versions.manifests}
     named |= {table.fork_url(generation) for generation in versions.forks}
     named |= {table.breakdown_url(name) for name in versions.manifests}
+    named |= {table.pruned_url(name) for name in versions.kept}
     named.add(table.poll_url)
     for manifest in table.read_manifests(versions.manifests):
         named.update(table.file_urls(manifest))

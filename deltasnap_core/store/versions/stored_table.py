@@ -23,6 +23,8 @@ from deltasnap_core.store.format.layout import (
     fork_marker,
     fork_of,
     parse_fork_marker,
+    parse_pruned_marker,
+    pruned_marker,
 )
 from deltasnap_core.store.format.manifest import FORMAT, LaterFormatError, VersionManifest
 from deltasnap_core.store.format.shared_documents import JsonObject, decode_document, document_digest, encode_document
@@ -76,14 +78,20 @@ class StoredTable:
         """Return the URL of the marker of a forked generation."""
         return join_url(self.folder, f"{MANIFESTS}/{fork_marker(generation)}")
 
+    def pruned_url(self, kept: ManifestName) -> str:
+        """Return the URL of the marker that versions before one were pruned."""
+        return join_url(self.folder, f"{MANIFESTS}/{pruned_marker(kept)}")
+
     def stored_versions(self) -> StoredVersions:
         """Return the names of all manifests and forks, from one listing."""
         listed = [status.name for status in self.storage.list_folder(join_url(self.folder, MANIFESTS))]
         manifests = (ManifestName.parse(name) for name in listed)
         forks = (parse_fork_marker(name) for name in listed)
+        kept = (parse_pruned_marker(name) for name in listed)
         return StoredVersions(
             manifests=tuple(sorted((name for name in manifests if name is not None), key=_IN_ORDER)),
             forks=tuple(sorted(generation for generation in forks if generation is not None)),
+            kept=tuple(name for name in kept if name is not None),
         )
 
     def names_in_force(self) -> dict[int, ManifestName]:
@@ -208,6 +216,11 @@ class StoredTable:
         fork = fork_of(generation)
         content = {"generation": generation, "parent": fork and fork.parent, "version": fork and fork.version}
         self.storage.write(self.fork_url(generation), encode_document(content))
+
+    def mark_pruned(self, kept: ManifestName) -> None:
+        """Record that the versions before one are pruned, so that they do not count as lost."""
+        content = {"generation": kept.generation, "version": kept.version}
+        self.storage.write(self.pruned_url(kept), encode_document(content))
 
     def commit(self, manifests: Iterable[VersionManifest]) -> None:
         """Write manifests, which adds versions to the store or replaces them.

@@ -27,10 +27,12 @@ class StoredVersions:
 
     manifests: of all generations, ascending by generation, then version.
     forks:     the generations with a fork marker; some may have no manifest yet.
+    kept:      the first versions that pruning kept: earlier ones of their generations were pruned.
     """
 
     manifests: tuple[ManifestName, ...]
     forks: tuple[str, ...] = ()
+    kept: tuple[ManifestName, ...] = ()
 
     @property
     def generations(self) -> tuple[str, ...]:
@@ -72,6 +74,14 @@ class StoredVersions:
             limit = found[-1][1]
             found.append((parents[-1], fork.version if limit is None else min(limit, fork.version)))
         return tuple(found)
+
+    @property
+    def pruned_before(self) -> int:
+        """The version before which current versions were pruned; 0: none. Others that are missing were lost."""
+        newest = self.current_generation
+        limits = {} if newest is None else dict(self.ancestry(newest))
+        firsts = ((name.version, limits[name.generation]) for name in self.kept if name.generation in limits)
+        return max((first if limit is None else min(first, limit + 1) for first, limit in firsts), default=0)
 
     def lost_after(self, version: int) -> VersionRanges:
         """Return the versions after `version` that were stored when the table was last written to.

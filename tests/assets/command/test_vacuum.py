@@ -10,10 +10,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltasnap_assets.command.views.vacuum_view import VacuumReport
-from deltasnap_core import DeltaLog, VacuumGroup, VacuumSummary, commit_file
+from deltasnap_assets.command.views.vacuum_view import VacuumReport, _condition
+from deltasnap_core import DeltaLog, FaultKind, TableLog, VacuumGroup, VacuumSummary, commit_file
+from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
+from deltasnap_core.storage.urls import to_url
 from tests.assets.command.test_cli import assert_one_line_of_error, deltasnap, small_table, without_java
 from tests.assets.command.test_driver_commands import run
+from tests.builders import CountingLogStore, add, metadata, protocol, write_log
 
 
 @pytest.mark.parametrize("arguments", [[], ["--json"]], ids=["text", "json"])
@@ -128,3 +131,11 @@ def test_missing_commit_before_the_checkpoint_is_reported(tmp_path: Path) -> Non
     result = run("vacuum", path, "--dry-run")
     assert result.exit_code == 0
     assert result.stderr.startswith("error: The commit of version 1 is missing in the log of ")
+
+
+def test_faults_are_reported_without_reading_a_commit_again(tmp_path: Path) -> None:
+    write_log(tmp_path, {0: [protocol(), metadata()], 1: [add("a")], 2: [], 4: []})
+    store = CountingLogStore(FsspecLogStore())
+    condition = _condition(TableLog(store, f"{to_url(tmp_path)}/_delta_log"))
+    assert [fault.kind for fault in condition.faults] == [FaultKind.MISSING_COMMIT, FaultKind.EMPTY_COMMIT]
+    assert not [path for path in (*store.reads, *store.opens) if path.endswith(".json")]

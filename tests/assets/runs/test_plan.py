@@ -63,7 +63,10 @@ def test_versions_that_the_store_lost_are_materialized_again_but_not_pruned_ones
     assert requested(plan(table(), status(0, 5), known, stored())) == ((), ((2, 5),))
     assert requested(plan(table(), status(0, 5), known, stored(2, 3, 5))) == ((), ((4, 4),))
     assert requested(plan(table(), status(0, 5), known, stored(2, 3, 4, 5))) == ((), ())
-    assert requested(plan(table(), status(0, 5), known, stored(4, 5))) == ((), ())
+    assert requested(plan(table(), status(0, 5), known, stored(4, 5))) == ((), ((2, 3),))
+    marked = stored(4, 5)
+    marked = replace(marked, common=replace(marked.common, pruned_before=4))
+    assert requested(plan(table(), status(0, 5), known, marked)) == ((), ())
     assert requested(plan(table(), status(0, 5), known, None)) == ((), ())
 
 

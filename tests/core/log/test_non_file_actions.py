@@ -44,6 +44,17 @@ def test_within_a_commit_the_later_line_wins() -> None:
     assert loaded([txn("a", 1), txn("a", 2)]).transactions["a"].version == 2
 
 
+def test_an_action_that_a_commit_has_twice_is_reported_when_the_commit_is_read(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    loaded([protocol(), metadata()], [protocol(), metadata()])
+    assert not caplog.messages
+    found = loaded([protocol(1, 7), metadata(table_id="a"), protocol(1, 2), metadata(table_id="b")])
+    assert (found.protocol.min_writer_version, found.metadata.id) == (2, "b")
+    for name, message in zip(("protocol", "metaData"), caplog.messages, strict=True):
+        assert f"{0:020d}.json has 2 {name} actions" in message
+
+
 def test_a_removed_domain_is_omitted_and_can_be_added_again() -> None:
     commits = [[domain("d", "1")], [domain("d", "", removed=True)]]
 

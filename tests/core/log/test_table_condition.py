@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,7 +35,7 @@ from tests.builders import (
     protocol,
     write_log,
 )
-from tests.checkpoint_files import STYLES, CheckpointStyle, write_checkpoint
+from tests.checkpoint_files import STYLES, CheckpointStyle, put_parsed_statistics, write_checkpoint
 
 FIRST: list[Action] = [protocol(), metadata()]
 
@@ -450,6 +451,14 @@ def test_condition_warns_of_negative_numbers_in_a_checkpoint(
 ) -> None:
     log = write_log(tmp_path / "t", {2: [add("b")]})
     write_checkpoint(log, 1, style, [*FIRST, add("a", **NEGATIVE[number])])
+    assert [(f.kind, f.mark) for f in condition(tmp_path / "t").faults] == [(FaultKind.NEGATIVE_NUMBER, "warning")]
+
+
+def test_condition_warns_of_a_negative_number_of_records_in_the_struct_of_a_checkpoint(tmp_path: Path) -> None:
+    log = write_log(tmp_path / "t", {2: [add("b")]})
+    (file,) = write_checkpoint(log, 1, "classic", [*FIRST, add("a")])
+    numbers = pa.array([None, None, {"numRecords": -1}], pa.struct([("numRecords", pa.int64())]))
+    put_parsed_statistics(file, numbers, keep_json=True)
     assert [(f.kind, f.mark) for f in condition(tmp_path / "t").faults] == [(FaultKind.NEGATIVE_NUMBER, "warning")]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 
@@ -22,13 +23,12 @@ from deltasnap_core.replay.spark.state_reconstruction import reconcile
 from deltasnap_core.replay.state_delta import StateDelta
 from deltasnap_core.rules.aggregates import groups_of
 from deltasnap_core.rules.expiry import unexpired
-from tests.builders import LOG_PATH, MemoryLogStore
+from tests.builders import LOG_PATH, Action, MemoryLogStore, add, remove
 from tests.golden import counts
 from tests.oracle import replay
 from tests.random_logs import EXPIRED, RandomLog, random_logs
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 ALL, LATER = KEEP_ALL, Retention.after(EXPIRED)
@@ -44,13 +44,13 @@ def law(examples: int) -> settings:
 
 
 class Log:
-    """The commits of a random log, from version 0 on."""
+    """The commits of a log, from version 0 on."""
 
-    def __init__(self, made: RandomLog) -> None:
+    def __init__(self, commits: list[list[Action]]) -> None:
         self.store = MemoryLogStore()
-        files = [self.store.put_commit(version, *commit) for version, commit in enumerate(made.commits)]
+        files = [self.store.put_commit(version, *commit) for version, commit in enumerate(commits)]
         self.batch = read_commits(self.store, files)
-        self.last = len(made.commits) - 1
+        self.last = len(commits) - 1
 
     def non_file(self, version: int) -> NonFileActions:
         return load_non_file_actions(self.store, None, self.batch.up_to(version))
@@ -80,7 +80,7 @@ class Log:
 @law(25)
 @given(made=random_logs())
 def test_driver_state_plus_delta_is_the_later_state(made: RandomLog) -> None:
-    log, oracle = Log(made), replay(made.commits)
+    log, oracle = Log(made.commits), replay(made.commits)
     for first in range(log.last):
         for before, after in ((ALL, ALL), (ALL, LATER), (LATER, LATER)):
             delta = log.delta(0, first, log.last, before, after)
@@ -92,7 +92,7 @@ def test_driver_state_plus_delta_is_the_later_state(made: RandomLog) -> None:
 @law(25)
 @given(made=random_logs())
 def test_two_deltas_add_up_to_the_combined_delta(made: RandomLog) -> None:
-    log = Log(made)
+    log = Log(made.commits)
     for middle in range(log.last + 1):
         one, two = log.delta(0, 0, middle, ALL, ALL), log.delta(0, middle, log.last, ALL, LATER)
         start = log.state(0, ALL)
@@ -103,7 +103,7 @@ def test_two_deltas_add_up_to_the_combined_delta(made: RandomLog) -> None:
 @law(25)
 @given(made=random_logs())
 def test_deltas_of_a_range_equal_the_deltas_of_its_versions(made: RandomLog) -> None:
-    log = Log(made)
+    log = Log(made.commits)
     versions = range(1, log.last + 1)
     retentions = {0: ALL, **dict.fromkeys(versions, LATER)}
     states = {version: log.non_file(version) for version in versions}
@@ -117,6 +117,15 @@ def test_deltas_of_a_range_equal_the_deltas_of_its_versions(made: RandomLog) -> 
     assert sum((deltas[v] for v in versions[1:]), deltas[1]).applied_to(log.state(0, ALL)) == state
 
 
+def test_rows_of_a_file_that_a_checkpoint_has_twice_end_together() -> None:
+    log = Log([[add("a", size=5), add("b")], [add("c")], [remove("a")]])
+    files = pa.concat_tables([log.rows(0)] * 2)
+    deltas = driver.deltas_of_range(
+        files, log.measured(log.batch.after(0)), {1: log.non_file(1), 2: log.non_file(2)}, dict.fromkeys(range(3), ALL)
+    )
+    assert [deltas[version].ended["num_of_files"] for version in (1, 2)] == [0, -2]
+
+
 @pytest.mark.spark
 @pytest.mark.usefixtures("compiled")
 @law(4)
@@ -125,7 +134,7 @@ def test_spark_deltas_match_the_driver(spark: SparkSession, made: RandomLog) -> 
     from deltasnap_core.replay.spark.spark_files import SparkFiles
     from deltasnap_core.replay.stats_policy import StatsPolicy
 
-    log = Log(made)
+    log = Log(made.commits)
     files = SparkFiles(None, lambda _: True)
     reader = ActionReader(spark=spark, files=files, log_path=LOG_PATH, stats=StatsPolicy.NUM_RECORDS)
 

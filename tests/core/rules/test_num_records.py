@@ -39,6 +39,8 @@ TEXTS: Mapping[str, int | None] = {
     '{"numRecords":5} x': None,
     '{"numRecords":5}}': None,
     '{"numRecords":5},{"numRecords":6}': None,
+    '{"numRecords":5},"x":6': None,
+    '{"numRecords":5}],[{}': None,
     '{"numRecords":007}': None,
     '{"numRecords":+5}': None,
     '{"numRecords":+5,"a":1}': None,

@@ -15,6 +15,7 @@ import pytest
 
 from deltasnap_core import DeltaLog, SnapshotStore
 from deltasnap_core.scan.tables.metadata_tables import NAMES
+from deltasnap_core.scan.tables.vacuum_summary import vacuum_summary
 from tests.builders import FIRST_COMMIT_MS, add, commit_info, metadata, protocol, remove, write_log
 from tests.thorough import one_in
 
@@ -190,6 +191,16 @@ def test_vacuum_candidates_are_protected_by_the_retention_and_orphans_are_found_
     assert len(listed) == 5
     orphan = listed["day=2026-01-02/orphan.parquet"]
     assert (orphan["reason"], orphan["size"]) == ("orphan younger than the retention", 1)
+
+
+def test_bytes_of_vacuum_are_exact_beyond_64_bits(spark: SparkSession) -> None:
+    sizes = [2**63 - 1, 2**63 - 1, 1]
+    candidates = spark.createDataFrame(
+        [("a/f", "orphan", False, size, None, None) for size in sizes],
+        "path string, reason string, protected boolean, size long, deletion_timestamp timestamp, "
+        "modification_time timestamp",
+    )
+    assert vacuum_summary(candidates, None, retention_ms=0, now_ms=0).size_in_bytes == sum(sizes)
 
 
 def test_changes_are_net_and_explain_why_they_are_not_append_only(made: Made) -> None:

@@ -146,6 +146,12 @@ def test_impossible_sizes_do_not_fail(spark: SparkSession, tmp_path: Path) -> No
     assert (found["rewritten_files"], found["files_after"]) == (2, 3)
 
 
+def test_sums_beyond_64_bits_are_null(spark: SparkSession, tmp_path: Path) -> None:
+    adds = [add(f"{number}", size=1 << 60) for number in range(20)]
+    (found,) = candidates(spark, table(tmp_path / "t", adds, target="2048p"))
+    assert (found["small_bytes"], found["rewritten_bytes"], found["files_after"]) == (None, None, 10)
+
+
 def test_target_is_128_mib_without_the_property(spark: SparkSession, tmp_path: Path) -> None:
     sizes = [64 << 20, 64 << 20, 128 << 20]
     (found,) = candidates(spark, table(tmp_path / "t", [add(str(n), size=s) for n, s in enumerate(sizes)], target=None))

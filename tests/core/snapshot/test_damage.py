@@ -112,6 +112,14 @@ def assert_right(snapshot: Snapshot) -> None:
     assert (state.num_of_files, state.size_in_bytes, state.num_records) == (501, BYTES + 1, None)
 
 
+def test_summary_of_vacuum_names_a_file_of_the_log_that_cannot_be_read(spark: SparkSession, tmp_path: Path) -> None:
+    file = make_table(tmp_path / "t", with_commits=False)
+    tables = DeltaLog.for_table(spark, tmp_path / "t", options=SnapshotOptions(engine="spark")).snapshot.tables
+    flip(file)
+    with pytest.raises(CorruptLogError, match=file_names.checkpoint_file(2)):
+        tables.vacuum_summary()
+
+
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 def test_computed_state_falls_back_from_a_damaged_checkpoint(
     spark: SparkSession, tmp_path: Path, damage: Damage, caplog: pytest.LogCaptureFixture

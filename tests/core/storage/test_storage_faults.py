@@ -20,6 +20,7 @@ from deltasnap_core.errors import (
 )
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
+from deltasnap_core.storage.log_store import is_file
 from deltasnap_core.storage.urls import to_url
 from deltasnap_core.storage.writable_files import WritableFiles
 from tests.builders import add, metadata, mtime_of, protocol, write_log
@@ -78,6 +79,17 @@ def test_commit_that_is_not_a_file_cannot_be_read(tmp_path: Path, make: Callable
 
 
 @pytest.mark.parametrize("make", NO_FILES.values(), ids=NO_FILES)
+def test_poll_reports_a_new_commit_that_is_not_a_file_once(tmp_path: Path, make: Callable[[Path], object]) -> None:
+    log, table = log_of(tmp_path), TableLog.for_path(tmp_path)
+    cursor = table.cursor(table.status())
+    make(log / f"{3:020d}.json")
+    found = table.new_commits(cursor)
+    assert found is not None
+    assert found.versions == (3,)
+    assert table.new_commits(table.cursor(found)) is None
+
+
+@pytest.mark.parametrize("make", NO_FILES.values(), ids=NO_FILES)
 def test_commit_that_is_not_a_file_has_no_timestamp(tmp_path: Path, make: Callable[[Path], object]) -> None:
     log = log_of(tmp_path)
     (log / f"{2:020d}.crc").write_text(json.dumps({**protocol(), "metadata": metadata()["metaData"], **COUNTS}))
@@ -128,7 +140,7 @@ def test_reading_something_other_than_a_file_fails_immediately(tmp_path: Path, m
         with pytest.raises(StorageError, match="not a regular file") as error:
             read(url)
         assert error.value.path == url
-    assert store.status(url) is None
+    assert not is_file(store, url)
 
 
 def test_file_below_a_file_is_none(tmp_path: Path) -> None:

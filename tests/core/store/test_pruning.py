@@ -70,6 +70,24 @@ def test_prune_keeps_the_latest_versions_and_removes_young_manifests(stored: Sto
     assert prune(stored, keep=5).versions == ()
 
 
+def test_only_pruned_versions_count_as_pruned(stored: StoredTable) -> None:
+    stored.storage.delete([stored.manifest_url(stored.stored_versions().current()[0])])
+    assert (in_force(stored), stored.stored_versions().pruned_before) == ([1, 2, 3], 0)
+    prune(stored, keep=2)
+    stored.storage.delete([stored.manifest_url(stored.stored_versions().current()[0])])
+    prune(stored, keep=5, min_age_ms=0)
+    assert (in_force(stored), stored.stored_versions().pruned_before) == ([3], 2)
+
+
+def test_versions_of_a_new_generation_are_not_pruned_ones(stored: StoredTable) -> None:
+    prune(stored, keep=2)
+    fork = stored.stored_versions().forked_generation(2)
+    stored.begin_fork(fork)
+    assert stored.stored_versions().pruned_before == 2
+    store_versions(stored, table_log(log_store(range(2))), range(2), "000003-other-id")
+    assert stored.stored_versions().pruned_before == 0
+
+
 def test_prune_removes_nothing_if_a_manifest_that_stays_is_damaged(stored: StoredTable, tmp_path: Path) -> None:
     old = write_unreferenced(tmp_path, "old.parquet", age_ms=2 * DAY_MS)
     damaged = stored.manifest_url(stored.stored_versions().current()[2])

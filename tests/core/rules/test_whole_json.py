@@ -1,0 +1,57 @@
+"""Statistics are used only if the whole text is JSON: the rule of the number of records, also for bounds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import hypothesis
+import pyarrow as pa
+import pytest
+
+from deltasnap_core import DeltaLog, SnapshotOptions
+from deltasnap_core.protocol.json_text import parse_json
+from deltasnap_core.replay.engine import EngineUse
+from deltasnap_core.rules.whole_json import whole_json_sql
+from tests.builders import add, metadata, protocol, write_log
+from tests.core.rules.test_num_records import ODD_JSON, TEXTS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+STATS = '{"numRecords":1,"minValues":{"id":5},"maxValues":{"id":5},"nullCount":{"id":0}}'
+
+
+def is_object(text: str) -> bool:
+    try:
+        return isinstance(parse_json(text), dict)
+    except ValueError:
+        return False
+
+
+def test_only_texts_that_are_one_object_are_read(spark: SparkSession) -> None:
+    texts: list[str] = [text for text in TEXTS if len(text) < 1000]
+
+    @hypothesis.settings(max_examples=2_000, database=None)
+    @hypothesis.given(ODD_JSON)
+    def collect(text: str) -> None:
+        texts.append(text)
+
+    collect()
+    frame = spark.createDataFrame(pa.table({"number": range(len(texts)), "stats": texts}))
+    sql = f"{whole_json_sql('stats', 'struct<other: string>')} is not null as found"
+    found = frame.selectExpr("number", sql).toArrow().sort_by("number")["found"].to_pylist()
+    assert {text for text, each in zip(texts, found, strict=True) if each != is_object(text)} == set()
+
+
+@pytest.mark.parametrize("engine", ["auto", "spark"])
+def test_bounds_of_a_text_that_continues_after_the_json_are_not_used(
+    spark: SparkSession, tmp_path: Path, engine: EngineUse
+) -> None:
+    texts = [STATS, *(STATS + end for end in (" xyz", "}", ',"x":6', ',{"x":6}', " {}"))]
+    write_log(tmp_path, {0: [protocol(), metadata(), *(add(f"{n}", stats=text) for n, text in enumerate(texts))]})
+    snapshot = DeltaLog.for_table(spark, tmp_path, options=SnapshotOptions(engine=engine)).snapshot
+    assert sorted(row.path for row in snapshot.scan("id = 9").files.collect()) == ["1", "2", "3", "4", "5"]
