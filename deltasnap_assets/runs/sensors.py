@@ -149,9 +149,12 @@ def _shared_sensor(
             raise TablesFailedError(problems)
         for name, problem in problems.items():
             context.log.error(f"{name}: {problem}")
-        for name, each in found.items():  # a tick that requests runs has no message of its own
-            if each is not None and each.is_problem and name not in problems:
-                context.log.warning(each.message)
+        if any(each.requests for each in polls):  # then the tick has no message of its own
+            waiting = [
+                poll.message for name, poll in found.items() if poll and poll.is_problem and name not in problems
+            ]
+            for message in waiting[:_MAX_MESSAGES]:
+                context.log.warning(message)
         return _result(polls, json.dumps(after))
 
     return new_commits
@@ -161,7 +164,7 @@ def _in_time(polls: Mapping[_Key, Callable[[], Poll | None]]) -> Mapping[_Key, L
     """Run the polls of tables in threads. Return them when all are done, or before Dagster ends the tick.
 
     Then some are still running, and those not started are cancelled. A poll that is still running from an earlier tick
-    is neither started again nor waited for: a table that does not respond must not delay others.
+    is not waited for, and started again only after minutes: a table that does not respond must not delay others.
     """
     threads, begun = ThreadPoolExecutor(_POLLS_AT_ONCE), dict[_Key, float]()
 

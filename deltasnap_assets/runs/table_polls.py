@@ -15,7 +15,7 @@ from deltasnap_assets.runs.condition.damage import (
     report_where_nothing_is_new,
 )
 from deltasnap_assets.runs.condition.examination import examination_of, is_examined, may_examine
-from deltasnap_assets.runs.condition.last_poll import is_examination_due, may_be_unexamined, note_poll
+from deltasnap_assets.runs.condition.last_poll import Found, is_examination_due, may_be_unexamined, note, note_poll
 from deltasnap_assets.runs.planning.known_table import known_of, last_observation, prepare, was_broken
 from deltasnap_assets.runs.planning.names import job_name, run_tags
 from deltasnap_assets.runs.planning.partition_order import sort_partitions
@@ -188,7 +188,10 @@ class _PolledTable:
             message = f"{message} Its log is being read for faults {examination.since_text}."
             return replace(idle, message=message, is_problem=idle.is_problem or examination.is_overdue)
         condition, failed = examination.future.result(), failed_run(self.instance, table.name)
-        report_condition(self.instance, settings, table, condition, failed)
+        if self.state.cursor and condition.latest == LogCursor.from_text(self.state.cursor).version:
+            report_condition(self.instance, settings, table, condition, failed)
+        elif not condition.faults:  # there are later commits: it says nothing about them
+            note(store_of(settings), table, Found(is_examined=condition.is_complete))
         return self.poll_examining()
 
     def poll_examining(self) -> Poll:

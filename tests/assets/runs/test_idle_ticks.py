@@ -89,8 +89,9 @@ def long_examinations(monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], Event
 
     def slow(settings: Settings, table: TableSettings) -> Any:
         started.append(table.name)
+        condition = condition_of_failure(settings, table)
         end.wait(60)
-        return condition_of_failure(settings, table)
+        return condition
 
     monkeypatch.setattr(examination, "_WAIT_SECONDS", 0.1)
     monkeypatch.setattr(examination, "condition_of_failure", slow)
@@ -114,12 +115,21 @@ def test_examination_longer_than_a_tick_runs_once_and_a_later_tick_reports_its_f
     assert started == ["events"]
 
 
-def test_new_commits_are_requested_while_the_log_is_examined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_commits_are_requested_while_the_log_is_examined_and_stay_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ticks, (_, end) = followed(tmp_path / "t"), long_examinations(monkeypatch)
     assert "Its log is being read for faults" in ticks.tick()
     write(tmp_path / "t", 4, 4)
     assert ticks.tick() == [("4", "4")]
     end.set()
+    all_ended(examination._examinations)
+    monkeypatch.setattr(table_polls, "may_be_unexamined", lambda *_: False)
+    ticks.tick()
+    table = TableSettings(name="events", path=str(tmp_path / "t"))
+    poll = store_of(Settings(storage=str(tmp_path / "t-store"), tables=(table,))).polls.read("events")
+    assert poll is not None
+    assert (poll.latest_version, poll.examined_at_ms is not None) == (4, True)
 
 
 def test_schedule_does_not_wait_for_an_examination_and_the_sensor_reports_its_faults(
@@ -180,9 +190,9 @@ def test_poll_that_never_ends_fails_its_ticks_and_is_started_again_after_doublin
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ticks = followed(tmp_path / "t")
-    now, (started, end) = time.time(), unanswered_polls(monkeypatch)
+    now, (_, end) = time.time(), unanswered_polls(monkeypatch)
     ticks.tick()
-    num_started = []
+    started = []
     for minutes in (4, 5, 14, 15, 34, 35):
         monkeypatch.setattr(time, "time", lambda later=now + 60 * minutes + 1: later)
         if minutes < 5:
@@ -190,6 +200,7 @@ def test_poll_that_never_ends_fails_its_ticks_and_is_started_again_after_doublin
         else:
             with pytest.raises(sensors.UnfinishedPollError, match=rf"events waits for its poll .*\({minutes} min"):
                 ticks.tick()
-        num_started.append(len(started))
+        (read,) = (read for key, read in sensors._polls._reads.items() if key[0] == f"{tmp_path}/t-store")
+        started.append(int(read.started - now) // 60)
     end.set()
-    assert num_started == [1, 2, 2, 3, 3, 4]
+    assert started == [0, 5, 5, 15, 15, 35]
