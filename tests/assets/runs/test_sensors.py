@@ -1,25 +1,21 @@
 from __future__ import annotations
 
-import json
 import shutil
 import socket
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
-import fsspec
 import pytest
 
-from deltasnap_assets.runs import schedules, sensors, table_polls
+from deltasnap_assets.runs import schedules
 from deltasnap_assets.runs.condition import damage
 from deltasnap_assets.runs.condition.damage import BrokenTableError
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, ATTEMPT_TAG, run_tags
 from deltasnap_assets.runs.schedules import refresh_schedule
-from deltasnap_assets.runs.sensors import new_commits_sensor, new_commits_sensors
-from deltasnap_assets.runs.stores import log_of
+from deltasnap_assets.runs.sensors import new_commits_sensor
 from deltasnap_assets.runs.table_runs import MAX_ATTEMPTS
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import TableLog
@@ -30,7 +26,7 @@ from tests.builders import add, metadata, protocol, write_log
 from tests.core.store.manifests import store_versions, stored_table
 
 if TYPE_CHECKING:
-    from tests.flaky_s3 import FlakyS3
+    pass
 
 START, END = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
 
@@ -260,135 +256,6 @@ def test_run_that_failed_with_all_its_versions_recorded_is_not_repeated(tmp_path
     assert ticks.tick() == "No new commit of events."
 
 
-SENSORS = 4
-"""The number of tables with a sensor each, in these tests."""
-
-
-@pytest.fixture(autouse=True)
-def few_sensors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sensors, "MAX_SENSORS", SENSORS)
-
-
-def many_tables(folder: Path | str, count: int, **options: Any) -> tuple[dg.SensorDefinition, Settings]:
-    tables = tuple(
-        TableSettings(name=f"t{number}", path=f"{folder}/t{number}", storage_options=options) for number in range(count)
-    )
-    settings = Settings(storage=f"{folder}/store", storage_options=options, tables=tables)
-    (sensor,) = new_commits_sensors(settings, {table.name: [idle_job] for table in tables})
-    return sensor, settings
-
-
-def test_many_tables_share_a_sensor(tmp_path: Path) -> None:
-    sensor, settings = many_tables(tmp_path, SENSORS + 1)
-    instance, cursor = dg.DagsterInstance.local_temp(str(tmp_path)), None
-    for table in settings.tables[1:]:
-        write(Path(table.path), 0, 1)
-    requested = []
-    for _ in range(2):
-        result = sensor(dg.build_sensor_context(instance=instance, cursor=cursor))
-        assert isinstance(result, dg.SensorResult)
-        requested.append({request.job_name for request in result.run_requests or ()})
-        cursor = result.cursor
-        if requested == [{f"t{number}_snapshots" for number in range(1, SENSORS + 1)}]:
-            write(Path(settings.tables[3].path), 2, 2)
-    assert requested[1] == {"t3_snapshots"}
-    assert instance.get_dynamic_partitions("t3_versions") == ["0", "1", "2"]
-    result = sensor(dg.build_sensor_context(instance=instance, cursor=cursor))
-    assert isinstance(result, dg.SensorResult)
-    assert result.skip_reason is not None
-    assert "t0 is broken: No Delta table" in (result.skip_reason.skip_message or "")
-
-
-@pytest.mark.parametrize("cursor", ["not json", "[1]", '{"t0": 5, "t1": "x", "@next": ["t1"]}'])
-def test_unreadable_cursor_of_a_shared_sensor_is_ignored(tmp_path: Path, cursor: str) -> None:
-    sensor, settings = many_tables(tmp_path, SENSORS + 1)
-    for table in settings.tables:
-        write(Path(table.path), 0, 0)
-    instance = dg.DagsterInstance.local_temp(str(tmp_path))
-    result = sensor(dg.build_sensor_context(instance=instance, cursor=cursor))
-    assert isinstance(result, dg.SensorResult)
-    assert len(result.run_requests or ()) == SENSORS + 1
-
-
-def test_next_tick_continues_a_tick_that_takes_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sensors, "_MAX_TICK_SECONDS", 0)
-    sensor, settings = many_tables(tmp_path, SENSORS + 1)
-    instance, cursor = dg.DagsterInstance.local_temp(str(tmp_path)), None
-    for table in settings.tables:
-        write(Path(table.path), 0, 0)
-    requested = []
-    for _ in range(SENSORS + 2):
-        result = sensor(dg.build_sensor_context(instance=instance, cursor=cursor))
-        assert isinstance(result, dg.SensorResult)
-        requested.append([request.job_name for request in result.run_requests or ()])
-        cursor = result.cursor
-    assert requested == [*([f"{table.name}_snapshots"] for table in settings.tables), []]
-
-
-def test_unresponsive_storage_of_a_table_does_not_delay_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sensors, "_LAST_POLL_SECONDS", 2)
-    sensor, settings = many_tables(tmp_path, SENSORS + 1)
-    for table in settings.tables:
-        write(Path(table.path), 0, 0)
-    end = Event()
-
-    def silent(table: TableSettings) -> TableLog:
-        if table.name == "t0":
-            end.wait(60)
-        return log_of(table)
-
-    monkeypatch.setattr(table_polls, "log_of", silent)
-    with dg.build_sensor_context(instance=dg.DagsterInstance.local_temp(str(tmp_path))) as context:
-        result = sensor(context)
-    end.set()
-    assert isinstance(result, dg.SensorResult)
-    assert len(result.run_requests or ()) == SENSORS
-    assert json.loads(result.cursor or "{}")["t0"] is None
-
-
-@pytest.mark.parametrize("is_idle", [True, False])
-def test_shared_sensor_shows_a_table_that_waits_before_tables_without_new_commits(
-    is_idle: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sensors, "_LAST_POLL_SECONDS", 2)
-    sensor, settings = many_tables(tmp_path, 12)
-    for table in settings.tables:
-        write(Path(table.path), 0, 0)
-    instance, end = dg.DagsterInstance.local_temp(str(tmp_path)), Event()
-    first = sensor(dg.build_sensor_context(instance=instance))
-    assert isinstance(first, dg.SensorResult)
-    if not is_idle:
-        write(Path(settings.tables[0].path), 1, 1)
-
-    def silent(table: TableSettings) -> TableLog:
-        if table.name == "t11":
-            end.wait(60)
-        return log_of(table)
-
-    monkeypatch.setattr(table_polls, "log_of", silent)
-    with dg.build_sensor_context(instance=instance, cursor=first.cursor) as context:
-        result = sensor(context)
-    end.set()
-    assert isinstance(result, dg.SensorResult)
-    shown = "" if result.skip_reason is None else result.skip_reason.skip_message or ""
-    assert shown.startswith("t11 waits for its poll since") == is_idle
-    assert ("t11 waits for its poll since" in capfd.readouterr().err) != is_idle
-
-
-def test_shared_sensor_shows_a_failed_run_before_tables_without_new_commits(tmp_path: Path) -> None:
-    sensor, settings = many_tables(tmp_path, 12)
-    for table in settings.tables:
-        write(Path(table.path), 0, 0)
-    instance = dg.DagsterInstance.local_temp(str(tmp_path))
-    first = sensor(dg.build_sensor_context(instance=instance))
-    assert isinstance(first, dg.SensorResult)
-    instance.create_run_for_job(idle_job, status=dg.DagsterRunStatus.FAILURE, tags=run_tags("t11", 0, 0))
-    result = sensor(dg.build_sensor_context(instance=instance, cursor=first.cursor))
-    assert isinstance(result, dg.SensorResult)
-    assert result.skip_reason is not None
-    assert " of t11 failed, attempt 1 of 5" in (result.skip_reason.skip_message or "").partition("No new commit")[0]
-
-
 @pytest.mark.parametrize("listens", [False, True], ids=["closed port", "silent server"])
 def test_unreachable_s3_endpoint_is_reported_within_a_tick(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listens: bool
@@ -412,49 +279,6 @@ def test_unreachable_s3_endpoint_is_reported_within_a_tick(
         with pytest.raises(StorageError, match="endpoint URL"):
             ticks.tick()
     assert time.monotonic() - start < 20
-
-
-@pytest.mark.spark  # a server
-def test_idle_tick_on_s3_costs_one_listing_per_table(tmp_path: Path, flaky_s3: tuple[FlakyS3, dict[str, Any]]) -> None:
-    flaky, options = flaky_s3
-    folder, count = f"s3://lake/{tmp_path.name}", SENSORS + 1
-    write(tmp_path / "t", 0, 1)
-    for number in range(count):
-        fsspec.filesystem("s3", **options).put(f"{tmp_path}/t/", f"{folder}/t{number}/", recursive=True)
-    sensor, _ = many_tables(folder, count, **options)
-    # An instance in memory refuses two threads at once.
-    instance, cursor = dg.DagsterInstance.local_temp(str(tmp_path)), None
-    requested = []
-    for _ in range(2):
-        flaky.reset()
-        result = sensor(dg.build_sensor_context(instance=instance, cursor=cursor))
-        assert isinstance(result, dg.SensorResult)
-        requested.append(len(result.run_requests or ()))
-        cursor = result.cursor
-    assert requested == [count, 0]
-    assert [flaky.count("GET", "prefix="), sum(flaky.requested.values())] == [count, count]
-
-
-def test_shared_sensor_reports_a_failure_without_credentials(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    sensor, settings = many_tables(tmp_path, SENSORS + 1)
-    for table in settings.tables:
-        write(Path(table.path), 0, 0)
-
-    def refused(table: TableSettings) -> TableLog:
-        if table.name == "t0":
-            raise OSError("s3://me:hunter2@lake/t0 refuses")
-        return log_of(table)
-
-    monkeypatch.setattr(table_polls, "log_of", refused)
-    with dg.build_sensor_context(instance=dg.DagsterInstance.local_temp(str(tmp_path))) as context:
-        result = sensor(context)
-    assert isinstance(result, dg.SensorResult)
-    assert len(result.run_requests or ()) == SENSORS
-    reported = capfd.readouterr().err
-    assert "t0 refuses" in reported
-    assert "hunter2" not in reported
 
 
 def test_schedule_requests_versions_that_are_not_materialized(tmp_path: Path) -> None:
