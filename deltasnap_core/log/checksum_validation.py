@@ -122,14 +122,14 @@ def _is_same_metadata(one: Metadata | None, other: Metadata | None) -> bool:
 
 
 def _unordered(protocol: Protocol | None) -> Protocol | None:
-    """Return a protocol with sorted features: its lists are sets."""
+    """Return a protocol with sorted features: its lists are sets. Some writers omit an empty one."""
     if protocol is None:
         return None
-    readers, writers = protocol.reader_features, protocol.writer_features
+    readers, writers = protocol.reader_features or (), protocol.writer_features or ()
     return replace(
         protocol,
-        reader_features=None if readers is None else tuple(sorted(readers)),
-        writer_features=None if writers is None else tuple(sorted(writers)),
+        reader_features=tuple(sorted(readers)) or None,
+        writer_features=tuple(sorted(writers)) or None,
     )
 
 

@@ -218,7 +218,7 @@ def _page(instance: dg.DagsterInstance, run: _Run) -> dg.AssetObservation | None
     newest = max(run.versions)
     commits = recent_commits(run.snapshots, run.table, newest)
     facts, gone = run.snapshots.file_facts(run.table, newest), run.snapshots.tombstone_facts(run.table, newest)
-    return table_observation(instance, run.snapshots, run.table, newest, commits, facts, gone)
+    return table_observation(instance, run.snapshots, run.table, run.versions, commits, facts, gone)
 
 
 def _write_due_checkpoint(context: dg.AssetExecutionContext, run: _Run) -> None:

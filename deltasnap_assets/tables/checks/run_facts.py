@@ -25,6 +25,9 @@ from deltasnap_core import (
     system_clock,
 )
 
+HISTORY = 30
+"""The number of stored versions before a run's first version that define the usual range."""
+
 _MAX_COMMITS = 30
 
 
@@ -118,6 +121,14 @@ class RunFacts:
             timestamp = manifests[version].timestamp if has_own_time else None
             differences[version] = compare_with_log(checksum, state, in_commit_timestamp=timestamp, all_files=None)
         return differences
+
+
+def facts_of_versions(snapshots: RunSnapshots, table: TableSettings, versions: Sequence[int]) -> VersionFacts:
+    """Return the facts about the versions of a run. Errors: those of reading the store."""
+    stored = snapshots.stored_versions(table)
+    earlier = [version for version in stored if version < min(versions, default=0)][-HISTORY:]
+    found = {version: snapshots.stored_state(table, version) for version in (*earlier, *versions)}
+    return version_facts({version: state for version, state in found.items() if state is not None}, versions)
 
 
 def version_facts(states: Mapping[int, SnapshotState], versions: Sequence[int]) -> VersionFacts:

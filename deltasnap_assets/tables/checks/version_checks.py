@@ -22,13 +22,10 @@ from deltasnap_assets.runs.planning.partitions import key_of, known_versions, ve
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.assets.steps import checks_step
 from deltasnap_assets.tables.checks.noted_results import note_version_checks
-from deltasnap_assets.tables.checks.run_facts import version_facts
+from deltasnap_assets.tables.checks.run_facts import facts_of_versions
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_assets.texts import visible
 from deltasnap_core import DeltaSnapError
-
-HISTORY = 30
-"""The number of stored versions before a run's first version that define the usual range."""
 
 _MAX_SETTLED = 100
 
@@ -57,21 +54,17 @@ def version_checks(
     def expectations(context: dg.AssetCheckExecutionContext, _: object) -> Iterator[dg.AssetCheckResult]:
         snapshots = context.resources.snapshots
         versions = versions_of_run(context, snapshots, table)
-        stored = snapshots.stored_versions(table)
-        earlier = [version for version in stored if version < min(versions, default=0)][-HISTORY:]
         if not versions:
             context.log.warning("not evaluated: no version of the run is stored.")
             return  # Dagster shows them as skipped
         try:
-            found = {version: snapshots.stored_state(table, version) for version in (*earlier, *versions)}
+            facts = facts_of_versions(snapshots, table, versions)
         except DeltaSnapError as error:
             failed = [_of_failure(key, error) for key in context.selected_asset_check_keys]
             yield from failed
             note_version_checks(snapshots, table, failed, versions)
             return
-        states = {version: state for version, state in found.items() if state is not None}
-        selected = {key.name: key for key in context.selected_asset_check_keys}
-        facts, results = version_facts(states, versions), list[dg.AssetCheckResult]()
+        selected, results = {key.name: key for key in context.selected_asset_check_keys}, list[dg.AssetCheckResult]()
         for check, key in ((check, selected[check.name]) for check in VERSION_CHECKS if check.name in selected):
             verdicts = check.verdicts(facts, table.checks)
             if len(versions) > 1:
@@ -91,13 +84,17 @@ def _of_failure(key: dg.AssetCheckKey, error: DeltaSnapError) -> dg.AssetCheckRe
     return dg.AssetCheckResult(check_name=key.name, asset_key=key.asset_key, passed=False, description=text)
 
 
-def _of_run(check: VersionCheck[Any], key: dg.AssetCheckKey, verdicts: Mapping[int, Verdict]) -> dg.AssetCheckResult:
+def verdict_of_run(verdicts: Mapping[int, Verdict]) -> Verdict:
+    """Return one verdict for all versions of a run: the failed ones together, otherwise the newest."""
     ordered = [verdict for _, verdict in sorted(verdicts.items())]
     failed = [verdict for verdict in ordered if not verdict.passed]
     if failed:
-        verdict = replace(failed[-1], description=" ".join(each.description for each in failed))
-    else:
-        verdict = ordered[-1] if ordered else Verdict(passed=True, description="There is no version to compare with.")
+        return replace(failed[-1], description=" ".join(each.description for each in failed))
+    return ordered[-1] if ordered else Verdict(passed=True, description="There is no version to compare with.")
+
+
+def _of_run(check: VersionCheck[Any], key: dg.AssetCheckKey, verdicts: Mapping[int, Verdict]) -> dg.AssetCheckResult:
+    verdict, failed = verdict_of_run(verdicts), [each for each in verdicts.values() if not each.passed]
     return dg.AssetCheckResult(
         check_name=key.name,
         asset_key=key.asset_key,

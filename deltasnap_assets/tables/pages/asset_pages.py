@@ -8,7 +8,7 @@ import dagster as dg
 
 from deltasnap_assets.checks.check import Check, Verdict
 from deltasnap_assets.checks.facts import FileFacts, KnownPageFacts, TombstoneFacts
-from deltasnap_assets.checks.registry import FRESH_TABLE, PAGE_CHECKS, CheckSettings
+from deltasnap_assets.checks.registry import PAGE_CHECKS, CheckSettings
 from deltasnap_assets.quantities import bytes_text, counted, span_text
 from deltasnap_assets.runs.condition.condition_report import fault_entries, fault_lines, plain_text
 from deltasnap_assets.settings.config import TableSettings
@@ -142,16 +142,16 @@ def health(
     facts: FileFacts | None = None,
     gone: TombstoneFacts | None = None,
     condition: TableCondition | None = None,
-    freshness: Verdict | None = None,
+    others: Sequence[tuple[Check, Verdict]] = (),
 ) -> str:
     """Return the health of the table with advice: faults of the log first.
 
-    facts: of the live files, gone: of the tombstones, condition: of the log, freshness: of `fresh_table`; None: not
-    known.
+    facts: of the live files, gone: of the tombstones, condition: of the log; None: not known. others: the verdicts of
+    further checks.
     """
     known = KnownPageFacts(state=state, segment=segment, files=facts, tombstones=gone)
     verdicts: list[tuple[Check, Verdict]] = [(check, check.verdict(known, limits)) for check in PAGE_CHECKS]
-    verdicts += [] if freshness is None else [(FRESH_TABLE, freshness)]
+    verdicts += others
     problems = [(check, verdict) for check, verdict in verdicts if verdict.is_evaluated and not verdict.passed]
     lines = [*fault_lines(condition), *(_problem_line(check, verdict) for check, verdict in problems)]
     if not lines:
@@ -175,16 +175,16 @@ def table_page(
     facts: FileFacts | None,
     gone: TombstoneFacts | None,
     condition: TableCondition | None = None,
-    freshness: Verdict | None = None,
+    others: Sequence[tuple[Check, Verdict]] = (),
 ) -> Entries:
     """Return the page of the current table: health, contents, last writer, charts.
 
     The numbers come last: they are for plots, and `contents` repeats them as text.
     commit: the last one; None: it is missing in the log. steps: the changes of the latest versions. facts: of the live
     files.
-    gone: of the tombstones. condition: of the log, freshness: of `fresh_table`; None: not known.
+    gone: of the tombstones. condition: of the log; None: not known. others: the verdicts of further checks.
     """
-    text = health(state, segment, table.checks, facts=facts, gone=gone, condition=condition, freshness=freshness)
+    text = health(state, segment, table.checks, facts=facts, gone=gone, condition=condition, others=others)
     entries: Entries = {"health": dg.MetadataValue.md(text)}
     if condition is not None:
         last_good = None if condition.is_readable else segment.version

@@ -6,12 +6,15 @@ from collections.abc import Sequence
 
 import dagster as dg
 
+from deltasnap_assets.checks.check import Check, Verdict
 from deltasnap_assets.checks.facts import FileFacts, TombstoneFacts
-from deltasnap_assets.checks.registry import FRESH_TABLE
+from deltasnap_assets.checks.registry import FRESH_TABLE, VERSION_CHECKS
 from deltasnap_assets.runs.condition.condition_report import condition_tag, fault_lines
 from deltasnap_assets.runs.planning.known_table import checkpoint_read, observation_tags
 from deltasnap_assets.runs.planning.names import CHECKPOINT_TAG, CONDITION_TAG, delta_log_key
 from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.tables.checks.run_facts import facts_of_versions
+from deltasnap_assets.tables.checks.version_checks import verdict_of_run
 from deltasnap_assets.tables.pages.asset_pages import table_page
 from deltasnap_assets.tables.pages.pictures import MAX_STEPS, VersionStep
 from deltasnap_assets.tables.run_snapshots import RunSnapshots, checkpoint_id
@@ -37,16 +40,17 @@ def table_observation(
     instance: dg.DagsterInstance,
     snapshots: RunSnapshots,
     table: TableSettings,
-    version: int,
+    versions: Sequence[int],
     commits: Sequence[DeltaHistory],
     facts: FileFacts | None,
     gone: TombstoneFacts | None,
 ) -> dg.AssetObservation | None:
-    """Return the observation of the table if `version` is the newest stored version; None: it is not.
+    """Return the observation of the table if `versions`, of a run, end with the newest stored one; None: they do not.
 
     It is the only observation for a batch of commits. It has all the numbers, so that plots have a point for each
     batch.
     """
+    version = max(versions)
     if version != max(snapshots.stored_versions(table), default=None):
         return None
     before = checkpoint_read(instance, table.name)
@@ -62,9 +66,7 @@ def table_observation(
         facts=facts,
         gone=gone,
         condition=condition,
-        freshness=FRESH_TABLE.of_commits(
-            sorted(commit.timestamp for commit in commits), table.checks, now_ms=system_clock()
-        ),
+        others=_other_verdicts(snapshots, table, versions, commits),
     )
     table_id = "" if state.metadata is None else state.metadata.id
     tags = observation_tags(instance, table, version, table_id)
@@ -79,6 +81,15 @@ def table_observation(
         metadata={"health": page["health"], "latest_version": version, **page},  # faults come first
         tags=tags,
     )
+
+
+def _other_verdicts(
+    snapshots: RunSnapshots, table: TableSettings, versions: Sequence[int], commits: Sequence[DeltaHistory]
+) -> list[tuple[Check, Verdict]]:
+    """Return the verdicts of the checks that look at commits and versions. They are evaluated after the page."""
+    times, facts = sorted(commit.timestamp for commit in commits), facts_of_versions(snapshots, table, versions)
+    of_versions = [(check, verdict_of_run(check.verdicts(facts, table.checks))) for check in VERSION_CHECKS]
+    return [(FRESH_TABLE, FRESH_TABLE.of_commits(times, table.checks, now_ms=system_clock())), *of_versions]
 
 
 def health_of(instance: dg.DagsterInstance, table_name: str) -> str | None:

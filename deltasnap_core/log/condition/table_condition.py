@@ -208,6 +208,7 @@ class TableCondition:
             "latest_version": self.latest,
             "loadable_versions": _pairs(self.loadable),
             "unloadable_versions": _pairs(self.unloadable),
+            "unread_versions": _pairs(self.unread),
             "faults": [fault.to_json() for fault in self.faults],
         }
 

@@ -32,6 +32,10 @@ _INTEGERS: Sequence[type[DataType]] = (ByteType, ShortType, IntegerType, LongTyp
 _FLOATS: Sequence[type[DataType]] = (FloatType, DoubleType)
 
 
+def _is_reserved(name: str) -> bool:
+    return name in CHANGE_COLUMNS or name.startswith("__deltasnap_")
+
+
 def check_schemas(metadata: Mapping[int, Metadata], *, path: str) -> None:
     """Raise RowChangesError if rows of some version cannot be read with the schema of the last version.
 
@@ -44,9 +48,9 @@ def check_schemas(metadata: Mapping[int, Metadata], *, path: str) -> None:
     versions = [*metadata]
     last = versions[-1]
     later, mode = _schema(metadata[last], last, path), _mode(metadata[last])
-    reserved = sorted({field.name for field in later if field.name.lower() in CHANGE_COLUMNS})
+    reserved = sorted({field.name for field in later if _is_reserved(field.name.lower())})
     if reserved:
-        reason = f"the table has the column {reserved[0]}, which is the name of a column of row changes"
+        reason = f"the table has the column {reserved[0]}, a name that row changes use for their own columns"
         raise RowChangesError(path=path, version=last, reason=reason)
     for before, changed in zip(reversed(versions[:-1]), reversed(versions[1:]), strict=True):
         if metadata[before] is metadata[changed]:

@@ -8,7 +8,7 @@ import pytest
 
 from deltasnap_assets.checks.check import Verdict
 from deltasnap_assets.checks.facts import FileFacts, PartitionFiles, SizeBin, TombstoneFacts
-from deltasnap_assets.checks.registry import CheckSettings
+from deltasnap_assets.checks.registry import FRESH_TABLE, CheckSettings
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.pages.asset_pages import (
     _described,
@@ -60,7 +60,7 @@ def test_healthy_table_is_reported_as_ok() -> None:
 
 def test_health_shows_a_stale_table_and_escapes_text_of_the_log() -> None:
     verdict = Verdict(passed=False, description="day=![x](http://evil/p.png) <b>hi</b> is old.", advice="Run `it`.")
-    text = health(state(), segment(), CheckSettings(), freshness=verdict)
+    text = health(state(), segment(), CheckSettings(), others=[(FRESH_TABLE, verdict)])
     assert text == r"day=!\[x\](http\://evil/p.png) \<b\>hi\</b\> is old. Run `it`."
 
 

@@ -54,3 +54,16 @@ def test_files_are_compared_by_the_key_of_their_path(
 ) -> None:
     write_log(tmp_path, {0: [protocol(), metadata(), add("a")]})
     assert differences(tmp_path, listed=canonical, allFiles=[add(logged)["add"]]) == expected
+
+
+@pytest.mark.parametrize(("omitted", "expected"), [("readerFeatures", []), ("writerFeatures", ["protocol"])])
+def test_writers_may_omit_an_empty_list_of_features(tmp_path: Path, omitted: str, expected: list[str]) -> None:
+    logged: dict[str, Any] = {
+        "minReaderVersion": 3,
+        "minWriterVersion": 7,
+        "readerFeatures": [],
+        "writerFeatures": ["appendOnly"],
+    }
+    write_log(tmp_path, {0: [{"protocol": logged}, metadata(), add("a")]})
+    said = {name: value for name, value in logged.items() if name != omitted}
+    assert differences(tmp_path, protocol=said) == expected

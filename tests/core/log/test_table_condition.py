@@ -652,6 +652,7 @@ def test_condition_as_json_is_plain(tmp_path: Path) -> None:
     reported = json.loads(json.dumps(condition(tmp_path / "t").to_json()))
     assert reported["mark"] == "error"
     assert reported["unloadable_versions"] == [[3, 5]]
+    assert reported["unread_versions"] == []
     (fault,) = reported["faults"]
     assert (fault["kind"], fault["mark"], fault["missing"], fault["versions"]) == (
         "missing_commit", "error", [[3, 3]], [[3, 5]],

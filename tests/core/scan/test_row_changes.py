@@ -505,9 +505,10 @@ def test_a_schema_that_cannot_read_earlier_versions_is_named_with_its_version(
     assert len(changes(log.row_changes(2, 3))) == 1
 
 
-def test_a_table_with_a_reserved_row_change_column_is_rejected(spark: SparkSession, tmp_path: Path) -> None:
-    table = table_of(tmp_path, {0: []}, schemaString=schema(field("_Commit_Version", "long")))
-    with pytest.raises(RowChangesError, match="_Commit_Version"):
+@pytest.mark.parametrize("name", ["_Commit_Version", "__deltasnap_ms", "__DeltaSnap_is_insert"])
+def test_a_table_with_a_reserved_row_change_column_is_rejected(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    table = table_of(tmp_path, {0: []}, schemaString=schema(field(name, "long")))
+    with pytest.raises(RowChangesError, match=name):
         DeltaLog.for_table(spark, table).row_changes(0, 0)
 
 
