@@ -10,6 +10,7 @@ import atexit
 import importlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -61,6 +62,9 @@ class Forks:
         return subprocess.CompletedProcess([script, *arguments], code, *texts)
 
 
+_MAX_SECONDS = 300
+
+
 def main() -> None:
     """Import the given modules; then fork for each line of stdin, and report the exit code of the fork."""
     for name in sys.argv[1:]:
@@ -69,6 +73,7 @@ def main() -> None:
     for line in sys.stdin:
         child = os.fork()
         if not child:
+            signal.alarm(_MAX_SECONDS)  # it ends a command that waits for ever
             code = _run(json.loads(line))
             atexit._run_exitfuncs()
             sys.stdout.flush()

@@ -14,6 +14,7 @@ import pytest
 from deltasnap_assets.demo.demo_table import grow
 from deltasnap_assets.spark.java import JavaError, check_java, java_major
 from deltasnap_core import DeltaLog, SnapshotStore
+from tests.builders import metadata, protocol, write_log
 from tests.forks import Forks
 
 if TYPE_CHECKING:
@@ -119,6 +120,7 @@ def test_version_names_the_distribution(tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", [["demo"], ["ui"], ["refresh"]], ids=lambda command: command[0])
 def test_command_without_java_prints_what_to_install(command: list[str], tmp_path: Path) -> None:
     (tmp_path / "deltasnap.yaml").write_text("tables: [{name: events, path: events}]", encoding="utf-8")
+    write_log(tmp_path / "events", {0: [protocol(), metadata()]})
     result = deltasnap(*command, folder=tmp_path, **without_java(tmp_path))
     assert_one_line_of_error(result, "No Java found", "Java 17 or later", "JAVA_HOME", "pip install -e '.[java]'")
 
@@ -126,6 +128,7 @@ def test_command_without_java_prints_what_to_install(command: list[str], tmp_pat
 def test_refresh_without_java_prints_the_problem_of_each_table_as_json(tmp_path: Path) -> None:
     tables = "tables: [{name: events, path: events}, {name: clicks, path: clicks}]"
     (tmp_path / "deltasnap.yaml").write_text(tables, encoding="utf-8")
+    write_log(tmp_path / "clicks", {0: [protocol(), metadata()]})
     result = deltasnap("refresh", "--json", "clicks", folder=tmp_path, **without_java(tmp_path))
     reported = json.loads(result.stdout)
     assert result.returncode == 1
@@ -136,7 +139,7 @@ def test_refresh_without_java_prints_the_problem_of_each_table_as_json(tmp_path:
 
 @pytest.mark.spark  # it writes the base that makes Spark unnecessary later
 def test_refresh_without_java_refreshes_tables_that_do_not_need_spark(tmp_path: Path, spark: SparkSession) -> None:
-    table = small_table(tmp_path / "events")
+    table, _ = small_table(tmp_path / "events"), small_table(tmp_path / "clicks")
     settings = "tables: [{name: events, path: events}, {name: clicks, path: clicks}]\nstorage: store\n"
     (tmp_path / "deltasnap.yaml").write_text(settings, encoding="utf-8")
     store = SnapshotStore.open(spark, str(tmp_path / "store"))
