@@ -24,6 +24,7 @@ from deltasnap_assets.runs.table_runs import _lost, unfinished_run
 from deltasnap_assets.settings.config import Since, TableSettings
 from deltasnap_core import CommonVersion, Fault, FaultKind, LogRelation, LogStatus, TableCondition, VersionRanges
 from tests.builders import add, metadata, protocol, write_log
+from tests.fast_dagster import local_instance
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -278,7 +279,7 @@ def test_queued_or_live_run_is_never_lost(status: dg.DagsterRunStatus, process: 
 
 
 def test_heartbeat_renews_the_update_time_of_a_run(tmp_path: Path) -> None:
-    instance = dg.DagsterInstance.local_temp(str(tmp_path))
+    instance = local_instance(tmp_path)
 
     @dg.job
     def one() -> None: ...
