@@ -131,8 +131,7 @@ def test_breakdown_is_read_back_as_it_was_written(made: RandomLog) -> None:
     assert found is not None
     cut = replace(found, largest=replace(found.largest, bound=("a b", 1 << 60)))
     for each in (cut, found):
-        content = breakdown_bytes(each, manifest)
-        assert content is not None
+        content = breakdown_bytes(each, manifest) or b""
         assert breakdown_of(content, manifest) == each
     others = (
         replace(manifest, identity=VersionIdentity(commit=None, chain="of another log")),
