@@ -61,11 +61,13 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """Run the tests without the thorough ones, each file in one of several processes; `-n` and `-m` override.
 
-    Tests selected by path run in this process, all of them.
+    Tests selected by path run in this process, all of them. With `-n`, those that finish first take tests of others.
     """
     option = config.option
     if "PYTEST_XDIST_WORKER" in os.environ:  # this is one of those processes
         return
+    if option.dist == "no" and option.numprocesses is not None:
+        option.dist = "worksteal"
     if config.args_source is pytest.Config.ArgsSource.TESTPATHS:
         os.environ[_MARKS] = option.markexpr = option.markexpr or "not thorough"
         if option.numprocesses is None and not option.usepdb:
@@ -122,8 +124,10 @@ QUICK_SESSION: dict[str, str | bool | int | float | None] = {
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The only Spark session of the process, configured for many tiny queries."""
+    if "not spark" in (request.config.option.markexpr or ""):
+        raise pytest.UsageError("this test starts Spark: mark it with `spark`, or see tests/driver_bases.py")
     from pyspark.sql import SparkSession
 
     warehouse = str(tmp_path_factory.mktemp("warehouse"))

@@ -94,7 +94,7 @@ def made(error: type[DeltaSnapError]) -> DeltaSnapError:
         elif "TableProblem" in kind:
             values[name] = (TableProblem(check=TEXT, severity="error", text=TEXT, advice=TEXT),)
         elif "int" in kind and "str" not in kind:
-            values[name] = (1,) if "Iterable" in kind or "tuple" in kind else 1
+            values[name] = (1,) if any(each in kind for each in ("Iterable", "Sequence", "tuple")) else 1
         elif "Mapping" in kind or "dict" in kind:
             values[name] = {TEXT: TEXT}
         else:

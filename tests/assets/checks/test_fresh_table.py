@@ -27,6 +27,12 @@ def test_table_is_stale_after_three_pauses_or_the_configured_time(
     assert FreshTable().verdict(facts, FreshTableLimits(fresh_within_hours=hours)).passed is passed
 
 
+def test_age_is_reported_in_hundredths_of_hours() -> None:
+    facts = KnownTableFacts(commit_times_ms=[0], now_ms=HOUR + 444_000)
+    verdict = FreshTable().verdict(facts, FreshTableLimits(fresh_within_hours=1.5))
+    assert verdict.numbers == {"hours_since_last_commit": 1.12, "hours_expected": 1.5}
+
+
 @pytest.mark.parametrize("hours", [None, 1])
 def test_commit_from_the_future_is_not_fresh(hours: float | None) -> None:
     facts = KnownTableFacts(commit_times_ms=[0, 9_000 * HOUR], now_ms=HOUR)

@@ -13,7 +13,7 @@ def test_table_without_checkpoint_passes() -> None:
 
 
 def test_checkpoint_passes_if_every_page_was_read_now_or_earlier() -> None:
-    read = condition(checkpoints_read=("3.checkpoint.parquet",), pages_read=True)
+    read = condition(checkpoints_read=("3.checkpoint.parquet", "1.checkpoint.parquet"), pages_read=True)
     assert CHECK.of_condition(read).description == "Every page of 3.checkpoint.parquet is readable."
     footer = condition(checkpoints_read=("3.checkpoint.parquet",))
     earlier = CHECK.of_condition(footer, checkpoint_known_sound=True)

@@ -26,6 +26,8 @@ def test_small_files_are_checked_only_above_a_number_of_files() -> None:
 
 def test_small_files_are_counted() -> None:
     assert verdict_of(11, 9).numbers == {"small_files": 11, "small_file_ratio": 0.55}
+    assert verdict_of(1, 0).numbers == {"small_files": 1, "small_file_ratio": 1.0}
+    assert verdict_of(0, 0).numbers == {"small_files": 0, "small_file_ratio": 0.0}
 
 
 def candidate(day: str, files: int, files_after: int) -> OptimizeCandidate:

@@ -14,7 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from deltasnap_core import commit_file
 from deltasnap_core.protocol.log_files.file_names import checkpoint_file
-from tests.assets.command.test_cli import deltasnap
+from tests.assets.command.test_cli import COMMAND, WITHOUT_SPARK, deltasnap
 from tests.flaky_s3 import FlakyS3
 from tests.thorough import one_in
 
@@ -115,12 +115,12 @@ def table(sound: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(sound, tmp_path / "events"))
 
 
-def run(table: Path, *arguments: str, versions: str = "all") -> tuple[int, list[str], str]:
+def run(table: Path, *arguments: str, versions: str = "all", command: str = COMMAND) -> tuple[int, list[str], str]:
     """Return the exit code, the lines on stderr and stdout of a command, on a machine without Java."""
     folder = table.parent
     text = f"tables: [{{name: events, path: events, versions: {versions}}}]\nstorage: store"
     (folder / "deltasnap.yaml").write_text(text, encoding="utf-8")
-    result = deltasnap(*arguments, folder=folder, JAVA_HOME=str(folder / "none"), DAGSTER_HOME="")
+    result = deltasnap(*arguments, folder=folder, command=command, JAVA_HOME=str(folder / "none"), DAGSTER_HOME="")
     assert "Traceback" not in result.stdout + result.stderr
     return result.returncode, result.stderr.splitlines(), result.stdout
 
@@ -250,7 +250,7 @@ def test_version_lost_in_a_gap_is_explained_by_the_gap(table: Path) -> None:
 @pytest.mark.parametrize("versions", ["all", "latest"])
 def test_refresh_fails_each_time_while_a_version_before_the_checkpoint_is_lost(versions: str, table: Path) -> None:
     covered_gap(table)
-    first, second = (run(table, "refresh", versions=versions) for _ in range(2))
+    first, second = (run(table, "refresh", versions=versions, command=WITHOUT_SPARK) for _ in range(2))
     assert (first[0], second[0]) == (1, 1)
     for _, problems, _ in (first, second):
         (problem,) = problems
@@ -262,7 +262,7 @@ def test_refresh_fails_each_time_while_a_version_before_the_checkpoint_is_lost(v
 @pytest.mark.parametrize("damage", [gap, truncated, dropped])
 def test_refresh_prints_each_fault_once(damage: Callable[[Path], None], table: Path) -> None:
     damage(table)
-    code, problems, out = run(table, "refresh")
+    code, problems, out = run(table, "refresh", command=WITHOUT_SPARK)
     assert (code, len([line for line in problems if line.startswith("error: ")])) == (1, 1)
     assert "error" not in out
 

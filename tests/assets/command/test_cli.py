@@ -21,25 +21,42 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 COMMAND = "from deltasnap_assets.command.cli import main; main()"
+WITHOUT_SPARK = f"import pytest, tests.driver_bases as by; by.use_driver_bases(pytest.MonkeyPatch()); {COMMAND}"
+"""The command, with bases written by the driver: it starts no JVM to store the first version of a table."""
 ROOT = Path(__file__).resolve().parents[3]
 FORKS = Forks(
     "dagster",
     "pyspark.sql",
+    "pyarrow.acero",
+    "pyarrow.dataset",
+    "upath.core",
+    "fsspec.implementations.local",
+    "rich._emoji_codes",
+    "rich.status",
     "deltasnap_assets.command.cli",
+    "deltasnap_assets.command.doctor",
+    "deltasnap_assets.command.local.local_storage",
     "deltasnap_assets.command.views.counting",
+    "deltasnap_assets.command.views.diff",
+    "deltasnap_assets.command.views.inspect_view",
     "deltasnap_assets.command.views.scan_view",
     "deltasnap_assets.command.views.vacuum_view",
     "deltasnap_assets.command.refresh_view",
     "deltasnap_assets.settings.config",
     "deltasnap_assets.spark.connect_server",
+    "deltasnap_assets.spark.session.needed",
+    "tests.assets.command.warm_instance",
+    "tests.driver_bases",
 )
 
 
-def deltasnap(*arguments: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+def deltasnap(
+    *arguments: str, folder: Path, command: str = COMMAND, **environment: str
+) -> subprocess.CompletedProcess[str]:
     """Run the command in a separate process."""
     env = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "120", "TERM": "dumb", **environment}
     env.pop("DELTASNAP_CONFIG", None)
-    return FORKS.run(COMMAND, *arguments, cwd=folder, env=env)
+    return FORKS.run(command, *arguments, cwd=folder, env=env)
 
 
 def assert_one_line_of_error(result: subprocess.CompletedProcess[str], *parts: str) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,10 +12,13 @@ from tests.assets.command.test_cli import (
     COMMAND,
     FORKS,
     ROOT,
+    WITHOUT_SPARK,
     assert_one_line_of_error,
     deltasnap,
     small_table,
 )
+
+WITHOUT_A_READER = "import os; reader, writer = os.pipe(); os.dup2(writer, 1); os.close(reader)"
 
 
 def test_interrupted_command_exits_with_130(
@@ -48,20 +49,8 @@ def test_refresh_continues_without_a_reader(tmp_path: Path) -> None:
 
 def code_without_a_reader(folder: Path, *arguments: str) -> int:
     """Return the exit code of a command whose stdout nobody reads."""
-    reader, writer = os.pipe()
-    os.close(reader)
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "DAGSTER_HOME": ""}
-    try:
-        return subprocess.run(
-            [sys.executable, "-c", COMMAND, *arguments],
-            cwd=folder,
-            env=environment,
-            stdout=writer,
-            stderr=subprocess.DEVNULL,
-            check=False,
-        ).returncode
-    finally:
-        os.close(writer)
+    return FORKS.run(f"{WITHOUT_A_READER}; {WITHOUT_SPARK}", *arguments, cwd=folder, env=environment).returncode
 
 
 def test_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:

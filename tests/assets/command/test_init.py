@@ -12,7 +12,7 @@ import pytest
 
 from deltasnap_assets.command.init import FoundTable, configuration, find_tables
 from deltasnap_assets.settings.loading import load_settings, read_settings
-from tests.assets.command.test_cli import COMMAND, ROOT
+from tests.assets.command.test_cli import ROOT
 from tests.builders import metadata, protocol, write_log
 
 
@@ -43,15 +43,25 @@ def test_existing_folder_with_brackets_is_no_pattern(tmp_path: Path) -> None:
 
 def test_path_is_the_same_folder_in_a_locale_without_utf_8(tmp_path: Path) -> None:
     write_log(tmp_path / "events_ü", {0: [protocol(), metadata()]})
-    for arguments in (["init", "events_*"], ["doctor", "--json"]):
-        done = subprocess.run(
-            [sys.executable, "-c", COMMAND, *arguments],
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
-            capture_output=True,
-            check=False,
-        )
-        assert arguments[0] != "init" or done.returncode == 0, done.stderr
+    script = (
+        "import contextlib, sys\n"
+        "from deltasnap_assets.command.cli import run\n"
+        "def deltasnap(*arguments: str) -> object:\n"
+        "    sys.argv = ['deltasnap', *arguments]\n"
+        "    try: run()\n"
+        "    except SystemExit as end: return end.code\n"
+        "with contextlib.redirect_stdout(sys.stderr): code = deltasnap('init', 'events_*')\n"
+        "assert not code\n"
+        "deltasnap('doctor', '--json')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
     assert "version 0 can be read" in next(
         each["message"] for each in json.loads(done.stdout) if "table" in each["subject"]
     )

@@ -27,6 +27,7 @@ from deltasnap_core.storage.writable_files import WritableFiles
 from tests.assets.jobs import idle_job
 from tests.assets.runs.test_sensors import Ticks, write
 from tests.core.store.manifests import store_versions, stored_table
+from tests.fast_dagster import local_instance
 
 
 def followed(folder: Path) -> Ticks:
@@ -140,7 +141,7 @@ def test_schedule_does_not_wait_for_an_examination_and_the_sensor_reports_its_fa
     settings = Settings(storage=str(tmp_path / "t-store"), tables=(table,))
     store_versions(stored_table(tmp_path / "t-store"), log_of(table), range(4))
     (tmp_path / "t" / "_delta_log" / f"{1:020}.json").write_bytes(b"{nope\n")
-    with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
+    with local_instance(tmp_path) as instance:
         for version, name in product(range(4), ASSET_NAMES):
             asset = dg.AssetKey(["events", name])
             instance.report_runless_asset_event(dg.AssetMaterialization(asset, partition=str(version)))

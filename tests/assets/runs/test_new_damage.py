@@ -22,6 +22,7 @@ from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core.errors import StorageError
 from tests.assets.runs.test_sensors import Ticks, write
 from tests.core.store.manifests import store_versions, stored_table
+from tests.fast_dagster import local_instance
 
 
 class Examined:
@@ -66,7 +67,7 @@ class Examined:
 
 @pytest.fixture
 def examined(tmp_path: Path) -> Iterator[Examined]:
-    with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
+    with local_instance(tmp_path) as instance:
         yield Examined(tmp_path / "events", instance)
 
 

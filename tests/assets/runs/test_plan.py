@@ -17,13 +17,14 @@ import pytest
 from deltasnap_assets.processes import has_ended, this_process
 from deltasnap_assets.runs.planning.forks import forks_of_text
 from deltasnap_assets.runs.planning.known_table import known_of, prepare
-from deltasnap_assets.runs.planning.names import ASSET_NAMES, delta_log_key, run_tags
+from deltasnap_assets.runs.planning.names import ASSET_NAMES, CHECKPOINT_TAG, CONDITION_TAG, delta_log_key, run_tags
 from deltasnap_assets.runs.planning.plan import FORKS_TAG, Known, Plan, Stored, plan
 from deltasnap_assets.runs.run_process import PROCESS_TAG, heartbeat
 from deltasnap_assets.runs.table_runs import _lost, unfinished_run
 from deltasnap_assets.settings.config import Since, TableSettings
 from deltasnap_core import CommonVersion, Fault, FaultKind, LogRelation, LogStatus, TableCondition, VersionRanges
 from tests.builders import add, metadata, protocol, write_log
+from tests.fast_dagster import local_instance
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -188,6 +189,17 @@ def test_observation_carries_the_latest_commit_as_data_version() -> None:
     assert observation.data_version == "7"
 
 
+def test_plan_is_observed_again_only_if_it_differs_whatever_the_condition_of_the_table() -> None:
+    instance = dg.DagsterInstance.ephemeral()
+    done = Known(versions=(0, 1), done=frozenset({0, 1}), generation="g")
+    first = plan(table(), status(0, 1), done)
+    tags = {**first.observation.tags, CONDITION_TAG: "a_fault", CHECKPOINT_TAG: "a_checkpoint"}
+    instance.report_runless_asset_event(dg.AssetObservation(delta_log_key("events"), tags=tags))
+    for todo, expected in ((first, 1), (plan(table(), status(0, 2), done), 2)):
+        prepare(instance, "events", replace(todo, ranges=()))
+        assert len(instance.fetch_observations(delta_log_key("events"), limit=9).records) == expected
+
+
 def test_unfinished_run_of_the_table_is_found() -> None:
     instance = dg.DagsterInstance.ephemeral()
     assert unfinished_run(instance, "events") is None
@@ -281,7 +293,7 @@ def test_queued_or_live_run_is_never_lost(status: dg.DagsterRunStatus, process: 
 
 
 def test_heartbeat_renews_the_update_time_of_a_run(tmp_path: Path) -> None:
-    instance = dg.DagsterInstance.local_temp(str(tmp_path))
+    instance = local_instance(tmp_path)
 
     @dg.job
     def one() -> None: ...

@@ -24,6 +24,7 @@ from deltasnap_core.storage import retries
 from tests.assets.jobs import idle_job
 from tests.builders import add, metadata, protocol, write_log
 from tests.core.store.manifests import store_versions, stored_table
+from tests.fast_dagster import local_instance
 
 if TYPE_CHECKING:
     pass
@@ -272,7 +273,7 @@ def test_unreachable_s3_endpoint_is_reported_within_a_tick(
                 "key": "testing",
                 "secret": "testing",
                 "endpoint_url": f"http://127.0.0.1:{server.getsockname()[1]}",
-                "config_kwargs": {"read_timeout": 0.2},
+                "config_kwargs": {"read_timeout": 0.05},
             },
         )
         start = time.monotonic()
@@ -285,7 +286,7 @@ def test_schedule_requests_versions_that_are_not_materialized(tmp_path: Path) ->
     write(tmp_path, 0, 3)
     table = TableSettings(name="events", path=str(tmp_path))
     schedule = refresh_schedule(Settings(storage=str(tmp_path / "store"), tables=(table,)), table, "@daily")
-    with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
+    with local_instance(tmp_path) as instance:
         for _ in range(2):  # nothing was materialized in between: the same again
             with dg.build_schedule_context(instance=instance) as context:
                 requests = schedule(context)
@@ -300,7 +301,7 @@ def test_schedule_keeps_a_version_that_the_sensor_added_meanwhile(
     ticks, table = Ticks(tmp_path), TableSettings(name="events", path=str(tmp_path))
     settings = Settings(storage=str(tmp_path.with_name(f"{tmp_path.name}-store")), tables=(table,))
     store = stored_table(Path(settings.storage))
-    ticks.instance = dg.DagsterInstance.local_temp(str(tmp_path))
+    ticks.instance = local_instance(tmp_path)
     write(tmp_path, 0, 3)
     ticks.tick()
     store_versions(store, TableLog.for_path(tmp_path), range(4))
@@ -322,7 +323,7 @@ def test_schedule_reports_damage_before_it_fails(tmp_path: Path) -> None:
     table = TableSettings(name="events", path=str(tmp_path / "gone"))
     schedule = refresh_schedule(Settings(storage=str(tmp_path / "store"), tables=(table,)), table, "@daily")
     with (
-        dg.DagsterInstance.local_temp(str(tmp_path)) as instance,
+        local_instance(tmp_path) as instance,
         dg.build_schedule_context(instance=instance) as context,
     ):
         with pytest.raises(BrokenTableError):

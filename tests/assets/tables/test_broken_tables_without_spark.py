@@ -4,15 +4,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.assets.tables.test_broken_tables import (
     test_gap_stores_loadable_versions_and_names_the_rest,
     test_unsupported_feature_fails_one_check_and_skips_other_checks,
 )
-from tests.driver_bases import use_driver_bases
-
-
-@pytest.fixture(autouse=True)
-def _bases(monkeypatch: pytest.MonkeyPatch) -> None:
-    use_driver_bases(monkeypatch)
+from tests.driver_bases import spark

@@ -16,6 +16,7 @@ from deltasnap_core.log.commits.commit_batch import EMPTY_BATCH
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
 from deltasnap_core.log.non_file_actions import load_non_file_actions
 from deltasnap_core.protocol.log_files.file_names import CheckpointKind
+from deltasnap_core.storage.log_store import FileStatus
 from tests.builders import (
     LOG_PATH,
     Action,
@@ -276,6 +277,12 @@ def test_a_missing_sidecar_raises_an_error_that_names_it() -> None:
 
     with pytest.raises(CorruptLogError, match=r"_sidecars/gone\.parquet"):
         opened(store, file, kind="uuid")
+
+
+def test_json_checkpoint_deleted_after_the_listing_is_a_missing_checkpoint() -> None:
+    file = FileStatus(path=f"{LOG_PATH}/{uuid_checkpoint(3, extension='json')[0].name}", size=9, modification_time=0)
+    with pytest.raises(CorruptLogError, match="expected a checkpoint, found no file"):
+        opened(MemoryLogStore(), file, kind="uuid", form="json")
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ from tests.builders import (
     checkpoint,
     commit_info,
     commits,
+    content,
     metadata,
     mtime_of,
     write_log,
@@ -464,3 +465,12 @@ def test_history_of_small_commits_without_commit_info_parses_only_their_lines(
 def test_history_finds_a_commit_info_after_the_first_lines() -> None:
     (entry,) = manager_of((*[add(f"{n}") for n in range(8)], commit_info("WRITE"))).get_history()
     assert entry.operation == "WRITE"
+
+
+@pytest.mark.parametrize("blank", [b"", b"\n" * 9])
+def test_long_commit_without_commit_info_is_in_the_history(blank: bytes) -> None:
+    manager = manager_of((metadata(),), (commit_info("WRITE"),))
+    store = counted(manager).store
+    assert isinstance(store, MemoryLogStore)
+    store.put(commit_file(0), blank + content([add(f"{n}") for n in range(9)]))
+    assert [(entry.version, entry.operation) for entry in manager.get_history()] == [(1, "WRITE"), (0, None)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -51,6 +52,7 @@ class Log:
         files = [self.store.put_commit(version, *commit) for version, commit in enumerate(commits)]
         self.batch = read_commits(self.store, files)
         self.last = len(commits) - 1
+        self.rows, self.state = cache(self._rows), cache(self._state)
 
     def non_file(self, version: int) -> NonFileActions:
         return load_non_file_actions(self.store, None, self.batch.up_to(version))
@@ -58,13 +60,13 @@ class Log:
     def measured(self, batch: CommitBatch) -> pa.Table:
         return with_path_keys(batch.measures, LOG_PATH)
 
-    def rows(self, version: int) -> pa.Table:
+    def _rows(self, version: int) -> pa.Table:
         """The reconciled files of a version."""
         return newest_file_actions(self.measured(self.batch.up_to(version))).drop_columns(
             ["commit_version", "line_number"]
         )
 
-    def state(self, version: int, retention: Retention) -> SnapshotState:
+    def _state(self, version: int, retention: Retention) -> SnapshotState:
         groups = groups_of(unexpired(self.rows(version), retention))
         return driver.counted(groups, self.non_file(version)).applied_to(None)
 

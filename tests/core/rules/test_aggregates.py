@@ -89,7 +89,7 @@ DELETED = [max(start + step, 0) for start in BIN_STARTS for step in (-1, 0, 1)]
 FILES: list[tuple[int | None, ...]] = [
     *((size, 1, None, None) for size in SIZES),
     *((0, None, count, None) for count in DELETED),
-    *((None, None, None, 9), (2**40, 2**33, 2**34, None)),
+    *((None, None, None, 9), (2**40, 2**33, 2**34, None), (-1, 1, -1, None)),
 ]
 
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deltasnap_core.rules import file_breakdown
 from deltasnap_core.rules.file_breakdown import (
     MAX_PARTITIONS,
     MAX_RANKED_FILES,
@@ -45,6 +46,8 @@ def test_bins_start_at_exact_powers() -> None:
         assert (size_bin((1 << doubling) - 1), size_bin(1 << doubling))[1] == doubling * 4
         assert size_bin((1 << doubling) - 1) < doubling * 4
     assert size_bin(LARGEST) == 251
+    starts = [file_breakdown._least_size(number) for number in range(252)]
+    assert all(size_bin(start) >= number > size_bin(start - 1) for number, start in enumerate(starts) if number)
 
 
 def test_partition_has_each_name_once_in_order() -> None:

@@ -90,6 +90,11 @@ STATISTICS = {
     "id is not null": "(nulls.id < rows)",
     "not (id is null)": "(nulls.id < rows)",
     "id = null": "false",
+    "id > 5 or false": "((nulls.id < rows) and (max.id > 5))",
+    "not (id <= 5 and true)": "((nulls.id < rows) and (max.id > 5))",
+    "(id > 5 and not true) or id = 1": "((nulls.id < rows) and ((min.id <= 1) and (max.id >= 1)))",
+    "id > 5 or true": None,
+    "not false": None,
     "id in (1, null)": "((nulls.id < rows) and ((min.id <= 1) and (max.id >= 1)))",
     "id not in (1, null)": "false",
     "id > -5": "((nulls.id < rows) and (max.id > (-5)))",
@@ -156,6 +161,8 @@ STATISTICS = {
         "((coalesce((region = 'eu'), false) and ((nulls.id < rows) and (max.id > 5)))"
         " or coalesce((region = 'us'), false))"
     ),
+    "id > 5 or region is null": "(((nulls.id < rows) and (max.id > 5)) or (region is null))",
+    "id > 5 or region is not null": "(((nulls.id < rows) and (max.id > 5)) or (region is not null))",
     "case when id = 1 and flag then true else false end and id > 5": "((nulls.id < rows) and (max.id > 5))",
 }
 

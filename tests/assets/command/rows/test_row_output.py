@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import subprocess
-import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -24,8 +21,8 @@ from deltasnap_assets.command.rows.row_output import (
     write_collected,
     write_rows,
 )
+from tests.assets.command.test_cli import FORKS
 
-ROOT = Path(__file__).resolve().parents[4]
 ROWS = pa.table({"id": [1, None], "text": ['a,"b"\n', ""], "tags": [[1], None]})
 EVIL = pa.table({"[red]x": ["\x1b[31m[bold]red\u202e"]})
 
@@ -194,17 +191,17 @@ def test_notice_appears_only_for_the_default_limit(
 
 def test_closed_pipe_is_not_an_error() -> None:
     script = (
+        "import os, threading\n"
+        "reader, writer = os.pipe()\n"
+        "os.dup2(writer, 1)\n"
+        "os.close(writer)\n"
+        "def read() -> None:\n"
+        "    assert os.read(reader, 2) == b'x\\n'\n"
+        "    os.close(reader)\n"
+        "threading.Thread(target=read).start()\n"
         "import pyarrow as pa\n"
         "from deltasnap_assets.command.rows.row_output import write_rows, RowFormat\n"
         "write_rows(pa.table({'x': list(range(100_000))}), RowFormat.CSV, None)\n"
     )
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen(
-        [sys.executable, "-c", script], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        assert process.stdout.readline() == b"x\n"
-        process.stdout.close()
-        assert process.stderr.read() == b""
-        assert process.wait() == 0
+    result = FORKS.run(script)
+    assert (result.returncode, result.stderr) == (0, "")

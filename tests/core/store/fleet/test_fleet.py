@@ -151,7 +151,7 @@ def test_table_is_stale_when_its_last_commit_is_older_than_the_patience(tmp_path
 
 @pytest.mark.parametrize(("pause_ms", "expected"), [(3, 120.0), (59_999, 120.0), (60_000, 120.0), (120_000, 60.0)])
 def test_age_is_compared_with_the_usual_pause_or_a_minute(tmp_path: Path, pause_ms: int, expected: float) -> None:
-    store_table(tmp_path, "events", [(NOW - number * pause_ms, FILE_BYTES) for number in range(5, -1, -1)])
+    store_table(tmp_path, "events", [(NOW - number * pause_ms, 1) for number in range(5, -1, -1)])
     row = row_of(opened(tmp_path), now_ms=NOW + 2 * HOUR)
     assert (row["usual_pause_ms"], row["age_ratio"]) == (pause_ms, expected)
 

@@ -114,3 +114,13 @@ def test_manifest_with_any_flipped_bit_is_rejected() -> None:
 def test_manifest_nested_too_deeply_is_rejected() -> None:
     with pytest.raises(ValueError, match="expected a manifest"):
         VersionManifest.from_bytes(b'{"format":' + b"[" * 100_000)
+
+
+def test_chain_of_a_version_identifies_its_checkpoint_files_in_any_order() -> None:
+    files = {"b": (1, 2), "a": (3, 4)}
+    chains = [
+        VersionIdentity.following(None, None, each).chain
+        for each in (files, dict(sorted(files.items())), {**files, "a": (3, 5)}, {**files, "a": (4, 4)}, {"b": (1, 2)})
+    ]
+    assert chains[0] == chains[1]
+    assert len(set(chains)) == 4
