@@ -154,4 +154,4 @@ def test_statistics_are_parsed_once_unless_the_checkpoint_has_them_parsed(parsed
     assert text is not None
     assert text.count("from_json(") == 1
     assert text.endswith(", s -> s.numRecords > 1), true)")
-    assert (f"{PARSED}, from_json" in text) is parsed
+    assert (f"coalesce({PARSED}, " in text) is parsed
