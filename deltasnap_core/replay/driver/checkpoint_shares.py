@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
@@ -42,11 +43,16 @@ class Share:
         """The number of actions in these row groups."""
         return sum(self.part.metadata.row_group(group).num_rows for group in self.row_groups)
 
-    def batches(self, store: LogStore, *, use_threads: bool = False) -> Iterator[pa.Table]:
+    def batches(self, store: LogStore, *, use_threads: bool = False) -> Generator[pa.Table, None, None]:
         """Yield the rows in batches, in file order.
 
+        use_threads: decode columns in parallel, and the next batch while the caller uses the current one.
         Errors: CorruptLogError naming the file that cannot be read, or that has a path that is not UTF-8.
         """
+        batches = self._batches(store, use_threads=use_threads)
+        return _read_ahead(batches) if use_threads else batches
+
+    def _batches(self, store: LogStore, *, use_threads: bool) -> Generator[pa.Table, None, None]:
         metadata, path = self.part.metadata, self.part.file.path
         groups = [metadata.row_group(group) for group in self.row_groups]
         size = sum(group.total_byte_size for group in groups)
@@ -66,6 +72,16 @@ def _check_paths(batch: pa.RecordBatch) -> None:
     for column in batch.columns:
         if pa.types.is_struct(column.type) and column.type.get_field_index("path") >= 0:
             pc.struct_field(column, "path").validate(full=True)
+
+
+def _read_ahead(batches: Generator[T, None, None]) -> Generator[T, None, None]:
+    """Yield batches. Another thread reads the next one meanwhile."""
+    with closing(batches), ThreadPoolExecutor(1, thread_name_prefix="deltasnap-read-ahead") as pool:
+        batch = next(batches, None)
+        while batch is not None:
+            following = pool.submit(next, batches, None)
+            yield batch
+            batch = following.result()
 
 
 def unreadable(path: str, error: Exception) -> CorruptLogError:

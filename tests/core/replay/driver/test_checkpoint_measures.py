@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -126,3 +126,33 @@ def test_both_engines_read_the_same_number_of_records(spark: SparkSession, tmp_p
     for options in SnapshotOptions(), SnapshotOptions(engine="spark"):
         state = DeltaLog.for_table(spark, tmp_path, options=options).snapshot.computed_state
         assert (state.num_known_records, state.num_files_without_records) == (sum(known), len(cases) - len(known))
+
+
+@pytest.mark.parametrize("use_threads", [False, True])
+def test_batches_of_one_row_group_come_in_order(monkeypatch: pytest.MonkeyPatch, use_threads: bool) -> None:
+    monkeypatch.setattr(checkpoint_shares, "BATCH_ROWS", 10)
+    store = MemoryLogStore()
+    (part,) = checkpoint_of(store, 95, rows_a_group=95).files_with_file_actions
+    (share,) = checkpoint_shares.shares_of(part, ["add.size"])
+    batches = list(share.batches(store, use_threads=use_threads))
+    assert [batch.num_rows for batch in batches] == [*[10] * 9, 5]
+    assert [row["add"]["size"] for batch in batches for row in batch.to_pylist()] == list(range(95))
+
+
+def test_file_is_closed_if_its_batches_are_not_all_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoint_shares, "BATCH_ROWS", 10)
+    store, opened = MemoryLogStore(), list[BinaryIO]()
+    (part,) = checkpoint_of(store, 95, rows_a_group=95).files_with_file_actions
+    (share,) = checkpoint_shares.shares_of(part, ["add.size"])
+    open_file = store.open
+
+    def noted(path: str) -> BinaryIO:
+        opened.append(open_file(path))
+        return opened[-1]
+
+    monkeypatch.setattr(store, "open", noted)
+    batches = share.batches(store, use_threads=True)
+    next(batches)
+    assert not opened[0].closed
+    batches.close()
+    assert opened[0].closed
