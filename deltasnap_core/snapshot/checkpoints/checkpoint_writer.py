@@ -142,7 +142,10 @@ class CheckpointWriter:
         non_file = self.snapshot.log.non_file
 
         def rows(files: DataFrame | None) -> DataFrame:
-            return columns.all_rows(self.context.session(_WORK), files, non_file).coalesce(1)
+            rows = columns.all_rows(self.context.session(_WORK), files, non_file)
+            if self._num_actions <= ACTIONS_A_SIDECAR:
+                return rows.coalesce(1)
+            return rows.repartition(1)  # all tasks parse the statistics, one writes
 
         parts, digest = self._write_rows(log, columns, staging, rows)
         (part,) = parts
@@ -150,8 +153,7 @@ class CheckpointWriter:
         return _Draft(top_level=part, provider=self._provider(part, "parquet"), target=target), digest
 
     def _v2(self, log: LoadedLog, columns: CheckpointColumns, staging: str) -> tuple[_Draft, FileDigest]:
-        state = self.snapshot.computed_state
-        count = max(1, -(-(state.num_of_files + state.num_of_removes) // ACTIONS_A_SIDECAR))
+        count = max(1, -(-self._num_actions // ACTIONS_A_SIDECAR))
 
         def rows(files: DataFrame | None) -> DataFrame | None:
             if files is None:
@@ -316,6 +318,11 @@ class CheckpointWriter:
     def _is_v2(self) -> bool:
         policy = checkpoint_policy(self.snapshot.metadata.configuration)
         return policy == "v2" and "v2Checkpoint" in self.snapshot.protocol.features
+
+    @property
+    def _num_actions(self) -> int:
+        state = self.snapshot.computed_state
+        return state.num_of_files + state.num_of_removes
 
     @property
     def _version(self) -> int:
