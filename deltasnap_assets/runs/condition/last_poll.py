@@ -104,14 +104,11 @@ def known_errors(store: SnapshotStore, table_name: str) -> tuple[TableProblem, .
 def known_faults(store: SnapshotStore, table_name: str) -> tuple[Fault, ...]:
     """Return the recorded faults of a table's log that only reading its commits shows."""
     poll = store.polls.read(table_name)
-    return (
-        ()
-        if poll is None
-        else tuple(
-            Fault(kind=problem.kind, text=problem.text, advice=problem.advice)
-            for problem in poll.problems
-            if problem.kind is not None and problem.kind.is_in_commits
-        )
+    problems = () if poll is None else poll.problems
+    return tuple(
+        Fault(kind=problem.kind, text=problem.text, advice=problem.advice)
+        for problem in problems
+        if problem.kind is not None and problem.kind.is_in_commits
     )
 
 

@@ -45,7 +45,7 @@ def note_table_checks(
             problems={LOG: log_problems(condition), **found.problems, CHECKS: (), **of_run},
             facts_version=None if found.vacuum_bytes is None else newest,
             checked_version=newest if are_all else None,
-            is_examined=snapshots.condition(table).is_complete,
+            is_examined=condition.is_complete,
         )
         note(snapshots.store, table, noted, snapshots.in_force(table))
     except DeltaSnapError as error:

@@ -181,11 +181,8 @@ class TableCondition:
 
     def with_known_faults(self, faults: Iterable[Fault]) -> TableCondition:
         """Return this condition with faults added that were found in commits which this examination did not read."""
-        if self.is_complete:
-            return self
         texts = {fault.text for fault in self.faults}
-        known = [fault for fault in faults if fault.kind.is_in_commits and fault.text not in texts]
-        return replace(self, faults=(*self.faults, *known))
+        return replace(self, faults=(*self.faults, *(fault for fault in faults if fault.text not in texts)))
 
     def with_lost_versions(self, lost: VersionRanges) -> TableCondition:
         """Return this condition with a fault added for versions that were stored and are gone from the end of the log.
