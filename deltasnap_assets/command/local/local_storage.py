@@ -3,14 +3,16 @@
 Dagster opens a database for each call, and twice for an event. When the last connection closes, SQLite copies its
 journal into the database and waits for the disk. With open connections, an event is only a row in the journal. Records
 survive any end of the process. A failure of the machine can lose the last records, but does not damage other records.
+Dagster also creates the tables of each run's database one by one; here it is a copy of an empty one.
 """
 
 from __future__ import annotations
 
 import os
+import sqlite3
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +94,8 @@ class LocalEvents(SqliteEventLogStorage):
     def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
         self._engines: dict[str, sa.Engine] = {}
         self._engines_lock = threading.RLock()
+        self._tables = set[str]()
+        self._empty = Path(base_dir, f"empty-run-{dg.__version__}.sqlite")
         super().__init__(base_dir, inst_data)
 
     def run_connection(self, run_id: str | None = None) -> AbstractContextManager[sa.Connection]:
@@ -101,6 +105,12 @@ class LocalEvents(SqliteEventLogStorage):
     def index_connection(self) -> AbstractContextManager[sa.Connection]:
         """Yield a connection in a transaction on the database of all runs."""
         return self._transaction(INDEX_SHARD_NAME)
+
+    def has_table(self, table_name: str) -> bool:
+        """Return whether the database of all runs has a table. Tables are only added."""
+        if table_name not in self._tables and super().has_table(table_name):
+            self._tables.add(table_name)
+        return table_name in self._tables
 
     def store_event(self, event: dg.EventLogEntry) -> None:
         """Record an event. Followers of a run watch its file, which an open connection rarely changes, so touch it."""
@@ -137,14 +147,37 @@ class LocalEvents(SqliteEventLogStorage):
     def _engine(self, shard: str) -> sa.Engine:
         with self._engines_lock:
             if shard not in self._engines:
-                # Dagster's own connection creates the database and its tables if they are missing.
-                with super().index_connection() if shard == INDEX_SHARD_NAME else super().run_connection(shard):
-                    pass
-                if shard != INDEX_SHARD_NAME:
+                if shard == INDEX_SHARD_NAME:
+                    with super().index_connection():  # creates missing tables
+                        pass
+                else:
+                    self._create(shard)
                     for earlier in self._engines.keys() - {INDEX_SHARD_NAME}:
                         self._engines.pop(earlier).dispose()
                 self._engines[shard] = _held(self.conn_string_for_shard(shard))
             return self._engines[shard]
+
+    def _create(self, run_id: str) -> None:
+        """Create the database of a run unless it exists."""
+        path = Path(self.path_for_shard(run_id))
+        with locked(path.with_name(_LOCK)):  # no other process writes into a new database before it is copied
+            is_new = not path.exists()
+            if is_new and self._empty.exists():
+                _copy(self._empty, path)
+                return
+            with super().run_connection(run_id):  # creates missing tables
+                pass
+            if is_new:
+                _copy(path, self._empty)
+
+
+def _copy(database: Path, target: Path) -> None:
+    """Copy a database. Its copy appears when it is complete."""
+    part = target.with_name(f"{target.name}.part")
+    part.unlink(missing_ok=True)
+    with closing(sqlite3.connect(database)) as source, closing(sqlite3.connect(part)) as copy:
+        source.backup(copy)
+    part.replace(target)
 
 
 def _held(url: str) -> sa.Engine:

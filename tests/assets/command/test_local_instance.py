@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
 
 from deltasnap_assets.command.local.local_instance import use_local_instance
-from deltasnap_assets.command.local.local_storage import LocalStorage
+from deltasnap_assets.command.local.local_storage import LocalEvents, LocalStorage
 from tests.assets.jobs import idle_job
 
 _RECORDS = """\
@@ -88,6 +88,39 @@ def test_runs_of_one_instance_are_each_found_with_their_events(home: Path) -> No
         messages = [[event.message for event in instance.all_logs(run.run_id)] for run in runs]
         assert messages == [[f"event {n}", f"event {n + 3}"] for n in range(3)]
         assert {run.run_id for run in instance.get_runs()} == {run.run_id for run in runs}
+
+
+def test_runs_are_read_and_written_by_the_storage_of_dagster(home: Path) -> None:
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        runs = [instance.create_run_for_job(idle_job) for _ in range(2)]
+        for run in runs:
+            instance.report_engine_event("here", run)
+    (home / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        for run in runs:
+            instance.report_engine_event("there", run)
+        assert [[event.message for event in instance.all_logs(run.run_id)] for run in runs] == [["here", "there"]] * 2
+
+
+def test_events_of_one_run_from_two_processes_at_once_are_all_kept(home: Path) -> None:
+    with dg.DagsterInstance.from_config(str(home)) as one, dg.DagsterInstance.from_config(str(home)) as other:
+        for _ in range(3):
+            run = dg.DagsterRun(job_name=idle_job.name)  # has no database yet
+            with ThreadPoolExecutor(2) as processes:
+                list(processes.map(lambda each, run=run: each.report_engine_event("event", run), (one, other)))
+            assert [event.message for event in one.all_logs(run.run_id)] == ["event", "event"]
+
+
+def test_database_that_was_copied_in_part_is_no_run(home: Path) -> None:
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        first, second = instance.create_run_for_job(idle_job), instance.create_run_for_job(idle_job)
+        events = instance.event_log_storage
+        assert isinstance(events, LocalEvents)
+        Path(f"{events.path_for_shard(second.run_id)}.part").write_bytes(b"SQLite format 3")
+        instance.report_engine_event("event", first)
+        instance.report_engine_event("event", second)
+        assert set(events.get_all_run_ids()) == {first.run_id, second.run_id}
+        assert [event.message for event in instance.all_logs(second.run_id)] == ["event"]
 
 
 def test_settings_follow_a_folder_that_is_moved(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
