@@ -108,18 +108,23 @@ def _check_numbers(vector: DeletionVectorDescriptor) -> None:
 def decode_z85(text: str) -> bytes:
     """Return the bytes of a Z85 text. Errors: ValueError. Source: rfc.zeromq.org/spec/32.
 
-    Five characters may encode more than 32 bits. Only the lower 32 are used, as in Delta's Base85Codec.
+    Rust writers pad the last five characters: they start with one `#` for each byte that is missing. No other
+    characters of Z85 start with `#`.
     """
     if len(text) % 5:
         raise ValueError(f"expected Z85 with a length divisible by 5, found {len(text)} characters")
     content = bytearray()
     for begin in range(0, len(text), 5):
-        number = 0
-        for character in text[begin : begin + 5]:
+        block = text[begin : begin + 5]
+        digits = block.lstrip("#") if begin + 5 == len(text) else block
+        size, number = 4 - (len(block) - len(digits)), 0
+        for character in digits:
             if character not in _Z85:
                 raise ValueError(f"expected Z85, found {character!r}")
             number = number * 85 + _Z85[character]
-        content += (number & 0xFFFFFFFF).to_bytes(4, "big")
+        if size < 1 or number >> (8 * size):
+            raise ValueError(f"expected five characters of Z85, found {block!r}")
+        content += number.to_bytes(size, "big")
     return bytes(content)
 
 

@@ -143,13 +143,23 @@ def test_z85_is_decoded_as_its_specification_shows() -> None:
     assert decode_z85("HelloWorld") == bytes.fromhex("864fd26fb559f75b")
 
 
-def test_bits_above_the_32_of_five_characters_of_z85_are_dropped() -> None:
-    """The inline vector of version 5 of the golden table krs__cdf-table-with-dv. Delta reads one row of it."""
+def test_z85_of_rust_writers_starts_with_a_mark_for_each_missing_byte() -> None:
+    """The inline vector of version 5 of the golden table krs__cdf-table-with-dv, as deltalake reads it."""
     text = "^Bg9^0rr910000000000iXQKl0rr91000005c8Xg##093"
-    assert decode_z85("##093") == bytes.fromhex("086eb2d8")
     vector = DeletionVectorDescriptor(storage_type="i", path_or_inline_dv=text, size_in_bytes=34, cardinality=1)
     table = DeletionVectors(store=FsspecLogStore(), table_path="file:///t", version=5)
-    assert table.rows(vector).tolist() == [0x6E08]
+    assert table.rows(vector).tolist() == [3]
+
+
+@pytest.mark.parametrize(("padded", "content"), [("#0960", "00ffff"), ("##093", "0300"), ("###03", "03")])
+def test_one_to_three_bytes_are_padded_to_five_characters_of_z85(padded: str, content: str) -> None:
+    assert decode_z85(f"Hello{padded}").hex() == f"864fd26f{content}"
+
+
+@pytest.mark.parametrize("text", ["####0", "#####", "##093Hello", "###3a", "%nSc1", "%%%%%", "Hell"])
+def test_five_characters_that_no_writer_of_z85_makes_are_an_error(text: str) -> None:
+    with pytest.raises(ValueError, match="Z85"):
+        decode_z85(text)
 
 
 @pytest.mark.parametrize(("padding", "is_cut"), [(0, True), (1, True), (3, True), (4, False), (-1, False)])
