@@ -111,7 +111,7 @@ class CheckpointContents:
 def has_negative_numbers(contents: CheckpointContents) -> bool:
     """Return whether a file has a negative number, according to the footers, or the lines of a checkpoint in JSON.
 
-    The JSON statistics in Parquet are not read: that would take a pass over all rows.
+    The JSON statistics in Parquet are not read: `read_every_page` does it.
     """
     parts = (*contents.top_level, *contents.sidecars)
     leaves = ("add.size", "add.deletionVector.cardinality", "add.stats_parsed.numRecords")

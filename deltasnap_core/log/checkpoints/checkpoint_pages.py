@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import BinaryIO
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from deltasnap_core.errors import CorruptLogError, one_line
 from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, CheckpointFile
 from deltasnap_core.log.checkpoints.verified_parquet import damage_as, verified_parquet
+from deltasnap_core.rules.measures import measures_of
 from deltasnap_core.storage.log_store import LogStore
 
 _BATCH_BYTES = 32 << 20
@@ -18,31 +22,46 @@ _MAX_ROWS = 1 << 16
 _MAX_THREADS = 4
 
 
-def read_every_page(store: LogStore, contents: CheckpointContents) -> None:
-    """Read every page of a checkpoint, in batches of rows. Errors: CorruptLogError naming the file; StorageError."""
+def read_every_page(store: LogStore, contents: CheckpointContents) -> bool:
+    """Read every page of a checkpoint, in batches of rows. Return whether a file has a negative number of records.
+
+    Errors: CorruptLogError naming the file; StorageError.
+    """
     parts = (*contents.top_level, *contents.sidecars)
     threads = min(os.cpu_count() or 1, _MAX_THREADS, len(parts))
     if threads < 2:
-        for part in parts:
-            _read(store, part)
-        return
+        return True in [_read(store, part) for part in parts]
     with ThreadPoolExecutor(threads, thread_name_prefix="deltasnap-pages") as pool:
-        list(pool.map(lambda part: _read(store, part), parts))
+        return True in [*pool.map(lambda part: _read(store, part), parts)]
 
 
-def _read(store: LogStore, part: CheckpointFile) -> None:
+def _read(store: LogStore, part: CheckpointFile) -> bool:
     def corrupt(error: Exception) -> CorruptLogError:
         return CorruptLogError(path=part.file.path, reason=f"its pages could not be read: {one_line(error)}")
 
     with damage_as(corrupt), store.open(part.file.path) as stream:
-        read_pages(stream, part.metadata)
+        return True in [_has_negative_records(batch) for batch in _batches(stream, part.metadata)]
 
 
-def read_pages(stream: BinaryIO, metadata: pq.FileMetaData | None = None) -> None:
-    """Read every page of a Parquet file, in batches of rows. metadata: None: read it too. Errors: UNREADABLE."""
+def _has_negative_records(batch: pa.RecordBatch) -> bool:
+    adds = pa.Table.from_batches([batch]).select([name for name in batch.schema.names if name == "add"])
+    try:
+        return bool(pc.any(pc.less(measures_of(adds)["records"], 0)).as_py())
+    except (TypeError, pa.ArrowException):  # types that only Spark reads
+        return False
+
+
+def read_pages(stream: BinaryIO) -> None:
+    """Read every page of a Parquet file, in batches of rows. Errors: UNREADABLE."""
+    for _ in _batches(stream, None):
+        pass
+
+
+def _batches(stream: BinaryIO, metadata: pq.FileMetaData | None) -> Iterator[pa.RecordBatch]:
     parquet = verified_parquet(stream, metadata)
     groups = [parquet.metadata.row_group(index) for index in range(parquet.metadata.num_row_groups)]
     row_bytes = max((group.total_byte_size / max(group.num_rows, 1) for group in groups), default=1)
     rows = max(1, min(_MAX_ROWS, int(_BATCH_BYTES / max(row_bytes, 1))))
     for batch in parquet.iter_batches(rows):
         batch.validate(full=True)
+        yield batch

@@ -62,6 +62,7 @@ class ReadCommit:
     file_actions: the number of files that it adds and removes.
     sample:       the first SAMPLE_FILES of these files, for a large commit; otherwise empty.
     is_large:     whether its file actions are not kept in memory.
+    has_negative_numbers: whether a size, a number of records or a number of deleted rows is negative.
     """
 
     file: FileStatus
@@ -69,6 +70,7 @@ class ReadCommit:
     file_actions: int
     sample: tuple[ChangedFile, ...] = ()
     is_large: bool = False
+    has_negative_numbers: bool = False
 
     @property
     def version(self) -> int:
@@ -159,8 +161,13 @@ class CommitBatch:
     @property
     def versions_with_negative_numbers(self) -> frozenset[int]:
         """The versions with a file action whose size, number of records or number of deleted rows is negative."""
-        measures = self.measures
-        return frozenset() if measures is None else versions_with_negative_numbers(measures)
+        return frozenset(commit.version for commit in self.commits if commit.has_negative_numbers)
+
+    @property
+    def blank_versions(self) -> frozenset[int]:
+        """The versions whose commits have no line, or only blank ones."""
+        with_lines = {*pc.unique(self.lines["commit_version"]).to_pylist()}
+        return frozenset({commit.version for commit in self.commits if not commit.file_actions} - with_lines)
 
     def lines_with(self, *actions: str) -> pa.Table:
         """Return the lines with one of these actions (LINES_SCHEMA).

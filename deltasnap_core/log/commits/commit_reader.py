@@ -32,6 +32,7 @@ from deltasnap_core.log.commits.commit_batch import (
     ReadCommit,
     first_files,
     in_one_piece,
+    versions_with_negative_numbers,
 )
 from deltasnap_core.protocol.log_files.file_names import commit_version
 from deltasnap_core.storage.log_store import FileStatus, LogStore, is_file
@@ -182,6 +183,7 @@ def _keepable(file: FileStatus, parts: _Parts) -> FileStatus:
 def _read(store: LogStore, files: Sequence[FileStatus], *, is_held: bool) -> _Parts:
     hashes = {commit_version(file.path): hashlib.sha256() for file in files}
     lines, measures, measured_bytes = [], [MEASURED_LINES.empty_table()], 0
+    negative: set[int] = set()
     counts: dict[int, int] = dict.fromkeys(hashes, 0)
     samples: dict[int, tuple[ChangedFile, ...]] = {}
     unusual: dict[int, int] = {}
@@ -194,6 +196,7 @@ def _read(store: LogStore, files: Sequence[FileStatus], *, is_held: bool) -> _Pa
 
     for found in _in_order(_classify_held if is_held else _classify_streamed, read(), at_once=_at_once(files)):
         lines.append(found.lines)
+        negative |= versions_with_negative_numbers(found.lines) | versions_with_negative_numbers(found.measures)
         measured_bytes += found.measures.nbytes
         if measured_bytes <= MEASURED_BYTES:
             measures.append(found.measures)
@@ -212,6 +215,7 @@ def _read(store: LogStore, files: Sequence[FileStatus], *, is_held: bool) -> _Pa
                 file_actions=counts[version],
                 sample=samples.get(version, ()),
                 is_large=not is_held,
+                has_negative_numbers=version in negative,
             )
             for version, file in zip(hashes, files, strict=True)
         ),

@@ -35,6 +35,7 @@ class ReadCommits:
 
     broken:   by version, the reason why a commit is not usable.
     negative: the versions with a negative size or number of rows.
+    blank:    the versions whose commits have no line, or only blank ones.
     """
 
     read: list[int] = field(default_factory=list)
@@ -42,12 +43,14 @@ class ReadCommits:
     actions: dict[int, list[object]] = field(default_factory=dict)
     infos: dict[int, CommitInfo | None] = field(default_factory=dict)
     negative: set[int] = field(default_factory=set)
+    blank: set[int] = field(default_factory=set)
 
     def add(self, actions: Mapping[int, list[object]], batch: CommitBatch) -> None:
         """Add sound commits, with their non-file actions."""
         self.infos |= batch.commit_infos()
         self.actions |= actions
         self.negative |= batch.versions_with_negative_numbers
+        self.blank |= batch.blank_versions
 
 
 class ExaminedFiles:
@@ -90,13 +93,14 @@ class ExaminedFiles:
         try:
             contents = open_checkpoint(self._store, provider, self.listing.log_path)
             state = load_non_file_actions(self._store, contents, EMPTY_BATCH)
+            is_negative = has_negative_numbers(contents)
             if self.read_pages and not self.states:
-                read_every_page(self._store, contents)
+                is_negative = read_every_page(self._store, contents) or is_negative
         except (CorruptLogError, StorageError) as error:
             self.broken[provider] = error
             return False
         self.states[provider.version] = state
-        if has_negative_numbers(contents):
+        if is_negative:
             self.negative.add(provider.version)
         return True
 

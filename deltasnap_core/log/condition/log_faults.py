@@ -33,6 +33,8 @@ from deltasnap_core.protocol.table_features import check_readable
 from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.redaction import redacted
 
+_SHORTEST_LINE = len("{}")
+
 
 def commit_faults(table: str, unloadable: Iterable[Unloadable]) -> Iterator[Fault]:
     for each in unloadable:
@@ -48,8 +50,9 @@ def commit_faults(table: str, unloadable: Iterable[Unloadable]) -> Iterator[Faul
 
 
 def empty_commit_faults(table: str, listing: LogListing, commits: ReadCommits) -> Iterator[Fault]:
-    sizes = {v: commit.size for v, commit in listing.commits.items() if v not in commits.broken}
-    if empty := VersionRanges.of([v for v, size in sizes.items() if size == 0]):
+    # Of the commits that are not read, only those too short for any line are known to be empty.
+    short = {v for v, commit in listing.commits.items() if commit.size < _SHORTEST_LINE}
+    if empty := VersionRanges.of(sorted(commits.blank | short.difference(commits.read))):
         yield empty_commits(table, empty)
 
 

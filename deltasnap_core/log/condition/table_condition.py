@@ -251,15 +251,15 @@ def corrupt_commit(version: int, path: str, line: int | None, reason: str, versi
 
 
 def empty_commits(table: str, empty: VersionRanges) -> Fault:
-    """Return the fault of commits of zero bytes. The protocol allows a commit without actions, so the versions load."""
+    """Return the fault of commits without content. The protocol allows a commit without actions: the versions load."""
     word, they = ("commit of version", "is") if len(empty) == 1 else ("commits of versions", "are")
     return Fault(
         kind=FaultKind.EMPTY_COMMIT,
-        text=f"The {word} {empty.text()} {they} empty (0 bytes) in the log of {redacted(table)}. A writer always "
-        "records at least a commitInfo, so an upload failed, or the file was truncated. deltasnap treats it as a "
-        "commit without changes.",
+        text=f"The {word} {empty.text()} {they} empty (0 bytes, or only blank lines) in the log of "
+        f"{redacted(table)}. A writer always records at least a commitInfo, so an upload failed, or the file was "
+        "truncated. deltasnap treats it as a commit without changes.",
         advice="Restore the commit from a backup of the log, or check that the writer's last changes are in the table.",
-        reason="a commit of 0 bytes",
+        reason="a commit without any line of content",
     )
 
 

@@ -34,8 +34,8 @@ FAULTS: dict[str, tuple[Callable[[VersionRanges], Fault], str, str]] = {
     ),
     "empty": (
         lambda versions: empty_commits("/t", versions),
-        "The commit of version 3 is empty (0 bytes) in the log of /t. ",
-        "The commits of versions 3 to 4 are empty (0 bytes) in the log of /t. ",
+        "The commit of version 3 is empty (0 bytes, or only blank lines) in the log of /t. ",
+        "The commits of versions 3 to 4 are empty (0 bytes, or only blank lines) in the log of /t. ",
     ),
     "ambiguous": (
         lambda versions: ambiguous_commits("/t", "protocol", versions),

@@ -22,6 +22,7 @@ from deltasnap_core import (
     TableLog,
     VersionRanges,
 )
+from deltasnap_core.log.commits import commit_batch, commit_reader
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.log_files.file_names import checkpoint_file, checksum_file, commit_file
 from tests.builders import (
@@ -33,6 +34,7 @@ from tests.builders import (
     metadata,
     multipart_checkpoint_files,
     protocol,
+    remove,
     write_log,
 )
 from tests.checkpoint_files import STYLES, CheckpointStyle, put_parsed_statistics, write_checkpoint
@@ -462,6 +464,28 @@ def test_condition_warns_of_a_negative_number_of_records_in_the_struct_of_a_chec
     assert [(f.kind, f.mark) for f in condition(tmp_path / "t").faults] == [(FaultKind.NEGATIVE_NUMBER, "warning")]
 
 
+@pytest.mark.parametrize("style", ["classic", "multipart", "v2-parquet-sidecars"])
+def test_condition_warns_of_a_negative_number_of_records_in_the_json_of_a_checkpoint(
+    tmp_path: Path, style: CheckpointStyle
+) -> None:
+    log = write_log(tmp_path / "t", {2: [add("b")]})
+    stats = '{"minValues":{},"numRecords" : -1}'
+    write_checkpoint(log, 1, style, [*FIRST, add("a", stats=stats), add("c"), remove("d")])
+    assert [(f.kind, f.mark) for f in condition(tmp_path / "t").faults] == [(FaultKind.NEGATIVE_NUMBER, "warning")]
+
+
+@pytest.mark.parametrize("fields", NEGATIVE.values(), ids=NEGATIVE)
+def test_condition_warns_of_negative_numbers_in_commits_too_large_for_memory(
+    tmp_path: Path, fields: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commit_batch, "LARGE_COMMIT_BYTES", 0)
+    monkeypatch.setattr(commit_reader, "MEASURED_BYTES", 0)
+    write_log(tmp_path / "t", {0: [*FIRST, add("a")], 1: [add("b", **fields)]})
+    (fault,) = condition(tmp_path / "t").faults
+    assert fault.kind is FaultKind.NEGATIVE_NUMBER
+    assert "Files of version 1 in the log" in fault.text
+
+
 DOMAIN = {"domain": "d", "configuration": "", "removed": False}
 RIGHT = {
     "tableSizeBytes": 1,
@@ -561,6 +585,17 @@ def test_condition_of_an_empty_commit_warns_and_every_version_loads(tmp_path: Pa
     assert [*found.loadable] == [0, 1, 2, 3, 4, 5, 6]
 
 
+@pytest.mark.parametrize("blank", [b"\n", b" \r\n\t \n", b"\n" * 1000])
+def test_commit_with_only_blank_lines_is_an_empty_commit(tmp_path: Path, blank: bytes) -> None:
+    log = make_log(tmp_path / "t", 3)
+    (log / commit_file(2)).write_bytes(blank)
+    (log / commit_file(3)).write_bytes(b"{}\n")
+    found = condition(tmp_path / "t")
+    assert [(f.kind, f.mark) for f in found.faults] == [(FaultKind.EMPTY_COMMIT, "warning")]
+    assert "commit of version 2 is empty" in found.text
+    assert [*found.loadable] == [0, 1, 2, 3]
+
+
 @pytest.mark.parametrize(("action", "named"), [(metadata, "metaData"), (protocol, "protocol")])
 def test_commit_with_two_actions_of_a_kind_is_a_warning(action: Any, named: str, tmp_path: Path) -> None:
     log = make_log(tmp_path / "t", 3)
@@ -574,8 +609,9 @@ def test_commit_with_two_actions_of_a_kind_is_a_warning(action: Any, named: str,
 
 def test_condition_reports_an_empty_commit_of_a_stored_version(tmp_path: Path) -> None:
     log = make_log(tmp_path / "t", 6)
+    (log / commit_file(5)).write_bytes(b"\n")
     (log / commit_file(6)).write_bytes(b"")
-    assert "commit of version 6 is empty" in condition(tmp_path / "t", sound=VersionRanges.of(range(7))).text
+    assert "commits of versions 5 to 6 are empty" in condition(tmp_path / "t", sound=VersionRanges.of(range(7))).text
 
 
 def _drop(table: Path) -> Path:
