@@ -11,6 +11,7 @@ Source: PROTOCOL.md, Add File and Remove File; Per-file Statistics; Deletion Vec
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -75,6 +76,13 @@ def measures_of(actions: pa.Table) -> pa.Table:
         "deleted_at": pc.if_else(removed_path.is_valid(), pc.fill_null(remove.integer("deletionTimestamp"), 0), None),
     }
     return pa.table(arrays, schema=MEASURED_ACTION)
+
+
+def has_negative_number(measures: pa.Table) -> pa.ChunkedArray:
+    """Return whether each row (MEASURES) has a negative size or number of rows, or more deleted rows than rows."""
+    found = [pc.less(measures[name], 0) for name in ("size", "records", "deleted")]
+    found.append(pc.greater(measures["deleted"], measures["records"]))
+    return reduce(pc.or_, [pc.fill_null(each, False) for each in found])
 
 
 class _Fields:

@@ -10,8 +10,10 @@ Source: PROTOCOL.md, Column Mapping; Partition Value Serialization; Deletion Vec
 
 from __future__ import annotations
 
+import logging
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
@@ -24,7 +26,9 @@ from deltasnap_core.errors import CorruptLogError, DataFileNotFoundError, DataPa
 from deltasnap_core.protocol.deletion_vector import DeletionVectorDescriptor
 from deltasnap_core.protocol.properties.table_config import column_mapping_mode
 from deltasnap_core.redaction import redacted
+from deltasnap_core.rules.deletion_vector_ids import vector_id_sql
 from deltasnap_core.rules.file_actions import values_of
+from deltasnap_core.rules.num_records import num_records_sql
 from deltasnap_core.rules.sql_text import string_sql
 from deltasnap_core.scan.files.data_paths import is_hidden, plain_url, spark_name
 from deltasnap_core.scan.files.deletion_vectors import ROW_BITS
@@ -36,6 +40,8 @@ from deltasnap_core.scan.table_columns import TableColumn
 from deltasnap_core.storage.concurrency import map_concurrently
 from deltasnap_core.storage.log_store import FileStatus
 
+_log = logging.getLogger(__name__)
+
 _PATH, _ROW = "__deltasnap_path", "__deltasnap_row"
 """Columns of a row: the file that contains it, and its index in the file."""
 
@@ -46,6 +52,7 @@ _TAG, _LISTED = "__deltasnap_tag", "__deltasnap_listed"
 _DELETED, _CHOSEN = "left_anti", "left_semi"
 """The join of rows with the listed rows of files: listed rows are deleted, or they are the only ones to read."""
 
+_RECORDS = ("path", f"{vector_id_sql('deletionVector')} as vector", f"{num_records_sql('stats')} as records")
 _NONE = "null"
 _MAX_BROADCAST_ROWS = 2_000_000
 """Up to this many deleted rows are sent to every task that reads their files."""
@@ -57,6 +64,7 @@ class DataFile:
 
     path: as in the log.
     only: the indexes of the rows to read, even if the vector deletes them; None: all rows that it does not delete.
+    records: the number of rows by its statistics, only for a file with a vector; None: unknown.
     tags: a number for each of `RowReader.tags`.
     """
 
@@ -65,6 +73,7 @@ class DataFile:
     readable: str
     partition_values: Mapping[str, str | None]
     vector: DeletionVectorDescriptor | None
+    records: int | None = None
     only: Rows | None = field(default=None, compare=False)
     tags: tuple[int, ...] = ()
 
@@ -74,6 +83,11 @@ class DataFile:
         name = spark_name(self.readable)
         path = name.removeprefix("file:").lstrip("/")
         return (f"file:/{path}", f"file:///{path}") if name.startswith("file:") else (name,)
+
+    @property
+    def key(self) -> tuple[str, str | None]:
+        """The path in the log, and the id of the deletion vector."""
+        return self.path, None if self.vector is None else self.vector.unique_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +124,17 @@ class RowReader:
         return reduce(DataFrame.unionAll, frames)
 
     def looked_up(self, files: DataFrame) -> list[DataFile]:
-        """Return the data files to read, from files with the columns of AddFile; one Spark job.
+        """Return the data files to read, from files with the columns of AddFile.
 
+        One Spark job, and another one that reads the statistics of the files with a deletion vector if there are some.
         Errors: as Scan.to_df.
         """
-        checked = files.selectExpr(*self.COLUMNS, f"{self._malformed} as malformed")
-        return self._data_files(values_of(checked.toArrow()))
+        found = values_of(files.selectExpr(*self.COLUMNS, f"{self._malformed} as malformed").toArrow())
+        if any(add["deletionVector"] for add in found):
+            stated = files.where("deletionVector is not null").selectExpr(*_RECORDS).toArrow().to_pylist()
+            records = {(row["path"], row["vector"]): row["records"] for row in stated}
+            return [replace(file, records=records.get(file.key)) for file in self._data_files(found)]
+        return self._data_files(found)
 
     def data_files(self, files: Sequence[Mapping[str, Any]]) -> list[DataFile]:
         """Return the data files to read, in order, from rows with COLUMNS. Spark checks only typed partition values.
@@ -164,6 +183,21 @@ class RowReader:
                     path=redacted(self.table.table_path),
                     reason=f"version {self.table.version}: {other.path} and {file.path} name the same data file",
                 )
+
+    def warn_of_repeated(self, files: Sequence[DataFile]) -> None:
+        """Log a warning if the files of one version have a data file several times, with different deletion vectors.
+
+        No commit may do this. Each of them counts as a file of its own, in all results, as in Delta.
+        Source: PROTOCOL.md, Add File and Remove File.
+        """
+        counts = Counter(plain_url(file.url) for file in files)
+        repeated = [url for url, count in counts.items() if count > 1]
+        if repeated:
+            _log.warning(
+                "Version %s of %s has %d data files several times, with different deletion vectors, so their rows are "
+                "repeated. The first is %s", self.table.version, redacted(self.table.table_path), len(repeated),
+                redacted(repeated[0]),
+            )  # fmt: skip
 
     def _vector(self, url: str, values: object) -> DeletionVectorDescriptor:
         try:
@@ -274,7 +308,11 @@ class RowReader:
         if file.only is not None:
             return file.only
         assert file.vector is not None
-        return self.table.vectors.rows(file.vector)
+        rows = self.table.vectors.rows(file.vector)
+        if file.records is not None and len(rows) and rows[-1] >= file.records:
+            reason = f"its deletion vector deletes row {rows[-1]}, counted from 0, of {file.records} rows"
+            raise CorruptLogError(path=redacted(file.url), reason=f"version {self.table.version}: {reason}")
+        return rows
 
     def _with_files(
         self, rows: DataFrame, files: list[DataFile], texts: Mapping[TableColumn, Sequence[str | None]]

@@ -126,7 +126,9 @@ class Scan:
         return self._run(lambda files: reader.looked_up(choose(files)))
 
     def _rows_of(self, files: Sequence[DataFile]) -> DataFrame:
-        rows = RowReader(self._table, self._skipping.pushed).read(files)
+        reader = RowReader(self._table, self._skipping.pushed)
+        reader.warn_of_repeated(files)
+        rows = reader.read(files)
         if self.where is not None:
             rows = rows.where(self.where)
         return rows if self.columns is None else rows.select(*self.columns)

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from deltasnap_core.errors import CorruptLogError, one_line
 from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, CheckpointFile
 from deltasnap_core.log.checkpoints.verified_parquet import damage_as, verified_parquet
-from deltasnap_core.rules.measures import measures_of
+from deltasnap_core.rules.measures import has_negative_number, measures_of
 from deltasnap_core.storage.log_store import LogStore
 
 _BATCH_BYTES = 32 << 20
@@ -23,7 +23,7 @@ _MAX_THREADS = 4
 
 
 def read_every_page(store: LogStore, contents: CheckpointContents) -> bool:
-    """Read every page of a checkpoint, in batches of rows. Return whether a file has a negative number of records.
+    """Read every page of a checkpoint, in batches of rows. Return whether a file has a negative number.
 
     Errors: CorruptLogError naming the file; StorageError.
     """
@@ -40,13 +40,13 @@ def _read(store: LogStore, part: CheckpointFile) -> bool:
         return CorruptLogError(path=part.file.path, reason=f"its pages could not be read: {one_line(error)}")
 
     with damage_as(corrupt), store.open(part.file.path) as stream:
-        return True in [_has_negative_records(batch) for batch in _batches(stream, part.metadata)]
+        return True in [_has_negative_number(batch) for batch in _batches(stream, part.metadata)]
 
 
-def _has_negative_records(batch: pa.RecordBatch) -> bool:
+def _has_negative_number(batch: pa.RecordBatch) -> bool:
     adds = pa.Table.from_batches([batch]).select([name for name in batch.schema.names if name == "add"])
     try:
-        return bool(pc.any(pc.less(measures_of(adds)["records"], 0)).as_py())
+        return bool(pc.any(has_negative_number(measures_of(adds))).as_py())
     except (TypeError, pa.ArrowException):  # types that only Spark reads
         return False
 

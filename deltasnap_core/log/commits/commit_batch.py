@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from deltasnap_core.log.commits.action_lines import (
 from deltasnap_core.protocol.actions import CommitInfo
 from deltasnap_core.protocol.log_files.file_names import commit_version
 from deltasnap_core.redaction import safe_repr
+from deltasnap_core.rules.measures import has_negative_number
 from deltasnap_core.storage.log_store import FileStatus
 
 LARGE_COMMIT_BYTES = 16 << 20
@@ -212,8 +212,7 @@ EMPTY_BATCH = CommitBatch(commits=(), lines=LINES_SCHEMA.empty_table(), large_me
 
 def versions_with_negative_numbers(measures: pa.Table) -> frozenset[int]:
     """Return the versions of rows with MEASURED_LINES that have a negative number."""
-    is_negative = [pc.fill_null(pc.less(measures[name], 0), False) for name in ("size", "records", "deleted")]
-    return frozenset(measures["commit_version"].filter(reduce(pc.or_, is_negative)).to_pylist())
+    return frozenset(measures["commit_version"].filter(has_negative_number(measures)).to_pylist())
 
 
 def first_files(lines: pa.Table, changed: NDArray[np.intp], most: int) -> dict[int, tuple[ChangedFile, ...]]:

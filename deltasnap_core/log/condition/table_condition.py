@@ -276,12 +276,13 @@ def ambiguous_commits(table: str, action: str, versions: VersionRanges) -> Fault
 
 
 def negative_numbers(table: str, versions: VersionRanges) -> Fault:
-    """Return the fault of files with a negative size or number of rows, which count in sums as they are."""
+    """Return the fault of files with a negative size or number of rows; sums include them as they are."""
     word = "version" if len(versions) == 1 else "versions"
     return Fault(
         kind=FaultKind.NEGATIVE_NUMBER,
         text=f"Files of {word} {versions.text()} in the log of {table} have a negative size, number of records or "
-        "number of deleted rows. The sizes and numbers of rows of the table are wrong.",
+        "number of deleted rows, or more deleted rows than records. The sizes and numbers of rows of the table are "
+        "wrong.",
         advice="Check the writer, and rewrite the files, for example with OPTIMIZE.",
         reason="expected sizes and numbers of rows of at least 0",
     )

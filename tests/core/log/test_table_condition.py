@@ -434,6 +434,7 @@ NEGATIVE: dict[str, dict[str, Any]] = {
     "size": {"size": -1},
     "number of records": {"stats": '{"numRecords":-1}'},
     "number of deleted rows": {"deletionVector": VECTOR},
+    "number of live rows": {"stats": '{"numRecords":1}', "deletionVector": {**VECTOR, "cardinality": 2}},
 }
 
 
@@ -447,7 +448,7 @@ def test_condition_warns_of_negative_numbers_in_commits(tmp_path: Path, fields: 
 
 
 @pytest.mark.parametrize("style", ["classic", "v2-json", "v2-parquet-sidecars"])
-@pytest.mark.parametrize("number", ["size", "number of deleted rows"])
+@pytest.mark.parametrize("number", ["size", "number of deleted rows", "number of live rows"])
 def test_condition_warns_of_negative_numbers_in_a_checkpoint(
     tmp_path: Path, style: CheckpointStyle, number: str
 ) -> None:

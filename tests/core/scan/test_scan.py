@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deltasnap_core import DeltaLog, ScanOptions, SnapshotOptions
+from deltasnap_core import DeltaLog, ScanOptions, SnapshotOptions, SnapshotStore
 from deltasnap_core.errors import CorruptLogError, DataFileError, DataFileNotFoundError, DataPathError, PredicateError
 from deltasnap_core.scan.planning import chosen_files
 from deltasnap_core.scan.row_reader import DataFile, RowReader
@@ -351,6 +351,56 @@ def test_deleted_rows_are_omitted_with_and_without_partitions(
         snapshot.scan("id < 3", columns=["id"]).to_df().explain()
         plan = capsys.readouterr().out
         assert plan.count("LessThan(id,3)") == 2, plan  # by the reader of each of the two kinds of files
+
+
+def vector_of(*rows: int) -> dict[str, Any]:
+    """Return an inline deletion vector."""
+    content = array_of(k0=bitmap_of(array_container(0, list(rows))))
+    text = encode_z85(content)
+    return {"storageType": "i", "pathOrInlineDv": text, "sizeInBytes": len(content), "cardinality": len(rows)}
+
+
+@pytest.mark.parametrize("engine", ["auto", "spark"])
+def test_deletion_vector_of_rows_that_the_file_lacks_is_a_corrupt_log(
+    spark: SparkSession, tmp_path: Path, engine: EngineUse
+) -> None:
+    first = protocol(3, 7, readerFeatures=["deletionVectors"], writerFeatures=["deletionVectors"])
+    sound = file(tmp_path, "sound", ids(1, 2, 3), stats=stats(1, 3, rows=3), deletionVector=vector_of(2))
+    beyond = file(tmp_path, "beyond", ids(4, 5, 6), stats=stats(4, 6, rows=3), deletionVector=vector_of(0, 3))
+    write_log(tmp_path, {0: [first, metadata(), sound], 1: [beyond]})
+    log = DeltaLog.for_table(spark, tmp_path, options=SnapshotOptions(engine=engine))
+    assert found(log.get_snapshot_at(version=0).scan()) == [(1,), (2,)]
+    with pytest.raises(CorruptLogError, match=r"/beyond: version 1: its deletion vector deletes row 3, .* of 3 rows"):
+        log.snapshot.scan().to_df()
+
+
+@pytest.mark.parametrize("engine", ["auto", "spark"])
+def test_file_live_with_several_deletion_vectors_counts_once_for_each(
+    spark: SparkSession, tmp_path: Path, engine: EngineUse, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = protocol(3, 7, readerFeatures=["deletionVectors"], writerFeatures=["deletionVectors"])
+    whole = file(tmp_path, "a", ids(1, 2, 3), stats=stats(1, 3, rows=3))
+    some, most = ({"add": whole["add"] | {"deletionVector": vector_of(*rows)}} for rows in ((0,), (0, 1)))
+    replaced = {"remove": {"path": "a", "deletionVector": vector_of(0), "dataChange": True}}
+    write_log(tmp_path, {0: [first, metadata(), whole], 1: [some], 2: [most, replaced]})
+    delta_log = DeltaLog.for_table(spark, tmp_path, options=SnapshotOptions(engine=engine))
+    store = SnapshotStore.open(spark, tmp_path / "store", engine=engine)
+    store.write_range("t", delta_log, 0, 2)
+    for version, (files, rows, changes) in {
+        0: (1, [1, 2, 3], [(1, "insert"), (2, "insert"), (3, "insert")]),
+        1: (2, [1, 2, 2, 3, 3], [(2, "insert"), (3, "insert")]),
+        2: (2, [1, 2, 3, 3], [(2, "delete")]),
+    }.items():
+        caplog.clear()
+        snapshot = delta_log.get_snapshot_at(version=version)
+        states = (snapshot.computed_state, store.computed_state("t", version))
+        assert {(state.num_of_files, state.num_live_records) for state in states} == {(files, len(rows))}
+        assert {snapshot.all_files.count(), store.all_files("t", version).count()} == {files}
+        assert found(snapshot.scan()) == found(store.scan("t", version)) == [(each,) for each in rows]
+        is_warned = [f"Version {version} of" in message for message in caplog.messages if "several times" in message]
+        assert is_warned == [True, True] * (version > 0)
+        for changed in (delta_log.row_changes(version, version), store.row_changes("t", version, version)):
+            assert sorted((row["id"], row["_change_type"]) for row in changed.collect()) == changes
 
 
 def test_damaged_deletion_vector_is_a_corrupt_log(spark: SparkSession, tmp_path: Path) -> None:
