@@ -348,7 +348,8 @@ class SnapshotStore:
         """Return the metadata tables of a stored version (None: the latest), as Snapshot.tables.
 
         `versions` lists the stored versions. `history` has the commits of the log if the log still has this version,
-        otherwise those of the stored versions. `entries` goes back to the first version of the stored changes.
+        otherwise those of the stored versions. `entries` goes back to the first commit of such a log; without it, to
+        the base of this version: files of the base have no `added_version`, and those removed before it are left out.
         """
         if version is None:
             version = max(self.versions(table), default=None)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame
 
-from deltasnap_core.errors import DeltaTableNotFoundError
+from deltasnap_core.errors import CorruptLogError, DeltaTableNotFoundError
 from deltasnap_core.log.history.commit_timestamps import strictly_increasing
 from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.protocol.properties.retention import KEEP_ALL
@@ -21,10 +22,12 @@ from deltasnap_core.snapshot.snapshot_frames import SnapshotFrames
 from deltasnap_core.snapshot.snapshot_options import SnapshotOptions
 from deltasnap_core.snapshot.sources.history_frame import history_frame
 from deltasnap_core.snapshot.sources.referenced_files import referenced_files
+from deltasnap_core.snapshot.sources.snapshot_source import events_of_commits
 from deltasnap_core.snapshot.table_context import TableContext
 from deltasnap_core.storage.folder_listing import FolderListing, list_below
 from deltasnap_core.store.stored_scan import stored_history
 from deltasnap_core.store.stored_version import StoredVersion
+from deltasnap_core.store.versions.generations import is_version_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +53,18 @@ class StoredSource:
         return self.version.tombstones(KEEP_ALL)
 
     def events(self) -> DataFrame | None:
+        """Return the changes in the log if it still has the version and all commits after the version's base.
+
+        Otherwise those in the store, which begin after the base.
+        """
         manifest = self.version.manifest
+        context = self._context
+        with suppress(DeltaTableNotFoundError, CorruptLogError):
+            listing = context.log.list()
+            commits = [commit for version, commit in listing.commits.items() if version <= manifest.version]
+            is_whole = manifest.base.last + 1 in listing.commits or manifest.version == manifest.base.last
+            if is_whole and is_version_of(manifest, self.table.store, listing):
+                return events_of_commits(context, commits)
         return self.version.rows.changes(manifest.changes, manifest.version)
 
     def history(self) -> DataFrame:
@@ -71,13 +85,17 @@ class StoredSource:
 
     def referenced_files(self, *, every_commit: bool) -> ReferencedFiles:
         """Return the files that the table's current log references. It may have been replaced or deleted."""
-        log = TableLog(self.table.store, self.version.manifest.log_path)
-        engine = ReplayEngine(self.table.sessions)
-        context = TableContext(engine=engine, log=log, files=self.table.spark_files, options=SnapshotOptions())
+        context = self._context
         try:
-            return referenced_files(context, SnapshotFrames(context, log.latest()), every_commit=every_commit)
+            return referenced_files(context, SnapshotFrames(context, context.log.latest()), every_commit=every_commit)
         except DeltaTableNotFoundError:
             return ReferencedFiles(files=(), tombstones=(), is_whole=False)
+
+    @property
+    def _context(self) -> TableContext:
+        log = TableLog(self.table.store, self.version.manifest.log_path)
+        engine = ReplayEngine(self.table.sessions)
+        return TableContext(engine=engine, log=log, files=self.table.spark_files, options=SnapshotOptions())
 
     def _stored_versions(self) -> Iterator[dict[str, Any]]:
         """Yield the stored versions. Does not read the log."""

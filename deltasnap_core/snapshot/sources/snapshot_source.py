@@ -19,6 +19,7 @@ from deltasnap_core.snapshot.sources.history_frame import history_frame
 from deltasnap_core.snapshot.sources.referenced_files import referenced_files
 from deltasnap_core.snapshot.table_context import TableContext
 from deltasnap_core.storage.folder_listing import FolderListing, list_below
+from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.urls import join_url
 
 _REASON = "metadata tables"
@@ -51,9 +52,7 @@ class SnapshotSource:
         return self.frames.every_tombstone()
 
     def events(self) -> DataFrame | None:
-        batch = read_commits(self.context.log.store, tuple(self._listing().commits.values()))
-        actions = self.context.reader(self.context.session(_REASON)).commit_actions(batch)
-        return None if actions is None else changes_of_versions(actions)
+        return events_of_commits(self.context, tuple(self._listing().commits.values()))
 
     def history(self) -> DataFrame:
         return history_frame(self.context.session(_REASON), self.context.log.history.get_history(end=self.log.version))
@@ -77,3 +76,10 @@ class SnapshotSource:
 
     def _listing(self) -> LogListing:
         return list_log(self.context.log.store, self.context.log.log_path, last=self.log.version)
+
+
+def events_of_commits(context: TableContext, commits: Sequence[FileStatus]) -> DataFrame | None:
+    """Return the file actions of commits by version, see `changes_of_versions`. None: there are none."""
+    batch = read_commits(context.log.store, commits)
+    actions = context.reader(context.session(_REASON)).commit_actions(batch)
+    return None if actions is None else changes_of_versions(actions)
