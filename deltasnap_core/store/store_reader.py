@@ -113,7 +113,8 @@ class StoreReader:
         def before() -> StoredVersion | None:
             return self.version(table, first - 1) if first else None
 
-        return stored_row_changes(self.engine, self.scanned(stored[-1], options), stored, before, options)
+        scanned, has_before = self.scanned(stored[-1], options), first == 0 or first - 1 in in_force
+        return stored_row_changes(self.engine, scanned, stored, before, options, has_before=has_before)
 
     def row_changes_since(self, table: str, since: int | None, last: int, options: ScanOptions) -> RowChanges:
         """Return the row changes after a version; None: all rows of `last`, as inserts."""

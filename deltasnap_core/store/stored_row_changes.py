@@ -49,10 +49,13 @@ def stored_row_changes(
     versions: Sequence[StoredVersion],
     before: Callable[[], StoredVersion | None],
     options: ScanOptions,
+    *,
+    has_before: bool,
 ) -> RowChanges:
     """Return the row changes of consecutive stored versions.
 
-    table:    at the last version. before: returns the version before the first; None: the first is version 0.
+    table:      at the last version. before: returns the version before the first; None: the first is version 0.
+    has_before: whether that version is stored. It need not be if the log has the commits, as in DeltaLog.row_changes.
     Errors: see SnapshotStore.row_changes.
     """
     first, last = versions[0].manifest, versions[-1].manifest
@@ -73,8 +76,8 @@ def stored_row_changes(
             first.version,
             last.version,
             options=options,
-            live_before=live_before,
-            metadata_before=metadata_before,
+            live_before=live_before if has_before else None,
+            metadata_before=metadata_before if has_before else lambda: None,
         )
     metadata = {each.manifest.version: _metadata(each, table.table_path) for each in versions}
     earlier = before()

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from deltasnap_core import DeltaLog, SnapshotStore
+from deltasnap_core import DeltaLog, SnapshotStore, StoredVersionNotFoundError
 from deltasnap_core.protocol.log_files.file_names import commit_file
 from deltasnap_core.scan.changes.row_changes import RowChanges
 from deltasnap_core.scan.scan_options import ScanOptions
 from tests.builders import add, metadata, mtime_of, protocol, remove, write_log
+from tests.checkpoint_files import write_checkpoint
 from tests.core.store.test_stored_row_changes import (
     COMMITS,
     check,
@@ -80,3 +81,18 @@ def test_log_is_read_while_it_has_the_commits(spark: None, tmp_path: Path) -> No
     assert rows(store._reader.row_changes("t", 1, 1, ScanOptions())) == [(1, None, "_change_data/1")]
     (log / commit_file(1)).unlink()
     assert rows(store._reader.row_changes("t", 1, 1, ScanOptions())) == [(1, "delete", "a")]
+
+
+def test_version_before_need_not_be_stored_while_the_log_has_the_commits(spark: None, tmp_path: Path) -> None:
+    first = [protocol(), metadata(), add("a"), add("b")]
+    log = write_log(tmp_path / "t", {0: first, 1: [add("c")], 2: [remove("a"), add("d")], 3: [add("e")]})
+    write_checkpoint(log, 2, "classic", [protocol(), metadata(), add("b"), add("c"), add("d"), remove("a")])
+    store = SnapshotStore.open(None, tmp_path / "store")
+    store.write_range("t", DeltaLog.for_table(None, tmp_path / "t"), 2, 3)
+    for version in (0, 1):
+        (log / commit_file(version)).unlink()
+    expected = [(2, "delete", "a"), (2, "insert", "d"), (3, "insert", "e")]
+    assert sorted(rows(store._reader.row_changes("t", 2, 3, ScanOptions()))) == expected
+    shutil.rmtree(log)
+    with pytest.raises(StoredVersionNotFoundError, match="no version 1"):
+        store._reader.row_changes("t", 2, 3, ScanOptions())
