@@ -190,6 +190,8 @@ class RowReader:
         No commit may do this. Each of them counts as a file of its own, in all results, as in Delta.
         Source: PROTOCOL.md, Add File and Remove File.
         """
+        if all(file.vector is None for file in files):
+            return
         counts = Counter(plain_url(file.url) for file in files)
         repeated = [url for url, count in counts.items() if count > 1]
         if repeated:
