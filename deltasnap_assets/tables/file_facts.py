@@ -6,7 +6,7 @@ for other versions, the store would have to count all rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pyarrow as pa
@@ -29,7 +29,7 @@ def file_facts(breakdown: FileBreakdown) -> FileFacts:
         largest=breakdown.largest.files[:_NAMED],
         smallest=breakdown.smallest.files[:_NAMED],
         partitions=tuple(
-            PartitionFiles(values=dict(values), num_files=sums.files, size_in_bytes=_shown(sums.size))
+            PartitionFiles(values=dict(values), num_files=sums.files, size_in_bytes=sums.size)
             for values, sums in partitions
         ),
         num_partitions=breakdown.num_partitions,
@@ -66,7 +66,7 @@ def tombstone_facts(
     if not (has_vectors and facts.num_expired):
         return facts
     sizes = _expired_files(store, table, version, retention_ms=retention_ms, now_ms=now_ms)
-    return replace(facts, num_expired=len(sizes), expired_bytes=_summed(size or 0 for size in sizes.values()))
+    return replace(facts, num_expired=len(sizes), expired_bytes=sum(size or 0 for size in sizes.values()))
 
 
 def _expired_files(
@@ -104,12 +104,12 @@ def tombstone_facts_of(breakdown: FileBreakdown, *, retention_ms: int, now_ms: i
     expired = [sums for at, sums in gone if at <= min(now_ms, _MOST)]
     return TombstoneFacts(
         num_files=sum(sums.files for _, sums in gone),
-        size_in_bytes=_shown(sum(sums.size for _, sums in gone)),
+        size_in_bytes=sum(sums.size for _, sums in gone),
         num_without_size=sum(sums.without_size for _, sums in gone),
         first_expires_ms=min(expires, default=None),
         last_expires_ms=max(expires, default=None),
         num_expired=sum(sums.files for sums in expired),
-        expired_bytes=_shown(sum(sums.size for sums in expired)),
+        expired_bytes=sum(sums.size for sums in expired),
     )
 
 
@@ -128,12 +128,12 @@ def tombstone_facts_of_frame(tombstones: DataFrame, *, retention_ms: int, now_ms
     ).collect()[0]
     return TombstoneFacts(
         num_files=row.files,
-        size_in_bytes=row.bytes,
+        size_in_bytes=int(row.bytes),
         num_without_size=row.without_size,
         first_expires_ms=row["first"],
         last_expires_ms=row["last"],
         num_expired=row.expired,
-        expired_bytes=row.expired_bytes,
+        expired_bytes=int(row.expired_bytes),
     )
 
 
@@ -149,27 +149,18 @@ def tombstone_facts_of_rows(tombstones: pa.Table, *, retention_ms: int, now_ms: 
     expired = [file for file in gone if file["expires"] <= min(now_ms, _MOST)]
     return TombstoneFacts(
         num_files=len(gone),
-        size_in_bytes=_summed(file["size"] or 0 for file in gone),
+        size_in_bytes=sum(file["size"] or 0 for file in gone),
         num_without_size=sum(file["size"] is None for file in gone),
         first_expires_ms=min(expires, default=None),
         last_expires_ms=max(expires, default=None),
         num_expired=len(expired),
-        expired_bytes=_summed(file["size"] or 0 for file in expired),
+        expired_bytes=sum(file["size"] or 0 for file in expired),
     )
 
 
-def _summed(sizes: Iterable[int]) -> int:
-    return _shown(sum(sizes))
-
-
-def _shown(total: int) -> int:
-    """Return a sum of bytes; 0 if it does not fit a long, as in `_sum_of`: Dagster's numbers are longs."""
-    return total if abs(total) <= _MOST else 0
-
-
 def _sum_of(sizes: Column) -> Column:
-    """Return the sum; 0 for no rows, and if it does not fit a long: bad values in a log must not fail the run."""
-    return F.coalesce(F.try_sum(sizes), F.lit(0))
+    """Return the exact sum as a decimal, 0 for no rows: a sum of sizes may exceed 64 bits."""
+    return F.coalesce(F.sum(sizes.cast("decimal(38, 0)")), F.lit(0))
 
 
 def _bins(counts: Mapping[int, int]) -> tuple[SizeBin, ...]:

@@ -9,6 +9,8 @@ from typing import Any
 
 from deltasnap_core import TableLevel
 
+_SUMMED = ("num_records", "num_files", "size_in_bytes", "growth_7d_bytes", "growth_30d_bytes", "vacuum_bytes")
+
 Row = Mapping[str, Any]
 """One table: a row of `SnapshotStore.fleet` as a dictionary."""
 
@@ -31,48 +33,44 @@ class FleetOrder(StrEnum):
 class FleetTotals:
     """The sums over a fleet. by_level: the number of tables of each condition, the worst first.
 
-    A table whose number is unknown counts as 0. A growth that is unknown for all tables is None.
+    A sum is that of the tables whose number is known; None: it is known for none of them. incomplete: the names of the
+    sums that lack a table.
     """
 
     tables: int
     by_level: Mapping[TableLevel, int]
-    num_records: int
-    num_files: int
-    size_in_bytes: int
+    num_records: int | None
+    num_files: int | None
+    size_in_bytes: int | None
     growth_7d_bytes: int | None
     growth_30d_bytes: int | None
-    vacuum_bytes: int
+    vacuum_bytes: int | None
+    incomplete: frozenset[str] = frozenset()
 
     @property
     def numbers(self) -> dict[str, int]:
         """Return all known numbers, by name."""
-        growth = {"growth_7d_bytes": self.growth_7d_bytes, "growth_30d_bytes": self.growth_30d_bytes}
+        sums = {name: getattr(self, name) for name in _SUMMED}
         return {
             "tables": self.tables,
             **{level.value: count for level, count in self.by_level.items()},
-            "num_records": self.num_records,
-            "num_files": self.num_files,
-            "size_in_bytes": self.size_in_bytes,
-            **{name: number for name, number in growth.items() if number is not None},
-            "vacuum_bytes": self.vacuum_bytes,
+            **{name: number for name, number in sums.items() if number is not None},
         }
 
 
 def totals_of(rows: Sequence[Row]) -> FleetTotals:
     """Return the totals of a fleet."""
-    names = ("num_records", "num_files", "size_in_bytes", "vacuum_bytes")
     return FleetTotals(
         tables=len(rows),
         by_level={level: sum(row["condition"] == level for row in rows) for level in TableLevel},
-        **{name: sum(row[name] or 0 for row in rows) for name in names},
-        growth_7d_bytes=_known_sum(rows, "growth_7d_bytes"),
-        growth_30d_bytes=_known_sum(rows, "growth_30d_bytes"),
+        incomplete=frozenset(name for name in _SUMMED if any(row[name] is None for row in rows)),
+        **{name: _known_sum(rows, name) for name in _SUMMED},
     )
 
 
 def _known_sum(rows: Sequence[Row], name: str) -> int | None:
     known = [row[name] for row in rows if row[name] is not None]
-    return sum(known) if known else None
+    return sum(known) if known or not rows else None
 
 
 def in_order(rows: Iterable[Row], order: FleetOrder) -> list[Row]:

@@ -64,7 +64,7 @@ def fleet_page(rows: Sequence[Row]) -> Entries:
         if bars:
             entries[name] = dg.MetadataValue.md(most_bars_picture(name.replace("_", " "), bars)[0])
     entries["fleet"] = dg.MetadataValue.md(fleet_markdown(rows))
-    numbers = {name: dg.MetadataValue.int(_plotted(number)) for name, number in totals.numbers.items()}
+    numbers = {name: dg.MetadataValue.int(number) for name, number in totals.numbers.items()}
     return entries | numbers
 
 
@@ -106,8 +106,3 @@ def _cells(row: Row, max_reason_length: int = _MAX_REASON_LENGTH) -> list[str]:
         markdown_text(", ".join(row["features"])),
         markdown_text(", ".join(row["owners"])),
     ]
-
-
-def _plotted(number: int) -> int:
-    """Return a number that Dagster can store."""
-    return max(min(number, (1 << 63) - 1), -(1 << 63))

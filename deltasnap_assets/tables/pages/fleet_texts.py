@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from deltasnap_assets.quantities import bytes_text, counted, span_text
 from deltasnap_assets.tables.fleet_totals import FleetTotals, Row
 
@@ -10,11 +12,19 @@ def overview(totals: FleetTotals) -> str:
     """Return the totals as text: the number of tables by condition, rows, files, bytes."""
     counts = ", ".join(f"{count:,} {level.value}" for level, count in totals.by_level.items() if count)
     growth = "" if totals.growth_7d_bytes is None else f"; {growth_text(totals.growth_7d_bytes)} in 7 days"
-    return (
-        f"{counted(totals.tables, 'table')}: {counts or 'none'}. {counted(totals.num_records, 'row')} in "
-        f"{counted(totals.num_files, 'file')}, {bytes_text(totals.size_in_bytes)}{growth}. "
-        f"VACUUM would free at least {bytes_text(totals.vacuum_bytes)}."
-    )
+    rows = _sum_text(totals, "num_records", "rows", lambda number: counted(number, "row"))
+    files = _sum_text(totals, "num_files", "files", lambda number: counted(number, "file"))
+    size = _sum_text(totals, "size_in_bytes", "bytes", bytes_text)
+    freed = "" if totals.vacuum_bytes is None else f" VACUUM would free at least {bytes_text(totals.vacuum_bytes)}."
+    return f"{counted(totals.tables, 'table')}: {counts or 'none'}. {rows} in {files}, {size}{growth}.{freed}"
+
+
+def _sum_text(totals: FleetTotals, name: str, what: str, text: Callable[[int], str]) -> str:
+    """Return a sum as text: `unknown rows` if no table knows its number, `at least 5 rows` if some do not."""
+    number = totals.numbers.get(name)
+    if number is None:
+        return f"unknown {what}"
+    return f"at least {text(number)}" if name in totals.incomplete else text(number)
 
 
 def age_text(row: Row) -> str:

@@ -66,22 +66,19 @@ def test_partitions_beyond_those_shown_are_counted(monkeypatch: pytest.MonkeyPat
     assert (facts.num_partitions, len(facts.partitions)) == (9, 3)
 
 
-def test_sizes_beyond_all_bounds_are_handled() -> None:
+def test_sums_of_bytes_beyond_64_bits_are_exact() -> None:
     other = {"path": "c", "size": -1, "partitionValues": {"day": "1"}}
     facts = facts_of({"path": "a", "size": LARGEST}, {"path": "b", "size": LARGEST}, other)
-    assert [(part.num_files, part.size_in_bytes) for part in facts.partitions] == [(2, 0), (1, -1)]
+    assert [(part.num_files, part.size_in_bytes) for part in facts.partitions] == [(2, 2 * LARGEST), (1, -1)]
     reported = gone_facts(
         {"path": "a", "deletionTimestamp": LARGEST, "size": LARGEST},
         {"path": "b", "size": LARGEST},
         retention_ms=10,
         now_ms=10,
     )
-    assert (reported.num_files, reported.num_expired, reported.first_expires_ms, reported.last_expires_ms) == (
-        2,
-        1,
-        10,
-        10,
-    )
+    assert (reported.num_files, reported.size_in_bytes) == (2, 2 * LARGEST)
+    assert (reported.num_expired, reported.expired_bytes) == (1, LARGEST)
+    assert (reported.first_expires_ms, reported.last_expires_ms) == (10, 10)
 
 
 def test_table_without_files_has_none() -> None:
@@ -150,6 +147,7 @@ def test_tombstones_of_many_times_are_counted_on_spark_as_in_the_driver(spark: S
         {"deletionTimestamp": None, "size": 7},
         {"deletionTimestamp": LARGEST, "size": None},
         {"deletionTimestamp": 300, "size": LARGEST},
+        {"deletionTimestamp": 400, "size": LARGEST},
     ]
     frame = spark.createDataFrame([tuple(row.values()) for row in rows], "deletionTimestamp long, size long")
     for now_ms in (0, 1100, LARGEST):
