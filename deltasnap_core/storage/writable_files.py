@@ -165,6 +165,25 @@ class WritableFiles:
             self._delete(source)
         return moved
 
+    def write_new(self, path: str, content: bytes) -> bool:
+        """Write a small file under an unused name. Return whether it was written; False: the name is taken.
+
+        If several callers try at once, one succeeds, on the storages where `move_new` guarantees it.
+        """
+        with write_errors(path):
+            is_single_put = _protocol(self._filesystem(path)[0]) in _SINGLE_PUT
+        if is_single_put:
+            with tempfile.TemporaryDirectory(prefix="deltasnap-") as folder:
+                copy = Path(folder, "file")
+                copy.write_bytes(content)
+                return self._put_file_new(str(copy), path)
+        temporary = join_url(split_url(path)[0], f"{TEMPORARY_PREFIX}{uuid4().hex}")
+        self.write(temporary, content)
+        is_new = self.move_new(temporary, path)
+        if not is_new:
+            self._delete(temporary)
+        return is_new
+
     def _link_new(self, source: Path, target: Path) -> bool:
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -181,10 +200,16 @@ class WritableFiles:
 
     def _put_new(self, source: str, target: str) -> bool:
         """Copy a file of an object store to an unused name. Return whether the file was copied."""
-        with tempfile.TemporaryDirectory(prefix="deltasnap-") as folder, storage_errors(target):
-            filesystem, target_path = self._filesystem(target)
+        with tempfile.TemporaryDirectory(prefix="deltasnap-") as folder:
             copy = f"{folder}/file"
-            retrying(lambda: filesystem.get_file(self._filesystem(source)[1], copy))
+            with storage_errors(target):
+                retrying(lambda: self._filesystem(source)[0].get_file(self._filesystem(source)[1], copy))
+            return self._put_file_new(copy, target)
+
+    def _put_file_new(self, copy: str, target: str) -> bool:
+        """Upload a local file to an unused name of an object store. Return whether it was uploaded."""
+        with storage_errors(target):
+            filesystem, target_path = self._filesystem(target)
             try:
                 retrying(lambda: filesystem.put_file(copy, target_path, mode="create"))
             except Exception:

@@ -136,28 +136,37 @@ def note(
 ) -> bool:
     """Record the result of a poll. Nothing is written if only the time changed by less than an hour.
 
+    Results that processes record at once are all kept.
+
     Return whether the store has an earlier poll of the table.
     in_force: the stored versions, if they are listed already.
     """
-    now, before = system_clock(), None
+    before = None
     try:
         before, points = store.polls.read(table.name), None
         if found.checked_version is not None:
-            points = store.polls.points(
-                table.name, replace(before or LastPoll(polled_at_ms=0), polled_at_ms=now), in_force
-            )
-            # Reading the points takes time. In the meantime, another process may have recorded a poll.
-            now, before = system_clock(), store.polls.read(table.name)
-        after = _merged(before or LastPoll(polled_at_ms=0), table, found)
-        if before is not None and after == before and abs(now - before.polled_at_ms) < _NOTED_AGAIN_MS:
-            is_late = before.examined_at_ms is None or abs(now - before.examined_at_ms) >= _NOTED_AGAIN_MS
-            if not (found.is_examined and is_late):
-                return True
-        after = replace(after, polled_at_ms=now, examined_at_ms=now if found.is_examined else after.examined_at_ms)
-        store.polls.touch(table.name, after if points is None else replace(after, points=points))
+            known = replace(before or LastPoll(polled_at_ms=0), polled_at_ms=system_clock())
+            points = store.polls.points(table.name, known, in_force)
+        if _new_poll(before, table, found) is None:
+            return True
+        with store.polls.alone(table.name):
+            before = store.polls.read(table.name)  # another process may have recorded a poll in the meantime
+            after = _new_poll(before, table, found)
+            if after is not None:
+                store.polls.touch(table.name, after if points is None else replace(after, points=points))
     except StorageError as error:
         _log.warning("Could not record the condition of table %s: %s", table.name, error)
     return before is not None
+
+
+def _new_poll(before: LastPoll | None, table: TableSettings, found: Found) -> LastPoll | None:
+    """Return the poll to write; None: only the time of `before` would change, by less than an hour."""
+    now, after = system_clock(), _merged(before or LastPoll(polled_at_ms=0), table, found)
+    if before is not None and after == before and abs(now - before.polled_at_ms) < _NOTED_AGAIN_MS:
+        is_late = before.examined_at_ms is None or abs(now - before.examined_at_ms) >= _NOTED_AGAIN_MS
+        if not (found.is_examined and is_late):
+            return None
+    return replace(after, polled_at_ms=now, examined_at_ms=now if found.is_examined else after.examined_at_ms)
 
 
 def found_by_checks(results: Iterable[dg.AssetCheckResult]) -> Found:

@@ -5,9 +5,12 @@ A table without a poll takes some more reads: the manifests of its recent versio
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
+from uuid import uuid4
 
 from deltasnap_core.errors import (
     CorruptStoreError,
@@ -24,6 +27,9 @@ from deltasnap_core.store.fleet.timeline import Timeline, VersionPoint
 from deltasnap_core.store.format.layout import ManifestName, is_table_name
 from deltasnap_core.store.format.manifest import VersionManifest, parse_manifest
 from deltasnap_core.store.versions.stored_table import StoredTable
+
+_DEAD_AFTER_SECONDS = 20.0  # a read and a write of one small document take less
+_WAIT_SECONDS = 0.05
 
 _log = logger_of(__name__)
 
@@ -77,6 +83,39 @@ class LastPolls:
     def touch(self, table: str, poll: LastPoll) -> None:
         """Replace the last poll of a table, with the points that it has. Reads nothing."""
         self.storage.write(self._url(table), poll.to_bytes())
+
+    @contextmanager
+    def alone(self, table: str) -> Iterator[None]:
+        """Wait until no other caller is in this context, in any process: so none replaces a poll that another has read.
+
+        A storage that cannot create a file exclusively does not fail the caller, who is then not alone.
+        """
+        lock = f"{self._url(table)}.lock"
+        is_locked = self._lock(lock)
+        try:
+            yield
+        finally:
+            if is_locked:
+                with suppress(StorageError):  # the next caller finds out that it is not renewed
+                    self.storage.delete([lock])
+
+    def _lock(self, lock: str) -> bool:
+        """Create the file `lock` when it is free, or left behind by a process that died. Return whether it exists."""
+        token, holder, since = uuid4().hex.encode(), b"", time.monotonic()
+        while True:
+            try:
+                if self.storage.write_new(lock, token):
+                    return True
+                held = self.storage.read(lock)
+                if held != holder:
+                    holder, since = held, time.monotonic()
+                elif time.monotonic() - since > _DEAD_AFTER_SECONDS:
+                    self.storage.delete([lock])
+            except FileNotFoundError:  # released in the meantime
+                pass
+            except StorageError:
+                return False
+            time.sleep(_WAIT_SECONDS)
 
     def _read(self, table: str) -> tuple[LastPoll | None, TableStatus | None]:
         """Return the last poll of a table, and what is wrong with its document; None: nothing."""

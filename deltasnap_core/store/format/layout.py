@@ -8,6 +8,7 @@ The files below the root, for a table `events`:
         000002of000001at8-<table id>.fork.json          a generation that forked off another after version 8
         000001-<table id>.00000000000000000012.pruned   its versions before 12 were pruned, not lost
       last_poll.json                                    the result of the last poll of the log; of no version
+      last_poll.json.lock                               while a process replaces that document
       000001-<table id>/                                a generation: all versions of one log
         base/<first>-<last>-<write>/part-*.parquet      key, add, remove: the whole state of one version
         changes/<first>-<last>-<write>/part-*.parquet   version, key, add, remove: the changes of those versions

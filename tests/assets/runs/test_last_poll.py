@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,6 +36,8 @@ from deltasnap_core import (
     TableProblem,
     system_clock,
 )
+from deltasnap_core.storage.writable_files import WritableFiles
+from deltasnap_core.store.fleet import fleet_reader
 from tests.assets.jobs import idle_job
 from tests.builders import add, metadata, protocol, write_log
 from tests.checkpoint_files import write_checkpoint
@@ -161,6 +165,34 @@ def test_poll_of_another_process_is_kept_while_the_checks_of_a_run_are_recorded(
     monkeypatch.setattr(LastPolls, "points", meanwhile)
     note(table.store, table.table, Found(checked_version=2))
     assert (table.poll.latest_version, table.poll.checked_version, table.poll.problems) == (3, 2, (WARNING,))
+
+
+def test_problems_that_are_recorded_at_once_are_all_kept(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    touch, problems = LastPolls.touch, [replace(WARNING, check=f"check_{number}") for number in range(5)]
+
+    def touch_late(*arguments: Any) -> None:
+        time.sleep(0.1)
+        touch(*arguments)
+
+    monkeypatch.setattr(LastPolls, "touch", touch_late)
+    with ThreadPoolExecutor(len(problems)) as threads:
+        for problem in problems:
+            threads.submit(note, table.store, table.table, Found(problems={problem.check: (problem,)}))
+    assert sorted(problem.check for problem in table.poll.problems) == [problem.check for problem in problems]
+
+
+def test_process_that_died_while_it_recorded_a_poll_does_not_block_others(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fleet_reader, "_DEAD_AFTER_SECONDS", 0.1)
+    with pytest.raises(KeyboardInterrupt), table.store.polls.alone("events"):
+        monkeypatch.setattr(WritableFiles, "delete", lambda *_: None)
+        raise KeyboardInterrupt
+    monkeypatch.undo()
+    monkeypatch.setattr(fleet_reader, "_DEAD_AFTER_SECONDS", 0.1)
+    note(table.store, table.table, Found(problems={"small_files": (WARNING,)}))
+    note(table.store, table.table, Found(latest_version=2))
+    assert (table.poll.problems, table.poll.latest_version) == ((WARNING,), 2)
 
 
 def test_poll_records_since_when_new_versions_are_unchecked(table: Table) -> None:

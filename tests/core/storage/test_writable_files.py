@@ -145,6 +145,14 @@ def test_file_moves_only_to_a_new_name(root: str) -> None:
     assert names(files, root) == ["below/target", "two"]
 
 
+def test_file_is_written_only_under_a_new_name(root: str) -> None:
+    files = WritableFiles(root)
+    assert files.write_new(f"{root}/below/target", b"1")
+    assert not files.write_new(f"{root}/below/target", b"2")
+    assert files.read(f"{root}/below/target") == b"1"
+    assert names(files, root) == ["below/target"]
+
+
 def test_file_created_after_the_check_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = to_url(tmp_path)
     files = WritableFiles(root)
@@ -177,7 +185,8 @@ def test_s3_rejects_a_name_created_after_the_check(s3_options: dict[str, Any], m
     assert not files.move_new(f"{root}/two", f"{root}/one")
     assert (files.read(f"{root}/one"), files.read(f"{root}/two")) == (b"1", b"2")
     assert files.move_new(f"{root}/two", f"{root}/three")
-    assert names(files, root) == ["one", "three"]
+    assert [files.write_new(f"{root}/four", content) for content in (b"4", b"5")] == [True, False]
+    assert names(files, root) == ["four", "one", "three"]
 
 
 def test_missing_folder_of_a_bucket_is_empty_and_a_missing_bucket_is_an_error(s3_options: dict[str, Any]) -> None:
