@@ -22,6 +22,7 @@ from deltasnap_assets.runs.schedules import refresh_schedule
 from deltasnap_assets.runs.sensors import new_commits_sensors
 from deltasnap_assets.settings.config import TABLE_TAG, Settings, TableSettings
 from deltasnap_assets.settings.loading import load_settings
+from deltasnap_assets.settings.store_place import check_store_place
 from deltasnap_assets.tables.assets.delta_log_asset import observe_job
 from deltasnap_assets.tables.assets.fleet_asset import (
     fleet_asset,
@@ -46,7 +47,9 @@ def build_definitions(settings: Settings) -> dg.Definitions:
 
     They contain no executor. The jobs of the tables use a single-process executor, so that their steps share a Spark
     session. Runs started from an asset's page use the executor of the project.
+    Errors: MisplacedStoreError.
     """
+    check_store_place(settings)
     jobs = {table.name: (_job(settings, table), observe_job(table)) for table in settings.tables}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)  # needed for backfill policies that run a range in one run

@@ -37,6 +37,8 @@ def init(
 ) -> None:
     """Generate a commented deltasnap.yaml for existing tables. Reads the log of each table."""
     from deltasnap_assets.command.init import configuration, find_tables, secret_options, variable_of
+    from deltasnap_assets.settings.config import DEFAULT_STORAGE
+    from deltasnap_assets.settings.store_place import check_place
 
     options = storage_options(option)
     check_file_to_write(out)
@@ -45,6 +47,7 @@ def init(
     tables = find_tables(places, options)
     found = [table for table in tables if table.problem is None]
     if found:
+        check_place(str(out.parent / DEFAULT_STORAGE), {}, ((table.path, options) for table in found))
         out.write_text(configuration(found, options, out.parent), encoding="utf-8")
     if as_json:
         rows = [{"name": t.name, "path": t.path, "found": t.found, "problem": t.problem} for t in tables]

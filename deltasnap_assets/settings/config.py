@@ -255,7 +255,7 @@ class Settings(_Settings):
     """All settings of a configuration file. `storage` is a URL or an absolute path."""
 
     storage: FolderOrUrl = Field(default=str(DEFAULT_STORAGE), min_length=1)
-    """The location of the store: a folder, or any fsspec URL."""
+    """The location of the store: a folder or an fsspec URL. Beside the tables: not in a table's folder or around it."""
     storage_options: dict[str, Any] = Field(default_factory=dict, repr=False)
     """Options of the store's filesystem, for fsspec."""
     spark: SparkSettings = SparkSettings()

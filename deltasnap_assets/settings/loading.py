@@ -21,6 +21,7 @@ from deltasnap_assets.settings.config import (
     TableSettings,
 )
 from deltasnap_assets.settings.discovery import with_discovered
+from deltasnap_assets.settings.store_place import check_store_place
 from deltasnap_assets.settings.yaml_source import ConfigError, ConfigProblem, Location, YamlSource, key_text, read_yaml
 from deltasnap_core import is_url, logger_of, redacted
 
@@ -51,12 +52,14 @@ def load_settings(
 
     `folder` defaults to the working directory. Relative paths in a file are relative to the file.
     on_no_table: called with a message for each pattern of `discover` that matches no table.
-    Errors: `ConfigError`; `DiscoveryError` if the folder of a pattern cannot be listed.
+    Errors: `ConfigError`; `DiscoveryError` if the folder of a pattern cannot be listed; `MisplacedStoreError`.
     """
     folder = Path.cwd() if folder is None else folder
     path = file or find_config(environment, folder)
     settings = demo_settings(folder) if path is None else read_settings(path, environment)
-    return with_discovered(settings, on_no_table) if settings.discover else settings
+    settings = with_discovered(settings, on_no_table) if settings.discover else settings
+    check_store_place(settings)
+    return settings
 
 
 def load_spark_settings(environment: Mapping[str, str] = os.environ, folder: Path | None = None) -> SparkSettings:

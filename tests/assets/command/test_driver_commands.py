@@ -109,6 +109,14 @@ def test_init_writes_a_configuration_that_can_be_read(tmp_path: Path, monkeypatc
     ]
 
 
+def test_init_in_the_folder_of_a_table_writes_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = table(tmp_path)
+    monkeypatch.chdir(folder)
+    result = run("init", ".")
+    assert (result.exit_code, (Path(folder) / "deltasnap.yaml").exists()) == (1, False)
+    assert "lies in the folder of the table" in str(result.exception)
+
+
 def test_init_keeps_an_existing_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "deltasnap.yaml").write_text("tables: []")

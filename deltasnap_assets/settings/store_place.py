@@ -1,0 +1,58 @@
+"""Where a store may be: beside the followed tables, but neither in the folder of a table nor around it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from deltasnap_assets.settings.config import Settings
+from deltasnap_core import DeltaSnapError, redacted, to_url
+
+_LOCAL = "file://"
+_ENDPOINT = ("endpoint_url", "account_name", "host", "port")
+
+
+class MisplacedStoreError(DeltaSnapError):
+    """The store lies in the folder of a table, or the table in that of the store: each deletes files of the other."""
+
+    def __init__(self, *, store: str, table: str, is_table_inside: bool) -> None:
+        self.store, self.table = redacted(store), redacted(table)
+        problem = (
+            f"the table {self.table} lies in the folder of the store {self.store}: pruning could delete the table's"
+            if is_table_inside
+            else f"the store {self.store} lies in the folder of the table {self.table}: VACUUM would delete the store's"
+        )
+        super().__init__(f"storage: {problem} files. Set `storage` to a folder beside the tables.")
+
+
+def check_store_place(settings: Settings) -> None:
+    """Raise MisplacedStoreError if the store and a followed table are not beside each other."""
+    tables = ((table.path, table.storage_options) for table in settings.tables)
+    check_place(settings.storage, settings.storage_options, tables)
+
+
+def check_place(store: str, store_options: Mapping[str, Any], tables: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
+    """Raise MisplacedStoreError if a store and a table are not beside each other. Reads no remote storage.
+
+    tables: path or URL, and storage options. Different servers may have buckets with the same name.
+    """
+    roots, endpoint = _folders(store), _endpoint(store_options)
+    for path, options in tables:
+        if to_url(path).startswith(_LOCAL) or _endpoint(options) == endpoint:
+            for root, folder in zip(roots, _folders(path), strict=True):
+                if root.startswith(folder) or folder.startswith(root):
+                    raise MisplacedStoreError(store=store, table=path, is_table_inside=not root.startswith(folder))
+
+
+def _folders(path: str) -> tuple[str, str]:
+    """Return the URL of a folder with a slash at its end, as written, and with the links of a local path resolved."""
+    url = to_url(path)
+    real = _LOCAL + os.path.realpath(url.removeprefix(_LOCAL)) if url.startswith(_LOCAL) else url
+    return f"{url.rstrip('/')}/", f"{real.rstrip('/')}/"
+
+
+def _endpoint(options: Mapping[str, Any]) -> list[Any]:
+    client = options.get("client_kwargs")
+    every = {**options, **(client if isinstance(client, Mapping) else {})}
+    return [every.get(name) for name in _ENDPOINT]
