@@ -153,26 +153,21 @@ class TableLog:
         listing: LogListing | None = None,
         generation: str | None = None,
         *,
-        examine_from: int | None = None,
-        sound: VersionRanges = NO_VERSIONS,
+        condition: TableCondition | None = None,
     ) -> LogStatus:
         """Return the status of the whole log. It takes one listing and reads commits until it finds the table id.
 
         listing, generation: known values; they are not read again.
-        examine_from: the first version to examine. If given, the status covers only loadable versions, and it includes
-                      the condition of the log.
-        sound: the versions whose commits are known to be sound. They are not read.
+        condition: of the log; None: unknown. If given, the status includes it, and covers only loadable versions.
         Errors: as `latest`, and CorruptLogError or ActionNotFoundError for broken or missing metadata; with
-        `examine_from` only if no version can be loaded.
+        `condition` only if no version can be loaded.
         """
         listing = listing or self.list()
         latest = listing.latest_version
         if latest is None:
             raise DeltaTableNotFoundError(path=self.table_path)
-        condition = None
         versions, newest = listing.reconstructable_versions(), latest
-        if examine_from is not None:
-            condition = self.condition(listing, first=examine_from, sound=sound, read_pages=False)
+        if condition is not None:
             versions = tuple(condition.loadable)
             newest = latest if condition.newest_loadable is None else condition.newest_loadable
         segment = LogSegment.from_listing(listing, newest)  # reports a gap, even if the id is known

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 
 import dagster as dg
 
 from deltasnap_assets.runs.condition.condition_report import report_condition
+from deltasnap_assets.runs.condition.known_faults import condition_unless_known
 from deltasnap_assets.runs.condition.last_poll import is_examination_due, note_poll
 from deltasnap_assets.runs.planning.known_table import was_broken
 from deltasnap_assets.runs.planning.plan import Stored
@@ -21,7 +21,6 @@ from deltasnap_core import (
     StorageError,
     TableCondition,
     TableProblem,
-    VersionRanges,
     redacted,
 )
 
@@ -64,7 +63,11 @@ def condition_after(settings: Settings, table: TableSettings, error: DeltaSnapEr
     log = log_of(table)
     if isinstance(error, StorageError) and _depth_in(store_of(settings).root, error) > _depth_in(log.table_path, error):
         raise error
-    return log.condition()
+    try:
+        listing = log.list()
+    except DeltaSnapError:
+        return log.condition()
+    return condition_unless_known(settings, table, log, listing)
 
 
 def _depth_in(folder: str, error: StorageError) -> int:
@@ -76,13 +79,16 @@ def _depth_in(folder: str, error: StorageError) -> int:
 def condition_of_failure(settings: Settings, table: TableSettings) -> TableCondition:
     """Return the condition of a table after a failure.
 
-    Reads the whole log: every commit, stored or not, and every page of the newest checkpoint.
+    Reads the whole log: every commit, stored or not, and every page of the newest checkpoint; only the files with
+    errors if the log is as it was when faults were found.
     """
-    log, listing, lost = log_of(table), None, VersionRanges()
-    with suppress(DeltaSnapError):
+    log = log_of(table)
+    try:
         listing = log.list()
         lost = what_is_stored(settings, table, listing).common.lost
-    return log.condition(listing, first=0).with_lost_versions(lost)
+    except DeltaSnapError:
+        return log.condition(first=0)
+    return condition_unless_known(settings, table, log, listing, first=0).with_lost_versions(lost)
 
 
 def report_where_nothing_is_new(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from deltasnap_assets.runs.condition.known_faults import condition_unless_known
 from deltasnap_assets.runs.condition.last_poll import is_examination_due
 from deltasnap_assets.runs.planning.plan import Stored
 from deltasnap_assets.runs.stores import log_of, store_of
@@ -11,6 +12,7 @@ from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import (
     ActionNotFoundError,
     CorruptLogError,
+    DeltaSnapError,
     LogListing,
     LogRelation,
     LogStatus,
@@ -38,7 +40,10 @@ def poll_log(settings: Settings, table: TableSettings, *, examine: bool = False)
         with suppress(*DAMAGED):
             return log.status(listing, generation), stored
     first = 0 if is_examination_due(store_of(settings), table.name) else stored.first_unread
-    return log.status(listing, generation, examine_from=first, sound=stored.sound), stored
+    condition = condition_unless_known(settings, table, log, listing, first=first, sound=stored.sound, read_pages=False)
+    if condition.latest is not None and condition.newest_loadable is None:
+        raise DeltaSnapError(condition.text)  # the log has no table id to find
+    return log.status(listing, generation, condition=condition), stored
 
 
 def what_is_stored(settings: Settings, table: TableSettings, listing: LogListing) -> Stored:

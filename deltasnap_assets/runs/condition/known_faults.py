@@ -1,0 +1,64 @@
+"""Remembers the faults of a log, so that ticks do not read the whole log again while it stays as it is."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_core import FaultKind, LogListing, TableCondition, TableLog, VersionRanges, redacted
+
+_MAX_AGE_SECONDS = 24 * 3600.0
+_OF_STORAGE = (FaultKind.NO_TABLE, FaultKind.ACCESS_DENIED, FaultKind.STORAGE_FAILED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    inputs: tuple[LogListing, int | None, VersionRanges]
+    condition: TableCondition
+    at: float
+
+
+_known: dict[tuple[str, str, bool], _Known] = {}
+
+
+def condition_unless_known(
+    settings: Settings,
+    table: TableSettings,
+    log: TableLog,
+    listing: LogListing,
+    *,
+    first: int | None = None,
+    sound: VersionRanges | None = None,
+    read_pages: bool = True,
+) -> TableCondition:
+    """Return `TableLog.condition`. It is known if the log had faults, its listing is the same, and the errors remain.
+
+    The files with errors are read again, because a restored file may have the size and the time of the damaged one.
+    """
+    sound = VersionRanges() if sound is None else sound
+    key, inputs = (settings.storage, table.name, read_pages), (listing, first, sound)
+    known = _known.pop(key, None)
+    if known is None or known.inputs != inputs or not _is_in_force(log, listing, known):
+        condition = log.condition(listing, first=first, sound=sound, read_pages=read_pages)
+        known = _Known(inputs=inputs, condition=condition, at=time.monotonic())
+    if known.condition.faults and not known.condition.faults_of(*_OF_STORAGE):
+        _known[key] = known
+    return known.condition
+
+
+def _is_in_force(log: TableLog, listing: LogListing, known: _Known) -> bool:
+    """Return whether the condition is recent, and the files with errors still have them. Reads no other commit."""
+    if time.monotonic() - known.at >= _MAX_AGE_SECONDS:
+        return False
+    files = {fault.file for fault in known.condition.faults}
+    sound = VersionRanges.of(version for version, file in listing.commits.items() if redacted(file.path) not in files)
+    has_bad_checkpoint = bool(known.condition.faults_of(FaultKind.CORRUPT_CHECKPOINT))
+    now = log.condition(listing, first=0, sound=sound, read_pages=has_bad_checkpoint)
+    return _errors(now) == _errors(known.condition)
+
+
+def _errors(condition: TableCondition) -> set[str]:
+    return {
+        fault.text for fault in condition.faults if fault.mark == "error" or fault.kind is FaultKind.CORRUPT_CHECKPOINT
+    }

@@ -1,0 +1,107 @@
+"""A broken log that did not change is not read again by each tick, and each change of it is noticed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import product
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from deltasnap_assets.runs.condition.damage import BrokenTableError, condition_of_failure
+from deltasnap_assets.runs.planning.names import ASSET_NAMES
+from deltasnap_assets.runs.planning.poll import poll_log
+from deltasnap_assets.runs.schedules import refresh_schedule
+from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
+from tests.builders import add, metadata, protocol, write_log
+from tests.fast_dagster import local_instance
+
+VERSIONS = 30
+DAMAGED = 10
+
+
+class Broken:
+    """A table whose commit of version 10 is damaged, and the commits that were read since the last call."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        write_log(folder, {0: [protocol(), metadata()], **{v: [add(str(v))] for v in range(1, VERSIONS)}})
+        self.log = folder / "_delta_log"
+        self.commit = self.log / f"{DAMAGED:020d}.json"
+        self.sound = self.commit.read_bytes()
+        self.commit.write_bytes(b"?" * len(self.sound))
+        self.table = TableSettings(name="events", path=str(folder))
+        self.settings = Settings(storage=str(folder.with_name("store")), tables=(self.table,))
+        self._read: list[str] = []
+        read_bytes = FsspecLogStore.read_bytes
+
+        def read(store: FsspecLogStore, path: str) -> bytes:
+            self._read.append(path)
+            return read_bytes(store, path)
+
+        monkeypatch.setattr(FsspecLogStore, "read_bytes", read)
+
+    def commits_read(self) -> set[int]:
+        found, self._read = self._read, []
+        return {int(path[-25:-5]) for path in found if "/_delta_log/0" in path}
+
+    def examined(self) -> tuple[bool, ...]:
+        """Whether each way to examine the log finds versions that cannot be loaded."""
+        status, _ = poll_log(self.settings, self.table, examine=True)
+        assert status.condition is not None
+        return bool(status.condition.unloadable), bool(condition_of_failure(self.settings, self.table).unloadable)
+
+
+@pytest.fixture
+def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Broken:
+    return Broken(tmp_path / "events", monkeypatch)
+
+
+def test_only_the_damaged_commit_of_an_unchanged_log_is_read_again(broken: Broken) -> None:
+    assert broken.examined() == (True, True)
+    assert broken.commits_read() == set(range(VERSIONS))
+    assert broken.examined() == (True, True)
+    assert broken.commits_read() == set(range(DAMAGED + 1))  # the sound ones up to the table id: nothing is stored
+
+
+@pytest.mark.parametrize("damaged", [0, DAMAGED])
+def test_tick_of_the_schedule_does_not_read_an_unchanged_broken_log_again(
+    broken: Broken, tmp_path: Path, damaged: int
+) -> None:
+    (broken.log / f"{damaged:020d}.json").write_bytes(b"?")
+    with local_instance(tmp_path) as instance, dg.build_schedule_context(instance=instance) as context:
+        for version, name in product(range(damaged), ASSET_NAMES):
+            asset = dg.AssetKey(["events", name])
+            instance.report_runless_asset_event(dg.AssetMaterialization(asset, partition=str(version)))
+        for _ in range(3):
+            broken.commits_read()
+            with suppress(BrokenTableError):
+                refresh_schedule(broken.settings, broken.table, "@daily")(context)
+    assert broken.commits_read() == {*range(damaged + 1), DAMAGED}
+
+
+def restored_with_its_time(broken: Broken) -> None:
+    status = broken.commit.stat()
+    broken.commit.write_bytes(broken.sound)
+    os.utime(broken.commit, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+CHANGES: dict[str, tuple[Callable[[Broken], object], bool]] = {
+    "restored": (lambda broken: broken.commit.write_bytes(broken.sound + b"\n"), False),
+    "restored with the same size and time": (restored_with_its_time, False),
+    "a later commit is damaged": (lambda broken: (broken.log / f"{20:020d}.json").write_bytes(b"?"), True),
+    "a later commit is gone": (lambda broken: (broken.log / f"{20:020d}.json").unlink(), True),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_change_of_a_broken_log_is_noticed(change: str, broken: Broken) -> None:
+    before = condition_of_failure(broken.settings, broken.table)
+    make, is_broken = CHANGES[change]
+    broken.examined()
+    make(broken)
+    assert broken.examined() == (is_broken, is_broken)
+    assert condition_of_failure(broken.settings, broken.table).text != before.text
