@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, wait
 from functools import partial
 from typing import Any
 
 import dagster as dg
 
-from deltasnap_assets.runs.long_reads import LongRead, LongReads
+from deltasnap_assets.runs.long_reads import LongRead, LongReads, ReadThreads
 from deltasnap_assets.runs.table_polls import Poll, TablePolls
 from deltasnap_assets.runs.table_runs import (
     TablesFailedError,
@@ -166,14 +166,14 @@ def _in_time(polls: Mapping[_Key, Callable[[], Poll | None]]) -> Mapping[_Key, L
     Then some are still running, and those not started are cancelled. A poll that is still running from an earlier tick
     is not waited for, and started again only after minutes: a table that does not respond must not delay others.
     """
-    threads, begun = ThreadPoolExecutor(_POLLS_AT_ONCE), dict[_Key, float]()
+    threads, begun = ReadThreads(_POLLS_AT_ONCE), dict[_Key, float]()
 
     def timed(key: _Key) -> Poll | None:
         begun[key] = time.monotonic()
         return polls[key]()
 
     earlier = {key for key in polls if key in _polls}
-    reads = {key: _polls.of(key, partial(threads.submit, timed, key)) for key in polls}
+    reads = {key: _polls.of(key, partial(threads.submit, partial(timed, key))) for key in polls}
     now = time.monotonic()
     end = now + _MAX_TICK_SECONDS + _LAST_POLL_SECONDS
     while running := {key: reads[key].future for key in reads if key not in earlier and not reads[key].future.done()}:
@@ -182,7 +182,7 @@ def _in_time(polls: Mapping[_Key, Callable[[], Poll | None]]) -> Mapping[_Key, L
         if left <= 0:
             break
         wait(running.values(), timeout=left, return_when=FIRST_COMPLETED)
-    threads.shutdown(wait=False, cancel_futures=True)
+    threads.cancel()
     return reads
 
 
