@@ -6,6 +6,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 import dagster as dg
 
@@ -27,6 +28,7 @@ _FIRST_PAUSE_SECONDS = 60  # doubled after each attempt
 _REMEMBERED_SECONDS = 86_400
 _MAX_FAILURES = 1_000
 _MAX_LATER_RUNS = 100
+_MAX_TABLES = 1_000  # names in one query
 _ALL_ASSETS = "__ASSET_JOB"
 _MAX_MESSAGES = 10
 UNFINISHED = [
@@ -106,13 +108,11 @@ def unfinished_runs(instance: dg.DagsterInstance, table_names: Collection[str]) 
 
 def failures(instance: dg.DagsterInstance, table_names: Collection[str]) -> Mapping[str, Failure]:
     """Return the failures of tables whose last run requested by deltasnap failed within a day."""
-    since = datetime.fromtimestamp(time.time() - _REMEMBERED_SECONDS, UTC)
-    filters = dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE], updated_after=since)
     found: dict[str, Failure] = {}
-    for record in instance.get_run_records(filters, limit=_MAX_FAILURES):  # the latest first
-        run, name = record.dagster_run, record.dagster_run.tags.get(TABLE_TAG, "")
+    for name, record in _failed_within_a_day(instance, table_names).items():
+        run = record.dagster_run
         versions = known_versions(run.tags.get(tag, "") for tag in (RANGE_START_TAG, RANGE_END_TAG))
-        if name in table_names and name not in found and len(versions) == 2:
+        if len(versions) == 2 and _last_run(instance, name) == run.run_id:
             found[name] = Failure(
                 run_id=run.run_id,
                 first=versions[0],
@@ -120,19 +120,47 @@ def failures(instance: dg.DagsterInstance, table_names: Collection[str]) -> Mapp
                 attempt=int(run.tags.get(ATTEMPT_TAG, 1)),
                 ended=record.update_timestamp.timestamp(),
             )
-    return {name: failure for name, failure in found.items() if _last_run(instance, name) == failure.run_id}
+    return found
 
 
 def last_failed(instance: dg.DagsterInstance, table_names: Collection[str]) -> dict[str, str]:
     """Return the id of each table's last run that materializes versions, however started, if it failed within a day."""
+    latest = _failed_within_a_day(instance, table_names)
+    # Runs without our tag: from Dagster's UI, backfills, and jobs of the project.
+    for job in (_ALL_ASSETS, None):
+        for record in instance.get_run_records(_recent_failures(job_name=job), limit=_MAX_FAILURES):
+            run = record.dagster_run
+            for name in table_names if TABLE_TAG not in run.tags and stores_versions(run) else ():
+                if _is_of(run, name) and (name not in latest or latest[name].storage_id < record.storage_id):
+                    latest[name] = record
+    runs = {name: record.dagster_run.run_id for name, record in latest.items()}
+    return {name: run_id for name, run_id in runs.items() if _last_ended_id(instance, name) == run_id}
+
+
+def _failed_within_a_day(instance: dg.DagsterInstance, table_names: Collection[str]) -> dict[str, dg.RunRecord]:
+    """Return the last failed run of each table with our tag that materializes versions.
+
+    Tables that were found are left out of the next query: so one that fails often does not hide others.
+    """
+    found: dict[str, dg.RunRecord] = {}
+    names = sorted(table_names)
+    for start in range(0, len(names), _MAX_TABLES):
+        left, cursor = set(names[start : start + _MAX_TABLES]), None
+        while left:
+            filters = _recent_failures(tags={TABLE_TAG: sorted(left)})
+            records = instance.get_run_records(filters, limit=_MAX_FAILURES, cursor=cursor)  # the latest first
+            for record in records:
+                if stores_versions(record.dagster_run):
+                    found.setdefault(record.dagster_run.tags[TABLE_TAG], record)
+            if len(records) < _MAX_FAILURES:
+                break
+            left, cursor = left.difference(found), records[-1].dagster_run.run_id
+    return found
+
+
+def _recent_failures(**filters: Any) -> dg.RunsFilter:
     since = datetime.fromtimestamp(time.time() - _REMEMBERED_SECONDS, UTC)
-    filters = dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE], updated_after=since)
-    latest: dict[str, dg.DagsterRun] = {}
-    for record in instance.get_run_records(filters, limit=_MAX_FAILURES):  # the latest first
-        for name in table_names if stores_versions(record.dagster_run) else ():
-            if name not in latest and _is_of(record.dagster_run, name):
-                latest[name] = record.dagster_run
-    return {name: run.run_id for name, run in latest.items() if _last_ended_id(instance, name) == run.run_id}
+    return dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE], updated_after=since, **filters)
 
 
 def failed_run(instance: dg.DagsterInstance, table_name: str) -> FailedRun | None:

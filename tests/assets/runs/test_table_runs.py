@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import dagster as dg
 import pytest
 
 from deltasnap_assets.runs import table_runs
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, run_tags
-from deltasnap_assets.runs.table_runs import failed_run, last_failed
+from deltasnap_assets.runs.table_runs import failed_run, failures, last_failed
 from tests.assets.jobs import idle_job
 
 FAILURE, SUCCESS = dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.SUCCESS
@@ -63,6 +64,34 @@ def test_runs_of_other_tables_do_not_hide_that_a_later_run_succeeded() -> None:
     for _ in range(table_runs._MAX_LATER_RUNS):
         ended(instance, "other", SUCCESS)
     assert last_failed(instance, ["events"]) == {}
+
+
+def test_table_that_fails_often_does_not_hide_the_failure_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_runs, "_MAX_FAILURES", 3)
+    monkeypatch.setattr(table_runs, "_MAX_TABLES", 3)
+    instance = dg.DagsterInstance.ephemeral()
+    failed = {name: ended(instance, name, FAILURE) for name in ("first", "events", "third", "fourth")}
+    for _ in range(9):
+        failed["first"] = ended(instance, "first", FAILURE)
+    assert last_failed(instance, list(failed)) == failed
+    assert {name: failure.run_id for name, failure in failures(instance, list(failed)).items()} == failed
+
+
+def test_failures_of_tables_do_not_hide_that_a_run_from_the_page_of_an_asset_failed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(table_runs, "_MAX_FAILURES", 3)
+    instance = dg.DagsterInstance.ephemeral()
+
+    @dg.asset(key=["events", "all_files"], partitions_def=dg.StaticPartitionsDefinition(["3"]))
+    def all_files() -> None:
+        raise ValueError
+
+    job = dg.Definitions(assets=[all_files]).resolve_implicit_global_asset_job_def()
+    only: Any = {"partition_key": "3", "asset_selection": [all_files.key]}
+    run_id = job.execute_in_process(instance=instance, raise_on_error=False, **only).run_id
+    others = [ended(instance, "other", FAILURE) for _ in range(5)]
+    assert last_failed(instance, ["events", "other"]) == {"events": run_id, "other": others[-1]}
 
 
 @pytest.mark.parametrize("status", [SUCCESS, FAILURE])
