@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import dagster as dg
@@ -56,11 +56,19 @@ def note_table_checks(
 
 
 def note_version_checks(
-    snapshots: RunSnapshots, table: TableSettings, results: Sequence[dg.AssetCheckResult], versions: Sequence[int]
+    snapshots: RunSnapshots,
+    table: TableSettings,
+    results: Sequence[dg.AssetCheckResult],
+    versions: Sequence[int],
+    names: Iterable[str],
 ) -> None:
-    """Record the results of the checks of versions, unless a newer version is stored: they describe the newest one."""
+    """Record the results of the checks of versions, unless a newer version is stored: they describe the newest one.
+
+    names: of the selected checks. One without a result ends its problem, which is that of an earlier version.
+    """
     if max(snapshots.stored_versions(table), default=None) in versions:
-        note(snapshots.store, table, Found(problems=found_by_checks(results).problems))
+        problems = {**dict.fromkeys(names, ()), **found_by_checks(results).problems}
+        note(snapshots.store, table, Found(problems=problems))
 
 
 def _last_commit_ms(snapshots: RunSnapshots, table: TableSettings, latest: int | None) -> int | None:

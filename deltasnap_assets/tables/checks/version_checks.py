@@ -15,7 +15,7 @@ import dagster as dg
 from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetCheckEvaluationTargetMaterializationData
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
 
-from deltasnap_assets.checks.check import FAILED_TO_RUN, Verdict, VersionCheck
+from deltasnap_assets.checks.check import FAILED_TO_RUN, Verdict, VersionCheck, not_evaluated
 from deltasnap_assets.checks.registry import VERSION_CHECKS
 from deltasnap_assets.runs.condition.condition_report import severity_of
 from deltasnap_assets.runs.planning.partitions import key_of, known_versions, version_of, version_partitions
@@ -28,6 +28,7 @@ from deltasnap_assets.texts import visible
 from deltasnap_core import DeltaSnapError
 
 _MAX_SETTLED = 100
+_NOTHING = not_evaluated("there are too few earlier versions to compare with.")
 
 
 def version_checks(
@@ -36,7 +37,8 @@ def version_checks(
 ) -> dg.AssetChecksDefinition:
     """Return the checks of the versions of a table, as one step of its runs.
 
-    Each version of the run has its own result, passed or a warning. The result of the run is the worst one.
+    Each version of the run that can be compared has its own result, passed or a warning. The result of the run is the
+    worst one.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # partitioned checks are a preview feature of Dagster
@@ -62,19 +64,21 @@ def version_checks(
         except DeltaSnapError as error:
             failed = [_of_failure(key, error) for key in context.selected_asset_check_keys]
             yield from failed
-            note_version_checks(snapshots, table, failed, versions)
+            note_version_checks(snapshots, table, failed, versions, ())
             return
         selected, results = {key.name: key for key in context.selected_asset_check_keys}, list[dg.AssetCheckResult]()
         for check, key in ((check, selected[check.name]) for check in VERSION_CHECKS if check.name in selected):
             verdicts = check.verdicts(facts, table.checks)
+            if not verdicts:  # Dagster shows it as skipped
+                context.log.info(f"{check.name}: {_NOTHING.description}")
+                continue
             if len(versions) > 1:
-                nothing = Verdict(passed=True, description="There is no version to compare with.")
-                _record(context, check, key, {version: verdicts.get(version, nothing) for version in versions})
-            if verdicts and verdicts[newest := max(verdicts)].passed:
+                _record(context, check, key, verdicts)
+            if verdicts[newest := max(verdicts)].passed:
                 _record(context, check, key, _settled(context, key, newest))
             results.append(_of_run(check, key, verdicts))
             yield results[-1]
-        note_version_checks(snapshots, table, results, versions)
+        note_version_checks(snapshots, table, results, versions, selected)
 
     return checks_step(f"{table.name}__version_expectations", specs, expectations)
 
@@ -85,12 +89,15 @@ def _of_failure(key: dg.AssetCheckKey, error: DeltaSnapError) -> dg.AssetCheckRe
 
 
 def verdict_of_run(verdicts: Mapping[int, Verdict]) -> Verdict:
-    """Return one verdict for all versions of a run: the failed ones together, otherwise the newest."""
+    """Return one verdict for all versions of a run: the failed ones together, otherwise the newest.
+
+    Without a version that can be compared, the check is not evaluated.
+    """
     ordered = [verdict for _, verdict in sorted(verdicts.items())]
     failed = [verdict for verdict in ordered if not verdict.passed]
     if failed:
         return replace(failed[-1], description=" ".join(each.description for each in failed))
-    return ordered[-1] if ordered else Verdict(passed=True, description="There is no version to compare with.")
+    return ordered[-1] if ordered else _NOTHING
 
 
 def _of_run(check: VersionCheck[Any], key: dg.AssetCheckKey, verdicts: Mapping[int, Verdict]) -> dg.AssetCheckResult:

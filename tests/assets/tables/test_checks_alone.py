@@ -44,15 +44,23 @@ class Table:
 
     def check(self, name: str, asset: str = "log_segment", version: int | None = None) -> dg.AssetCheckEvaluation:
         """Execute one check, and return its result. version: of the run; None: it has none."""
+        versions = None if version is None else (version, version)
+        return next(each for each in self.evaluations(name, asset, versions) if each.partition is None)
+
+    def evaluations(
+        self, name: str, asset: str, versions: tuple[int, int] | None = None
+    ) -> list[dg.AssetCheckEvaluation]:
+        """Execute one check, and return its results. versions: the first and the last one of the run."""
         key = dg.AssetCheckKey(dg.AssetKey(["events", asset]), name)
         job = dg.define_asset_job("alone", selection=dg.AssetSelection.checks(key), executor_def=dg.in_process_executor)
         defs = dg.Definitions.merge(build_definitions(self.settings), dg.Definitions(jobs=[job]))
         result = defs.resolve_job_def("alone").execute_in_process(
             instance=self.instance,
-            tags=None if version is None else run_tags("events", version, version),
+            tags=None if versions is None else run_tags("events", *versions),
             raise_on_error=False,
         )
-        return next(each for each in result.get_asset_check_evaluations() if each.partition is None)
+        assert result.success or versions is None or name == "checksum_agrees"
+        return list(result.get_asset_check_evaluations())
 
     @property
     def commit(self) -> Path:
@@ -98,6 +106,19 @@ def test_check_of_earlier_versions_does_not_replace_the_result_of_the_newest_one
     for version, number in ((1, 1), (LAST, 0)):
         assert table.check("schema_unchanged", "computed_state", version=version).passed
         assert len(table.poll.problems) == number
+
+
+@pytest.mark.parametrize(("name", "last"), [("schema_unchanged", 0), ("steady_growth", LAST)])
+def test_check_without_versions_to_compare_with_neither_passes_nor_fails(table: Table, name: str, last: int) -> None:
+    table.note(TableProblem(check=name, severity="warning", text="An earlier table had a problem."))
+    assert table.evaluations(name, "computed_state", (0, last)) == []
+    assert len(table.poll.problems) == int(last < LAST)
+
+
+def test_check_of_versions_has_results_only_for_those_that_can_be_compared(table: Table) -> None:
+    results = table.evaluations("schema_unchanged", "computed_state", (0, LAST))
+    assert sorted(str(each.partition) for each in results) == ["1", "2", "3", "4", "5", "None"]
+    assert all(each.passed for each in results)
 
 
 def test_check_of_a_shorter_log_warns_of_the_lost_versions(table: Table) -> None:
