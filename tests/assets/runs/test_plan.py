@@ -345,7 +345,7 @@ def create_and_die(*args, **kwargs):
 dg.DagsterInstance.create_run_for_job = create_and_die
 table = TableSettings(name="events", path=sys.argv[1])
 with dg.DagsterInstance.from_config(sys.argv[1]) as instance:
-    settings = Settings(storage=sys.argv[1] + "/store", tables=(table,))
+    settings = Settings(storage=sys.argv[1] + "-store", tables=(table,))
     refresh_table(build_definitions(settings), settings, table, instance)
 """
     write_log(tmp_path, {0: [protocol(), metadata(), add("a.parquet")]})
