@@ -94,10 +94,11 @@ class ReadThreads:
         """Run a read as soon as a thread is free."""
         future = Future[T]()
         with self._lock:
-            self._waiting.append((future, read))
             if self._left > 0:
                 self._left -= 1
-                Thread(target=self._work, daemon=True, name="deltasnap read").start()
+                Thread(target=self._work, args=(future, read), daemon=True, name="deltasnap read").start()
+            else:
+                self._waiting.append((future, read))
         return future
 
     def cancel(self) -> None:
@@ -106,15 +107,15 @@ class ReadThreads:
             for future, _ in self._waiting:
                 future.cancel()
 
-    def _work(self) -> None:
+    def _work(self, future: Future[Any], read: Callable[[], Any]) -> None:
         while True:
-            with self._lock:
-                if not self._waiting:
-                    self._left += 1
-                    return
-                future, read = self._waiting.popleft()
             if future.set_running_or_notify_cancel():
                 try:
                     future.set_result(read())
                 except BaseException as error:  # noqa: BLE001  # raised where the result is used
                     future.set_exception(error)
+            with self._lock:
+                if not self._waiting:
+                    self._left += 1
+                    return
+                future, read = self._waiting.popleft()

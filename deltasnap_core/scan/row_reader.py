@@ -10,7 +10,6 @@ Source: PROTOCOL.md, Column Mapping; Partition Value Serialization; Deletion Vec
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,7 +24,7 @@ from pyspark.sql import functions as F
 from deltasnap_core.errors import CorruptLogError, DataFileNotFoundError, DataPathError, UnsupportedServerError
 from deltasnap_core.protocol.deletion_vector import DeletionVectorDescriptor
 from deltasnap_core.protocol.properties.table_config import column_mapping_mode
-from deltasnap_core.redaction import redacted
+from deltasnap_core.redaction import logger_of, redacted
 from deltasnap_core.rules.deletion_vector_ids import vector_id_sql
 from deltasnap_core.rules.file_actions import values_of
 from deltasnap_core.rules.num_records import num_records_sql
@@ -40,7 +39,7 @@ from deltasnap_core.scan.table_columns import TableColumn
 from deltasnap_core.storage.concurrency import map_concurrently
 from deltasnap_core.storage.log_store import FileStatus
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 _PATH, _ROW = "__deltasnap_path", "__deltasnap_row"
 """Columns of a row: the file that contains it, and its index in the file."""
