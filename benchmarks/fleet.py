@@ -65,7 +65,7 @@ def _definitions(bench: Bench, folder: Path) -> Finding:
     return Finding(
         question=f"Loading the definitions of {_DEFINED:,} tables in a code location, CPU",
         ours=Samples(tuple(seconds)),
-        aim=Aim(at_most=5, is_ratio=False),
+        aim=Aim(at_most=3, is_ratio=False),
     )
 
 
@@ -135,7 +135,7 @@ def _refresh(bench: Bench, folder: Path) -> Finding:
     return Finding(
         question="Refresh of small tables with one new commit each, in one process, per table",
         ours=Samples(tuple(seconds)),
-        aim=Aim(at_most=0.5, is_ratio=False),
+        aim=Aim(at_most=0.35, is_ratio=False),
         note=f"{_REFRESHED} tables, one warm session",
     )
 

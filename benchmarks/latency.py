@@ -34,6 +34,8 @@ _POLL_SECONDS = 5
 _RUN_SECONDS = 600
 _WARM_UPS = 2
 _SEED = 20261121
+_WARM_AIMS = {10_000: 2.6, 200_000: 5.0, 1_000_000: 8.0}
+"""The maximum seconds on a warm server, by the most files of the table."""
 
 
 class RunFailedError(RuntimeError):
@@ -49,7 +51,7 @@ def run(bench: Bench) -> list[Finding]:
 def run_connect(bench: Bench) -> list[Finding]:
     """Measure with a warm Spark Connect server that is already running."""
     with connect_server(bench.scratch("connect"), bench.cores) as remote:
-        return _latency(bench, "warm server", {"spark": {"remote": remote}}, at_most=6)
+        return _latency(bench, "warm server", {"spark": {"remote": remote}}, at_most=_warm_aim(bench))
 
 
 def run_embedded(bench: Bench) -> list[Finding]:
@@ -58,6 +60,10 @@ def run_embedded(bench: Bench) -> list[Finding]:
         make_archive()
         settings = {"spark": bench.spark_settings.model_dump(exclude_none=True)}
         return _latency(bench, "session of the run's own", settings, at_most=11)
+
+
+def _warm_aim(bench: Bench) -> float:
+    return next((aim for files, aim in _WARM_AIMS.items() if bench.shape.files <= files), max(_WARM_AIMS.values()))
 
 
 def _latency(bench: Bench, how: str, settings: dict[str, Any], at_most: float) -> list[Finding]:

@@ -48,7 +48,7 @@ def run(bench: Bench) -> list[Finding]:
             ours=with_it,
             theirs=started,
             peer=peer,
-            aim=Aim(0.6),
+            aim=Aim(0.8),
             note="after `deltasnap warm-up`",
             parts=_parts(rounds["archive"]),
         ),

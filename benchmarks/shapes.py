@@ -15,7 +15,7 @@ from benchmarks.measure import Aim, Finding
 from benchmarks.update import following
 from deltasnap_core import DeltaLog, SnapshotOptions
 
-STATS_COLUMNS = {2: 0.6, 4: 0.4, 32: 0.15}
+STATS_COLUMNS = {2: 0.25, 4: 0.2, 32: 0.16}
 """The maximum ratio, by the number of columns with statistics."""
 
 ROW_GROUPS = (1, 10, 100)

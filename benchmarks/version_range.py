@@ -50,7 +50,7 @@ def run(bench: Bench) -> list[Finding]:
             ours=Samples(tuple(whole)),
             theirs=theirs,
             peer=peer,
-            aim=Aim(0.03),
+            aim=Aim(0.02),
             note="state, computed state, all files and tombstones of each version; the base is written first",
         ),
         Finding(
