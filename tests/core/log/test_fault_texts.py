@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
+from deltasnap_core.errors import StorageError
+from deltasnap_core.log.condition.access_faults import storage_fault
 from deltasnap_core.log.condition.table_condition import (
     Fault,
     TableCondition,
@@ -75,3 +77,9 @@ def test_ranges_that_touch_or_overlap_are_joined() -> None:
 @pytest.mark.parametrize("name", [f"{3:019}x.json", f"x{3:019}.json", f"{3:019}.json", f"{3:021}.json"])
 def test_name_of_a_commit_has_exactly_twenty_digits(name: str) -> None:
     assert ParsedLogPath.parse(name) is None
+
+
+@pytest.mark.parametrize("reason", ["Access Denied", "Access Denied.", "timed out after 5 s"])
+def test_sentence_about_a_storage_error_ends_with_one_full_stop(reason: str) -> None:
+    text = storage_fault(StorageError(path="s3://lake/t", reason=reason)).text
+    assert text.endswith(f" {reason.rstrip('.')}.")

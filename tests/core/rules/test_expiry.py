@@ -10,6 +10,7 @@ import pytest
 
 from deltasnap_core.protocol.properties.retention import KEEP_ALL, Retention
 from deltasnap_core.rules.expiry import expiring, expiring_sql, kept_sql, unexpired
+from tests.plain_sql import evaluated
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,12 +43,34 @@ def test_tombstones_that_expire_between_two_retentions_are_found() -> None:
     assert expired(5, 5) == []
 
 
-def test_conditions_are_sql_without_a_sentinel() -> None:
-    assert (kept_sql(KEEP_ALL, "d"), kept_sql(Retention.after(5), "d")) == ("true", "d is null or d > 5")
-    assert expiring_sql(Retention.after(5), Retention.after(9), "d") == "d > 5 and d <= 9"
-    assert expiring_sql(KEEP_ALL, Retention.after(9), "d") == "d <= 9"
-    not_later = (KEEP_ALL, Retention.after(9), Retention.after(5))
-    assert {expiring_sql(Retention.after(9), retention, "d") for retention in not_later} == {"false"}
+def chosen(condition: str) -> list[int | None]:
+    return [time for time in TIMES if evaluated(condition, d=time)]
+
+
+@pytest.mark.parametrize("until", UNTIL)
+def test_sql_keeps_the_rows_that_arrow_keeps(until: int) -> None:
+    assert chosen(kept_sql(Retention.after(until), "d")) == kept(until)
+
+
+def test_sql_keeps_all_rows_without_a_retention() -> None:
+    assert chosen(kept_sql(KEEP_ALL, "d")) == TIMES
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "times"),
+    [
+        (Retention.after(5), Retention.after(9), [6, 9]),
+        (KEEP_ALL, Retention.after(5), [0, 4, 5]),
+        (Retention.after(9), Retention.after(9), []),
+        (Retention.after(9), Retention.after(5), []),
+        (Retention.after(9), KEEP_ALL, []),
+    ],
+    ids=["later", "of all", "equal", "earlier", "all kept again"],
+)
+def test_sql_finds_the_tombstones_that_only_the_later_retention_lets_expire(
+    before: Retention, after: Retention, times: list[int]
+) -> None:
+    assert chosen(expiring_sql(before, after, "d")) == times
 
 
 @pytest.mark.spark

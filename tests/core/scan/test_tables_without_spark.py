@@ -15,10 +15,21 @@ from deltasnap_core.scan.planning import condition_on_files
 from deltasnap_core.scan.skipping.data_skipping import Skipping
 from deltasnap_core.scan.tables.log_tables import _log_files, listed_versions
 from deltasnap_core.scan.tables.metadata_tables import MetadataTables
-from deltasnap_core.scan.tables.vacuum_candidates import LINKED, NESTED, _considered, _is_needed, _reason
+from deltasnap_core.scan.tables.vacuum_candidates import (
+    LINKED,
+    LOG_IS_GONE,
+    NESTED,
+    SAME_NAME,
+    UNRESOLVED_NAMES,
+    YOUNG_TOMBSTONE,
+    _considered,
+    _is_needed,
+    _reason,
+)
 from deltasnap_core.storage.folder_listing import FolderListing
 from deltasnap_core.storage.log_store import FileStatus
 from tests.builders import LOG_PATH, MemoryLogStore, checkpoint, checksum, commits, compaction, mtime_of, status
+from tests.plain_sql import evaluated
 
 
 def listing_of(*files: list[FileStatus]) -> LogListing:
@@ -125,19 +136,48 @@ def test_files_that_a_link_leads_to_are_kept(target: str, kept: list[str]) -> No
     assert {path for path, reason in found.items() if reason == LINKED} == set(kept)
 
 
-def test_reasons_are_tried_from_the_safest_to_deletion() -> None:
-    assert _reason(5, is_whole=True) == (
-        "case when live then 'live file' when deleted_at > 5L then 'tombstone has not expired' "
-        "when kept is not null then kept when named then 'the log names a file of this name by another path' "
-        "when is_unknown then 'the log names a file that cannot be resolved' "
-        "when false then 'the log is gone: other versions may need it' "
-        "when deleted_at is not null and modified_at > 5L "
-        "then 'expired tombstone, but the file is younger than the retention' "
-        "when deleted_at is not null then 'expired tombstone' when modified_at = 0L then 'orphan of unknown age' "
-        "when modified_at > 5L then 'orphan younger than the retention' else 'orphan' end"
-    )
-    assert "when true then 'the log is gone" in _reason(5, is_whole=False)
-    assert _is_needed(5) == "(live or deleted_at > 5L)"
+REASONS: dict[str, tuple[dict[str, Any], str]] = {
+    "live": ({"live": True, "kept": "a link", "named": True}, "live file"),
+    "removed lately": ({"deleted_at": 61, "kept": "a link"}, "tombstone has not expired"),
+    "kept": ({"deleted_at": 60, "kept": "a link", "named": True}, "a link"),
+    "named": ({"deleted_at": 60, "named": True, "is_unknown": True}, SAME_NAME),
+    "maybe named": ({"deleted_at": 60, "is_unknown": True, "modified_at": 61}, UNRESOLVED_NAMES),
+    "written again lately": ({"deleted_at": 60, "modified_at": 61}, YOUNG_TOMBSTONE),
+    "expired": ({"deleted_at": 60, "modified_at": 60}, "expired tombstone"),
+    "expired without a time": ({"deleted_at": 0, "modified_at": 0}, "expired tombstone"),
+    "expired and not listed": ({"deleted_at": 60}, "expired tombstone"),
+    "of unknown age": ({"modified_at": 0}, "orphan of unknown age"),
+    "young": ({"modified_at": 61}, "orphan younger than the retention"),
+    "old": ({"modified_at": 60}, "orphan"),
+}
+"""Facts about a file, and why VACUUM keeps or deletes it. Reasons that come first in the order win."""
+
+
+def reason_of(*, is_whole: bool = True, **facts: Any) -> str:
+    unstated = {"live": None, "deleted_at": None, "kept": None, "named": False, "is_unknown": False}
+    found = evaluated(_reason(60, is_whole=is_whole), **{**unstated, "modified_at": None, **facts})
+    assert isinstance(found, str)
+    return found
+
+
+@pytest.mark.parametrize("case", REASONS)
+def test_reasons_are_tried_from_the_safest_to_deletion(case: str) -> None:
+    facts, expected = REASONS[case]
+    assert reason_of(**facts) == expected
+
+
+@pytest.mark.parametrize("case", ["expired", "old", "young", "written again lately"])
+def test_no_file_that_the_log_may_need_is_deleted_after_the_log_is_gone(case: str) -> None:
+    assert reason_of(is_whole=False, **REASONS[case][0]) == LOG_IS_GONE
+
+
+@pytest.mark.parametrize(
+    ("live", "deleted_at", "is_needed"), [(True, None, True), (False, 60, False), (False, 61, True), (None, None, None)]
+)
+def test_file_is_needed_while_it_is_live_or_its_tombstone_is_kept(
+    live: bool | None, deleted_at: int | None, is_needed: bool | None
+) -> None:
+    assert evaluated(_is_needed(60), live=live, deleted_at=deleted_at) == is_needed
 
 
 def test_conditions_on_partitions_and_statistics_keep_files_for_which_they_are_unknown() -> None:
