@@ -19,6 +19,7 @@ from deltasnap_core.errors import (
 )
 from deltasnap_core.log.commits import commit_scan
 from deltasnap_core.log.history.delta_history_manager import DeltaHistoryManager
+from deltasnap_core.log.listing.log_listing import list_log
 from deltasnap_core.protocol.log_files.file_names import checksum_file, commit_file
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.urls import to_url
@@ -42,29 +43,31 @@ from tests.builders import (
 ENABLED = {"delta.enableInCommitTimestamps": "true"}
 
 
-def manager_of(*actions: tuple[Action, ...], mtimes: dict[int, int] | None = None) -> DeltaHistoryManager:
-    """The history of a log with one commit for each tuple, from version 0 on."""
+def log_of(*actions: tuple[Action, ...], mtimes: dict[int, int] | None = None) -> MemoryLogStore:
+    """A log with one commit for each tuple, from version 0 on."""
     store = MemoryLogStore()
     for version, commit in enumerate(actions):
         store.put_commit(version, *commit, mtime=(mtimes or {}).get(version))
-    return DeltaHistoryManager(CountingLogStore(store), LOG_PATH)
-
-
-def by_mtimes(*mtimes: int) -> DeltaHistoryManager:
-    return manager_of(*[(commit_info(),) for _ in mtimes], mtimes=dict(enumerate(mtimes)))
-
-
-def counted(manager: DeltaHistoryManager) -> CountingLogStore:
-    store = manager._store
-    assert isinstance(store, CountingLogStore)
     return store
 
 
-def enabled_at_2() -> DeltaHistoryManager:
+def manager_of(*actions: tuple[Action, ...], mtimes: dict[int, int] | None = None) -> DeltaHistoryManager:
+    return DeltaHistoryManager(log_of(*actions, mtimes=mtimes), LOG_PATH)
+
+
+def log_with_mtimes(*mtimes: int) -> MemoryLogStore:
+    return log_of(*[(commit_info(),) for _ in mtimes], mtimes=dict(enumerate(mtimes)))
+
+
+def by_mtimes(*mtimes: int) -> DeltaHistoryManager:
+    return DeltaHistoryManager(log_with_mtimes(*mtimes), LOG_PATH)
+
+
+def log_enabled_at_2() -> MemoryLogStore:
     """In-commit timestamps enabled by version 2; the timestamp in version 1 is ignored."""
     since = {**ENABLED, "delta.inCommitTimestampEnablementVersion": "2"}
     since |= {"delta.inCommitTimestampEnablementTimestamp": "5000"}
-    return manager_of(
+    return log_of(
         (commit_info(), metadata()),
         (commit_info(inCommitTimestamp=9_999_999),),
         (commit_info(inCommitTimestamp=5000), metadata(configuration=since)),
@@ -72,6 +75,10 @@ def enabled_at_2() -> DeltaHistoryManager:
         (commit_info(inCommitTimestamp=7000),),
         mtimes={0: 1000, 1: 2000, 2: 90_000, 3: 80_000, 4: 70_000},
     )
+
+
+def enabled_at_2() -> DeltaHistoryManager:
+    return DeltaHistoryManager(log_enabled_at_2(), LOG_PATH)
 
 
 def test_timestamps_by_modification_time_are_adjusted_to_increase_strictly() -> None:
@@ -148,10 +155,8 @@ def test_time_travel_agrees_with_a_linear_search(times: list[int], since: int, t
 
 
 def test_commit_that_vanishes_between_listing_and_reading_is_named() -> None:
-    manager = enabled_at_2()
-    listing = manager._list()
-    store = counted(manager).store
-    assert isinstance(store, MemoryLogStore)
+    store = log_enabled_at_2()
+    listing = list_log(store, LOG_PATH)
     store.delete(listing.commits[3])
     with pytest.raises(CorruptLogError, match=commit_file(3)):
         DeltaHistoryManager(store, LOG_PATH, listing=listing).get_active_commit_at_time(6500)
@@ -178,19 +183,18 @@ def test_timestamps_no_longer_enabled_do_not_count() -> None:
 
 
 def test_enabling_version_comes_from_the_checksum_file_if_it_exists() -> None:
-    manager = enabled_at_2()
-    store = counted(manager)
-    assert isinstance(store.store, MemoryLogStore)
+    log = log_enabled_at_2()
     crc = {"tableSizeBytes": 0, "numFiles": 0, "numMetadata": 1, "numProtocol": 1, "setTransactions": []}
     crc |= {"metadata": metadata(configuration=ENABLED)["metaData"]}
     crc |= {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
-    store.store.put(checksum_file(4), json.dumps(crc).encode())
-    assert manager.commit_timestamps(4) == {4: 7000}
+    log.put(checksum_file(4), json.dumps(crc).encode())
+    store = CountingLogStore(log)
+    assert DeltaHistoryManager(store, LOG_PATH).commit_timestamps(4) == {4: 7000}
     assert len(store.reads) == 2, "the checksum file of the latest commit, and the one commit asked for"
 
 
 def test_known_properties_are_not_queried() -> None:
-    store = CountingLogStore(enabled_at_2()._store)
+    store = CountingLogStore(log_enabled_at_2())
     known = DeltaHistoryManager(store, LOG_PATH, configuration=lambda: ENABLED)
     assert known.commit_timestamps(3) == {3: 6000, 4: 7000}
     assert len(store.reads) == 2
@@ -198,22 +202,18 @@ def test_known_properties_are_not_queried() -> None:
 
 
 def test_latest_commit_without_the_timestamp_required_by_its_checksum_file_is_corrupt() -> None:
-    manager = manager_of((commit_info(inCommitTimestamp=100), metadata(configuration=ENABLED)), (commit_info(),))
-    store = counted(manager).store
-    assert isinstance(store, MemoryLogStore)
+    store = log_of((commit_info(inCommitTimestamp=100), metadata(configuration=ENABLED)), (commit_info(),))
     crc = {"tableSizeBytes": 0, "numFiles": 0, "numMetadata": 1, "numProtocol": 1}
     crc |= {"metadata": metadata(configuration=ENABLED)["metaData"]}
     store.put(checksum_file(1), json.dumps(crc).encode())
     with pytest.raises(CorruptLogError) as error:
-        manager.commit_timestamps()
+        DeltaHistoryManager(store, LOG_PATH).commit_timestamps()
     assert error.value.path == commits(1, 1)[0].path
 
 
 def test_history_of_a_listing_lists_nothing() -> None:
-    manager = by_mtimes(1, 2, 3)
-    listing = manager._list()
-    store = counted(manager)
-    store.reset()
+    log = log_with_mtimes(1, 2, 3)
+    listing, store = list_log(log, LOG_PATH), CountingLogStore(log)
     again = DeltaHistoryManager(store, LOG_PATH, listing=listing)
     assert ([entry.version for entry in again.get_history()], again.latest_version()) == ([2, 1, 0], 2)
     assert store.lists == []
@@ -367,17 +367,15 @@ def test_history_range_includes_both_ends() -> None:
 
 
 def test_history_with_a_limit_costs_one_listing_and_the_requested_commits() -> None:
-    manager = by_mtimes(*range(1000))
-    manager._configuration = dict
-    assert len(manager.get_history(limit=5)) == 5
-    store = counted(manager)
+    store = CountingLogStore(log_with_mtimes(*range(1000)))
+    assert len(DeltaHistoryManager(store, LOG_PATH, configuration=dict).get_history(limit=5)) == 5
     assert (len(store.lists), len(store.reads), store.calls) == (1, 5, 6)
 
 
 def test_history_is_read_lazily() -> None:
-    manager = by_mtimes(*range(1000))
-    assert next(manager.iterate_history()).version == 999
-    assert len(counted(manager).reads) < 500
+    store = CountingLogStore(log_with_mtimes(*range(1000)))
+    assert next(DeltaHistoryManager(store, LOG_PATH).iterate_history()).version == 999
+    assert len(store.reads) < 500
 
 
 def test_history_omits_a_commit_deleted_after_the_listing() -> None:
@@ -444,10 +442,9 @@ def test_latest_commit_without_its_required_time_is_an_error(last: list[Action])
 
 @pytest.mark.parametrize("broken", [2, 4])
 def test_damaged_commit_does_not_hide_other_commits(broken: int) -> None:
-    manager = manager_of((commit_info(), metadata()), *((commit_info(),) for _ in range(4)))
-    store = counted(manager).store
-    assert isinstance(store, MemoryLogStore)
+    store = log_of((commit_info(), metadata()), *((commit_info(),) for _ in range(4)))
     store.put(commit_file(broken), b"{nope")
+    manager = DeltaHistoryManager(store, LOG_PATH)
     others = [range(broken), range(broken + 1, 5)]
     found = [entry.version for each in others if each for entry in manager.get_history(start=each[0], end=each[-1])]
     assert sorted(found) == [version for version in range(5) if version != broken]
@@ -469,8 +466,7 @@ def test_history_finds_a_commit_info_after_the_first_lines() -> None:
 
 @pytest.mark.parametrize("blank", [b"", b"\n" * 9])
 def test_long_commit_without_commit_info_is_in_the_history(blank: bytes) -> None:
-    manager = manager_of((metadata(),), (commit_info("WRITE"),))
-    store = counted(manager).store
-    assert isinstance(store, MemoryLogStore)
+    store = log_of((metadata(),), (commit_info("WRITE"),))
     store.put(commit_file(0), blank + content([add(f"{n}") for n in range(9)]))
-    assert [(entry.version, entry.operation) for entry in manager.get_history()] == [(1, "WRITE"), (0, None)]
+    history = DeltaHistoryManager(store, LOG_PATH).get_history()
+    assert [(entry.version, entry.operation) for entry in history] == [(1, "WRITE"), (0, None)]
