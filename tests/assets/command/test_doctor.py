@@ -150,3 +150,16 @@ def test_pattern_in_a_folder_that_does_not_exist_is_an_error(folder: Path) -> No
     found = findings(folder, "storage: store\ndiscover: [{path: nowhere/*}]")
     assert found["configuration"]["mark"] == "error"
     assert f"{folder}/nowhere does not exist" in found["configuration"]["message"]
+
+
+def test_each_result_is_a_line_and_each_problem_has_an_advice(folder: Path) -> None:
+    text = "storage: /proc/nostore\ntables: [{name: events, path: lake/events}]"
+    found = findings(folder, text)
+    result = CliRunner().invoke(app, ["doctor"], catch_exceptions=False)
+    lines = iter(result.stdout.splitlines())
+    for subject, finding in found.items():
+        start = next(line for line in lines if f" {subject}: " in line)
+        assert start.startswith(finding["mark"])
+        if finding["mark"] != "ok" and finding["advice"]:
+            assert next(lines) == f"        {finding['advice']}"
+    assert (found["store"]["mark"], result.exit_code) == ("error", 1)
