@@ -68,6 +68,15 @@ def test_archive_is_not_used_after_java_or_spark_changed(machine: Path, change: 
     assert archive_options() == ()
 
 
+@pytest.mark.parametrize("name", ["SPARK_CONF_DIR", "HADOOP_CONF_DIR"])
+def test_archive_is_not_used_with_another_configuration(
+    machine: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    made()
+    monkeypatch.setenv(name, str(machine / "conf"))
+    assert archive_options() == ()
+
+
 @pytest.mark.parametrize("name", ["JAVA_HOME", "SPARK_HOME"])
 def test_archive_is_not_used_without_java_or_spark(machine: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     made()

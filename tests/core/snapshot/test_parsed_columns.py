@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from deltasnap_core.protocol.actions import Metadata, Protocol
 from deltasnap_core.snapshot.checkpoints.parsed_columns import partition_values, statistics_type
 
@@ -27,6 +29,33 @@ def test_statistics_have_bounds_of_ordered_columns_as_text_and_nulls_of_all() ->
     bounds = "struct<`id`: string, `a`: struct<`b`: string>>"
     nulls = "struct<`id`: bigint, `flag`: bigint, `a`: struct<`b`: bigint, `c`: bigint>>"
     assert found == f"struct<`numRecords`: bigint, `minValues`: {bounds}, `maxValues`: {bounds}, `nullCount`: {nulls}>"
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "byte",
+        "short",
+        "integer",
+        "long",
+        "float",
+        "double",
+        "decimal(5,2)",
+        "date",
+        "timestamp",
+        "timestamp_ntz",
+        "string",
+    ],
+)
+def test_columns_of_numbers_times_and_strings_have_bounds(kind: str) -> None:
+    assert "`minValues`: struct<`a`: string>" in statistics_type(table(field("a", kind)), PLAIN)
+
+
+@pytest.mark.parametrize("kind", ["boolean", "binary", "variant", {"type": "array", "elementType": "long"}], ids=str)
+def test_columns_of_other_types_have_no_bounds(kind: Any) -> None:
+    assert statistics_type(table(field("a", kind)), PLAIN) == (
+        "struct<`numRecords`: bigint, `nullCount`: struct<`a`: bigint>>"
+    )
 
 
 def test_statistics_exclude_partition_columns_and_columns_that_are_not_indexed() -> None:
