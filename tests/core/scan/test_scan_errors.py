@@ -1,0 +1,179 @@
+"""What a scan refuses: invalid arguments, damaged logs, files that are missing or cannot be read."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from deltasnap_core import DeltaLog, ScanOptions
+from deltasnap_core.errors import CorruptLogError, DataFileError, DataFileNotFoundError, DataPathError, PredicateError
+from tests.builders import add, metadata, protocol, write_log
+from tests.checkpoint_files import write_checkpoint
+from tests.core.scan.test_deletion_vectors import encode_z85
+from tests.core.scan.test_scan import field, file, found, ids, schema, snapshot_of, stats
+from tests.core.snapshot.test_damage import flip
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+def test_invalid_partition_value_is_an_error_even_if_the_file_is_skipped(spark: SparkSession, tmp_path: Path) -> None:
+    days = [{"p": "y", "q": "abc"}, {"p": "x", "q": "5"}]
+    adds = [
+        file(tmp_path, f"f{n}", ids(n), partitionValues=values, stats=stats(n, n, rows=1))
+        for n, values in enumerate(days)
+    ]
+    kinds = schema(field("id", "long"), field("p", "string"), field("q", "integer"))
+    snapshot = snapshot_of(spark, tmp_path, adds, schemaString=kinds, partitionColumns=["p", "q"])
+    with pytest.raises(CorruptLogError, match="abc"):
+        snapshot.scan("q = 5 or p = 'x' and id = 3").to_df()
+
+
+@pytest.mark.parametrize("damage", [{"pathOrInlineDv": None}, {"sizeInBytes": -5}, {"offset": -1, "storageType": "p"}])
+def test_incomplete_deletion_vector_is_an_error(spark: SparkSession, tmp_path: Path, damage: dict[str, Any]) -> None:
+    (tmp_path / "v.bin").write_bytes(b"\x01" + bytes(40))
+    place = {"storageType": "p", "pathOrInlineDv": f"{tmp_path}/v.bin", "offset": 1, "sizeInBytes": 8, "cardinality": 1}
+    adds = [file(tmp_path, "a", ids(1, 2), deletionVector={**place, **damage})]
+    snapshot = snapshot_of(spark, tmp_path, adds, features=["deletionVectors"])
+    with pytest.raises(CorruptLogError, match="deletion vector"):
+        snapshot.scan().to_df().collect()
+
+
+def test_damaged_deletion_vector_is_a_corrupt_log(spark: SparkSession, tmp_path: Path) -> None:
+    vector = {"storageType": "i", "pathOrInlineDv": encode_z85(b"12345678"), "sizeInBytes": 8, "cardinality": 2}
+    snapshot = snapshot_of(
+        spark, tmp_path, [file(tmp_path, "a", ids(1), deletionVector=vector)], features=["deletionVectors"]
+    )
+    with pytest.raises(CorruptLogError, match="magic number"):
+        snapshot.scan().to_df()
+
+
+def test_missing_file_is_reported_with_path_and_version(spark: SparkSession, tmp_path: Path) -> None:
+    snapshot = snapshot_of(spark, tmp_path, [file(tmp_path, "a", ids(1)), add("gone.parquet")])
+    with pytest.raises(DataFileNotFoundError, match=r"Version 0 of .*gone\.parquet") as raised:
+        snapshot.scan().to_df()
+    assert raised.value.version == 0
+
+
+def test_file_outside_the_table_is_read_only_with_permission(spark: SparkSession, tmp_path: Path) -> None:
+    action = file(tmp_path / "source", (tmp_path / "source" / "a").as_uri(), ids(1), name="a")
+    snapshot = snapshot_of(spark, tmp_path / "clone", [action])
+    with pytest.raises(DataPathError, match="is outside"):
+        snapshot.scan().to_df()
+    allowed = ScanOptions(data_roots=(str(tmp_path / "source"),))
+    assert found(snapshot.scan(options=allowed)) == [(1,)]
+
+
+@pytest.mark.parametrize("text", [None, "x"])
+def test_data_file_that_spark_cannot_read_is_named(spark: SparkSession, tmp_path: Path, text: str | None) -> None:
+    damaged = file(tmp_path, "a b.parquet", pa.table({"id": [text]}))
+    if text is None:
+        (tmp_path / "a b.parquet").write_bytes(b"no Parquet")
+    scan = snapshot_of(spark, tmp_path, [damaged], schemaString=schema(field("id", "long"))).scan()
+    with pytest.raises(DataFileError, match=rf"the data file file:///\S+/a%20b\.parquet of version 0 .*{tmp_path}: "):
+        scan.take(1)
+
+
+@pytest.mark.parametrize("other", ["./a", "file:///{table}/a", "/{table}//a"])
+@pytest.mark.parametrize("values", [("x", "x"), ("x", "y")])
+def test_data_file_live_under_two_spellings_is_a_corrupt_log(
+    spark: SparkSession, tmp_path: Path, other: str, values: tuple[str, str]
+) -> None:
+    other = other.format(table=str(tmp_path)[1:])
+    first, second = ({"p": value} for value in values)
+    adds = [file(tmp_path, "a", ids(1), partitionValues=first), add(other, partitionValues=second)]
+    fields = schema(field("p", "string"), field("id", "long"))
+    snapshot = snapshot_of(spark, tmp_path, adds, schemaString=fields, partitionColumns=["p"])
+    with pytest.raises(CorruptLogError, match="name the same data file") as raised:
+        snapshot.scan().to_df()
+    assert "a and " in raised.value.reason or "and a " in raised.value.reason
+    assert other.removeprefix("file://") in raised.value.reason
+
+
+def test_file_that_spark_would_ignore_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
+    snapshot = snapshot_of(spark, tmp_path, [file(tmp_path, "_a.parquet", ids(1)), file(tmp_path, "b", ids(2))])
+    with pytest.raises(DataPathError, match="skips files"):
+        snapshot.scan().to_df()
+
+
+@pytest.mark.parametrize("where", ["id + 1", "id > array(1)", "id = no_such_function(1)", "nope = 1", "id = "])
+def test_invalid_arguments_are_reported_before_anything_is_read(
+    spark: SparkSession, tmp_path: Path, where: str
+) -> None:
+    snapshot = snapshot_of(spark, tmp_path, [add("gone.parquet")])
+    with pytest.raises(PredicateError) as raised:
+        snapshot.scan(where)
+    assert isinstance(raised.value, ValueError)
+    assert where in str(raised.value)
+
+
+def test_unknown_column_is_a_value_error(spark: SparkSession, tmp_path: Path) -> None:
+    snapshot = snapshot_of(spark, tmp_path, [add("gone.parquet")])
+    with pytest.raises(ValueError, match="no column 'nope'"):
+        snapshot.scan(columns=["id", "nope"])
+
+
+def test_damaged_checkpoint_is_replaced_or_reported(spark: SparkSession, tmp_path: Path) -> None:
+    actions = [protocol(), metadata(), file(tmp_path, "a", ids(1, 2), stats=stats(1, 2))]
+    log = write_log(tmp_path, {0: actions, 1: [file(tmp_path, "b", ids(5), stats=stats(5, 5, rows=1))]})
+    (checkpoint,) = write_checkpoint(log, 0, "classic", actions)
+    flip(checkpoint)
+    for where in ("id < 5", None):
+        snapshot = DeltaLog.for_table(spark, tmp_path).snapshot
+        assert found(snapshot.scan(where))[0] == (1,)
+        assert snapshot.scan(where).report.files == 2
+        DeltaLog.clear_cache()
+    (log / f"{0:020}.json").unlink()
+    snapshot = DeltaLog.for_table(spark, tmp_path).snapshot
+    with pytest.raises(CorruptLogError, match=checkpoint.name):
+        _ = snapshot.scan("id < 5").report
+    with pytest.raises(CorruptLogError, match=checkpoint.name):
+        snapshot.scan().to_df()
+
+
+def test_partition_value_of_the_wrong_type_is_a_corrupt_log(spark: SparkSession, tmp_path: Path) -> None:
+    adds = [
+        file(tmp_path, name, ids(1), partitionValues={"n": value})
+        for name, value in (("a", "1"), ("b", "x"), ("c", ""))
+    ]
+    fields = schema(field("n", "integer"), field("id", "long"))
+    snapshot = snapshot_of(spark, tmp_path, adds, schemaString=fields, partitionColumns=["N"])
+    for where in (None, "n is not null", "n = 1"):
+        with pytest.raises(
+            CorruptLogError, match="file b, partition column n: expected a value of type integer, found 'x'"
+        ):
+            snapshot.scan(where).to_df()
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"), [("timestamp", "12:30"), ("date", "2024"), ("decimal(10,2)", "123.456"), ("boolean", "yes")]
+)
+def test_partition_value_in_a_form_that_only_a_cast_accepts_is_a_corrupt_log(
+    spark: SparkSession, tmp_path: Path, kind: str, text: str
+) -> None:
+    adds = [file(tmp_path, "a", ids(1), partitionValues={"p": text})]
+    fields = schema(field("p", kind), field("id", "long"))
+    snapshot = snapshot_of(spark, tmp_path, adds, schemaString=fields, partitionColumns=["p"])
+    for where in (None, "p is not null", "p is null and id = 5"):
+        with pytest.raises(CorruptLogError, match=f"expected a value of type {re.escape(kind)}, found '{text}'"):
+            snapshot.scan(where).to_df()
+
+
+def test_invalid_schema_is_a_corrupt_log(spark: SparkSession, tmp_path: Path) -> None:
+    snapshot = snapshot_of(spark, tmp_path, [add("a")], schemaString="{")
+    for where in (None, "id = 1"):
+        with pytest.raises(CorruptLogError, match="metadata of version 0"):
+            snapshot.scan(where).to_df()
+
+
+def test_number_of_rows_to_take_is_checked(spark: SparkSession, tmp_path: Path) -> None:
+    scan = snapshot_of(spark, tmp_path, [file(tmp_path, "a", ids(1, 2))]).scan()
+    with pytest.raises(ValueError, match="Expected 0 rows or more, found -1"):
+        scan.take(-1)
+    assert scan.take(10**12).num_rows == 2
