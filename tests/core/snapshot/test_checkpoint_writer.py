@@ -6,13 +6,11 @@ Set DELTASNAP_ALL_CHECKPOINTS=1 to kill a writer at every moment.
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
@@ -21,18 +19,13 @@ from deltasnap_core import (
     CorruptLogError,
     DeltaLog,
     DeltaTableNotFoundError,
-    LogChangedError,
     ProtectedVersionError,
-    StorageError,
     UnsupportedWriterError,
 )
 from deltasnap_core.protocol.log_files import file_names
 from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpointInfo
 from deltasnap_core.replay.spark.parquet_writing import write_parquet
 from deltasnap_core.snapshot.checkpoints import checkpoint_writer
-from deltasnap_core.snapshot.checkpoints.checkpoint_writer import CheckpointWriter
-from deltasnap_core.storage.log_store import FileStatus
-from deltasnap_core.storage.writable_files import WritableFiles
 from tests.builders import Action, add, metadata, protocol, remove, write_log
 from tests.checkpoint_files import write_checkpoint
 from tests.checkpointing import (
@@ -119,8 +112,6 @@ def hint(log: Path) -> LastCheckpointInfo:
 
 
 CLASSIC = file_names.checkpoint_file(LAST)
-# Right after each change of the storage; before each one too, and with many sidecars, if all are requested.
-MOMENTS = (False, True) if os.environ.get("DELTASNAP_ALL_CHECKPOINTS") else (True,)
 
 
 @pytest.mark.parametrize("policy", ["classic", "v2"])
@@ -152,111 +143,6 @@ def test_expired_actions_and_removed_domains_are_omitted(spark: SparkSession, tm
     assert [action["txn"]["appId"] for action in actions if "txn" in action] == ["app"]
     assert [action["domainMetadata"]["domain"] for action in actions if "domainMetadata" in action] == ["kept"]
     assert {action[kind]["dataChange"] for action in actions for kind in ("add", "remove") if kind in action} == {False}
-
-
-def test_columns_match_the_spark_writer(spark: SparkSession, tmp_path: Path) -> None:
-    log = make_table(tmp_path)
-    log_of(spark, log).checkpoint()
-    schema = pq.read_schema(log / CLASSIC)
-    add_type, remove_type = schema.field("add").type, schema.field("remove").type
-    assert schema.names == ["txn", "add", "remove", "metaData", "protocol", "domainMetadata"]
-    assert [field.name for field in add_type] == [
-        *("path", "partitionValues", "size", "modificationTime", "dataChange", "tags", "deletionVector", "baseRowId"),
-        *("defaultRowCommitVersion", "clusteringProvider", "stats", "stats_parsed"),
-    ]
-    assert [field.name for field in remove_type] == [
-        *("path", "deletionTimestamp", "dataChange", "extendedFileMetadata", "partitionValues", "size"),
-        *("deletionVector", "baseRowId", "defaultRowCommitVersion"),
-    ]
-    assert _required(pa.struct(list(schema))) == []
-    bounds = pa.struct([("id", pa.int64())])
-    assert add_type.field("stats_parsed").type == pa.struct(
-        [("numRecords", pa.int64()), ("minValues", bounds), ("maxValues", bounds), ("nullCount", bounds)]
-    )
-
-
-def _required(struct: pa.DataType, path: str = "") -> list[str]:
-    found = []
-    for field in struct:
-        found += [] if field.nullable else [f"{path}.{field.name}"]
-        found += _required(field.type, f"{path}.{field.name}") if pa.types.is_struct(field.type) else []
-    return found
-
-
-def test_statistics_and_partition_values_are_parsed_by_physical_name(spark: SparkSession, tmp_path: Path) -> None:
-    mapped = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "col-1"}
-    part = {"delta.columnMapping.id": 2, "delta.columnMapping.physicalName": "col-2"}
-    schema = {
-        "type": "struct",
-        "fields": [
-            {"name": "at", "type": "timestamp", "nullable": True, "metadata": mapped},
-            {"name": "day", "type": "date", "nullable": True, "metadata": part},
-        ],
-    }
-    stats = json.dumps({"numRecords": 1, "minValues": {"col-1": "2026-01-02T03:04:05.678Z"}, "nullCount": {"col-1": 0}})
-    features = ["columnMapping", "deletionVectors"]
-    table = {
-        0: [
-            protocol(3, 7, readerFeatures=features, writerFeatures=features),
-            metadata(
-                schemaString=json.dumps(schema),
-                partitionColumns=["day"],
-                configuration={"delta.columnMapping.mode": "name", "delta.checkpoint.writeStatsAsJson": "false"},
-            ),
-            add("a", stats=stats, partitionValues={"col-2": "2026-01-02"}),
-            add("b", stats=stats, partitionValues={"col-2": ""}),
-        ]
-    }
-    log = write_log(tmp_path, table)
-    written = log_of(spark, log).checkpoint()
-    rows = pq.read_table(log / written.files[0].name)["add"].to_pylist()
-    adds = {row["path"]: row for row in rows if row is not None}
-    assert "stats" not in adds["a"]
-    assert str(adds["a"]["partitionValues_parsed"]["col-2"]) == "2026-01-02"
-    assert adds["b"]["partitionValues_parsed"]["col-2"] is None
-    parsed = adds["a"]["stats_parsed"]
-    assert list(parsed) == ["numRecords", "minValues", "maxValues", "nullCount", "tightBounds"]
-    assert str(parsed["minValues"]["col-1"]).startswith("2026-01-02 03:04:05.678")
-    assert (parsed["numRecords"], parsed["maxValues"], parsed["nullCount"]) == (1, None, {"col-1": 0})
-
-
-@pytest.mark.parametrize(
-    ("data_type", "bound", "parsed"),
-    [
-        ("timestamp", "2026-01-02T03:04:05.678", None),
-        ("timestamp", "2026-01-02T03:04:05.678-01:00", "2026-01-02 04:04:05.678000"),
-        ("date", "2026", None),
-        ("date", "2026-01-02", "2026-01-02"),
-        ("decimal(5,2)", 123.456, None),
-        ("decimal(5,2)", 123.45, "123.45"),
-        ("double", "1f", None),
-        ("double", 1.5e3, "1500.0"),
-        ("long", "1.5", None),
-        ("long", 15, "15"),
-        ("string", "1f", "1f"),
-    ],
-)
-def test_a_bound_in_a_checkpoint_is_one_that_a_scan_uses(
-    data_type: str, bound: str | float, parsed: str | None, spark: SparkSession, tmp_path: Path
-) -> None:
-    schema = {"type": "struct", "fields": [{"name": "c", "type": data_type, "nullable": True, "metadata": {}}]}
-    stats = json.dumps({"numRecords": 1, "minValues": {"c": bound}, "maxValues": {"c": bound}, "nullCount": {}})
-    files = [add("a", stats=stats), add("b")]
-    log = write_log(tmp_path, {0: [protocol(), metadata(schemaString=json.dumps(schema)), *files]})
-    written = log_of(spark, log).checkpoint()
-    rows = pq.read_table(log / written.files[0].name)["add"].to_pylist()
-    found = {row["path"]: row["stats_parsed"] for row in rows if row is not None}
-    for kind in ("minValues", "maxValues"):
-        assert (None if found["a"][kind]["c"] is None else str(found["a"][kind]["c"])) == parsed
-    assert (found["a"]["numRecords"], found["a"]["nullCount"], found["b"]) == (1, {"c": None}, None)
-
-
-def test_table_without_statistics_in_checkpoints_gets_none(spark: SparkSession, tmp_path: Path) -> None:
-    off = {"delta.checkpoint.writeStatsAsJson": "false", "delta.checkpoint.writeStatsAsStruct": "false"}
-    log = make_table(tmp_path, configuration=off)
-    assert log_of(spark, log).checkpoint().is_new
-    columns = [field.name for field in pq.read_schema(log / CLASSIC).field("add").type]
-    assert {"stats", "stats_parsed", "partitionValues_parsed"}.isdisjoint(columns)
 
 
 def test_hint_names_checkpoint_with_checksum(spark: SparkSession, tmp_path: Path) -> None:
@@ -358,22 +244,6 @@ def test_one_changed_field_is_a_difference(
     assert names(log) == before
 
 
-def test_log_that_was_replaced_in_the_meantime_gets_no_checkpoint(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    log = make_table(tmp_path)
-    write = write_parquet
-
-    def replaced(*arguments: Any) -> None:
-        write(*arguments)
-        write_log(tmp_path, {2: [add("another")]})
-
-    monkeypatch.setattr(checkpoint_writer, "write_parquet", replaced)
-    with pytest.raises(LogChangedError):
-        log_of(spark, log).checkpoint()
-    assert CLASSIC not in names(log)
-
-
 INVALID_SCHEMAS = {
     "no JSON": "{",
     "a field without a name": '{"type":"struct","fields":[{"type":"long"}]}',
@@ -399,157 +269,6 @@ def test_checkpoint_is_one_file_regardless_of_session_limits(spark: SparkSession
     finally:
         spark.conf.unset("spark.sql.files.maxRecordsPerFile")
     assert CLASSIC in names(log)
-
-
-class Refusing(WritableFiles):
-    """A storage that rejects the top-level file of a checkpoint."""
-
-    def write(self, path: str, content: bytes) -> None:
-        if path.endswith("top-level.json"):
-            raise StorageError(path=path, reason="refused")
-        super().write(path, content)
-
-
-def test_sidecars_of_a_failed_checkpoint_are_deleted(spark: SparkSession, tmp_path: Path) -> None:
-    log = make_table(tmp_path, configuration={"delta.checkpointPolicy": "v2"})
-    before = names(log)
-    with pytest.raises(StorageError, match="refused"):
-        writer(spark, log, Refusing(f"file://{log}")).write()
-    assert names(log) == before
-
-
-# Several writers, and writers that are killed.
-
-
-class KilledError(BaseException):
-    """Stops a writer like a kill: later calls have no effect."""
-
-
-class MortalFiles(WritableFiles):
-    """Files of a writer that is killed before, or right after, its n-th change of the storage."""
-
-    def __init__(self, root: str, changes: int, *, after: bool) -> None:
-        super().__init__(root)
-        self._left = changes
-        self._after = after
-        self.is_dead = False
-
-    def write(self, path: str, content: bytes) -> None:
-        self._change(lambda: super(MortalFiles, self).write(path, content))
-
-    def move_new(self, source: str, target: str) -> bool:
-        return bool(self._change(lambda: super(MortalFiles, self).move_new(source, target)))
-
-    def delete(self, paths: Any) -> None:
-        self._change(lambda: super(MortalFiles, self).delete(paths))
-
-    def delete_folder(self, folder: str) -> None:
-        self._change(lambda: super(MortalFiles, self).delete_folder(folder))
-
-    def walk(self, folder: str) -> list[FileStatus]:  # right after Spark wrote
-        return list(self._change(lambda: super(MortalFiles, self).walk(folder)))
-
-    def _change(self, work: Callable[[], Any]) -> Any:
-        self._left -= 1
-        if self.is_dead or (self._left < 0 and not self._after):
-            self.is_dead = True
-            raise KilledError
-        result = work()
-        if self._left < 0:
-            self.is_dead = True
-            raise KilledError
-        return result
-
-
-def writer(spark: SparkSession, log: Path, storage: WritableFiles) -> CheckpointWriter:
-    delta_log = log_of(spark, log)
-    snapshot = delta_log.update()
-    return CheckpointWriter(context=delta_log.context, storage=storage, snapshot=snapshot, newest=snapshot)
-
-
-def kill_everywhere(spark: SparkSession, tmp_path: Path, policy: str) -> tuple[int, int]:
-    """Kill a writer before and after each of its changes. Return the number of kills, and of checkpoints left."""
-    kills = left = 0
-    for after in MOMENTS:
-        for changes in range(100):
-            table = tmp_path / f"{policy} {after} {changes}"
-            log = make_table(table, configuration={"delta.checkpointPolicy": policy})
-            before = state(spark, log)
-            files = MortalFiles(f"file://{log}", changes, after=after)
-            try:
-                writer(spark, log, files).write()
-            except KilledError:
-                kills += 1
-            assert state(spark, log) == before
-            seen_by_deltalake(table, ["app"])
-            left += bool(log_of(spark, log).update().log_segment.checkpoint_provider.version == LAST)
-            if not files.is_dead:
-                break
-            assert log_of(spark, log).checkpoint().version == LAST  # the next one succeeds
-            cut_to_checkpoint(log, LAST)
-            assert state(spark, log) == before
-    return kills, left
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("policy", ["classic", "v2"])
-def test_killed_writer_leaves_readable_table(
-    policy: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(checkpoint_writer, "ACTIONS_A_SIDECAR", 4 if len(MOMENTS) > 1 else 50)
-    kills, left = kill_everywhere(spark, tmp_path, policy)
-    print(f"{policy}: {kills} kills, {left} of them after the checkpoint was in place")
-    assert kills >= 6 * len(MOMENTS)
-    assert 0 < left < kills
-
-
-class Racing(WritableFiles):
-    """Files of a writer that another one overtakes right before it puts its checkpoint in place."""
-
-    other: Callable[[], Any]
-
-    def move_new(self, source: str, target: str) -> bool:
-        if "_sidecars" not in target:
-            self.other()
-        return super().move_new(source, target)
-
-
-@pytest.mark.parametrize("policy", ["classic", "v2"])
-def test_one_of_two_writers_wins(policy: str, spark: SparkSession, tmp_path: Path) -> None:
-    log = make_table(tmp_path, configuration={"delta.checkpointPolicy": policy})
-    before = state(spark, log)
-    files = Racing(f"file://{log}")
-    results = []
-    first = writer(spark, log, files)
-    files.other = lambda: results.append(writer(spark, log, WritableFiles(f"file://{log}")).write())
-    lost = first.write()
-    assert [won.is_new for won in results] == [True]
-    assert (lost.is_new, lost.version) == (False, LAST)
-    assert [file.name for file in lost.files] == [results[0].files[0].name]
-    kept = [name for name in names(log) if "checkpoint" in name or "_sidecars" in name]
-    assert len(kept) == (2 if policy == "classic" else 3)  # with the hint and the winner's sidecar
-    cut_to_checkpoint(log, LAST)
-    assert state(spark, log) == before
-
-
-def test_existing_broken_file_of_the_name_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
-    log = make_table(tmp_path)
-    (log / CLASSIC).touch()
-    with pytest.raises(StorageError, match="expected no file or a complete checkpoint"):
-        log_of(spark, log).checkpoint()
-    assert (log / CLASSIC).read_bytes() == b""
-
-
-def test_unwritable_log_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
-    if os.geteuid() == 0:
-        pytest.skip("root may write everywhere")
-    log = make_table(tmp_path)
-    log.chmod(0o500)
-    try:
-        with pytest.raises(StorageError):
-            log_of(spark, log).checkpoint()
-    finally:
-        log.chmod(0o700)
 
 
 @pytest.mark.parametrize("policy", ["classic", "v2"])

@@ -1,0 +1,124 @@
+"""The columns of a checkpoint: those of Delta on Spark, parsed statistics and partition values."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.builders import add, metadata, protocol, write_log
+from tests.core.snapshot.test_checkpoint_writer import CLASSIC, forget_tables, log_of, make_table  # noqa: F401
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+def test_columns_match_the_spark_writer(spark: SparkSession, tmp_path: Path) -> None:
+    log = make_table(tmp_path)
+    log_of(spark, log).checkpoint()
+    schema = pq.read_schema(log / CLASSIC)
+    add_type, remove_type = schema.field("add").type, schema.field("remove").type
+    assert schema.names == ["txn", "add", "remove", "metaData", "protocol", "domainMetadata"]
+    assert [field.name for field in add_type] == [
+        *("path", "partitionValues", "size", "modificationTime", "dataChange", "tags", "deletionVector", "baseRowId"),
+        *("defaultRowCommitVersion", "clusteringProvider", "stats", "stats_parsed"),
+    ]
+    assert [field.name for field in remove_type] == [
+        *("path", "deletionTimestamp", "dataChange", "extendedFileMetadata", "partitionValues", "size"),
+        *("deletionVector", "baseRowId", "defaultRowCommitVersion"),
+    ]
+    assert _required(pa.struct(list(schema))) == []
+    bounds = pa.struct([("id", pa.int64())])
+    assert add_type.field("stats_parsed").type == pa.struct(
+        [("numRecords", pa.int64()), ("minValues", bounds), ("maxValues", bounds), ("nullCount", bounds)]
+    )
+
+
+def _required(struct: pa.DataType, path: str = "") -> list[str]:
+    found = []
+    for field in struct:
+        found += [] if field.nullable else [f"{path}.{field.name}"]
+        found += _required(field.type, f"{path}.{field.name}") if pa.types.is_struct(field.type) else []
+    return found
+
+
+def test_statistics_and_partition_values_are_parsed_by_physical_name(spark: SparkSession, tmp_path: Path) -> None:
+    mapped = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "col-1"}
+    part = {"delta.columnMapping.id": 2, "delta.columnMapping.physicalName": "col-2"}
+    schema = {
+        "type": "struct",
+        "fields": [
+            {"name": "at", "type": "timestamp", "nullable": True, "metadata": mapped},
+            {"name": "day", "type": "date", "nullable": True, "metadata": part},
+        ],
+    }
+    stats = json.dumps({"numRecords": 1, "minValues": {"col-1": "2026-01-02T03:04:05.678Z"}, "nullCount": {"col-1": 0}})
+    features = ["columnMapping", "deletionVectors"]
+    table = {
+        0: [
+            protocol(3, 7, readerFeatures=features, writerFeatures=features),
+            metadata(
+                schemaString=json.dumps(schema),
+                partitionColumns=["day"],
+                configuration={"delta.columnMapping.mode": "name", "delta.checkpoint.writeStatsAsJson": "false"},
+            ),
+            add("a", stats=stats, partitionValues={"col-2": "2026-01-02"}),
+            add("b", stats=stats, partitionValues={"col-2": ""}),
+        ]
+    }
+    log = write_log(tmp_path, table)
+    written = log_of(spark, log).checkpoint()
+    rows = pq.read_table(log / written.files[0].name)["add"].to_pylist()
+    adds = {row["path"]: row for row in rows if row is not None}
+    assert "stats" not in adds["a"]
+    assert str(adds["a"]["partitionValues_parsed"]["col-2"]) == "2026-01-02"
+    assert adds["b"]["partitionValues_parsed"]["col-2"] is None
+    parsed = adds["a"]["stats_parsed"]
+    assert list(parsed) == ["numRecords", "minValues", "maxValues", "nullCount", "tightBounds"]
+    assert str(parsed["minValues"]["col-1"]).startswith("2026-01-02 03:04:05.678")
+    assert (parsed["numRecords"], parsed["maxValues"], parsed["nullCount"]) == (1, None, {"col-1": 0})
+
+
+@pytest.mark.parametrize(
+    ("data_type", "bound", "parsed"),
+    [
+        ("timestamp", "2026-01-02T03:04:05.678", None),
+        ("timestamp", "2026-01-02T03:04:05.678-01:00", "2026-01-02 04:04:05.678000"),
+        ("date", "2026", None),
+        ("date", "2026-01-02", "2026-01-02"),
+        ("decimal(5,2)", 123.456, None),
+        ("decimal(5,2)", 123.45, "123.45"),
+        ("double", "1f", None),
+        ("double", 1.5e3, "1500.0"),
+        ("long", "1.5", None),
+        ("long", 15, "15"),
+        ("string", "1f", "1f"),
+    ],
+)
+def test_a_bound_in_a_checkpoint_is_one_that_a_scan_uses(
+    data_type: str, bound: str | float, parsed: str | None, spark: SparkSession, tmp_path: Path
+) -> None:
+    schema = {"type": "struct", "fields": [{"name": "c", "type": data_type, "nullable": True, "metadata": {}}]}
+    stats = json.dumps({"numRecords": 1, "minValues": {"c": bound}, "maxValues": {"c": bound}, "nullCount": {}})
+    files = [add("a", stats=stats), add("b")]
+    log = write_log(tmp_path, {0: [protocol(), metadata(schemaString=json.dumps(schema)), *files]})
+    written = log_of(spark, log).checkpoint()
+    rows = pq.read_table(log / written.files[0].name)["add"].to_pylist()
+    found = {row["path"]: row["stats_parsed"] for row in rows if row is not None}
+    for kind in ("minValues", "maxValues"):
+        assert (None if found["a"][kind]["c"] is None else str(found["a"][kind]["c"])) == parsed
+    assert (found["a"]["numRecords"], found["a"]["nullCount"], found["b"]) == (1, {"c": None}, None)
+
+
+def test_table_without_statistics_in_checkpoints_gets_none(spark: SparkSession, tmp_path: Path) -> None:
+    off = {"delta.checkpoint.writeStatsAsJson": "false", "delta.checkpoint.writeStatsAsStruct": "false"}
+    log = make_table(tmp_path, configuration=off)
+    assert log_of(spark, log).checkpoint().is_new
+    columns = [field.name for field in pq.read_schema(log / CLASSIC).field("add").type]
+    assert {"stats", "stats_parsed", "partitionValues_parsed"}.isdisjoint(columns)
