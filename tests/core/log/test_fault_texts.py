@@ -10,6 +10,7 @@ from deltasnap_core.errors import StorageError
 from deltasnap_core.log.condition.access_faults import storage_fault
 from deltasnap_core.log.condition.table_condition import (
     Fault,
+    FaultKind,
     TableCondition,
     ambiguous_commits,
     corrupt_commit,
@@ -83,3 +84,18 @@ def test_name_of_a_commit_has_exactly_twenty_digits(name: str) -> None:
 def test_sentence_about_a_storage_error_ends_with_one_full_stop(reason: str) -> None:
     text = storage_fault(StorageError(path="s3://lake/t", reason=reason)).text
     assert text.endswith(f" {reason.rstrip('.')}.")
+
+
+def test_checksum_that_differs_is_a_fault_only_once_and_only_if_a_field_differs() -> None:
+    sound = TableCondition(table="/t", latest=4)
+    assert sound.with_wrong_checksum(4, []) == sound
+    once = sound.with_wrong_checksum(4, ["num_files"])
+    assert [fault.kind for fault in once.faults] == [FaultKind.WRONG_CHECKSUM]
+    assert "num_files" in once.faults[0].text
+    assert once.with_wrong_checksum(4, ["table_size_bytes"]) == once
+
+
+def test_fault_that_is_known_and_found_again_is_named_once() -> None:
+    first, second = empty_commits("/t", ONE), empty_commits("/t", TWO)
+    found = TableCondition(table="/t", latest=4, faults=(first,)).with_known_faults([first, second])
+    assert found.faults == (first, second)

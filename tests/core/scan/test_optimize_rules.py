@@ -114,3 +114,14 @@ def test_deletion_vector_without_cardinality_deletes_no_rows() -> None:
     assert candidates(*vectors) == ()
     (found,) = candidates(*({**each, "size": 1} for each in vectors))
     assert found.files_with_deletes == 0
+
+
+def test_numbers_count_the_small_files_and_those_that_are_rewritten() -> None:
+    (found,) = candidates(file(TARGET - 1), file(1), file(2), file(TARGET), file(5 * TARGET))
+    assert (found.files, found.small_files, found.small_bytes) == (5, 3, TARGET + 2)
+    assert (found.rewritten_files, found.rewritten_bytes, found.files_after) == (2, 3, 4)
+
+
+def test_sums_beyond_64_bits_are_unknown() -> None:
+    (found,) = candidates(file(1), file(1), *(file(-(2**63), "x") for _ in range(2)))
+    assert (found.small_bytes, found.rewritten_bytes) == (None, 2)

@@ -1,0 +1,47 @@
+"""The check of the checksums of a table, executed in Dagster on a real store, without Spark."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from deltasnap_core import DeltaLog
+from deltasnap_core.protocol.log_files.file_names import checksum_file
+from tests.assets.tables.test_checks_alone import LAST, Table
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    return Table(tmp_path)
+
+
+def checksum_of(table: Table) -> Path:
+    return table.path / "_delta_log" / checksum_file(LAST)
+
+
+def result(table: Table) -> dg.AssetCheckEvaluation:
+    return table.check("checksum_agrees", "computed_state", version=LAST)
+
+
+def test_checksum_that_states_what_the_log_has_passes(table: Table) -> None:
+    state = DeltaLog.for_table(None, table.path).snapshot.computed_state
+    counts = {"tableSizeBytes": state.size_in_bytes, "numFiles": state.num_of_files}
+    checksum_of(table).write_text(json.dumps({**counts, "numMetadata": 1, "numProtocol": 1}), encoding="utf-8")
+    found = result(table)
+    assert (found.passed, found.description) == (True, "The log agrees with 1 checksum.")
+
+
+def test_checksum_that_cannot_be_read_is_a_warning_with_its_version(table: Table) -> None:
+    checksum_of(table).write_bytes(b"{no json")
+    found = result(table)
+    assert (found.passed, found.severity) == (False, dg.AssetCheckSeverity.WARN)
+    assert str(found.description).startswith(f"1 checksum cannot be read: version {LAST}. The log is read instead.")
+
+
+def test_checksum_that_was_deleted_does_not_count(table: Table) -> None:
+    checksum_of(table).unlink()
+    found = result(table)
+    assert (found.passed, found.description) == (True, "There are no checksums.")
