@@ -101,6 +101,15 @@ STATISTICS = {
     "id between 1 and 3": "(((nulls.id < rows) and (max.id >= 1)) and ((nulls.id < rows) and (min.id <= 3)))",
     "id not between 1 and 3": "(((nulls.id < rows) and (min.id < 1)) or ((nulls.id < rows) and (max.id > 3)))",
     "cast(id as decimal(38,2)) > 3.5": "((nulls.id < rows) and (try_cast(max.id as decimal(38,2)) > 3.5))",
+    "(id) = (5)": "((nulls.id < rows) and ((min.id <= 5) and (max.id >= 5)))",
+    "id > cast(5 as int)": "((nulls.id < rows) and (max.id > try_cast(5 as int)))",
+    "id > 5L": "((nulls.id < rows) and (max.id > try_cast(5 as bigint)))",
+    "id >= cast(5.5 as decimal(3,1))": "((nulls.id < rows) and (max.id >= try_cast(5.5 as decimal(3,1))))",
+    "(id > 5) is true": "((nulls.id < rows) and (max.id > 5))",
+    "(id > 5) is false": "((nulls.id < rows) and (min.id <= 5))",
+    "id > 5 or null": "((nulls.id < rows) and (max.id > 5))",
+    "isnotnull(id)": "(nulls.id < rows)",
+    "not isnotnull(id)": "(nulls.id > 0)",
     # A number above the maximum may be NaN, which not every writer counts.
     "x > 5": "(nulls.x < rows)",
     "x <= 5": "((nulls.x < rows) and (min.x <= 5))",
@@ -138,6 +147,19 @@ STATISTICS = {
     "wall < '2026-01-01'": "((nulls.wall < rows) and (min.wall < '2026-01-01'))",
     "at < '2026-01-01'": "((nulls.at < rows) and (min.at < '2026-01-01'))",
     "cast(wall as date) <= '2026-01-01'": "((nulls.wall < rows) and (try_cast(min.wall as date) <= '2026-01-01'))",
+    # Where clocks are set back over midnight, a later time has an earlier date.
+    "date(at) <= '2026-01-01'": (
+        "((nulls.at < rows) and (try_cast(try_add(min.at, if(min.at < timestamp_ltz'1900-01-01 00:00:00Z', "
+        "interval '-25' hour, interval '-3' hour)) as date) <= '2026-01-01'))"
+    ),
+    "cast(at as date) > '2026-01-01'": (
+        "((nulls.at < rows) and (try_cast(try_add(try_add(max.at, interval 1 millisecond), "
+        "if(try_add(max.at, interval 1 millisecond) < timestamp_ltz'1900-01-01 00:00:00Z', "
+        "interval '25' hour, interval '3' hour)) as date) > '2026-01-01'))"
+    ),
+    "on_day in (date'2026-01-01', null)": (
+        "((nulls.on_day < rows) and ((min.on_day <= '2026-01-01') and (max.on_day >= '2026-01-01')))"
+    ),
     "on_day in ('2026-01-01')": (
         "((nulls.on_day < rows) and ((min.on_day <= '2026-01-01') and (max.on_day >= '2026-01-01')))"
     ),
@@ -176,6 +198,11 @@ NOTHING = [
     "cast(id as string) = '5'",
     "name = upper(name)",
     "id = 1 is not true",
+    "not (flag is true)",
+    "id > cast('5' as int)",
+    "id = cast(5 as string)",
+    "id > -null",
+    "id > 0x1F",
     "name = 'a\\tb'",
     "name like 'a' escape '/'",
     "rand() > 0.5",
