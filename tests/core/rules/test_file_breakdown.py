@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltasnap_core.rules import file_breakdown
 from deltasnap_core.rules.file_breakdown import (
     MAX_PARTITIONS,
     MAX_RANKED_FILES,
@@ -18,9 +18,11 @@ from deltasnap_core.rules.file_breakdown import (
     FileGroup,
     InconsistentBreakdownError,
     RankedFiles,
+    bin_grouping_sql,
     partition_of,
     size_bin,
 )
+from tests.plain_sql import evaluated
 
 LARGEST = (1 << 63) - 1
 
@@ -46,8 +48,42 @@ def test_bins_start_at_exact_powers() -> None:
         assert (size_bin((1 << doubling) - 1), size_bin(1 << doubling))[1] == doubling * 4
         assert size_bin((1 << doubling) - 1) < doubling * 4
     assert size_bin(LARGEST) == 251
-    starts = [file_breakdown._least_size(number) for number in range(252)]
+
+
+def test_bins_in_sql_are_those_of_the_driver() -> None:
+    sql, _, name = bin_grouping_sql()[0].rpartition(" as ")
+    found = re.search(r"get\(array\((.+?)\), ", sql)
+    assert (name, found is not None) == ("size_bin", True)
+    assert found is not None
+    starts = [int(start.removesuffix("L")) for start in found[1].split(", ")]
+    known = {"start_of": lambda number: starts[number] if 0 <= number < len(starts) else None}
+    shorter = sql.replace(found[0], "start_of(")  # SQLite has no arrays
+    assert len(starts) == 252
     assert all(size_bin(start) >= number > size_bin(start - 1) for number, start in enumerate(starts) if number)
+    for size in (-5, -1, 0, LARGEST, *(start + step for start in starts[::5] for step in (-1, 0, 1) if start + step)):
+        assert evaluated(shorter, functions=known, size=size) == size_bin(size), size
+    assert evaluated(shorter, functions=known, size=None) is None
+
+
+def test_group_of_a_row_has_its_files_in_a_bin_and_a_partition() -> None:
+    row = {"rows": 2, "high_bytes": 1, "low_bytes": 5, "without_size": None, "removed_at": None, "size_bin": 9}
+    values = [{"key": "b", "value": None}, {"key": "a", "value": "1"}]
+    assert FileGroup.of_row({**row, "partition": values}) == FileGroup(
+        size_bin=9, partition=(("a", "1"), ("b", None)), files=2, size=(1 << 32) + 5
+    )
+    assert FileGroup.of_row({**row, "size_bin": None}).size_bin == NEGATIVE_SIZE
+
+
+def test_group_of_a_row_with_one_file_has_the_file_and_the_bin_of_its_size() -> None:
+    row = {"rows": -1, "high_bytes": None, "low_bytes": -4, "without_size": 0, "removed_at": None, "partition": None}
+    found = FileGroup.of_row({**row, "file_path": "a", "file_size": 4})
+    assert found == FileGroup(size_bin=8, files=-1, size=-4, file=("a", 4))
+
+
+def test_group_of_a_row_of_tombstones_has_their_time() -> None:
+    row = {"rows": 3, "high_bytes": 0, "low_bytes": 7, "without_size": 1, "removed_at": 5, "size_bin": None}
+    found = FileGroup.of_row(row)
+    assert (found.deleted_at, found.files, found.size, found.without_size, found.file) == (5, 3, 7, 1, None)
 
 
 def test_partition_has_each_name_once_in_order() -> None:
