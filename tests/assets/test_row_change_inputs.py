@@ -231,6 +231,18 @@ def test_versions_lost_in_the_store_are_read_from_the_log(people: Followed, spar
     assert [row[1:] for row in people.read(mirror)] == [("Cy", "insert", 1), ("Di", "insert", 2), ("Ed", "insert", 3)]
 
 
+def test_versions_lost_in_the_store_and_in_the_log_are_an_error(people: Followed, spark: SparkSession) -> None:
+    mirror = reader()
+    people.run(mirror)
+    for name in ("Cy", "Di", "Ed"):
+        people.append(name)
+    SnapshotStore.open(spark, people.settings.storage).prune("people", keep=1)
+    for version in (2, 3):
+        (people.path / "_delta_log" / f"{version:020d}.json").unlink()
+    with pytest.raises(LastRunError, match="version 1 is not stored, and the log was rolled back: version 1 in common"):
+        people.run(mirror)
+
+
 def test_changes_of_each_version(people: Followed) -> None:
     seen: dict[int, Rows] = {}
     of_version = {"row_changes": "of_version"}
