@@ -273,3 +273,24 @@ def test_mostly_blank_text_yields_its_lines_with_their_numbers(blanks: list[str]
 
 def test_empty_lines_are_ignored() -> None:
     assert action_lines.split_lines({0: "x.json"}, {0: b"\n" * (1 << 20)}).num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b'{"add":5}', "add: expected an object, found 5"),
+        (b'{"metaData":[1]}', "metaData: expected an object, found '[1]'"),
+        (b'{"add":{"path":5}}', "add.path: expected a string, found 5"),
+        (b'{"add":{"path":"a","size":"x"}}', "add.size: expected a 64-bit integer, found 'x'"),
+        (
+            b'{"add":{"path":"a","size":9223372036854775808}}',
+            "add.size: expected a 64-bit integer, found 9223372036854",
+        ),
+        (b'{"remove":{"path":"a","deletionTimestamp":[]}}', "remove.deletionTimestamp: expected a 64-bit integer, f"),
+    ],
+)
+def test_field_of_another_type_is_named_with_its_line_and_value(line: bytes, reason: str) -> None:
+    with pytest.raises(CorruptLogError) as raised:
+        lines_of(b'{"add":{"path":"a","size":1}}', line)
+    assert (raised.value.path, raised.value.line) == (PATH, 2)
+    assert raised.value.reason.startswith(reason)
