@@ -156,7 +156,7 @@ def with_absolute_paths(settings: Settings, folder: Path, *, storage_folder: Pat
     def absolute(path: str, folder: Path) -> str:
         if is_url(path):
             return path
-        name = os.fsdecode(path.encode("utf-8", "surrogateescape"))  # another text only in a locale without UTF-8
+        name = os.fsdecode(path.encode())  # another text only in a locale without UTF-8
         return str(folder / Path(name).expanduser())
 
     tables = tuple(table.model_copy(update={"path": absolute(table.path, folder)}) for table in settings.tables)
