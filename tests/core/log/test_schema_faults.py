@@ -44,6 +44,7 @@ DEEP_SCHEMAS = {
     "metadata that is a list": STRUCT % ('"long"', "[1]"),
     "names that differ in case": '{"type":"struct","fields":[{"name":"a","type":"long"},{"name":"A","type":"long"}]}',
     "changes of a type that are a text": STRUCT % ('"decimal(10,2)"', '{"delta.typeChanges":"x"}'),
+    "changes of a type of which one is a text": STRUCT % ('"decimal(10,2)"', '{"delta.typeChanges":[{},"x"]}'),
     "changes of a type that are texts": STRUCT % ('"decimal(10,2)"', '{"delta.typeChanges":["x"]}'),
     "physical name that is null": STRUCT % ('"long"', '{"delta.columnMapping.physicalName":null}'),
     "id that is a text": STRUCT % ('"long"', '{"delta.columnMapping.id":"one"}'),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pytest
 
-from deltasnap_core.rules.file_actions import FULL_ACTION, values_of
+from deltasnap_core.rules.file_actions import FULL_ACTION, fitted, values_of
 
 TWICE = [("p", "x"), ("q", "z"), ("p", "y")]
 
@@ -20,3 +21,8 @@ def test_maps_are_dicts() -> None:
     rows = [{"add": {"path": "a", "partitionValues": {"p": None}}}]
     (found,) = values_of(pa.Table.from_pylist(rows, schema=FULL_ACTION))
     assert (found["add"]["partitionValues"], found["add"]["tags"]) == ({"p": None}, None)
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.binary()], ids=str)
+def test_texts_of_every_kind_become_strings(kind: pa.DataType) -> None:
+    assert fitted(pa.array(["a", None], pa.string()).cast(kind), pa.string()) == pa.array(["a", None], pa.string())
