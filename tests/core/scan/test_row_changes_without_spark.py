@@ -10,7 +10,14 @@ import pytest
 from deltasnap_core import TableLog
 from deltasnap_core.errors import ActionNotFoundError, RowChangesError
 from deltasnap_core.protocol.log_files.file_names import commit_file
-from deltasnap_core.scan.changes.row_changes import _CHANGE_FIELDS, RowChanges, _file, _result_schema, _with_fields
+from deltasnap_core.scan.changes.row_changes import (
+    _CHANGE_FIELDS,
+    ChangeOptions,
+    RowChanges,
+    _file,
+    _result_schema,
+    _with_fields,
+)
 from deltasnap_core.snapshot.row_changes_of_log import read_row_changes
 from tests.builders import FIRST_COMMIT_MS, Action, add, metadata, mtime_of, protocol, remove, write_log
 from tests.checkpoint_files import write_checkpoint
@@ -128,9 +135,9 @@ def test_columns_of_a_key_are_found_by_name(tmp_path: Path) -> None:
     changes = planned(tmp_path, 3, 3)
     assert changes._key("ID") == changes._key(["id"]) == ["id"]
     with pytest.raises(ValueError, match=r"no column 'nope' for a key; it has id"):
-        changes._key(["id", "nope"])
+        changes.to_df(ChangeOptions(key=["id", "nope"]))
     with pytest.raises(ValueError, match="found none"):
-        changes._key([])
+        changes.to_df(ChangeOptions(key=[]))
 
 
 def test_columns_of_row_changes_follow_those_of_the_table(tmp_path: Path) -> None:
