@@ -33,7 +33,7 @@ from deltasnap_assets.tables.assets.fleet_asset import (
 )
 from deltasnap_assets.tables.assets.table_assets import table_assets
 from deltasnap_assets.tables.checks.asset_checks import report_freshness, table_checks
-from deltasnap_assets.tables.checks.maintenance import prune_job
+from deltasnap_assets.tables.checks.maintenance import checkpoint_job, prune_job
 from deltasnap_assets.tables.resources import resources
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def build_definitions(settings: Settings) -> dg.Definitions:
             jobs=[
                 refresh_job(settings, lambda: defs),
                 *(job for each in jobs.values() for job in each),
-                *(prune_job(table) for table in settings.tables),
+                *(make(table) for table in settings.tables for make in (prune_job, checkpoint_job)),
                 fleet_job(settings),
             ],
             sensors=[

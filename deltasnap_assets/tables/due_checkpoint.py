@@ -1,4 +1,4 @@
-"""Writes a checkpoint into the log of a table after a refresh, if its settings request one and one is due."""
+"""Writes a checkpoint into the log of a table: on request, or after a refresh if its settings say that one is due."""
 
 from __future__ import annotations
 
@@ -32,10 +32,18 @@ def write_due_checkpoint(snapshots: RunSnapshots, table: TableSettings, newest: 
     if not is_due(snapshots.listing(table), newest, table.checkpoint.after_commits):
         return None
     try:
-        written = snapshots.log(table).checkpoint(newest)
+        return write_checkpoint(snapshots, table, newest), True
     except DeltaSnapError as error:
         return f"No checkpoint was written: {without_secrets(str(error))}", False
+
+
+def write_checkpoint(snapshots: RunSnapshots, table: TableSettings, version: int | None = None) -> str:
+    """Write a checkpoint of a version, by default the latest. Return a message. Errors: those of DeltaLog.checkpoint.
+
+    A version that already has a checkpoint keeps it.
+    """
+    written = snapshots.log(table).checkpoint(version)
     name = written.files[0].name
     if not written.is_new:
-        return f"Version {newest} already has a checkpoint: {name}", True
-    return f"Wrote the checkpoint {name}: {written.size_in_bytes:,} bytes", True
+        return f"Version {written.version} already has a checkpoint: {name}"
+    return f"Wrote the checkpoint {name}: {written.size_in_bytes:,} bytes"

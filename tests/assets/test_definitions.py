@@ -88,6 +88,7 @@ def test_every_valid_name_is_accepted_by_dagster(name: str) -> None:
 def test_tables_with_names_that_end_like_our_own_load_together() -> None:
     endings = (
         *("version", "table", "log", "snapshots", "versions", "refresh", "observe", "prune", "prune_store"),
+        *("checkpoint", "checkpoint_log"),
         *("new_commits", "expectations", "version_expectations", "table_expectations", "delta_log", "all_files"),
     )
     names = ["orders", *(f"orders{gap}{ending}" for ending in endings for gap in ("_", "__", "___"))]

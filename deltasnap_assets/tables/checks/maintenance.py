@@ -1,4 +1,4 @@
-"""The job that prunes the store of a table."""
+"""The jobs that never run automatically: they prune the store of a table, and write a checkpoint into its log."""
 
 # No `from __future__ import annotations` here: Dagster inspects the annotation of `context` and rejects a string.
 # ruff: noqa: I002
@@ -9,6 +9,8 @@ from pydantic import Field
 from deltasnap_assets.quantities import bytes_text, counted
 from deltasnap_assets.runs.planning.partitions import key_of, version_partitions
 from deltasnap_assets.settings.config import TABLE_TAG, TableSettings
+from deltasnap_assets.spark.session.failures import using_spark
+from deltasnap_assets.tables.due_checkpoint import write_checkpoint
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_assets.texts import secrets_hidden
 from deltasnap_core import system_clock
@@ -59,16 +61,40 @@ def _prune_store(
     )
 
 
+class CheckpointConfig(dg.Config):
+    """What to write. By default: a checkpoint of the latest version."""
+
+    version: int | None = Field(default=None, ge=0, description="The version; null: the latest.")
+
+
+@dg.op(out=dg.Out(dg.Nothing))
+@secrets_hidden()
+def _write_checkpoint(
+    context: dg.OpExecutionContext, config: CheckpointConfig, snapshots: dg.ResourceParam[RunSnapshots]
+) -> None:
+    table = snapshots.table(context.run.tags[TABLE_TAG])
+    with using_spark(table.name):
+        context.log.info(write_checkpoint(snapshots, table, config.version))
+
+
 def prune_job(table: TableSettings) -> dg.JobDefinition:
     """Return the job `<table>_prune`: it removes old versions and left-over files from the store, and their partitions.
 
     Dagster's event log keeps the materializations of these versions, so they are not materialized again.
     """
-    name = f"{table.name}_prune"
+    description = f"Removes old versions of {table.name} and left-over files from the snapshot store."
+    return _job_of(table, _prune_store, f"{table.name}_prune", "store", description)
+
+
+def checkpoint_job(table: TableSettings) -> dg.JobDefinition:
+    """Return the job `<table>_checkpoint`: it writes a checkpoint into the log. Nothing starts it but its user."""
+    description = f"Writes a checkpoint into the log of {table.name}, so that readers can skip earlier commits."
+    return _job_of(table, _write_checkpoint, f"{table.name}_checkpoint", "log", description)
+
+
+def _job_of(table: TableSettings, op: dg.OpDefinition, name: str, target: str, description: str) -> dg.JobDefinition:
     # Dagster inspects the op once for all tables: see `steps`.
-    step = _prune_store.with_replaced_properties(name=f"{name}_store")
+    step = op.with_replaced_properties(name=f"{name}_{target}")
     return dg.GraphDefinition(name=name, node_defs=[step]).to_job(
-        description=f"Removes old versions of {table.name} and left-over files from the snapshot store.",
-        tags={TABLE_TAG: table.name},
-        executor_def=dg.in_process_executor,
+        description=description, tags={TABLE_TAG: table.name}, executor_def=dg.in_process_executor
     )

@@ -50,6 +50,28 @@ def test_run_writes_a_checkpoint_when_it_is_due(tmp_path: Path) -> None:
     assert len(list(log.glob("*.checkpoint.parquet"))) == 1
 
 
+@pytest.mark.spark
+def test_job_writes_a_checkpoint_of_the_latest_version_once(tmp_path: Path) -> None:
+    from deltalake import DeltaTable
+
+    from tests.assets.tables.test_assets import QUIET, App
+
+    app = App(tmp_path)
+    app.grow(4)
+    job, said = app.defs.resolve_job_def("events_checkpoint"), list[str]()
+    for _ in range(2):
+        result = job.execute_in_process(instance=app.instance, run_config=QUIET)
+        messages = [entry.user_message for entry in app.instance.all_logs(result.run_id)]
+        said += [message for message in messages if "checkpoint: " in message or "the checkpoint " in message]
+    name = "00000000000000000003.checkpoint.parquet"
+    size = (app.path / "_delta_log" / name).stat().st_size
+    assert said == [f"Wrote the checkpoint {name}: {size:,} bytes", f"Version 3 already has a checkpoint: {name}"]
+    before = set(DeltaTable(app.path).file_uris())
+    for version in range(4):
+        (app.path / "_delta_log" / f"{version:020}.json").unlink()
+    assert set(DeltaTable(app.path).file_uris()) == before != set()
+
+
 class OneLog:
     """The part of RunSnapshots that writes a checkpoint. outcome: what writing returns or raises."""
 
@@ -86,7 +108,9 @@ def test_no_checkpoint_is_written_if_none_is_due(after_commits: int | None, tmp_
 )
 def test_checkpoint_that_is_due_is_written_and_named(is_new: bool, text: str, tmp_path: Path) -> None:
     file = FileStatus(path="/t/2.parquet", size=1234, modification_time=0)
-    outcome, versions = written(tmp_path, 3, SimpleNamespace(files=[file], is_new=is_new, size_in_bytes=1234))
+    outcome, versions = written(
+        tmp_path, 3, SimpleNamespace(version=2, files=[file], is_new=is_new, size_in_bytes=1234)
+    )
     assert isinstance(outcome, tuple)
     assert outcome[0].startswith(text)
     assert (outcome[1], versions) == (True, [2])

@@ -1,4 +1,4 @@
-"""The job that prunes the store of a table."""
+"""The jobs that prune the store of a table, and write a checkpoint into its log."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import dagster as dg
 
 from deltasnap_assets.runs.planning.partitions import key_of, version_partitions
 from deltasnap_assets.settings.config import TableSettings
-from deltasnap_assets.tables.checks.maintenance import prune_job
-from deltasnap_core import system_clock
+from deltasnap_assets.tables.checks.maintenance import checkpoint_job, prune_job
+from deltasnap_core import StorageError, system_clock
 
 
 class Pruned:
@@ -61,3 +61,32 @@ def test_job_keeps_the_latest_table_and_files_of_a_day_by_default() -> None:
     with dg.DagsterInstance.ephemeral() as instance:
         ((_, arguments),), _ = pruned(instance, {"keep": 5})
         assert arguments == {"keep": 5, "keep_generations": 1, "min_age_ms": 24 * 3_600_000}
+
+
+PATH = "s3://KEY:hunter2@b/events"
+
+
+class RefusedCheckpoint:
+    """The log of a table, whose storage refuses to write, and repeats the credentials of the table."""
+
+    def table(self, name: str) -> TableSettings:
+        return TableSettings(name=name, path=PATH)
+
+    def log(self, _: TableSettings) -> RefusedCheckpoint:
+        return self
+
+    def checkpoint(self, _: int | None) -> Any:
+        raise StorageError(path=PATH, reason="refused")
+
+
+def test_checkpoint_that_cannot_be_written_fails_its_job_without_credentials() -> None:
+    resource: Any = dg.ResourceDefinition.hardcoded_resource(RefusedCheckpoint())
+    job = checkpoint_job(TableSettings(name="events", path="/t"))
+    with dg.DagsterInstance.ephemeral() as instance:
+        result = job.execute_in_process(instance=instance, resources={"snapshots": resource}, raise_on_error=False)
+        assert not result.success
+        (failure,) = result.get_step_failure_events()
+        assert failure.step_failure_data.error is not None
+        text = failure.step_failure_data.error.to_string()
+    assert "The storage failed at s3://*********(redacted)@b/events: refused" in text
+    assert "hunter2" not in text
