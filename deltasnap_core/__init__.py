@@ -91,6 +91,7 @@ if TYPE_CHECKING:
     from deltasnap_core.rules.file_breakdown import FileBreakdown
     from deltasnap_core.scan.file_changes import ChangeSummary, FileChanges
     from deltasnap_core.scan.planning import ScanReport
+    from deltasnap_core.scan.predicate_analysis import predicate_failures
     from deltasnap_core.scan.scan import Scan
     from deltasnap_core.scan.scan_options import ScanOptions
     from deltasnap_core.scan.tables.metadata_tables import MetadataTables
@@ -229,6 +230,7 @@ _MODULES = {
     "scan.tables.metadata_tables": ("MetadataTables",),
     "scan.scan_options": ("ScanOptions",),
     "scan.planning": ("ScanReport",),
+    "scan.predicate_analysis": ("predicate_failures",),
     "scan.tables.optimize_candidates": ("OptimizeCandidate",),
     "scan.tables.vacuum_summary": (
         "AGES_DAYS",
@@ -384,6 +386,7 @@ __all__ = [
     "logger_of",
     "matching_paths",
     "parse_schema",
+    "predicate_failures",
     "read_checksum",
     "read_commits",
     "redacted",

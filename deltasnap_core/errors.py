@@ -18,7 +18,7 @@
     ├── DataFileError                 Spark cannot read a data file
     ├── DataFileNotFoundError         a data file or deletion vector of a version is missing
     ├── RowChangesError               the row changes of a version cannot be read
-    ├── PredicateError                a predicate is invalid (also a ValueError)
+    ├── PredicateError                a predicate is invalid, or fails for some row (also a ValueError)
     ├── StoredVersionNotFoundError    the snapshot store does not have that version
     ├── StoreChangedError             another run changed the snapshot store during a write
     ├── CorruptStoreError             a file of the snapshot store is damaged
@@ -306,7 +306,7 @@ class RowChangesError(DeltaSnapError):
 
 
 class PredicateError(DeltaSnapError, ValueError):
-    """`predicate` is not a valid condition on the columns of the table. reason: why.
+    """`predicate` is not a valid condition on the columns of the table, or fails for some row. reason: why.
 
     position: the position in the text, from 0; None: unknown.
     """

@@ -1,15 +1,16 @@
-"""Checks a predicate and the selected columns with Spark's analyzer, before anything is read."""
+"""Checks a predicate and the selected columns with Spark's analyzer, and reports predicates that fail later."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from pyspark.errors import PySparkException
 
 from deltasnap_core.errors import PredicateError
-from deltasnap_core.replay.spark.spark_failures import SPARK_FAILURES, spark_cause
+from deltasnap_core.replay.spark.spark_failures import SPARK_FAILURES, is_about_values, spark_cause
 from deltasnap_core.rules.sql_text import quoted
 from deltasnap_core.scan.predicates.predicate import NotParsedError
 from deltasnap_core.scan.scanned_table import ScannedTable
@@ -33,10 +34,27 @@ def checked_skipping(table: ScannedTable, where: str) -> Skipping:
     try:
         _ = table.no_rows.where(where).schema
     except SPARK_FAILURES as error:  # Java exceptions too: a stack overflow despite the limits
-        raise PredicateError(predicate=where, position=_position(where, error), reason=_reason(error)) from error
+        raise PredicateError(
+            predicate=where, position=_position(where, error), reason=_reason(error, "analyze")
+        ) from error
     if _reads_otherwise(table, where):
         return Skipping(unused=(*skipping.used, *skipping.unused))
     return replace(skipping, may_fail=skipping.may_fail and _setting(table, _ANSI, "true") == "true")
+
+
+@contextmanager
+def predicate_failures(where: str | None) -> Iterator[None]:
+    """Raise PredicateError if Spark cannot evaluate a predicate for some row, while its result is collected.
+
+    Other exceptions are not changed.
+    """
+    try:
+        yield
+    except SPARK_FAILURES as error:
+        if where is None or not is_about_values(error):
+            raise
+        reason = f"it fails for some row: {_reason(error, 'evaluate')}"
+        raise PredicateError(predicate=where, position=_position(where, error), reason=reason) from error
 
 
 _NAME = re.compile(r"`(?:[^`]|``)+`|[^`.]+")
@@ -85,8 +103,8 @@ def _position(where: str, error: BaseException) -> int | None:
     return None
 
 
-def _reason(error: BaseException) -> str:
+def _reason(error: BaseException, task: str) -> str:
     if not isinstance(error, PySparkException):
-        return f"Spark cannot analyze it: {spark_cause(error)}"
+        return f"Spark cannot {task} it: {spark_cause(error)}"
     message = str(error.getMessage() or error)
     return message.partition(" SQLSTATE:")[0].partition("\n")[0].strip()

@@ -19,7 +19,7 @@ from deltasnap_core.scan.planning import (
     chosen_files,
     report_of,
 )
-from deltasnap_core.scan.predicate_analysis import checked_skipping, selected_names
+from deltasnap_core.scan.predicate_analysis import checked_skipping, predicate_failures, selected_names
 from deltasnap_core.scan.row_reader import DataFile, RowReader
 from deltasnap_core.scan.scanned_files import ScannedFiles
 from deltasnap_core.scan.scanned_table import ScannedTable
@@ -89,8 +89,8 @@ class Scan:
         """Return `count` rows, in memory; fewer if there are no more. They have no order.
 
         Without a predicate, Spark reads at most `count` files, without deletion vectors, if these have enough rows.
-        Errors: ValueError for a negative count; DataFileError for a file that Spark cannot read; and as `to_df`, for
-        the files that are read.
+        Errors: ValueError for a negative count; PredicateError for a predicate that fails for some row; DataFileError
+        for a file that Spark cannot read; and as `to_df`, for the files that are read.
         """
         if count < 0:
             raise ValueError(f"Expected 0 rows or more, found {count}")
@@ -107,9 +107,10 @@ class Scan:
     def _collected(self, rows: DataFrame) -> pa.Table:
         """Return rows in memory. Without columns too, the table has their number, which Arrow takes from a column."""
         try:
-            if rows.columns:
-                return rows.toArrow()
-            return rows.select(F.lit(True)).toArrow().select([])
+            with predicate_failures(self.where):
+                if rows.columns:
+                    return rows.toArrow()
+                return rows.select(F.lit(True)).toArrow().select([])
         except SPARK_FAILURES as error:
             if not is_about_files(error):
                 raise

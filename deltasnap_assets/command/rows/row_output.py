@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import typer
 from pyspark.sql import DataFrame
 from rich.console import Console
 from rich.measure import Measurement
@@ -27,7 +28,7 @@ from deltasnap_assets.command.rows.exact_values import json_rows, json_text, tex
 from deltasnap_assets.command.rows.row_options import RowDestination, RowFormat
 from deltasnap_assets.command.terminal import shown
 from deltasnap_assets.texts import visible_value
-from deltasnap_core import DeltaSnapError, Scan
+from deltasnap_core import DeltaSnapError, PredicateError, Scan, predicate_failures
 
 _WIDEST = 100_000
 _LEAST_WIDTH = 8
@@ -48,6 +49,17 @@ class CollectedRows:
 
     rows: pa.Table
     is_cut: bool
+
+
+@contextmanager
+def valid_condition(where: str | None) -> Iterator[None]:
+    """Report a condition that is invalid, or that fails while rows are collected, as wrong usage of `--where`."""
+    try:
+        with predicate_failures(where):
+            yield
+    except PredicateError as error:
+        place = "" if error.position is None else f" (at character {error.position + 1})"
+        raise typer.BadParameter(f"{error.reason}{place}", param_hint="--where") from error
 
 
 def collect_rows(frame: DataFrame, limit: int | None) -> CollectedRows:

@@ -11,10 +11,10 @@ from pyspark.sql import DataFrame
 from rich.console import Console
 
 from deltasnap_assets.command.rows.row_options import RowDestination
-from deltasnap_assets.command.rows.row_output import collect_rows, write_collected
+from deltasnap_assets.command.rows.row_output import collect_rows, valid_condition, write_collected
 from deltasnap_assets.command.table_on_spark import delta_log_of, spark_aside
 from deltasnap_assets.command.views.condition_view import explaining
-from deltasnap_core import DeltaLog, PredicateError, TableLog
+from deltasnap_core import DeltaLog, TableLog
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,24 +39,22 @@ def changed_rows(
     """
     with explaining(path, storage_options, request.first, request.last):
         TableLog.for_path(path, storage_options).at(version=request.last)  # a wrong version does not start Spark
-        with Console(stderr=True).status("Reading"), spark_aside(path):
+        with Console(stderr=True).status("Reading"), spark_aside(path), valid_condition(request.where):
             rows = collect_rows(_changes(delta_log_of(path, storage_options), request), destination.limit)
     write_collected(rows, destination)
 
 
 def _changes(log: DeltaLog, request: ChangesRequest) -> DataFrame:
     try:
-        found = log.row_changes(
-            request.first,
-            request.last,
-            key=request.key,
-            net=request.net,
-            where=request.where,
-            columns=request.columns,
-        )
-    except PredicateError as error:
-        place = "" if error.position is None else f" (at character {error.position + 1})"
-        raise typer.BadParameter(f"{error.reason}{place}", param_hint="--where") from error
+        with valid_condition(request.where):
+            found = log.row_changes(
+                request.first,
+                request.last,
+                key=request.key,
+                net=request.net,
+                where=request.where,
+                columns=request.columns,
+            )
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--key or --columns") from error
     return found.orderBy("_commit_version")

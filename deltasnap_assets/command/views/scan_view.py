@@ -10,12 +10,12 @@ import typer
 from rich.console import Console
 
 from deltasnap_assets.command.rows.row_options import RowDestination
-from deltasnap_assets.command.rows.row_output import collect_scan, write_collected
+from deltasnap_assets.command.rows.row_output import collect_scan, valid_condition, write_collected
 from deltasnap_assets.command.table_on_spark import delta_log_of, spark_aside
 from deltasnap_assets.command.terminal import shown
 from deltasnap_assets.command.views.condition_view import explaining
 from deltasnap_assets.quantities import bytes_text
-from deltasnap_core import PredicateError, Scan, ScanReport, Snapshot, TableLog
+from deltasnap_core import Scan, ScanReport, Snapshot, TableLog
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ def scan_rows(path: str, storage_options: Mapping[str, Any], request: ScanReques
     versions = () if request.version is None else (request.version,)
     with explaining(path, storage_options, *versions):
         version = _version(path, storage_options, request)
-        with Console(stderr=True).status("Reading"), spark_aside(path):
+        with Console(stderr=True).status("Reading"), spark_aside(path), valid_condition(request.where):
             planned = _planned(delta_log_of(path, storage_options).get_snapshot_at(version), request)
             report = planned.report if request.explain else None
             rows = collect_scan(planned, destination.limit)
@@ -61,10 +61,8 @@ def _version(path: str, storage_options: Mapping[str, Any], request: ScanRequest
 
 def _planned(snapshot: Snapshot, request: ScanRequest) -> Scan:
     try:
-        return snapshot.scan(request.where, request.columns)
-    except PredicateError as error:
-        place = "" if error.position is None else f" (at character {error.position + 1})"
-        raise typer.BadParameter(f"{error.reason}{place}", param_hint="--where") from error
+        with valid_condition(request.where):
+            return snapshot.scan(request.where, request.columns)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--columns") from error
 

@@ -38,6 +38,12 @@ _NAMES_STORAGE = re.compile(
     r"ParentNotDirectoryException|FileAlreadyExistsException|AccessControlException|AccessDeniedException|Mkdirs failed"
     r"|Permission denied|Read-only file system|No space left on device|Disk quota exceeded"
 )
+# Errors of evaluating an expression: data exceptions, violated constraints, texts that cannot be parsed, `assert_true`
+# (unless a query of ours raises it), and errors without an SQLSTATE.
+_NAMES_VALUES = re.compile(
+    r"SQLSTATE: (?:22|23|42601)|USER_RAISED_EXCEPTION\] (?!deltasnap: )"
+    r"|PatternSyntaxException|Illegal sequence boundaries"
+)
 _FILE_READ = re.compile(r"error while reading file (\S+?)\.(?=\s|$)")
 _CAUSE = re.compile(r"^Caused by: (.+)$", re.MULTILINE)
 _GRPC_DETAILS = re.compile(r'^\s*details = "(.+)"$', re.MULTILINE)  # from a Connect server that has stopped
@@ -70,6 +76,11 @@ def translated(log_files: Iterable[str] = (), stored_files: Iterable[str] = ()) 
 def is_about_files(error: BaseException) -> bool:
     """Return whether a failure inside Spark is caused by reading a file."""
     return _NAMES_FILES.search(str(error)) is not None
+
+
+def is_about_values(error: BaseException) -> bool:
+    """Return whether a failure inside Spark is caused by an expression that fails for some row, not by a file."""
+    return _NAMES_VALUES.search(str(error)) is not None and file_read(error) is None
 
 
 @contextmanager

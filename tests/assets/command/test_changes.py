@@ -89,6 +89,13 @@ def test_unknown_columns_are_wrong_usage(session: Any, table: Path, arguments: l
     assert "nothing" in result.output
 
 
+@pytest.mark.spark
+def test_condition_that_fails_for_a_row_is_wrong_usage(session: Any, table: Path) -> None:
+    result = run("changes", str(table), "0", "1", "--where", "id / 0 = 1")
+    assert result.exit_code == 2
+    assert "DIVIDE_BY_ZERO" in result.output
+
+
 @pytest.mark.usefixtures("session")
 @pytest.mark.spark
 def test_missing_commit_between_the_versions_is_explained(tmp_path: Path) -> None:

@@ -152,7 +152,13 @@ def test_file_has_every_row_in_the_types_of_the_table(table: Path, tmp_path: Pat
 @pytest.mark.usefixtures("session")
 @pytest.mark.parametrize(
     ("arguments", "reported"),
-    [(("--where", "id >"), "--where"), (("--where", "nope > 1"), "nope"), (("--columns", "nope"), "no column 'nope'")],
+    [
+        (("--where", "id >"), "--where"),
+        (("--where", "nope > 1"), "nope"),
+        (("--where", "id / 0 = 1"), "DIVIDE_BY_ZERO"),
+        (("--where", "id / 0 = 1", "--limit", "0"), "DIVIDE_BY_ZERO"),
+        (("--columns", "nope"), "no column 'nope'"),
+    ],
 )
 def test_invalid_condition_or_column_is_wrong_usage(arguments: tuple[str, ...], reported: str, table: Path) -> None:
     result = run("scan", table, *arguments)

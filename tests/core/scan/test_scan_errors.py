@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from deltasnap_core import DeltaLog, ScanOptions
+from deltasnap_core import SPARK_FAILURES, DeltaLog, ScanOptions
 from deltasnap_core.errors import CorruptLogError, DataFileError, DataFileNotFoundError, DataPathError, PredicateError
 from tests.builders import add, metadata, protocol, write_log
 from tests.checkpoint_files import write_checkpoint
@@ -111,6 +111,29 @@ def test_invalid_arguments_are_reported_before_anything_is_read(
         snapshot.scan(where)
     assert isinstance(raised.value, ValueError)
     assert where in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("where", "reason"),
+    [
+        ("cast(name as string) rlike '('", "Unclosed group|PATTERN"),
+        ("array()[0] = 1", "INVALID_ARRAY_INDEX"),
+        ("id / 0 = 1", "DIVIDE_BY_ZERO"),
+        ("sequence(1, id, -1)[0] = 1", "Illegal sequence"),
+        ("assert_true(id > 5) is null", "is not true"),
+    ],
+)
+def test_condition_that_fails_for_a_row_is_a_predicate_error(
+    spark: SparkSession, tmp_path: Path, where: str, reason: str
+) -> None:
+    rows = pa.table({"id": [2], "name": ["x"]})
+    fields = schema(field("id", "long"), field("name", "string"))
+    scan = snapshot_of(spark, tmp_path, [file(tmp_path, "a", rows)], schemaString=fields).scan(where)
+    with pytest.raises(PredicateError, match=reason) as raised:
+        scan.take(1)
+    assert "\n" not in raised.value.reason
+    assert where in str(raised.value)
+    assert isinstance(raised.value.__cause__, SPARK_FAILURES)
 
 
 def test_unknown_column_is_a_value_error(spark: SparkSession, tmp_path: Path) -> None:
