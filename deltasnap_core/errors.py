@@ -221,11 +221,13 @@ class CorruptLogError(DeltaSnapError):
 class StorageError(DeltaSnapError, OSError):
     """The file or folder `path` cannot be reached, read or written. reason: the message of the storage.
 
+    Neither contains credentials.
+
     A missing file is not a StorageError: the caller gets FileNotFoundError and decides what it means.
     """
 
     def __init__(self, *, path: str, reason: str) -> None:
-        self.path = path
+        self.path = redacted(path)
         self.reason = reason
         super().__init__(f"The storage failed at {path}: {reason}")
 

@@ -36,7 +36,6 @@ _WHOLE_WORD_BELOW = 8
 _MAX_CAUSES = 20
 _MAX_LEARNED = 10_000
 
-E = TypeVar("E", bound=BaseException)
 C = TypeVar("C", bound=type)
 
 
@@ -84,18 +83,22 @@ def learn_settings(settings: Mapping[str, Any]) -> None:
     learn_options({name: value for name, value in settings.items() if _SECRETIVE.search(name)})
 
 
-def hide_secrets(error: E) -> E:
+def hide_secrets(error: BaseException) -> BaseException:
     """Return an error after removing the credentials from its message and from those of its causes.
 
-    It is the same object with the same data; only messages change.
+    It is the same object with the same data; only messages change. An error that makes its text from other objects,
+    such as a URL, is replaced by a `HiddenError`. Raise another error from the result.
     """
-    for each in _chain(error):
+    for each in reversed(list(_chain(error))):
         each.args = tuple(redacted(part) if isinstance(part, str) else part for part in each.args)
         if isinstance(each, OSError):
             for name in ("filename", "filename2", "strerror"):
                 if isinstance(value := getattr(each, name, None), str):
                     setattr(each, name, redacted(value))
-    return error
+        for name in ("__context__", "__cause__"):  # setting the cause hides the context
+            if (cause := getattr(each, name)) is not None and (shown := _shown_error(cause)) is not cause:
+                setattr(each, name, shown)
+    return _shown_error(error)
 
 
 def logger_of(name: str) -> logging.Logger:
@@ -114,6 +117,10 @@ def safe_repr(cls: C) -> C:
 
     setattr(cls, "__repr__", safe)  # noqa: B010 - mypy refuses the assignment
     return cls
+
+
+class HiddenError(Exception):
+    """Replaces an error of another library whose text contains credentials."""
 
 
 class _Learned:
@@ -196,8 +203,20 @@ def _hide_in_record(record: logging.LogRecord) -> bool:
     if shown != message:
         record.msg, record.args = shown, None
     if record.exc_info and record.exc_info[1] is not None:
-        hide_secrets(record.exc_info[1])
+        shown_error = hide_secrets(record.exc_info[1])
+        record.exc_info = (type(shown_error), shown_error, shown_error.__traceback__)
     return True
+
+
+def _shown_error(error: BaseException) -> BaseException:
+    """Return an error, or a replacement with its redacted text if `hide_secrets` could not remove its credentials."""
+    text = str(error)
+    if redacted(text) == text and redacted(repr(error)) == repr(error):
+        return error
+    shown = HiddenError(f"{type(error).__name__}: {redacted(text)}").with_traceback(error.__traceback__)
+    shown.__cause__, shown.__context__ = error.__cause__, error.__context__
+    shown.__suppress_context__ = error.__suppress_context__
+    return shown
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

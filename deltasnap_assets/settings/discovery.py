@@ -102,12 +102,10 @@ def matching(pattern: str, storage_options: Mapping[str, Any]) -> list[str]:
     try:
         found = matching_paths(pattern, storage_options)
     except FileNotFoundError as error:
-        hide_secrets(error)
         reason = f"the folder {redacted(folder_of_pattern(pattern))} does not exist, or is empty on an object store"
-        raise DiscoveryError(pattern=pattern, reason=reason) from error
-    except Exception as error:
-        hide_secrets(error)
-        raise DiscoveryError(pattern=pattern, reason=str(error) or type(error).__name__) from error
+        raise DiscoveryError(pattern=pattern, reason=reason) from hide_secrets(error)
+    except Exception as error:  # noqa: BLE001  # raised as DiscoveryError
+        raise DiscoveryError(pattern=pattern, reason=str(error) or type(error).__name__) from hide_secrets(error)
     scheme = f"{pattern.partition('://')[0]}://" if is_url(pattern) else ""
     return [each if not scheme or "://" in each else f"{scheme}{each}" for each in found]
 

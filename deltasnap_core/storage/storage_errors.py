@@ -30,10 +30,9 @@ def storage_errors(path: str) -> Iterator[None]:
         raise
     except NotADirectoryError as error:
         raise FileNotFoundError(redacted(f"No such file: {path}")) from hide_secrets(error)
-    except Exception as error:
-        hide_secrets(error)
+    except Exception as error:  # noqa: BLE001  # raised as StorageError
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise StorageError(path=path, reason=str(reason)) from error
+        raise StorageError(path=path, reason=str(reason)) from hide_secrets(error)
 
 
 @contextmanager

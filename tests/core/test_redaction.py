@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import traceback
+
 import pytest
 
-from deltasnap_core.errors import CorruptLogError, DeltaTableNotFoundError
-from deltasnap_core.redaction import learn_secret, redacted
+from deltasnap_core.errors import CorruptLogError, DeltaTableNotFoundError, NoFilesystemError, StorageError
+from deltasnap_core.redaction import hide_secrets, learn_secret, logger_of, redacted
+from deltasnap_core.storage.storage_errors import storage_errors
 
 STARS = "*********(redacted)"
 
@@ -54,3 +57,55 @@ def test_path_of_a_secret_url_is_hidden_too_unless_it_may_be_a_word() -> None:
     learn_secret("https://hooks.example.com/short-path")
     shown = redacted("HTTPConnectionPool: /services/T0/B0/7f3a9c1d5e and /short-path refused")
     assert shown == f"HTTPConnectionPool: /{STARS} and /short-path refused"
+
+
+class ResponseError(Exception):
+    """An error as aiohttp's, which makes its text from a URL object."""
+
+    def __init__(self, url: object) -> None:
+        super().__init__(url)
+        self.url = url
+
+    def __str__(self) -> str:
+        return f"404, url='{self.url}'"
+
+
+class Url:
+    def __str__(self) -> str:
+        return "http://host/e?sig=hidden"
+
+    __repr__ = __str__
+
+
+def raised_from(cause: Exception) -> ValueError:
+    try:
+        raise ValueError("of ours") from cause
+    except ValueError as error:
+        return error
+
+
+def test_cause_that_makes_its_text_from_a_url_object_is_replaced() -> None:
+    with pytest.raises(StorageError) as raised, storage_errors(str(Url())):
+        raise ResponseError(Url())
+    text = "".join(traceback.format_exception(raised.value)) + repr(vars(raised.value))
+    assert f"ResponseError: 404, url='http://host/e?sig={STARS}'" in text
+    assert "sig=hidden" not in text
+
+
+@pytest.mark.parametrize("kind", [StorageError, NoFilesystemError])
+def test_path_of_a_storage_error_has_no_credentials(kind: type[StorageError]) -> None:
+    error = kind(path="s3://user:hidden@lake/e", reason="at s3://user:hidden@lake/e")
+    assert (error.path, error.reason) == (f"s3://{STARS}@lake/e", f"at s3://{STARS}@lake/e")
+
+
+def test_every_cause_in_a_chain_is_replaced_and_the_chain_is_kept() -> None:
+    last = ResponseError(Url())
+    error = hide_secrets(raised_from(raised_from(last)))
+    assert isinstance(error.__cause__, ValueError)
+    assert repr(error.__cause__.__cause__) == f"""HiddenError("ResponseError: 404, url='http://host/e?sig={STARS}'")"""
+
+
+def test_log_record_of_such_an_error_has_no_credentials(caplog: pytest.LogCaptureFixture) -> None:
+    logger_of("deltasnap_core.test").warning("failed", exc_info=ResponseError(Url()))
+    assert "ResponseError: 404" in caplog.text
+    assert "sig=hidden" not in caplog.text
