@@ -42,7 +42,7 @@ _SECRETIVE = ("storage_options", "config", "alerts")  # these keys hold credenti
 
 
 def load_settings(
-    file: Path | None = None,
+    file: str | os.PathLike[str] | None = None,
     *,
     environment: Mapping[str, str] = os.environ,
     folder: Path | None = None,
@@ -55,7 +55,7 @@ def load_settings(
     Errors: `ConfigError`; `DiscoveryError` if the folder of a pattern cannot be listed; `MisplacedStoreError`.
     """
     folder = Path.cwd() if folder is None else folder
-    path = file or find_config(environment, folder)
+    path = find_config(environment, folder) if file is None else Path(file)
     settings = demo_settings(folder) if path is None else read_settings(path, environment)
     settings = with_discovered(settings, on_no_table) if settings.discover else settings
     check_store_place(settings)

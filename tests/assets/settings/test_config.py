@@ -205,6 +205,13 @@ def test_mistake_names_file_line_key_and_value(case: str, tmp_path: Path) -> Non
     assert "hunter2" not in str(raised.value)
 
 
+@pytest.mark.parametrize("kind", [str, Path])
+def test_file_is_given_as_a_text_or_a_path(kind: type[str | Path], tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text("tables: [{name: events, path: lake}]", encoding="utf-8")
+    (table,) = load_settings(kind(tmp_path / "own.yaml")).tables
+    assert table.path == str(tmp_path / "lake")
+
+
 def test_all_mistakes_are_reported_together(tmp_path: Path) -> None:
     path = write(tmp_path, "tables:\n  - name: a-b\n    poll_seconds: soon\n")
     with pytest.raises(ConfigError) as raised:
