@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import json
 import os
 import signal
 import socket
@@ -11,12 +12,16 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
+from typing import TypeVar
 
 _PROCESSES = Path("/proc")
 _PID_NAMESPACE = Path("/proc/self/ns/pid")  # containers can share a host name and have separate process ids
 _DEAD = "ZX"  # states in /proc of a process that has ended, but that its parent has not reaped
 _POLL_SECONDS = 0.1
+
+R = TypeVar("R")
 
 
 def this_process() -> str:
@@ -86,6 +91,25 @@ def stop_all(running: Callable[[], Sequence[str]], *, timeout_seconds: float) ->
             for process in left:
                 send(process, signal.SIGKILL)
         time.sleep(_POLL_SECONDS)
+
+
+def read_record(file: Path, kind: type[R]) -> R:
+    """Return the record of a process in a JSON file. kind: a dataclass whose fields are all `int` or `str`.
+
+    Errors: FileNotFoundError and other errors of the system; ValueError if the record is invalid.
+    """
+    try:
+        values = json.loads(file.read_text(encoding="utf-8"))
+        record = kind(**values)
+    except (TypeError, RecursionError) as error:  # not an object, or one with other keys
+        raise ValueError(str(error)) from error
+    for field in fields(record):  # type: ignore[arg-type]
+        value = getattr(record, field.name)
+        if type(value).__name__ != field.type:
+            raise ValueError(f"expected {field.name} to be of type {field.type}, found {value!r}")
+        if isinstance(value, str):
+            value.encode()  # a lone surrogate is a ValueError
+    return record
 
 
 @contextmanager

@@ -13,9 +13,10 @@ from uuid import uuid4
 import dagster as dg
 
 from deltasnap_assets.command.local.local_instance import local_home
-from deltasnap_assets.command.local.running_ui import last_ui, leftovers
+from deltasnap_assets.command.local.running_ui import last_ui, stop_leftovers
 from deltasnap_assets.command.views.condition_view import counted_versions
 from deltasnap_assets.processes import pid_of
+from deltasnap_assets.quantities import counted
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.runs.table_runs import failed_run, unfinished_run
 from deltasnap_assets.settings.config import SAIL, Settings, TableSettings
@@ -143,12 +144,10 @@ def _server() -> Finding:
 
 def _ui() -> Finding:
     home = local_home()
-    if left := leftovers(home):
+    if left := stop_leftovers(home):
         ids = ", ".join(str(pid_of(process)) for process in left)
-        message = f"was killed; {len(left)} of its processes are still running: {ids}"
-        return Finding(
-            subject="ui", mark="warning", message=message, advice="`deltasnap ui` stops them and starts again."
-        )
+        message = f"was killed; stopped {counted(len(left), 'process', 'processes')} that it left: {ids}"
+        return Finding(subject="ui", mark="warning", message=message, advice="Start it again with `deltasnap ui`.")
     ui = last_ui(home)
     if ui is None or not ui.is_running:
         return Finding(subject="ui", mark="ok", message="not running")

@@ -127,7 +127,8 @@ def diff(
 def doctor(as_json: _Json = False) -> None:
     """Check everything that a refresh needs: Java, Spark, archive, server, configuration, tables, store, runs.
 
-    Exits with 1 if a check fails, or if other readers cannot read a table.
+    Exits with 1 if a check fails, or if other readers cannot read a table. Stops the processes of a killed
+    `deltasnap ui`.
     """
     from deltasnap_assets.command.doctor import Finding, examine, is_well
 

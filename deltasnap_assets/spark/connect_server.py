@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
-from deltasnap_assets.processes import has_ended, name_of, stop_all, with_variable
+from deltasnap_assets.processes import has_ended, name_of, read_record, stop_all, with_variable
 from deltasnap_assets.settings.config import SparkSettings
 from deltasnap_assets.spark.java import use_java
 from deltasnap_assets.spark.jvm_options import find_spark_home
@@ -67,10 +67,12 @@ def running_server(folder: Path) -> SparkServer | None:
     """
     file = folder / "server.json"
     try:
-        server = SparkServer(**json.loads(file.read_text(encoding="utf-8")))
+        server = read_record(file, SparkServer)
+        if not 0 < server.port < 2**16:
+            raise ValueError(f"expected a port up to 65535, found {server.port}")
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError) as error:
         advice = "delete it if no server is running"
         raise SparkServerError(f"{file} is invalid ({error}): {advice}.") from error
     return server if _processes_of(server) else None

@@ -19,6 +19,7 @@ from deltasnap_assets.processes import (
     has_ended,
     locked,
     pid_of,
+    read_record,
     send,
     stop_all,
     this_process,
@@ -56,10 +57,10 @@ def last_ui(home: Path) -> Ui | None:
     Errors: UiRunsError if its record is invalid.
     """
     try:
-        return Ui(**json.loads((home / _RECORD).read_text(encoding="utf-8")))
+        return read_record(home / _RECORD, Ui)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError) as error:
         advice = "delete it if no `deltasnap ui` is running"
         raise UiRunsError(f"{home / _RECORD} is invalid ({error}): {advice}.") from error
 
@@ -79,15 +80,28 @@ def take_instance(home: Path, url: str) -> int:
         ui = last_ui(home)
         if ui is not None and ui.is_running and ui.process != this_process():
             raise UiRunsError(f"deltasnap ui is already running at {ui.url}, process {pid_of(ui.process)}.")
-        left = leftovers(home)
-        if ui is not None and left:
-            _stop(ui.mark)
+        left = _stop_leftovers(home)
         taken = Ui(url=url, process=this_process(), mark=uuid4().hex)
         temporary = home / f".{_RECORD}"
         temporary.write_text(json.dumps(asdict(taken)), encoding="utf-8")
         temporary.replace(home / _RECORD)
     os.environ[MARK_VARIABLE] = taken.mark
     return len(left)
+
+
+def stop_leftovers(home: Path) -> list[str]:
+    """Stop the processes left by a UI that is gone, and return them. A UI that is running keeps its processes."""
+    if not leftovers(home):
+        return []
+    with locked(home / "ui.lock"):
+        return _stop_leftovers(home)
+
+
+def _stop_leftovers(home: Path) -> list[str]:
+    ui, left = last_ui(home), leftovers(home)
+    if ui is not None and left:
+        _stop(ui.mark)
+    return left
 
 
 def _stop(mark: str) -> None:

@@ -12,8 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from deltasnap_assets.command.local.running_ui import MARK_VARIABLE, UiRunsError, last_ui, leftovers, take_instance
-from deltasnap_assets.processes import has_ended, name_of, pid_of
+from deltasnap_assets.command import doctor
+from deltasnap_assets.command.local.running_ui import (
+    MARK_VARIABLE,
+    UiRunsError,
+    last_ui,
+    leftovers,
+    stop_leftovers,
+    take_instance,
+)
+from deltasnap_assets.processes import has_ended, name_of, pid_of, with_variable
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="there is no /proc")
 
@@ -73,6 +81,28 @@ def test_processes_of_a_killed_ui_are_stopped_by_the_next(ui: subprocess.Popen[s
     assert leftovers(tmp_path) == []
 
 
+def test_doctor_stops_the_processes_of_a_killed_ui(
+    ui: subprocess.Popen[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "local_home", lambda: tmp_path)
+    assert doctor._ui().message == f"runs at {URL}, process {ui.pid}"
+    ui.kill()
+    ui.wait()
+    left = leftovers(tmp_path)
+    found = doctor._ui()
+    assert (found.mark, found.message.partition(":")[0]) == ("warning", "was killed; stopped 2 processes that it left")
+    assert all(map(has_ended, left))
+    assert doctor._ui().message == "not running"
+
+
+def test_processes_of_a_ui_that_runs_are_not_stopped(ui: subprocess.Popen[str], tmp_path: Path) -> None:
+    assert stop_leftovers(tmp_path) == []
+    found = last_ui(tmp_path)
+    assert found is not None
+    assert len(with_variable(MARK_VARIABLE, found.mark)) == 3
+    assert ui.poll() is None
+
+
 def test_program_with_the_id_of_a_dead_ui_is_not_stopped(tmp_path: Path) -> None:
     other = subprocess.Popen(["sleep", "600"])
     try:
@@ -102,8 +132,9 @@ def test_one_of_several_concurrent_uis_claims_the_instance(tmp_path: Path) -> No
     assert take_instance(tmp_path, URL) == 2
 
 
-def test_invalid_record_raises_an_error_that_names_it(tmp_path: Path) -> None:
-    (tmp_path / "ui.json").write_text("{")
+@pytest.mark.parametrize("text", ["{", "[]", '{"url": 1, "process": "p", "mark": "m"}'])
+def test_invalid_record_raises_an_error_that_names_it(text: str, tmp_path: Path) -> None:
+    (tmp_path / "ui.json").write_text(text)
     with pytest.raises(UiRunsError, match=r"ui\.json"):
         last_ui(tmp_path)
 

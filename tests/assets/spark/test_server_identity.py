@@ -81,7 +81,14 @@ def test_server_is_identified_by_its_children_after_its_launcher_has_ended(tmp_p
     assert running_server(tmp_path / "server") is None
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", '{"port": 1}', '{"unheard": 1}'])
+INVALID = [
+    *("", "[]", "{", "[" * 100_000, '{"port": 1}', '{"unheard": 1}', '{"port": 1, "process_group": 2, "unheard": 1}'),
+    *('{"port": "1", "process_group": 2}', '{"port": 1, "process_group": true}', '{"port": 70000, "process_group": 2}'),
+    *('{"port": 1, "process_group": 2, "process": 3}', '{"port": 1, "process_group": 2, "mark": "\\ud800"}'),
+]
+
+
+@pytest.mark.parametrize("text", INVALID, ids=range(len(INVALID)))
 def test_invalid_record_raises_an_error_that_names_it(tmp_path: Path, text: str) -> None:
     (tmp_path / "server.json").write_text(text)
     with pytest.raises(SparkServerError, match=r"server\.json.*delete it"):
