@@ -217,9 +217,9 @@ def planned_changes(
         live_before if first else lambda _: (),
         recorded={each.version for each in recorded},
     )
-    removed_first = any(each.version == first and each.change == DELETE for each in rows)
-    read = {first - 1: metadata_before, **metadata} if removed_first else metadata
-    check_schemas(read, path=redacted(table.table_path))
+    deleting = {each.version for each in rows if each.change == DELETE}
+    read = {first - 1: metadata_before, **metadata} if first in deleting else metadata
+    check_schemas(read, path=redacted(table.table_path), deleting=deleting)
     _check_partition_values(rows, before, table.table_path)
     _check_partition_values(recorded, metadata, table.table_path)
     return RowChanges(

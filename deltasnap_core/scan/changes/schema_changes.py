@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from pyspark.sql.types import (
     ArrayType,
@@ -36,13 +36,13 @@ def _is_reserved(name: str) -> bool:
     return name in CHANGE_COLUMNS or name.startswith("__deltasnap_")
 
 
-def check_schemas(metadata: Mapping[int, Metadata], *, path: str) -> None:
+def check_schemas(metadata: Mapping[int, Metadata], *, path: str, deleting: Collection[int] = ()) -> None:
     """Raise RowChangesError if rows of some version cannot be read with the schema of the last version.
 
     New columns, types that became wider, and columns that were dropped from a table without column mapping are fine:
     the rows have the columns of the last version. With column mapping, a column may be neither renamed nor dropped, as
     in Delta.
-    metadata: by version, ascending. path: of the table.
+    metadata: by version, ascending. path: of the table. deleting: the versions that delete rows of earlier files.
     Source: PROTOCOL.md, Column Mapping; Type Widening.
     """
     versions = [*metadata]
@@ -60,8 +60,15 @@ def check_schemas(metadata: Mapping[int, Metadata], *, path: str) -> None:
         if problem is not None:
             reason = (
                 f"it changes the schema so that rows before it cannot be read with the schema of version {last} "
-                f"({problem}). Read the versions up to {before} and those from {changed} on separately"
+                f"({problem}). "
             )
+            if changed in deleting:
+                reason += (
+                    f"It deletes such rows, so its own changes cannot be read; those up to version {before}, and those "
+                    f"from version {changed + 1} on, can be read separately"
+                )
+            else:
+                reason += f"Read the versions up to {before} and those from {changed} on separately"
             raise RowChangesError(path=path, version=changed, reason=reason)
 
 
