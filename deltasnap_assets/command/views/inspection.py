@@ -34,7 +34,7 @@ _MAX_VALUE_LENGTH = 2000
 _MAX_PARAMETERS_LENGTH = 100
 
 _LEAST_WIDTH = 20
-_WIDTH_WITH_WRITER = 80
+_WIDTH_WITH_WRITER = 110
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,7 +214,8 @@ def _history(history: tuple[Entry, ...], width: int) -> RenderableType:
     table.add_column("version", no_wrap=True)
     table.add_column("committed (UTC)", no_wrap=True)
     for name in ("operation", "by") if has_writer else ("operation",):
-        table.add_column(name, overflow="fold")
+        # Rich gives the rest of the width to the parameters: it must suffice for a name with a short value.
+        table.add_column(name, overflow="fold", max_width=max(_LEAST_WIDTH, width // 5))
     table.add_column("parameters", ratio=1, min_width=_LEAST_WIDTH, overflow="fold")
     for entry in history:
         if isinstance(entry, LostCommits):

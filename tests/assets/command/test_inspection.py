@@ -36,6 +36,22 @@ def test_parameters_of_commits_are_readable_on_a_narrow_terminal(tmp_path: Path)
     assert "committed (UTC)" in text
 
 
+@pytest.mark.parametrize("width", [80, 100, 110, 120, 160])
+def test_names_of_parameters_are_not_broken_beside_long_texts(width: int, tmp_path: Path) -> None:
+    parameters = {"mode": "Overwrite", "partitionBy": '["day"]'}
+    name, engine = "CREATE OR REPLACE TABLE AS SELECT", "Apache-Spark/3.5.0 Delta-Lake/3.2.0"
+    write_log(
+        tmp_path, {0: [commit_info(name, operationParameters=parameters, engineInfo=engine), protocol(), metadata()]}
+    )
+    console = Console(file=io.StringIO(), width=width)
+    show_facts(console, read_facts(str(tmp_path), {}), None)
+    assert isinstance(console.file, io.StringIO)
+    text = console.file.getvalue()
+    assert "mode=Overwrite" in text
+    assert 'partitionBy=["day"]' in text
+    assert max(map(len, text.splitlines()[text.splitlines().index("last 1 commit") :])) <= width
+
+
 SCHEMAS = {
     "not JSON": (
         "{nope",
