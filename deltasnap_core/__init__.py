@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from deltasnap_core.log.listing.catalog_commits import CatalogCommits
     from deltasnap_core.log.listing.log_listing import LogListing
     from deltasnap_core.log.listing.log_segment import LogSegment
-    from deltasnap_core.log.polling.log_poll import LogCursor, LogStatus
+    from deltasnap_core.log.polling.log_poll import LogCursor, LogPoll, LogStatus
     from deltasnap_core.log.table_log import TableLog
     from deltasnap_core.log.version_log import VersionLog
     from deltasnap_core.protocol.actions import (
@@ -200,6 +200,7 @@ _MODULES = {
     "log.listing.log_listing": ("LogListing",),
     "log.polling.log_poll": (
         "LogCursor",
+        "LogPoll",
         "LogStatus",
     ),
     "log.listing.log_segment": ("LogSegment",),
@@ -319,6 +320,7 @@ __all__ = [
     "LogChangedError",
     "LogCursor",
     "LogListing",
+    "LogPoll",
     "LogRelation",
     "LogSegment",
     "LogStatus",

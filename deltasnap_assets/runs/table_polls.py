@@ -15,7 +15,14 @@ from deltasnap_assets.runs.condition.damage import (
     report_where_nothing_is_new,
 )
 from deltasnap_assets.runs.condition.examination import examination_of, is_examined, may_examine
-from deltasnap_assets.runs.condition.last_poll import Found, is_examination_due, may_be_unexamined, note, note_poll
+from deltasnap_assets.runs.condition.last_poll import (
+    Found,
+    is_examination_due,
+    may_be_unexamined,
+    may_have_new_checkpoint,
+    note,
+    note_poll,
+)
 from deltasnap_assets.runs.planning.known_table import known_of, last_observation, prepare, was_broken
 from deltasnap_assets.runs.planning.names import job_name, run_tags
 from deltasnap_assets.runs.planning.partition_order import sort_partitions
@@ -149,14 +156,15 @@ class _PolledTable:
         Errors: those of DAMAGED, if the log must be examined.
         """
         log, cursor = log_of(self.table), LogCursor.from_text(self.state.cursor) if self.state.cursor else None
-        is_new = cursor is None or log.new_commits(cursor) is not None
+        polled = None if cursor is None else log.poll(cursor)
+        is_new = polled is None or polled.status is not None
         is_retried, attempt = False, 1
         if self.failure is not None:
             is_retried = self.failure.may_be_tried_again and (is_new or self.failure.pause_left <= 0)
             attempt = self.failure.attempt + is_retried
-        if not is_new and not is_retried:
+        if polled is not None and not is_new and not is_retried:
             is_stored = note_poll(self.settings, self.table)
-            return self._poll_idle() if is_stored else self.poll_examining()
+            return self._poll_idle(polled.checkpoint) if is_stored else self.poll_examining()
         # `plan` needs what was known before the log was read, and a poll without new commits does not read it.
         known = known_of(self.instance, self.table.name)
         status = None if cursor is None or is_retried else log.new_commits(cursor)
@@ -171,19 +179,25 @@ class _PolledTable:
             report_where_nothing_is_new(self.instance, self.settings, self.table, status, stored)
         return requested
 
-    def _poll_idle(self) -> Poll:
-        """Return that nothing is new, unless an examination of the log that was due is done.
+    def _poll_idle(self, checkpoint: str | None) -> Poll:
+        """Return that nothing is new, unless an examination of the log is done: it was due, or a checkpoint is new.
+
+        checkpoint: the newest one that the poll saw.
 
         The examination goes on while ticks poll for new commits, because reading a long log takes longer than a tick.
         """
         settings, table, message = self.settings, self.table, _nothing_new(self.table, self.failure)
         idle = Poll(cursor=self.state.cursor, message=message, is_problem=self.failure is not None)
+        is_whole = True
         if not is_examined(settings, table):
-            if not may_examine() or not may_be_unexamined(settings, table):
+            if not may_examine():
                 return idle
-            if not is_examination_due(store_of(settings), table.name):
+            is_whole = not may_have_new_checkpoint(settings, table, checkpoint)
+            if is_whole and not may_be_unexamined(settings, table):
+                return idle
+            if is_whole and not is_examination_due(store_of(settings), table.name):
                 return self.poll_examining()
-        examination = examination_of(settings, table)
+        examination = examination_of(settings, table, is_whole=is_whole)
         if not examination.future.done():
             message = f"{message} Its log is being read for faults {examination.since_text}."
             return replace(idle, message=message, is_problem=idle.is_problem or examination.is_overdue)
@@ -191,7 +205,8 @@ class _PolledTable:
         if self.state.cursor and condition.latest == LogCursor.from_text(self.state.cursor).version:
             report_condition(self.instance, settings, table, condition, failed)
         elif not condition.faults:  # there are later commits: it says nothing about them
-            note(store_of(settings), table, Found(is_examined=condition.is_complete))
+            checkpoint = condition.checkpoint
+            note(store_of(settings), table, Found(is_examined=condition.is_complete, examined_checkpoint=checkpoint))
         return self.poll_examining()
 
     def poll_examining(self) -> Poll:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 
 from deltasnap_assets.checks.facts import FileFacts, TombstoneFacts
-from deltasnap_assets.runs.condition.last_poll import is_examination_due, known_faults
+from deltasnap_assets.runs.condition.last_poll import is_checkpoint_sound, is_examination_due, known_faults
 from deltasnap_assets.runs.log_handover import ListedLog
 from deltasnap_assets.runs.planning.partitions import contiguous
 from deltasnap_assets.runs.planning.plan import Stored
@@ -96,25 +95,25 @@ class RunSnapshots:
         configuration = stored.metadata.configuration
         return self.log(table).context.log.history_of(listing, lambda: configuration)
 
-    def condition(self, table: TableSettings, checkpoint_read: str | None = None) -> TableCondition:
+    def condition(self, table: TableSettings) -> TableCondition:
         """Return the condition of a table, from the listing of this run.
 
         Commits of stored versions are not read, except once a day and while the log has faults: then the whole log is.
         If this run has stored all versions of the log, a later poll reads it: no commit is read twice here.
-        checkpoint_read: the checkpoint (`checkpoint_id`) whose pages were all read before; they are not read again.
+        The pages of a checkpoint are read once, unless they are damaged.
         """
         if table.name not in self._conditions:
             try:
-                found = self._condition(table, checkpoint_read)
+                found = self._condition(table)
             except DeltaSnapError:
                 found = log_of(table).condition()
             self._conditions[table.name] = found
         return self._conditions[table.name]
 
-    def _condition(self, table: TableSettings, checkpoint_read: str | None) -> TableCondition:
+    def _condition(self, table: TableSettings) -> TableCondition:
         listing, known = self.listing(table), self._compared(table)
         first, sound = known.first_unread, known.sound
-        read_pages = checkpoint_read is None or checkpoint_id(listing) != checkpoint_read
+        read_pages = not is_checkpoint_sound(self.store, table.name, listing.newest_checkpoint)
         if is_examination_due(self.store, table.name):
             written = self._written.get(table.name, ())
             is_first = all(version in written for version in listing.commits)
@@ -224,10 +223,3 @@ class RunSnapshots:
                 except StoredVersionNotFoundError:
                     raise error from None
         return segments
-
-
-def checkpoint_id(listing: LogListing) -> str:
-    """Return an identifier of the newest checkpoint. It changes when the checkpoint's files change."""
-    files = listing.checkpoints[0].files if listing.checkpoints else ()
-    identity = repr([(file.name, file.size, file.modification_time) for file in files])
-    return hashlib.sha256(identity.encode()).hexdigest()[:40]

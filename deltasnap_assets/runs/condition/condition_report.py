@@ -24,7 +24,7 @@ from deltasnap_assets.checks.condition_check import ConditionCheck
 from deltasnap_assets.checks.registry import CONDITION_CHECKS
 from deltasnap_assets.runs.condition.last_poll import LOG, RUN, Found, note
 from deltasnap_assets.runs.planning.known_table import last_observation
-from deltasnap_assets.runs.planning.names import CHECKPOINT_TAG, CONDITION_TAG, delta_log_key
+from deltasnap_assets.runs.planning.names import CONDITION_TAG, delta_log_key
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.texts import visible
@@ -140,6 +140,7 @@ def report_condition(
     condition: None: not known. If the page shows a fault that no longer exists, its end is recorded too. Only reading
     the whole log shows that.
     """
+    checkpoint = None if condition is None else condition.checkpoint
     if condition is not None:
         # The check `checksum_agrees` reports a wrong checksum, in each run.
         faults = tuple(fault for fault in condition.faults if fault.kind is not FaultKind.WRONG_CHECKSUM)
@@ -147,9 +148,16 @@ def report_condition(
     if condition is not None and not condition.faults and not condition.is_complete:
         condition = None
     if condition is None and failed is None:
+        if checkpoint is not None:
+            note(store_of(settings), table, Found(examined_checkpoint=checkpoint))
         return False
     latest, is_complete = (None, False) if condition is None else (condition.latest, condition.is_complete)
-    found = Found(latest_version=latest, problems=problems_of(condition, failed), is_examined=is_complete)
+    found = Found(
+        latest_version=latest,
+        problems=problems_of(condition, failed),
+        is_examined=is_complete,
+        examined_checkpoint=checkpoint,
+    )
     note(store_of(settings), table, found)
     lines = fault_lines(condition, failed)
     last = last_observation(instance, table.name)
@@ -164,8 +172,6 @@ def report_condition(
     entries: dict[str, Any] = {"health": dg.MetadataValue.md("\n\n".join(lines))}
     entries |= fault_entries(condition, failed, last_good)
     tags = {} if last is None else {k: v for k, v in last.tags.items() if k != CONDITION_TAG}
-    if condition is not None and condition.faults_of(FaultKind.CORRUPT_CHECKPOINT):
-        tags.pop(CHECKPOINT_TAG, None)  # damage may leave the size and time of a file unchanged
     verdicts = {} if condition is None else {check: check.of_condition(condition) for check in CONDITION_CHECKS}
     skipped = {check: verdict for check, verdict in verdicts.items() if not verdict.is_evaluated}
     if skipped:

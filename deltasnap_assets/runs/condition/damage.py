@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Protocol
 
 import dagster as dg
 
 from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.known_faults import condition_unless_known
-from deltasnap_assets.runs.condition.last_poll import is_examination_due, note_poll
+from deltasnap_assets.runs.condition.last_poll import has_new_checkpoint, is_examination_due, known_faults, note_poll
 from deltasnap_assets.runs.planning.known_table import was_broken
 from deltasnap_assets.runs.planning.plan import Stored
 from deltasnap_assets.runs.planning.poll import poll_log, what_is_stored
@@ -23,6 +24,12 @@ from deltasnap_core import (
     TableProblem,
     redacted,
 )
+
+
+class Examine(Protocol):
+    """Examines the log of a table, see `examined`."""
+
+    def __call__(self, settings: Settings, table: TableSettings, *, is_whole: bool) -> TableCondition | None: ...
 
 
 class BrokenTableError(DeltaSnapError):
@@ -91,29 +98,51 @@ def condition_of_failure(settings: Settings, table: TableSettings) -> TableCondi
     return condition_unless_known(settings, table, log, listing, first=0).with_lost_versions(lost)
 
 
+def condition_with_new_checkpoint(settings: Settings, table: TableSettings) -> TableCondition:
+    """Return the condition of a table after a checkpoint was written. No commit of a stored version is read."""
+    log, store = log_of(table), store_of(settings)
+    try:
+        listing = log.list()
+        stored = what_is_stored(settings, table, listing)
+        is_new = has_new_checkpoint(store, table.name, listing.newest_checkpoint)
+    except DeltaSnapError:
+        return log.condition()
+    found = condition_unless_known(
+        settings, table, log, listing, first=stored.first_unread, sound=stored.sound, read_pages=is_new
+    )
+    return found.with_known_faults(known_faults(store, table.name)).with_lost_versions(stored.common.lost)
+
+
+def examined(settings: Settings, table: TableSettings, *, is_whole: bool) -> TableCondition:
+    """Return the condition of a table. is_whole: read the whole log; False: only what a new checkpoint may change."""
+    return (condition_of_failure if is_whole else condition_with_new_checkpoint)(settings, table)
+
+
 def report_where_nothing_is_new(
     instance: dg.DagsterInstance,
     settings: Settings,
     table: TableSettings,
     status: LogStatus,
     stored: Stored | None,
-    examine: Callable[[Settings, TableSettings], TableCondition | None] = condition_of_failure,
+    examine: Examine = examined,
 ) -> TableCondition | None:
     """Record the faults of a table, or that they are gone, when no run will do so. Return its condition.
 
     The log is examined if it lost versions, if the poll found damage, if the table was broken, or once a day: polls do
-    not find damage in a log without new commits.
+    not find damage in a log without new commits. A new checkpoint is read too: writers write it after the commit.
     None: the log is not examined. status: the result of the poll without new commits.
-    stored: the stored versions and the log compared; None: unknown. examine: reads the whole log; returns None if that
-    takes too long.
+    stored: the stored versions and the log compared; None: unknown. examine: `examined`, or returns None if that takes
+    too long.
     """
     note_poll(settings, table, status)
     failed, is_shorter = failed_run(instance, table.name), stored is not None and bool(stored.common.lost)
     is_damaged = status.condition is not None and bool(status.condition.faults)
     is_due = is_damaged or is_examination_due(store_of(settings), table.name)
-    if not (is_shorter or failed is not None or was_broken(instance, table.name) or is_due):
+    is_whole = is_shorter or failed is not None or was_broken(instance, table.name) or is_due
+    checkpoint = None if status.listing is None else status.listing.newest_checkpoint
+    if not is_whole and not has_new_checkpoint(store_of(settings), table.name, checkpoint):
         return None
-    condition = examine(settings, table)
+    condition = examine(settings, table, is_whole=is_whole)
     if condition is not None:
         report_condition(instance, settings, table, condition, failed)
     return condition

@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import wait
 from functools import partial
 
-from deltasnap_assets.runs.condition.damage import condition_of_failure
+from deltasnap_assets.runs.condition.damage import examined
 from deltasnap_assets.runs.long_reads import LongRead, LongReads, in_thread
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import TableCondition
@@ -28,23 +28,23 @@ def may_examine() -> bool:
     return _examinations.num_running < _AT_ONCE
 
 
-def examination_of(settings: Settings, table: TableSettings) -> LongRead[TableCondition]:
-    """Return the examination of a table, `condition_of_failure`. It is started if there is none.
+def examination_of(settings: Settings, table: TableSettings, *, is_whole: bool = True) -> LongRead[TableCondition]:
+    """Return the examination of a table, `examined`. It is started if there is none.
 
     If it is done, its result is to be used now: the next call starts another one.
     """
     key = _key(settings, table)
     seconds = 0.0 if key in _examinations else _WAIT_SECONDS
-    found = _examinations.of(key, lambda: in_thread(partial(condition_of_failure, settings, table)))
+    found = _examinations.of(key, lambda: in_thread(partial(examined, settings, table, is_whole=is_whole)))
     wait([found.future], timeout=seconds)
     if found.future.done():
         _examinations.end(key)
     return found
 
 
-def examined_soon(settings: Settings, table: TableSettings) -> TableCondition | None:
+def examined_soon(settings: Settings, table: TableSettings, *, is_whole: bool) -> TableCondition | None:
     """Return the condition of a table, after a few seconds at most; None: a later tick uses the examination."""
-    found = examination_of(settings, table)
+    found = examination_of(settings, table, is_whole=is_whole)
     return found.future.result() if found.future.done() else None
 
 

@@ -21,6 +21,7 @@ from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import (
     Fault,
+    FaultKind,
     LastPoll,
     LogStatus,
     ManifestName,
@@ -45,6 +46,7 @@ _HOUR_MS = 60 * 60 * 1000
 _CONDITION_NAMES = frozenset(check.name for check in CONDITION_CHECKS)
 _log = logger_of(__name__)
 _EXAMINED_AGAIN_MS = 24 * _HOUR_MS
+_checkpoints: dict[tuple[str, str], str] = {}  # by store and table: the newest one that an idle poll saw
 _asked: dict[tuple[str, str], float] = {}  # by store and table: when `may_be_unexamined` last returned true
 _noted: dict[tuple[str, str], tuple[float, int | None]] = {}  # by store and table: when, and the latest version
 
@@ -58,6 +60,7 @@ class Found:
     vacuum_bytes: of the newest stored version, `facts_version`.
     checked_version: the newest stored version, if checks were evaluated.
     is_examined:     whether the whole log was read for faults.
+    examined_checkpoint: the newest checkpoint (`LogListing.newest_checkpoint`) whose pages were read.
     """
 
     latest_version: int | None = None
@@ -68,6 +71,7 @@ class Found:
     vacuum_bytes: int | None = None
     checked_version: int | None = None
     is_examined: bool = False
+    examined_checkpoint: str | None = None
 
 
 def may_be_unexamined(settings: Settings, table: TableSettings) -> bool:
@@ -93,6 +97,37 @@ def is_examination_due(store: SnapshotStore, table_name: str) -> bool:
     faults = {problem.severity for problem in poll.problems if problem.check == LOG}
     patience = 0 if "error" in faults else _HOUR_MS if faults else _EXAMINED_AGAIN_MS
     return abs(system_clock() - poll.examined_at_ms) >= patience
+
+
+def may_have_new_checkpoint(settings: Settings, table: TableSettings, seen: str | None) -> bool:
+    """Return whether an idle poll saw a checkpoint that was not examined. Reads the store once for each checkpoint.
+
+    seen: `LogPoll.checkpoint`.
+    """
+    key = (settings.storage, table.name)
+    if seen is None or _checkpoints.get(key) == seen:
+        return False
+    try:
+        is_new = has_new_checkpoint(store_of(settings), table.name, seen)
+    except StorageError:
+        return False  # nothing can be recorded
+    _checkpoints[key] = seen
+    return is_new
+
+
+def has_new_checkpoint(store: SnapshotStore, table_name: str, checkpoint: str | None) -> bool:
+    """Return whether a checkpoint was never read for faults. checkpoint: `newest_checkpoint`; None: there is none."""
+    poll = store.polls.read(table_name)
+    return checkpoint is not None and (poll is None or poll.examined_checkpoint != checkpoint)
+
+
+def is_checkpoint_sound(store: SnapshotStore, table_name: str, checkpoint: str | None) -> bool:
+    """Return whether every page of a checkpoint was read without a fault, so that it need not be read again."""
+    poll = store.polls.read(table_name)
+    if checkpoint is None or poll is None or poll.examined_checkpoint != checkpoint:
+        return False
+    # Damage may leave the size and time of a file unchanged.
+    return not any(problem.kind is FaultKind.CORRUPT_CHECKPOINT for problem in poll.problems)
 
 
 def known_errors(store: SnapshotStore, table_name: str) -> tuple[TableProblem, ...]:
@@ -224,6 +259,7 @@ def _merged(before: LastPoll, table: TableSettings, found: Found) -> LastPoll:
         latest_version=latest,
         last_commit_ms=before.last_commit_ms if is_same and found.checked_version is None else found.last_commit_ms,
         checked_version=checked,
+        examined_checkpoint=found.examined_checkpoint or before.examined_checkpoint,
         unchecked_since_ms=_unchecked_since(before, latest, checked),
         problems=(*new, *kept),
         stale_rule=_configured_rule(table) or found.stale_rule or before.stale_rule,

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import dagster as dg
 
 from deltasnap_assets.runs.planning.forks import forks_of_text, materialized_since
-from deltasnap_assets.runs.planning.names import ASSET_NAMES, CHECKPOINT_TAG, CONDITION_TAG, delta_log_key
+from deltasnap_assets.runs.planning.names import ASSET_NAMES, CONDITION_TAG, delta_log_key
 from deltasnap_assets.runs.planning.partitions import key_of, version_partitions, versions_in_order
 from deltasnap_assets.runs.planning.plan import (
     BEGAN_AFTER_TAG,
@@ -80,7 +80,7 @@ def observed_by_hand(instance: dg.DagsterInstance, table: TableSettings, status:
     tags = {**seen.tags, GENERATION_TAG: known.generation or seen.tags[GENERATION_TAG]}
     is_known = last is not None and _version_tags(last) == tags
     observed = last if last is not None and is_known else seen
-    kept = {} if last is None else {k: v for k, v in last.tags.items() if k in (CONDITION_TAG, CHECKPOINT_TAG)}
+    kept = {} if last is None else {k: v for k, v in last.tags.items() if k == CONDITION_TAG}
     return dg.AssetObservation(
         observed.asset_key, description=observed.description, metadata=observed.metadata, tags={**tags, **kept}
     )
@@ -90,12 +90,6 @@ def last_observation(instance: dg.DagsterInstance, table_name: str) -> dg.AssetO
     """Return the last observation of the table; None: none yet."""
     records = instance.fetch_observations(delta_log_key(table_name), limit=1).records
     return records[0].asset_observation if records else None
-
-
-def checkpoint_read(instance: dg.DagsterInstance, table_name: str) -> str | None:
-    """Return the checkpoint that was completely readable when the table was last observed; None: none."""
-    last = last_observation(instance, table_name)
-    return None if last is None else last.tags.get(CHECKPOINT_TAG)
 
 
 def was_broken(instance: dg.DagsterInstance, table_name: str) -> bool:
@@ -133,7 +127,7 @@ def unseen(instance: dg.DagsterInstance, table_name: str, todo: Plan) -> list[dg
 
 
 def _version_tags(observation: dg.AssetObservation) -> dict[str, str]:
-    return {name: tag for name, tag in observation.tags.items() if name not in (CONDITION_TAG, CHECKPOINT_TAG)}
+    return {name: tag for name, tag in observation.tags.items() if name != CONDITION_TAG}
 
 
 def _known_identity(instance: dg.DagsterInstance, table_name: str) -> Mapping[str, str]:

@@ -15,7 +15,6 @@ RANGE_END_TAG = "dagster/asset_partition_range_end"
 VERSIONS_TAG = "deltasnap/versions"  # visible to users: Dagster's list of runs hides the two tags above
 ATTEMPT_TAG = "deltasnap/attempt"
 CONDITION_TAG = "deltasnap/condition"  # on an observation: the fault of the table
-CHECKPOINT_TAG = "deltasnap/checkpoint"  # on an observation: the checkpoint that could be read completely
 
 
 def job_name(table_name: str) -> str:

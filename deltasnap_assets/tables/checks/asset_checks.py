@@ -14,7 +14,6 @@ from deltasnap_assets.checks.fresh_table import FreshTable
 from deltasnap_assets.checks.readable_protocol import ReadableProtocol
 from deltasnap_assets.checks.registry import TABLE_CHECKS
 from deltasnap_assets.runs.condition.condition_report import MAX_TEXT_LENGTH, check_evaluation, severity_of
-from deltasnap_assets.runs.planning.known_table import checkpoint_read
 from deltasnap_assets.runs.planning.names import RANGE_END_TAG, RANGE_START_TAG
 from deltasnap_assets.runs.planning.partitions import version_of
 from deltasnap_assets.settings.config import TableSettings
@@ -94,7 +93,6 @@ def _checks_of_now(table: TableSettings) -> dg.AssetChecksDefinition:
             table=table,
             snapshots=snapshots,
             versions=_versions_of_run(context, snapshots, table),
-            checkpoint_read=checkpoint_read(context.instance, table.name),
         )
         selected = {key.name for key in context.selected_asset_check_keys}
         of_run = list[dg.AssetCheckResult]()

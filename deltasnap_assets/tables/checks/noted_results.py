@@ -46,6 +46,7 @@ def note_table_checks(
             facts_version=None if found.vacuum_bytes is None else newest,
             checked_version=newest if are_all else None,
             is_examined=condition.is_complete,
+            examined_checkpoint=condition.checkpoint,
         )
         note(snapshots.store, table, noted, snapshots.in_force(table))
     except DeltaSnapError as error:

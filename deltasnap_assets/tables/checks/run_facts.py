@@ -35,13 +35,12 @@ _MAX_COMMITS = 30
 class RunFacts:
     """`TableFacts` of a run.
 
-    versions: the versions of the run. checkpoint_read: the checkpoint whose pages an earlier run read completely.
+    versions: the versions of the run.
     """
 
     table: TableSettings
     snapshots: RunSnapshots
     versions: Sequence[int]
-    checkpoint_read: str | None
 
     @property
     def newest(self) -> int:
@@ -75,11 +74,11 @@ class RunFacts:
     @property
     def condition(self) -> TableCondition:
         """The condition of the table, the same as on the table's page of this run."""
-        return self.snapshots.condition(self.table, self.checkpoint_read)
+        return self.snapshots.condition(self.table)
 
     @property
     def checkpoint_known_sound(self) -> bool:
-        return not self.condition.pages_read and self.checkpoint_read is not None
+        return not self.condition.pages_read  # see `RunSnapshots.condition`
 
     @property
     def loadable_state(self) -> SnapshotState | None:

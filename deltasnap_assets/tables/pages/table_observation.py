@@ -10,15 +10,15 @@ from deltasnap_assets.checks.check import Check, Verdict
 from deltasnap_assets.checks.facts import FileFacts, TombstoneFacts
 from deltasnap_assets.checks.registry import FRESH_TABLE, VERSION_CHECKS
 from deltasnap_assets.runs.condition.condition_report import condition_tag, fault_lines
-from deltasnap_assets.runs.planning.known_table import checkpoint_read, observation_tags
-from deltasnap_assets.runs.planning.names import CHECKPOINT_TAG, CONDITION_TAG, delta_log_key
+from deltasnap_assets.runs.planning.known_table import observation_tags
+from deltasnap_assets.runs.planning.names import CONDITION_TAG, delta_log_key
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.checks.run_facts import facts_of_versions
 from deltasnap_assets.tables.checks.version_checks import verdict_of_run
 from deltasnap_assets.tables.pages.asset_pages import table_page
 from deltasnap_assets.tables.pages.pictures import MAX_STEPS, VersionStep
-from deltasnap_assets.tables.run_snapshots import RunSnapshots, checkpoint_id
-from deltasnap_core import DeltaHistory, FaultKind, system_clock
+from deltasnap_assets.tables.run_snapshots import RunSnapshots
+from deltasnap_core import DeltaHistory, system_clock
 
 
 def recent_commits(snapshots: RunSnapshots, table: TableSettings, version: int) -> tuple[DeltaHistory, ...]:
@@ -53,8 +53,7 @@ def table_observation(
     version = max(versions)
     if version != max(snapshots.stored_versions(table), default=None):
         return None
-    before = checkpoint_read(instance, table.name)
-    condition = snapshots.condition(table, before)
+    condition = snapshots.condition(table)
     state = snapshots.states_of(table, [version])[version]
     (manifest,) = snapshots.manifests(table, [version]).values()
     page = table_page(
@@ -72,9 +71,6 @@ def table_observation(
     tags = observation_tags(instance, table, version, table_id)
     if (tag := condition_tag(fault_lines(condition), None)) is not None:
         tags[CONDITION_TAG] = tag
-    is_sound = condition.latest is not None and not condition.faults_of(FaultKind.CORRUPT_CHECKPOINT)
-    if is_sound and (condition.pages_read or before is not None):
-        tags[CHECKPOINT_TAG] = checkpoint_id(snapshots.listing(table))
     return dg.AssetObservation(
         asset_key=delta_log_key(table.name),
         description=f"Latest version: {version}",

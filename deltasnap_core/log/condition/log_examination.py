@@ -96,5 +96,6 @@ def _condition(
         unread=VersionRanges.of(listing.commits.keys() - set(commits.read)),
         checkpoints_read=tuple(files.names),
         pages_read=files.read_pages,
+        checkpoint=listing.newest_checkpoint if files.read_pages else None,
     )
     return found if newest.metadata is SOUND.metadata else found.with_schema_of(newest.metadata, newest.protocol)

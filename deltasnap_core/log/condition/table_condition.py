@@ -115,6 +115,7 @@ class TableCondition:
     checkpoints_read: names of the top-level files of the checkpoints that were read: the newest one and, if it is
                       damaged, the next older ones. Other checkpoints count as sound.
     pages_read:       whether every page of those checkpoints was read; False: only the footers and non-file actions.
+    checkpoint:       `LogListing.newest_checkpoint`, if its pages were read; None: they were not, or there is none.
     """
 
     table: str
@@ -125,6 +126,7 @@ class TableCondition:
     unread: VersionRanges = field(default_factory=VersionRanges)
     checkpoints_read: tuple[str, ...] = ()
     pages_read: bool = False
+    checkpoint: str | None = field(default=None, repr=False, compare=False)
 
     @property
     def mark(self) -> Mark:

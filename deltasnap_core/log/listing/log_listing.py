@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -58,6 +59,15 @@ class LogListing:
     def latest_version(self) -> int | None:
         """The latest version that has a commit or a checkpoint; None: there is neither."""
         return max([*self._versions[-1:], *(checkpoint.version for checkpoint in self.checkpoints)], default=None)
+
+    @property
+    def newest_checkpoint(self) -> str | None:
+        """An identifier of the newest checkpoint, usable or not. It changes with its files. None: there is none."""
+        known = [(each.version, each.files) for each in self.checkpoints]
+        known += [(each.version, each.files) for each in self.unusable_checkpoints]
+        newest = max((version for version, _ in known), default=None)
+        found = {(f.name, f.size, f.modification_time) for version, files in known if version == newest for f in files}
+        return None if newest is None else hashlib.sha256(repr(sorted(found)).encode()).hexdigest()[:40]
 
     def has_version(self, version: int) -> bool:
         """Whether there is a commit or a checkpoint of the version."""

@@ -87,6 +87,20 @@ class LogStatus:
     condition: TableCondition | None = field(default=None, repr=False, compare=False)
 
 
+@safe_repr
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogPoll:
+    """The result of polling a log from a cursor.
+
+    status:     of the new commits; None: there are none.
+    checkpoint: identifies the newest checkpoint of the cursor's version or a later one; None: none was seen. Compare
+                it with that of the last poll: a writer writes a checkpoint after its commit.
+    """
+
+    status: LogStatus | None = None
+    checkpoint: str | None = None
+
+
 def cursor_at(store: LogStore, log_path: str, generation: str, version: int) -> LogCursor:
     """Return the cursor to store after all versions up to `version` are processed.
 

@@ -84,6 +84,7 @@ class LastPoll:
     polled_at_ms:     when the log of the table was last polled or read.
     examined_at_ms:   when it was last read completely for faults: every commit, and every page of its newest
                       checkpoint; None: unknown.
+    examined_checkpoint: identifies the newest checkpoint whose pages were read for faults; None: unknown.
     latest_version:   the latest version of the log at that time; None: unknown.
     last_commit_ms:   the time of its commit; None: unknown.
     checked_version:  the newest stored version when checks were last evaluated; None: never.
@@ -100,6 +101,7 @@ class LastPoll:
 
     polled_at_ms: int
     examined_at_ms: int | None = None
+    examined_checkpoint: str | None = None
     latest_version: int | None = None
     last_commit_ms: int | None = None
     checked_version: int | None = None
@@ -127,6 +129,7 @@ class LastPoll:
         return cls(
             polled_at_ms=fields.integer("polledAt"),
             examined_at_ms=fields.optional_integer("examinedAt"),
+            examined_checkpoint=fields.optional_string("examinedCheckpoint"),
             latest_version=fields.optional_integer("latestVersion"),
             last_commit_ms=fields.optional_integer("lastCommit"),
             checked_version=fields.optional_integer("checkedVersion"),
@@ -148,6 +151,7 @@ class LastPoll:
             "format": FORMAT,
             "polledAt": self.polled_at_ms,
             "examinedAt": self.examined_at_ms,
+            "examinedCheckpoint": self.examined_checkpoint,
             "latestVersion": self.latest_version,
             "lastCommit": self.last_commit_ms,
             "checkedVersion": self.checked_version,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from concurrent.futures import wait
@@ -14,7 +15,7 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.runs import sensors, table_polls
-from deltasnap_assets.runs.condition import examination, last_poll
+from deltasnap_assets.runs.condition import damage, examination, last_poll
 from deltasnap_assets.runs.condition.damage import condition_of_failure
 from deltasnap_assets.runs.long_reads import LongReads
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, run_tags
@@ -22,10 +23,18 @@ from deltasnap_assets.runs.schedules import refresh_schedule
 from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core.errors import DeltaTableNotFoundError, StorageError
+from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents
+from deltasnap_core.log.checkpoints.checkpoint_pages import read_every_page
+from deltasnap_core.log.condition import examined_files
 from deltasnap_core.log.table_log import TableLog
+from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpointInfo
+from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
+from deltasnap_core.storage.log_store import LogStore
 from deltasnap_core.storage.writable_files import WritableFiles
 from tests.assets.jobs import idle_job
 from tests.assets.runs.test_sensors import Ticks, write
+from tests.builders import add, metadata, protocol
+from tests.checkpoint_files import write_checkpoint
 from tests.core.store.manifests import store_versions, stored_table
 from tests.fast_dagster import local_instance
 
@@ -95,7 +104,7 @@ def long_examinations(monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], Event
         return condition
 
     monkeypatch.setattr(examination, "_WAIT_SECONDS", 0.1)
-    monkeypatch.setattr(examination, "condition_of_failure", slow)
+    monkeypatch.setattr(damage, "condition_of_failure", slow)
     monkeypatch.setattr(table_polls, "may_be_unexamined", lambda *_: True)
     monkeypatch.setattr(table_polls, "is_examination_due", lambda *_: True)
     return started, end
@@ -205,3 +214,48 @@ def test_poll_that_never_ends_fails_its_ticks_and_is_started_again_after_doublin
         started.append(int(read.started - now) // 60)
     end.set()
     assert started == [0, 5, 5, 15, 15, 35]
+
+
+def checkpointed(folder: Path, version: int, *, is_damaged: bool = False) -> None:
+    """Write a checkpoint after its commit, as writers do. A damaged one ends too early."""
+    actions = [protocol(), metadata(), *(add(f"{each}.parquet") for each in range(version + 1))]
+    (file,) = write_checkpoint(folder / "_delta_log", version, "classic", actions)
+    if is_damaged:
+        os.truncate(file, file.stat().st_size // 2)
+    hint = LastCheckpointInfo(version=version, size=len(actions))
+    (folder / "_delta_log" / "_last_checkpoint").write_bytes(hint.serialized())
+
+
+@pytest.fixture(params=[True, False], ids=["listed", "by name"])
+def lists(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Storages that can list from a name, and storages that cannot."""
+    monkeypatch.setattr(FsspecLogStore, "lists_from_name", lambda *_: request.param)
+
+
+@pytest.mark.usefixtures("lists")
+def test_damaged_checkpoint_written_after_its_version_was_stored_is_reported(tmp_path: Path) -> None:
+    ticks = followed(tmp_path / "t")
+    checkpointed(tmp_path / "t", 3, is_damaged=True)
+    ticks.tick()
+    condition, reason = condition_of(tmp_path / "t")
+    assert (condition, "The checkpoint of version 3 cannot be read" in reason) == ("warned", True)
+
+
+@pytest.mark.usefixtures("lists")
+def test_pages_of_a_new_checkpoint_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks, read = followed(tmp_path / "t"), list[int]()
+
+    def counted(store: LogStore, contents: CheckpointContents) -> bool:
+        read.append(contents.version)
+        return read_every_page(store, contents)
+
+    monkeypatch.setattr(examined_files, "read_every_page", counted)
+    for version in (3, 4):
+        write(tmp_path / "t", version, version)
+        ticks.tick()
+        ticks.tick()
+        checkpointed(tmp_path / "t", version)
+        for _ in range(3):
+            ticks.tick()
+            last_poll._checkpoints.clear()  # as in a new process
+    assert read == [3, 4]

@@ -20,9 +20,16 @@ from deltasnap_assets.checks.small_files import SmallFiles
 from deltasnap_assets.runs.condition import last_poll
 from deltasnap_assets.runs.condition.condition_report import FailedRun, problems_of, report_condition
 from deltasnap_assets.runs.condition.damage import report_where_nothing_is_new
-from deltasnap_assets.runs.condition.last_poll import LOG, RUN, Found, found_by_checks, note
+from deltasnap_assets.runs.condition.last_poll import (
+    LOG,
+    RUN,
+    Found,
+    found_by_checks,
+    has_new_checkpoint,
+    is_checkpoint_sound,
+    note,
+)
 from deltasnap_assets.runs.planning.known_table import last_observation
-from deltasnap_assets.runs.planning.names import CHECKPOINT_TAG, delta_log_key
 from deltasnap_assets.runs.sensors import new_commits_sensor
 from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
@@ -391,12 +398,14 @@ def test_configured_freshness_applies_without_a_run(table: Table) -> None:
 
 
 def test_damage_makes_a_checkpoint_unread_again(table: Table) -> None:
-    checkpoint = write_checkpoint(table.log, 1, "classic", [protocol(), metadata(), add("0"), add("1")])
-    seen = dg.AssetObservation(delta_log_key("events"), tags={CHECKPOINT_TAG: "known"})
-    table.instance.report_runless_asset_event(seen)
-    for file in checkpoint:
-        file.write_bytes(b"")
+    actions = [protocol(), metadata(), add("0"), add("1")]
+    (checkpoint,) = write_checkpoint(table.log, 1, "classic", actions)
     table.report()
-    last = last_observation(table.instance, "events")
-    assert last is not None
-    assert CHECKPOINT_TAG not in last.tags
+    newest = log_of(table.table).list().newest_checkpoint
+    assert is_checkpoint_sound(table.store, "events", newest)
+    os.truncate(checkpoint, checkpoint.stat().st_size - 9)
+    damaged = log_of(table.table).list().newest_checkpoint
+    assert not is_checkpoint_sound(table.store, "events", damaged)
+    table.report()
+    assert not is_checkpoint_sound(table.store, "events", damaged)
+    assert not has_new_checkpoint(table.store, "events", damaged)

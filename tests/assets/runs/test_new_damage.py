@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,6 +22,8 @@ from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core.errors import StorageError
 from tests.assets.runs.test_sensors import Ticks, write
+from tests.builders import add, metadata, protocol
+from tests.checkpoint_files import write_checkpoint
 from tests.core.store.manifests import store_versions, stored_table
 from tests.fast_dagster import local_instance
 
@@ -96,6 +99,17 @@ def test_gap_that_appears_after_an_examination_is_reported_at_once(
             examined.refresh()
     (error,) = examined.errors
     assert expected in error
+
+
+@pytest.mark.parametrize("asked", ["schedule", "refresh"])
+def test_damaged_checkpoint_that_appears_after_an_examination_is_reported_at_once(
+    examined: Examined, asked: str
+) -> None:
+    actions = [protocol(), metadata(), *(add(f"{version}.parquet") for version in range(6))]
+    (file,) = write_checkpoint(examined.log, 5, "classic", actions)
+    os.truncate(file, file.stat().st_size // 2)
+    examined.ask_schedule() if asked == "schedule" else examined.refresh()
+    assert "The checkpoint of version 5 cannot be read" in examined.page["health"]
 
 
 def test_page_of_a_damaged_table_keeps_its_numbers_and_is_healthy_after_the_repair(examined: Examined) -> None:

@@ -17,7 +17,7 @@ import pytest
 from deltasnap_assets.processes import has_ended, this_process
 from deltasnap_assets.runs.planning.forks import forks_of_text
 from deltasnap_assets.runs.planning.known_table import known_of, prepare
-from deltasnap_assets.runs.planning.names import ASSET_NAMES, CHECKPOINT_TAG, CONDITION_TAG, delta_log_key, run_tags
+from deltasnap_assets.runs.planning.names import ASSET_NAMES, CONDITION_TAG, delta_log_key, run_tags
 from deltasnap_assets.runs.planning.plan import FORKS_TAG, Known, Plan, Stored, plan
 from deltasnap_assets.runs.run_process import PROCESS_TAG, heartbeat
 from deltasnap_assets.runs.table_runs import _lost, unfinished_run
@@ -193,7 +193,7 @@ def test_plan_is_observed_again_only_if_it_differs_whatever_the_condition_of_the
     instance = dg.DagsterInstance.ephemeral()
     done = Known(versions=(0, 1), done=frozenset({0, 1}), generation="g")
     first = plan(table(), status(0, 1), done)
-    tags = {**first.observation.tags, CONDITION_TAG: "a_fault", CHECKPOINT_TAG: "a_checkpoint"}
+    tags = {**first.observation.tags, CONDITION_TAG: "a_fault"}
     instance.report_runless_asset_event(dg.AssetObservation(delta_log_key("events"), tags=tags))
     for todo, expected in ((first, 1), (plan(table(), status(0, 2), done), 2)):
         prepare(instance, "events", replace(todo, ranges=()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from deltasnap_core.log.listing.log_listing import list_log
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.log.polling.new_commits import NewCommits, commit_of, find_new_commits
 from deltasnap_core.storage.log_store import FileStatus
@@ -33,8 +34,12 @@ def test_lookup_by_name_costs_only_new_files(last: int, calls: int) -> None:
 @pytest.mark.parametrize("last", [100, 101, 5000])
 def test_poll_costs_one_listing_if_the_storage_can_list_from_a_name(last: int) -> None:
     store = store_of(commits(0, last), checkpoint(103), checksum(104), lists=True)
-    assert poll(store, 100) == NewCommits(
-        known=commits(100, 100)[0], later=tuple(commits(101, last)), is_cut=last == 100
+    found = poll(store, 100)
+    assert found == NewCommits(
+        known=commits(100, 100)[0],
+        later=tuple(commits(101, last)),
+        is_cut=last == 100,
+        checkpoint=list_log(MemoryLogStore(checkpoint(103)), LOG_PATH).newest_checkpoint,
     )
     assert store.calls == 1
     assert not [path for path in store.listed if path < checksum(100)[0].path]
@@ -77,3 +82,17 @@ def test_commit_of_a_version_is_found_by_one_request(*, lists: bool) -> None:
     assert store.calls == 1
     assert [commit_of(store, LOG_PATH, version) for version in (2, 6, 7)] == [None, None, None]
     assert commit_of(store_of(lists=lists), LOG_PATH, 4) is None
+
+
+@BOTH_WAYS
+def test_poll_identifies_a_checkpoint_of_the_known_version_until_it_changes(*, lists: bool) -> None:
+    def seen(*files: list[FileStatus], hint: bytes) -> str | None:
+        memory = MemoryLogStore(*files, lists_from_name=lists)
+        memory.put("_last_checkpoint", hint)
+        return poll(CountingLogStore(memory), 5).checkpoint
+
+    none = seen(commits(0, 5), checkpoint(3), hint=b'{"version": 3, "size": 9}')
+    one = seen(commits(0, 5), checkpoint(3), checkpoint(5), hint=b'{"version": 5, "size": 9}')
+    parts = seen(commits(0, 5), checkpoint(5, parts=2, missing=[2]), hint=b'{"version": 5, "size": 9, "parts": 2}')
+    assert none is None
+    assert len({none, one, parts}) == 3
