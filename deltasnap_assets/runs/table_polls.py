@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import dagster as dg
 
-from deltasnap_assets.runs.condition.condition_report import FAILED_RUN, FailedRun, report_condition
+from deltasnap_assets.runs.condition.condition_report import FAILED_RUN, report_condition, shows_unloadable
 from deltasnap_assets.runs.condition.damage import (
     condition_after,
     condition_of_failure,
@@ -18,6 +18,7 @@ from deltasnap_assets.runs.condition.examination import examination_of, is_exami
 from deltasnap_assets.runs.condition.last_poll import (
     Found,
     is_examination_due,
+    may_be_known_broken,
     may_be_unexamined,
     may_have_new_checkpoint,
     note,
@@ -34,7 +35,6 @@ from deltasnap_assets.runs.table_runs import (
     MAX_ATTEMPTS,
     Failure,
     failed_run,
-    failure_reason,
     failures,
     last_failed,
     unfinished_runs,
@@ -145,8 +145,7 @@ class _PolledTable:
         last = last_observation(self.instance, self.table.name)
         if last is not None and FAILED_RUN in last.metadata and last.metadata[FAILED_RUN].value == run_id:
             return False
-        condition = condition_of_failure(self.settings, self.table)
-        failed = FailedRun(run_id=run_id, reason=failure_reason(self.instance, run_id))
+        condition, failed = condition_of_failure(self.settings, self.table), failed_run(self.instance, self.table.name)
         is_new = report_condition(self.instance, self.settings, self.table, condition, failed)
         return is_new and bool(condition.unloadable)
 
@@ -192,6 +191,8 @@ class _PolledTable:
         if not is_examined(settings, table):
             if not may_examine():
                 return idle
+            if may_be_known_broken(settings, table) and shows_unloadable(self.instance, table.name):
+                return self.poll_examining()
             is_whole = not may_have_new_checkpoint(settings, table, checkpoint)
             if is_whole and not may_be_unexamined(settings, table):
                 return idle
@@ -217,12 +218,15 @@ class _PolledTable:
         requested = self._request(known, status, stored, attempt)
         if requested.requests:
             return requested
-        if status.condition is None or not status.condition.unloadable:
-            report_where_nothing_is_new(self.instance, self.settings, self.table, status, stored)
+        condition = status.condition
+        if condition is not None and condition.unloadable:
+            failed = failed_run(self.instance, self.table.name)
+            report_condition(self.instance, self.settings, self.table, condition, failed)
+        else:
+            condition = report_where_nothing_is_new(self.instance, self.settings, self.table, status, stored)
+        if condition is None or not condition.unloadable:
             return requested
-        failed = failed_run(self.instance, self.table.name)
-        report_condition(self.instance, self.settings, self.table, status.condition, failed)
-        fault = without_secrets(status.condition.text)
+        fault = without_secrets(condition.text)
         return Poll(
             cursor=self.state.broken(fault, requested.cursor).to_text(),
             message=f"All loadable versions of {self.table.name} are materialized. {fault}",

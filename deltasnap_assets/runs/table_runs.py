@@ -13,6 +13,7 @@ import dagster as dg
 from deltasnap_assets.processes import has_ended
 from deltasnap_assets.quantities import counted
 from deltasnap_assets.runs.condition.condition_report import FailedRun
+from deltasnap_assets.runs.condition.ended_failures import ended_failures
 from deltasnap_assets.runs.planning.known_table import known_of
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, ATTEMPT_TAG, RANGE_END_TAG, RANGE_START_TAG, job_name
 from deltasnap_assets.runs.planning.partitions import known_versions
@@ -109,10 +110,11 @@ def unfinished_runs(instance: dg.DagsterInstance, table_names: Collection[str]) 
 def failures(instance: dg.DagsterInstance, table_names: Collection[str]) -> Mapping[str, Failure]:
     """Return the failures of tables whose last run requested by deltasnap failed within a day."""
     found: dict[str, Failure] = {}
+    ended = ended_failures(instance, table_names)
     for name, record in _failed_within_a_day(instance, table_names).items():
         run = record.dagster_run
         versions = known_versions(run.tags.get(tag, "") for tag in (RANGE_START_TAG, RANGE_END_TAG))
-        if len(versions) == 2 and _last_run(instance, name) == run.run_id:
+        if len(versions) == 2 and _last_run(instance, name) == run.run_id != ended.get(name):
             found[name] = Failure(
                 run_id=run.run_id,
                 first=versions[0],
@@ -134,7 +136,8 @@ def last_failed(instance: dg.DagsterInstance, table_names: Collection[str]) -> d
                 if _is_of(run, name) and (name not in latest or latest[name].storage_id < record.storage_id):
                     latest[name] = record
     runs = {name: record.dagster_run.run_id for name, record in latest.items()}
-    return {name: run_id for name, run_id in runs.items() if _last_ended_id(instance, name) == run_id}
+    ended = ended_failures(instance, table_names)
+    return {name: id_ for name, id_ in runs.items() if _last_ended_id(instance, name) == id_ != ended.get(name)}
 
 
 def _failed_within_a_day(instance: dg.DagsterInstance, table_names: Collection[str]) -> dict[str, dg.RunRecord]:
@@ -166,16 +169,21 @@ def _recent_failures(**filters: Any) -> dg.RunsFilter:
 def failed_run(instance: dg.DagsterInstance, table_name: str) -> FailedRun | None:
     """Return the last run of a table that ended, with the reason, if it failed; None: it did not.
 
-    A run that failed after all its versions were materialized is forgotten after a day: nothing retries it.
+    A run that failed after all its versions were materialized is forgotten after a day: nothing retries it. So is a run
+    whose versions the log no longer has, see `ended_failures`.
     """
     record = _last_ended(instance, table_name)
     if record is None or record.dagster_run.status is not dg.DagsterRunStatus.FAILURE:
         return None
     run = record.dagster_run
-    is_recent = time.time() - record.update_timestamp.timestamp() < _REMEMBERED_SECONDS
-    if not is_recent and not _lacks_versions(instance, table_name, run):
+    if ended_failures(instance, [table_name]).get(table_name) == run.run_id:
         return None
-    return FailedRun(run_id=run.run_id, reason=failure_reason(instance, run.run_id))
+    is_recent = time.time() - record.update_timestamp.timestamp() < _REMEMBERED_SECONDS
+    first_missing = _first_missing(instance, table_name, run)
+    if not is_recent and first_missing is None:
+        return None
+    reason = failure_reason(instance, run.run_id)
+    return FailedRun(run_id=run.run_id, reason=reason, first_missing=first_missing)
 
 
 def failure_reason(instance: dg.DagsterInstance, run_id: str) -> str:
@@ -232,12 +240,13 @@ def stores_versions(run: dg.DagsterRun) -> bool:
     return has_versions and bool(run.asset_selection or not run.asset_check_selection)
 
 
-def _lacks_versions(instance: dg.DagsterInstance, table_name: str, run: dg.DagsterRun) -> bool:
-    """Return whether a version of a run is not materialized. A run without a range of versions lacks none."""
+def _first_missing(instance: dg.DagsterInstance, table_name: str, run: dg.DagsterRun) -> int | None:
+    """Return the first version of a run that is not materialized; None: there is none, or the run has no range."""
     versions = known_versions(run.tags.get(tag, "") for tag in (RANGE_START_TAG, RANGE_END_TAG))
-    return len(versions) == 2 and not known_of(instance, table_name).done.issuperset(
-        range(versions[0], versions[1] + 1)
-    )
+    if len(versions) != 2:
+        return None
+    done = known_of(instance, table_name).done
+    return next((version for version in range(versions[0], versions[1] + 1) if version not in done), None)
 
 
 def _last_ended(instance: dg.DagsterInstance, table_name: str) -> dg.RunRecord | None:

@@ -22,17 +22,19 @@ from dagster._core.storage.asset_check_execution_record import AssetCheckExecuti
 from deltasnap_assets.checks.check import Check, Verdict
 from deltasnap_assets.checks.condition_check import ConditionCheck
 from deltasnap_assets.checks.registry import CONDITION_CHECKS
+from deltasnap_assets.runs.condition.ended_failures import end_failure, is_over
 from deltasnap_assets.runs.condition.last_poll import LOG, RUN, Found, note
 from deltasnap_assets.runs.planning.known_table import last_observation
 from deltasnap_assets.runs.planning.names import CONDITION_TAG, delta_log_key
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.texts import visible
-from deltasnap_core import Fault, FaultKind, TableCondition, TableProblem, redacted
+from deltasnap_core import LOG_FOLDER, Fault, FaultKind, TableCondition, TableProblem, redacted
 
 MAX_TEXT_LENGTH = 2000
 FAILED_RUN = "failed_run"
-FAULT_ENTRIES = ("health", FAILED_RUN, "cannot_be_loaded", "can_be_loaded", "numbers_of", "checks_not_evaluated")
+CANNOT_BE_LOADED = "cannot_be_loaded"
+FAULT_ENTRIES = ("health", FAILED_RUN, CANNOT_BE_LOADED, "can_be_loaded", "numbers_of", "checks_not_evaluated")
 """The keys of a page that describe faults. The other keys describe the last good version."""
 
 _ACTIVE = re.compile(r"([\\`*\[\]<>|#~])")
@@ -41,10 +43,14 @@ _LINK = re.compile(r"(?i)\b(https?|ftp)://")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedRun:
-    """The last run of a table, which failed, and the reason."""
+    """The last run of a table, which failed, and the reason.
+
+    first_missing: the first of its versions that is not materialized; None: there is none, or it is unknown.
+    """
 
     run_id: str
     reason: str
+    first_missing: int | None = None
 
 
 def plain_text(text: str) -> str:
@@ -55,7 +61,7 @@ def plain_text(text: str) -> str:
 
 def fault_lines(condition: TableCondition | None, failed: FailedRun | None = None) -> list[str]:
     """Return the faults of a table as paragraphs of Markdown, the worst first; empty: no fault."""
-    lines = [] if condition is None else [_fault_line(fault) for fault in condition.faults]
+    lines = [] if condition is None else [_fault_line(condition.table, fault) for fault in condition.faults]
     if failed is not None and not is_explained(condition, failed.reason):
         lines.append(f"The last run failed: {plain_text(failed.reason)}")
     return lines
@@ -92,8 +98,16 @@ def is_explained(condition: TableCondition | None, reason: str) -> bool:
     return any(fault.text in reason or (bool(fault.reason) and fault.reason in reason) for fault in faults)
 
 
-def _fault_line(fault: Fault) -> str:
-    return f"{plain_text(fault.text)} {plain_text(fault.advice)}"
+def _fault_line(table: str, fault: Fault) -> str:
+    """Return a fault with its advice. A file of the log is shown by its name: a long URL runs out of its cell."""
+    text = fault.text.replace(f"{table}/{LOG_FOLDER}/", "")
+    return f"{plain_text(text)} {plain_text(fault.advice)}"
+
+
+def shows_unloadable(instance: dg.DagsterInstance, table_name: str) -> bool:
+    """Return whether the page of a table shows versions that cannot be loaded."""
+    last = last_observation(instance, table_name)
+    return last is not None and CANNOT_BE_LOADED in last.metadata
 
 
 def fault_entries(
@@ -107,12 +121,14 @@ def fault_entries(
         rows = "\n".join(
             f"| {fault.versions.text()} | {plain_text(_why(fault))} |" for fault in condition.faults if fault.versions
         )
-        entries["cannot_be_loaded"] = dg.MetadataValue.md(f"| versions | why |\n|-|-|\n{rows}")
+        entries[CANNOT_BE_LOADED] = dg.MetadataValue.md(f"| versions | why |\n|-|-|\n{rows}")
     if condition is not None and condition.latest is not None and not condition.is_readable:
         entries["can_be_loaded"] = dg.MetadataValue.text(condition.loadable.text() or "none")
     is_latest = condition is not None and condition.is_readable and condition.latest == last_good
     if last_good is not None and not is_latest:
-        entries["numbers_of"] = dg.MetadataValue.text(f"version {last_good}, the last good one")
+        is_lost = condition is not None and last_good in condition.unloadable
+        what = "stored before the damage" if is_lost else "the last good one"
+        entries["numbers_of"] = dg.MetadataValue.text(f"version {last_good}, {what}")
     return entries
 
 
@@ -120,6 +136,8 @@ def _why(fault: Fault) -> str:
     if fault.missing:
         word = "commit of version" if len(fault.missing) == 1 else "commits of versions"
         return f"the {word} {fault.missing.text()} {'is' if len(fault.missing) == 1 else 'are'} missing"
+    if fault.kind is FaultKind.UNSUPPORTED_PROTOCOL:
+        return fault.text  # its reason is only the name of the feature
     where = "" if fault.file is None else f"{fault.file.rpartition('/')[2]}{_line(fault)}: "
     return f"{where}{fault.reason or fault.text}"
 
@@ -140,6 +158,9 @@ def report_condition(
     condition: None: not known. If the page shows a fault that no longer exists, its end is recorded too. Only reading
     the whole log shows that.
     """
+    if condition is not None and failed is not None and is_over(condition, failed.first_missing):
+        end_failure(instance, table.name, failed.run_id)
+        failed = None
     checkpoint = None if condition is None else condition.checkpoint
     if condition is not None:
         # The check `checksum_agrees` reports a wrong checksum, in each run.

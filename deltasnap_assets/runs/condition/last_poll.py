@@ -45,8 +45,10 @@ _NOTED_AGAIN_MS = 60 * 60 * 1000
 _HOUR_MS = 60 * 60 * 1000
 _CONDITION_NAMES = frozenset(check.name for check in CONDITION_CHECKS)
 _log = logger_of(__name__)
+_ASKED_IF_BROKEN_SECONDS = 60.0
 _EXAMINED_AGAIN_MS = 24 * _HOUR_MS
 _checkpoints: dict[tuple[str, str], str] = {}  # by store and table: the newest one that an idle poll saw
+_asked_if_broken: dict[tuple[str, str], float] = {}  # by store and table: `may_be_known_broken` last returned true
 _asked: dict[tuple[str, str], float] = {}  # by store and table: when `may_be_unexamined` last returned true
 _noted: dict[tuple[str, str], tuple[float, int | None]] = {}  # by store and table: when, and the latest version
 
@@ -72,6 +74,15 @@ class Found:
     checked_version: int | None = None
     is_examined: bool = False
     examined_checkpoint: str | None = None
+
+
+def may_be_known_broken(settings: Settings, table: TableSettings) -> bool:
+    """Return whether an idle tick is to ask if another process found the table to be broken: once a minute."""
+    key, now = (settings.storage, table.name), time.monotonic()
+    is_due = key not in _asked_if_broken or now - _asked_if_broken[key] >= _ASKED_IF_BROKEN_SECONDS
+    if is_due:
+        _asked_if_broken[key] = now
+    return is_due
 
 
 def may_be_unexamined(settings: Settings, table: TableSettings) -> bool:

@@ -73,3 +73,10 @@ def test_page_counts_the_commits_that_are_missing(tmp_path: Path) -> None:
     write_log(tmp_path, {0: [protocol(), metadata()], 3: [add("a")]})
     rows = str(entries_of(tmp_path)["cannot_be_loaded"]).splitlines()
     assert rows[2] == "| 1 to 3 | the commits of versions 1 to 2 are missing |"
+
+
+def test_reason_of_an_unsupported_feature_is_a_sentence(tmp_path: Path) -> None:
+    write_log(tmp_path, {0: [protocol(3, 7, readerFeatures=["madeUp"], writerFeatures=["madeUp"]), metadata()]})
+    why = str(entries_of(tmp_path)["cannot_be_loaded"]).splitlines()[2].split("|")[2]
+    assert "madeUp" in why
+    assert "deltasnap" in why

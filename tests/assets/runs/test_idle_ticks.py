@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import time
 from concurrent.futures import wait
@@ -16,6 +17,7 @@ import pytest
 
 from deltasnap_assets.runs import sensors, table_polls
 from deltasnap_assets.runs.condition import damage, examination, last_poll
+from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.damage import condition_of_failure
 from deltasnap_assets.runs.long_reads import LongReads
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, run_tags
@@ -259,3 +261,14 @@ def test_pages_of_a_new_checkpoint_are_read_once(tmp_path: Path, monkeypatch: py
             ticks.tick()
             last_poll._checkpoints.clear()  # as in a new process
     assert read == [3, 4]
+
+
+def test_tick_names_the_damage_of_a_stored_commit_that_another_process_found_and_pauses(tmp_path: Path) -> None:
+    ticks, table = followed(tmp_path / "t"), TableSettings(name="events", path=str(tmp_path / "t"))
+    settings = Settings(storage=str(tmp_path / "t-store"), tables=(table,))
+    store_versions(stored_table(tmp_path / "t-store"), log_of(table), range(4))
+    (tmp_path / "t" / "_delta_log" / f"{1:020}.json").write_bytes(b"garbage")
+    report_condition(ticks.instance, settings, table, condition_of_failure(settings, table))
+    last_poll._asked_if_broken.clear()  # a minute later
+    assert "Version 1 cannot be read" in ticks.tick()
+    assert re.fullmatch(r"events is broken: Version 1 cannot be read: .* Next poll in \d+ s\.", str(ticks.tick()))

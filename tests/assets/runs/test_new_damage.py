@@ -12,15 +12,17 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.definitions import build_definitions
-from deltasnap_assets.runs.condition.damage import BrokenTableError, condition_after
+from deltasnap_assets.runs.condition.condition_report import FAILED_RUN, report_condition
+from deltasnap_assets.runs.condition.damage import BrokenTableError, condition_after, condition_of_failure
 from deltasnap_assets.runs.condition.last_poll import known_errors
 from deltasnap_assets.runs.planning.known_table import last_observation, observation_tags
-from deltasnap_assets.runs.planning.names import delta_log_key
+from deltasnap_assets.runs.planning.names import delta_log_key, run_tags
 from deltasnap_assets.runs.refresh import refresh_table
 from deltasnap_assets.runs.schedules import refresh_schedule
 from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core.errors import StorageError
+from tests.assets.jobs import idle_job
 from tests.assets.runs.test_sensors import Ticks, write
 from tests.builders import add, metadata, protocol
 from tests.checkpoint_files import write_checkpoint
@@ -140,3 +142,33 @@ def test_failure_of_a_table_below_or_beside_the_store_is_not_a_failure_of_the_st
     for path in (store_of(settings).root, f"{store_of(settings).root}/manifests"):
         with pytest.raises(StorageError):
             condition_after(settings, table, StorageError(path=path, reason="timeout"))
+
+
+def test_failure_of_a_commit_that_was_deleted_ends_with_the_next_refresh(examined: Examined) -> None:
+    commit(examined.log, 6).write_bytes(b"garbage")
+    tags, status = run_tags("events", 6, 6), dg.DagsterRunStatus.FAILURE
+    examined.instance.create_run_for_job(idle_job, status=status, tags=tags)
+    with pytest.raises(BrokenTableError, match="Version 6 cannot be read"):
+        examined.refresh()
+    assert FAILED_RUN in examined.page
+    commit(examined.log, 6).unlink()
+    examined.refresh()
+    assert FAILED_RUN not in examined.page
+    assert examined.page["health"].startswith("The log no longer has faults")
+    poll = store_of(examined.settings).polls.read("events")
+    assert poll is not None
+    assert poll.problems == ()
+
+
+def test_page_of_a_stored_version_that_is_damaged_says_so_and_names_the_file_without_its_folder(
+    examined: Examined,
+) -> None:
+    commit(examined.log, 3).write_bytes(b"garbage")
+    condition = condition_of_failure(examined.settings, examined.table)
+    report_condition(examined.instance, examined.settings, examined.table, condition)
+    assert (examined.page["can_be_loaded"], examined.page["numbers_of"]) == (
+        "0 to 2",
+        "version 5, stored before the damage",
+    )
+    assert f" {3:020}.json, line 1: " in examined.page["health"]
+    assert "/_delta" not in examined.page["health"].replace("\\", "")

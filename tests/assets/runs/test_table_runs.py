@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import dagster as dg
 import pytest
 
 from deltasnap_assets.runs import table_runs
+from deltasnap_assets.runs.condition.ended_failures import end_failure, is_over
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, run_tags
 from deltasnap_assets.runs.table_runs import failed_run, failures, last_failed
+from deltasnap_core import TableCondition
 from tests.assets.jobs import idle_job
 
 FAILURE, SUCCESS = dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.SUCCESS
@@ -55,6 +58,23 @@ def test_run_that_failed_after_its_versions_were_materialized_is_forgotten_after
     later = time.time() + 86_401
     monkeypatch.setattr(time, "time", lambda: later)
     assert failed_run(instance, "events") is None
+
+
+def test_failure_is_over_once_the_whole_log_is_read_and_no_longer_has_its_versions() -> None:
+    instance = dg.DagsterInstance.ephemeral()
+    run_id = ended(instance, "events", FAILURE)
+    failed = failed_run(instance, "events")
+    assert failed is not None
+    assert failed.first_missing == 0
+    read = TableCondition(table="events", latest=2, pages_read=True)
+    assert [is_over(replace(read, latest=latest), 3) for latest in (2, 3)] == [True, False]
+    assert not is_over(replace(read, pages_read=False), 3)
+    end_failure(instance, "events", run_id)
+    assert failed_run(instance, "events") is None
+    assert not last_failed(instance, ["events"])
+    assert not failures(instance, ["events"])
+    again = ended(instance, "events", FAILURE)
+    assert last_failed(instance, ["events"]) == {"events": again}
 
 
 def test_runs_of_other_tables_do_not_hide_that_a_later_run_succeeded() -> None:
