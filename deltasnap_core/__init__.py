@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from deltasnap_core.log.commits.commit_batch import ChangedFile
     from deltasnap_core.log.commits.commit_reader import read_commits
     from deltasnap_core.log.commits.commit_summary import CommitSummary
+    from deltasnap_core.log.condition.examined_files import ReadCommits
     from deltasnap_core.log.condition.table_condition import Fault, FaultKind, TableCondition
     from deltasnap_core.log.history.delta_history_manager import DeltaHistory, DeltaHistoryManager
     from deltasnap_core.log.listing.catalog_commits import CatalogCommits
@@ -204,6 +205,7 @@ _MODULES = {
         "LogStatus",
     ),
     "log.listing.log_segment": ("LogSegment",),
+    "log.condition.examined_files": ("ReadCommits",),
     "log.condition.table_condition": (
         "Fault",
         "FaultKind",
@@ -333,6 +335,7 @@ __all__ = [
     "PredicateError",
     "ProtectedVersionError",
     "Protocol",
+    "ReadCommits",
     "RemoveFile",
     "RowChangesError",
     "Scan",

@@ -20,10 +20,12 @@ from deltasnap_core import (
     DeltaHistoryManager,
     DeltaLog,
     DeltaSnapError,
+    FaultKind,
     LogListing,
     LogSegment,
     ManifestName,
     OptimizeCandidate,
+    ReadCommits,
     SnapshotOptions,
     SnapshotState,
     SnapshotStore,
@@ -61,7 +63,7 @@ class RunSnapshots:
         self._listed_logs = dict(listed_logs or {})
         self._conditions: dict[str, TableCondition] = {}
         self._continued: dict[str, CommonVersion] = {}
-        self._written: dict[str, set[int]] = {}
+        self._read: dict[str, ReadCommits] = {}
         self._asks_ahead = asks_ahead
         self._versions = HeldVersions(settings, sessions)
         self._facts = FactQueries(self._versions)
@@ -99,7 +101,7 @@ class RunSnapshots:
         """Return the condition of a table, from the listing of this run.
 
         Commits of stored versions are not read, except once a day and while the log has faults: then the whole log is.
-        If this run has stored all versions of the log, a later poll reads it: no commit is read twice here.
+        The commits that this run has stored are not read again, but their faults count.
         The pages of a checkpoint are read once, unless they are damaged.
         """
         if table.name not in self._conditions:
@@ -115,10 +117,10 @@ class RunSnapshots:
         first, sound = known.first_unread, known.sound
         read_pages = not is_checkpoint_sound(self.store, table.name, listing.newest_checkpoint)
         if is_examination_due(self.store, table.name):
-            written = self._written.get(table.name, ())
-            is_first = all(version in written for version in listing.commits)
-            first, sound, read_pages = 0, VersionRanges.of(written if is_first else ()), True
-        found = log_of(table).condition(listing, first=first, sound=sound, read_pages=read_pages)
+            first, sound, read_pages = 0, VersionRanges(), True
+        read = self._read.get(table.name)
+        found = log_of(table).condition(listing, first=first, sound=sound, read_pages=read_pages, read=read)
+        found = found.without(FaultKind.WRONG_CHECKSUM)  # `checksum_agrees` reports it
         if not found.is_complete:
             found = found.with_known_faults(known_faults(self.store, table.name))
         newest = max(known.sound, default=None)
@@ -158,7 +160,7 @@ class RunSnapshots:
             self._versions.add(table.name, stored.in_force, stored)
             if stored.common.is_continued:
                 self._continued[table.name] = stored.common
-            self._written.setdefault(table.name, set()).update(stored.written)
+            self._read.setdefault(table.name, ReadCommits()).merge(stored.read, stored.read.read)
         if self._asks_ahead:
             self._facts.ask(table.name, max(versions))
         return self._versions.manifests(table.name, versions)

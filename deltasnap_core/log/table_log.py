@@ -14,6 +14,7 @@ from deltasnap_core.errors import (
     CorruptLogError,
     DeltaTableNotFoundError,
 )
+from deltasnap_core.log.condition.examined_files import ReadCommits
 from deltasnap_core.log.condition.log_examination import examine_log
 from deltasnap_core.log.condition.table_condition import TableCondition
 from deltasnap_core.log.history.delta_history_manager import DeltaHistoryManager
@@ -135,6 +136,7 @@ class TableLog:
         first: int | None = None,
         sound: VersionRanges = NO_VERSIONS,
         read_pages: bool = True,
+        read: ReadCommits | None = None,
     ) -> TableCondition:
         """Return which versions can be loaded, the faults of the log, and advice. Never raises DeltaSnapError.
 
@@ -145,8 +147,11 @@ class TableLog:
                     them.
         read_pages: whether to read every page of the newest checkpoint; False: only its footers and non-file actions.
                     Only reading the pages detects damaged pages.
+        read:       commits of the listing that are read already, for example to store them.
         """
-        return examine_log(self.store, self.builder, listing=listing, first=first, sound=sound, read_pages=read_pages)
+        return examine_log(
+            self.store, self.builder, listing=listing, first=first, sound=sound, read_pages=read_pages, read=read
+        )
 
     def status(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from deltasnap_core.errors import CorruptLogError, DeltaSnapError, StorageError, UnsupportedProtocolError
@@ -33,24 +33,36 @@ _COMMITS_AT_ONCE = 64
 class ReadCommits:
     """The commits that were read.
 
+    read:     the versions, as keys.
     broken:   by version, the reason why a commit is not usable.
     negative: the versions with a negative size or number of rows.
     blank:    the versions whose commits have no line, or only blank ones.
     """
 
-    read: list[int] = field(default_factory=list)
+    read: dict[int, None] = field(default_factory=dict)
     broken: dict[int, DeltaSnapError] = field(default_factory=dict)
     actions: dict[int, list[object]] = field(default_factory=dict)
     infos: dict[int, CommitInfo | None] = field(default_factory=dict)
     negative: set[int] = field(default_factory=set)
     blank: set[int] = field(default_factory=set)
 
-    def add(self, actions: Mapping[int, list[object]], batch: CommitBatch) -> None:
-        """Add sound commits, with their non-file actions."""
-        self.infos |= batch.commit_infos()
-        self.actions |= actions
+    def add(self, batch: CommitBatch) -> None:
+        """Add sound commits. Errors: CorruptLogError; nothing is added then."""
+        versions = [commit.version for commit in batch.commits]
+        actions, infos = non_file_actions_by_version(batch), batch.commit_infos()
+        self.read |= dict.fromkeys(versions)
+        self.infos |= infos
+        self.actions |= {version: actions.get(version, []) for version in versions}
         self.negative |= batch.versions_with_negative_numbers
         self.blank |= batch.blank_versions
+
+    def merge(self, other: ReadCommits, versions: Container[int]) -> None:
+        """Add those of some versions that another reader read."""
+        self.read |= {version: None for version in other.read if version in versions}
+        self.infos |= {version: info for version, info in other.infos.items() if version in versions}
+        self.actions |= {version: each for version, each in other.actions.items() if version in versions}
+        self.negative |= {version for version in other.negative if version in versions}
+        self.blank |= {version for version in other.blank if version in versions}
 
 
 class ExaminedFiles:
@@ -117,36 +129,37 @@ class ExaminedFiles:
         """Return the checksum of the latest version; None: there is none, or it is not usable."""
         return read_checksum(self._store, self.listing.checksums.get(self.latest))
 
-    def read_commits_from(self, first: int, sound: VersionRanges) -> ReadCommits:
-        """Read the commits from a version on, except those that are known to be sound."""
+    def read_commits_from(self, first: int, sound: VersionRanges, read: ReadCommits) -> ReadCommits:
+        """Read the commits from a version on, except those that are known to be sound.
+
+        read: those that are read already, of this listing; they are part of the result.
+        """
         found = ReadCommits()
-        listed = self.listing.commits_between(first, self.latest)
-        wanted = [commit for commit in listed if commit_version(commit.path) not in sound]
+        found.merge(read, self.listing.commits)
+        listed = {commit_version(commit.path): commit for commit in self.listing.commits_between(first, self.latest)}
+        wanted = [commit for v, commit in listed.items() if v not in sound and v not in found.read]
         for place in range(0, len(wanted), _COMMITS_AT_ONCE):
             commits = wanted[place : place + _COMMITS_AT_ONCE]
             try:
-                found.add(*_actions_of(self._store, commits, table_path(self.listing.log_path)))
+                found.add(_batch_of(self._store, commits, table_path(self.listing.log_path)))
             except (CorruptLogError, StorageError, UnsupportedProtocolError):
                 self._read_one_by_one(commits, found)
-            found.read += [commit_version(commit.path) for commit in commits]
         return found
 
     def _read_one_by_one(self, commits: Iterable[FileStatus], found: ReadCommits) -> None:
         for commit in commits:
             try:
-                found.add(*_actions_of(self._store, [commit], table_path(self.listing.log_path)))
+                found.add(_batch_of(self._store, [commit], table_path(self.listing.log_path)))
             except (CorruptLogError, StorageError, UnsupportedProtocolError) as error:
-                found.broken[commit_version(commit.path)] = error
+                version = commit_version(commit.path)
+                found.read[version], found.broken[version] = None, error
 
 
-def _actions_of(
-    store: LogStore, commits: Sequence[FileStatus], table: str
-) -> tuple[dict[int, list[object]], CommitBatch]:
-    """Return the non-file actions of commits by version, and the commits.
+def _batch_of(store: LogStore, commits: Sequence[FileStatus], table: str) -> CommitBatch:
+    """Return the content of commits.
 
     Errors: every error that prevents storing a version, except for a missing in-commit timestamp.
     """
     batch = read_commits(store, commits)
     check_no_manifest_commits(batch, table)
-    found: dict[int, list[object]] = {commit_version(commit.path): [] for commit in commits}
-    return found | non_file_actions_by_version(batch), batch
+    return batch

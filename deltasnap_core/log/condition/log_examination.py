@@ -7,7 +7,7 @@ from deltasnap_core.errors import (
     StorageError,
 )
 from deltasnap_core.log.condition.access_faults import no_table, storage_fault
-from deltasnap_core.log.condition.examined_files import ExaminedFiles
+from deltasnap_core.log.condition.examined_files import ExaminedFiles, ReadCommits
 from deltasnap_core.log.condition.hint_faults import hint_faults
 from deltasnap_core.log.condition.loadable_versions import SOUND, known_states, loadable_versions
 from deltasnap_core.log.condition.log_faults import (
@@ -40,6 +40,7 @@ def examine_log(
     first: int | None = None,
     sound: VersionRanges = NO_VERSIONS,
     read_pages: bool = True,
+    read: ReadCommits | None = None,
 ) -> TableCondition:
     """Return the condition of a table. Never raises DeltaSnapError: problems become faults.
 
@@ -47,13 +48,15 @@ def examine_log(
     first:      the first version to check; None: the latest. Everything that it and the later versions need is read.
     sound:      the versions whose commits are known to be sound. They are not read; versions between them are.
     read_pages: whether to read every page of the newest checkpoint; False: only its footers and non-file actions.
+    read:       commits of the listing that are read already, for example to store them.
     """
     table = table_path(builder.log_path)
     try:
         listing = builder.list_versions(0) if listing is None else listing
         if listing.latest_version is None:
             raise DeltaTableNotFoundError(path=table)
-        return _condition(builder, ExaminedFiles(store, listing, read_pages=read_pages), first, sound)
+        files = ExaminedFiles(store, listing, read_pages=read_pages)
+        return _condition(builder, files, first, sound, read or ReadCommits())
     except DeltaTableNotFoundError:
         return TableCondition(table=redacted(table), faults=(no_table(store, table),))
     except StorageError as error:
@@ -61,16 +64,16 @@ def examine_log(
 
 
 def _condition(
-    builder: LogSegmentBuilder, files: ExaminedFiles, first: int | None, sound: VersionRanges
+    builder: LogSegmentBuilder, files: ExaminedFiles, first: int | None, sound: VersionRanges, read: ReadCommits
 ) -> TableCondition:
-    """Return the condition of a listed log. first, sound: as for `examine_log`."""
+    """Return the condition of a listed log. first, sound, read: as for `examine_log`."""
     table, listing = table_path(builder.log_path), files.listing
     start = -1 if files.sound is None else files.sound.version
     first = start + 1 if first is None else first
     if 0 < first <= start and first - 1 not in sound:
         before = files.newest_sound(first)
         first = 0 if before is None else before.version + 1
-    commits = files.read_commits_from(min(first, start + 1), sound)
+    commits = files.read_commits_from(min(first, start + 1), sound, read)
     loadable, unloadable = loadable_versions(files, commits.broken, first)
     states = [*known_states(files, commits, sound, VersionRanges.of(loadable))]
     newest = states[-1].actions if states else SOUND
@@ -92,7 +95,7 @@ def _condition(
         latest=files.latest,
         loadable=VersionRanges.of([version for version in loadable if version not in lost]),
         faults=tuple(sorted(faults, key=lambda fault: fault.mark != "error")),
-        commits_read=VersionRanges.of(commits.read),
+        commits_read=VersionRanges.of(sorted(commits.read)),
         unread=VersionRanges.of(listing.commits.keys() - set(commits.read)),
         checkpoints_read=tuple(files.names),
         pages_read=files.read_pages,

@@ -162,6 +162,10 @@ class TableCondition:
         """Return the faults that prevent a version from being loaded."""
         return tuple(fault for fault in self.faults if version in fault.versions)
 
+    def without(self, kind: FaultKind) -> TableCondition:
+        """Return this condition without the faults of a kind."""
+        return replace(self, faults=tuple(fault for fault in self.faults if fault.kind is not kind))
+
     def with_schema_of(self, metadata: Metadata | None, protocol: Protocol | None) -> TableCondition:
         """Return this condition with a fault added if the schema in force is invalid. None: unknown."""
         if metadata is None or self.faults_of(FaultKind.BROKEN_SCHEMA):

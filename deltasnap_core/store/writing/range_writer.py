@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.log.commits.commit_batch import CommitBatch
+from deltasnap_core.log.condition.examined_files import ReadCommits
 from deltasnap_core.log.expiry_times import retention_at, times_of_expiry, without_expired_transactions
 from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.log.log_range import LogRange, commit_timestamps, range_actions
@@ -49,7 +50,7 @@ _log = logger_of(__name__)
 class RangeWriter:
     """Writes versions of one generation of a table. A version is stored when the caller commits the returned manifest.
 
-    rows, driver_rows: the generation's data, for each engine.
+    rows, driver_rows: the generation's data, for each engine. read: receives the commits that are read.
     """
 
     stored: StoredTable
@@ -58,6 +59,7 @@ class RangeWriter:
     logged: LogRange
     rows: SparkRows
     driver_rows: DriverRows
+    read: ReadCommits
     policy: ChangePolicy
     progress: Progress
 
@@ -89,6 +91,7 @@ class RangeWriter:
         first, count = previous.version + 1, last - previous.version
         self.progress(f"Reading the commits {first} to {last}", 0, count)
         batch = self.logged.read_commits(first, last)
+        self.read.add(batch)
         commits = CommitFacts.of(batch)
         documents = self.stored.read_documents([previous])
         known = computed_state_of(previous, documents)
@@ -197,9 +200,11 @@ class RangeWriter:
     def _commits_of(self, loaded: LoadedLog) -> CommitFacts:
         """Return the facts about the commit of a version. Reads it only if a checkpoint replaced it in the batch."""
         version = loaded.version
+        self.read.add(loaded.batch)
         batch = loaded.batch.after(version - 1)
         if not batch.files and self.logged.has_commit(version):
             batch = self.logged.read_commits(version, version)
+            self.read.add(batch)
         return CommitFacts.of(batch)
 
     def _sets_to_merge(self, previous: VersionManifest, rows: int) -> tuple[tuple[DataSet, ...], tuple[DataSet, ...]]:

@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import overload
 
 from deltasnap_core.errors import CorruptStoreError, StoreChangedError, StoredVersionNotFoundError
+from deltasnap_core.log.condition.examined_files import ReadCommits
 from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.log.log_range import LogRange, list_again, reaches_back, read_log_range
@@ -38,12 +39,14 @@ class StoredRange(Sequence[VersionManifest]):
     common:   the relation of the log to the versions that were stored before.
     written:  the versions that were written; the others were stored already.
     in_force: the manifest of every current stored version, ascending.
+    read:     the commits that were read.
     """
 
     manifests: tuple[VersionManifest, ...]
     common: CommonVersion
     written: tuple[int, ...]
     in_force: Mapping[int, ManifestName]
+    read: ReadCommits
 
     @overload
     def __getitem__(self, index: int) -> VersionManifest: ...
@@ -97,9 +100,10 @@ class StoreWriter:
         missing = [version for version in wanted if version not in manifests]
         generation, loaded = self._generation(versions, common, listing, missing)
         new: dict[int, VersionManifest] = {}
+        read = ReadCommits()
         try:
             for start, end in contiguous_runs(missing):
-                writer = self._range_writer(generation, read_log_range(log.loader, start, end, listing))
+                writer = self._range_writer(generation, read_log_range(log.loader, start, end, listing), read)
                 before = {**manifests, **new}.get(start - 1)
                 new |= {manifest.version: manifest for manifest in _write_run(writer, start, end, before, loaded)}
         except Exception:
@@ -119,6 +123,7 @@ class StoreWriter:
             common=common,
             written=tuple(new),
             in_force=_in_force_now(in_force, common, new.values()),
+            read=read,
         )
 
     def _generation(
@@ -163,7 +168,7 @@ class StoreWriter:
         now = list_again(self.log.context.log.builder, listing)
         check_unchanged(listing, now, [file for checkpoint in listing.checkpoints for file in checkpoint.files])
 
-    def _range_writer(self, generation: str, logged: LogRange) -> RangeWriter:
+    def _range_writer(self, generation: str, logged: LogRange, read: ReadCommits) -> RangeWriter:
         rows = self._rows(generation)
         return RangeWriter(
             stored=self.stored,
@@ -172,6 +177,7 @@ class StoreWriter:
             logged=logged,
             rows=rows,
             driver_rows=DriverRows(storage=self.parquet.storage, folder=rows.parquet.folder, log_path=self.log.path),
+            read=read,
             policy=self.policy,
             progress=self.progress,
         )

@@ -13,7 +13,6 @@ from pyspark.sql import SparkSession
 
 from deltasnap_assets.runs.condition.condition_report import log_problems
 from deltasnap_assets.runs.condition.last_poll import LOG, Found, note
-from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.config import Settings, SparkSettings, TableSettings
 from deltasnap_assets.spark.session.run_session import RunSession
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
@@ -21,7 +20,7 @@ from deltasnap_core import FaultKind
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.log_store import FileStatus
-from tests.builders import protocol, write_log
+from tests.builders import add, protocol, write_log
 from tests.core.store.manifests import commit_actions
 
 pytestmark = pytest.mark.spark
@@ -94,6 +93,24 @@ def test_run_lists_log_and_store_twice_and_reads_each_commit_once(
     assert len(manifests) == 1  # of the version before
 
 
+def test_run_finds_the_faults_of_the_commits_that_it_stores_without_reading_them_again(
+    spark: SparkSession, tmp_path: Path, requested: dict[str, list[str]]
+) -> None:
+    write_log(tmp_path / "events", {0: commit_actions(0), 1: [*commit_actions(1), add("b", size=-1)]})
+    snapshots, table = run_of(spark, tmp_path)
+    refresh(snapshots, table, [0, 1])
+    found = snapshots.condition(table)
+    assert ([fault.kind for fault in found.faults], found.is_complete) == ([FaultKind.NEGATIVE_NUMBER], True)
+    write_log(tmp_path / "events", {2: [*commit_actions(2), add("c", size=-1)]})
+    note(snapshots.store, table, Found(problems={LOG: ()}, is_examined=True))
+    snapshots, table = run_of(spark, tmp_path)
+    refresh(snapshots, table, [2])
+    (fault,) = snapshots.condition(table).faults
+    assert "Files of version 2 " in fault.text
+    commits = Counter(path for path in requested["read"] if "/_delta_log/0" in path)
+    assert commits[f"{tmp_path.as_uri()}/events/_delta_log/{2:020d}.json"] == 1
+
+
 def test_warning_about_an_old_commit_is_repeated_by_runs_that_read_only_new_ones(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -102,17 +119,15 @@ def test_warning_about_an_old_commit_is_repeated_by_runs_that_read_only_new_ones
     snapshots, table = run_of(spark, tmp_path)
     refresh(snapshots, table, [0, 1])
     first = snapshots.condition(table)
-    assert ([*first.unread], first.is_complete) == ([0, 1], False)  # a later poll reads the whole log
-    found = log_of(table).condition(first=0)
-    problems = {LOG: log_problems(found)}
+    assert [fault.kind for fault in first.faults] == [FaultKind.AMBIGUOUS_COMMIT]
+    problems = {LOG: log_problems(first)}
     note(snapshots.store, table, Found(problems=problems, is_examined=True))
     write_log(tmp_path / "events", {2: commit_actions(2)})
     snapshots, table = run_of(spark, tmp_path)
     refresh(snapshots, table, [2])
     later = snapshots.condition(table)
-    assert not later.commits_read
-    assert [fault.text for fault in later.faults] == [fault.text for fault in found.faults]
-    assert [fault.kind for fault in later.faults] == [FaultKind.AMBIGUOUS_COMMIT]
+    assert [*later.commits_read] == [2]
+    assert [fault.text for fault in later.faults] == [fault.text for fault in first.faults]
 
 
 def test_versions_lost_in_the_log_come_from_the_store(spark: SparkSession, tmp_path: Path) -> None:
