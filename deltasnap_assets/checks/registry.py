@@ -21,6 +21,7 @@ from deltasnap_assets.checks.steady_growth import SteadyGrowth, SteadyGrowthLimi
 from deltasnap_assets.checks.tombstone_ratio import TombstoneRatio, TombstoneRatioLimits
 
 FRESH_TABLE = FreshTable()
+CHECKPOINT_LAG = CheckpointLag()
 
 CHECKS: tuple[Check, ...] = (
     ContiguousLog(),
@@ -29,7 +30,7 @@ CHECKS: tuple[Check, ...] = (
     ChecksumAgrees(),
     SmallFiles(),
     StatisticsCoverage(),
-    CheckpointLag(),
+    CHECKPOINT_LAG,
     TombstoneRatio(),
     EvenPartitions(),
     ExpiredTombstones(),
@@ -42,6 +43,8 @@ CHECKS: tuple[Check, ...] = (
 TABLE_CHECKS: tuple[TableCheck[Any], ...] = tuple(check for check in CHECKS if isinstance(check, TableCheck))
 PAGE_CHECKS: tuple[PageCheck[Any], ...] = tuple(check for check in CHECKS if isinstance(check, PageCheck))
 CONDITION_CHECKS: tuple[ConditionCheck, ...] = tuple(check for check in CHECKS if isinstance(check, ConditionCheck))
+LOG_CHECKS: tuple[TableCheck[Any], ...] = (CHECKPOINT_LAG, FRESH_TABLE)
+"""They read the files of the current log. The other checks that are no condition checks read a stored version."""
 VERSION_CHECKS: tuple[VersionCheck[Any], ...] = tuple(check for check in CHECKS if isinstance(check, VersionCheck))
 
 

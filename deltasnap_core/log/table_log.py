@@ -136,6 +136,7 @@ class TableLog:
         first: int | None = None,
         sound: VersionRanges = NO_VERSIONS,
         read_pages: bool = True,
+        max_page_bytes: int | None = None,
         read: ReadCommits | None = None,
     ) -> TableCondition:
         """Return which versions can be loaded, the faults of the log, and advice. Never raises DeltaSnapError.
@@ -147,10 +148,18 @@ class TableLog:
                     them.
         read_pages: whether to read every page of the newest checkpoint; False: only its footers and non-file actions.
                     Only reading the pages detects damaged pages.
+        max_page_bytes: the pages of a larger checkpoint are not read; None: no limit.
         read:       commits of the listing that are read already, for example to store them.
         """
         return examine_log(
-            self.store, self.builder, listing=listing, first=first, sound=sound, read_pages=read_pages, read=read
+            self.store,
+            self.builder,
+            listing=listing,
+            first=first,
+            sound=sound,
+            read_pages=read_pages,
+            max_page_bytes=max_page_bytes,
+            read=read,
         )
 
     def status(

@@ -18,6 +18,7 @@ from deltasnap_core import (
     DeltaHistory,
     DeltaTableNotFoundError,
     Fault,
+    FaultKind,
     LogListing,
     StorageError,
     TableCondition,
@@ -25,6 +26,7 @@ from deltasnap_core import (
 )
 
 _LEAST_WIDTH = 30
+_SMALL_CHECKPOINT = 16 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +68,7 @@ def read_history(
 ) -> ReadHistory:
     """Return the last commits of a table up to a version.
 
-    condition: of the log; None: examine it here, without the pages of its checkpoint.
+    condition: of the log; None: examine it here, without the pages of a large checkpoint.
     Errors: the errors of finding the table, and of reading its commits if none of them can be read.
     """
     listing = log.list()
@@ -76,7 +78,7 @@ def read_history(
     holes = [(older + 1, newer - 1) for newer, older in pairwise(versions) if newer - older > 1]
     if versions and len(versions) < limit and not listing.checkpoints and versions[-1] > 0:
         holes.append((0, versions[-1] - 1))
-    condition = condition or log.condition(listing, read_pages=False)
+    condition = condition or log.condition(listing, max_page_bytes=_SMALL_CHECKPOINT).without(FaultKind.WRONG_CHECKSUM)
     found: dict[int, Entry] = {}
     try:
         found |= {each.version: each for each in log.history_of(listing).get_history(limit, end=end)}

@@ -19,9 +19,8 @@ from dagster._core.events import DagsterEvent
 from dagster._core.instance.utils import RUNLESS_JOB_NAME, RUNLESS_RUN_ID
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
 
-from deltasnap_assets.checks.check import Check, Verdict
-from deltasnap_assets.checks.condition_check import ConditionCheck
-from deltasnap_assets.checks.registry import CONDITION_CHECKS
+from deltasnap_assets.checks.check import Check, Verdict, not_evaluated
+from deltasnap_assets.checks.registry import CONDITION_CHECKS, LOG_CHECKS
 from deltasnap_assets.runs.condition.ended_failures import end_failure, is_over
 from deltasnap_assets.runs.condition.last_poll import LOG, RUN, Found, note
 from deltasnap_assets.runs.planning.known_table import last_observation
@@ -191,7 +190,7 @@ def report_condition(
     entries: dict[str, Any] = {"health": dg.MetadataValue.md("\n\n".join(lines))}
     entries |= fault_entries(condition, failed, last_good)
     tags = {} if last is None else {k: v for k, v in last.tags.items() if k != CONDITION_TAG}
-    verdicts = {} if condition is None else {check: check.of_condition(condition) for check in CONDITION_CHECKS}
+    verdicts = {} if condition is None else _verdicts(condition)
     skipped = {check: verdict for check, verdict in verdicts.items() if not verdict.is_evaluated}
     if skipped:
         rows = "\n".join(f"- {check.name}: {plain_text(verdict.description)}" for check, verdict in skipped.items())
@@ -208,6 +207,14 @@ def report_condition(
     return True
 
 
+def _verdicts(condition: TableCondition) -> dict[Check, Verdict]:
+    """Return the verdicts of the checks that need only the log. If there is no table, or no access to it: of none."""
+    found: dict[Check, Verdict] = {check: check.of_condition(condition) for check in CONDITION_CHECKS}
+    if condition.faults_of(FaultKind.NO_TABLE, FaultKind.ACCESS_DENIED) and condition.latest is None:
+        found |= {check: not_evaluated(condition.text) for check in LOG_CHECKS}
+    return found
+
+
 def condition_tag(lines: Iterable[str], failed: FailedRun | None) -> str | None:
     """Return a tag value that identifies the current faults; None: no fault."""
     text = "\n".join([*lines, "" if failed is None else failed.run_id]).strip()
@@ -217,7 +224,7 @@ def condition_tag(lines: Iterable[str], failed: FailedRun | None) -> str | None:
 def _report_checks(
     instance: dg.DagsterInstance,
     table_name: str,
-    verdicts: Mapping[ConditionCheck, Verdict],
+    verdicts: Mapping[Check, Verdict],
     failed: FailedRun | None,
 ) -> None:
     for check, verdict in verdicts.items():

@@ -35,6 +35,13 @@ def read_every_page(store: LogStore, contents: CheckpointContents) -> bool:
         return True in [*pool.map(lambda part: _read(store, part), parts)]
 
 
+def page_bytes(contents: CheckpointContents) -> int:
+    """Return the size of the pages of a checkpoint, compressed, according to its footers."""
+    footers = [part.metadata for part in (*contents.top_level, *contents.sidecars)]
+    groups = [footer.row_group(index) for footer in footers for index in range(footer.num_row_groups)]
+    return sum(group.column(each).total_compressed_size for group in groups for each in range(group.num_columns))
+
+
 def _read(store: LogStore, part: CheckpointFile) -> bool:
     def corrupt(error: Exception) -> CorruptLogError:
         return CorruptLogError(path=part.file.path, reason=f"its pages could not be read: {one_line(error)}")

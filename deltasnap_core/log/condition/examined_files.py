@@ -6,8 +6,8 @@ from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from deltasnap_core.errors import CorruptLogError, DeltaSnapError, StorageError, UnsupportedProtocolError
-from deltasnap_core.log.checkpoints.checkpoint_contents import has_negative_numbers, open_checkpoint
-from deltasnap_core.log.checkpoints.checkpoint_pages import read_every_page
+from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, has_negative_numbers, open_checkpoint
+from deltasnap_core.log.checkpoints.checkpoint_pages import page_bytes, read_every_page
 from deltasnap_core.log.checksum_file import read_checksum
 from deltasnap_core.log.commits.commit_batch import EMPTY_BATCH, CommitBatch
 from deltasnap_core.log.commits.commit_reader import read_commits
@@ -75,9 +75,16 @@ class ExaminedFiles:
     negative: the versions of sound checkpoints with a negative size or number of rows.
     """
 
-    def __init__(self, store: LogStore, listing: LogListing, *, read_pages: bool) -> None:
-        """Read nothing yet. read_pages: whether to read every page of the newest checkpoint."""
+    def __init__(
+        self, store: LogStore, listing: LogListing, *, read_pages: bool, max_page_bytes: int | None = None
+    ) -> None:
+        """Read nothing yet.
+
+        read_pages: whether to read every page of the newest checkpoint. It becomes False if the checkpoint is larger
+        than `max_page_bytes` (None: no limit).
+        """
         self._store = store
+        self._max_page_bytes = max_page_bytes
         self.read_pages = read_pages
         self.listing = listing
         assert listing.latest_version is not None
@@ -106,6 +113,8 @@ class ExaminedFiles:
             contents = open_checkpoint(self._store, provider, self.listing.log_path)
             state = load_non_file_actions(self._store, contents, EMPTY_BATCH)
             is_negative = has_negative_numbers(contents)
+            if not self.states:
+                self.read_pages = self.read_pages and self._is_within_limit(contents)
             if self.read_pages and not self.states:
                 is_negative = read_every_page(self._store, contents) or is_negative
         except (CorruptLogError, StorageError) as error:
@@ -115,6 +124,9 @@ class ExaminedFiles:
         if is_negative:
             self.negative.add(provider.version)
         return True
+
+    def _is_within_limit(self, contents: CheckpointContents) -> bool:
+        return self._max_page_bytes is None or page_bytes(contents) <= self._max_page_bytes
 
     def is_start(self, version: int) -> bool:
         """Return whether a version has a sound checkpoint."""

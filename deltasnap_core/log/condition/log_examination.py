@@ -40,6 +40,7 @@ def examine_log(
     first: int | None = None,
     sound: VersionRanges = NO_VERSIONS,
     read_pages: bool = True,
+    max_page_bytes: int | None = None,
     read: ReadCommits | None = None,
 ) -> TableCondition:
     """Return the condition of a table. Never raises DeltaSnapError: problems become faults.
@@ -48,6 +49,7 @@ def examine_log(
     first:      the first version to check; None: the latest. Everything that it and the later versions need is read.
     sound:      the versions whose commits are known to be sound. They are not read; versions between them are.
     read_pages: whether to read every page of the newest checkpoint; False: only its footers and non-file actions.
+    max_page_bytes: the pages of a larger checkpoint are not read; None: no limit.
     read:       commits of the listing that are read already, for example to store them.
     """
     table = table_path(builder.log_path)
@@ -55,7 +57,7 @@ def examine_log(
         listing = builder.list_versions(0) if listing is None else listing
         if listing.latest_version is None:
             raise DeltaTableNotFoundError(path=table)
-        files = ExaminedFiles(store, listing, read_pages=read_pages)
+        files = ExaminedFiles(store, listing, read_pages=read_pages, max_page_bytes=max_page_bytes)
         return _condition(builder, files, first, sound, read or ReadCommits())
     except DeltaTableNotFoundError:
         return TableCondition(table=redacted(table), faults=(no_table(store, table),))

@@ -219,6 +219,14 @@ def test_history_has_a_line_for_lost_commits(damage: Callable[[Path], None], ver
     assert (code, len(problems)) == (1, 1)  # the fault is shown though its commit is not
 
 
+def test_history_warns_of_damaged_pages_of_a_small_checkpoint(table: Path) -> None:
+    pages(table)
+    code, problems, _ = run(table, "history", "events")
+    (problem,) = problems
+    assert code == 0
+    assert "The checkpoint of version 4 cannot be read" in problem
+
+
 def test_doctor_reports_a_damaged_commit_before_the_checkpoint(table: Path) -> None:
     (table / "_delta_log" / commit_file(3)).write_bytes(b"{nope")
     code, findings = parsed(table, "doctor")

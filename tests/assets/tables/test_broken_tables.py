@@ -240,6 +240,7 @@ def test_dropped_table_keeps_its_last_known_facts(spark: SparkSession, tmp_path:
     assert reported["numbers_of"] == "version 2, the last good one"
     found = statuses(app)
     assert (found["contiguous_log"], found["readable_checkpoint"]) == ("FAILED", "SKIPPED")
+    assert (found["checkpoint_lag"], found["fresh_table"], found["small_files"]) == ("SKIPPED", "SKIPPED", "SUCCEEDED")
 
 
 def test_wrong_path_of_a_new_table_is_one_line(spark: SparkSession, tmp_path: Path) -> None:

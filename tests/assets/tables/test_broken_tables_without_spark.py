@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from tests.assets.tables.test_broken_tables import (
+    test_dropped_table_keeps_its_last_known_facts,
     test_gap_stores_loadable_versions_and_names_the_rest,
     test_unsupported_feature_fails_one_check_and_skips_other_checks,
 )

@@ -96,6 +96,13 @@ def test_condition_finds_damaged_pages_by_reading_them(tmp_path: Path, style: Ch
     assert file.name in (fault.file or "").replace("%20", " ")
 
 
+@pytest.mark.parametrize("style", ["classic", "v2-parquet-sidecars"])
+def test_condition_reads_only_the_pages_of_a_small_checkpoint(tmp_path: Path, style: CheckpointStyle) -> None:
+    log = make_log(tmp_path / "t", 400, checkpoint=400, style=style)
+    size = sum(file.stat().st_size for file in log.glob("**/*.parquet"))
+    assert [condition(tmp_path / "t", max_page_bytes=limit).pages_read for limit in (500, size)] == [False, True]
+
+
 def test_condition_without_pages_reports_that_they_were_not_read(tmp_path: Path) -> None:
     make_log(tmp_path / "t", 6, checkpoint=4)
     assert not condition(tmp_path / "t", read_pages=False).pages_read
