@@ -8,7 +8,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from deltasnap_assets.checks.check import Verdict, not_evaluated
+from deltasnap_assets.checks.check import Check, Verdict, not_evaluated
 from deltasnap_assets.checks.registry import CONDITION_CHECKS
 from deltasnap_assets.runs.condition.condition_report import (
     FailedRun,
@@ -83,7 +83,10 @@ def test_checks_that_a_failed_run_did_not_evaluate_are_reported_as_skipped() -> 
 
 def test_checks_of_a_condition_are_recorded_with_their_verdict_or_as_skipped() -> None:
     first, second, *_ = CONDITION_CHECKS
-    verdicts = {first: Verdict(passed=False, description="bad", numbers={"n": 1}), second: not_evaluated("no log")}
+    verdicts: dict[Check, Verdict] = {
+        first: Verdict(passed=False, description="bad", numbers={"n": 1}),
+        second: not_evaluated("no log"),
+    }
     with dg.DagsterInstance.ephemeral() as instance:
         _report_checks(instance, "events", verdicts, None)
         assert status_of(instance, "events", first.asset, first.name) == ["FAILED"]
