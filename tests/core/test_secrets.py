@@ -119,7 +119,7 @@ def test_storage_error_hides_secrets_of_its_cause() -> None:
     with pytest.raises(StorageError) as raised, storage_errors(URL):
         raise wrapped
     assert not leaks("".join(traceback.format_exception(raised.value)))
-    assert raised.value.path == URL
+    assert raised.value.path == redacted(URL)
     with pytest.raises(FileNotFoundError) as missing, storage_errors(URL):
         raise FileNotFoundError(TEXT)
     assert not leaks(str(missing.value))

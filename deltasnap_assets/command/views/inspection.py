@@ -34,7 +34,7 @@ _MAX_VALUE_LENGTH = 2000
 _MAX_PARAMETERS_LENGTH = 100
 
 _LEAST_WIDTH = 20
-_WIDTH_WITH_WRITER = 110
+_WIDTH_WITH_WRITER = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

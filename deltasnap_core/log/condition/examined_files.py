@@ -24,11 +24,13 @@ from deltasnap_core.protocol.actions import CommitInfo
 from deltasnap_core.protocol.log_files.file_names import commit_version
 from deltasnap_core.protocol.state.version_checksum import VersionChecksum
 from deltasnap_core.ranges import VersionRanges
+from deltasnap_core.redaction import safe_repr
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 
 _COMMITS_AT_ONCE = 64
 
 
+@safe_repr
 @dataclass(slots=True)
 class ReadCommits:
     """The commits that were read.

@@ -207,7 +207,7 @@ def test_inspect_shows_the_newest_loadable_version_with_its_lost_commits(lake: P
     assert " 1                                                  cannot be read: line 1: expected a line of" in rows
 
 
-@pytest.mark.parametrize(("width", "columns"), [(80, 5), (79, 4)])
+@pytest.mark.parametrize(("width", "columns"), [(100, 5), (99, 4)])
 def test_inspect_leaves_out_writers_in_a_narrow_terminal(
     lake: Path, monkeypatch: pytest.MonkeyPatch, width: int, columns: int
 ) -> None:
