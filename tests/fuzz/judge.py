@@ -236,6 +236,7 @@ def _counted(rows: list[str]) -> dict[str, Any]:
         "num_files": len(adds),
         "size_in_bytes": sum(add.get("size") or 0 for add in adds),
         "num_tombstones": len(removes),
-        "num_deletion_vectors": sum("deletionVector" in add for add in adds),
+        # A scan refuses a descriptor without its type. It has no id, so it counts as none.
+        "num_deletion_vectors": sum("storageType" in (add.get("deletionVector") or {}) for add in adds),
         "set_transactions": {txn["appId"]: txn["version"] for txn in of_kind(rows, "txn")},
     }
