@@ -48,7 +48,10 @@ def _parsed_sql(stats: str) -> str:
     """Return SQL for the number in any text. The lambda is needed so that the JSON is parsed only once."""
     parsed = whole_json_sql(stats, "struct<numRecords: string>")
     is_number = f"n.numRecords rlike {string_sql(f'^{_NUMBER_AS_TEXT}$')}"
-    return f"transform(array({parsed}), n -> if({is_number}, try_cast(n.numRecords as bigint), null))[0]"
+    number = f"transform(array({parsed}), n -> if({is_number}, try_cast(n.numRecords as bigint), null))[0]"
+    # While it reads an array as text, Spark's parser skips an invalid character. It does not while it reads a number.
+    is_json = f"{whole_json_sql(stats, 'struct<numRecords: bigint>')} is not null"
+    return f"if({is_json}, {number}, null)"
 
 
 def num_records(stats: pa.StringArray) -> pa.Array:
