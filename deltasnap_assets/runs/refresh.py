@@ -109,7 +109,9 @@ def refresh_table(
         if not is_done and status.listing is not None:
             stored = what_is_stored(settings, table, status.listing)
     sort_partitions(instance, table.name)
-    condition = None if materialized else report_where_nothing_is_new(instance, settings, table, status, stored)
+    condition = None
+    if not materialized:
+        condition = report_where_nothing_is_new(instance, settings, table, status, stored, is_requested=True)
     is_damaged = status.condition is not None and bool(status.condition.unloadable)
     _raise_if_broken(instance, settings, table, condition, problem, is_damaged=is_damaged)
     return tuple(materialized)

@@ -25,6 +25,9 @@ from deltasnap_core import (
     redacted,
 )
 
+_SHORT_LOG = 1_000
+"""A log of at most so many commits is read in a fraction of a second."""
+
 
 class Examine(Protocol):
     """Examines the log of a table, see `examined`."""
@@ -125,11 +128,14 @@ def report_where_nothing_is_new(
     status: LogStatus,
     stored: Stored | None,
     examine: Examine = examined,
+    *,
+    is_requested: bool = False,
 ) -> TableCondition | None:
     """Record the faults of a table, or that they are gone, when no run will do so. Return its condition.
 
     The log is examined if it lost versions, if the poll found damage, if the table was broken, or once a day: polls do
     not find damage in a log without new commits. A new checkpoint is read too: writers write it after the commit.
+    is_requested: a user waits for the answer: then a short log is always examined.
     None: the log is not examined. status: the result of the poll without new commits.
     stored: the stored versions and the log compared; None: unknown. examine: `examined`, or returns None if that takes
     too long.
@@ -138,7 +144,9 @@ def report_where_nothing_is_new(
     failed, is_shorter = failed_run(instance, table.name), stored is not None and bool(stored.common.lost)
     is_damaged = status.condition is not None and bool(status.condition.faults)
     is_due = is_damaged or is_examination_due(store_of(settings), table.name)
+    is_short = status.listing is not None and len(status.listing.commits) <= _SHORT_LOG
     is_whole = is_shorter or failed is not None or was_broken(instance, table.name) or is_due
+    is_whole = is_whole or (is_requested and is_short)
     checkpoint = None if status.listing is None else status.listing.newest_checkpoint
     if not is_whole and not has_new_checkpoint(store_of(settings), table.name, checkpoint):
         return None

@@ -178,7 +178,8 @@ def test_unreadable_table_is_one_line_with_advice_and_its_last_good_version(
     assert (code, finding["mark"]) == (1, "error")
     assert expected in finding["message"]
     assert finding["advice"] in problem
-    assert finding["condition"] == found["condition"]
+    # `inspect` reads only what the version needs.
+    assert finding["condition"] == found["condition"] | {"unread_versions": []}
 
 
 @pytest.mark.spark

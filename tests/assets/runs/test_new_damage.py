@@ -12,6 +12,7 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.definitions import build_definitions
+from deltasnap_assets.runs.condition import damage
 from deltasnap_assets.runs.condition.condition_report import FAILED_RUN, report_condition
 from deltasnap_assets.runs.condition.damage import BrokenTableError, condition_after, condition_of_failure
 from deltasnap_assets.runs.condition.last_poll import known_errors
@@ -112,6 +113,19 @@ def test_damaged_checkpoint_that_appears_after_an_examination_is_reported_at_onc
     os.truncate(file, file.stat().st_size // 2)
     examined.ask_schedule() if asked == "schedule" else examined.refresh()
     assert "The checkpoint of version 5 cannot be read" in examined.page["health"]
+
+
+def test_refresh_without_new_commits_reads_a_short_log_again(
+    examined: Examined, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit(examined.log, 3).write_bytes(b"garbage")
+    monkeypatch.setattr(damage, "_SHORT_LOG", 5)
+    assert examined.refresh() == ()
+    assert not examined.errors
+    monkeypatch.setattr(damage, "_SHORT_LOG", 6)
+    with pytest.raises(BrokenTableError, match="Version 3 cannot be read"):
+        examined.refresh()
+    assert examined.page["numbers_of"] == "version 5, stored before the damage"
 
 
 def test_page_of_a_damaged_table_keeps_its_numbers_and_is_healthy_after_the_repair(examined: Examined) -> None:
