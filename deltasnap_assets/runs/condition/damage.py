@@ -25,8 +25,8 @@ from deltasnap_core import (
     redacted,
 )
 
-_SHORT_LOG = 1_000
-"""A log of at most so many commits is read in a fraction of a second."""
+_SHORT_LOG = 100
+"""A log of at most so many commits is read in a fraction of a second, on S3 too."""
 
 
 class Examine(Protocol):
@@ -145,8 +145,8 @@ def report_where_nothing_is_new(
     is_damaged = status.condition is not None and bool(status.condition.faults)
     is_due = is_damaged or is_examination_due(store_of(settings), table.name)
     is_short = status.listing is not None and len(status.listing.commits) <= _SHORT_LOG
-    is_whole = is_shorter or failed is not None or was_broken(instance, table.name) or is_due
-    is_whole = is_whole or (is_requested and is_short)
+    is_due = is_due or (is_requested and is_short)
+    is_whole = is_shorter or failed is not None or is_due or was_broken(instance, table.name)
     checkpoint = None if status.listing is None else status.listing.newest_checkpoint
     if not is_whole and not has_new_checkpoint(store_of(settings), table.name, checkpoint):
         return None

@@ -35,13 +35,13 @@ _COMMITS_AT_ONCE = 64
 class ReadCommits:
     """The commits that were read.
 
-    read:     the versions, as keys.
+    read:     the versions.
     broken:   by version, the reason why a commit is not usable.
     negative: the versions with a negative size or number of rows.
     blank:    the versions whose commits have no line, or only blank ones.
     """
 
-    read: dict[int, None] = field(default_factory=dict)
+    read: set[int] = field(default_factory=set)
     broken: dict[int, DeltaSnapError] = field(default_factory=dict)
     actions: dict[int, list[object]] = field(default_factory=dict)
     infos: dict[int, CommitInfo | None] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class ReadCommits:
         """Add sound commits. Errors: CorruptLogError; nothing is added then."""
         versions = [commit.version for commit in batch.commits]
         actions, infos = non_file_actions_by_version(batch), batch.commit_infos()
-        self.read |= dict.fromkeys(versions)
+        self.read.update(versions)
         self.infos |= infos
         self.actions |= {version: actions.get(version, []) for version in versions}
         self.negative |= batch.versions_with_negative_numbers
@@ -60,7 +60,7 @@ class ReadCommits:
 
     def merge(self, other: ReadCommits, versions: Container[int]) -> None:
         """Add those of some versions that another reader read."""
-        self.read |= {version: None for version in other.read if version in versions}
+        self.read |= {version for version in other.read if version in versions}
         self.infos |= {version: info for version, info in other.infos.items() if version in versions}
         self.actions |= {version: each for version, each in other.actions.items() if version in versions}
         self.negative |= {version for version in other.negative if version in versions}
@@ -166,7 +166,8 @@ class ExaminedFiles:
                 found.add(_batch_of(self._store, [commit], table_path(self.listing.log_path)))
             except (CorruptLogError, StorageError, UnsupportedProtocolError) as error:
                 version = commit_version(commit.path)
-                found.read[version], found.broken[version] = None, error
+                found.read.add(version)
+                found.broken[version] = error
 
 
 def _batch_of(store: LogStore, commits: Sequence[FileStatus], table: str) -> CommitBatch:

@@ -98,7 +98,7 @@ def _condition(
         loadable=VersionRanges.of([version for version in loadable if version not in lost]),
         faults=tuple(sorted(faults, key=lambda fault: fault.mark != "error")),
         commits_read=VersionRanges.of(sorted(commits.read)),
-        unread=VersionRanges.of(listing.commits.keys() - set(commits.read)),
+        unread=VersionRanges.of(listing.commits.keys() - commits.read),
         checkpoints_read=tuple(files.names),
         pages_read=files.read_pages,
         checkpoint=listing.newest_checkpoint if files.read_pages else None,
