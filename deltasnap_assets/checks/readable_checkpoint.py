@@ -13,18 +13,22 @@ if TYPE_CHECKING:
 
 
 class ReadableCheckpoint(ConditionCheck):
-    """The newest checkpoint can be read completely, now or when its pages were last read."""
+    """The newest checkpoint can be read completely, now or when its pages were last read, and has the right files."""
 
     name = "readable_checkpoint"
-    expects = "The newest checkpoint can be read: its footer, its pages, its parts and sidecars."
-    advice = "Move the damaged checkpoint out of _delta_log, and write a new one."
+    expects = (
+        "The newest checkpoint can be read: its footer, its pages, its parts and sidecars. It has as many files as the "
+        "stored version."
+    )
+    advice = "Move the damaged or wrong checkpoint out of _delta_log, and write a new one."
 
     def of_condition(self, condition: TableCondition, *, checkpoint_known_sound: bool = False) -> Verdict:
         if reason := unsupported(condition):
             return not_evaluated(reason)
         if condition.latest is None:
             return not_evaluated(condition.text)
-        faults = condition.faults_of(FaultKind.CORRUPT_CHECKPOINT, FaultKind.BROKEN_HINT)
+        kinds = (FaultKind.CORRUPT_CHECKPOINT, FaultKind.WRONG_CHECKPOINT, FaultKind.BROKEN_HINT)
+        faults = condition.faults_of(*kinds)
         numbers = {"damaged_checkpoints": len(faults)}
         if faults:
             return failed(faults, numbers=numbers)

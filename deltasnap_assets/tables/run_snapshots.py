@@ -9,7 +9,7 @@ from deltasnap_assets.runs.condition.last_poll import is_checkpoint_sound, is_ex
 from deltasnap_assets.runs.log_handover import ListedLog
 from deltasnap_assets.runs.planning.partitions import contiguous
 from deltasnap_assets.runs.planning.plan import Stored
-from deltasnap_assets.runs.planning.poll import what_is_stored
+from deltasnap_assets.runs.planning.poll import compared_with_stored, what_is_stored
 from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.spark.session.run_session import RunSession
@@ -127,7 +127,7 @@ class RunSnapshots:
         if newest is not None and newest == found.newest_loadable:
             state = self.states_of(table, [newest])[newest]
             found = found.with_schema_of(state.metadata, state.protocol)
-        return found.with_lost_versions(known.common.lost)
+        return compared_with_stored(self._settings, table, found, known)
 
     def _compared(self, table: TableSettings) -> Stored:
         """Return the stored versions of a table, compared with its log."""

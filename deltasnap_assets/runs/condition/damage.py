@@ -12,7 +12,7 @@ from deltasnap_assets.runs.condition.known_faults import condition_unless_known
 from deltasnap_assets.runs.condition.last_poll import has_new_checkpoint, is_examination_due, known_faults, note_poll
 from deltasnap_assets.runs.planning.known_table import was_broken
 from deltasnap_assets.runs.planning.plan import Stored
-from deltasnap_assets.runs.planning.poll import poll_log, what_is_stored
+from deltasnap_assets.runs.planning.poll import compared_with_stored, poll_log, what_is_stored
 from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.runs.table_runs import failed_run
 from deltasnap_assets.settings.config import Settings, TableSettings
@@ -95,10 +95,11 @@ def condition_of_failure(settings: Settings, table: TableSettings) -> TableCondi
     log = log_of(table)
     try:
         listing = log.list()
-        lost = what_is_stored(settings, table, listing).common.lost
+        stored = what_is_stored(settings, table, listing)
     except DeltaSnapError:
         return log.condition(first=0)
-    return condition_unless_known(settings, table, log, listing, first=0).with_lost_versions(lost)
+    found = condition_unless_known(settings, table, log, listing, first=0)
+    return compared_with_stored(settings, table, found, stored)
 
 
 def condition_with_new_checkpoint(settings: Settings, table: TableSettings) -> TableCondition:
@@ -113,7 +114,8 @@ def condition_with_new_checkpoint(settings: Settings, table: TableSettings) -> T
     found = condition_unless_known(
         settings, table, log, listing, first=stored.first_unread, sound=stored.sound, read_pages=is_new
     )
-    return found.with_known_faults(known_faults(store, table.name)).with_lost_versions(stored.common.lost)
+    found = found.with_known_faults(known_faults(store, table.name))
+    return compared_with_stored(settings, table, found, stored)
 
 
 def examined(settings: Settings, table: TableSettings, *, is_whole: bool) -> TableCondition:

@@ -41,6 +41,7 @@ RUN = "run"
 CHECKS = "checks"
 """The name of the problem that the facts for the checks could not be read."""
 
+_OF_CHECKPOINT = (FaultKind.CORRUPT_CHECKPOINT, FaultKind.WRONG_CHECKPOINT)
 _NOTED_AGAIN_MS = 60 * 60 * 1000
 _HOUR_MS = 60 * 60 * 1000
 _CONDITION_NAMES = frozenset(check.name for check in CONDITION_CHECKS)
@@ -138,7 +139,7 @@ def is_checkpoint_sound(store: SnapshotStore, table_name: str, checkpoint: str |
     if checkpoint is None or poll is None or poll.examined_checkpoint != checkpoint:
         return False
     # Damage may leave the size and time of a file unchanged.
-    return not any(problem.kind is FaultKind.CORRUPT_CHECKPOINT for problem in poll.problems)
+    return not any(problem.kind in _OF_CHECKPOINT for problem in poll.problems)
 
 
 def known_errors(store: SnapshotStore, table_name: str) -> tuple[TableProblem, ...]:

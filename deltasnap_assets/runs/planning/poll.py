@@ -16,6 +16,7 @@ from deltasnap_core import (
     LogListing,
     LogRelation,
     LogStatus,
+    TableCondition,
     VersionGapError,
 )
 
@@ -57,3 +58,17 @@ def what_is_stored(settings: Settings, table: TableSettings, listing: LogListing
         store.begin_fork(table.name, common)
         return Stored(common=common, versions=frozenset(v for v in common.in_force if v <= (common.version or 0)))
     return Stored(common=common, versions=frozenset(common.in_force))
+
+
+def compared_with_stored(
+    settings: Settings, table: TableSettings, condition: TableCondition, stored: Stored
+) -> TableCondition:
+    """Return a condition with the fault of a checkpoint that differs from the stored version, and of lost versions.
+
+    A damaged store is no fault of the log: it is reported elsewhere.
+    """
+    if condition.counted is not None and condition.counted.version in stored.sound:
+        with suppress(DeltaSnapError):
+            state = store_of(settings).computed_state(table.name, condition.counted.version)
+            condition = condition.with_stored_files(state.num_of_files)
+    return condition.with_lost_versions(stored.common.lost)

@@ -1,10 +1,11 @@
-"""Reads every page of a checkpoint: the only way to detect damaged pages."""
+"""Reads every page of a checkpoint: the only way to detect damaged pages, and to count its files."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import BinaryIO
 
 import pyarrow as pa
@@ -13,7 +14,9 @@ import pyarrow.parquet as pq
 
 from deltasnap_core.errors import CorruptLogError, one_line
 from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, CheckpointFile
+from deltasnap_core.log.checkpoints.checkpoint_rules import holds
 from deltasnap_core.log.checkpoints.verified_parquet import damage_as, verified_parquet
+from deltasnap_core.log.commits.action_lines import lines_with
 from deltasnap_core.rules.measures import has_negative_number, measures_of
 from deltasnap_core.storage.log_store import LogStore
 
@@ -22,17 +25,32 @@ _MAX_ROWS = 1 << 16
 _MAX_THREADS = 4
 
 
-def read_every_page(store: LogStore, contents: CheckpointContents) -> bool:
-    """Read every page of a checkpoint, in batches of rows. Return whether a file has a negative number.
+@dataclass(frozen=True, slots=True)
+class ReadPages:
+    """What the pages of a checkpoint contain: the number of files, and whether one of them has a negative number."""
+
+    num_files: int
+    has_negative_number: bool
+
+    @classmethod
+    def of(cls, parts: Iterable[ReadPages]) -> ReadPages:
+        """Return what several parts contain together."""
+        parts = list(parts)
+        return cls(sum(part.num_files for part in parts), any(part.has_negative_number for part in parts))
+
+
+def read_every_page(store: LogStore, contents: CheckpointContents) -> ReadPages:
+    """Read every page of a checkpoint, in batches of rows.
 
     Errors: CorruptLogError naming the file; StorageError.
     """
     parts = (*contents.top_level, *contents.sidecars)
+    in_lines = ReadPages(lines_with(contents.lines, "add").num_rows, has_negative_number=False)
     threads = min(os.cpu_count() or 1, _MAX_THREADS, len(parts))
     if threads < 2:
-        return True in [_read(store, part) for part in parts]
+        return ReadPages.of([in_lines, *(_read(store, part) for part in parts)])
     with ThreadPoolExecutor(threads, thread_name_prefix="deltasnap-pages") as pool:
-        return True in [*pool.map(lambda part: _read(store, part), parts)]
+        return ReadPages.of([in_lines, *pool.map(lambda part: _read(store, part), parts)])
 
 
 def page_bytes(contents: CheckpointContents) -> int:
@@ -42,20 +60,21 @@ def page_bytes(contents: CheckpointContents) -> int:
     return sum(group.column(each).total_compressed_size for group in groups for each in range(group.num_columns))
 
 
-def _read(store: LogStore, part: CheckpointFile) -> bool:
+def _read(store: LogStore, part: CheckpointFile) -> ReadPages:
     def corrupt(error: Exception) -> CorruptLogError:
         return CorruptLogError(path=part.file.path, reason=f"its pages could not be read: {one_line(error)}")
 
     with damage_as(corrupt), store.open(part.file.path) as stream:
-        return True in [_has_negative_number(batch) for batch in _batches(stream, part.metadata)]
+        return ReadPages.of(_contents_of(batch) for batch in _batches(stream, part.metadata))
 
 
-def _has_negative_number(batch: pa.RecordBatch) -> bool:
+def _contents_of(batch: pa.RecordBatch) -> ReadPages:
     adds = pa.Table.from_batches([batch]).select([name for name in batch.schema.names if name == "add"])
+    num_files = int(holds(adds, "add.path").sum()) if adds.num_columns else 0
     try:
-        return bool(pc.any(has_negative_number(measures_of(adds))).as_py())
+        return ReadPages(num_files, bool(pc.any(has_negative_number(measures_of(adds))).as_py()))
     except (TypeError, pa.ArrowException):  # types that only Spark reads
-        return False
+        return ReadPages(num_files, has_negative_number=False)
 
 
 def read_pages(stream: BinaryIO) -> None:

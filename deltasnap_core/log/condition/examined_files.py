@@ -11,6 +11,7 @@ from deltasnap_core.log.checkpoints.checkpoint_pages import page_bytes, read_eve
 from deltasnap_core.log.checksum_file import read_checksum
 from deltasnap_core.log.commits.commit_batch import EMPTY_BATCH, CommitBatch
 from deltasnap_core.log.commits.commit_reader import read_commits
+from deltasnap_core.log.condition.table_condition import CountedCheckpoint
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
 from deltasnap_core.log.listing.log_listing import LogListing, table_path
 from deltasnap_core.log.non_file_actions import (
@@ -75,6 +76,7 @@ class ExaminedFiles:
     states: the non-file actions of sound checkpoints, by version.
     names:  of the files of all checkpoints that were read.
     negative: the versions of sound checkpoints with a negative size or number of rows.
+    counted: the files of the newest sound checkpoint; None: its pages were not read.
     """
 
     def __init__(
@@ -95,6 +97,7 @@ class ExaminedFiles:
         self.states: dict[int, NonFileActions] = {}
         self.names: list[str] = []
         self.negative: set[int] = set()
+        self.counted: CountedCheckpoint | None = None
 
     @once
     def sound(self) -> CheckpointProvider | None:
@@ -118,7 +121,9 @@ class ExaminedFiles:
             if not self.states:
                 self.read_pages = self.read_pages and self._is_within_limit(contents)
             if self.read_pages and not self.states:
-                is_negative = read_every_page(self._store, contents) or is_negative
+                pages = read_every_page(self._store, contents)
+                is_negative |= pages.has_negative_number
+                self.counted = CountedCheckpoint(provider.version, provider.files[0].path, pages.num_files)
         except (CorruptLogError, StorageError) as error:
             self.broken[provider] = error
             return False

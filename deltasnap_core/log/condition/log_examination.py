@@ -102,5 +102,6 @@ def _condition(
         checkpoints_read=tuple(files.names),
         pages_read=files.read_pages,
         checkpoint=listing.newest_checkpoint if files.read_pages else None,
+        counted=files.counted,
     )
     return found if newest.metadata is SOUND.metadata else found.with_schema_of(newest.metadata, newest.protocol)

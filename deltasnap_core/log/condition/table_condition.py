@@ -36,6 +36,7 @@ class FaultKind(StrEnum):
     BROKEN_TIMESTAMPS = "broken_timestamps"
     NEGATIVE_NUMBER = "negative_number"
     WRONG_CHECKSUM = "wrong_checksum"
+    WRONG_CHECKPOINT = "wrong_checkpoint"
 
     @property
     def is_in_commits(self) -> bool:
@@ -51,6 +52,7 @@ _MAY_HAVE_FALLBACK = (
     FaultKind.EMPTY_COMMIT,
     FaultKind.LOST_VERSIONS,
     FaultKind.WRONG_CHECKSUM,
+    FaultKind.WRONG_CHECKPOINT,
 )
 
 
@@ -102,6 +104,16 @@ class Fault:
 
 
 @safe_repr
+@dataclass(frozen=True, slots=True)
+class CountedCheckpoint:
+    """A checkpoint whose pages were read: its version, the URL of its (first) file, and the number of files in it."""
+
+    version: int
+    path: str
+    num_files: int
+
+
+@safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableCondition:
     """The condition of a table, derived from its log alone.
@@ -116,6 +128,7 @@ class TableCondition:
                       damaged, the next older ones. Other checkpoints count as sound.
     pages_read:       whether every page of those checkpoints was read; False: only the footers and non-file actions.
     checkpoint:       `LogListing.newest_checkpoint`, if its pages were read; None: they were not, or there is none.
+    counted:          the newest sound checkpoint, if its pages were read; None: they were not, or there is none.
     """
 
     table: str
@@ -127,6 +140,7 @@ class TableCondition:
     checkpoints_read: tuple[str, ...] = ()
     pages_read: bool = False
     checkpoint: str | None = field(default=None, repr=False, compare=False)
+    counted: CountedCheckpoint | None = field(default=None, repr=False, compare=False)
 
     @property
     def mark(self) -> Mark:
@@ -184,6 +198,15 @@ class TableCondition:
         if not fields or self.faults_of(FaultKind.WRONG_CHECKSUM):
             return self
         return replace(self, faults=(*self.faults, wrong_checksum(version, fields)))
+
+    def with_stored_files(self, num_files: int) -> TableCondition:
+        """Return this condition with a fault added if the counted checkpoint has another number of files than stored.
+
+        num_files: of the stored version of that checkpoint.
+        """
+        if self.counted is None or self.counted.num_files == num_files:
+            return self
+        return replace(self, faults=(*self.faults, _wrong_checkpoint(self.counted, num_files)))
 
     def with_known_faults(self, faults: Iterable[Fault]) -> TableCondition:
         """Return this condition with faults added that were found in commits which this examination did not read."""
@@ -363,6 +386,26 @@ def corrupt_checkpoint(
         reason=redacted(reason),
         versions=versions,
         read_instead=read_instead,
+    )
+
+
+def _wrong_checkpoint(found: CountedCheckpoint, num_stored: int) -> Fault:
+    """Return the fault of a checkpoint that can be read, but contradicts the commits that the store follows."""
+    name, files = (
+        redacted(found.path).rpartition("/")[2],
+        f"{found.num_files:,} file{'' if found.num_files == 1 else 's'}",
+    )
+    return Fault(
+        kind=FaultKind.WRONG_CHECKPOINT,
+        text=f"The checkpoint of version {found.version} contradicts the stored version: {name} has {files}, the "
+        f"stored version has {num_stored:,}. The store follows the commits. Readers of this checkpoint see {files} and "
+        "the later commits.",
+        advice="If the log still has all commits since version 0, or since an older checkpoint, move this checkpoint "
+        "out of _delta_log, and _last_checkpoint too if it names this version. Then write a new checkpoint (`deltasnap "
+        "checkpoint PATH`, or any Delta writer): one that is written before has the same difference. Otherwise restore "
+        "the checkpoint from a backup of the log.",
+        file=redacted(found.path),
+        reason=f"expected {num_stored} files, found {found.num_files}",
     )
 
 

@@ -26,7 +26,7 @@ from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core.errors import DeltaTableNotFoundError, StorageError
 from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents
-from deltasnap_core.log.checkpoints.checkpoint_pages import read_every_page
+from deltasnap_core.log.checkpoints.checkpoint_pages import ReadPages, read_every_page
 from deltasnap_core.log.condition import examined_files
 from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpointInfo
@@ -247,7 +247,7 @@ def test_damaged_checkpoint_written_after_its_version_was_stored_is_reported(tmp
 def test_pages_of_a_new_checkpoint_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ticks, read = followed(tmp_path / "t"), list[int]()
 
-    def counted(store: LogStore, contents: CheckpointContents) -> bool:
+    def counted(store: LogStore, contents: CheckpointContents) -> ReadPages:
         read.append(contents.version)
         return read_every_page(store, contents)
 
