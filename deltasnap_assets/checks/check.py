@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict
@@ -31,7 +31,8 @@ class Verdict:
 
     advice: what to do if it failed; empty: the advice of the check.
     severity: of a failure; None: the severity of the check.
-    is_evaluated: False: the check could not run. It neither passed nor failed; the description gives the reason.
+    is_evaluated: False: the check could not run. The description gives the reason; it neither passed nor failed.
+    `passed` then means that an earlier failure is over.
     is_of_run: False: the failure is that of a version that the run does not materialize. It is a warning, so that it
     does not block the run, and it does not replace the result of the run that materialized that version.
     numbers: by name, recorded with the result.
@@ -49,6 +50,11 @@ class Verdict:
 def not_evaluated(reason: str) -> Verdict:
     """Return the verdict of a check that could not run."""
     return Verdict(passed=False, is_evaluated=False, description=f"not evaluated: {reason}")
+
+
+def nothing_to_compare(reason: str) -> Verdict:
+    """Return the verdict of a check without anything that could fail it. It ends an earlier failure."""
+    return replace(not_evaluated(reason), passed=True)
 
 
 class Limits(BaseModel):

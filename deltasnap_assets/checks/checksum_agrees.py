@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deltasnap_assets.checks.check import Limits, TableCheck, Verdict
+from deltasnap_assets.checks.check import Limits, TableCheck, Verdict, nothing_to_compare
 from deltasnap_assets.quantities import counted
 
 if TYPE_CHECKING:
@@ -44,9 +44,10 @@ class ChecksumAgrees(TableCheck[Limits]):
                 numbers=numbers,
             )
         if not wrong:
+            if not differences:
+                return nothing_to_compare("neither a version of the run nor the newest one has a checksum.")
             compared = f"The log agrees with {counted(len(differences), 'checksum')}."
-            description = compared if differences else "There are no checksums."
-            return Verdict(passed=True, description=description, numbers=numbers)
+            return Verdict(passed=True, description=compared, numbers=numbers)
         texts = "; ".join(
             f"version {version}: {', '.join(difference.field for difference in found)}"
             for version, found in sorted(wrong.items())[:_MAX_SHOWN]

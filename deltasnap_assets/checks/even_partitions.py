@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from deltasnap_assets.checks.check import Limits, PageCheck, Verdict, not_evaluated
+from deltasnap_assets.checks.check import Limits, PageCheck, Verdict, not_evaluated, nothing_to_compare
 from deltasnap_assets.quantities import bytes_text
 from deltasnap_assets.texts import visible
 
@@ -37,8 +37,7 @@ class EvenPartitions(PageCheck[EvenPartitionsLimits]):
             return not_evaluated("the partitions are not known.")
         sizes, number = [partition.size_in_bytes for partition in facts.files.partitions], facts.files.num_partitions
         if len(sizes) < 2:
-            description = "There are no partitions to compare."
-            return Verdict(passed=True, description=description, numbers={"partition_skew": 1.0})
+            return nothing_to_compare("the table has fewer than two partitions.")
         largest = facts.files.partitions[0]
         # If only the largest partitions are known, the smallest of them is at least as large as the median.
         is_known = len(sizes) == number

@@ -42,8 +42,11 @@ class ExpiredTombstones(PageCheck[ExpiredTombstonesLimits]):
         if gone is None:
             return not_evaluated("the tombstones are not known.")
         ratio = gone.expired_bytes / max(facts.state.size_in_bytes, 1)
+        passed = ratio <= limits.max_expired_ratio or gone.num_expired < _FEW_FILES
+        if passed and min(gone.num_without_size, gone.num_expired) >= _FEW_FILES:
+            return not_evaluated(f"{gone.num_without_size:,} tombstones have no size.")
         return Verdict(
-            passed=ratio <= limits.max_expired_ratio or gone.num_expired < _FEW_FILES,
+            passed=passed,
             description=(
                 f"{gone.num_expired:,} files of {bytes_text(gone.expired_bytes)} passed their retention since the last "
                 f"commit: {ratio:.0%} of the size of the table, at most {limits.max_expired_ratio:.0%} expected."

@@ -95,7 +95,7 @@ def _checks_of_now(table: TableSettings) -> dg.AssetChecksDefinition:
             versions=_versions_of_run(context, snapshots, table),
         )
         selected = {key.name for key in context.selected_asset_check_keys}
-        of_run = list[dg.AssetCheckResult]()
+        of_run, ended = list[dg.AssetCheckResult](), list[str]()
         for check in (check for check in TABLE_CHECKS if check.name in selected):
             verdict = _verdict(check, facts)
             if verdict.is_evaluated:
@@ -103,9 +103,11 @@ def _checks_of_now(table: TableSettings) -> dg.AssetChecksDefinition:
                 of_run.extend([result] if verdict.is_of_run else [])
                 yield result
             else:  # Dagster shows it as skipped
-                context.log.warning(f"{check.name}: {visible(verdict.description, MAX_TEXT_LENGTH)}")
+                ended.extend([check.name] if verdict.passed else [])
+                log = context.log.info if verdict.passed else context.log.warning
+                log(f"{check.name}: {visible(verdict.description, MAX_TEXT_LENGTH)}")
         are_all = selected.issuperset(check.name for check in TABLE_CHECKS)
-        note_table_checks(snapshots, table, of_run, context.run, are_all=are_all)
+        note_table_checks(snapshots, table, of_run, context.run, ended=ended, are_all=are_all)
 
     # A table may be named `orders_version`. Names of steps do not collide if none of their endings ends with another.
     return checks_step(f"{table.name}__table_expectations", specs, expectations)

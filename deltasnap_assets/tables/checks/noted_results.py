@@ -24,6 +24,7 @@ def note_table_checks(
     results: Sequence[dg.AssetCheckResult],
     run: dg.DagsterRun,
     *,
+    ended: Iterable[str],
     are_all: bool,
 ) -> None:
     """Record the results of the checks of the table, and the condition of its log.
@@ -31,9 +32,10 @@ def note_table_checks(
     Each result replaces the earlier one of its check. A failed run stays a problem until a run stores versions again.
     Dagster has the results already: if they cannot be recorded in the store, the failure is logged and the run
     continues.
-    are_all: whether all checks were evaluated.
+    ended: the checks without a result whose earlier failure is over. are_all: whether all checks were evaluated.
     """
     found = found_by_checks(results)
+    found = replace(found, problems={**dict.fromkeys(ended, ()), **found.problems})
     try:
         condition = snapshots.condition(table)
         newest = max(snapshots.stored_versions(table), default=None)

@@ -16,12 +16,17 @@ def verdict_of(differences: Mapping[int, Sequence[ChecksumDifference]]) -> Verdi
 
 
 def test_checksums_that_contradict_the_log_raise_an_error_that_names_them() -> None:
-    assert verdict_of({}).description == "There are no checksums."
     assert verdict_of({1: (), 2: ()}).description == "The log agrees with 2 checksums."
     verdict = verdict_of({1: (), 2: (WRONG,)})
     assert (verdict.passed, CHECK.severity_of(verdict)) == (False, "error")
     assert verdict.description == "The log differs from 1 checksum: version 2: num_files."
     assert verdict.numbers == {"checksums_compared": 2, "checksums_wrong": 1}
+
+
+def test_versions_without_a_checksum_are_not_compared_and_end_an_earlier_failure() -> None:
+    verdict = verdict_of({})
+    assert (verdict.is_evaluated, verdict.passed) == (False, True)
+    assert verdict.description == "not evaluated: neither a version of the run nor the newest one has a checksum."
 
 
 def test_wrong_checksum_stops_assets_downstream() -> None:

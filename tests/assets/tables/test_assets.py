@@ -147,7 +147,6 @@ def test_checks_are_evaluated_once_per_run(app: App) -> None:
         "readable_checkpoint": True,
         "checkpoint_lag": True,
         "readable_protocol": True,
-        "checksum_agrees": True,
         "fresh_table": True,
         "statistics_coverage": True,
         "even_partitions": True,

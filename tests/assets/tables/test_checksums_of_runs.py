@@ -41,7 +41,9 @@ def test_checksum_that_cannot_be_read_is_a_warning_with_its_version(table: Table
     assert str(found.description).startswith(f"1 checksum cannot be read: version {LAST}. The log is read instead.")
 
 
-def test_checksum_that_was_deleted_does_not_count(table: Table) -> None:
+def test_check_of_a_checksum_that_was_deleted_is_not_evaluated_and_its_failure_is_over(table: Table) -> None:
+    assert not result(table).passed
+    assert [problem.check for problem in table.poll.problems] == ["checksum_agrees"]
     checksum_of(table).unlink()
-    found = result(table)
-    assert (found.passed, found.description) == (True, "There are no checksums.")
+    assert table.evaluations("checksum_agrees", "computed_state", (LAST, LAST)) == []
+    assert table.poll.problems == ()
