@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ from deltasnap_assets.spark.java import check_java
 from deltasnap_assets.spark.jvm_options import archive_path
 from deltasnap_assets.spark.sail import sail_version
 from deltasnap_assets.texts import lines_joined, visible
-from deltasnap_core import DeltaSnapError, FaultKind, SnapshotStore, TableCondition, TableLog, is_url
+from deltasnap_core import DeltaSnapError, FaultKind, SnapshotStore, TableCondition, TableLog, is_url, to_url
 
 _MAX_MESSAGE_LENGTH = 4000
 _DATABASE_PACKAGES = ("alembic", "sqlalchemy", "sqlite3")
@@ -80,6 +81,7 @@ def examine() -> Iterator[Finding]:
     for warning in warnings:
         advice = "Correct the path of the pattern, unless its tables come later."
         yield Finding(subject="discover", mark="warning", message=visible(warning), advice=advice)
+    yield from _repeated_paths(settings)
     for table in settings.tables:
         yield _table(table)
     yield _try("store", lambda: _store_message(settings), "Correct storage or storage_options.")
@@ -202,6 +204,19 @@ def _runs_of(instance: dg.DagsterInstance, table: TableSettings) -> Finding:
 def _answer_of(remote: str) -> str:
     check_remote(remote)
     return "answers"
+
+
+def _repeated_paths(settings: Settings) -> Iterator[Finding]:
+    """Yield a warning for each table that is configured under several names. Each is read and stored separately."""
+    names: dict[str, list[str]] = {}
+    for table in settings.tables:
+        place = json.dumps([to_url(table.path), table.storage_options], sort_keys=True, default=str)
+        names.setdefault(place, []).append(table.name)
+    for same in names.values():
+        if len(same) > 1:
+            message = f"{', '.join(same)} have the same path: it is read and stored {counted(len(same), 'time')}."
+            advice = "Remove all but one of them, unless they need different settings."
+            yield Finding(subject="paths", mark="warning", message=message, advice=advice)
 
 
 def _table(table: TableSettings) -> Finding:

@@ -163,3 +163,17 @@ def test_each_result_is_a_line_and_each_problem_has_an_advice(folder: Path) -> N
         if finding["mark"] != "ok" and finding["advice"]:
             assert next(lines) == f"        {finding['advice']}"
     assert (found["store"]["mark"], result.exit_code) == ("error", 1)
+
+
+def test_tables_with_one_path_are_a_warning_however_it_is_spelled(folder: Path) -> None:
+    paths = {"events": "lake/events", "again": "lake/events/", "url": f"file://{folder}/lake/../lake/events"}
+    tables = ", ".join(f"{{name: {name}, path: '{path}'}}" for name, path in paths.items())
+    found = findings(folder, f"storage: store\ntables: [{tables}]")["paths"]
+    assert found["mark"] == "warning"
+    assert found["message"] == "events, again, url have the same path: it is read and stored 3 times."
+
+
+def test_tables_with_one_path_on_two_storages_are_no_warning(folder: Path) -> None:
+    text = "storage: store\ntables:\n- {name: events, path: lake/events}\n"
+    other = "- {name: other, path: lake/events, storage_options: {auto_mkdir: true}}\n"
+    assert "paths" not in findings(folder, text + other)
