@@ -45,7 +45,7 @@ class TableLog:
     """
 
     def __init__(self, store: LogStore, log_path: str, *, clock: Clock = system_clock) -> None:
-        """Create a log. log_path: URL of the `_delta_log` folder. clock: the current time, used for expiry."""
+        """Create a log. log_path: URL of the `_delta_log` folder. clock: the current time."""
         self.store = store
         self.log_path = log_path
         self.builder = LogSegmentBuilder(store=store, log_path=log_path)
@@ -160,6 +160,7 @@ class TableLog:
             read_pages=read_pages,
             max_page_bytes=max_page_bytes,
             read=read,
+            now_ms=self.clock(),
         )
 
     def status(

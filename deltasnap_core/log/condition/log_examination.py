@@ -42,6 +42,7 @@ def examine_log(
     read_pages: bool = True,
     max_page_bytes: int | None = None,
     read: ReadCommits | None = None,
+    now_ms: int,
 ) -> TableCondition:
     """Return the condition of a table. Never raises DeltaSnapError: problems become faults.
 
@@ -51,6 +52,7 @@ def examine_log(
     read_pages: whether to read every page of the newest checkpoint; False: only its footers and non-file actions.
     max_page_bytes: the pages of a larger checkpoint are not read; None: no limit.
     read:       commits of the listing that are read already, for example to store them.
+    now_ms:     the current time.
     """
     table = table_path(builder.log_path)
     try:
@@ -58,7 +60,7 @@ def examine_log(
         if listing.latest_version is None:
             raise DeltaTableNotFoundError(path=table)
         files = ExaminedFiles(store, listing, read_pages=read_pages, max_page_bytes=max_page_bytes)
-        return _condition(builder, files, first, sound, read or ReadCommits())
+        return _condition(builder, files, first, sound, read or ReadCommits(), now_ms)
     except DeltaTableNotFoundError:
         return TableCondition(table=redacted(table), faults=(no_table(store, table),))
     except StorageError as error:
@@ -66,9 +68,14 @@ def examine_log(
 
 
 def _condition(
-    builder: LogSegmentBuilder, files: ExaminedFiles, first: int | None, sound: VersionRanges, read: ReadCommits
+    builder: LogSegmentBuilder,
+    files: ExaminedFiles,
+    first: int | None,
+    sound: VersionRanges,
+    read: ReadCommits,
+    now_ms: int,
 ) -> TableCondition:
-    """Return the condition of a listed log. first, sound, read: as for `examine_log`."""
+    """Return the condition of a listed log. first, sound, read, now_ms: as for `examine_log`."""
     table, listing = table_path(builder.log_path), files.listing
     start = -1 if files.sound is None else files.sound.version
     first = start + 1 if first is None else first
@@ -79,7 +86,7 @@ def _condition(
     loadable, unloadable = loadable_versions(files, commits.broken, first)
     states = [*known_states(files, commits, sound, VersionRanges.of(loadable))]
     newest = states[-1].actions if states else SOUND
-    unreadable = [*protocol_faults(table, states), *timestamp_faults(listing, commits, states)]
+    unreadable = [*protocol_faults(table, states), *timestamp_faults(listing, commits, states, now_ms)]
     faults = [
         *commit_faults(table, unloadable),
         *unreadable,

@@ -9,7 +9,7 @@ from deltasnap_core.errors import CorruptLogError, StorageError, UnsupportedProt
 from deltasnap_core.log.checksum_validation import compare_actions_with_log
 from deltasnap_core.log.condition.access_faults import storage_fault
 from deltasnap_core.log.condition.examined_files import ExaminedFiles, ReadCommits
-from deltasnap_core.log.condition.loadable_versions import KnownState, Unloadable
+from deltasnap_core.log.condition.loadable_versions import SOUND, KnownState, Unloadable
 from deltasnap_core.log.condition.table_condition import (
     Fault,
     FaultKind,
@@ -18,6 +18,7 @@ from deltasnap_core.log.condition.table_condition import (
     corrupt_commit,
     decreasing_timestamps,
     empty_commits,
+    future_timestamps,
     incomplete_enablement,
     joined,
     missing_commits,
@@ -34,6 +35,7 @@ from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.redaction import redacted
 
 _SHORTEST_LINE = len("{}")
+_DAY_MS = 24 * 3600 * 1000  # no clock of a writer differs so much by accident, and no time zone does
 
 
 def commit_faults(table: str, unloadable: Iterable[Unloadable]) -> Iterator[Fault]:
@@ -113,9 +115,12 @@ def protocol_faults(table: str, states: Iterable[KnownState]) -> Iterator[Fault]
             yield _fault_of(problem, VersionRanges(((since, last),)))
 
 
-def timestamp_faults(listing: LogListing, commits: ReadCommits, states: Iterable[KnownState]) -> Iterator[Fault]:
-    """Yield the faults of in-commit timestamps that the properties in force require: missing ones, and decreasing ones.
+def timestamp_faults(
+    listing: LogListing, commits: ReadCommits, states: Sequence[KnownState], now_ms: int
+) -> Iterator[Fault]:
+    """Yield the faults of timestamps: in-commit ones that are required and missing, or decrease; any in the future.
 
+    Without in-commit timestamps, those of the files count.
     Source: PROTOCOL.md, In-Commit Timestamps.
     """
     errors: dict[int, CorruptLogError] = {}
@@ -136,6 +141,11 @@ def timestamp_faults(listing: LogListing, commits: ReadCommits, states: Iterable
     runs = [range(first, last + 1) for first, last in VersionRanges.of([*times]).runs]
     if found_at := [version for run in runs for version in decreasing({each: times[each] for each in run})]:
         yield decreasing_timestamps(redacted(table_path(listing.log_path)), VersionRanges.of(found_at))
+    newest = states[-1].actions.metadata if states else None
+    if newest is not None and newest is not SOUND.metadata and not in_commit_timestamps_enabled(newest.configuration):
+        times |= {version: commit.modification_time for version, commit in listing.commits.items()}
+    if future := VersionRanges.of(sorted(version for version, time in times.items() if time > now_ms + _DAY_MS)):
+        yield future_timestamps(redacted(table_path(listing.log_path)), future)
 
 
 def enablement_faults(table: str, metadata: Metadata) -> Iterator[Fault]:

@@ -339,6 +339,19 @@ def decreasing_timestamps(table: str, versions: VersionRanges) -> Fault:
     )
 
 
+def future_timestamps(table: str, versions: VersionRanges) -> Fault:
+    """Return the fault of commits whose timestamp is more than a day in the future. They do not hinder a load."""
+    word = "version" if len(versions) == 1 else "versions"
+    return Fault(
+        kind=FaultKind.BROKEN_TIMESTAMPS,
+        text=f"The timestamp of {word} {versions.text()} in the log of {table} is in the future. Time travel to a "
+        "timestamp does not find this version and later ones.",
+        advice="Use versions instead of timestamps, and correct the clock of the writer. Without in-commit timestamps, "
+        "also correct the modification time of the commit.",
+        reason="expected timestamps up to now",
+    )
+
+
 def incomplete_enablement(table: str) -> Fault:
     """Return the fault of a table that states only partly since when it has in-commit timestamps."""
     names = [f"delta.inCommitTimestampEnablement{each}" for each in ("Version", "Timestamp")]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +38,27 @@ def test_condition_warns_of_in_commit_timestamps_that_decrease(tmp_path: Path) -
     (fault,) = found.faults
     assert (fault.kind, fault.mark, [*found.loadable]) == (FaultKind.BROKEN_TIMESTAMPS, "warning", [*times])
     assert "versions 2, 5" in fault.text
+
+
+FAR_MS = 4_000_000_000_000  # the year 2096
+
+
+@pytest.mark.parametrize("is_own", [True, False], ids=["in commit", "of the file"])
+def test_condition_warns_of_timestamps_in_the_future(tmp_path: Path, is_own: bool) -> None:
+    properties = {"delta.enableInCommitTimestamps": "true"} if is_own else {}
+    commits = {v: [commit_info(inCommitTimestamp=FAR_MS if v == 2 else v), add(str(v))] for v in range(3)}
+    log = write_log(tmp_path / "t", {**commits, 0: [*commits[0], protocol(), metadata(configuration=properties)]})
+    os.utime(log / commit_file(1), (FAR_MS / 1000, FAR_MS / 1000))
+    found = condition(tmp_path / "t", first=0)
+    (fault,) = found.faults
+    assert (fault.kind, fault.mark, [*found.loadable]) == (FaultKind.BROKEN_TIMESTAMPS, "warning", [0, 1, 2])
+    assert f"The timestamp of version {2 if is_own else 1} in the log" in fault.text
+
+
+def test_timestamp_of_a_clock_that_is_hours_ahead_is_no_fault(tmp_path: Path) -> None:
+    log, later = write_log(tmp_path / "t", {0: [*FIRST, add("a")]}), time.time() + 23 * 3600
+    os.utime(log / commit_file(0), (later, later))
+    assert condition(tmp_path / "t").faults == ()
 
 
 @pytest.mark.parametrize("stated", [{"Version": "0"}, {"Timestamp": "10"}, {"Version": "0", "Timestamp": "x"}])
