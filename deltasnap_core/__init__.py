@@ -103,6 +103,7 @@ if TYPE_CHECKING:
     from deltasnap_core.snapshot.initial_snapshot import InitialSnapshot
     from deltasnap_core.snapshot.snapshot import Snapshot
     from deltasnap_core.snapshot.snapshot_options import SnapshotOptions
+    from deltasnap_core.storage.concurrency import ReadThreads, map_concurrently
     from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
     from deltasnap_core.storage.log_store import FileStatus, LogStore
     from deltasnap_core.storage.matching import folder_of_pattern, matching_paths
@@ -177,6 +178,7 @@ _MODULES = {
         "FileStatus",
         "LogStore",
     ),
+    "storage.concurrency": ("ReadThreads", "map_concurrently"),
     "storage.matching": ("folder_of_pattern", "matching_paths"),
     "storage.urls": ("is_url", "to_url"),
     "redaction": (
@@ -336,6 +338,7 @@ __all__ = [
     "ProtectedVersionError",
     "Protocol",
     "ReadCommits",
+    "ReadThreads",
     "RemoveFile",
     "RowChangesError",
     "Scan",
@@ -389,6 +392,7 @@ __all__ = [
     "learn_settings",
     "learn_url",
     "logger_of",
+    "map_concurrently",
     "matching_paths",
     "parse_schema",
     "predicate_failures",

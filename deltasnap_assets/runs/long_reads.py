@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from dataclasses import dataclass
-from threading import Lock, Thread
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from deltasnap_assets.quantities import span_text, time_text
+from deltasnap_core import ReadThreads
 
 _PATIENCE_SECONDS = 300.0
 """After this time, a read is started again: its storage may have lost a request. The time doubles with each start, so
@@ -77,45 +76,3 @@ class LongReads(Generic[K, T]):
 def in_thread(read: Callable[[], T]) -> Future[T]:
     """Run a read in a thread that does not keep the process from exiting."""
     return ReadThreads(1).submit(read)
-
-
-class ReadThreads:
-    """Threads that run reads, at most `at_once`. Unlike those of an executor, they do not keep a process from exiting.
-
-    A storage may never respond. The process is then to end anyway, for example when a user stops `deltasnap ui`.
-    """
-
-    def __init__(self, at_once: int) -> None:
-        self._waiting: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
-        self._left = at_once
-        self._lock = Lock()
-
-    def submit(self, read: Callable[[], T]) -> Future[T]:
-        """Run a read as soon as a thread is free."""
-        future = Future[T]()
-        with self._lock:
-            if self._left > 0:
-                self._left -= 1
-                Thread(target=self._work, args=(future, read), daemon=True, name="deltasnap read").start()
-            else:
-                self._waiting.append((future, read))
-        return future
-
-    def cancel(self) -> None:
-        """Cancel the reads that have not started."""
-        with self._lock:
-            for future, _ in self._waiting:
-                future.cancel()
-
-    def _work(self, future: Future[Any], read: Callable[[], Any]) -> None:
-        while True:
-            if future.set_running_or_notify_cancel():
-                try:
-                    future.set_result(read())
-                except BaseException as error:  # noqa: BLE001  # raised where the result is used
-                    future.set_exception(error)
-            with self._lock:
-                if not self._waiting:
-                    self._left += 1
-                    return
-                future, read = self._waiting.popleft()

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_core import DeltaSnapError, DeltaTableNotFoundError, SnapshotStore, TableLog
-
-_AT_ONCE = 16
+from deltasnap_core import DeltaSnapError, DeltaTableNotFoundError, SnapshotStore, TableLog, map_concurrently
 
 
 def reason_for_spark(settings: Settings) -> str | None:
@@ -38,9 +35,8 @@ def reasons_for_spark(settings: Settings, tables: Iterable[TableSettings]) -> di
             why = str(error)
         return None if why is None else f"table {table.name}: {why}"
 
-    with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="deltasnap-store") as pool:
-        found = zip(asked, pool.map(reason, asked), strict=True)
-        return {table.name: why for table, why in found if why is not None}
+    found = zip(asked, map_concurrently(reason, asked), strict=True)
+    return {table.name: why for table, why in found if why is not None}
 
 
 def _exists(table: TableSettings) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from os import SEEK_END
 from typing import Any
 
@@ -30,11 +30,12 @@ from deltasnap_core.log.commits.commit_batch import versions_with_negative_numbe
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
 from deltasnap_core.log.listing.log_listing import table_path
 from deltasnap_core.protocol.log_files.file_names import SIDECAR_FOLDER, CheckpointKind
+from deltasnap_core.storage.concurrency import map_concurrently
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 from deltasnap_core.storage.trusted_paths import resolve_path
 from deltasnap_core.storage.urls import join_url
 
-FOOTER_READERS = 8
+_FOOTER_READERS = 8
 
 _V2_COLUMNS = {"sidecar": "path", "checkpointMetadata": "version"}
 """The columns of V2 checkpoints alone, each with a field that is set whenever the action is."""
@@ -236,11 +237,7 @@ def _groups_with(metadata: pq.FileMetaData, leaf: str) -> list[int]:
 
 
 def _open_all(store: LogStore, files: Iterable[FileStatus]) -> tuple[CheckpointFile, ...]:
-    files = list(files)
-    if len(files) < 2:
-        return tuple(_open(store, file) for file in files)
-    with ThreadPoolExecutor(max_workers=FOOTER_READERS) as pool:
-        return tuple(pool.map(lambda file: _open(store, file), files))
+    return tuple(map_concurrently(partial(_open, store), files, at_once=_FOOTER_READERS))
 
 
 def _open(store: LogStore, file: FileStatus) -> CheckpointFile:

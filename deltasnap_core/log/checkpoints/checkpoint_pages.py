@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import BinaryIO
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from deltasnap_core.log.checkpoints.checkpoint_rules import holds
 from deltasnap_core.log.checkpoints.verified_parquet import damage_as, verified_parquet
 from deltasnap_core.log.commits.action_lines import lines_with
 from deltasnap_core.rules.measures import has_negative_number, measures_of
+from deltasnap_core.storage.concurrency import map_concurrently
 from deltasnap_core.storage.log_store import LogStore
 
 _BATCH_BYTES = 32 << 20
@@ -46,11 +47,8 @@ def read_every_page(store: LogStore, contents: CheckpointContents) -> ReadPages:
     """
     parts = (*contents.top_level, *contents.sidecars)
     in_lines = ReadPages(lines_with(contents.lines, "add").num_rows, has_negative_number=False)
-    threads = min(os.cpu_count() or 1, _MAX_THREADS, len(parts))
-    if threads < 2:
-        return ReadPages.of([in_lines, *(_read(store, part) for part in parts)])
-    with ThreadPoolExecutor(threads, thread_name_prefix="deltasnap-pages") as pool:
-        return ReadPages.of([in_lines, *pool.map(lambda part: _read(store, part), parts)])
+    at_once = min(os.cpu_count() or 1, _MAX_THREADS)
+    return ReadPages.of([in_lines, *map_concurrently(partial(_read, store), parts, at_once=at_once)])
 
 
 def page_bytes(contents: CheckpointContents) -> int:

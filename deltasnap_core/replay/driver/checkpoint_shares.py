@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from concurrent.futures import wait
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
@@ -17,11 +16,13 @@ import pyarrow.compute as pc
 from deltasnap_core.errors import CorruptLogError, one_line
 from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointFile
 from deltasnap_core.log.checkpoints.verified_parquet import damage_as, verified_parquet
+from deltasnap_core.storage.concurrency import ReadThreads, map_concurrently
 from deltasnap_core.storage.log_store import LogStore
 
 BATCH_ROWS = 1 << 16
 _BATCH_BYTES = 32 << 20
 _MAX_THREADS = 8
+_CLOSE_SECONDS = 1.0
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -76,12 +77,15 @@ def _check_paths(batch: pa.RecordBatch) -> None:
 
 def _read_ahead(batches: Generator[T, None, None]) -> Generator[T, None, None]:
     """Yield batches. Another thread reads the next one meanwhile."""
-    with closing(batches), ThreadPoolExecutor(1, thread_name_prefix="deltasnap-read-ahead") as pool:
-        batch = next(batches, None)
-        while batch is not None:
-            following = pool.submit(next, batches, None)
+    threads = ReadThreads(1)
+    following = threads.submit(partial(next, batches, None))
+    try:
+        while (batch := following.result()) is not None:
+            following = threads.submit(partial(next, batches, None))
             yield batch
-            batch = following.result()
+    finally:
+        if wait([following], timeout=_CLOSE_SECONDS).done:  # otherwise the read may never end
+            batches.close()
 
 
 def unreadable(path: str, error: Exception) -> CorruptLogError:
@@ -119,9 +123,6 @@ def map_shares(shares: Sequence[S], function: Callable[[S, bool], T]) -> list[T]
 
     shares: of any type. The second argument of `function` is True if there are few shares: it may then use threads too.
     """
-    threads = min(os.cpu_count() or 1, _MAX_THREADS, len(shares))
-    use_threads = len(shares) < 2 * threads
-    if threads < 2:
-        return [function(share, use_threads) for share in shares]
-    with ThreadPoolExecutor(threads, thread_name_prefix="deltasnap-checkpoint") as pool:
-        return list(pool.map(lambda share: function(share, use_threads), shares))
+    at_once = min(os.cpu_count() or 1, _MAX_THREADS, len(shares))
+    use_threads = len(shares) < 2 * at_once
+    return map_concurrently(lambda share: function(share, use_threads), shares, at_once=at_once)
