@@ -102,7 +102,7 @@ class RunSnapshots:
 
         Commits of stored versions are not read, except once a day and while the log has faults: then the whole log is.
         The commits that this run has stored are not read again, but their faults count.
-        The pages of a checkpoint are read once, unless they are damaged.
+        The pages of a checkpoint are read once, and when its version is stored; each time while they are damaged.
         """
         if table.name not in self._conditions:
             try:
@@ -115,10 +115,11 @@ class RunSnapshots:
     def _condition(self, table: TableSettings) -> TableCondition:
         listing, known = self.listing(table), self._compared(table)
         first, sound = known.first_unread, known.sound
-        read_pages = not is_checkpoint_sound(self.store, table.name, listing.newest_checkpoint)
+        read = self._read.get(table.name, ReadCommits())
+        is_comparable = any(each.version in read.read for each in listing.checkpoints[:1])  # since this run
+        read_pages = is_comparable or not is_checkpoint_sound(self.store, table.name, listing.newest_checkpoint)
         if is_examination_due(self.store, table.name):
             first, sound, read_pages = 0, VersionRanges(), True
-        read = self._read.get(table.name)
         found = log_of(table).condition(listing, first=first, sound=sound, read_pages=read_pages, read=read)
         found = found.without(FaultKind.WRONG_CHECKSUM)  # `checksum_agrees` reports it
         if not found.is_complete:

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 pytestmark = pytest.mark.spark
@@ -135,6 +137,41 @@ def live_paths_of_log(app: App, version: int) -> set[str]:
             found |= {action["add"]["path"]} if "add" in action else set()
             found -= {action["remove"]["path"]} if "remove" in action else set()
     return found
+
+
+def without_a_file(file: Path) -> None:
+    """Remove the first file from a checkpoint."""
+    rows = pq.read_table(file)
+    paths = pc.struct_field(rows["add"].combine_chunks(), "path")
+    pq.write_table(rows.filter(pc.invert(pc.fill_null(pc.equal(paths, pc.min(paths)), False))), file)
+
+
+def test_checkpoint_that_lacks_a_file_is_found_when_its_version_is_stored(spark: SparkSession, tmp_path: Path) -> None:
+    app = App(tmp_path, max_versions_per_run=2)
+    without_a_file(with_checkpoint(app, 6))
+    assert app.refresh() == tuple(range(6))
+    assert "The checkpoint of version 5 contradicts the stored version" in page(app)["health"]
+
+
+def test_checkpoint_that_lacks_a_file_is_a_warning_until_it_is_replaced(spark: SparkSession, tmp_path: Path) -> None:
+    from deltalake import DeltaTable
+
+    app = App(tmp_path, checks={"max_small_file_ratio": 1, "max_tombstone_ratio": 1})
+    with_checkpoint(app, 3)
+    assert app.refresh() == (0, 1, 2)
+    file = with_checkpoint(app, 6)
+    without_a_file(file)
+    for versions in (6, 7):
+        app.grow(versions)
+        app.refresh()
+        assert "The checkpoint of version 5 contradicts the stored version" in page(app)["health"]
+        assert not evaluations(app, None)["readable_checkpoint"].passed
+    file.unlink()
+    (log_folder(app) / "_last_checkpoint").unlink()
+    DeltaTable(app.path).create_checkpoint()
+    app.refresh()
+    assert page(app)["health"].startswith("The log no longer has faults")
+    assert evaluations(app, None)["readable_checkpoint"].passed
 
 
 def test_repaired_checkpoint_is_reported_without_a_new_commit(spark: SparkSession, tmp_path: Path) -> None:
