@@ -32,7 +32,7 @@ from tests.builders import LOG_PATH, UUIDS, Action, MemoryLogStore, add, content
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("compiled")]
+pytestmark = [pytest.mark.dataframes, pytest.mark.usefixtures("compiled")]
 
 VECTOR = {"storageType": "u", "pathOrInlineDv": "abc", "sizeInBytes": 10, "cardinality": 3}
 DAY_MS = 86_400_000
@@ -153,6 +153,7 @@ def test_commits_replace_files_of_the_checkpoint_and_keep_the_rest(spark: SparkS
     assert (set(replay.live()), replay.tombstones()) == ({"b", "old"}, {"a", "v"})
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("layout", [FULL, MEASURED], ids=["full", "digest"])
 def test_actions_too_many_to_broadcast_are_shuffled_into_the_configured_number_of_partitions(
     spark: SparkSession, layout: FileActionLayout

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from deltasnap_core import MetadataTables
 
-pytestmark = pytest.mark.spark
+pytestmark = pytest.mark.dataframes
 
 
 @dataclass(frozen=True)
@@ -101,6 +101,7 @@ def test_entries_show_when_each_file_was_added_and_removed(made: Made) -> None:
     assert sorted(found, key=repr) == sorted([(0, 2), (1, 5), (3, 5), (4, 5), (5, None)], key=repr)
 
 
+@pytest.mark.spark
 def test_entries_of_a_stored_version_begin_with_the_log_or_with_its_base(spark: SparkSession, tmp_path: Path) -> None:
     commits = [[protocol(), metadata(), add("a"), add("b")], [remove("a")], [add("c")], [remove("b")]]
     log = write_log(tmp_path / "t", dict(enumerate(commits)))
@@ -117,6 +118,7 @@ def test_entries_of_a_stored_version_begin_with_the_log_or_with_its_base(spark: 
     assert lives(3) == [("b", None, 3), ("c", None, None)]
 
 
+@pytest.mark.spark
 def test_a_file_added_again_in_another_spelling_is_the_same_file(spark: SparkSession, tmp_path: Path) -> None:
     write_log(tmp_path, {0: [protocol(), metadata(), add("p%20a")], 1: [add("p%20%61", dataChange=False)]})
     log = DeltaLog.for_table(spark, tmp_path)
@@ -139,6 +141,7 @@ def test_entries_are_the_versions_between_which_a_file_was_live(spark: SparkSess
     assert sorted(lives, key=repr) == [("a", 0, 2), ("a", 4, None), ("b", 0, 1), ("c", 3, None)]
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("time", one_in(3, [FIRST_COMMIT_MS * 10**6, 2**63 - 1, -(2**63)]))
 def test_invalid_times_are_null(spark: SparkSession, tmp_path: Path, time: int) -> None:
     timed = metadata(configuration={"delta.enableInCommitTimestamps": "true"})
@@ -219,6 +222,7 @@ def test_bytes_of_vacuum_are_exact_beyond_64_bits(spark: SparkSession) -> None:
     assert vacuum_summary(candidates, None, retention_ms=0, now_ms=0).size_in_bytes == sum(sizes)
 
 
+@pytest.mark.spark
 def test_changes_are_net_and_explain_why_they_are_not_append_only(made: Made) -> None:
     for changes in (made.log.file_changes(0, 1), made.store.file_changes("events", 0, 1)):
         assert changes.summary.is_append_only
@@ -228,6 +232,7 @@ def test_changes_are_net_and_explain_why_they_are_not_append_only(made: Made) ->
         assert [commit.version for commit in changes.commits] == [1]
 
 
+@pytest.mark.spark
 def test_changes_other_than_appends_are_reported(made: Made) -> None:
     changes = made.log.file_changes(1, 5)
     assert (changes.summary.added_files, changes.summary.removed_files) == (1, 2)
@@ -244,6 +249,7 @@ def test_changes_can_go_backwards(made: Made) -> None:
     assert [commit.version for commit in back.commits] == [5, 4, 3, 2, 1]
 
 
+@pytest.mark.spark
 def test_stored_version_is_scanned_and_compared_when_its_log_is_gone(made: Made, tmp_path: Path) -> None:
     log = made.path / "_delta_log"
     log.rename(tmp_path / "log")

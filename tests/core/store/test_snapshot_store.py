@@ -33,7 +33,7 @@ from tests.core.store.tables import (
     paths_and_sizes,
 )
 
-pytestmark = pytest.mark.spark
+pytestmark = pytest.mark.dataframes
 
 LATEST = 9
 EAGER = ChangePolicy(base_fraction=0.5, least_rows=10, fan_in=2)
@@ -146,6 +146,7 @@ def test_storing_version_by_version_with_merges_and_bases_gives_the_same_result(
         assert content(store, "events", version) == content(stored, "events", version)
 
 
+@pytest.mark.spark
 def test_gap_starts_a_new_base_and_is_filled_later(
     spark: SparkSession, tmp_path: Path, stored: SnapshotStore, log: DeltaLog
 ) -> None:
@@ -162,6 +163,7 @@ def test_gap_starts_a_new_base_and_is_filled_later(
         assert content(store, "events", version) == content(stored, "events", version)
 
 
+@pytest.mark.spark
 def test_range_after_the_middle_of_a_stored_one_uses_only_its_beginning(
     copied: SnapshotStore, stored: SnapshotStore, log: DeltaLog
 ) -> None:
@@ -174,6 +176,7 @@ def test_range_after_the_middle_of_a_stored_one_uses_only_its_beginning(
         assert content(copied, "events", version) == content(stored, "events", version)
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("kind", ["base", "changes"])
 def test_lost_file_is_reported_and_repaired(
     copied: SnapshotStore, stored: SnapshotStore, log: DeltaLog, kind: str
@@ -278,6 +281,7 @@ def test_plain_tables_have_one_folder_per_version(
     assert again.written == ()
 
 
+@pytest.mark.spark
 def test_cleaned_up_log_removes_nothing_from_the_store(
     spark: SparkSession, tmp_path: Path, table: Path, stored: SnapshotStore
 ) -> None:
@@ -296,6 +300,7 @@ def test_cleaned_up_log_removes_nothing_from_the_store(
     check_version(store, "events", log, LATEST)
 
 
+@pytest.mark.spark
 def test_recreated_table_starts_a_new_generation(spark: SparkSession, tmp_path: Path) -> None:
     path, store = tmp_path / "table", SnapshotStore.open(spark, tmp_path / "store")
     make_table(path, 5)

@@ -18,7 +18,7 @@ from deltasnap_core.store.versions.generations import LogRelation
 from tests.builders import add, commit_info, metadata, protocol, write_log
 from tests.core.store.manifests import commit_actions
 
-pytestmark = pytest.mark.spark
+pytestmark = pytest.mark.dataframes
 
 
 @pytest.fixture
