@@ -79,8 +79,12 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run files with Spark first: they take longest, and no process should begin one when the others have finished."""
-    slow = {item.path for item in items if item.get_closest_marker("spark") or item.get_closest_marker("dataframes")}
+    slow = {item.path for item in items if item.get_closest_marker("spark") or "spark" in _fixtures_of(item)}
     items.sort(key=lambda item: item.path not in slow)
+
+
+def _fixtures_of(item: pytest.Item) -> list[str]:
+    return item.fixturenames if isinstance(item, pytest.Function) else []
 
 
 def pytest_collection_finish() -> None:
@@ -125,8 +129,8 @@ QUICK_SESSION: dict[str, str | bool | int | float | None] = {
 
 @pytest.fixture(scope="session")
 def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The only Spark session of the process, configured for many tiny queries. Without a JVM: a session of Sail."""
-    if _is_quick(request.config):
+    """The only session of the process: of Spark for many tiny queries, or with `-m "not spark"` of Sail."""
+    if "not spark" in (request.config.option.markexpr or ""):
         from tests.sail_server import sail_session
 
         with sail_session() as session:
@@ -147,15 +151,8 @@ def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def _quick_session_first(request: pytest.FixtureRequest) -> None:
     """Start the session of the tests before code under test starts one, whose settings all later tests would have."""
     marks = {mark.name for mark in request.node.iter_markers()}
-    if not marks & {"spark", "dataframes"} and "spark" in request.fixturenames:
-        raise pytest.UsageError("this test needs a session: mark it with `spark` or `dataframes`")
-    if marks & {"spark", "dataframes"} and "thorough" not in marks:
+    if "spark" in marks and "thorough" not in marks:
         request.getfixturevalue("spark")
-
-
-def _is_quick(config: pytest.Config) -> bool:
-    """Return whether the tests run without a JVM."""
-    return "not spark" in (config.option.markexpr or "")
 
 
 @pytest.fixture(scope="module")

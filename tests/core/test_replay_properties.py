@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from deltasnap_core import Snapshot
 
-pytestmark = pytest.mark.dataframes
 
 # More with DELTASNAP_EXAMPLES=200, which then also differ from run to run.
 EXAMPLES = int(os.environ.get("DELTASNAP_EXAMPLES", "6"))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-pytest.importorskip("pysail", reason="pysail is not installed: it needs an environment of constraints-sail.txt")
+pytest.importorskip("tests.sail.client", reason="needs an environment of constraints-sail.txt", exc_type=ImportError)
 from deltasnap_core.log.commits import commit_batch
 from tests.fuzz.judge import try_table
 from tests.fuzz.rewritten_logs import try_rewriting

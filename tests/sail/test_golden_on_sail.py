@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-pytest.importorskip("pysail", reason="pysail is not installed: it needs an environment of constraints-sail.txt")
+pytest.importorskip("tests.sail.client", reason="needs an environment of constraints-sail.txt", exc_type=ImportError)
 from tests.core.test_golden import *  # noqa: F403
 from tests.core.test_golden import KEEP_ALL, TABLES, LogOf
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-pytest.importorskip("pysail", reason="pysail is not installed: it needs an environment of constraints-sail.txt")
+pytest.importorskip("tests.sail.client", reason="needs an environment of constraints-sail.txt", exc_type=ImportError)
 from deltasnap_core import DeltaLog, SnapshotOptions, UnsupportedServerError
 from deltasnap_core.replay.sessions import GivenSession
 from deltasnap_core.replay.spark.spark_files import SparkFiles

@@ -32,7 +32,7 @@ from tests.builders import LOG_PATH, UUIDS, Action, MemoryLogStore, add, content
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = [pytest.mark.dataframes, pytest.mark.usefixtures("compiled")]
+pytestmark = pytest.mark.usefixtures("compiled")
 
 VECTOR = {"storageType": "u", "pathOrInlineDv": "abc", "sizeInBytes": 10, "cardinality": 3}
 DAY_MS = 86_400_000

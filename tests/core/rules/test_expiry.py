@@ -73,7 +73,6 @@ def test_sql_finds_the_tombstones_that_only_the_later_retention_lets_expire(
     assert chosen(expiring_sql(before, after, "d")) == times
 
 
-@pytest.mark.dataframes
 @pytest.mark.usefixtures("compiled")
 @pytest.mark.parametrize("until", UNTIL)
 def test_sql_and_arrow_keep_the_same_rows(spark: SparkSession, until: int) -> None:

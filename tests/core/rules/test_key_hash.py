@@ -33,7 +33,6 @@ def test_hash_of_a_text_is_stable(text: str) -> None:
     assert xxhash64(text) == HASHES[text]
 
 
-@pytest.mark.dataframes
 @pytest.mark.usefixtures("compiled")
 def test_hash_matches_spark(spark: SparkSession) -> None:
     from pyspark.sql import functions as F

@@ -56,7 +56,7 @@ PATHS = st.lists(_CHARACTERS | st.sampled_from("+/%2a ") | _ESCAPED_CHARACTERS |
 Keys = Callable[[Sequence[str]], list[str]]
 
 
-@pytest.fixture(params=["arrow", pytest.param("sql", marks=pytest.mark.dataframes)])
+@pytest.fixture(params=["arrow", "sql"])
 def keys(request: pytest.FixtureRequest) -> Keys:
     if request.param == "arrow":
         return lambda paths: path_keys(pa.array(paths, pa.string()), LOG).to_pylist()

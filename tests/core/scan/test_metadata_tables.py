@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from deltasnap_core import MetadataTables
 
-pytestmark = pytest.mark.dataframes
-
 
 @dataclass(frozen=True)
 class Made:

@@ -22,7 +22,6 @@ from tests.conftest import FixedClock
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.dataframes
 
 FILES = [add(f"f{number}", size=number, stats='{"numRecords":1}') for number in range(500)]
 BYTES = sum(range(500))

@@ -73,7 +73,6 @@ def test_error_names_a_damaged_checkpoint_without_fallback(tmp_path: Path, blank
     assert caught.value.path == file.as_uri()
 
 
-@pytest.mark.dataframes
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("view", ["computed_state", "all_files", "state", "scan", "filtered scan", "store"])
 def test_each_view_falls_back_when_used_first(
@@ -102,7 +101,6 @@ def test_each_view_falls_back_when_used_first(
     assert count == 21
 
 
-@pytest.mark.dataframes
 @pytest.mark.parametrize("engine", ENGINES)
 def test_each_engine_names_a_damaged_checkpoint_without_fallback(
     spark: SparkSession, tmp_path: Path, engine: EngineUse

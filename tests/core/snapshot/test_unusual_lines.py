@@ -15,7 +15,6 @@ from tests.builders import add, commit_info, content, metadata, protocol, remove
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.dataframes
 
 TAIL = b'"partitionValues":{},"modificationTime":1,"dataChange":true'
 UNUSUAL = [

@@ -33,8 +33,6 @@ from tests.core.store.tables import (
     paths_and_sizes,
 )
 
-pytestmark = pytest.mark.dataframes
-
 LATEST = 9
 EAGER = ChangePolicy(base_fraction=0.5, least_rows=10, fan_in=2)
 """Merges sets and writes bases after few rows."""

@@ -18,8 +18,6 @@ from deltasnap_core.store.versions.generations import LogRelation
 from tests.builders import add, commit_info, metadata, protocol, write_log
 from tests.core.store.manifests import commit_actions
 
-pytestmark = pytest.mark.dataframes
-
 
 @pytest.fixture
 def table(tmp_path: Path) -> Path:

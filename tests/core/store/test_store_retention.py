@@ -18,8 +18,6 @@ from tests.builders import Action, add, metadata, mtime_of, protocol, remove, wr
 from tests.core.store.tables import as_rows
 from tests.oracle import OracleState, comparable, replay
 
-pytestmark = pytest.mark.dataframes
-
 RETENTION_MS = 2 * 60_000
 """Two versions: they are a minute apart."""
 CONFIGURATION = {"delta.deletedFileRetentionDuration": "interval 2 minutes"}

@@ -130,7 +130,6 @@ def store_of(spark: SparkSession, folder: Path, engine: Any) -> tuple[SnapshotSt
     return store, log, store._reader.table("t")
 
 
-@pytest.mark.dataframes
 @pytest.mark.parametrize("engine", one_in(2, ["auto", "spark"]))
 def test_rows_are_counted_once_for_a_base_and_updated_by_commits(
     spark: SparkSession, tmp_path: Path, counted: Counted, engine: str
@@ -158,7 +157,6 @@ def test_rows_are_counted_once_for_a_base_and_updated_by_commits(
 
 
 @pytest.mark.thorough
-@pytest.mark.dataframes
 @pytest.mark.parametrize("engine", ["auto", "spark"])
 def test_store_of_an_earlier_release_is_counted_and_then_updated(
     spark: SparkSession, tmp_path: Path, counted: Counted, engine: str
@@ -175,7 +173,6 @@ def test_store_of_an_earlier_release_is_counted_and_then_updated(
     assert found == store._reader.version("t", 4).breakdown()
 
 
-@pytest.mark.dataframes
 def test_large_range_is_counted_again(
     spark: SparkSession, tmp_path: Path, counted: Counted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -190,7 +187,6 @@ def test_large_range_is_counted_again(
 
 
 @pytest.mark.thorough
-@pytest.mark.dataframes
 @pytest.mark.parametrize("engine", ["auto", "spark"])
 def test_wrong_breakdown_is_detected_by_the_state_and_computed_again(
     spark: SparkSession, tmp_path: Path, counted: Counted, caplog: pytest.LogCaptureFixture, engine: str
@@ -208,7 +204,6 @@ def test_wrong_breakdown_is_detected_by_the_state_and_computed_again(
     assert store.file_breakdown("t", 1) == store._reader.version("t", 1).breakdown()
 
 
-@pytest.mark.dataframes
 def test_rolled_back_log_has_a_separate_breakdown(spark: SparkSession, tmp_path: Path, counted: Counted) -> None:
     store, log, stored = store_of(spark, tmp_path, "auto")
     store.write_range("t", log, 0, 3)

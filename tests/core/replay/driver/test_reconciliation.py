@@ -6,7 +6,6 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pytest
 
 from deltasnap_core.log.commits.action_lines import read_lines
 from deltasnap_core.protocol.properties.retention import Retention
@@ -53,7 +52,6 @@ def keys(rows: pa.Table) -> list[str]:
     return sorted(rows["path_key"].to_pylist())
 
 
-@pytest.mark.dataframes
 def test_measures_and_groups_match_the_query(spark: SparkSession) -> None:
     actions = [add(f"s{i}", stats=stats) for i, stats in enumerate(STATISTICS)]
     actions += [add(f"z{size}", size=size) for size in SIZES]

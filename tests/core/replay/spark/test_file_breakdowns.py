@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,7 +14,6 @@ from deltasnap_core.rules.file_breakdown import FileBreakdown, FileGroup
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.spark
 
 LARGEST = (1 << 63) - 1
 NONE = Retention.after(LARGEST)
@@ -29,15 +29,21 @@ TOMBSTONES = [("gone", 5, 9), ("gone with a size", 5, None), ("gone some time", 
 
 @pytest.fixture(scope="module")
 def frame(spark: SparkSession) -> DataFrame:
+    from pyspark.sql import functions as F
+
     from deltasnap_core.replay.spark.file_breakdowns import BREAKDOWN_FILE_ACTIONS
     from deltasnap_core.replay.spark.load_actions import with_keys
 
-    rows = [({"path": path, "size": size, "partitionValues": values}, None) for path, size, values in FILES]
-    gone = [(None, {"path": path, "deletionTimestamp": at, "size": size}) for path, at, size in TOMBSTONES]
+    actions: list[dict[str, Any]] = [
+        {"add": {"path": path, "size": size, "partitionValues": values}} for path, size, values in FILES
+    ]
     # A file with a deletion vector beside the same path without one, as only a damaged log has.
     vector = {"storageType": "i", "pathOrInlineDv": "x"}
-    twice = ({"path": "unpartitioned", "size": 4, "partitionValues": {}, "deletionVector": vector}, None)
-    made = spark.createDataFrame([*rows, twice, *gone], BREAKDOWN_FILE_ACTIONS)
+    actions.append({"add": {"path": "unpartitioned", "size": 4, "partitionValues": {}, "deletionVector": vector}})
+    for path, at, size in TOMBSTONES:
+        actions.append({"remove": {"path": path, "deletionTimestamp": at, "size": size}})
+    lines = spark.createDataFrame([(json.dumps(action),) for action in actions], "line string")
+    made = lines.select(F.from_json("line", BREAKDOWN_FILE_ACTIONS).alias("action")).select("action.*")
     return with_keys(made.repartition(3), "file:///t/_delta_log")
 
 
