@@ -31,8 +31,6 @@ from tests.builders import CountingLogStore, metadata, mtime_of, protocol, write
 from tests.core.store.manifests import commit_actions
 from tests.core.store.tables import check_version
 
-pytestmark = pytest.mark.spark
-
 
 def write_branch(table: Path, last: int, *, after: int | None = None) -> Path:
     """Write versions 0 to `last`; after a version, with different commits of the same sizes at other times."""
