@@ -1,13 +1,14 @@
 """Importing this makes Dagster's instances start fast: the tests create hundreds.
 
 Dagster reads about eighty files of migrations for each database of an instance, and waits for the disk after each table
-that it creates.
+that it creates. For each query, it creates an engine of SQLAlchemy, which opens the database, reads the version of
+SQLite and compiles the query.
 """
 
 from __future__ import annotations
 
 import tempfile
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,11 @@ import dagster as dg
 import sqlalchemy as sa
 from alembic.config import Config
 from alembic.script import ScriptDirectory
+from dagster._core.storage.event_log import in_memory as events_in_memory
+from dagster._core.storage.event_log.sqlite import sqlite_event_log
+from dagster._core.storage.runs import in_memory as runs_in_memory
+from dagster._core.storage.runs.sqlite import sqlite_run_storage
+from dagster._core.storage.schedules.sqlite import sqlite_schedule_storage
 from dagster._core.storage.sql import ALEMBIC_SCRIPTS_LOCATION
 
 _LOCATION = "script_location"
@@ -42,6 +48,40 @@ def _without_waiting_for_the_disk(connection: Any, _record: object) -> None:
 
 ScriptDirectory.from_config = staticmethod(_from_config)  # type: ignore[method-assign]
 _loaded(ALEMBIC_SCRIPTS_LOCATION)
+
+
+_first = sa.create_engine("sqlite://")
+_first.connect().close()  # its dialect now knows the version of SQLite
+
+
+def _create_engine(url: str, **options: Any) -> sa.Engine:
+    """Return an engine with the dialect and the compiled queries of the first one. That of a file keeps connections."""
+    file = Path(sa.make_url(url).database or "")
+    return _keeping_connections(url, file.stat().st_ino) if file.is_file() else _engine(url, **options)
+
+
+@lru_cache(maxsize=16)
+def _keeping_connections(url: str, _: int) -> sa.Engine:
+    engine = _engine(url, connect_args={"timeout": 60}, max_overflow=-1)
+    engine.dispose = lambda *_: None  # type: ignore[method-assign]  # Dagster closes the connections after each query
+    return engine
+
+
+def _engine(url: str, **options: Any) -> sa.Engine:
+    engine = sa.create_engine(url, **options, _initialize=False)
+    engine.dialect = engine.pool._dialect = _first.dialect
+    engine._compiled_cache = _first._compiled_cache
+    return engine
+
+
+for _module in (
+    events_in_memory,
+    runs_in_memory,
+    sqlite_event_log,
+    sqlite_run_storage,
+    sqlite_schedule_storage,
+):
+    _module.create_engine = _create_engine  # type: ignore[attr-defined]
 
 
 def local_instance(folder: Path) -> dg.DagsterInstance:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import Future, wait
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
@@ -40,6 +42,30 @@ def many_tables(folder: Path | str, count: int, **options: Any) -> tuple[dg.Sens
     settings = Settings(storage=f"{folder}/store", storage_options=options, tables=tables)
     (sensor,) = new_commits_sensors(settings, {table.name: [idle_job] for table in tables})
     return sensor, settings
+
+
+@pytest.fixture
+def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Make the storage of a table unresponsive. Its time is over as soon as all other polls have ended."""
+    end = Event()
+
+    def wait_for_others(polls: Collection[Future[Any]], **options: Any) -> None:
+        if len(polls) == 1:
+            monkeypatch.setattr(sensors, "_LAST_POLL_SECONDS", 0)
+        else:
+            wait(polls, **options)
+
+    def silence(name: str) -> None:
+        def unresponsive(table: TableSettings) -> TableLog:
+            if table.name == name:
+                end.wait(60)
+            return log_of(table)
+
+        monkeypatch.setattr(table_polls, "log_of", unresponsive)
+        monkeypatch.setattr(sensors, "wait", wait_for_others)
+
+    yield silence
+    end.set()
 
 
 def test_many_tables_share_a_sensor(tmp_path: Path) -> None:
@@ -89,22 +115,13 @@ def test_next_tick_continues_a_tick_that_takes_too_long(tmp_path: Path, monkeypa
     assert requested == [*([f"{table.name}_snapshots"] for table in settings.tables), []]
 
 
-def test_unresponsive_storage_of_a_table_does_not_delay_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sensors, "_LAST_POLL_SECONDS", 2)
+def test_unresponsive_storage_of_a_table_does_not_delay_others(tmp_path: Path, silent: Callable[[str], None]) -> None:
     sensor, settings = many_tables(tmp_path, SENSORS + 1)
     for table in settings.tables:
         write(Path(table.path), 0, 0)
-    end = Event()
-
-    def silent(table: TableSettings) -> TableLog:
-        if table.name == "t0":
-            end.wait(60)
-        return log_of(table)
-
-    monkeypatch.setattr(table_polls, "log_of", silent)
+    silent("t0")
     with dg.build_sensor_context(instance=local_instance(tmp_path)) as context:
         result = sensor(context)
-    end.set()
     assert isinstance(result, dg.SensorResult)
     assert len(result.run_requests or ()) == SENSORS
     assert json.loads(result.cursor or "{}")["t0"] is None
@@ -112,45 +129,49 @@ def test_unresponsive_storage_of_a_table_does_not_delay_others(tmp_path: Path, m
 
 @pytest.mark.parametrize("is_idle", [True, False])
 def test_shared_sensor_shows_a_table_that_waits_before_tables_without_new_commits(
-    is_idle: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    is_idle: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    silent: Callable[[str], None],
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(sensors, "_LAST_POLL_SECONDS", 2)
-    sensor, settings = many_tables(tmp_path, 12)
-    for table in settings.tables:
-        write(Path(table.path), 0, 0)
-    instance, end = local_instance(tmp_path), Event()
-    first = sensor(dg.build_sensor_context(instance=instance))
-    assert isinstance(first, dg.SensorResult)
-    if not is_idle:
-        write(Path(settings.tables[0].path), 1, 1)
-
-    def silent(table: TableSettings) -> TableLog:
-        if table.name == "t11":
-            end.wait(60)
-        return log_of(table)
-
-    monkeypatch.setattr(table_polls, "log_of", silent)
-    with dg.build_sensor_context(instance=instance, cursor=first.cursor) as context:
-        result = sensor(context)
-    end.set()
-    assert isinstance(result, dg.SensorResult)
-    shown = "" if result.skip_reason is None else result.skip_reason.skip_message or ""
-    assert shown.startswith("t11 waits for its poll since") == is_idle
-    assert ("t11 waits for its poll since" in capfd.readouterr().err) != is_idle
-
-
-def test_shared_sensor_shows_a_failed_run_before_tables_without_new_commits(tmp_path: Path) -> None:
-    sensor, settings = many_tables(tmp_path, 12)
+    monkeypatch.setattr(sensors, "_MAX_MESSAGES", SENSORS)
+    sensor, settings = many_tables(tmp_path, SENSORS + 1)
     for table in settings.tables:
         write(Path(table.path), 0, 0)
     instance = local_instance(tmp_path)
     first = sensor(dg.build_sensor_context(instance=instance))
     assert isinstance(first, dg.SensorResult)
-    instance.create_run_for_job(idle_job, status=dg.DagsterRunStatus.FAILURE, tags=run_tags("t11", 0, 0))
+    if not is_idle:
+        write(Path(settings.tables[0].path), 1, 1)
+
+    silent(f"t{SENSORS}")
+    with dg.build_sensor_context(instance=instance, cursor=first.cursor) as context:
+        result = sensor(context)
+    assert isinstance(result, dg.SensorResult)
+    shown = "" if result.skip_reason is None else result.skip_reason.skip_message or ""
+    assert shown.startswith(f"t{SENSORS} waits for its poll since") == is_idle
+    assert (f"t{SENSORS} waits for its poll since" in capfd.readouterr().err) != is_idle
+
+
+def test_shared_sensor_shows_a_failed_run_before_tables_without_new_commits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sensors, "_MAX_MESSAGES", SENSORS)
+    sensor, settings = many_tables(tmp_path, SENSORS + 1)
+    for table in settings.tables:
+        write(Path(table.path), 0, 0)
+    instance = local_instance(tmp_path)
+    first = sensor(dg.build_sensor_context(instance=instance))
+    assert isinstance(first, dg.SensorResult)
+    instance.create_run_for_job(idle_job, status=dg.DagsterRunStatus.FAILURE, tags=run_tags(f"t{SENSORS}", 0, 0))
     result = sensor(dg.build_sensor_context(instance=instance, cursor=first.cursor))
     assert isinstance(result, dg.SensorResult)
     assert result.skip_reason is not None
-    assert " of t11 failed, attempt 1 of 5" in (result.skip_reason.skip_message or "").partition("No new commit")[0]
+    assert (
+        f" of t{SENSORS} failed, attempt 1 of 5"
+        in (result.skip_reason.skip_message or "").partition("No new commit")[0]
+    )
 
 
 @pytest.mark.spark  # a server
