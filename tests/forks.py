@@ -7,6 +7,7 @@ environment, arguments, stdout, stderr and exit code, as in a new process.
 from __future__ import annotations
 
 import atexit
+import gc
 import importlib
 import json
 import os
@@ -70,6 +71,7 @@ def main() -> None:
     for name in sys.argv[1:]:
         with suppress(ImportError):
             importlib.import_module(name)
+    gc.freeze()  # a garbage collection in a fork would copy the memory of all modules
     for line in sys.stdin:
         child = os.fork()
         if not child:

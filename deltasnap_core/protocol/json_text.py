@@ -32,7 +32,7 @@ def decode_json(text: str | bytes, **hooks: Any) -> Any:
 
 def parse_json(text: str, **hooks: Any) -> Any:
     """Return the value of a JSON text, as `decode_json`, but accept lone surrogates."""
-    if nesting(text) > MAX_NESTING:
+    if _is_too_deep(text):
         raise ValueError(f"nested deeper than {MAX_NESTING} levels")
     try:
         return json.loads(text, parse_constant=_refuse_constant, **hooks)
@@ -40,20 +40,20 @@ def parse_json(text: str, **hooks: Any) -> Any:
         raise ValueError("nested too deeply") from error
 
 
-def nesting(text: str) -> int:
-    """Return the maximum number of open objects and arrays; if it cannot exceed MAX_NESTING, an upper bound of it."""
-    most_possible = text.count("{") + text.count("[")
-    if most_possible <= MAX_NESTING:
-        return most_possible
-    depth = most = 0
+def _is_too_deep(text: str) -> bool:
+    """Return whether more than MAX_NESTING objects and arrays are open at once."""
+    if text.count("{") + text.count("[") <= MAX_NESTING:
+        return False
+    depth = 0
     for token in _BRACKET_OR_STRING.finditer(text):
         bracket = token.group()
         if bracket in "[{":
             depth += 1
-            most = max(most, depth)
+            if depth > MAX_NESTING:
+                return True
         elif bracket in "]}":
             depth -= 1
-    return most
+    return False
 
 
 def _refuse_constant(name: str) -> None:
