@@ -87,10 +87,16 @@ def _fixtures_of(item: pytest.Item) -> list[str]:
     return item.fixturenames if isinstance(item, pytest.Function) else []
 
 
+def pytest_collectstart() -> None:
+    """Collect no garbage while modules are imported."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
     """Exclude imported objects from garbage collection, and collect less often: a test run is short."""
     gc.freeze()
     gc.set_threshold(100_000)
+    gc.enable()
 
 
 @pytest.fixture

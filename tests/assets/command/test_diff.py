@@ -123,7 +123,7 @@ DIFFERENCES: dict[str, tuple[Sequence[Action], Sequence[Action], Files, Files]] 
 }
 
 
-@pytest.mark.parametrize("style", [None, *STYLES])
+@pytest.mark.parametrize("style", [None, *one_in(3, STYLES)])
 @pytest.mark.parametrize(("before", "commit", "added", "removed"), DIFFERENCES.values(), ids=DIFFERENCES)
 def test_diff_compares_logical_files(
     before: Sequence[Action],

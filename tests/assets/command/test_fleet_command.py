@@ -119,6 +119,7 @@ def test_json_and_another_format_exclude_each_other() -> None:
     assert run("--json", "--format", "json").exit_code == 0
 
 
+@pytest.mark.spark  # a separate program
 def test_command_reads_no_log_starts_no_jvm_and_loads_no_dagster(folder: Path) -> None:
     code = (
         "import sys\n"

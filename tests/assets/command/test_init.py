@@ -40,6 +40,7 @@ def test_existing_folder_with_brackets_is_no_pattern(tmp_path: Path) -> None:
     assert [table.path for table in find_tables([f"{tmp_path}/[a]* events"], {})] == [f"{tmp_path}/a events"]
 
 
+@pytest.mark.spark  # a separate program
 def test_path_is_the_same_folder_in_a_locale_without_utf_8(tmp_path: Path) -> None:
     write_log(tmp_path / "events_ü", {0: [protocol(), metadata()]})
     script = (

@@ -98,6 +98,7 @@ def test_sidecar_that_is_no_file_is_damage(tmp_path: Path, make: Callable[[Path]
     assert {fault.kind for fault in log.condition().faults} == {FaultKind.CORRUPT_CHECKPOINT}
 
 
+@pytest.mark.spark  # a server
 def test_folder_of_folders_on_s3_has_no_log(s3_options: dict[str, Any]) -> None:
     fsspec.filesystem("s3", **s3_options).pipe("lake/bronze/events/part-0.parquet", b"x")
     for path, found in (("s3://lake/bronze", "the folder has no _delta_log"), ("s3://lake/gone", "no such folder")):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gc
-import subprocess
-import sys
 from io import BytesIO
 
 import pyarrow as pa
@@ -15,6 +13,7 @@ from deltasnap_core.log.checkpoints import parquet_footer
 from deltasnap_core.log.checkpoints.checkpoint_contents import open_checkpoint, read_column
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
 from deltasnap_core.protocol.log_files.file_names import CheckpointKind
+from tests.assets.command.test_cli import FORKS
 from tests.builders import LOG_PATH, MemoryLogStore, checkpoint
 
 SCHEMA = pa.schema(
@@ -59,7 +58,7 @@ def _opens(content: bytes) -> bool:
 
 def test_no_flipped_bit_of_a_footer_ends_the_process() -> None:
     flip = f"from {__name__} import flip_bits; flip_bits()"
-    done = subprocess.run([sys.executable, "-c", flip], capture_output=True, text=True, check=False)
+    done = FORKS.run(flip)
     assert done.returncode == 0, done.stderr[-2000:]
     opened, refused = map(int, done.stdout.split())
     assert opened > 30

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deltasnap_core import DeltaSnapError, FaultKind, TableCondition, TableLog, VersionRanges
@@ -307,6 +307,7 @@ def test_versions_without_a_protocol_before_the_newest_checkpoint_are_found(tmp_
     assert condition(tmp_path / "t").faults == ()
 
 
+@settings(max_examples=30)
 @given(data=st.data())
 def test_condition_agrees_with_loading(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     table = tmp_path_factory.mktemp("log") / "t"

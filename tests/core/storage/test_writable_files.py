@@ -175,6 +175,7 @@ def test_file_moves_without_link_support(tmp_path: Path, monkeypatch: pytest.Mon
     assert names(files, root) == ["three", "two"]
 
 
+@pytest.mark.spark  # a server
 def test_s3_rejects_a_name_created_after_the_check(s3_options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     root = "s3://lake/move-new"
     files = WritableFiles(root, s3_options)
@@ -189,6 +190,7 @@ def test_s3_rejects_a_name_created_after_the_check(s3_options: dict[str, Any], m
     assert names(files, root) == ["four", "one", "three"]
 
 
+@pytest.mark.spark  # a server
 def test_missing_folder_of_a_bucket_is_empty_and_a_missing_bucket_is_an_error(s3_options: dict[str, Any]) -> None:
     files = WritableFiles("s3://lake/none", s3_options)
     assert (files.list_folder("s3://lake/none"), files.folders("s3://lake/none")) == ([], [])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,12 +28,17 @@ from tests.core.store.manifests import (
 LAST = 9
 
 
+@pytest.fixture(scope="module")
+def store_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("store")
+    store_versions(stored_table(folder), table_log(log_store(range(LAST + 1))), range(LAST + 1))
+    return folder
+
+
 @pytest.fixture
-def stored(tmp_path: Path) -> StoredTable:
+def stored(store_folder: Path, tmp_path: Path) -> StoredTable:
     """The versions 0 to LAST of a log."""
-    found = stored_table(tmp_path)
-    store_versions(found, table_log(log_store(range(LAST + 1))), range(LAST + 1))
-    return found
+    return stored_table(Path(shutil.copytree(store_folder, tmp_path / "store")))
 
 
 def other_after(version: int, last: int, *, touched: int = 0) -> MemoryLogStore:

@@ -322,6 +322,7 @@ def test_history_is_not_a_table_of_the_store(tmp_path: Path) -> None:
         store.versions("@fleet")
 
 
+@pytest.mark.spark  # a server
 def test_fleet_on_s3_matches_a_local_store(tmp_path: Path, s3_options: dict[str, Any]) -> None:
     local = opened(tmp_path)
     for name in ("events", "orders"):
