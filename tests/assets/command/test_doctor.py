@@ -16,7 +16,14 @@ from typer.testing import CliRunner
 from deltasnap_assets.command.cli import app
 from deltasnap_assets.command.local.local_instance import use_local_instance
 from deltasnap_assets.settings.loading import CONFIG_VARIABLE
+from tests.assets.command.test_cli import java_of
 from tests.builders import commit_info, metadata, protocol, write_log
+
+
+@pytest.fixture(autouse=True)
+def java(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Java that prints its version without starting a JVM."""
+    monkeypatch.setenv("JAVA_HOME", java_of(tmp_path_factory.mktemp("java"), "17.0.9"))
 
 
 @pytest.fixture

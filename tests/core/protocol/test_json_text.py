@@ -30,6 +30,8 @@ def test_json_values_are_decoded(value: object) -> None:
 
 def test_nesting_up_to_the_limit_is_decoded() -> None:
     assert decode_json("[" * MAX_NESTING + "]" * MAX_NESTING)
+    with pytest.raises(ValueError, match="nested deeper than"):
+        decode_json("[" * (MAX_NESTING + 1) + "]" * (MAX_NESTING + 1))
 
 
 def test_sibling_values_do_not_count_as_nesting() -> None:
