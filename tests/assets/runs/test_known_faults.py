@@ -20,12 +20,12 @@ from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from tests.builders import add, metadata, protocol, write_log
 from tests.fast_dagster import local_instance
 
-VERSIONS = 30
-DAMAGED = 10
+VERSIONS = 12
+DAMAGED = 4
 
 
 class Broken:
-    """A table whose commit of version 10 is damaged, and the commits that were read since the last call."""
+    """A table whose commit of version 4 is damaged, and the commits that were read since the last call."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         write_log(folder, {0: [protocol(), metadata()], **{v: [add(str(v))] for v in range(1, VERSIONS)}})
@@ -92,8 +92,8 @@ def restored_with_its_time(broken: Broken) -> None:
 CHANGES: dict[str, tuple[Callable[[Broken], object], bool]] = {
     "restored": (lambda broken: broken.commit.write_bytes(broken.sound + b"\n"), False),
     "restored with the same size and time": (restored_with_its_time, False),
-    "a later commit is damaged": (lambda broken: (broken.log / f"{20:020d}.json").write_bytes(b"?"), True),
-    "a later commit is gone": (lambda broken: (broken.log / f"{20:020d}.json").unlink(), True),
+    "a later commit is damaged": (lambda broken: (broken.log / f"{8:020d}.json").write_bytes(b"?"), True),
+    "a later commit is gone": (lambda broken: (broken.log / f"{8:020d}.json").unlink(), True),
 }
 
 
