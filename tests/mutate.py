@@ -37,7 +37,8 @@ from tests.forks import ROOT, Forks
 
 TESTS = {"deltasnap_core": "tests/core", "deltasnap_assets": "tests/assets"}
 """The packages, and where their tests are."""
-COPIED = ("deltasnap_core", "deltasnap_assets", "tests", "benchmarks", "pyproject.toml")
+_FILES = ("pyproject.toml", "README.md", "constraints.txt", "constraints-sail.txt")
+COPIED = (*TESTS, "tests", "benchmarks", "docs", *_FILES)
 MAX_CPU_SECONDS = 300
 MAX_SECONDS = 900
 MAX_BYTES = 6 << 30
