@@ -7,6 +7,7 @@ use this server return the same with a later client, so its process reports an a
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -31,8 +32,9 @@ def sail_session() -> Iterator[SparkSession]:
     from deltasnap_assets.settings.config import SparkSettings
     from deltasnap_assets.spark.session_config import session_config
 
-    pipe = subprocess.PIPE
-    with subprocess.Popen([sys.executable, "-m", __name__], cwd=ROOT, stdin=pipe, stdout=pipe, text=True) as server:
+    pipe, environment = subprocess.PIPE, {"RUST_LOG": "error", **os.environ}
+    command = [sys.executable, "-m", __name__]
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stdin=pipe, stdout=pipe, text=True) as server:
         url = server.stdout.readline().strip() if server.stdout else ""
         assert url, "the Sail server did not start; see the error above"
         config = {**session_config(SparkSettings(remote=url)), **CLIENT_SETTINGS}
@@ -46,9 +48,12 @@ def _serve() -> None:
     import pyspark.version
 
     pyspark.__version__ = pyspark.version.__version__ = ACCEPTED
-    from deltasnap_assets.spark.sail import sail_url
+    from pysail.spark import SparkConnectServer
 
-    print(sail_url(), flush=True)
+    server = SparkConnectServer("127.0.0.1", 0)
+    server.start(background=True)
+    _, port = server.listening_address
+    print(f"sc://127.0.0.1:{port}", flush=True)
     sys.stdin.read()  # until the process of the tests ends
 
 

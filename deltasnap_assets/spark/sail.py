@@ -14,6 +14,8 @@ from deltasnap_assets.settings.distribution import how_to_install
 from deltasnap_assets.spark.connect_check import RemoteError
 
 _ADDRESS = "127.0.0.1"
+_CLIENTS = ("4.0.", "4.1.")
+"""The PySpark versions that Sail accepts: those of the extra `sail`."""
 _LOG_VARIABLE = "RUST_LOG"
 
 _starting = threading.Lock()
@@ -39,11 +41,15 @@ def running_sail_url() -> str | None:
 
 
 def sail_version() -> str:
-    """Return the version of Sail. Errors: RemoteError if it is not installed."""
+    """Return the version of Sail. Errors: RemoteError if it is not installed, or rejects this PySpark."""
     try:
-        return version("pysail")
+        found = version("pysail")
     except PackageNotFoundError as error:
         raise RemoteError(f"spark.remote is sail, which is not installed: {how_to_install('sail')}.") from error
+    client = version("pyspark")
+    if not client.startswith(_CLIENTS):
+        raise RemoteError(f"Sail {found} rejects PySpark {client}: install PySpark 4.1, see constraints-sail.txt.")
+    return found
 
 
 def _start() -> str:

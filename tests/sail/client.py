@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
+from deltasnap_assets.spark.connect_check import RemoteError
+from deltasnap_assets.spark.sail import sail_version
 
-import pysail  # noqa: F401
-
-if not version("pyspark").startswith(("4.0.", "4.1.")):
-    raise ImportError(f"Sail rejects PySpark {version('pyspark')}")
+try:
+    sail_version()
+except RemoteError as error:
+    raise ImportError(str(error)) from error

@@ -10,7 +10,7 @@ import pytest
 from deltasnap_assets.settings.config import SparkSettings
 from deltasnap_assets.spark import sail
 from deltasnap_assets.spark.connect_check import RemoteError
-from deltasnap_assets.spark.sail import running_sail_url, sail_url
+from deltasnap_assets.spark.sail import running_sail_url, sail_url, sail_version
 from deltasnap_assets.spark.session_config import session_config
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -26,6 +26,16 @@ def test_missing_sail_is_one_line_with_advice(monkeypatch: pytest.MonkeyPatch) -
         with pytest.raises(RemoteError, match="with the extra sail"):
             start()
     assert running_sail_url() is None
+
+
+def test_pyspark_that_sail_rejects_is_one_line_with_advice(monkeypatch: pytest.MonkeyPatch) -> None:
+    versions = {"pysail": "0.7.2", "pyspark": "4.3.0"}
+    monkeypatch.setattr(sail, "version", versions.__getitem__)
+    with pytest.raises(RemoteError, match=r"Sail 0\.7\.2 rejects PySpark 4\.3\.0: install PySpark 4\.1"):
+        sail_version()
+    for accepted in ("4.0.5", "4.1.4"):
+        versions["pyspark"] = accepted
+        assert sail_version() == "0.7.2"
 
 
 def test_sail_has_one_server_per_process(monkeypatch: pytest.MonkeyPatch) -> None:
