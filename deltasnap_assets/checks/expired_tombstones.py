@@ -43,8 +43,8 @@ class ExpiredTombstones(PageCheck[ExpiredTombstonesLimits]):
             return not_evaluated("the tombstones are not known.")
         ratio = gone.expired_bytes / max(facts.state.size_in_bytes, 1)
         passed = ratio <= limits.max_expired_ratio or gone.num_expired < _FEW_FILES
-        if passed and min(gone.num_without_size, gone.num_expired) >= _FEW_FILES:
-            return not_evaluated(f"{gone.num_without_size:,} tombstones have no size.")
+        if passed and gone.num_expired_without_size >= _FEW_FILES:
+            return not_evaluated(f"{gone.num_expired_without_size:,} expired tombstones have no size.")
         return Verdict(
             passed=passed,
             description=(

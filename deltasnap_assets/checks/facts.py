@@ -53,6 +53,7 @@ class TombstoneFacts:
 
     size_in_bytes: of the tombstones that have a size.
     expired: tombstones whose retention has ended. VACUUM deletes their files, unless it already has.
+    expired_bytes: of the expired ones that have a size.
     """
 
     num_files: int
@@ -61,6 +62,7 @@ class TombstoneFacts:
     first_expires_ms: int | None
     last_expires_ms: int | None
     num_expired: int
+    num_expired_without_size: int
     expired_bytes: int
 
 

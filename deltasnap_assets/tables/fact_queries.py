@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 from deltasnap_assets.checks.facts import FileFacts, TombstoneFacts
-from deltasnap_assets.tables.file_facts import file_facts, tombstone_facts
+from deltasnap_assets.tables.file_facts import file_facts, may_have_vectors, tombstone_facts
 from deltasnap_assets.tables.held_versions import HeldVersions
 from deltasnap_core import deleted_file_retention_ms, system_clock
 
@@ -69,7 +69,6 @@ class FactQueries:
         store = self._versions.store
         manifest = self._versions.manifests(table, [version])[version]
         state = self._versions.states(table, [version])[version]
-        features = (None if state.protocol is None else state.protocol.reader_features) or ()
         breakdown = store.file_breakdown(table, manifest)
         return _Facts(
             files=file_facts(breakdown),
@@ -80,6 +79,6 @@ class FactQueries:
                 breakdown,
                 retention_ms=deleted_file_retention_ms({} if state.metadata is None else state.metadata.configuration),
                 now_ms=system_clock(),
-                has_vectors="deletionVectors" in features,
+                has_vectors=may_have_vectors(state),
             ),
         )

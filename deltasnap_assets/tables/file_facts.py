@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from deltasnap_assets.checks.facts import FileFacts, PartitionFiles, SizeBin, TombstoneFacts
-from deltasnap_core import FileBreakdown, SnapshotStore, VersionManifest
+from deltasnap_core import FileBreakdown, SnapshotState, SnapshotStore, VersionManifest
 
 _NAMED = 5
 _MOST = (1 << 63) - 1
@@ -66,7 +66,20 @@ def tombstone_facts(
     if not (has_vectors and facts.num_expired):
         return facts
     sizes = _expired_files(store, table, version, retention_ms=retention_ms, now_ms=now_ms)
-    return replace(facts, num_expired=len(sizes), expired_bytes=sum(size or 0 for size in sizes.values()))
+    return replace(
+        facts,
+        num_expired=len(sizes),
+        num_expired_without_size=sum(size is None for size in sizes.values()),
+        expired_bytes=sum(size or 0 for size in sizes.values()),
+    )
+
+
+def may_have_vectors(state: SnapshotState) -> bool:
+    """Return whether files of a version may have deletion vectors, or tombstones may because files had."""
+    features = (None if state.protocol is None else state.protocol.reader_features) or ()
+    properties = {} if state.metadata is None else state.metadata.configuration
+    # Before the feature is dropped, the property is set to false.
+    return "deletionVectors" in features or "delta.enableDeletionVectors" in properties
 
 
 def _expired_files(
@@ -109,6 +122,7 @@ def tombstone_facts_of(breakdown: FileBreakdown, *, retention_ms: int, now_ms: i
         first_expires_ms=min(expires, default=None),
         last_expires_ms=max(expires, default=None),
         num_expired=sum(sums.files for sums in expired),
+        num_expired_without_size=sum(sums.without_size for sums in expired),
         expired_bytes=sum(sums.size for sums in expired),
     )
 
@@ -124,6 +138,7 @@ def tombstone_facts_of_frame(tombstones: DataFrame, *, retention_ms: int, now_ms
         F.min(expires).alias("first"),
         F.max(expires).alias("last"),
         F.count_if(is_expired).alias("expired"),
+        F.count_if(is_expired & F.col("size").isNull()).alias("expired_without_size"),
         _sum_of(F.when(is_expired, F.col("size"))).alias("expired_bytes"),
     ).collect()[0]
     return TombstoneFacts(
@@ -133,6 +148,7 @@ def tombstone_facts_of_frame(tombstones: DataFrame, *, retention_ms: int, now_ms
         first_expires_ms=row["first"],
         last_expires_ms=row["last"],
         num_expired=row.expired,
+        num_expired_without_size=row.expired_without_size,
         expired_bytes=int(row.expired_bytes),
     )
 
@@ -154,6 +170,7 @@ def tombstone_facts_of_rows(tombstones: pa.Table, *, retention_ms: int, now_ms: 
         first_expires_ms=min(expires, default=None),
         last_expires_ms=max(expires, default=None),
         num_expired=len(expired),
+        num_expired_without_size=sum(file["size"] is None for file in expired),
         expired_bytes=sum(file["size"] or 0 for file in expired),
     )
 

@@ -31,6 +31,7 @@ from deltasnap_assets.texts import visible_value
 from deltasnap_core import DeltaSnapError, PredicateError, Scan, predicate_failures
 
 _WIDEST = 100_000
+_EMPTY = '""'
 _LEAST_WIDTH = 8
 """The minimum width of a column on a terminal. With less, each row is shown as a list of its values."""
 
@@ -135,14 +136,17 @@ def _texts(rows: pa.Table, form: RowFormat, terminal: Console | None) -> Iterato
 
 
 def _csv_line(values: Sequence[str | None], write: Callable[[str | None], str]) -> str:
-    return f"{','.join(map(write, values))}\n"
+    # Readers skip a blank line, which would be a null alone.
+    return f"{','.join(map(write, values)) or _EMPTY}\n"
 
 
 def _csv_field(value: str | None) -> str:
     """Return a field as in RFC 4180. Null is empty, an empty string is quoted."""
     if value is None:
         return ""
-    if not value or value != value.strip() or any(character in value for character in ',"\r\n'):
+    if not value:
+        return _EMPTY
+    if value != value.strip() or any(character in value for character in ',"\r\n'):
         return '"' + value.replace('"', '""') + '"'
     return value
 

@@ -58,6 +58,7 @@ def expired(num_files: int, size_in_bytes: int) -> TombstoneFacts:
         first_expires_ms=0,
         last_expires_ms=0,
         num_expired=num_files,
+        num_expired_without_size=0,
         expired_bytes=size_in_bytes,
     )
 

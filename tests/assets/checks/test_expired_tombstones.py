@@ -20,9 +20,9 @@ def test_page_without_known_tombstones_omits_the_check() -> None:
     assert not CHECK.verdict(page_facts(), LIMITS).is_evaluated
 
 
-@pytest.mark.parametrize(("num_without_size", "is_evaluated"), [(15, True), (16, False)])
-def test_tombstones_without_a_size_do_not_pass(num_without_size: int, is_evaluated: bool) -> None:
-    gone = replace(expired(100, 10), num_without_size=num_without_size)
+@pytest.mark.parametrize(("without_size", "is_evaluated"), [(15, True), (16, False)])
+def test_expired_tombstones_without_a_size_do_not_pass(without_size: int, is_evaluated: bool) -> None:
+    gone = replace(expired(100, 10), num_without_size=50, num_expired_without_size=without_size)
     assert CHECK.verdict(page_facts(tombstones=gone), LIMITS).is_evaluated == is_evaluated
-    many = replace(expired(100, 10**9), num_without_size=num_without_size)
+    many = replace(expired(100, 10**9), num_expired_without_size=without_size)
     assert not CHECK.verdict(page_facts(tombstones=many), LIMITS).passed

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,18 +11,20 @@ import pytest
 from deltasnap_assets.checks.facts import FileFacts, TombstoneFacts
 from deltasnap_assets.tables.file_facts import (
     file_facts,
+    may_have_vectors,
     tombstone_facts,
     tombstone_facts_of,
     tombstone_facts_of_frame,
     tombstone_facts_of_rows,
 )
-from deltasnap_core import DeltaLog, SnapshotOptions, SnapshotStore, system_clock
+from deltasnap_core import DeltaLog, SnapshotOptions, SnapshotStore, TableLog, system_clock
 from deltasnap_core.replay.engine import EngineUse
 from deltasnap_core.rules import file_breakdown
 from deltasnap_core.rules.file_actions import REMOVES
 from deltasnap_core.rules.file_breakdown import FileBreakdown, FileGroup
 from tests.builders import add, metadata, protocol, remove, write_log
 from tests.driver_bases import use_driver_bases
+from tests.without_spark import log_without_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -96,7 +99,9 @@ def test_tombstones_expire_after_their_retention() -> None:
     )
     assert (reported.size_in_bytes, reported.num_without_size) == (12, 1)
     assert (reported.first_expires_ms, reported.last_expires_ms) == (1100, 1300)
-    assert (reported.num_expired, reported.expired_bytes) == (2, 5)
+    assert (reported.num_expired, reported.num_expired_without_size, reported.expired_bytes) == (2, 1, 5)
+    later = gone_facts({"path": "a", "deletionTimestamp": 100}, retention_ms=1000, now_ms=1099)
+    assert (later.num_without_size, later.num_expired_without_size) == (1, 0)
     none = gone_facts(retention_ms=1, now_ms=1)
     assert (none.num_files, none.size_in_bytes, none.first_expires_ms) == (0, 0, None)
 
@@ -138,6 +143,25 @@ def check_expired_vectors(spark: SparkSession | None, tmp_path: Path, engine: En
 
     assert facts(at + 1000) == (5, 2, 11)
     assert facts(at + 999) == (5, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("features", "properties", "expected"),
+    [
+        ((), {}, False),
+        (("columnMapping",), {"delta.enableTypeWidening": "true"}, False),
+        (("deletionVectors",), {}, True),
+        ((), {"delta.enableDeletionVectors": "false"}, True),
+    ],
+    ids=["never", "other features", "enabled", "dropped"],
+)
+def test_tombstones_may_have_vectors_after_the_feature_was_dropped(
+    tmp_path: Path, features: Sequence[str], properties: dict[str, str], expected: bool
+) -> None:
+    names = {"readerFeatures": [*features], "writerFeatures": [*features]} if features else {}
+    first = [protocol(3, 7, **names) if features else protocol(), metadata(configuration=properties)]
+    write_log(tmp_path, {0: first})
+    assert may_have_vectors(log_without_spark(TableLog.for_path(tmp_path)).snapshot.computed_state) == expected
 
 
 @pytest.mark.spark

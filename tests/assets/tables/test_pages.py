@@ -77,6 +77,7 @@ def test_every_failing_check_of_the_table_has_advice() -> None:
         first_expires_ms=1,
         last_expires_ms=2,
         num_expired=20,
+        num_expired_without_size=0,
         expired_bytes=60_000,
     )
     reported = health(state(), segment(), CheckSettings(max_commits_since_checkpoint=1), facts=FACTS, gone=gone)
@@ -139,6 +140,7 @@ def test_tombstones_page_shows_what_vacuum_would_free() -> None:
         first_expires_ms=1_000,
         last_expires_ms=2_000,
         num_expired=2,
+        num_expired_without_size=0,
         expired_bytes=2048,
     )
     values = plain(tombstones_page(facts, last_vacuum_ms=None))

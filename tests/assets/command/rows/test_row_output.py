@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 from contextlib import redirect_stdout
@@ -34,6 +35,12 @@ def written(rows: pa.Table, form: RowFormat, tmp_path: Path) -> bytes:
 
 def test_csv_has_exact_values_and_distinguishes_null_from_empty(tmp_path: Path) -> None:
     assert written(ROWS, RowFormat.CSV, tmp_path) == b'id,text,tags\n1,"a,""b""\n",[1]\n,"",\n'
+
+
+def test_csv_of_one_column_has_no_blank_lines_which_readers_skip(tmp_path: Path) -> None:
+    found = written(pa.table({"x": ["a", None, ""]}), RowFormat.CSV, tmp_path)
+    assert found == b'x\na\n""\n""\n'
+    assert list(csv.reader(found.decode().splitlines())) == [["x"], ["a"], [""], [""]]
 
 
 def test_csv_of_a_file_keeps_control_characters(tmp_path: Path) -> None:
