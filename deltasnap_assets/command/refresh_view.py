@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from deltasnap_assets.runs.condition.condition_report import is_explained
 from deltasnap_assets.runs.condition.damage import BrokenTableError
 from deltasnap_assets.runs.planning.names import ASSET_NAMES
 from deltasnap_assets.runs.refresh import RefreshEvent, refresh_table
+from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.tables.pages.table_observation import health_of
 from deltasnap_core import DeltaSnapError, TableCondition
@@ -32,13 +34,15 @@ LOG_NAME = "refresh.log"
 class Refreshed:
     """The result of one table: the versions stored, and its health now, or the error.
 
-    condition: of its log, as JSON; None: not known.
+    condition: of its log, as JSON; None: the refresh did not fail because of it.
+    problems: those in force, as in the fleet, the latest first, as JSON.
     """
 
     versions: tuple[int, ...] = ()
     health: str | None = None
     error: str | None = None
     condition: dict[str, Any] | None = None
+    problems: tuple[dict[str, Any], ...] = ()
 
 
 def refresh_tables(settings: Settings, names: Sequence[str], *, quiet: bool = False) -> dict[str, Refreshed]:
@@ -89,11 +93,23 @@ def _refresh(
         if not isinstance(error, BrokenTableError):
             err.print(shown(f"Output of Spark and Dagster: {log}", style="dim"), soft_wrap=True)
         known = None if condition is None else condition.to_json()
-        return Refreshed(versions=tuple(sorted(stored)), error=error_text(problem), condition=known)
+        return Refreshed(
+            versions=tuple(sorted(stored)),
+            error=error_text(problem),
+            condition=known,
+            problems=_problems(settings, table),
+        )
     out.print(f"{table.name}: {versions_text(sorted(stored))}", highlight=False)
     if health := health_of(instance, table.name):
         out.print(shown(f"{table.name}: {health}"), soft_wrap=True)
-    return Refreshed(versions=tuple(sorted(stored)), health=health)
+    return Refreshed(versions=tuple(sorted(stored)), health=health, problems=_problems(settings, table))
+
+
+def _problems(settings: Settings, table: TableSettings) -> tuple[dict[str, Any], ...]:
+    with suppress(DeltaSnapError):  # the error of the refresh says so, if the store cannot be read
+        poll = store_of(settings).polls.read(table.name)
+        return () if poll is None else tuple(problem.to_json() for problem in poll.problems)
+    return ()
 
 
 def versions_text(versions: Sequence[int]) -> str:

@@ -12,9 +12,10 @@ from deltasnap_assets.command import refresh_view
 from deltasnap_assets.command.refresh_view import Refreshed, RunProgress, refresh_tables, versions_text
 from deltasnap_assets.runs.planning.names import ASSET_NAMES
 from deltasnap_assets.runs.refresh import RefreshEvent
+from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.settings.loading import demo_settings
-from deltasnap_core import DeltaTableNotFoundError
+from deltasnap_core import DeltaTableNotFoundError, LastPoll, TableProblem
 
 
 def test_failing_table_does_not_delay_others(
@@ -48,6 +49,22 @@ def test_failing_table_does_not_delay_others(
     assert r"error: odd: RecursionError: [deep] \x1b[2J" in problems
     assert "good: versions 0 to 2 materialized" in reported
     assert "hunter2" not in reported + problems
+
+
+def test_result_has_the_problems_in_force_even_if_the_refresh_succeeds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = demo_settings(tmp_path)
+    (table,) = settings.tables
+    problem = TableProblem(
+        check="readable_checkpoint", severity="warning", text="It lacks a file.", advice="Write one."
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    monkeypatch.setattr(refresh_view, "refresh_table", lambda *_, **__: ())
+    assert refresh_tables(settings, [table.name])[table.name].problems == ()
+    store_of(settings).polls.write(table.name, LastPoll(polled_at_ms=1, problems=(problem,)))
+    assert refresh_tables(settings, [table.name])[table.name].problems == (problem.to_json(),)
 
 
 TEXTS = {
