@@ -123,3 +123,15 @@ def test_unsupported_protocol_names_features_or_reader_version() -> None:
 def test_corrupt_log_names_file_and_line() -> None:
     assert str(CorruptLogError(path="p/1.json", reason="r", line=2)) == "Corrupt Delta log file p/1.json, line 2: r"
     assert str(CorruptLogError(path="p/1.json", reason="r")) == "Corrupt Delta log file p/1.json: r"
+
+
+@pytest.mark.parametrize(
+    ("missing", "text"),
+    [
+        (1, "Version 3 of the Delta table at /t needs the file a, which is missing: "),
+        (2, "needs the file a and 1 more, which are missing: "),
+        (9, "needs the file a and 8 more, which are missing: "),
+    ],
+)
+def test_missing_data_file_counts_the_others(missing: int, text: str) -> None:
+    assert text in str(DataFileNotFoundError(path="a", table="/t", version=3, missing=missing))
