@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -121,6 +121,26 @@ def put_parsed_statistics(file: Path, parsed: pa.StructArray, *, keep_json: bool
     arrays = [add.field(name) for name in names]
     whole = pa.StructArray.from_arrays([*arrays, parsed], [*names, "stats_parsed"], mask=add.is_null())
     pq.write_table(rows.set_column(rows.column_names.index("add"), "add", whole), file)
+
+
+def put_arrow_types(file: Path, text: pa.DataType, list_of: Callable[[pa.DataType], pa.DataType] = pa.list_) -> None:
+    """Write a checkpoint file again with other Arrow types of texts and lists. The Parquet types stay the same."""
+
+    def other(kind: pa.DataType) -> pa.DataType:
+        if pa.types.is_struct(kind):
+            return pa.struct([field.with_type(other(field.type)) for field in kind])
+        if pa.types.is_map(kind):
+            return pa.map_(other(kind.key_type), other(kind.item_type))
+        if pa.types.is_list(kind):
+            return list_of(other(kind.value_type))
+        return text if pa.types.is_string(kind) else kind
+
+    rows = pq.read_table(file)
+    schema = pa.schema([field.with_type(other(field.type)) for field in rows.schema])
+    # pyarrow 26.0.1 counts too few nulls of a dictionary in a struct.
+    pq.write_table(
+        pa.Table.from_pylist(rows.to_pylist(), schema=schema), file, write_statistics=not pa.types.is_dictionary(text)
+    )
 
 
 def _with_sidecars(log: Path, version: int, actions: Sequence[Action]) -> list[Action]:

@@ -74,10 +74,18 @@ def fitted(values: pa.Array, kind: pa.DataType) -> pa.Array:
     if pa.types.is_struct(kind) and pa.types.is_struct(found):
         fields = [fitted(_field(values, field.name), field.type) for field in kind]
         return pa.StructArray.from_arrays(fields, fields=list(kind), mask=values.is_null())
-    for is_kind in (pa.types.is_map, pa.types.is_integer, pa.types.is_boolean, _is_text):
+    for is_kind in (pa.types.is_map, pa.types.is_integer, pa.types.is_boolean, is_text):
         if is_kind(kind) and is_kind(found):
             return values.cast(kind)
     raise pa.ArrowTypeError(f"expected {kind}, found {found}")
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Return whether Parquet may have text in a type: in a string, or in bytes without a logical type.
+
+    Without an Arrow schema (`parsed_footer`), Parquet has no other types of text.
+    """
+    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
 
 
 def values_of(rows: pa.Table) -> list[dict[str, Any]]:
@@ -103,7 +111,3 @@ def _value(value: Any, kind: pa.DataType) -> Any:
 def _field(structs: pa.StructArray, name: str) -> pa.Array:
     has_field = structs.type.get_field_index(name) >= 0
     return pc.struct_field(structs, name) if has_field else pa.nulls(len(structs))
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind))

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deltasnap_core.rules.deletion_vector_ids import KEY_FIELDS, vector_ids
+from deltasnap_core.rules.file_actions import is_text
 from deltasnap_core.rules.num_records import num_records, num_records_sql
 from deltasnap_core.rules.one_action import check_one_action
 
@@ -101,26 +102,16 @@ class _Fields:
         return _Fields(pc.struct_field(self._column, name) if name in self else None, self._rows)
 
     def text(self, name: str) -> pa.Array:
-        return self._of(name, pa.string(), _TEXTS)
+        return self._of(name, pa.string(), is_text)
 
     def integer(self, name: str) -> pa.Array:
-        return self._of(name, pa.int64(), (pa.types.is_integer,))
+        return self._of(name, pa.int64(), pa.types.is_integer)
 
-    def _of(self, name: str, kind: pa.DataType, accepted: tuple[Callable[[pa.DataType], bool], ...]) -> pa.Array:
+    def _of(self, name: str, kind: pa.DataType, accepted: Callable[[pa.DataType], bool]) -> pa.Array:
         found = pc.struct_field(self._column, name) if name in self else pa.nulls(self._rows, kind)
-        plain = found.type.value_type if pa.types.is_dictionary(found.type) else found.type
-        if not any(accepts(plain) for accepts in (*accepted, pa.types.is_null)):
+        if not any(accepts(found.type) for accepts in (accepted, pa.types.is_null)):
             raise TypeError(f"expected {name} to be of type {kind}, found {found.type}")
         return found.cast(kind)
-
-
-_TEXTS = (
-    pa.types.is_string,
-    pa.types.is_large_string,
-    pa.types.is_string_view,
-    pa.types.is_binary,
-    pa.types.is_large_binary,
-)
 
 
 def _vector_ids(vector: _Fields) -> pa.Array:

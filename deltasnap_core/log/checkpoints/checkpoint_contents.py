@@ -23,13 +23,21 @@ from deltasnap_core.log.checkpoints.checkpoint_rules import (
     holds,
     leaves_of_groups,
 )
-from deltasnap_core.log.checkpoints.parquet_footer import checked, least_value, null_count, null_counts
+from deltasnap_core.log.checkpoints.parquet_footer import (
+    checked,
+    footer_bytes,
+    least_value,
+    null_count,
+    null_counts,
+    parsed_footer,
+)
 from deltasnap_core.log.checkpoints.verified_parquet import damage_as, verified_parquet
 from deltasnap_core.log.commits.action_lines import FILE_ACTIONS, LINES_SCHEMA, decode_line, lines_with, read_lines
 from deltasnap_core.log.commits.commit_batch import versions_with_negative_numbers
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
 from deltasnap_core.log.listing.log_listing import table_path
 from deltasnap_core.protocol.log_files.file_names import SIDECAR_FOLDER, CheckpointKind
+from deltasnap_core.rules.file_actions import is_text
 from deltasnap_core.storage.concurrency import map_concurrently
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 from deltasnap_core.storage.trusted_paths import resolve_path
@@ -140,7 +148,7 @@ def open_checkpoint(store: LogStore, provider: CheckpointProvider, log_path: str
         top_level = _open_all(store, provider.files)
         found = [action for part in top_level for action in _read_columns(store, part, _V2_COLUMNS)]
         versions = [value["version"] for column, value in found if column == "checkpointMetadata"]
-        named = [_text(file.path, value["path"]) for column, value in found if column == "sidecar"]
+        named = [str(value["path"]) for column, value in found if column == "sidecar"]
         has_files = bool(named) and any(_has(store, part, column) for part in top_level for column in FILE_ACTIONS)
     if versions != [provider.version] and (versions or named or provider.kind is CheckpointKind.UUID):
         reason = f"expected one checkpointMetadata action of version {provider.version}, found {versions!r:.80}"
@@ -216,8 +224,20 @@ def read_non_file_actions(store: LogStore, part: CheckpointFile) -> list[tuple[s
 
 
 def _values(rows: pa.Table, column: str) -> list[dict[str, Any]]:
-    values: list[dict[str, Any]] = rows[column].combine_chunks().drop_null().to_pylist(maps_as_pydicts="lossy")
+    found = rows[column].combine_chunks().drop_null()
+    values: list[dict[str, Any]] = found.cast(_with_text(found.type)).to_pylist(maps_as_pydicts="lossy")
     return values
+
+
+def _with_text(kind: pa.DataType) -> pa.DataType:
+    """Return a type with text for bytes. Writers may omit that bytes are text, and no non-file action has others."""
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_with_text(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_with_text(kind.key_type), _with_text(kind.item_type))
+    if pa.types.is_list(kind):
+        return pa.list_(_with_text(kind.value_type))
+    return pa.string() if is_text(kind) else kind
 
 
 @contextmanager
@@ -249,8 +269,9 @@ def _open(store: LogStore, file: FileStatus) -> CheckpointFile:
         return CorruptLogError(path=file.path, reason=reason)
 
     with damage_as(corrupt), store.open(file.path) as stream:
-        parquet = pq.ParquetFile(stream)
-        metadata, schema = checked(parquet.metadata, stream.seek(0, SEEK_END)), parquet.schema_arrow
+        size = stream.seek(0, SEEK_END)
+        metadata = checked(parsed_footer(footer_bytes(stream, size)), size)
+        schema = metadata.schema.to_arrow_schema()
     check_columns(file.path, schema)
     check_footer(file.path, metadata, schema)
     add = schema.field("add").type if "add" in schema.names else None
@@ -260,13 +281,6 @@ def _open(store: LogStore, file: FileStatus) -> CheckpointFile:
         without = null_count(metadata, "add.stats")
         has_stats = without is not None and without == null_count(metadata, "add.path")
     return CheckpointFile(file=file, metadata=metadata, schema=schema, has_stats=has_stats, stats_parsed=parsed)
-
-
-def _text(path: str, value: Any) -> str:
-    try:
-        return value.decode() if isinstance(value, bytes) else str(value)
-    except UnicodeDecodeError as error:
-        raise CorruptLogError(path=path, reason=f"expected the path of a sidecar, found {value!r}") from error
 
 
 def _versions_of_lines(path: str, lines: pa.Table) -> list[Any]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.log.checkpoints.parquet_footer import null_count, null_counts
+from deltasnap_core.rules.file_actions import is_text
 from deltasnap_core.rules.one_action import ONE_ACTION
 
 NON_FILE_COLUMNS = {"protocol": "minReaderVersion", "metaData": "id", "txn": "appId", "domainMetadata": "domain"}
@@ -153,4 +154,4 @@ def _is_kind(found: pa.DataType, kind: str) -> bool:
         return bool(pa.types.is_integer(found))
     if kind == "struct":
         return bool(pa.types.is_struct(found) or pa.types.is_null(found))
-    return bool(pa.types.is_string(found) or pa.types.is_large_string(found) or pa.types.is_binary(found))
+    return is_text(found)

@@ -1,4 +1,4 @@
-"""Reads column statistics from a Parquet footer, such that a damaged footer cannot crash the process.
+"""Reads Parquet footers and their column statistics, such that a damaged footer cannot crash the process.
 
 If the footer is damaged, pyarrow (26.0.1) crashes the process on access to a column of a row group or to its
 statistics: its C++ code throws an exception that nothing catches.
@@ -7,10 +7,37 @@ statistics: its C++ code throws an exception that nothing catches.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from io import BytesIO
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+_TAIL_BYTES = 64 << 10
+_MAGIC = b"PAR1"
+_END_BYTES = 8
+"""The length of the footer, and the magic number."""
+
+
+def footer_bytes(stream: BinaryIO, size: int) -> bytes:
+    """Return the footer of a Parquet file of `size` bytes, with its end.
+
+    Errors: OSError if the file does not end like Parquet.
+    """
+    tail = _last(stream, size, min(size, _TAIL_BYTES))
+    length = int.from_bytes(tail[-_END_BYTES:-4], "little") + _END_BYTES
+    if not tail.endswith(_MAGIC) or length > size:
+        raise OSError("expected the end of a Parquet file, found other bytes")
+    return tail[-length:] if length <= len(tail) else _last(stream, size, length)
+
+
+def parsed_footer(footer: bytes) -> pq.FileMetaData:
+    """Return the metadata from the bytes of a footer (`footer_bytes`), with the types that Parquet defines.
+
+    Arrow writers also store an Arrow schema. With it, pyarrow would read text as views or dictionaries, and lists as
+    views, which it reads incorrectly (26.0.1). Spark ignores it. Here another name of the same length hides it.
+    """
+    return pq.read_metadata(BytesIO(footer.replace(b"ARROW:schema", b"arrow:schema")))
 
 
 def checked(metadata: pq.FileMetaData, size: int) -> pq.FileMetaData:
@@ -72,6 +99,11 @@ def _counts(metadata: pq.FileMetaData, index: int) -> Iterator[tuple[int, int | 
         statistics = chunk.statistics if chunk.physical_type == kind else None
         nulls = statistics.null_count if statistics is not None and statistics.has_null_count else None
         yield chunk.num_values, nulls
+
+
+def _last(stream: BinaryIO, size: int, length: int) -> bytes:
+    stream.seek(size - length)
+    return stream.read(length)
 
 
 class _ReachedError(Exception):

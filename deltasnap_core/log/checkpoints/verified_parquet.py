@@ -5,12 +5,14 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from os import SEEK_END
 from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deltasnap_core.errors import StorageError
+from deltasnap_core.log.checkpoints.parquet_footer import footer_bytes, parsed_footer
 
 _NO_FILE = {errno.EINVAL, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR}
 UNREADABLE = (pa.ArrowException, OSError, ValueError, ArithmeticError, TypeError)
@@ -40,6 +42,8 @@ def verified_parquet(stream: BinaryIO, metadata: pq.FileMetaData | None = None) 
     """Return a Parquet file that verifies page checksums. Errors while reading: UNREADABLE.
 
     If the writer stored page checksums, a flipped byte raises an error and does not become another value.
-    metadata: the footer, if read already; None: read it.
+    metadata: the footer (`parsed_footer`), if read already; None: read it.
     """
+    if metadata is None:
+        metadata = parsed_footer(footer_bytes(stream, stream.seek(0, SEEK_END)))
     return pq.ParquetFile(stream, metadata=metadata, page_checksum_verification=True)

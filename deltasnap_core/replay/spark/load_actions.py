@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.errors import UnsupportedOperationException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import LongType, StructField, StructType
+from pyspark.sql.types import BinaryType, DataType, LongType, StringType, StructField, StructType
 
 from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, CheckpointFile
 from deltasnap_core.log.commits.action_lines import FILE_ACTIONS, UNREAD_LINES_SCHEMA, lines_with
@@ -205,7 +205,14 @@ class ActionReader:
         if part.has_stats:
             return None
         (found,) = file_reader(self.spark).parquet(path).select("add.stats_parsed").schema.fields
-        return found.dataType  # type: ignore[return-value]
+        return _with_text(found.dataType)  # type: ignore[return-value]
+
+
+def _with_text(statistics: DataType) -> DataType:
+    """Return a type with text for bytes, which have no statistics. Writers may omit that bytes are text."""
+    if isinstance(statistics, StructType):
+        return StructType([StructField(field.name, _with_text(field.dataType)) for field in statistics])
+    return StringType() if isinstance(statistics, BinaryType) else statistics
 
 
 def _with_parsed(actions: DataFrame, parsed: Column) -> DataFrame:

@@ -9,6 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from deltasnap_core.log.checkpoints.parquet_footer import footer_bytes, parsed_footer
+
 
 def with_optional_fields(file: Path) -> None:
     """Rewrite a file with optional fields if it has required ones. Its rows stay the same.
@@ -17,8 +19,10 @@ def with_optional_fields(file: Path) -> None:
     a checkpoint whose writer declares `path` as required in `add`.
     The file gets a new inode: other hard links keep the old content.
     """
+    with file.open("rb") as stream:
+        metadata = parsed_footer(footer_bytes(stream, file.stat().st_size))
     # Nanoseconds would overflow for years before 1677 and after 2262.
-    parquet = pq.ParquetFile(file, coerce_int96_timestamp_unit="us")
+    parquet = pq.ParquetFile(file, metadata=metadata, coerce_int96_timestamp_unit="us")
     schema = parquet.schema_arrow
     optional = pa.schema([_optional(field) for field in schema], schema.metadata)
     if optional.equals(schema):

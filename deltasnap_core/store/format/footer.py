@@ -8,10 +8,7 @@ from __future__ import annotations
 import hashlib
 from typing import BinaryIO
 
-_TAIL_BYTES = 64 << 10
-_MAGIC = b"PAR1"
-_END_BYTES = 8
-"""The length of the footer, and the magic number."""
+from deltasnap_core.log.checkpoints.parquet_footer import footer_bytes
 
 
 def read_footer(stream: BinaryIO, size: int, written: str | None = None) -> bytes:
@@ -20,11 +17,7 @@ def read_footer(stream: BinaryIO, size: int, written: str | None = None) -> byte
     written: the digest of the footer that was written; None: unknown.
     Errors: OSError if the file does not end like Parquet, or has another footer.
     """
-    tail = _last(stream, size, min(size, _TAIL_BYTES))
-    length = int.from_bytes(tail[-_END_BYTES:-4], "little") + _END_BYTES
-    if not tail.endswith(_MAGIC) or length > size:
-        raise OSError("expected the end of a Parquet file, found other bytes")
-    footer = tail[-length:] if length <= len(tail) else _last(stream, size, length)
+    footer = footer_bytes(stream, size)
     if written is not None and footer_digest(footer) != written:
         raise OSError("expected the footer that was written, found another")
     return footer
@@ -33,8 +26,3 @@ def read_footer(stream: BinaryIO, size: int, written: str | None = None) -> byte
 def footer_digest(footer: bytes) -> str:
     """Return the digest of a footer for the manifest."""
     return hashlib.sha256(footer).hexdigest()[:32]
-
-
-def _last(stream: BinaryIO, size: int, length: int) -> bytes:
-    stream.seek(size - length)
-    return stream.read(length)

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from deltasnap_core.errors import CorruptStoreError, one_line
+from deltasnap_core.log.checkpoints.parquet_footer import parsed_footer
 from deltasnap_core.log.checkpoints.verified_parquet import damage_as, verified_parquet
 from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.protocol.properties.retention import Retention
@@ -155,7 +156,7 @@ class DriverRows:
             return CorruptStoreError(path=path, reason=f"file actions could not be read: {one_line(error)}")
 
         with damage_as(corrupt, KeyError), self.storage.open(path) as stream:
-            known = pq.read_metadata(BytesIO(read_footer(stream, file.size, file.footer)))
+            known = parsed_footer(read_footer(stream, file.size, file.footer))
             return made(verified_parquet(stream, known).read(columns=list(columns)))
 
 

@@ -23,6 +23,6 @@ def test_maps_are_dicts() -> None:
     assert (found["add"]["partitionValues"], found["add"]["tags"]) == ({"p": None}, None)
 
 
-@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.binary()], ids=str)
+@pytest.mark.parametrize("kind", [pa.string(), pa.binary()], ids=str)
 def test_texts_of_every_kind_become_strings(kind: pa.DataType) -> None:
     assert fitted(pa.array(["a", None], pa.string()).cast(kind), pa.string()) == pa.array(["a", None], pa.string())

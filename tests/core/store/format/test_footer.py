@@ -6,7 +6,7 @@ from io import BytesIO
 
 import pytest
 
-from deltasnap_core.store.format import footer
+from deltasnap_core.log.checkpoints import parquet_footer
 from deltasnap_core.store.format.footer import footer_digest, read_footer
 
 FOOTER = b"a footer" + (8).to_bytes(4, "little") + b"PAR1"
@@ -16,7 +16,7 @@ FOOTER = b"a footer" + (8).to_bytes(4, "little") + b"PAR1"
 def test_footer_is_the_end_of_the_file_however_much_is_read_first(
     tail_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(footer, "_TAIL_BYTES", tail_bytes)
+    monkeypatch.setattr(parquet_footer, "_TAIL_BYTES", tail_bytes)
     for rows in (b"", b"rows"):
         content = rows + FOOTER
         assert read_footer(BytesIO(content), len(content), footer_digest(FOOTER)) == FOOTER

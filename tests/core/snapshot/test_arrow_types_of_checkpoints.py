@@ -1,0 +1,139 @@
+"""Checkpoints whose writer stored an Arrow schema, such as one with views of texts: the Parquet types count."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from deltasnap_core import DeltaLog, SnapshotOptions, TableLog
+from deltasnap_core.protocol.log_files import file_names
+from tests.builders import add, metadata, protocol, remove, write_log
+from tests.checkpoint_files import CheckpointStyle, put_arrow_types, put_parsed_statistics, write_checkpoint
+from tests.conftest import FixedClock
+from tests.oracle import comparable
+from tests.without_spark import log_without_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from deltasnap_core import Snapshot
+
+TYPES = {
+    "views": (pa.string_view(), pa.list_view),
+    "views of bytes": (pa.binary_view(), pa.large_list_view),
+    "large": (pa.large_string(), pa.large_list),
+    "large bytes": (pa.large_binary(), pa.large_list),
+    "dictionaries": (pa.dictionary(pa.int32(), pa.string()), pa.list_),
+}
+FILES = [
+    add("a", size=3, stats='{"numRecords":2,"minValues":{"id":1},"maxValues":{"id":2}}', tags={"t": "x"}),
+    add(
+        "b",
+        size=4,
+        partitionValues={"p": "x"},
+        deletionVector={"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "sizeInBytes": 4,
+                        "cardinality": 1},
+    ),
+]  # fmt: skip
+ACTIONS = [
+    protocol(3, 7, readerFeatures=["deletionVectors", "v2Checkpoint"],
+             writerFeatures=["deletionVectors", "v2Checkpoint", "domainMetadata"]),
+    metadata(configuration={"delta.checkpointPolicy": "v2"}),
+    {"txn": {"appId": "app", "version": 7}},
+    {"domainMetadata": {"domain": "d", "configuration": "{}", "removed": False}},
+    *FILES,
+    remove("c", size=5),
+]  # fmt: skip
+
+
+def write_table(table: Path, style: CheckpointStyle, kind: str) -> None:
+    """Write a checkpoint in Arrow types, without earlier commits, and a commit."""
+    log = write_log(table, {0: ACTIONS, 1: [remove("a"), add("d", size=6)]})
+    write_checkpoint(log, 0, style, ACTIONS)
+    for file in log.rglob("*.parquet"):
+        put_arrow_types(file, *TYPES[kind])
+    (log / file_names.commit_file(0)).unlink()
+
+
+def facts(snapshot: Snapshot) -> dict[str, Any]:
+    state = snapshot.computed_state
+    return {
+        "protocol": snapshot.protocol.to_json(),
+        "metadata": snapshot.metadata.to_json(),
+        "transactions": snapshot.transactions,
+        "domains": list(snapshot.domain_metadata),
+        "files": (state.num_of_files, state.size_in_bytes),
+    }
+
+
+EXPECTED = {
+    "protocol": ACTIONS[0]["protocol"],
+    "metadata": ACTIONS[1]["metaData"],
+    "transactions": {"app": 7},
+    "domains": ["d"],
+    "files": (2, 10),
+}
+
+
+@pytest.mark.parametrize("style", ["classic", "v2-parquet-sidecars"])
+@pytest.mark.parametrize("kind", TYPES)
+def test_driver_reads_a_checkpoint_in_any_arrow_types(kind: str, style: CheckpointStyle, tmp_path: Path) -> None:
+    write_table(tmp_path, style, kind)
+    table = TableLog.for_path(tmp_path, clock=FixedClock())
+    assert facts(log_without_spark(table).get_snapshot_at(1)) == EXPECTED
+    assert table.condition().mark == "ok"
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("style", ["classic", "v2-parquet-sidecars"])
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("engine", ["auto", "spark"])
+def test_every_engine_reads_the_same_file_actions_from_a_checkpoint_in_any_arrow_types(
+    spark: SparkSession, engine: Any, kind: str, style: CheckpointStyle, tmp_path: Path
+) -> None:
+    write_table(tmp_path, style, kind)
+    snapshot = DeltaLog.for_table(
+        spark, tmp_path, clock=FixedClock(), options=SnapshotOptions(engine=engine, check_pages=True)
+    ).get_snapshot_at(1)
+    rows = [{"add": row} for row in snapshot.all_files.toArrow().to_pylist(maps_as_pydicts="strict")]
+    assert comparable(rows) == comparable([FILES[1], add("d", size=6)])
+    DeltaLog.clear_cache()
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("engine", ["auto", "spark"])
+def test_statistics_as_a_struct_may_have_any_arrow_types(
+    spark: SparkSession, engine: Any, kind: str, tmp_path: Path
+) -> None:
+    schema = '{"type":"struct","fields":[{"name":"s","type":"string","nullable":true,"metadata":{}}]}'
+    actions = [protocol(), metadata(schemaString=schema), add("a"), add("b")]
+    log = write_log(tmp_path, {0: actions})
+    (file,) = write_checkpoint(log, 0, "classic", actions)
+    bounds = pa.struct([("s", pa.string())])
+    struct = pa.struct([("numRecords", pa.int64()), ("minValues", bounds), ("maxValues", bounds)])
+    values = [{"numRecords": 5, "minValues": {"s": text}, "maxValues": {"s": text}} for text in ("x", "y")]
+    put_parsed_statistics(file, pa.array([None, None, *values], struct), keep_json=False)
+    put_arrow_types(file, *TYPES[kind])
+    (log / file_names.commit_file(0)).unlink()
+    snapshot = DeltaLog.for_table(
+        spark, tmp_path, clock=FixedClock(), options=SnapshotOptions(engine=engine)
+    ).get_snapshot_at(0)
+    assert snapshot.computed_state.num_of_files == 2
+    assert [row.path for row in snapshot.scan("s = 'y'").files.collect()] == ["b"]
+    DeltaLog.clear_cache()
+
+
+def test_arrow_schema_that_cannot_be_parsed_is_ignored(tmp_path: Path) -> None:
+    write_table(tmp_path, "classic", "views")
+    (file,) = tmp_path.rglob("*.parquet")
+    schema = pq.read_metadata(file).metadata[b"ARROW:schema"]
+    file.write_bytes(file.read_bytes().replace(schema, b"A" * len(schema)))
+    with pytest.raises(pa.ArrowException):
+        pq.read_metadata(file)
+    log = log_without_spark(TableLog.for_path(tmp_path, clock=FixedClock()))
+    assert facts(log.get_snapshot_at(1)) == EXPECTED
