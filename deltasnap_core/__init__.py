@@ -90,6 +90,7 @@ if TYPE_CHECKING:
     from deltasnap_core.replay.spark.spark_failures import SPARK_FAILURES, spark_cause
     from deltasnap_core.replay.spark.table_schema import parse_schema
     from deltasnap_core.rules.file_breakdown import FileBreakdown
+    from deltasnap_core.scan.arrow_rows import collected_rows
     from deltasnap_core.scan.file_changes import ChangeSummary, FileChanges
     from deltasnap_core.scan.planning import ScanReport
     from deltasnap_core.scan.predicate_analysis import predicate_failures
@@ -228,6 +229,7 @@ _MODULES = {
     ),
     "replay.spark.table_schema": ("parse_schema",),
     "rules.file_breakdown": ("FileBreakdown",),
+    "scan.arrow_rows": ("collected_rows",),
     "scan.file_changes": (
         "ChangeSummary",
         "FileChanges",
@@ -377,6 +379,7 @@ __all__ = [
     "WrittenCheckpoint",
     "check_readable",
     "checkpoint_file",
+    "collected_rows",
     "commit_file",
     "compare_with_log",
     "contiguous_runs",

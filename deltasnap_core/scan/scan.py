@@ -7,19 +7,19 @@ from typing import TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from deltasnap_core.errors import DataFileError
 from deltasnap_core.once import once
 from deltasnap_core.redaction import redacted, safe_repr
 from deltasnap_core.replay.spark.spark_failures import SPARK_FAILURES, file_read, is_about_files, spark_cause
+from deltasnap_core.scan.arrow_rows import collected_rows
 from deltasnap_core.scan.planning import (
     ScanReport,
     can_evaluate,
     chosen_files,
     report_of,
 )
-from deltasnap_core.scan.predicate_analysis import checked_skipping, predicate_failures, selected_names
+from deltasnap_core.scan.predicate_analysis import checked_skipping, selected_names
 from deltasnap_core.scan.row_reader import DataFile, RowReader
 from deltasnap_core.scan.scanned_files import ScannedFiles
 from deltasnap_core.scan.scanned_table import ScannedTable
@@ -85,6 +85,10 @@ class Scan:
         skipping = self._skipping
         return self._rows_of(self._look_up(lambda files: chosen_files(files, skipping)))
 
+    def to_arrow(self) -> pa.Table:
+        """Return all rows, in memory. Errors: as `take`."""
+        return self._collected(self.to_df())
+
     def take(self, count: int) -> pa.Table:
         """Return `count` rows, in memory; fewer if there are no more. They have no order.
 
@@ -105,12 +109,8 @@ class Scan:
         return self._collected(self.to_df().limit(count))
 
     def _collected(self, rows: DataFrame) -> pa.Table:
-        """Return rows in memory. Without columns too, the table has their number, which Arrow takes from a column."""
         try:
-            with predicate_failures(self.where):
-                if rows.columns:
-                    return rows.toArrow()
-                return rows.select(F.lit(True)).toArrow().select([])
+            return collected_rows(rows, self.where)
         except SPARK_FAILURES as error:
             if not is_about_files(error):
                 raise

@@ -23,7 +23,7 @@ from deltasnap_assets.runs.planning.names import run_tags  # noqa: E402
 from deltasnap_assets.runs.planning.partitions import version_partitions  # noqa: E402
 from deltasnap_assets.runs.refresh import refresh_table  # noqa: E402
 from deltasnap_assets.tables.assets.input_forms import InputTypeError  # noqa: E402
-from deltasnap_core import LogSegment, SnapshotState  # noqa: E402
+from deltasnap_core import LogSegment, PredicateError, SnapshotState  # noqa: E402
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "ERROR"}}}}
 README = Path(__file__).resolve().parents[2] / "README.md"
@@ -158,6 +158,17 @@ def test_rows_of_a_version_have_the_requested_type(project: Project, wanted: typ
     expected = expected_rows(project, 7).query("amount > 50")[["amount", "id"]].reset_index(drop=True)
     assert len(expected) > 0
     pd.testing.assert_frame_equal(given.sort_values("id", ignore_index=True), expected)
+
+
+@pytest.mark.parametrize("rows", [{"rows": True}, {"row_changes": "of_version"}], ids=str)
+def test_condition_that_fails_for_a_row_of_an_arrow_input_is_a_predicate_error(
+    project: Project, rows: dict[str, Any]
+) -> None:
+    metadata = {**rows, "where": "assert_true(id < 0) is null"}
+    with project.merged().get_asset_value_loader() as loader, pytest.raises(PredicateError, match="is not true"):
+        loader.load_asset_value(
+            ["events", "all_files"], partition_key="7", python_type=pa.Table, input_definition_metadata=metadata
+        )
 
 
 def test_asset_gets_the_rows_of_the_latest_version(project: Project) -> None:

@@ -28,7 +28,7 @@ from deltasnap_assets.command.rows.exact_values import json_rows, json_text, tex
 from deltasnap_assets.command.rows.row_options import RowDestination, RowFormat
 from deltasnap_assets.command.terminal import shown
 from deltasnap_assets.texts import visible_value
-from deltasnap_core import DeltaSnapError, PredicateError, Scan, predicate_failures
+from deltasnap_core import DeltaSnapError, PredicateError, Scan, collected_rows, predicate_failures
 
 _WIDEST = 100_000
 _EMPTY = '""'
@@ -66,13 +66,13 @@ def valid_condition(where: str | None) -> Iterator[None]:
 def collect_rows(frame: DataFrame, limit: int | None) -> CollectedRows:
     """Return the first rows that Spark finds, in any order, in memory. limit: None: all."""
     if limit is None:
-        return CollectedRows(rows=frame.toArrow(), is_cut=False)
-    return _cut(frame.limit(limit + 1).toArrow(), limit)
+        return CollectedRows(rows=collected_rows(frame), is_cut=False)
+    return _cut(collected_rows(frame.limit(limit + 1)), limit)
 
 
 def collect_scan(scan: Scan, limit: int | None) -> CollectedRows:
     """Return the rows of a scan as `collect_rows`. With a limit, it may read fewer files."""
-    return collect_rows(scan.to_df(), None) if limit is None else _cut(scan.take(limit + 1), limit)
+    return CollectedRows(rows=scan.to_arrow(), is_cut=False) if limit is None else _cut(scan.take(limit + 1), limit)
 
 
 def _cut(rows: pa.Table, limit: int) -> CollectedRows:

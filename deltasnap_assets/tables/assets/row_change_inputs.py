@@ -26,7 +26,7 @@ from deltasnap_assets.tables.assets.row_inputs import (
     names_of,
 )
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
-from deltasnap_core import ScanOptions
+from deltasnap_core import ScanOptions, collected_rows
 
 SINCE_LAST_RUN, OF_VERSION = "since_last_run", "of_version"
 _ROW_CHANGES, _KEY, _NET, _WHERE, _COLUMNS = "row_changes", "key", "net", "where", "columns"
@@ -103,7 +103,7 @@ class StoredRowChanges:
     def arrow(self) -> pa.Table:
         """Return the changes as an Arrow table, in memory. Errors: as `value`."""
         with using_spark(self.table):
-            return self._changes().toArrow()
+            return collected_rows(self._changes(), self.selection.where)
 
     def _changes(self) -> DataFrame:
         settings, selection = self.snapshots.table(self.table), self.selection

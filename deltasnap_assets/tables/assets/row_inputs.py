@@ -112,7 +112,7 @@ class StoredRows:
     def arrow(self) -> pa.Table:
         """Return the rows as an Arrow table, in memory. Errors: as `value`."""
         with using_spark(self.table):
-            return self._scan().to_df().toArrow()
+            return self._scan().to_arrow()
 
     def _scan(self) -> Scan:
         options = ScanOptions(storage_options=self.snapshots.table(self.table).storage_options)

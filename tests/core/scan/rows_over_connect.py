@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 from pyspark.sql import SparkSession
 
 from tests.core.scan.changing_tables import written_by_deltalake, written_by_hand
+from tests.core.scan.test_arrow_rows import assert_null_variants
 from tests.core.scan.test_golden_rows import assert_rows, cases
 from tests.core.scan.test_row_changes import WITH_FEED, assert_as_deltalake
 from tests.core.scan.test_row_changes_of_random_tables import assert_no_row_wrong
@@ -35,6 +36,10 @@ def main() -> None:
             assert_as_deltalake(spark, Path(golden), name)
         except Exception as error:  # noqa: BLE001 - the test reports any error
             wrong[f"changes of {name}"] = f"{type(error).__name__}: {error}"[:2000]
+    try:
+        assert_null_variants(spark)
+    except Exception as error:  # noqa: BLE001 - the test reports any error
+        wrong["null variants"] = f"{type(error).__name__}: {error}"[:2000]
     with TemporaryDirectory() as folder:
         for seed, written in enumerate((written_by_hand, written_by_deltalake)):
             try:

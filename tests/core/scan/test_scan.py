@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -215,6 +216,22 @@ def test_variants_are_read_in_a_mapped_struct(spark: SparkSession, tmp_path: Pat
     )
     rows = snapshot.scan("variant_get(v, '$.a[0]', 'int') = 1").to_df()
     assert rows.selectExpr("to_json(v)", "to_json(s.w)").collect() == [('{"a":[1,null]}', '"x"')]
+
+
+def test_null_variants_are_taken(spark: SparkSession, tmp_path: Path) -> None:
+    made = spark.sql("select 1L as id, parse_json('2') as v union all select 2L, null")
+    made.coalesce(1).write.parquet(str(tmp_path / "made"))
+    (part,) = (tmp_path / "made").glob("*.parquet")
+    snapshot = snapshot_of(
+        spark,
+        tmp_path,
+        [add(f"made/{part.name}", size=part.stat().st_size)],
+        schemaString=schema(field("id", "long"), field("v", "variant")),
+        features=["variantType"],
+    )
+    expected = [{"id": 1, "v": {"value": b"\x0c\x02", "metadata": b"\x01\x00\x00"}}, {"id": 2, "v": None}]
+    assert sorted(snapshot.scan().take(5).to_pylist(), key=itemgetter("id")) == expected
+    assert sorted(snapshot.scan("id < 3").to_arrow().to_pylist(), key=itemgetter("id")) == expected
 
 
 def test_mapped_fields_inside_arrays_and_maps_are_read_with_their_nulls(spark: SparkSession, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import typer
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from deltasnap_assets.command.rows.row_options import DEFAULT_LIMIT, RowDestination, RowFormat, row_destination
 from deltasnap_assets.command.rows.row_output import (
@@ -170,6 +171,8 @@ class Frame:
 
     def __init__(self, rows: pa.Table) -> None:
         self._rows = rows
+        self.columns = rows.column_names
+        self.schema = from_arrow_schema(rows.schema)
 
     def limit(self, most: int) -> Frame:
         return Frame(self._rows.slice(0, most))
