@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -30,7 +31,7 @@ from deltasnap_assets.spark.java import check_java
 from deltasnap_assets.spark.jvm_options import archive_path
 from deltasnap_assets.spark.sail import sail_version
 from deltasnap_assets.texts import lines_joined, visible
-from deltasnap_core import DeltaSnapError, FaultKind, SnapshotStore, TableCondition, TableLog, is_url, to_url
+from deltasnap_core import DeltaSnapError, Fault, FaultKind, SnapshotStore, TableCondition, TableLog, is_url, to_url
 
 _MAX_MESSAGE_LENGTH = 4000
 _DATABASE_PACKAGES = ("alembic", "sqlalchemy", "sqlite3")
@@ -83,7 +84,7 @@ def examine() -> Iterator[Finding]:
         yield Finding(subject="discover", mark="warning", message=visible(warning), advice=advice)
     yield from _repeated_paths(settings)
     for table in settings.tables:
-        yield _table(table)
+        yield _table(settings, table)
     yield _try("store", lambda: _store_message(settings), "Correct storage or storage_options.")
     yield from _runs(settings)
 
@@ -219,14 +220,15 @@ def _repeated_paths(settings: Settings) -> Iterator[Finding]:
             yield Finding(subject="paths", mark="warning", message=message, advice=advice)
 
 
-def _table(table: TableSettings) -> Finding:
-    """Return whether any reader can load every version of a table."""
+def _table(settings: Settings, table: TableSettings) -> Finding:
+    """Return whether any reader can load every version of a table, and its known faults that the log does not show."""
     subject = f"table {table.name}"
     try:
         condition = TableLog.for_path(table.path, table.storage_options).condition(first=0)
     except DeltaSnapError as error:  # of a path without a usable storage
         message = _line(str(error))
         return Finding(subject=subject, mark="error", message=message, advice="Correct its path or storage_options.")
+    condition = condition.with_known_faults(_faults_beside_stored(settings, table, condition))
     if not condition.faults:
         return Finding(
             subject=subject, mark="ok", message=f"version {condition.latest} can be read", condition=condition
@@ -243,6 +245,19 @@ def _table(table: TableSettings) -> Finding:
         advice=_line(advice),
         condition=condition,
     )
+
+
+def _faults_beside_stored(settings: Settings, table: TableSettings, condition: TableCondition) -> list[Fault]:
+    """Return the faults that polls and runs found by the stored versions, if the log is still as they found it."""
+    with suppress(DeltaSnapError):  # the store is checked separately
+        if (poll := store_of(settings).polls.read(table.name)) is not None:
+            still = {
+                FaultKind.WRONG_CHECKPOINT: poll.examined_checkpoint == condition.checkpoint,
+                FaultKind.LOST_VERSIONS: poll.latest_version == condition.latest,
+            }
+            known = [(each.kind, each) for each in poll.problems if each.kind is not None]
+            return [Fault(kind=kind, text=each.text, advice=each.advice) for kind, each in known if still.get(kind)]
+    return []
 
 
 def _store_message(settings: Settings) -> str:

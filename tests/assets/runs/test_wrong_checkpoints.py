@@ -7,12 +7,14 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from deltasnap_assets.command import doctor
 from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.damage import condition_of_failure, condition_with_new_checkpoint
 from deltasnap_assets.runs.condition.last_poll import LOG
 from deltasnap_assets.runs.planning.known_table import last_observation
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_core import CorruptStoreError, FaultKind, SnapshotStore
+from deltasnap_core.protocol.log_files.file_names import commit_file
 from tests.assets.runs.test_sensors import write
 from tests.assets.tables.test_checks_alone import LAST, Table
 from tests.builders import add, metadata, protocol, remove
@@ -69,6 +71,27 @@ def test_wrong_checkpoint_fails_each_run_until_it_is_replaced(table: Table) -> N
     results.append(table.check("readable_checkpoint"))
     assert [result.passed for result in results] == [False, False, True]
     assert not [problem for problem in table.poll.problems if problem.check == LOG]
+
+
+def test_doctor_shows_a_recorded_wrong_checkpoint_until_it_is_replaced(table: Table) -> None:
+    put_checkpoint(table, 3)
+    report(table)
+    finding = doctor._table(table.settings, table.table)
+    assert (finding.mark, EXPECTED in finding.message) == ("warning", True)
+    assert finding.condition is not None
+    assert finding.condition.faults_of(FaultKind.WRONG_CHECKPOINT)
+    put_checkpoint(table, LAST + 1, version=LAST)
+    assert EXPECTED not in doctor._table(table.settings, table.table).message
+
+
+def test_doctor_shows_recorded_lost_versions_until_a_commit_is_added(table: Table) -> None:
+    (table.path / "_delta_log" / commit_file(LAST)).unlink()
+    condition = condition_of_failure(table.settings, table.table)
+    assert condition.faults_of(FaultKind.LOST_VERSIONS)
+    report_condition(table.instance, table.settings, table.table, condition)
+    assert condition.text in doctor._table(table.settings, table.table).message
+    write(table.path, LAST, LAST)
+    assert doctor._table(table.settings, table.table).mark == "ok"
 
 
 def test_checkpoint_of_a_version_that_is_not_stored_is_not_compared(table: Table) -> None:
