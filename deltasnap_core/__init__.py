@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from deltasnap_core.log.commits.commit_reader import read_commits
     from deltasnap_core.log.commits.commit_summary import CommitSummary
     from deltasnap_core.log.condition.examined_files import ReadCommits
+    from deltasnap_core.log.condition.loadable_versions import SoundVersion
     from deltasnap_core.log.condition.table_condition import Fault, FaultKind, TableCondition
     from deltasnap_core.log.history.delta_history_manager import DeltaHistory, DeltaHistoryManager
     from deltasnap_core.log.listing.catalog_commits import CatalogCommits
@@ -209,6 +210,7 @@ _MODULES = {
     ),
     "log.listing.log_segment": ("LogSegment",),
     "log.condition.examined_files": ("ReadCommits",),
+    "log.condition.loadable_versions": ("SoundVersion",),
     "log.condition.table_condition": (
         "Fault",
         "FaultKind",
@@ -351,6 +353,7 @@ __all__ = [
     "SnapshotOptions",
     "SnapshotState",
     "SnapshotStore",
+    "SoundVersion",
     "SparkProvider",
     "SparkRequiredError",
     "StaleRule",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from deltasnap_assets.checks.facts import FileFacts, TombstoneFacts
 from deltasnap_assets.runs.condition.last_poll import is_checkpoint_sound, is_examination_due, known_faults
@@ -29,6 +30,7 @@ from deltasnap_core import (
     SnapshotOptions,
     SnapshotState,
     SnapshotStore,
+    SoundVersion,
     StoredVersionNotFoundError,
     TableCondition,
     VersionGapError,
@@ -114,21 +116,35 @@ class RunSnapshots:
 
     def _condition(self, table: TableSettings) -> TableCondition:
         listing, known = self.listing(table), self._compared(table)
-        first, sound = known.first_unread, known.sound
         read = self._read.get(table.name, ReadCommits())
+        before = replace(known, versions=known.versions - read.read)  # this run
+        before = before if before.versions else known
+        first, sound = before.first_unread, before.sound
         is_comparable = any(each.version in read.read for each in listing.checkpoints[:1])  # since this run
         read_pages = is_comparable or not is_checkpoint_sound(self.store, table.name, listing.newest_checkpoint)
         if is_examination_due(self.store, table.name):
             first, sound, read_pages = 0, VersionRanges(), True
-        found = log_of(table).condition(listing, first=first, sound=sound, read_pages=read_pages, read=read)
+        found = log_of(table).condition(
+            listing,
+            first=first,
+            sound=sound,
+            newest_sound=self._newest_of(table, sound),
+            read_pages=read_pages,
+            read=read,
+        )
         found = found.without(FaultKind.WRONG_CHECKSUM)  # `checksum_agrees` reports it
         if not found.is_complete:
             found = found.with_known_faults(known_faults(self.store, table.name))
-        newest = max(known.sound, default=None)
-        if newest is not None and newest == found.newest_loadable:
-            state = self.states_of(table, [newest])[newest]
-            found = found.with_schema_of(state.metadata, state.protocol)
         return compared_with_stored(self._settings, table, found, known)
+
+    def _newest_of(self, table: TableSettings, stored: VersionRanges) -> SoundVersion | None:
+        if not stored:
+            return None
+        version = stored.runs[-1][1]
+        state, manifest = self.states_of(table, [version])[version], self.manifests(table, [version])[version]
+        return SoundVersion(
+            version=version, protocol=state.protocol, metadata=state.metadata, timestamp=manifest.timestamp
+        )
 
     def _compared(self, table: TableSettings) -> Stored:
         """Return the stored versions of a table, compared with its log."""

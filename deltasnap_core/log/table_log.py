@@ -15,6 +15,7 @@ from deltasnap_core.errors import (
     DeltaTableNotFoundError,
 )
 from deltasnap_core.log.condition.examined_files import ReadCommits
+from deltasnap_core.log.condition.loadable_versions import SoundVersion
 from deltasnap_core.log.condition.log_examination import examine_log
 from deltasnap_core.log.condition.table_condition import TableCondition
 from deltasnap_core.log.history.delta_history_manager import DeltaHistoryManager
@@ -135,6 +136,7 @@ class TableLog:
         *,
         first: int | None = None,
         sound: VersionRanges = NO_VERSIONS,
+        newest_sound: SoundVersion | None = None,
         read_pages: bool = True,
         max_page_bytes: int | None = None,
         read: ReadCommits | None = None,
@@ -146,6 +148,7 @@ class TableLog:
         sound:      the versions whose commits are known to be sound, for example because they are stored. Only these
                     commits are not read: a version says nothing about the commits before it if a checkpoint replaces
                     them.
+        newest_sound: the newest of them; None: unknown. Then the times and the schema of later commits are not checked.
         read_pages: whether to read every page of the newest checkpoint; False: only its footers and non-file actions.
                     Only reading the pages detects damaged pages.
         max_page_bytes: the pages of a larger checkpoint are not read; None: no limit.
@@ -157,6 +160,7 @@ class TableLog:
             listing=listing,
             first=first,
             sound=sound,
+            newest_sound=newest_sound,
             read_pages=read_pages,
             max_page_bytes=max_page_bytes,
             read=read,

@@ -10,10 +10,28 @@ from deltasnap_core.errors import DeltaSnapError
 from deltasnap_core.log.condition.examined_files import ExaminedFiles, ReadCommits
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.actions import Metadata, Protocol
+from deltasnap_core.protocol.properties.table_config import in_commit_timestamps_enabled
 from deltasnap_core.ranges import VersionRanges
+from deltasnap_core.redaction import safe_repr
 
 # A version known to be sound has both a protocol and metadata, and deltasnap supports the protocol.
 SOUND = NonFileActions(protocol=Protocol(min_reader_version=1, min_writer_version=1), metadata=Metadata(id=""))
+
+
+@safe_repr
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SoundVersion:
+    """A version whose commit is known to be sound, and need not be read. timestamp: of the commit, in ms."""
+
+    version: int
+    protocol: Protocol | None
+    metadata: Metadata | None
+    timestamp: int
+
+    @property
+    def has_own_time(self) -> bool:
+        """Whether the timestamp is an in-commit timestamp."""
+        return self.metadata is not None and in_commit_timestamps_enabled(self.metadata.configuration)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -83,11 +101,16 @@ def loadable_versions(
 
 
 def known_states(
-    files: ExaminedFiles, commits: ReadCommits, sound: VersionRanges, readable: VersionRanges
+    files: ExaminedFiles,
+    commits: ReadCommits,
+    sound: VersionRanges,
+    readable: VersionRanges,
+    newest_sound: SoundVersion | None,
 ) -> Iterator[KnownState]:
     """Yield the states of readable versions, ascending: at known checkpoints and at commits with non-file actions.
 
-    A run of versions begins at a checkpoint, at version 0, or after versions that are known to be sound.
+    A run of versions begins at a checkpoint, at version 0, or after versions that are known to be sound. Of these, only
+    the state of `newest_sound` is known (None: unknown).
     """
     known = sorted({*files.states, *commits.actions, *(last for _, last in sound.runs)})
     for first, last in readable.runs:
@@ -95,6 +118,8 @@ def known_states(
         for version in known[bisect_left(known, first) : bisect_right(known, last)]:
             if version in sound:
                 state = SOUND
+                if newest_sound is not None and version == newest_sound.version:
+                    state = NonFileActions(protocol=newest_sound.protocol, metadata=newest_sound.metadata)
             elif state is not None and version in commits.actions:
                 state = state.advanced(commits.actions[version])
             lacks_action = state is None or state.protocol is None or state.metadata is None

@@ -9,7 +9,7 @@ from deltasnap_core.errors import (
 from deltasnap_core.log.condition.access_faults import no_table, storage_fault
 from deltasnap_core.log.condition.examined_files import ExaminedFiles, ReadCommits
 from deltasnap_core.log.condition.hint_faults import hint_faults
-from deltasnap_core.log.condition.loadable_versions import SOUND, known_states, loadable_versions
+from deltasnap_core.log.condition.loadable_versions import SOUND, SoundVersion, known_states, loadable_versions
 from deltasnap_core.log.condition.log_faults import (
     ambiguous_commit_faults,
     checkpoint_faults,
@@ -39,6 +39,7 @@ def examine_log(
     listing: LogListing | None = None,
     first: int | None = None,
     sound: VersionRanges = NO_VERSIONS,
+    newest_sound: SoundVersion | None = None,
     read_pages: bool = True,
     max_page_bytes: int | None = None,
     read: ReadCommits | None = None,
@@ -49,6 +50,7 @@ def examine_log(
     listing:    of the whole log; None: list it here.
     first:      the first version to check; None: the latest. Everything that it and the later versions need is read.
     sound:      the versions whose commits are known to be sound. They are not read; versions between them are.
+    newest_sound: the newest of them; None: unknown. Then the times and the schema of later commits are not checked.
     read_pages: whether to read every page of the newest checkpoint; False: only its footers and non-file actions.
     max_page_bytes: the pages of a larger checkpoint are not read; None: no limit.
     read:       commits of the listing that are read already, for example to store them.
@@ -60,7 +62,7 @@ def examine_log(
         if listing.latest_version is None:
             raise DeltaTableNotFoundError(path=table)
         files = ExaminedFiles(store, listing, read_pages=read_pages, max_page_bytes=max_page_bytes)
-        return _condition(builder, files, first, sound, read or ReadCommits(), now_ms)
+        return _condition(builder, files, first, sound, newest_sound, read or ReadCommits(), now_ms)
     except DeltaTableNotFoundError:
         return TableCondition(table=redacted(table), faults=(no_table(store, table),))
     except StorageError as error:
@@ -72,10 +74,11 @@ def _condition(
     files: ExaminedFiles,
     first: int | None,
     sound: VersionRanges,
+    newest_sound: SoundVersion | None,
     read: ReadCommits,
     now_ms: int,
 ) -> TableCondition:
-    """Return the condition of a listed log. first, sound, read, now_ms: as for `examine_log`."""
+    """Return the condition of a listed log. The others: as for `examine_log`."""
     table, listing = table_path(builder.log_path), files.listing
     start = -1 if files.sound is None else files.sound.version
     first = start + 1 if first is None else first
@@ -84,9 +87,12 @@ def _condition(
         first = 0 if before is None else before.version + 1
     commits = files.read_commits_from(min(first, start + 1), sound, read)
     loadable, unloadable = loadable_versions(files, commits.broken, first)
-    states = [*known_states(files, commits, sound, VersionRanges.of(loadable))]
+    states = [*known_states(files, commits, sound, VersionRanges.of(loadable), newest_sound)]
     newest = states[-1].actions if states else SOUND
-    unreadable = [*protocol_faults(table, states), *timestamp_faults(listing, commits, states, now_ms)]
+    unreadable = [
+        *protocol_faults(table, states),
+        *timestamp_faults(listing, commits, states, sound, newest_sound, now_ms),
+    ]
     faults = [
         *commit_faults(table, unloadable),
         *unreadable,

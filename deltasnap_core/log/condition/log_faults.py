@@ -9,7 +9,7 @@ from deltasnap_core.errors import CorruptLogError, StorageError, UnsupportedProt
 from deltasnap_core.log.checksum_validation import compare_actions_with_log
 from deltasnap_core.log.condition.access_faults import storage_fault
 from deltasnap_core.log.condition.examined_files import ExaminedFiles, ReadCommits
-from deltasnap_core.log.condition.loadable_versions import SOUND, KnownState, Unloadable
+from deltasnap_core.log.condition.loadable_versions import SOUND, KnownState, SoundVersion, Unloadable
 from deltasnap_core.log.condition.table_condition import (
     Fault,
     FaultKind,
@@ -116,15 +116,22 @@ def protocol_faults(table: str, states: Iterable[KnownState]) -> Iterator[Fault]
 
 
 def timestamp_faults(
-    listing: LogListing, commits: ReadCommits, states: Sequence[KnownState], now_ms: int
+    listing: LogListing,
+    commits: ReadCommits,
+    states: Sequence[KnownState],
+    sound: VersionRanges,
+    newest_sound: SoundVersion | None,
+    now_ms: int,
 ) -> Iterator[Fault]:
     """Yield the faults of timestamps: in-commit ones that are required and missing, or decrease; any in the future.
 
-    Without in-commit timestamps, those of the files count.
+    Without in-commit timestamps, those of the files count. sound, newest_sound: as for `examine_log`.
     Source: PROTOCOL.md, In-Commit Timestamps.
     """
     errors: dict[int, CorruptLogError] = {}
     times: dict[int, int] = {}
+    if newest_sound is not None and newest_sound.has_own_time:
+        times[newest_sound.version] = newest_sound.timestamp
     for state in states:
         metadata = state.actions.metadata
         if state.version not in commits.infos or metadata is None:
@@ -138,13 +145,14 @@ def timestamp_faults(
     for first, last in VersionRanges.of([*errors]).runs:
         found = errors[first]
         yield corrupt_commit(first, found.path, found.line, found.reason, VersionRanges(((first, last),)))
-    runs = [range(first, last + 1) for first, last in VersionRanges.of([*times]).runs]
+    runs = [range(first, last + 1) for first, last in VersionRanges.of(sorted(times)).runs]
     if found_at := [version for run in runs for version in decreasing({each: times[each] for each in run})]:
         yield decreasing_timestamps(redacted(table_path(listing.log_path)), VersionRanges.of(found_at))
     newest = states[-1].actions.metadata if states else None
     if newest is not None and newest is not SOUND.metadata and not in_commit_timestamps_enabled(newest.configuration):
-        times |= {version: commit.modification_time for version, commit in listing.commits.items()}
-    if future := VersionRanges.of(sorted(version for version, time in times.items() if time > now_ms + _DAY_MS)):
+        times |= {v: commit.modification_time for v, commit in listing.commits.items() if v not in sound}
+    late = (version for version, time in times.items() if time > now_ms + _DAY_MS and version not in sound)
+    if future := VersionRanges.of(sorted(late)):
         yield future_timestamps(redacted(table_path(listing.log_path)), future)
 
 

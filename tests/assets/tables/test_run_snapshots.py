@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ from deltasnap_assets.settings.config import Settings, SparkSettings, TableSetti
 from deltasnap_assets.spark.session.run_session import RunSession
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_core import FaultKind
+from deltasnap_core.protocol.log_files.file_names import commit_file
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.log_store import FileStatus
@@ -109,6 +111,19 @@ def test_run_finds_the_faults_of_the_commits_that_it_stores_without_reading_them
     assert "Files of version 2 " in fault.text
     commits = Counter(path for path in requested["read"] if "/_delta_log/0" in path)
     assert commits[f"{tmp_path.as_uri()}/events/_delta_log/{2:020d}.json"] == 1
+
+
+def test_run_finds_new_commits_dated_in_the_future(spark: SparkSession, tmp_path: Path) -> None:
+    log = write_log(tmp_path / "events", {0: commit_actions(0)})
+    snapshots, table = run_of(spark, tmp_path)
+    refresh(snapshots, table, [0])
+    note(snapshots.store, table, Found(problems={LOG: ()}, is_examined=True))
+    write_log(tmp_path / "events", {1: commit_actions(1)})
+    os.utime(log / commit_file(1), (4_000_000_000, 4_000_000_000))
+    snapshots, table = run_of(spark, tmp_path)
+    refresh(snapshots, table, [1])
+    (fault,) = snapshots.condition(table).faults
+    assert (fault.kind, "version 1 " in fault.text) == (FaultKind.BROKEN_TIMESTAMPS, True)
 
 
 def test_warning_about_an_old_commit_is_repeated_by_runs_that_read_only_new_ones(

@@ -11,12 +11,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltasnap_core import FaultKind
+from deltasnap_core import FaultKind, SoundVersion, TableLog, VersionRanges
 from deltasnap_core.log.commits import commit_batch, commit_reader
 from deltasnap_core.protocol.log_files.file_names import checkpoint_file, checksum_file, commit_file
 from tests.builders import add, commit_info, metadata, protocol, remove, write_log
 from tests.checkpoint_files import CheckpointStyle, put_parsed_statistics, write_checkpoint
 from tests.core.log.test_table_condition import FIRST, condition, make_log
+from tests.without_spark import log_without_spark
 
 
 def test_commits_without_a_required_in_commit_timestamp_cannot_be_loaded(tmp_path: Path) -> None:
@@ -53,6 +54,27 @@ def test_condition_warns_of_timestamps_in_the_future(tmp_path: Path, is_own: boo
     (fault,) = found.faults
     assert (fault.kind, fault.mark, [*found.loadable]) == (FaultKind.BROKEN_TIMESTAMPS, "warning", [0, 1, 2])
     assert f"The timestamp of version {2 if is_own else 1} in the log" in fault.text
+
+
+@pytest.mark.parametrize(
+    ("is_own", "text"),
+    [(True, "version 2 in the log"), (False, "version 3 in the log")],
+    ids=["in commit", "of the file"],
+)
+def test_times_of_new_commits_are_compared_with_the_newest_sound_version(
+    tmp_path: Path, is_own: bool, text: str
+) -> None:
+    properties = metadata(configuration={"delta.enableInCommitTimestamps": "true"} if is_own else {})
+    times = {0: 10, 1: 30, 2: 20, 3: 40}
+    commits = {v: [commit_info(inCommitTimestamp=time), add(str(v))] for v, time in times.items()}
+    log = write_log(tmp_path / "t", {**commits, 0: [*commits[0], protocol(), properties]})
+    os.utime(log / commit_file(0), (FAR_MS / 1000, FAR_MS / 1000))
+    os.utime(log / commit_file(3), (FAR_MS / 1000, FAR_MS / 1000))
+    state = log_without_spark(TableLog.for_path(tmp_path / "t")).get_snapshot_at(1)
+    stored = SoundVersion(version=1, protocol=state.protocol, metadata=state.metadata, timestamp=30)
+    found = condition(tmp_path / "t", first=2, sound=VersionRanges(((0, 1),)), newest_sound=stored)
+    (fault,) = found.faults
+    assert (fault.kind, text in fault.text, [*found.commits_read]) == (FaultKind.BROKEN_TIMESTAMPS, True, [2, 3])
 
 
 def test_timestamp_of_a_clock_that_is_hours_ahead_is_no_fault(tmp_path: Path) -> None:
