@@ -24,7 +24,10 @@ def whole_json_sql(text: str, struct: str) -> str:
     text: SQL. struct: a SQL type, `struct<...>`. A field of another kind is null.
     """
     options = ", ".join(f"'{name}', '{value}'" for name, value in _STRICT.items())
-    # The text is put in an array. It is one value if the array has it and the last element. The lambda is needed so
-    # that the JSON is parsed only once.
-    parsed = f"from_json(concat('[', {text}, ',{{}}]'), {string_sql(f'array<{struct}>')}, map({options}))"
-    return f"transform(array({parsed}), j -> if(size(j) = 2, j[0], null))[0]"
+    # The text is put in an array, before an empty object: it is one value if the array has two. A text with a `]` could
+    # end the array, and Spark ignores what follows. So it is put before more objects than it can have values, which
+    # are at most one more than its commas. The lambda is needed so that the JSON is parsed only once.
+    objects = f"if(contains({text}, ']'), length({text}) - length(replace({text}, ',', '')) + 1, 1)"
+    array = f"concat('[', {text}, repeat(',{{}}', {objects}), ']')"
+    parsed = f"from_json({array}, {string_sql(f'array<{struct}>')}, map({options}))"
+    return f"transform(array({parsed}), j -> if(size(j) = 1 + {objects}, j[0], null))[0]"

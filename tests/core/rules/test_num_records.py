@@ -133,6 +133,9 @@ ODD_JSON = st.one_of(
     _objects(_JSON),
     st.builds(_cut, _objects(_JSON), st.integers(0, 200), st.sampled_from([*',:{}[]"5x \n\0\\', "\ufeff", "\u2028"])),
     st.tuples(_objects(_JSON), st.integers(0, 200)).map(lambda each: each[0][: each[1]]),
+    st.tuples(_objects(_JSON), st.lists(st.sampled_from([",", "{}", "]", "[", "}", " "]), max_size=8)).map(
+        lambda each: each[0] + "".join(each[1])
+    ),
 )
 
 

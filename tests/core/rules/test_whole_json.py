@@ -22,6 +22,19 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
+ENDS_OF_THE_ARRAY = [
+    "[]",
+    '{"other":1},{}]',
+    '{"other":1},{}],',
+    '{"other":1},{},{}],{}',
+    '{"other":1,"b":2},{},{},{}],[{}',
+    '{"other":1}]',
+    '{"other":1}],{}',
+    '{"other":[1,[2,3]]},{},{},{},{}]]',
+]
+"""Texts that end the array in which they are parsed."""
+ONE_VALUE = ['{"other":[1,2,[3,"],"]],"b":"]]]"}', '{"other":"},{}]"}', '{"other":[]}']
+
 STATS = '{"numRecords":1,"minValues":{"id":5},"maxValues":{"id":5},"nullCount":{"id":0}}'
 
 
@@ -33,7 +46,9 @@ def is_object(text: str) -> bool:
 
 
 def test_only_texts_that_are_one_object_are_read(spark: SparkSession) -> None:
-    texts: list[str] = [text for text in TEXTS if len(text) < 1000]
+    texts: list[str] = [text for text in TEXTS if len(text) < 1000] + ENDS_OF_THE_ARRAY + ONE_VALUE
+    assert not any(map(is_object, ENDS_OF_THE_ARRAY))
+    assert all(map(is_object, ONE_VALUE))
 
     @hypothesis.settings(max_examples=2_000, database=None)
     @hypothesis.given(ODD_JSON)
@@ -51,7 +66,7 @@ def test_only_texts_that_are_one_object_are_read(spark: SparkSession) -> None:
 def test_bounds_of_a_text_that_continues_after_the_json_are_not_used(
     spark: SparkSession, tmp_path: Path, engine: EngineUse
 ) -> None:
-    texts = [STATS, *(STATS + end for end in (" xyz", "}", ',"x":6', ',{"x":6}', " {}"))]
+    texts = [STATS, *(STATS + end for end in (" xyz", "}", ',"x":6', ',{"x":6}', " {}", ",{}]"))]
     write_log(tmp_path, {0: [protocol(), metadata(), *(add(f"{n}", stats=text) for n, text in enumerate(texts))]})
     snapshot = DeltaLog.for_table(spark, tmp_path, options=SnapshotOptions(engine=engine)).snapshot
-    assert sorted(row.path for row in snapshot.scan("id = 9").files.collect()) == ["1", "2", "3", "4", "5"]
+    assert sorted(row.path for row in snapshot.scan("id = 9").files.collect()) == ["1", "2", "3", "4", "5", "6"]
