@@ -345,7 +345,7 @@ def future_timestamps(table: str, versions: VersionRanges) -> Fault:
     return Fault(
         kind=FaultKind.BROKEN_TIMESTAMPS,
         text=f"The timestamp of {word} {versions.text()} in the log of {table} is in the future. Time travel to a "
-        "timestamp does not find this version and later ones.",
+        "timestamp finds neither this version nor later ones.",
         advice="Use versions instead of timestamps, and correct the clock of the writer. Without in-commit timestamps, "
         "also correct the modification time of the commit.",
         reason="expected timestamps up to now",
@@ -414,9 +414,8 @@ def _wrong_checkpoint(found: CountedCheckpoint, num_stored: int) -> Fault:
         f"stored version has {num_stored:,}. The store follows the commits. Readers of this checkpoint see {files} and "
         "the later commits.",
         advice="If the log still has all commits since version 0, or since an older checkpoint, move this checkpoint "
-        "out of _delta_log, and _last_checkpoint too if it names this version. Then write a new checkpoint (`deltasnap "
-        "checkpoint PATH`, or any Delta writer): one that is written before has the same difference. Otherwise restore "
-        "the checkpoint from a backup of the log.",
+        "out of _delta_log, and _last_checkpoint too if it names this version. Only then write a new checkpoint, with "
+        "`deltasnap checkpoint PATH` or any Delta writer. Otherwise restore the checkpoint from a backup of the log.",
         file=redacted(found.path),
         reason=f"expected {num_stored} files, found {found.num_files}",
     )
