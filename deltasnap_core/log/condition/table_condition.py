@@ -404,10 +404,8 @@ def corrupt_checkpoint(
 
 def _wrong_checkpoint(found: CountedCheckpoint, num_stored: int) -> Fault:
     """Return the fault of a checkpoint that can be read, but contradicts the commits that the store follows."""
-    name, files = (
-        redacted(found.path).rpartition("/")[2],
-        f"{found.num_files:,} file{'' if found.num_files == 1 else 's'}",
-    )
+    name = redacted(found.path).rpartition("/")[2]
+    files = f"{found.num_files:,} file{'' if found.num_files == 1 else 's'}"
     return Fault(
         kind=FaultKind.WRONG_CHECKPOINT,
         text=f"The checkpoint of version {found.version} contradicts the stored version: {name} has {files}, the "
