@@ -98,9 +98,13 @@ def is_explained(condition: TableCondition | None, reason: str) -> bool:
 
 
 def _fault_line(table: str, fault: Fault) -> str:
-    """Return a fault with its advice. A file of the log is shown by its name: a long URL runs out of its cell."""
-    text = fault.text.replace(f"{table}/{LOG_FOLDER}/", "")
-    return f"{plain_text(text)} {plain_text(fault.advice)}"
+    """Return a fault with its advice."""
+    return f"{_in_cell(table, fault.text)} {plain_text(fault.advice)}"
+
+
+def _in_cell(table: str, text: str) -> str:
+    """Return text with the names of files of the log instead of their URLs: a long URL runs out of its cell."""
+    return plain_text(text.replace(f"{table}/{LOG_FOLDER}/", ""))
 
 
 def shows_unloadable(instance: dg.DagsterInstance, table_name: str) -> bool:
@@ -192,8 +196,10 @@ def report_condition(
     tags = {} if last is None else {k: v for k, v in last.tags.items() if k != CONDITION_TAG}
     verdicts = {} if condition is None else _verdicts(condition)
     skipped = {check: verdict for check, verdict in verdicts.items() if not verdict.is_evaluated}
-    if skipped:
-        rows = "\n".join(f"- {check.name}: {plain_text(verdict.description)}" for check, verdict in skipped.items())
+    if condition is not None and skipped:
+        rows = "\n".join(
+            f"- {check.name}: {_in_cell(condition.table, verdict.description)}" for check, verdict in skipped.items()
+        )
         entries["checks_not_evaluated"] = dg.MetadataValue.md(rows)
     instance.report_runless_asset_event(
         dg.AssetObservation(

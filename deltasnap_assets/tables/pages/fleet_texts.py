@@ -16,7 +16,8 @@ def overview(totals: FleetTotals) -> str:
     files = _sum_text(totals, "num_files", "files", lambda number: counted(number, "file"))
     size = _sum_text(totals, "size_in_bytes", "bytes", bytes_text)
     freed = "" if totals.vacuum_bytes is None else f" VACUUM would free at least {bytes_text(totals.vacuum_bytes)}."
-    return f"{counted(totals.tables, 'table')}: {counts or 'none'}. {rows} in {files}, {size}{growth}.{freed}"
+    contents = f"{rows} in {files}, {size}{growth}."
+    return f"{counted(totals.tables, 'table')}: {counts or 'none'}. {contents[0].upper()}{contents[1:]}{freed}"
 
 
 def _sum_text(totals: FleetTotals, name: str, what: str, text: Callable[[int], str]) -> str:

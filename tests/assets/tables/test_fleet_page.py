@@ -103,7 +103,7 @@ def test_page_of_tables_that_are_not_stored_has_no_bars(tmp_path: Path) -> None:
     settings = Settings(storage=str(tmp_path), tables=(TableSettings(name="events", path="/lake/events"),))
     page = fleet_page(store_of(settings).fleet(["events"]).to_pylist())
     assert {"largest", "fastest_growing"}.isdisjoint(page)
-    assert str(page["overview"].value) == "1 table: 1 unknown. unknown rows in unknown files, unknown bytes."
+    assert str(page["overview"].value) == "1 table: 1 unknown. Unknown rows in unknown files, unknown bytes."
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_totals_without_some_tables_are_lower_bounds_and_totals_beyond_64_bits_a
     rows = [{**clicks, "size_in_bytes": None, "num_records": None}, events, {**orders, "num_files": (1 << 63) - 1}]
     page = fleet_page([*rows, {**orders, "num_files": (1 << 63) - 1}])
     assert page["num_files"].value == (1 << 64) - 2 + 120
-    assert "at least 32,000 rows in 18,446,744,073,709,551,734 files, at least 320 MiB;" in str(page["overview"].value)
+    assert "At least 32,000 rows in 18,446,744,073,709,551,734 files, at least 320 MiB;" in str(page["overview"].value)
 
 
 def test_unknown_values_are_last_in_any_order_and_count_as_zero(fleet: Fleet) -> None:

@@ -13,11 +13,10 @@ from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from deltasnap_core import DeltaLog, Scan, SnapshotStore
+from deltasnap_core import SPARK_FAILURES, DeltaLog, Scan, SnapshotStore
 from deltasnap_core.errors import DeltaSnapError
 from deltasnap_core.replay.spark.load_actions import PARSED
 from deltasnap_core.rules.statistics_schema import StatisticPath
@@ -148,7 +147,7 @@ class _Trial:
                 self._tried.refused += 1
                 try:
                     _ = whole.where(where).schema
-                except PySparkException:
+                except SPARK_FAILURES:
                     continue
                 self._tell(where, f"refused: {error}")
             except Exception as error:  # noqa: BLE001 - the fuzzer looks for any error
@@ -170,7 +169,7 @@ class _Trial:
         try:
             columns = [F.expr(conditions[name]).alias(f"c{number}") for number, name in enumerate(names)]
             answers = rows.select(F.col(key), *columns).collect()
-        except PySparkException:
+        except SPARK_FAILURES:
             if len(names) == 1:
                 return {}
             halves = (names[: len(names) // 2], names[len(names) // 2 :])
@@ -196,7 +195,7 @@ class _Trial:
         try:
             frames = [scan.to_df().select(F.lit(n).alias("n"), ROW) for n, scan in enumerate(scans.values())]
             rows = reduce(DataFrame.unionAll, frames).collect()
-        except (DeltaSnapError, PySparkException):
+        except (DeltaSnapError, *SPARK_FAILURES):
             for where, scan in scans.items():
                 self._scan(where, scan, matching.get(where))
             return
@@ -210,7 +209,7 @@ class _Trial:
             if matching is not None:
                 self._tell(where, "a scan fails, and the predicate does not")
             return
-        except PySparkException as error:
+        except SPARK_FAILURES as error:
             if matching is not None and not self._fails_on_files(where):
                 self._tell(where, f"a scan fails: {error}")
             return
@@ -220,7 +219,7 @@ class _Trial:
         """Return whether a filter fails without a plan too: Spark evaluates its constants before it reads files."""
         try:
             self._all_rows.where(where).collect()
-        except PySparkException:
+        except SPARK_FAILURES:
             self._tried.failing += 1
             return True
         return False
