@@ -219,6 +219,7 @@ def test_garbage_commit_keeps_the_last_good_numbers_and_links_the_failed_run(
     reported = page(app)
     assert reported["health"].startswith("Version 16 cannot be read: ")
     assert f"{commit_file(16)}, line 1" in reported["health"]
+    assert "_delta_log/" not in reported["checks_not_evaluated"]
     assert {name: reported[name] for name in ("num_of_files", "contents")} == {
         name: good[name] for name in ("num_of_files", "contents")
     }
