@@ -304,7 +304,7 @@ def refresh(
         if not as_json:
             print_problem(Console(stderr=True), "error", f"{', '.join(need_java)}: {error}")
     others = [name for name in names if name not in without_java]
-    done = without_java | (refresh_tables(settings, others, quiet=as_json) if others else {})
+    done = without_java | (refresh_tables(settings, others, as_json=as_json) if others else {})
     if as_json:
         typer.echo(json.dumps({name: asdict(each) for name, each in done.items()}))
     if any(each.error for each in done.values()):

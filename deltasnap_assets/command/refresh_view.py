@@ -35,7 +35,7 @@ class Refreshed:
     """The result of one table: the versions stored, and its health now, or the error.
 
     condition: of its log, as JSON; None: the refresh did not fail because of it.
-    problems: those in force, as in the fleet, the latest first, as JSON.
+    problems: those in force, as in the fleet, the latest first, as JSON; empty if the results are printed.
     """
 
     versions: tuple[int, ...] = ()
@@ -45,17 +45,18 @@ class Refreshed:
     problems: tuple[dict[str, Any], ...] = ()
 
 
-def refresh_tables(settings: Settings, names: Sequence[str], *, quiet: bool = False) -> dict[str, Refreshed]:
+def refresh_tables(settings: Settings, names: Sequence[str], *, as_json: bool = False) -> dict[str, Refreshed]:
     """Refresh the tables of these names, one after another. Return the result of each.
 
-    Also prints the results, unless `quiet`. If a table fails, the others are still refreshed.
+    Also prints the results, unless `as_json`. If a table fails, the others are still refreshed.
     """
     home = use_local_instance()
     log = home / LOG_NAME
     with output_to(log) as consoles, dg.DagsterInstance.get() as instance:
-        out, err = (Console(quiet=True),) * 2 if quiet else consoles
+        out, err = (Console(quiet=True),) * 2 if as_json else consoles
         defs = build_definitions(settings)
-        return {name: _refresh(out, err, defs, settings, settings.table(name), instance, log) for name in names}
+        done = {name: _refresh(out, err, defs, settings, settings.table(name), instance, log) for name in names}
+    return {name: replace(each, problems=_problems(settings, name)) for name, each in done.items()} if as_json else done
 
 
 def _refresh(
@@ -97,17 +98,16 @@ def _refresh(
             versions=tuple(sorted(stored)),
             error=error_text(problem),
             condition=known,
-            problems=_problems(settings, table),
         )
     out.print(f"{table.name}: {versions_text(sorted(stored))}", highlight=False)
     if health := health_of(instance, table.name):
         out.print(shown(f"{table.name}: {health}"), soft_wrap=True)
-    return Refreshed(versions=tuple(sorted(stored)), health=health, problems=_problems(settings, table))
+    return Refreshed(versions=tuple(sorted(stored)), health=health)
 
 
-def _problems(settings: Settings, table: TableSettings) -> tuple[dict[str, Any], ...]:
+def _problems(settings: Settings, table: str) -> tuple[dict[str, Any], ...]:
     with suppress(DeltaSnapError):  # the error of the refresh says so, if the store cannot be read
-        poll = store_of(settings).polls.read(table.name)
+        poll = store_of(settings).polls.read(table)
         return () if poll is None else tuple(problem.to_json() for problem in poll.problems)
     return ()
 

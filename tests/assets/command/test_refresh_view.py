@@ -62,9 +62,9 @@ def test_result_has_the_problems_in_force_even_if_the_refresh_succeeds(
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("DAGSTER_HOME", raising=False)
     monkeypatch.setattr(refresh_view, "refresh_table", lambda *_, **__: ())
-    assert refresh_tables(settings, [table.name])[table.name].problems == ()
+    assert refresh_tables(settings, [table.name], as_json=True)[table.name].problems == ()
     store_of(settings).polls.write(table.name, LastPoll(polled_at_ms=1, problems=(problem,)))
-    assert refresh_tables(settings, [table.name])[table.name].problems == (problem.to_json(),)
+    assert refresh_tables(settings, [table.name], as_json=True)[table.name].problems == (problem.to_json(),)
 
 
 TEXTS = {
