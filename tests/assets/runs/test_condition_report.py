@@ -52,6 +52,15 @@ def test_reason_of_a_run_that_a_check_blocked_is_its_sentence_with_its_advice() 
     assert reason_of(result.all_events) == "events: agrees: The log differs. What to do: Trust the log."
 
 
+def test_reason_of_a_failed_step_is_its_own_error_and_not_the_end_of_its_run() -> None:
+    @dg.asset
+    def events() -> None:
+        raise ValueError("the disk is full")
+
+    result = dg.materialize([events], raise_on_error=False)
+    assert reason_of(result.all_events) == "ValueError: the disk is full"
+
+
 def test_reason_of_a_run_that_could_not_start_is_the_error_of_the_engine(tmp_path: Path) -> None:
     problems = (ConfigProblem(reason="missing", line=4, key="tables[1].path"), ConfigProblem(reason="empty", line=5))
     try:

@@ -201,6 +201,13 @@ def test_process_that_died_while_it_recorded_a_poll_does_not_block_others(
     assert (table.poll.problems, table.poll.latest_version) == ((WARNING,), 2)
 
 
+def test_recorded_poll_leaves_no_lock(table: Table) -> None:
+    with table.store.polls.alone("events"):
+        inside = list(table.log.parents[1].rglob("*.lock"))
+    assert len(inside) == 1
+    assert not inside[0].exists()
+
+
 def test_poll_records_since_when_new_versions_are_unchecked(table: Table) -> None:
     note(table.store, table.table, Found(latest_version=2))
     since = table.poll.unchecked_since_ms

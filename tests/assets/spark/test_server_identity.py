@@ -84,6 +84,7 @@ def test_server_is_identified_by_its_children_after_its_launcher_has_ended(tmp_p
 INVALID = [
     *("", "[]", "{", "[" * 100_000, '{"port": 1}', '{"unheard": 1}', '{"port": 1, "process_group": 2, "unheard": 1}'),
     *('{"port": "1", "process_group": 2}', '{"port": 1, "process_group": true}', '{"port": 70000, "process_group": 2}'),
+    *('{"port": 0, "process_group": 2}', '{"port": 65536, "process_group": 2}'),
     *('{"port": 1, "process_group": 2, "process": 3}', '{"port": 1, "process_group": 2, "mark": "\\ud800"}'),
 ]
 

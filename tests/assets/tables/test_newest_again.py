@@ -40,6 +40,14 @@ def test_newest_of_a_range_is_recorded_again(instance: dg.DagsterInstance) -> No
     assert again(instance, 1, 2, 10) == ("10", 10)
 
 
+def test_newest_of_a_range_is_recorded_with_the_entries_of_this_run(instance: dg.DagsterInstance) -> None:
+    store(instance, 1, 2)
+    found = newest_again(instance, FILES, {1: {}, 2: {"number": dg.MetadataValue.int(20)}})
+    assert found is not None
+    assert (found.partition, found.metadata["number"].value) == ("2", 20)
+    assert found.description == "The newest version of this run, recorded again."
+
+
 def test_single_newest_version_is_recorded_once(instance: dg.DagsterInstance) -> None:
     store(instance, 1, 2)
     assert again(instance, 2) is None

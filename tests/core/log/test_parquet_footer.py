@@ -7,6 +7,7 @@ from io import BytesIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.log.checkpoints import parquet_footer
@@ -70,3 +71,23 @@ def test_footer_is_not_cached() -> None:
         assert _opens(_checkpoint())
     gc.collect()
     assert not any(isinstance(each, parquet_footer._NothingToRead) for each in gc.get_objects())
+
+
+@pytest.mark.parametrize(
+    ("leaf", "expected"),
+    [("add.size", -7), ("txn.version", 3), ("add.path", None), ("txn.appId", None), ("nothing", None)],
+)
+def test_least_value_is_that_of_an_integer_leaf_in_all_row_groups(leaf: str, expected: int | None) -> None:
+    rows = [
+        *({"add": {"path": "a", "size": size}} for size in (5, 4, -7, 9)),
+        *({"txn": {"appId": "0", "version": version}} for version in (9, 3)),
+    ]
+    sink = BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), sink, row_group_size=2)
+    assert parquet_footer.least_value(pq.read_metadata(sink), leaf) == expected
+
+
+def test_least_value_is_unknown_without_statistics() -> None:
+    sink = BytesIO()
+    pq.write_table(pa.table({"size": [-1]}), sink, write_statistics=False)
+    assert parquet_footer.least_value(pq.read_metadata(sink), "size") is None
