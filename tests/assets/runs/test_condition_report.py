@@ -7,7 +7,7 @@ import dagster as dg
 from dagster._core.events import EngineEventData
 from dagster._utils.error import serializable_error_info_from_exc_info
 
-from deltasnap_assets.runs.condition.condition_report import FailedRun, fault_entries
+from deltasnap_assets.runs.condition.condition_report import FailedRun, fault_entries, plain_text
 from deltasnap_assets.runs.table_runs import failure_reason, reason_of
 from deltasnap_assets.settings.yaml_source import ConfigError, ConfigProblem
 from deltasnap_core import TableLog
@@ -30,6 +30,12 @@ def test_page_lists_unloadable_versions_with_reasons(tmp_path: Path) -> None:
     assert rows[2].startswith(f"| 1 to 2 | {1:020}.json, line 2: expected a line of JSON: ")
     assert (len(rows), reported["can_be_loaded"]) == (3, "0")
     assert reported["numbers_of"] == "version 0, the last good one"
+
+
+def test_markup_in_a_text_is_shown_unchanged() -> None:
+    assert plain_text("a*b `c` [d](http://e) <f>|g #h ~i~ \\j") == (
+        r"a\*b \`c\` \[d\](http\://e) \<f\>\|g \#h \~i\~ \\j"
+    )
 
 
 def test_page_of_a_failed_run_does_not_call_the_latest_version_the_last_good_one(tmp_path: Path) -> None:

@@ -52,6 +52,21 @@ def test_damage_stays_known_when_the_poll_is_old() -> None:
     assert found.reason.startswith("Lost. deltasnap last read the log of this table ")
 
 
+@pytest.mark.parametrize(
+    ("age_hours", "patience_hours", "expected"),
+    [
+        (2, 1, "2 hours old, at most 1 hour"),
+        (168, 167, "7 days old, at most 167 hours"),
+        (400, 168, "16 days old, at most 7"),
+    ],
+)
+def test_ages_of_a_stale_table_are_days_from_a_week_on(age_hours: int, patience_hours: int, expected: str) -> None:
+    hour = 3_600_000
+    found = status(NOW - age_hours * hour, stale_rule=StaleRule(check="fresh", patience_ms=patience_hours * hour))
+    assert found.level is TableLevel.STALE
+    assert expected in found.reason
+
+
 LEVELS: dict[str, tuple[dict[str, Any], int | None, TableLevel]] = {
     "healthy": ({}, None, TableLevel.HEALTHY),
     "not checked": ({"checked_version": None}, None, TableLevel.UNKNOWN),

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from deltasnap_core.store.fleet.fleet_row import read_growth
 from deltasnap_core.store.fleet.timeline import Points, Timeline, VersionPoint
 from deltasnap_core.store.format.layout import ManifestName
 
@@ -33,6 +34,14 @@ class Store:
 def test_growth_is_the_current_size_minus_the_size_at_that_time() -> None:
     store = Store({0: (100, 10), 1: (200, 25), 2: (300, 18)})
     assert [store.timeline().growth_since(at) for at in (100, 199, 200, 299, 300, 999)] == [8, 8, -7, -7, 0, 0]
+
+
+def test_growth_is_that_of_the_last_seven_and_thirty_days() -> None:
+    day = 24 * 60 * 60 * 1000
+    times = {20 * day - 1: 1, 20 * day: 3, 43 * day - 1: 10, 43 * day: 30, 50 * day: 100}
+    store = Store(dict(enumerate(times.items())))
+    assert read_growth(store.timeline(), 50 * day)[1:] == (70, 97)
+    assert read_growth(store.timeline(), 50 * day - 1)[1:] == (90, 99)
 
 
 def test_growth_is_unknown_before_the_first_stored_version() -> None:
