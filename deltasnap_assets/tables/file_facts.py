@@ -19,6 +19,7 @@ from deltasnap_core import FileBreakdown, SnapshotState, SnapshotStore, VersionM
 
 _NAMED = 5
 _MOST = (1 << 63) - 1
+_WITH_VECTORS = {"deletionVectors", "checkpointProtection"}
 
 
 def file_facts(breakdown: FileBreakdown) -> FileFacts:
@@ -75,11 +76,14 @@ def tombstone_facts(
 
 
 def may_have_vectors(state: SnapshotState) -> bool:
-    """Return whether files of a version may have deletion vectors, or tombstones may because files had."""
-    features = (None if state.protocol is None else state.protocol.reader_features) or ()
+    """Return whether files of a version may have deletion vectors, or tombstones may because files had.
+
+    After the feature `deletionVectors` is dropped, `checkpointProtection` protects the history that has vectors.
+    Source: PROTOCOL.md, Checkpoint Protection.
+    """
+    features = frozenset[str]() if state.protocol is None else state.protocol.features
     properties = {} if state.metadata is None else state.metadata.configuration
-    # Before the feature is dropped, the property is set to false.
-    return "deletionVectors" in features or "delta.enableDeletionVectors" in properties
+    return not _WITH_VECTORS.isdisjoint(features) or "delta.enableDeletionVectors" in properties
 
 
 def _expired_files(

@@ -34,7 +34,7 @@ from deltasnap_core.scan.files.deletion_vectors import ROW_BITS
 from deltasnap_core.scan.files.roaring import Rows
 from deltasnap_core.scan.physical_schema import logical_schema, physical_schema, to_logical
 from deltasnap_core.scan.scanned_table import ScannedTable
-from deltasnap_core.scan.skipping.partition_values import is_malformed, partition_value
+from deltasnap_core.scan.skipping.partition_values import is_malformed, shown_value
 from deltasnap_core.scan.table_columns import TableColumn
 from deltasnap_core.storage.concurrency import map_concurrently
 from deltasnap_core.storage.log_store import FileStatus
@@ -350,7 +350,7 @@ class RowReader:
 
     def _typed(self, text: str, column: TableColumn) -> Column:
         """Return a partition value in the type of its column."""
-        value = F.expr(partition_value(column, text) or f"nullif({text}, '')")
+        value = F.expr(shown_value(column, text))
         return value.cast(logical_schema(self.table.schema)[column.path[0]].dataType)
 
     def _gone(self, path: str) -> DataFileNotFoundError:

@@ -35,6 +35,14 @@ def partition_value(column: TableColumn, text: str | None = None) -> str | None:
     return typed_sql(text, column.data_type)
 
 
+def shown_value(column: TableColumn, text: str | None = None) -> str:
+    """Return the same as `partition_value`, or the text for another type, such as a string with a collation.
+
+    An empty text is null.
+    """
+    return partition_value(column, text) or f"nullif({text_of(column) if text is None else text}, '')"
+
+
 def is_malformed(column: TableColumn) -> str | None:
     """Return SQL for whether a file's partition value is invalid for its column; never null.
 

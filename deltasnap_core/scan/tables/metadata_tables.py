@@ -22,7 +22,7 @@ from deltasnap_core.rules.num_records import num_records_sql
 from deltasnap_core.rules.paths import path_key_sql
 from deltasnap_core.rules.sql_text import later_sql, quoted, timestamp_sql
 from deltasnap_core.scan.scanned_table import ScannedTable
-from deltasnap_core.scan.skipping.partition_values import partition_value
+from deltasnap_core.scan.skipping.partition_values import shown_value
 from deltasnap_core.scan.tables.optimize_candidates import optimize_candidates
 from deltasnap_core.scan.tables.readable_statistics import ReadableStatistics
 from deltasnap_core.scan.tables.vacuum_candidates import ReferencedFiles, vacuum_candidates
@@ -293,10 +293,7 @@ class MetadataTables:
 
     @property
     def _partition(self) -> str:
-        fields = [
-            f"{partition_value(column) or 'cast(null as string)'} as {quoted(column.path[0])}"
-            for column in self._table.columns.partition
-        ]
+        fields = [f"{shown_value(column)} as {quoted(column.path[0])}" for column in self._table.columns.partition]
         return f"struct({', '.join(fields)})"
 
     @property

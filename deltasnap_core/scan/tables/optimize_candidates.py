@@ -21,7 +21,7 @@ from deltasnap_core.redaction import redacted, safe_repr
 from deltasnap_core.rules.num_records import num_records, num_records_sql
 from deltasnap_core.rules.sql_text import long_sum_sql, quoted, sql_type, string_sql
 from deltasnap_core.scan.scanned_table import ScannedTable
-from deltasnap_core.scan.skipping.partition_values import partition_value, text_of
+from deltasnap_core.scan.skipping.partition_values import partition_value, shown_value, text_of
 from deltasnap_core.scan.table_columns import TableColumn
 
 COLUMNS = ("size", "partitionValues", "stats", "deletionVector")
@@ -58,10 +58,9 @@ class OptimizeCandidate:
 def optimize_candidates(table: ScannedTable, files: DataFrame) -> DataFrame:
     """Return the candidates, those first that would lose the most files. files: the live files, with statistics."""
     columns = table.columns.partition
-    values = [partition_value(column, f"texts.t{number}") for number, column in enumerate(columns)]
     fields = [
-        f"{value or 'cast(null as string)'} as {quoted(column.path[0])}"
-        for column, value in zip(columns, values, strict=True)
+        f"{shown_value(column, f'texts.t{number}')} as {quoted(column.path[0])}"
+        for number, column in enumerate(columns)
     ]
     return _candidates(table, files).selectExpr(f"struct({', '.join(fields)}) as partition", *_NUMBERS, "statement")
 

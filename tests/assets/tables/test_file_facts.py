@@ -151,14 +151,15 @@ def check_expired_vectors(spark: SparkSession | None, tmp_path: Path, engine: En
         ((), {}, False),
         (("columnMapping",), {"delta.enableTypeWidening": "true"}, False),
         (("deletionVectors",), {}, True),
+        (("checkpointProtection",), {}, True),
         ((), {"delta.enableDeletionVectors": "false"}, True),
     ],
-    ids=["never", "other features", "enabled", "dropped"],
+    ids=["never", "other features", "enabled", "dropped", "disabled"],
 )
 def test_tombstones_may_have_vectors_after_the_feature_was_dropped(
     tmp_path: Path, features: Sequence[str], properties: dict[str, str], expected: bool
 ) -> None:
-    names = {"readerFeatures": [*features], "writerFeatures": [*features]} if features else {}
+    names = {"readerFeatures": [*{*features} - {"checkpointProtection"}], "writerFeatures": [*features]}
     first = [protocol(3, 7, **names) if features else protocol(), metadata(configuration=properties)]
     write_log(tmp_path, {0: first})
     assert may_have_vectors(log_without_spark(TableLog.for_path(tmp_path)).snapshot.computed_state) == expected

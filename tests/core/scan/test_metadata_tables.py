@@ -67,6 +67,7 @@ def tables(made: Made, request: pytest.FixtureRequest) -> MetadataTables:
     return made.log.snapshot.tables if request.param == "snapshot" else made.store.tables("events")
 
 
+@pytest.mark.spark
 @pytest.mark.thorough
 def test_every_table_has_its_documented_columns_and_is_a_view_by_one_call(
     spark: SparkSession, tables: MetadataTables
@@ -198,6 +199,7 @@ def test_column_stats_have_no_sum_beyond_64_bits(spark: SparkSession, tmp_path: 
     assert (row["files"], row["records"], row["records_with_min"], row["null_count"]) == (3, None, None, None)
 
 
+@pytest.mark.spark
 @pytest.mark.thorough
 def test_vacuum_candidates_are_protected_by_the_retention_and_orphans_are_found_by_a_listing(
     made: Made, tables: MetadataTables
@@ -261,3 +263,15 @@ def test_stored_version_is_scanned_and_compared_when_its_log_is_gone(made: Made,
         assert made.store.tables("events", 1).files.count() == 2
     finally:
         (tmp_path / "log").rename(log)
+
+
+def test_partitions_with_a_collation_are_told_apart(spark: SparkSession, tmp_path: Path) -> None:
+    collated = {"name": "p", "type": "string", "nullable": True, "metadata": {"__COLLATIONS": {"p": "ICU.de_DE"}}}
+    number = {"name": "id", "type": "long", "nullable": True, "metadata": {}}
+    schema = json.dumps({"type": "struct", "fields": [number, collated]})
+    files = [add(f"{p}{n}", partitionValues={"p": p}) for p in ("x", "y", "") for n in range(2)]
+    write_log(tmp_path, {0: [protocol(), metadata(schemaString=schema, partitionColumns=["p"]), *files]})
+    tables = DeltaLog.for_table(spark, tmp_path).snapshot.tables
+    assert {row["partition"]["p"]: row["files"] for row in rows(tables.partitions)} == {"x": 2, "y": 2, None: 2}
+    assert {row["partition"]["p"] for row in rows(tables.files)} == {"x", "y", None}
+    assert {row["partition"]["p"] for row in rows(tables.optimize_candidates)} == {"x", "y", None}

@@ -68,6 +68,7 @@ def table_with(folder: Path, lines: list[bytes]) -> str:
     return str(folder)
 
 
+@pytest.mark.spark  # Sail parses no such numbers
 @pytest.mark.thorough
 def test_every_query_reads_unusual_lines_the_same_way(spark: SparkSession, tmp_path: Path, is_large: bool) -> None:
     path = table_with(tmp_path / "table", UNUSUAL)
