@@ -76,9 +76,26 @@ def _read(column: Column, physical: StructField, field: StructField, mode: Colum
     if not _is_read_whole(field, mode):
         column = F.coalesce(column, column)  # prevents filter pushdown
     logical = _type(field.dataType, None)
-    if physical.dataType.simpleString() == logical.simpleString() or _has_void(logical):
-        return column  # a void deep inside arrays or maps: left to Spark
-    return column.cast(logical)
+    if _has_void(logical):
+        return _read_with_void(column, physical.dataType, field.dataType, mode)
+    return column if physical.dataType.simpleString() == logical.simpleString() else column.cast(logical)
+
+
+def _read_with_void(column: Column, physical: DataType, logical: DataType, mode: ColumnMappingMode) -> Column:
+    """Return an array or map that has a void inside. A cast cannot add fields."""
+
+    def read(value: Column, inside: DataType, kind: DataType) -> Column:
+        return _read(value, StructField("value", inside), StructField("value", kind), mode)
+
+    if isinstance(logical, ArrayType) and isinstance(physical, ArrayType) and _is_nested(logical.elementType):
+        return F.transform(column, lambda each: read(each, physical.elementType, logical.elementType))
+    if isinstance(logical, MapType) and isinstance(physical, MapType) and _is_nested(logical.valueType):
+        return F.transform_values(column, lambda _, each: read(each, physical.valueType, logical.valueType))
+    return column  # an array of void, a map from structs with a void: left to Spark
+
+
+def _is_nested(data_type: DataType) -> bool:
+    return isinstance(data_type, (StructType, ArrayType, MapType))
 
 
 def _is_read_whole(field: StructField, mode: ColumnMappingMode) -> bool:

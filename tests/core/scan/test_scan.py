@@ -123,6 +123,27 @@ def test_char_and_varchar_are_strings(spark: SparkSession, tmp_path: Path) -> No
     assert found(snapshot_of(spark, tmp_path, adds, schemaString=fields).scan("c = 'ab '")) == [("ab ", "x")]
 
 
+def test_void_fields_in_arrays_and_maps_are_null_fields(spark: SparkSession, tmp_path: Path) -> None:
+    def mapped(name: str, kind: Any, number: int) -> dict[str, Any]:
+        return field(name, kind, **{"delta.columnMapping.id": number, "delta.columnMapping.physicalName": f"c{number}"})
+
+    struct = {"type": "struct", "fields": [mapped("a", "long", 1), mapped("v", "void", 2)]}
+    arrays = {"type": "array", "elementType": struct, "containsNull": True}
+    maps = {"type": "map", "keyType": "string", "valueType": struct, "valueContainsNull": True}
+    stored = pa.struct([("c1", pa.int64())])
+    lists = pa.array([[{"c1": 5}, None]], pa.list_(stored))
+    rows = pa.table({"c3": lists, "c4": pa.array([[("k", {"c1": 6})]], pa.map_(pa.string(), stored))})
+    snapshot = snapshot_of(
+        spark,
+        tmp_path,
+        [file(tmp_path, "a", rows)],
+        schemaString=schema(mapped("l", arrays, 3), mapped("m", maps, 4)),
+        configuration={"delta.columnMapping.mode": "name"},
+        features=["columnMapping"],
+    )
+    assert found(snapshot.scan("l[0].a = 5 and m['k'].a = 6")) == [([(5, None), None], {"k": (6, None)})]
+
+
 def test_columns_are_found_by_name_and_by_id(spark: SparkSession, tmp_path: Path) -> None:
     inner = [pa.field("y", pa.int64(), metadata={"PARQUET:field_id": "3"})]
     physical = pa.schema(
