@@ -168,9 +168,13 @@ class _PolledTable:
         known = known_of(self.instance, self.table.name)
         status = None if cursor is None or is_retried else log.new_commits(cursor)
         status = log.status() if status is None else status
-        note_poll(self.settings, self.table, status)
+        is_stored = note_poll(self.settings, self.table, status)
         if was_broken(self.instance, self.table.name):
             return self.poll_examining()
+        is_new_only = cursor is not None and all(version > cursor.version for version in status.versions)
+        if is_new_only and (not is_stored or known.done.intersection(status.versions)):
+            # The store was lost, or lacks versions that Dagster has: earlier ones may be missing, too.
+            status = replace(log.status(), is_fork=status.is_fork)
         stored = None if status.listing is None else what_is_stored(self.settings, self.table, status.listing)
         requested = self._request(known, status, stored, attempt)
         is_recreated = stored is not None and stored.common.relation is LogRelation.RECREATED

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import socket
 import time
@@ -130,6 +131,30 @@ def test_versions_that_the_store_lost_are_requested_again(tmp_path: Path) -> Non
     ticks.tick()
     ticks.cursor = None
     assert ticks.tick() == [("0", "4")]
+
+
+def test_backlog_of_a_lost_store_is_worked_off_range_by_range(tmp_path: Path) -> None:
+    ticks, store = Ticks(tmp_path, max_versions_per_run=4), stored_table(tmp_path.with_name(f"{tmp_path.name}-store"))
+    write(tmp_path, 0, 9)
+    for _ in range(3):
+        ticks.tick()
+    ticks.cursor, requested = None, list[Any]()
+    for versions in (range(4), range(4, 8), range(8, 10)):
+        requested.append(ticks.tick())
+        store_versions(store, TableLog.for_path(tmp_path), versions)
+    assert requested == [[("0", "3")], [("4", "7")], [("8", "9")]]
+
+
+@pytest.mark.parametrize("is_copied", [False, True])
+def test_new_commit_of_a_lost_store_requests_the_lost_versions_too(tmp_path: Path, is_copied: bool) -> None:
+    ticks = Ticks(tmp_path)
+    write(tmp_path, 0, 4)
+    ticks.tick()
+    shutil.rmtree(tmp_path.with_name(f"{tmp_path.name}-store"))
+    for commit in (tmp_path / "_delta_log").iterdir() if is_copied else ():
+        os.utime(commit, (0, 0))
+    write(tmp_path, 5, 5)
+    assert ticks.tick() == [("0", "5")]
 
 
 def test_unreadable_cursor_is_ignored(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
