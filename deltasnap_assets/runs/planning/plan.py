@@ -149,15 +149,28 @@ def _unloadable(status: LogStatus) -> VersionRanges:
 def _no_longer_stored(known: Known, stored: Stored | None) -> frozenset[int]:
     """Return the versions that are materialized but not stored, except pruned ones.
 
-    The store records the versions that it prunes, and the job that prunes removes their partitions: earlier releases
-    recorded nothing. Pruning leaves at least one version: an empty store was lost, moved or replaced.
+    Pruning leaves at least one version: an empty store was lost, moved or replaced.
     """
     if stored is None:
         return frozenset()
     if not stored.versions:
         return known.done.intersection(known.versions)
-    first = max(stored.common.pruned_before, min({*stored.versions, *known.versions}))
+    first = _first_kept(known, stored)
     return frozenset(version for version in known.done if version >= first and version not in stored.versions)
+
+
+def _first_kept(known: Known, stored: Stored) -> int:
+    """Return the version before which the stored log was pruned. 0: it was not pruned.
+
+    The store records it for each log, so that versions pruned from an earlier table count for no later one. Earlier
+    releases recorded nothing. There, all versions before the first stored one count as pruned, unless the store shows
+    that it belongs to another table, or lacks versions that still have a partition.
+    """
+    if stored.common.pruned_before > 0:
+        return stored.common.pruned_before
+    first = min(stored.versions)
+    is_known_table = known.generation == tag_value(stored.common.table_id or "")
+    return first if is_known_table and first <= min(known.versions, default=first) else 0
 
 
 def nothing_to_do(table: TableSettings, status: LogStatus) -> str:

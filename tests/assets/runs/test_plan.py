@@ -54,7 +54,8 @@ def test_completed_versions_are_skipped_and_failed_ones_retried() -> None:
 
 def stored(*versions: int) -> Stored:
     relation = LogRelation.SAME if versions else LogRelation.NEW
-    common = CommonVersion(relation=relation, version=max(versions, default=None), in_force=versions, latest_in_log=5)
+    last = max(versions, default=None)
+    common = CommonVersion(relation=relation, version=last, in_force=versions, latest_in_log=5, table_id="g")
     return Stored(common=common, versions=frozenset(versions))
 
 
@@ -64,11 +65,27 @@ def test_versions_that_the_store_lost_are_materialized_again_but_not_pruned_ones
     assert requested(plan(table(), status(0, 5), known, stored())) == ((), ((2, 5),))
     assert requested(plan(table(), status(0, 5), known, stored(2, 3, 5))) == ((), ((4, 4),))
     assert requested(plan(table(), status(0, 5), known, stored(2, 3, 4, 5))) == ((), ())
-    assert requested(plan(table(), status(0, 5), known, stored(4, 5))) == ((), ((2, 3),))
+    # Without a record, it is unknown which versions before the first stored one were pruned.
+    assert requested(plan(table(), status(0, 5), known, stored(4, 5))) == ((0, 1), ((0, 1), (2, 3)))
     marked = stored(4, 5)
     marked = replace(marked, common=replace(marked.common, pruned_before=4))
     assert requested(plan(table(), status(0, 5), known, marked)) == ((), ())
     assert requested(plan(table(), status(0, 5), known, None)) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("table_id", "versions"), [("new", (6,)), ("g", (6,)), ("new", (4, 5, 6))], ids=["another id", "same id", "all"]
+)
+def test_versions_pruned_from_an_earlier_table_are_wanted_of_its_successor(
+    table_id: str, versions: tuple[int, ...]
+) -> None:
+    # Pruned before version 4. The run of version 6 began after the table was recreated: the stored log is the new one.
+    known = Known(versions=(4, 5, 6), done=frozenset(range(7)), generation="g")
+    found = stored(*versions)
+    anew = replace(found, common=replace(found.common, table_id=table_id))
+    missing = {*range(8)}.difference(versions)
+    todo = plan(table(), status(0, 7, generation=table_id), known, anew)
+    assert {version for first, last in todo.ranges for version in range(first, last + 1)} == missing
 
 
 def test_new_commits_continue_a_table_whose_id_was_replaced() -> None:
