@@ -170,6 +170,7 @@ def table_page(
     *,
     state: SnapshotState,
     segment: LogSegment,
+    committed_at_ms: int,
     commit: CommitInfo | None,
     steps: Sequence[VersionStep],
     facts: FileFacts | None,
@@ -180,6 +181,7 @@ def table_page(
     """Return the page of the current table: health, contents, last writer, charts.
 
     The numbers come last: they are for plots, and `contents` repeats them as text.
+    committed_at_ms: the time of the version (ms since the epoch).
     commit: the last one; None: it is missing in the log. steps: the changes of the latest versions. facts: of the live
     files.
     gone: of the tombstones. condition: of the log; None: not known. others: the verdicts of further checks.
@@ -193,7 +195,7 @@ def table_page(
     if commit is not None:
         entries["last_commit"] = text_value(commit_text(segment.version, commit))
     entries |= {
-        "committed_at": time_value(segment.last_commit_timestamp),
+        "committed_at": time_value(committed_at_ms),
         "file_sizes": dg.MetadataValue.md(
             file_sizes_picture(state.file_size_histogram) if facts is None else sizes_picture(facts.bins)
         ),

@@ -59,12 +59,12 @@ def noting_problems(make: Callable[P, Entries]) -> Callable[P, Entries]:
 
 @noting_problems
 def log_segment_metadata(segment: LogSegment) -> Entries:
-    """Return the files to read for a version."""
+    """Return the files to read for a version. modified_at: an in-commit timestamp would have to be read."""
     checkpoint = segment.checkpoint_provider
     files = (*checkpoint.files, *segment.deltas)
     return {
         "version": text_value(f"{segment.version}"),
-        "committed_at": time_value(segment.last_commit_timestamp),
+        "modified_at": time_value(segment.last_commit_timestamp),
         "commits_since_checkpoint": dg.MetadataValue.int(len(segment.deltas)),
         "checkpoint_version": _optional_text(None if checkpoint.is_empty else f"{checkpoint.version}"),
         "checkpoint_kind": _optional_text(checkpoint.kind),

@@ -60,6 +60,7 @@ def table_observation(
         table,
         state=state,
         segment=snapshots.store.log_segment(table.name, manifest),
+        committed_at_ms=manifest.timestamp,
         commit=next((commit for commit in commits if commit.version == version), None),
         steps=_steps(snapshots, table, commits),
         facts=facts,

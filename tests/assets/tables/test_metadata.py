@@ -72,7 +72,7 @@ def test_log_segment_shows_the_files_to_read() -> None:
     entries = plain(log_segment_metadata(LogSegmentBuilder(store=store, log_path=LOG_PATH).build()))
     assert entries == {
         "version": "12",
-        "committed_at": mtime_of(12) / 1000,
+        "modified_at": mtime_of(12) / 1000,
         "commits_since_checkpoint": 2,
         "checkpoint_version": "10",
         "checkpoint_kind": "classic",

@@ -93,6 +93,7 @@ def test_page_of_the_table_starts_with_health_and_contents_and_ends_with_plots()
         TableSettings(name="events", path="s3://key:secret@lake/events"),
         state=state(),
         segment=segment(),
+        committed_at_ms=1_700_000_720_000,
         commit=CommitInfo(operation="WRITE", operation_parameters={"mode": "Append"}, user_name="ada", engine_info="x"),
         steps=steps,
         facts=FACTS,
@@ -170,7 +171,15 @@ def test_page_of_the_table_has_every_fact_as_text_and_as_number() -> None:
     ]
     table = TableSettings(name="events", path="s3://lake/events")
     entries = table_page(
-        table, state=state(), segment=segment(), commit=None, steps=steps, facts=None, gone=None, condition=None
+        table,
+        state=state(),
+        segment=segment(),
+        committed_at_ms=1_700_000_720_000,
+        commit=None,
+        steps=steps,
+        facts=None,
+        gone=None,
+        condition=None,
     )
     assert entries.pop("dagster/column_schema").value == table_schema(state().metadata).value  # type: ignore[arg-type]
     values: dict[str, Any] = plain(entries)

@@ -1,0 +1,50 @@
+"""Times of commits on the pages of a table. The driver writes the bases, so that these tests need no JVM."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from deltasnap_assets.definitions import build_definitions
+from deltasnap_assets.runs.refresh import refresh_table
+from deltasnap_assets.settings.config import Settings, TableSettings
+from tests.builders import FIRST_COMMIT_MS, add, commit_info, metadata, protocol, write_log
+from tests.driver_bases import use_driver_bases
+
+IN_COMMIT = {"delta.enableInCommitTimestamps": "true"}
+COPIED_S = FIRST_COMMIT_MS // 1000 + 3600
+
+
+@pytest.fixture
+def entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, Any]]:
+    """The metadata of a version with an in-commit timestamp, by asset. Its file was copied an hour later."""
+    use_driver_bases(monkeypatch)
+    first = [protocol(3, 7, readerFeatures=[], writerFeatures=["inCommitTimestamp"]), metadata(configuration=IN_COMMIT)]
+    log = write_log(tmp_path / "events", {0: [commit_info(inCommitTimestamp=FIRST_COMMIT_MS), *first, add("a")]})
+    os.utime(log / f"{0:020d}.json", (COPIED_S, COPIED_S))
+    table = TableSettings(name="events", path=str(tmp_path / "events"))
+    settings = Settings(storage=str(tmp_path / "store"), tables=(table,))
+    instance = dg.DagsterInstance.ephemeral()
+    refresh_table(build_definitions(settings), settings, table, instance, log_level="ERROR")
+    (page,) = instance.fetch_observations(dg.AssetKey(["events", "delta_log"]), limit=1).records
+    assert page.asset_observation is not None
+    found = {"delta_log": page.asset_observation.metadata}
+    for name in ("log_segment", "reconstructed_state"):
+        (record,) = instance.fetch_materializations(dg.AssetKey(["events", name]), limit=1).records
+        assert record.asset_materialization is not None
+        found[name] = record.asset_materialization.metadata
+    return {name: {key: entry.value for key, entry in values.items()} for name, values in found.items()}
+
+
+@pytest.mark.parametrize("asset", ["delta_log", "reconstructed_state"])
+def test_time_of_a_commit_is_its_in_commit_timestamp(entries: dict[str, dict[str, Any]], asset: str) -> None:
+    assert entries[asset]["committed_at"] == FIRST_COMMIT_MS / 1000
+
+
+def test_modification_time_of_a_file_is_not_shown_as_the_time_of_a_commit(entries: dict[str, dict[str, Any]]) -> None:
+    assert "committed_at" not in entries["log_segment"]
+    assert entries["log_segment"]["modified_at"] == COPIED_S
