@@ -16,7 +16,7 @@ from deltasnap_assets.runs.condition.damage import (
     poll_or_report,
     report_where_nothing_is_new,
 )
-from deltasnap_assets.runs.condition.last_poll import LOG, known_errors
+from deltasnap_assets.runs.condition.last_poll import LOG, are_checks_due, known_errors
 from deltasnap_assets.runs.log_handover import ListedLog, handing_over
 from deltasnap_assets.runs.planning.known_table import known_of, prepare
 from deltasnap_assets.runs.planning.names import STORING_ASSET, job_name, run_tags
@@ -85,7 +85,7 @@ def refresh_table(
         prepare(instance, table.name, todo)
         ranges = todo.ranges
         if not ranges and not materialized and problem is None:
-            ranges = _with_failed_checks(settings, table, known.done.intersection(status.versions))
+            ranges = _with_due_checks(settings, table, known.done.intersection(status.versions))
         try:
             for first, last in ranges:
                 run_id = str(uuid.uuid4())
@@ -122,11 +122,11 @@ def _up_to(known: Known, latest: int) -> Known:
     return replace(known, versions=tuple(version for version in known.versions if version <= latest))
 
 
-def _with_failed_checks(settings: Settings, table: TableSettings, done: Iterable[int]) -> tuple[tuple[int, int], ...]:
-    """Return the newest of the versions if a check has a recorded error: its run evaluates the checks again."""
-    has_failed = any(error.check != LOG for error in known_errors(store_of(settings), table.name))
+def _with_due_checks(settings: Settings, table: TableSettings, done: Iterable[int]) -> tuple[tuple[int, int], ...]:
+    """Return the newest of the versions if its checks are due: its run evaluates them again."""
     newest = max(done, default=None)
-    return ((newest, newest),) if has_failed and newest is not None else ()
+    is_due = newest is not None and are_checks_due(store_of(settings), table.name, newest)
+    return ((newest, newest),) if newest is not None and is_due else ()
 
 
 def _raise_if_broken(

@@ -148,6 +148,17 @@ def known_errors(store: SnapshotStore, table_name: str) -> tuple[TableProblem, .
     return () if poll is None else tuple(problem for problem in poll.problems if problem.severity == "error")
 
 
+def are_checks_due(store: SnapshotStore, table_name: str, newest: int) -> bool:
+    """Return whether the checks must be evaluated again although nothing is new: an error or no result is recorded.
+
+    newest: the newest stored version. Its results are missing if the record was lost, damaged or not written.
+    """
+    poll = store.polls.read(table_name)
+    if poll is None or poll.checked_version is None or poll.checked_version < newest:
+        return True
+    return any(problem.severity == "error" and problem.check != LOG for problem in poll.problems)
+
+
 def known_faults(store: SnapshotStore, table_name: str) -> tuple[Fault, ...]:
     """Return the recorded faults of a table's log that only reading its commits shows."""
     poll = store.polls.read(table_name)

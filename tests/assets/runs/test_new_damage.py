@@ -15,7 +15,7 @@ from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.condition import damage
 from deltasnap_assets.runs.condition.condition_report import FAILED_RUN, report_condition
 from deltasnap_assets.runs.condition.damage import BrokenTableError, condition_after, condition_of_failure
-from deltasnap_assets.runs.condition.last_poll import known_errors
+from deltasnap_assets.runs.condition.last_poll import Found, known_errors, note
 from deltasnap_assets.runs.planning.known_table import last_observation, observation_tags
 from deltasnap_assets.runs.planning.names import delta_log_key, run_tags
 from deltasnap_assets.runs.refresh import refresh_table
@@ -32,7 +32,7 @@ from tests.fast_dagster import local_instance
 
 
 class Examined:
-    """A table whose versions 0 to 5 are stored and materialized, with a page, and whose log was examined today."""
+    """A stored, materialized and checked table of versions 0 to 5, with a page. Its log was examined today."""
 
     def __init__(self, folder: Path, instance: dg.DagsterInstance) -> None:
         self.folder, self.log = folder, folder / "_delta_log"
@@ -50,6 +50,7 @@ class Examined:
             dg.AssetObservation(delta_log_key("events"), metadata=numbers, tags=tags)
         )
         self.ask_schedule()
+        note(store_of(self.settings), self.table, Found(checked_version=5))
 
     def ask_schedule(self) -> None:
         schedule = refresh_schedule(self.settings, self.table, "@daily")
