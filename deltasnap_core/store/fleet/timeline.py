@@ -85,26 +85,48 @@ class Timeline:
         return None if before is None or after is None else after.size_in_bytes - before.size_in_bytes
 
     def _last_until(self, since_ms: int) -> int | None:
-        """Return the index of the last version committed until a time; None: there is none, or one cannot be read."""
+        """Return the index of the last version committed until a time; None: there is none, or it cannot be found.
+
+        A commit is not later than the ones after it. A file whose time says so was touched, and its time is not used.
+        """
         low, high = -1, len(self._names)
         for index in sorted(self._points):  # known points narrow the search
-            if self._points[index].timestamp > since_ms:
+            if self._points[index].timestamp <= since_ms:
+                low, high = index, len(self._names)
+            elif high == len(self._names) and not self._is_late(index):
                 high = index
-                break
-            low = index
         # Little time has passed since the last poll: the version is probably just after the last result.
         step = 1 if low >= 0 else 0
         while high - low > 1:
-            middle = low + step if 0 < step < high - low else (low + high) // 2
-            point = self._point(middle)
-            if point is None:
+            first = low + step if 0 < step < high - low else (low + high) // 2
+            middle = self._first_not_late(first, high)
+            if middle is None:
                 return None
-            if point.timestamp <= since_ms:
+            if middle < high and self._points[middle].timestamp <= since_ms:
                 low, step = middle, step * 2
             else:
-                high, step = middle, 0
+                high, step = (first if middle == high else middle), 0
         self._used.update(index for index in (low, high) if 0 <= index < len(self._names))
         return low if low >= 0 else None
+
+    def _first_not_late(self, first: int, end: int) -> int | None:
+        """Return `first`, or the index after it if the time of `first` is too late; None: unknown.
+
+        The result may be `end`: then the time of `first` counts as that of `end`.
+        """
+        for index in (first, first + 1):
+            if index == end:
+                return end
+            if self._point(index) is None:
+                return None
+            if not self._is_late(index):
+                return index
+        return None
+
+    def _is_late(self, index: int) -> bool:
+        """Return whether a time is after that of a known later version: its file was written again, or copied."""
+        later = (point.timestamp for other, point in self._points.items() if other > index)
+        return self._points[index].timestamp > min(later, default=self._points[index].timestamp)
 
     def _are_consecutive(self, index: int) -> bool:
         return self._names[index + 1].version == self._names[index].version + 1

@@ -124,3 +124,19 @@ def test_only_recent_versions_define_the_usual_pause() -> None:
 def test_three_pauses_are_enough_for_a_usual_pause() -> None:
     assert Store({0: (0, 1), 1: (10, 1), 2: (20, 1), 3: (30, 1)}).timeline().usual_pause_ms() == 10
     assert Store({0: (0, 1), 1: (10, 1), 2: (20, 1), 9: (30, 1)}).timeline().usual_pause_ms() is None
+
+
+@pytest.mark.parametrize("touched", range(100))
+def test_growth_does_not_count_from_a_version_whose_time_is_too_late(touched: int) -> None:
+    points = {version: (version * 100, version * version) for version in range(100)}
+    points[touched] = (max(9800, touched * 100), touched * touched)
+    store, version = Store(points), 30 if touched != 30 else 29
+    assert store.timeline().growth_since(3050) == 99 * 99 - version * version
+    assert store.reads <= 10
+    known = {name(touched): store.points[name(touched)], name(50): store.points[name(50)]}
+    assert store.timeline(known).growth_since(3050) in (None, 99 * 99 - version * version)
+
+
+def test_growth_is_unknown_in_the_midst_of_times_that_are_out_of_order() -> None:
+    store = Store({version: (100 - version, version) for version in range(64)} | {64: (40, 64), 65: (200, 65)})
+    assert store.timeline().growth_since(39) is None
