@@ -125,8 +125,9 @@ def _up_to(known: Known, latest: int) -> Known:
 def _with_due_checks(settings: Settings, table: TableSettings, done: Iterable[int]) -> tuple[tuple[int, int], ...]:
     """Return the newest of the versions if its checks are due: its run evaluates them again."""
     newest = max(done, default=None)
-    is_due = newest is not None and are_checks_due(store_of(settings), table.name, newest)
-    return ((newest, newest),) if newest is not None and is_due else ()
+    if newest is None or not are_checks_due(store_of(settings), table.name, newest):
+        return ()
+    return ((newest, newest),)
 
 
 def _raise_if_broken(
