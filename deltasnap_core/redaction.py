@@ -147,9 +147,9 @@ def _secrets() -> list[str]:
 
 
 def _secrets_of_environment() -> Iterator[str]:
-    for name, value in os.environ.items():
-        is_path = value.startswith(("/", "~", "."))
-        if len(value) >= _SHORTEST_IN_ENVIRONMENT and not is_path and _IN_ENVIRONMENT.search(name):
+    for name in filter(_IN_ENVIRONMENT.search, os.environ):
+        value = os.environ.get(name, "")
+        if len(value) >= _SHORTEST_IN_ENVIRONMENT and not value.startswith(("/", "~", ".")):
             yield value
 
 

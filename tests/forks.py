@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import traceback
 from collections.abc import Mapping
 from contextlib import suppress
@@ -77,6 +78,7 @@ def main() -> None:
         if not child:
             signal.alarm(_MAX_SECONDS)  # it ends a command that waits for ever
             code = _run(json.loads(line))
+            threading._shutdown()  # type: ignore[attr-defined]  # as Python itself: it waits for threads
             atexit._run_exitfuncs()
             sys.stdout.flush()
             sys.stderr.flush()

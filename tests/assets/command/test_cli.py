@@ -45,6 +45,7 @@ FORKS = Forks(
     "deltasnap_assets.settings.config",
     "deltasnap_assets.spark.connect_server",
     "deltasnap_assets.spark.session.needed",
+    "tests.assets.command.fast_typer",
     "tests.assets.command.warm_instance",
     "tests.driver_bases",
 )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from functools import partial
 from threading import Event
@@ -11,7 +9,9 @@ from threading import Event
 import pytest
 
 from deltasnap_core.storage.concurrency import ReadThreads, map_concurrently
+from tests.forks import Forks
 
+FORKS = Forks("deltasnap_core.log.checkpoints.checkpoint_contents", "deltasnap_core.replay.driver.checkpoint_shares")
 HANGING_READ = """
 import os, signal, threading
 from types import SimpleNamespace
@@ -21,6 +21,7 @@ from deltasnap_core.replay.driver import checkpoint_shares
 from deltasnap_core.storage.concurrency import map_concurrently
 
 def hang(*_):
+    threading.Timer(0.05, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     threading.Event().wait()
 
 def batches():
@@ -29,7 +30,6 @@ def batches():
 
 os.cpu_count = lambda: 2
 checkpoint_contents._open = checkpoint_pages._read = hang
-threading.Timer(1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 """
 READS = {
     "requests": "map_concurrently(hang, [1, 2])",
@@ -43,8 +43,7 @@ READS = {
 
 @pytest.mark.parametrize("read", READS)
 def test_interrupt_ends_a_process_whose_storage_does_not_respond(read: str) -> None:
-    command = [sys.executable, "-c", HANGING_READ + READS[read]]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    ended = FORKS.run(HANGING_READ + READS[read])
     assert ended.stderr.splitlines()[-1] == "KeyboardInterrupt"
 
 

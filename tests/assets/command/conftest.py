@@ -1,0 +1,3 @@
+from __future__ import annotations
+
+import tests.assets.command.fast_typer  # noqa: F401
