@@ -150,6 +150,9 @@ class RunProgress:
         return self
 
     def __exit__(self, *_: object) -> None:
+        for task in self._bars.tasks:
+            if task.finished:
+                self._bars.update(task.id, message="")  # what Dagster says at the end of a run tells nobody anything
         self._bars.stop()
 
     def show(self, event: RefreshEvent) -> None:

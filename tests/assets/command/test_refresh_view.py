@@ -96,3 +96,15 @@ def test_bar_of_a_run_is_full_when_all_assets_of_its_versions_are_materialized()
         "Started step [b].",
     )
     assert (one.description, one.completed, one.total) == ("events 5", 0, len(ASSET_NAMES))
+
+
+def test_bar_of_a_finished_run_has_no_message_and_that_of_a_stopped_run_its_last_one() -> None:
+    out = io.StringIO()
+    with RunProgress(Console(file=out, width=100)) as progress:
+        for first, count in ((1, len(ASSET_NAMES)), (2, 1)):
+            event = RefreshEvent(table="events", first=first, last=first, message="")
+            for name in range(count):
+                progress.show(replace(event, message=f"Materialized value {name}."))
+            progress.show(replace(event, message=f"Last of {first}"))
+    assert "Last of 1" not in out.getvalue()
+    assert "Last of 2" in out.getvalue()
