@@ -69,6 +69,7 @@ def loadable_versions(
     """
     starts = {p.version for p in files.listing.checkpoints if p not in files.broken}
     commits, loadable = files.listing.commits, list[int]()
+    first_commit = min(commits, default=files.latest)
     ended, open_ends = list[Unloadable](), list[Unloadable]()
     previous = -1
     for version in sorted({*commits, *(p.version for p in files.listing.checkpoints)}):
@@ -80,9 +81,8 @@ def loadable_versions(
         if version in starts:
             for each in open_ends:
                 each.end = version - 1
-            # Versions before the first loadable version were cleaned up: this is no fault, unless a file is
-            # damaged.
-            ended += [each for each in open_ends if loadable or each.error is not None]
+            # Commits before the first one were cleaned up: this is no fault, even if an old checkpoint was left.
+            ended += [each for each in open_ends if each.error or (loadable and each.start > first_commit)]
             open_ends = []
         elif version not in commits and not open_ends:
             open_ends.append(Unloadable(start=version, missing=(version, version)))

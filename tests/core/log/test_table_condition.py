@@ -171,6 +171,26 @@ def test_condition_of_a_cleaned_log_is_ok(tmp_path: Path) -> None:
     assert found.loadable == (6, 7, 8, 9)
 
 
+@pytest.mark.parametrize("style", STYLES)
+def test_old_checkpoint_that_a_cleanup_left_is_no_gap(tmp_path: Path, style: CheckpointStyle) -> None:
+    log = make_log(tmp_path / "t", 9, checkpoint=6, style=style)
+    write_checkpoint(log, 2, style, [*FIRST, *(add(f"f{v}.parquet") for v in range(3))])
+    for version in range(6):
+        (log / commit_file(version)).unlink()
+    found = condition(tmp_path / "t", first=0)
+    assert (found.mark, found.loadable) == ("ok", (2, 6, 7, 8, 9))
+
+
+def test_commits_lost_after_the_first_remaining_one_are_a_gap(tmp_path: Path) -> None:
+    log = make_log(tmp_path / "t", 9, checkpoint=6)
+    write_checkpoint(log, 2, "classic", [*FIRST, *(add(f"f{v}.parquet") for v in range(3))])
+    for version in (0, 1, 3, 4, 5):
+        (log / commit_file(version)).unlink()
+    found = condition(tmp_path / "t", first=0)
+    assert [fault.missing for fault in found.faults] == [(3, 4, 5)]
+    assert found.loadable == (2, 6, 7, 8, 9)
+
+
 def test_condition_names_the_line_of_a_broken_commit(tmp_path: Path) -> None:
     log = make_log(tmp_path / "t", 20)
     (log / commit_file(16)).write_text('{"add":{"path":"a"\x00garbage\n')
