@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from deltasnap_core.errors import ActionNotFoundError, DeltaTableNotFoundError
-from deltasnap_core.log.history.commit_timestamps import strictly_increasing
 from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.properties.retention import KEEPS_EVERYTHING
@@ -35,6 +34,7 @@ from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.snapshot.row_changes_of_log import read_row_changes
 from deltasnap_core.snapshot.snapshot_options import SnapshotOptions
 from deltasnap_core.snapshot.table_context import TableContext
+from deltasnap_core.store.format.commit_facts import commit_times
 from deltasnap_core.store.format.manifest import DataSet, VersionManifest
 from deltasnap_core.store.stored_version import StoredVersion
 from deltasnap_core.store.versions.generations import is_version_of
@@ -85,7 +85,7 @@ def stored_row_changes(
         table,
         metadata=metadata,
         metadata_before=metadata[first.version] if earlier is None else _metadata(earlier, table.table_path),
-        timestamps=strictly_increasing({each.manifest.version: each.manifest.timestamp for each in versions}),
+        timestamps=commit_times(each.manifest for each in versions),
         has_feed=(),
         recorded=(),
         actions=_actions(earlier, versions),

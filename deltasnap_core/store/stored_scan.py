@@ -7,7 +7,6 @@ from contextlib import suppress
 from typing import Any
 
 from deltasnap_core.errors import ActionNotFoundError, DeltaTableNotFoundError
-from deltasnap_core.log.history.commit_timestamps import strictly_increasing
 from deltasnap_core.log.history.delta_history_manager import DeltaHistory, DeltaHistoryManager
 from deltasnap_core.log.listing.log_listing import table_path
 from deltasnap_core.log.table_log import TableLog
@@ -17,6 +16,7 @@ from deltasnap_core.replay.spark.spark_files import SparkFiles
 from deltasnap_core.scan.scan_options import ScanOptions
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
+from deltasnap_core.store.format.commit_facts import commit_times
 from deltasnap_core.store.format.manifest import VersionManifest
 from deltasnap_core.store.versions.generations import is_version_of
 from deltasnap_core.store.versions.stored_table import StoredTable
@@ -69,5 +69,5 @@ def stored_history(
     names = [name for name in current if first <= name.version <= min(last, manifest.version)]
     found = stored.read_sound_manifests(reversed(names))
     infos = (None if each.commit is None else each.commit.info for each in found)
-    times = strictly_increasing({each.version: each.timestamp for each in found})
+    times = commit_times(found)
     return [DeltaHistory.of(each.version, times[each.version], info) for each, info in zip(found, infos, strict=True)]

@@ -10,7 +10,6 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from deltasnap_core.errors import CorruptLogError, DeltaTableNotFoundError
-from deltasnap_core.log.history.commit_timestamps import strictly_increasing
 from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.protocol.properties.retention import KEEP_ALL
 from deltasnap_core.protocol.properties.table_config import deleted_file_retention_ms
@@ -25,6 +24,7 @@ from deltasnap_core.snapshot.sources.referenced_files import referenced_files
 from deltasnap_core.snapshot.sources.snapshot_source import events_of_commits
 from deltasnap_core.snapshot.table_context import TableContext
 from deltasnap_core.storage.folder_listing import FolderListing, list_below
+from deltasnap_core.store.format.commit_facts import commit_times
 from deltasnap_core.store.stored_scan import stored_history
 from deltasnap_core.store.stored_version import StoredVersion
 from deltasnap_core.store.versions.generations import is_version_of
@@ -101,7 +101,7 @@ class StoredSource:
         """Yield the stored versions. Does not read the log."""
         stored = self.version.stored
         manifests = stored.read_sound_manifests(stored.stored_versions().current())
-        times = strictly_increasing({manifest.version: manifest.timestamp for manifest in manifests})
+        times = commit_times(manifests)
         for manifest in manifests:
             problems = stored.missing_files([manifest])
             yield {

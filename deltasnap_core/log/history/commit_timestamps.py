@@ -133,9 +133,9 @@ def read_latest_configuration(store: LogStore, listing: LogListing) -> Mapping[s
     """Return the properties of the latest version that concern timestamps.
 
     It reads the `.crc` file first, then the latest commits. If the latest one has an in-commit timestamp, it searches
-    the commits for the newest metadata. If no commit has metadata, in-commit timestamps were enabled before the
-    earliest commit that still exists. If only earlier commits have one, the latest commit may lack a required
-    timestamp: then the properties in force are returned, which are empty if the log is too damaged to read them.
+    the commits for the newest metadata, and then the checkpoint. If only earlier commits have one, the latest commit
+    may lack a required timestamp: then the properties in force are returned. In a log that is too damaged to read them,
+    the latest commit decides.
     """
     newest_first = [listing.commits[version] for version in sorted(listing.commits, reverse=True)]
     if not newest_first:
@@ -146,9 +146,11 @@ def read_latest_configuration(store: LogStore, listing: LogListing) -> Mapping[s
     infos = _readable_infos(store, newest_first[:_COMMITS_CHECKED])
     has_own_time = (info is not None and info.in_commit_timestamp is not None for info in infos)
     if not next(has_own_time, False):
-        return _properties_in_force(store, listing) if any(has_own_time) else {}
+        return _properties_in_force(store, listing, {}) if any(has_own_time) else {}
     metadata = next(_metadata_in(store, newest_first), None)
-    return metadata.configuration if metadata else {"delta.enableInCommitTimestamps": "true"}
+    if metadata is not None:
+        return metadata.configuration
+    return _properties_in_force(store, listing, {"delta.enableInCommitTimestamps": "true"})
 
 
 def _readable_infos(store: LogStore, commits: Iterable[FileStatus]) -> Iterator[CommitInfo | None]:
@@ -158,14 +160,14 @@ def _readable_infos(store: LogStore, commits: Iterable[FileStatus]) -> Iterator[
             yield from (info for _, info in read_commit_infos(store, [commit]))
 
 
-def _properties_in_force(store: LogStore, listing: LogListing) -> Mapping[str, str]:
+def _properties_in_force(store: LogStore, listing: LogListing, if_damaged: Mapping[str, str]) -> Mapping[str, str]:
     assert listing.latest_version is not None
     try:
         segment = LogSegment.from_listing(listing, listing.latest_version)
         _, metadata = newest_protocol_and_metadata(store, segment)
     except (CorruptLogError, VersionGapError):
-        return {}
-    return {} if metadata is None else metadata.configuration
+        return if_damaged
+    return if_damaged if metadata is None else metadata.configuration
 
 
 def _metadata_in(store: LogStore, commits: Iterable[FileStatus]) -> Iterator[Metadata]:

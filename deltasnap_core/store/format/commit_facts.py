@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.log.commits.commit_summary import CommitSummary, summaries
+from deltasnap_core.log.history.commit_timestamps import strictly_increasing
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.protocol.commit_info import CommitInfo
 from deltasnap_core.store.format.log_identity import CommitIdentity, VersionIdentity
@@ -46,3 +47,19 @@ class CommitFacts:
             identity=VersionIdentity.following(previous, identity, files),
             commit=self.summaries.get(version),
         )
+
+
+def commit_times(manifests: Iterable[VersionManifest]) -> dict[int, int]:
+    """Return the times (ms) of stored versions, as the history of their log has them.
+
+    Modification times are made strictly increasing. In-commit timestamps are returned as they are.
+    """
+    manifests = list(manifests)
+    own = {manifest.version: manifest.timestamp for manifest in manifests if _has_own_time(manifest)}
+    others = {manifest.version: manifest.timestamp for manifest in manifests if manifest.version not in own}
+    return strictly_increasing(others) | own
+
+
+def _has_own_time(manifest: VersionManifest) -> bool:
+    commit = None if manifest.identity is None else manifest.identity.commit
+    return commit is not None and commit.in_commit_timestamp == manifest.timestamp

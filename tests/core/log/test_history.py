@@ -25,8 +25,10 @@ from tests.builders import (
     content,
     metadata,
     mtime_of,
+    protocol,
     write_log,
 )
+from tests.checkpoint_files import write_checkpoint
 from tests.core.log.test_delta_history_manager import by_mtimes, log_of, log_with_mtimes, manager_of
 
 
@@ -156,3 +158,18 @@ def test_long_commit_without_commit_info_is_in_the_history(blank: bytes) -> None
     store.put(commit_file(0), blank + content([add(f"{n}") for n in range(9)]))
     history = DeltaHistoryManager(store, LOG_PATH).get_history()
     assert [(entry.version, entry.operation) for entry in history] == [(1, "WRITE"), (0, None)]
+
+
+@pytest.mark.parametrize("suffix", ["", "-preview"])
+def test_history_has_the_same_times_after_the_commit_with_metadata_was_cleaned_up(suffix: str, tmp_path: Path) -> None:
+    enabled = {f"delta.enableInCommitTimestamps{suffix}": "true"}
+    first = [protocol(1, 7, writerFeatures=[f"inCommitTimestamp{suffix}"]), metadata(configuration=enabled)]
+    of = [[commit_info(inCommitTimestamp=mtime_of(v) - 30_000), *(first if v == 0 else [])] for v in range(4)]
+    log = write_log(tmp_path / "t", dict(enumerate(of)))
+    times = {v: mtime_of(v) - (0 if suffix else 30_000) for v in range(4)}
+    manager = DeltaHistoryManager(FsspecLogStore(), to_url(log))
+    assert {entry.version: entry.timestamp for entry in manager.get_history()} == times
+    write_checkpoint(log, 2, "classic", first)
+    for version in (0, 1):
+        (log / commit_file(version)).unlink()
+    assert {entry.version: entry.timestamp for entry in manager.get_history()} == {v: times[v] for v in (2, 3)}

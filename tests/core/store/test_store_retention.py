@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from deltasnap_core.protocol.log_files.file_names import commit_file
 from deltasnap_core.snapshot.delta_log import DeltaLog
@@ -209,6 +209,15 @@ def test_in_commit_timestamps_apply_from_the_enabling_version(spark: SparkSessio
     assert [manifest.timestamp for manifest in manifests] == [
         log.get_snapshot_at(version=v).timestamp for v in range(3)
     ]
+    expected = {commit.version: commit.timestamp for commit in log.history.get_history()}
+    assert expected == {0: mtime_of(0), 1: 5, 2: 6}
+    assert shown_times(store.tables("events").versions) == expected
+    shutil.rmtree(tmp_path / "events")
+    assert shown_times(store.tables("events").history) == expected
+
+
+def shown_times(frame: DataFrame) -> dict[int, int]:
+    return {row.version: round(row.timestamp.timestamp() * 1000) for row in frame.collect()}
 
 
 def test_version_without_files_is_stored(spark: SparkSession, tmp_path: Path) -> None:
