@@ -8,6 +8,7 @@ to version.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -16,6 +17,7 @@ from pyspark.sql import functions as F
 from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.rules.expiry import kept_sql
 from deltasnap_core.rules.measures import DELETED_AT, MEASURES
+from deltasnap_core.rules.num_records import checked_number_sql, first_number_sql, first_text_sql
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +92,10 @@ Also the columns of MEASURES (longs).
 
 def measured(actions: DataFrame, *others: str) -> DataFrame:
     """Return file actions (FULL) as MEASURED. others: additional columns to keep."""
-    return actions.selectExpr(*others, *_keys("path_key"), *measures_sql())
+    actions = actions.selectExpr("*", f"{first_text_sql('add.stats')} as first_text")
+    actions = actions.selectExpr("*", f"{first_number_sql('first_text')} as first_number")
+    records = checked_number_sql("add.stats", "first_text", "first_number")
+    return actions.selectExpr(*others, *_keys("path_key"), *_as_columns({**MEASURES, "records": records}))
 
 
 def keyed_measures(measures: DataFrame, path_key: str, *others: str) -> DataFrame:
@@ -107,4 +112,8 @@ def _keys(path_key: str) -> tuple[str, str]:
 
 def measures_sql() -> list[str]:
     """Return the columns of MEASURED without its key, as SQL over FULL."""
-    return [f"{sql} as {name}" for name, sql in MEASURES.items()]
+    return _as_columns(MEASURES)
+
+
+def _as_columns(texts: Mapping[str, str]) -> list[str]:
+    return [f"{sql} as {name}" for name, sql in texts.items()]
