@@ -8,10 +8,10 @@ from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.actions import Protocol
 from deltasnap_core.protocol.table_features import (
-    CATALOG_MANAGED,
     MANIFEST_COMMIT_ACTION,
     check_no_manifest_commit,
     check_readable,
+    is_catalog_managed,
 )
 from deltasnap_core.redaction import logger_of, redacted
 
@@ -43,7 +43,7 @@ def warn_of_catalog(protocol: Protocol | None, *, path: str, version: int) -> No
 
     Source: PROTOCOL.md, Catalog-managed tables.
     """
-    if protocol is not None and CATALOG_MANAGED in protocol.features:
+    if is_catalog_managed(protocol):
         _log.warning(
             "The Delta table at %s is managed by a catalog: version %d comes from its published commits alone. "
             "Pass log_tail and max_catalog_version to include the commits that the catalog ratified.",

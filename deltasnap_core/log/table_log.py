@@ -79,7 +79,7 @@ class TableLog:
         catalog: the commits of the catalog of a catalog-managed table.
         """
         segment = self.builder.build(hint=self.builder.read_hint(), catalog=catalog)
-        return self._version_log(segment, is_catalog_queried=catalog.is_known)
+        return self._version_log(segment, catalog)
 
     def at(
         self,
@@ -102,7 +102,7 @@ class TableLog:
             history = DeltaHistoryManager(self.store, self.log_path, catalog=catalog)
             version = history.get_active_commit_at_time(milliseconds(timestamp), can_return_last_commit=True).version
         segment = self.builder.build(version, hint=self.builder.read_hint(), catalog=catalog)
-        return self._version_log(segment, is_catalog_queried=catalog.is_known)
+        return self._version_log(segment, catalog)
 
     def list(self, first: int = 0) -> LogListing:
         """Return a listing of the log. `status`, `range` and `history_of` may share it.
@@ -119,7 +119,7 @@ class TableLog:
         """Return the log of the latest version of a listing. Errors: as `latest`."""
         if listing.latest_version is None:
             raise DeltaTableNotFoundError(path=self.table_path)
-        return self._version_log(LogSegment.from_listing(listing, listing.latest_version), is_catalog_queried=False)
+        return self._version_log(LogSegment.from_listing(listing, listing.latest_version), NO_CATALOG)
 
     def history_of(
         self, listing: LogListing, configuration: Callable[[], Mapping[str, str]] | None = None
@@ -243,8 +243,8 @@ class TableLog:
             raise ActionNotFoundError(action="metadata", version=segment.version, path=self.table_path)
         return metadata.id
 
-    def _version_log(self, segment: LogSegment, *, is_catalog_queried: bool) -> VersionLog:
-        return VersionLog(self.loader, segment, now_ms=self.clock(), is_catalog_queried=is_catalog_queried)
+    def _version_log(self, segment: LogSegment, catalog: CatalogCommits) -> VersionLog:
+        return VersionLog(self.loader, segment, now_ms=self.clock(), catalog=catalog)
 
 
 def milliseconds(timestamp: datetime | int | None) -> int:

@@ -11,6 +11,7 @@ from deltasnap_core.errors import ActionNotFoundError, CorruptLogError
 from deltasnap_core.log.checksum_file import read_checksum
 from deltasnap_core.log.commits.commit_scan import read_commit_infos
 from deltasnap_core.log.history.commit_timestamps import version_timestamps
+from deltasnap_core.log.listing.catalog_commits import NO_CATALOG, CatalogCommits
 from deltasnap_core.log.listing.log_listing import table_path
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.loaded_log import LoadedLog, LogLoader
@@ -37,7 +38,8 @@ class VersionLog:
 
     now_ms:       the current time (ms), used for expiry.
     known:        an earlier loaded log of the same table, whose data is reused.
-    is_catalog_queried: whether a catalog was queried for the segment; if not, a catalog-managed table gets a warning.
+    catalog:      the commits of the catalog that the segment was built with; if none was queried, a catalog-managed
+                  table gets a warning.
     """
 
     def __init__(
@@ -49,15 +51,15 @@ class VersionLog:
         known: LoadedLog | None = None,
         checksum: VersionChecksum | None = None,
         validate_state: bool = True,
-        is_catalog_queried: bool = False,
+        catalog: CatalogCommits = NO_CATALOG,
     ) -> None:
         self._loader = loader
         self._now_ms = now_ms
         self._known = known
         self._given_checksum = checksum
         self._validate_state = validate_state
-        self._asks_catalog = is_catalog_queried
         self._ladder = Lock()
+        self.catalog = catalog
         self.segment = segment
 
     @once
@@ -82,7 +84,7 @@ class VersionLog:
             self._check_protocol_alone()
             raise
         check_replayable(log, path=self.table_path, validate_state=self._validate_state)
-        if not self._asks_catalog:
+        if not self.catalog.is_known:
             warn_of_catalog(log.non_file.protocol, path=self.table_path, version=self.segment.version)
         return log
 

@@ -31,7 +31,7 @@ SUPPORTED_READER_FEATURES = frozenset(
 )
 """The supported reader features."""
 
-CATALOG_MANAGED = "catalogManaged"
+CATALOG_MANAGED = frozenset({"catalogManaged"})
 ADAPTIVE_METADATA = "adaptiveMetadata"
 
 MANIFEST_COMMIT_ACTION = "checkpoint"
@@ -47,6 +47,14 @@ def unsupported_reader_features(protocol: Protocol) -> tuple[str, ...]:
     version 3, the protocol does not allow this list; its features count nevertheless.
     """
     return tuple(name for name in protocol.reader_features or () if name not in SUPPORTED_READER_FEATURES)
+
+
+def is_catalog_managed(protocol: Protocol | None) -> bool:
+    """Return whether a catalog ratifies the commits of a table. Some of them may not be published in its log yet.
+
+    Source: PROTOCOL.md, Catalog-managed tables.
+    """
+    return protocol is not None and not CATALOG_MANAGED.isdisjoint(protocol.features)
 
 
 def table_properties(protocol: Protocol, metadata: Metadata) -> dict[str, str]:

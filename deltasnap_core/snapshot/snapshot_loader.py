@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from deltasnap_core.errors import DeltaSnapError
+from deltasnap_core.log.listing.catalog_commits import NO_CATALOG, CatalogCommits
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.version_log import VersionLog
 from deltasnap_core.protocol.state.version_checksum import VersionChecksum
@@ -29,7 +30,7 @@ class SnapshotLoader:
         checksum: VersionChecksum | None = None,
         min_file_retention_timestamp: int | None = None,
         is_current: bool = False,
-        is_catalog_queried: bool = False,
+        catalog: CatalogCommits = NO_CATALOG,
     ) -> Snapshot:
         """Return the snapshot of a segment; nothing is read yet. Delta's `createSnapshot`.
 
@@ -37,7 +38,7 @@ class SnapshotLoader:
         checksum:    the version's checksum, if known already.
         min_file_retention_timestamp: see Snapshot.
         is_current:  whether it is the current snapshot, the only one whose state Spark may cache.
-        is_catalog_queried: see VersionLog.
+        catalog:     see VersionLog.
         """
         start = "" if segment.checkpoint_provider.is_empty else _STARTING_FROM % segment.checkpoint_provider.version
         _log.info("Loading version %d%s.", segment.version, start)
@@ -48,7 +49,7 @@ class SnapshotLoader:
             known=None if predecessor is None else predecessor.log.best_known,
             checksum=checksum,
             validate_state=self.context.options.validate_state is not False,
-            is_catalog_queried=is_catalog_queried,
+            catalog=catalog,
         )
         return Snapshot(
             self.context,

@@ -144,10 +144,10 @@ class SnapshotManagement:
         """
         captured = self._captured
         current = None if captured is None else captured.snapshot
-        if current is not None and current.version == version:
+        if current is not None and current.version == version and catalog in (NO_CATALOG, current.log.catalog):
             if min_file_retention_timestamp is None:
                 return current
-            segment = current.log_segment
+            segment, catalog = current.log_segment, current.log.catalog
         else:
             hint = last_checkpoint_hint or _hint_of(current)
             segment = self._builder.build(version, hint=hint, catalog=catalog)
@@ -155,7 +155,7 @@ class SnapshotManagement:
             segment,
             predecessor=current,
             min_file_retention_timestamp=min_file_retention_timestamp,
-            is_catalog_queried=catalog.is_known,
+            catalog=catalog,
         )
 
     def close(self) -> None:
@@ -181,14 +181,15 @@ class SnapshotManagement:
         started, previous = self._loader.context.log.clock(), self._capture(catalog).snapshot
         is_loaded = previous.log.log_if_loaded is not None
         segment = next_segment(self._builder, previous.log_segment, catalog, is_loaded=is_loaded)
-        is_same = previous.log_segment is segment or (segment is None and previous.version < 0)
+        is_same = previous.log_segment is segment and previous.log.catalog == catalog
+        is_same = is_same or (segment is None and previous.version < 0)
         snapshot = previous if is_same else self._snapshot_of(segment, previous, catalog)
         return self._replace_snapshot(previous, snapshot, started)
 
     def _snapshot_of(self, segment: LogSegment | None, previous: Snapshot | None, catalog: CatalogCommits) -> Snapshot:
         if segment is None:
             return InitialSnapshot(self._loader.context, now_ms=self._loader.context.log.clock())
-        return self._loader.load(segment, predecessor=previous, is_current=True, is_catalog_queried=catalog.is_known)
+        return self._loader.load(segment, predecessor=previous, is_current=True, catalog=catalog)
 
     def _replace_snapshot(self, previous: Snapshot, snapshot: Snapshot, started: int) -> Snapshot:
         self._captured = CapturedSnapshot(snapshot=snapshot, update_timestamp=started)

@@ -16,8 +16,7 @@ from deltasnap_core.protocol.properties.table_config import deleted_file_retenti
 from deltasnap_core.replay.engine import ReplayEngine
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.tables.log_tables import log_files_table, versions_table
-from deltasnap_core.scan.tables.vacuum_candidates import ReferencedFiles
-from deltasnap_core.snapshot.snapshot_frames import SnapshotFrames
+from deltasnap_core.scan.tables.vacuum_candidates import LOG_IS_GONE, ReferencedFiles
 from deltasnap_core.snapshot.snapshot_options import SnapshotOptions
 from deltasnap_core.snapshot.sources.history_frame import history_frame
 from deltasnap_core.snapshot.sources.referenced_files import referenced_files
@@ -87,9 +86,9 @@ class StoredSource:
         """Return the files that the table's current log references. It may have been replaced or deleted."""
         context = self._context
         try:
-            return referenced_files(context, SnapshotFrames(context, context.log.latest()), every_commit=every_commit)
+            return referenced_files(context, every_commit=every_commit)
         except DeltaTableNotFoundError:
-            return ReferencedFiles(files=(), tombstones=(), is_whole=False)
+            return ReferencedFiles(files=(), tombstones=(), unread=LOG_IS_GONE)
 
     @property
     def _context(self) -> TableContext:

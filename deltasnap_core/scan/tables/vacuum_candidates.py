@@ -51,6 +51,7 @@ OUTSIDE = "outside the folder of the table"
 SAME_NAME = "the log names a file of this name by another path"
 UNRESOLVED_NAMES = "the log names a file that cannot be resolved"
 LOG_IS_GONE = "the log is gone: other versions may need it"
+CATALOG_IS_UNKNOWN = "a catalog manages the table, and was not queried: its unpublished commits may need it"
 YOUNG_TOMBSTONE = "expired tombstone, but the file is younger than the retention"
 UNKNOWN_AGE = "orphan of unknown age"
 
@@ -61,13 +62,13 @@ class ReferencedFiles:
 
     files, tombstones: DataFrames with the columns of AddFile and of RemoveFile, each of one version or of several.
     change_data: the paths of files of change data, as in the log.
-    is_whole: whether the whole log was read.
+    unread: why a part of the log was not read; None: all of it was.
     """
 
     files: Sequence[DataFrame]
     tombstones: Sequence[DataFrame]
     change_data: Sequence[str] = ()
-    is_whole: bool = True
+    unread: str | None = None
 
 
 def vacuum_candidates(
@@ -109,7 +110,7 @@ def vacuum_candidates(
         .crossJoin(is_unknown)
         .where("deleted_at is not null or (live is null and modified_at is not null)")
     )
-    return found.selectExpr("*", f"{_reason(before, is_whole=named.is_whole)} as reason").selectExpr(
+    return found.selectExpr("*", f"{_reason(before, unread=named.unread)} as reason").selectExpr(
         "path",
         "reason",
         "reason not in ('expired tombstone', 'orphan') as protected",
@@ -119,7 +120,7 @@ def vacuum_candidates(
     )
 
 
-def _reason(before: int, *, is_whole: bool) -> str:
+def _reason(before: int, *, unread: str | None) -> str:
     # A tombstone without a time counts as one of 1970. A file without a time has no comparable age.
     cases = (
         ("live", "live file"),
@@ -127,7 +128,7 @@ def _reason(before: int, *, is_whole: bool) -> str:
         ("kept is not null", None),
         ("named", SAME_NAME),
         ("is_unknown", UNRESOLVED_NAMES),
-        ("false" if is_whole else "true", LOG_IS_GONE),
+        ("false" if unread is None else "true", unread or ""),
         (f"deleted_at is not null and modified_at > {before}L", YOUNG_TOMBSTONE),
         ("deleted_at is not null", "expired tombstone"),
         ("modified_at = 0L", UNKNOWN_AGE),

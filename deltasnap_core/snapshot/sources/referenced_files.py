@@ -2,28 +2,46 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from deltasnap_core.log.commits.commit_reader import read_commits
+from deltasnap_core.log.listing.catalog_commits import NO_CATALOG
 from deltasnap_core.log.listing.log_listing import list_log
+from deltasnap_core.log.version_log import VersionLog
+from deltasnap_core.protocol.table_features import is_catalog_managed
 from deltasnap_core.scan.changes.changed_rows import change_data
-from deltasnap_core.scan.tables.vacuum_candidates import ReferencedFiles
+from deltasnap_core.scan.tables.vacuum_candidates import CATALOG_IS_UNKNOWN, ReferencedFiles
 from deltasnap_core.snapshot.snapshot_frames import SnapshotFrames
 from deltasnap_core.snapshot.table_context import TableContext
 
 
-def referenced_files(context: TableContext, newest: SnapshotFrames | None, *, every_commit: bool) -> ReferencedFiles:
-    """Return the files that the log references. newest: its newest version; None: the caller already has its files.
+def referenced_files(context: TableContext, known: VersionLog | None = None, *, every_commit: bool) -> ReferencedFiles:
+    """Return the files that the newest version in the log references.
 
+    known:        the log of a version whose files the caller has; None: none. Commits that its catalog ratified count.
     every_commit: read every commit that the log still has. This finds tombstones that a checkpoint dropped too early,
                   and files of change data.
     Errors: CorruptLogError; StorageError.
+    Source: PROTOCOL.md, Catalog-managed tables (maintenance needs the commits that are not published).
     """
-    files = [] if newest is None else [newest.all_files]
-    tombstones = [] if newest is None else [newest.every_tombstone()]
+    catalog = NO_CATALOG if known is None else known.catalog
+    ratified = replace(catalog, max_version=None)  # commits published since then count too
+    newest = context.log.latest(catalog=ratified)
+    if known is not None and newest.segment == known.segment:
+        newest, frames = known, []
+    else:
+        frames = [SnapshotFrames(context, newest)]
+    is_unknown = not catalog.is_known and is_catalog_managed(newest.replayable.non_file.protocol)
+    found = ReferencedFiles(
+        files=[each.all_files for each in frames],
+        tombstones=[each.every_tombstone() for each in frames],
+        unread=CATALOG_IS_UNKNOWN if is_unknown else None,
+    )
     if not every_commit:
-        return ReferencedFiles(files=files, tombstones=tombstones)
+        return found
     store = context.log.store
-    batch = read_commits(store, tuple(list_log(store, context.log.log_path).commits.values()))
+    batch = read_commits(store, tuple(list_log(store, context.log.log_path, catalog=ratified).commits.values()))
     actions = context.reader(context.session("files that the log names")).commit_actions(batch)
     removed = [] if actions is None else [actions.where("remove is not null").select("remove.*")]
     paths = [rows.path for rows in change_data(batch)]
-    return ReferencedFiles(files=files, tombstones=[*tombstones, *removed], change_data=paths)
+    return replace(found, tombstones=[*found.tombstones, *removed], change_data=paths)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 
 from deltasnap_core.log.commits.commit_reader import read_commits
+from deltasnap_core.log.history.delta_history_manager import DeltaHistoryManager
 from deltasnap_core.log.listing.log_listing import LogListing, list_log
 from deltasnap_core.log.version_log import VersionLog
 from deltasnap_core.protocol.properties.table_config import deleted_file_retention_ms
@@ -27,7 +28,10 @@ _REASON = "metadata tables"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotSource:
-    """`MetadataSource` of a snapshot. It lists the log up to the version again for each table."""
+    """`MetadataSource` of a snapshot. It lists the log up to the version again for each table.
+
+    Commits that the snapshot's catalog ratified count as commits of the log.
+    """
 
     context: TableContext
     log: VersionLog
@@ -55,27 +59,30 @@ class SnapshotSource:
         return events_of_commits(self.context, tuple(self._listing().commits.values()))
 
     def history(self) -> DataFrame:
-        return history_frame(self.context.session(_REASON), self.context.log.history.get_history(end=self.log.version))
+        return history_frame(self.context.session(_REASON), self._history.get_history(end=self.log.version))
 
     def versions(self) -> DataFrame:
-        timestamps = self.context.log.history.commit_timestamps(end=self.log.version)
+        timestamps = self._history.commit_timestamps(end=self.log.version)
         return versions_table(self.context.session(_REASON), listed_versions(self._listing(), timestamps))
 
     def log_files(self) -> DataFrame:
-        files = self.context.log.store.list_from(join_url(self.context.log.log_path, ""))
-        return log_files_table(self.context.session(_REASON), files, self.log.segment)
+        published = self.context.log.store.list_from(join_url(self.context.log.log_path, ""))
+        files = {file.path: file for file in (*published, *self.log.catalog.log_tail)}
+        return log_files_table(self.context.session(_REASON), files.values(), self.log.segment)
 
     def listing(self) -> FolderListing:
         return list_below(self.context.log.table_path, self.context.files.storage_options)
 
     def referenced_files(self, *, every_commit: bool) -> ReferencedFiles:
-        newest = self.context.log.latest()
-        is_newest = newest.segment == self.log.segment
-        frames = None if is_newest else SnapshotFrames(self.context, newest)
-        return referenced_files(self.context, frames, every_commit=every_commit)
+        return referenced_files(self.context, self.log, every_commit=every_commit)
+
+    @property
+    def _history(self) -> DeltaHistoryManager:
+        return DeltaHistoryManager(self.context.log.store, self.context.log.log_path, catalog=self.log.catalog)
 
     def _listing(self) -> LogListing:
-        return list_log(self.context.log.store, self.context.log.log_path, last=self.log.version)
+        log = self.context.log
+        return list_log(log.store, log.log_path, last=self.log.version, catalog=self.log.catalog)
 
 
 def events_of_commits(context: TableContext, commits: Sequence[FileStatus]) -> DataFrame | None:

@@ -17,6 +17,7 @@ from deltasnap_core import DeltaLog, SnapshotStore
 from deltasnap_core.scan.tables.metadata_tables import NAMES
 from deltasnap_core.scan.tables.vacuum_summary import vacuum_summary
 from tests.builders import FIRST_COMMIT_MS, add, commit_info, metadata, protocol, remove, write_log
+from tests.core.scan.catalog_tables import FILES, write_catalog_managed
 from tests.thorough import one_in
 
 if TYPE_CHECKING:
@@ -170,6 +171,19 @@ def test_versions_history_and_log_files_show_the_log(made: Made) -> None:
     assert [(row["version"], row["kind"], row["in_segment"]) for row in rows(tables.log_files)] == [
         (version, "commit", True) for version in range(6)
     ]
+
+
+@pytest.mark.spark
+def test_commits_that_the_catalog_ratified_are_in_the_tables(spark: SparkSession, tmp_path: Path) -> None:
+    tail = write_catalog_managed(tmp_path)
+    tables = DeltaLog.for_table(spark, tmp_path).get_snapshot_at(2, log_tail=tail, max_catalog_version=2).tables
+    assert [row["version"] for row in rows(tables.history)] == [2, 1, 0]
+    assert [(row["version"], row["loadable"]) for row in rows(tables.versions)] == [(0, True), (1, True), (2, True)]
+    assert {row["path"]: row["added_version"] for row in rows(tables.entries)} == dict(
+        zip(FILES, range(3), strict=True)
+    )
+    found = [(row["version"], row["kind"], row["in_segment"]) for row in rows(tables.log_files)]
+    assert found == [(0, "commit", True), (1, "staged commit", True), (2, "staged commit", True)]
 
 
 def test_tombstones_expire_after_the_retention(made: Made, tables: MetadataTables) -> None:

@@ -153,9 +153,9 @@ REASONS: dict[str, tuple[dict[str, Any], str]] = {
 """Facts about a file, and why VACUUM keeps or deletes it. Reasons that come first in the order win."""
 
 
-def reason_of(*, is_whole: bool = True, **facts: Any) -> str:
+def reason_of(*, unread: str | None = None, **facts: Any) -> str:
     unstated = {"live": None, "deleted_at": None, "kept": None, "named": False, "is_unknown": False}
-    found = evaluated(_reason(60, is_whole=is_whole), **{**unstated, "modified_at": None, **facts})
+    found = evaluated(_reason(60, unread=unread), **{**unstated, "modified_at": None, **facts})
     assert isinstance(found, str)
     return found
 
@@ -168,7 +168,7 @@ def test_reasons_are_tried_from_the_safest_to_deletion(case: str) -> None:
 
 @pytest.mark.parametrize("case", ["expired", "old", "young", "written again lately"])
 def test_no_file_that_the_log_may_need_is_deleted_after_the_log_is_gone(case: str) -> None:
-    assert reason_of(is_whole=False, **REASONS[case][0]) == LOG_IS_GONE
+    assert reason_of(unread=LOG_IS_GONE, **REASONS[case][0]) == LOG_IS_GONE
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from deltasnap_core import DeltaLog, SnapshotStore
 from deltasnap_core.scan.tables import vacuum_candidates as reasons
 from tests.builders import FIRST_COMMIT_MS, Action, add, metadata, protocol, remove, write_log
 from tests.conftest import NOW_MS
+from tests.core.scan.catalog_tables import FILES, write_catalog_managed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -191,6 +192,37 @@ def test_files_of_versions_before_and_after_the_requested_one_are_protected(
     (tmp_path / "_delta_log").rename(tmp_path / "_gone")
     reported = {row.path: row.reason for row in store.tables("events", 2).vacuum_candidates(list_files=True).collect()}
     assert reported["later"] == reported["removed-long-ago"] == reasons.LOG_IS_GONE
+
+
+def test_no_file_of_a_catalog_managed_table_is_deleted_without_its_catalog(spark: SparkSession, tmp_path: Path) -> None:
+    write_catalog_managed(tmp_path / "events")
+    touch(tmp_path / "events", *FILES, "orphan")
+    expected = dict.fromkeys(("b.parquet", "c.parquet", "orphan"), (reasons.CATALOG_IS_UNKNOWN, True))
+    assert candidates(spark, tmp_path / "events") == expected
+    store = SnapshotStore.open(spark, tmp_path / "store")
+    store.write_range("events", DeltaLog.for_table(spark, tmp_path / "events", clock=lambda: NOW_MS), 0, 0)
+    stored = store.tables("events", 0).vacuum_candidates(list_files=True).collect()
+    assert {row.path: (row.reason, row.protected) for row in stored} == expected
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_files_of_ratified_commits_are_needed(spark: SparkSession, tmp_path: Path, version: int) -> None:
+    tail = write_catalog_managed(tmp_path)
+    touch(tmp_path, *FILES, "orphan")
+    log = DeltaLog.for_table(spark, tmp_path, clock=lambda: NOW_MS)
+    tables = log.get_snapshot_at(version, log_tail=tail, max_catalog_version=2).tables
+    reported = {row.path: row.protected for row in tables.vacuum_candidates(list_files=True).collect()}
+    assert reported == {"orphan": False}
+    assert [group.reason for group in tables.vacuum_summary().deleted] == ["orphan"]
+
+
+def test_commits_published_after_the_catalog_was_queried_protect_files(spark: SparkSession, tmp_path: Path) -> None:
+    tail = write_catalog_managed(tmp_path)
+    touch(tmp_path, *FILES, "orphan")
+    log = DeltaLog.for_table(spark, tmp_path, clock=lambda: NOW_MS)
+    tables = log.update(log_tail=tail[:1], max_catalog_version=1).tables
+    write_log(tmp_path, {1: [add("b.parquet")], 2: [add("c.parquet")]})
+    assert {row.path for row in tables.vacuum_candidates(list_files=True).collect()} == {"orphan"}
 
 
 def test_without_listing_only_expired_files_of_the_table_are_unprotected(spark: SparkSession, tmp_path: Path) -> None:

@@ -367,6 +367,18 @@ def test_catalog_managed_table_includes_ratified_commits(table: Table, caplog: p
     assert "managed by a catalog: version 0 comes from its published commits alone" in caplog.text
 
 
+def test_snapshot_has_the_commits_of_the_catalog_that_was_queried_last(table: Table) -> None:
+    table.commit(0, protocol(), metadata())
+    log = table.log()
+    alone = log.update()
+    queried = log.update(max_catalog_version=0)
+    assert (alone.log.catalog.is_known, queried.log.catalog.max_version) == (False, 0)
+    assert log.update(max_catalog_version=0) is log.get_snapshot_at(0, max_catalog_version=0) is queried
+    assert log.get_snapshot_at(0) is queried
+    assert not log.update().log.catalog.is_known
+    assert log.get_snapshot_at(0, max_catalog_version=0).log.catalog.is_known
+
+
 def test_threads_share_one_delta_log_for_a_table(table: Table) -> None:
     table.commits(0, 3)
     table.log()
