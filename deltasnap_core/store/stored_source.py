@@ -16,11 +16,12 @@ from deltasnap_core.protocol.properties.table_config import deleted_file_retenti
 from deltasnap_core.replay.engine import ReplayEngine
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.tables.log_tables import log_files_table, versions_table
+from deltasnap_core.scan.tables.metadata_tables import FileHistory
 from deltasnap_core.scan.tables.vacuum_candidates import LOG_IS_GONE, ReferencedFiles
 from deltasnap_core.snapshot.snapshot_options import SnapshotOptions
+from deltasnap_core.snapshot.sources.file_history import events_of_commits, file_history
 from deltasnap_core.snapshot.sources.history_frame import history_frame
 from deltasnap_core.snapshot.sources.referenced_files import referenced_files
-from deltasnap_core.snapshot.sources.snapshot_source import events_of_commits
 from deltasnap_core.snapshot.table_context import TableContext
 from deltasnap_core.storage.folder_listing import FolderListing, list_below
 from deltasnap_core.store.format.commit_facts import commit_times
@@ -57,14 +58,25 @@ class StoredSource:
         Otherwise those in the store, which begin after the base.
         """
         manifest = self.version.manifest
-        context = self._context
         with suppress(DeltaTableNotFoundError, CorruptLogError):
-            listing = context.log.list()
-            commits = [commit for version, commit in listing.commits.items() if version <= manifest.version]
+            listing = self._context.log.list()
             is_whole = manifest.base.last + 1 in listing.commits or manifest.version == manifest.base.last
             if is_whole and is_version_of(manifest, self.table.store, listing):
-                return events_of_commits(context, commits)
+                return events_of_commits(self._context, listing.commits_between(0, manifest.version))
         return self.version.rows.changes(manifest.changes, manifest.version)
+
+    def file_history(self) -> FileHistory:
+        """Return that of the log if it begins no later than the version's base, otherwise that of the store."""
+        manifest = self.version.manifest
+        with suppress(DeltaTableNotFoundError, CorruptLogError):
+            listing = self._context.log.list()
+            begins_early = any(start <= manifest.base.last for start in listing.starts_before(manifest.version))
+            if begins_early and is_version_of(manifest, self.table.store, listing):
+                found = file_history(self._context, listing, manifest.version)
+                if found is not None:
+                    return found
+        changes = self.version.rows.changes(manifest.changes, manifest.version)
+        return FileHistory(files=self.version.base_files(), events=changes)
 
     def history(self) -> DataFrame:
         manifest = self.version.manifest

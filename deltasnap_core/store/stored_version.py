@@ -78,6 +78,11 @@ class StoredVersion:
         """Return the live files, with the columns of AddFile."""
         return self._checked(self._all_files)
 
+    def base_files(self) -> DataFrame:
+        """Return the live files of the version's base, with the columns of AddFile."""
+        files = self.rows.base_of(self.manifest)
+        return self.rows.parquet.no_rows(ADD) if files is None else live_files(files)
+
     def tombstones(self, retention: Retention | None = None) -> DataFrame:
         """Return the tombstones that a retention (None: the version's own) keeps, with the columns of RemoveFile."""
         return self._checked(lambda: self._tombstones(retention))

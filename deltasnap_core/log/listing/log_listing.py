@@ -83,6 +83,15 @@ class LogListing:
         place = bisect_right(self.checkpoints, -version - 1, key=lambda checkpoint: -checkpoint.version)
         return self.checkpoints[place] if place < len(self.checkpoints) else EmptyCheckpointProvider()
 
+    def starts_before(self, version: int) -> tuple[int, ...]:
+        """Return the versions up to `version` that have a checkpoint and all later commits up to it, ascending.
+
+        Only -1 if all commits since version 0 exist. Requires a listing from version 0.
+        """
+        missing = next((each for each in range(version, -1, -1) if each not in self.commits), -1)
+        checkpoints = {checkpoint.version for checkpoint in self.checkpoints}
+        return (-1,) if missing < 0 else tuple(sorted(each for each in checkpoints if missing <= each <= version))
+
     def reconstructable_versions(self) -> tuple[int, ...]:
         """Return the versions that can be reconstructed, ascending: from a checkpoint, or from all commits since 0.
 

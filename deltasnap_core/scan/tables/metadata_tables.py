@@ -10,7 +10,7 @@ to 9999. Names of columns inside structs are joined with dots.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from pyspark.sql import DataFrame
@@ -43,6 +43,17 @@ NAMES = (
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileHistory:
+    """The live files of a version, with the columns of AddFile, and what every later commit changed.
+
+    events: as `MetadataSource.events`; None: nothing.
+    """
+
+    files: DataFrame
+    events: DataFrame | None
+
+
 class MetadataSource(Protocol):
     """The data that the metadata tables read, of a snapshot or of a stored version. Each part is read on demand."""
 
@@ -66,6 +77,9 @@ class MetadataSource(Protocol):
 
     def events(self) -> DataFrame | None:
         """Return the file actions of commits, with the columns version, path, add, remove; None: there are none."""
+
+    def file_history(self) -> FileHistory:
+        """Return the changes of the files up to the version, from the earliest version that is known."""
 
     def history(self) -> DataFrame:
         """Return the table `history`."""
@@ -151,24 +165,10 @@ class MetadataTables:
 
         An add of a file that is in the table already starts no new row.
         path (string), deletion_vector (string, its unique id; null: none), size (long), added_version (long; null:
-        before the first available commit), removed_version (long; null: still in the table), data_change (boolean).
+        in the first version whose later commits all exist, or before), removed_version (long; null: still in the
+        table), data_change (boolean).
         """
-        live = self._source.files().selectExpr(
-            "path",
-            f"{vector_id_sql('deletionVector')} as deletion_vector",
-            "size",
-            "dataChange as data_change",
-        )
-        columns = ("path", "deletion_vector", "size", "added_version", "removed_version", "data_change")
-        events = self._source.events()
-        if events is None:
-            return live.selectExpr(*columns[:3], *_NULL_VERSIONS, "data_change")
-        path_key = path_key_sql("path", self._table.table_path)
-        lives = _lives(events, path_key)
-        known = lives.selectExpr(f"{path_key} as known", "coalesce(deletion_vector, '') as known_vector").distinct()
-        is_known = f"{path_key} = known and coalesce(deletion_vector, '') = known_vector"
-        older = live.join(known, F.expr(is_known), "left_anti").selectExpr(*columns[:3], *_NULL_VERSIONS, "data_change")
-        return older.unionAll(lives.select(*columns))
+        return _lives(self._source.file_history(), path_key_sql("path", self._table.table_path))
 
     @property
     def history(self) -> DataFrame:
@@ -303,7 +303,6 @@ class MetadataTables:
         return num_records_sql("stats")
 
 
-_NULL_VERSIONS = ("cast(null as bigint) as added_version", "cast(null as bigint) as removed_version")
 _PARTITION_TOTALS = (
     "count(1) as files",
     "try_sum(size) as bytes",
@@ -315,25 +314,29 @@ _PARTITION_TOTALS = (
 )
 
 
-def _lives(events: DataFrame, path_key: str) -> DataFrame:
-    """Return the versions between which each file was in the table, from adds and removes by version."""
-    actions = events.selectExpr(
-        "version", "path", f"{path_key} as path_key", "add.path is not null as is_add",
-        "coalesce(add.size, remove.size) as size",
-        "coalesce(add.dataChange, remove.dataChange) as data_change",
-        f"nullif({file_vector_id_sql()}, '') as deletion_vector",
-    )  # fmt: skip
+def _lives(known: FileHistory, path_key: str) -> DataFrame:
+    """Return the versions between which each file was in the table, as `MetadataTables.entries`.
+
+    A remove of a file that is not in the table starts and ends nothing.
+    """
+    actions = known.files.selectExpr(
+        *("cast(null as bigint) as version", "path", f"{path_key} as path_key", "true as is_add", "size"),
+        *("dataChange as data_change", f"{vector_id_sql('deletionVector')} as deletion_vector"),
+    )
+    if known.events is not None:
+        events = known.events.selectExpr(
+            "version", "path", f"{path_key} as path_key", "add.path is not null as is_add",
+            "coalesce(add.size, remove.size) as size",
+            "coalesce(add.dataChange, remove.dataChange) as data_change",
+            f"nullif({file_vector_id_sql()}, '') as deletion_vector",
+        )  # fmt: skip
+        actions = actions.unionAll(events)
     over = "over (partition by path_key, deletion_vector order by version"
     ordered = actions.selectExpr(
         "*",
-        f"lag(is_add) {over}) as was_added",
-        f"min(if(is_add, null, version)) {over} rows between 1 following and unbounded following) as next_remove",
+        f"lag(is_add, 1, false) {over}) as was_added",
+        f"min(if(is_add, null, version)) {over} rows between 1 following and unbounded following) as removed_version",
     )
-    return ordered.where("was_added is null or (is_add and not was_added)").selectExpr(
-        "path",
-        "deletion_vector",
-        "size",
-        "if(is_add, version, null) as added_version",
-        "if(is_add, next_remove, version) as removed_version",
-        "data_change",
+    return ordered.where("is_add and not was_added").selectExpr(
+        "path", "deletion_vector", "size", "version as added_version", "removed_version", "data_change"
     )

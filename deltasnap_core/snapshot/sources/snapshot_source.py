@@ -7,20 +7,19 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
-from deltasnap_core.log.commits.commit_reader import read_commits
 from deltasnap_core.log.history.delta_history_manager import DeltaHistoryManager
 from deltasnap_core.log.listing.log_listing import LogListing, list_log
 from deltasnap_core.log.version_log import VersionLog
 from deltasnap_core.protocol.properties.table_config import deleted_file_retention_ms
-from deltasnap_core.replay.spark.state_deltas import changes_of_versions
 from deltasnap_core.scan.tables.log_tables import listed_versions, log_files_table, versions_table
+from deltasnap_core.scan.tables.metadata_tables import FileHistory
 from deltasnap_core.scan.tables.vacuum_candidates import ReferencedFiles
 from deltasnap_core.snapshot.snapshot_frames import SnapshotFrames
+from deltasnap_core.snapshot.sources.file_history import events_of_commits, file_history
 from deltasnap_core.snapshot.sources.history_frame import history_frame
 from deltasnap_core.snapshot.sources.referenced_files import referenced_files
 from deltasnap_core.snapshot.table_context import TableContext
 from deltasnap_core.storage.folder_listing import FolderListing, list_below
-from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.urls import join_url
 
 _REASON = "metadata tables"
@@ -58,6 +57,10 @@ class SnapshotSource:
     def events(self) -> DataFrame | None:
         return events_of_commits(self.context, tuple(self._listing().commits.values()))
 
+    def file_history(self) -> FileHistory:
+        found = file_history(self.context, self._listing(), self.log.version, self.log.catalog)
+        return found or FileHistory(files=self.files(), events=None)
+
     def history(self) -> DataFrame:
         return history_frame(self.context.session(_REASON), self._history.get_history(end=self.log.version))
 
@@ -83,10 +86,3 @@ class SnapshotSource:
     def _listing(self) -> LogListing:
         log = self.context.log
         return list_log(log.store, log.log_path, last=self.log.version, catalog=self.log.catalog)
-
-
-def events_of_commits(context: TableContext, commits: Sequence[FileStatus]) -> DataFrame | None:
-    """Return the file actions of commits by version, see `changes_of_versions`. None: there are none."""
-    batch = read_commits(context.log.store, commits)
-    actions = context.reader(context.session(_REASON)).commit_actions(batch)
-    return None if actions is None else changes_of_versions(actions)

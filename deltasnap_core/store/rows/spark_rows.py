@@ -64,19 +64,22 @@ class SparkRows:
         """Return the same rows, read with another schema of add and remove."""
         return replace(self, actions=actions)
 
+    def base_of(self, manifest: VersionManifest, keys: Sequence[int] | None = None) -> DataFrame | None:
+        """Return the reconciled file actions of the base of a stored version (FULL); None: there are none."""
+        base = self.parquet.read(manifest.base.files, self._schema())
+        return None if base is None else self._keyed(_only(base, keys))
+
     def state_of(self, manifest: VersionManifest, keys: Sequence[int] | None = None) -> DataFrame | None:
         """Return the reconciled file actions of a stored version (FULL); None: there are none.
 
         keys: read only the logical files with these keys (and perhaps more); None: all.
         """
-        base = self.parquet.read(manifest.base.files, self._schema())
         changes = self.changes(manifest.changes, manifest.version, keys)
         commits = None
         if changes is not None:
             in_one = changes.coalesce(1) if manifest.change_rows <= SINGLE_TASK_ROWS else changes
             commits = in_one.selectExpr("*", "version as commit_version", "0 as line_number")
-        base_rows = None if base is None else self._keyed(_only(base, keys))
-        return reconcile(base_rows, commits, broadcast=manifest.change_rows <= BROADCAST_ROWS)
+        return reconcile(self.base_of(manifest, keys), commits, broadcast=manifest.change_rows <= BROADCAST_ROWS)
 
     def keys_touched_or_expiring(
         self, manifest: VersionManifest, changes: DataFrame | None, after: Retention

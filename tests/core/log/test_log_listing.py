@@ -58,6 +58,14 @@ def test_known_checkpoint_beyond_a_log_that_was_rolled_back_is_not_kept() -> Non
     assert (found.version, found.checkpoint_provider.version) == (8, 5)
 
 
+def test_versions_before_complete_commits_have_a_checkpoint_or_are_the_start() -> None:
+    whole = list_log(MemoryLogStore(commits(0, 9), checkpoint(4)), LOG_PATH)
+    assert whole.starts_before(9) == (-1,)
+    store = MemoryLogStore(commits(0, 1), commits(3, 5), commits(7, 9), *map(checkpoint, (2, 4, 6, 8)))
+    listing = list_log(store, LOG_PATH)
+    assert [listing.starts_before(version) for version in (1, 3, 6, 9)] == [(-1,), (2,), (6,), (6, 8)]
+
+
 def test_commits_between_versions_exclude_gaps() -> None:
     listing = list_log(MemoryLogStore(commits(0, 3), commits(6, 8)), LOG_PATH)
     assert listing.commits_between(2, 6) == (*commits(2, 3), *commits(6, 6))

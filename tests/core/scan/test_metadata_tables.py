@@ -14,10 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltasnap_core import DeltaLog, SnapshotStore
+from deltasnap_core.protocol.log_files.file_names import checkpoint_file, commit_file
 from deltasnap_core.scan.tables.metadata_tables import NAMES
 from deltasnap_core.scan.tables.vacuum_summary import vacuum_summary
-from tests.builders import FIRST_COMMIT_MS, add, commit_info, metadata, protocol, remove, write_log
+from tests.builders import FIRST_COMMIT_MS, Action, add, commit_info, metadata, protocol, remove, write_log
+from tests.checkpoint_files import write_checkpoint
 from tests.core.scan.catalog_tables import FILES, write_catalog_managed
+from tests.oracle import replay
 from tests.thorough import one_in
 
 if TYPE_CHECKING:
@@ -171,6 +174,73 @@ def test_versions_history_and_log_files_show_the_log(made: Made) -> None:
     assert [(row["version"], row["kind"], row["in_segment"]) for row in rows(tables.log_files)] == [
         (version, "commit", True) for version in range(6)
     ]
+
+
+TRACKED = protocol(3, 7, readerFeatures=["deletionVectors"], writerFeatures=["deletionVectors", "rowTracking"])
+CREATED = [TRACKED, metadata(), add("a"), add("b")]
+
+
+def lives_in_log_and_store(
+    spark: SparkSession, table: Path, commits: list[list[Action]], *, checkpoint: int | None = None, lost: range
+) -> list[tuple[Any, ...]]:
+    """Return path, added_version and removed_version of the entries, which are equal for a snapshot and a store."""
+    log = write_log(table, dict(enumerate(commits)))
+    if checkpoint is not None:
+        write_checkpoint(log, checkpoint, "classic", replay(commits)[checkpoint].actions(0))
+    for version in lost:
+        (log / commit_file(version)).unlink()
+    opened = DeltaLog.for_table(spark, table)
+    store = SnapshotStore.open(spark, table.parent / f"{table.name}-store")
+    store.write_range("t", opened, checkpoint or 0, len(commits) - 1)
+
+    def lives(frame: DataFrame) -> list[tuple[Any, ...]]:
+        found = [(row["path"], row["added_version"], row["removed_version"]) for row in rows(frame)]
+        return sorted(found, key=repr)
+
+    found = lives(opened.snapshot.tables.entries)
+    assert {path for path, _, removed in found if removed is None} == {
+        row.path for row in opened.snapshot.all_files.collect()
+    }
+    assert lives(store.tables("t").entries) == found
+    shutil.rmtree(log)
+    if checkpoint is not None:
+        assert lives(store.tables("t").entries) == found
+    return found
+
+
+@pytest.mark.spark
+def test_file_added_again_after_a_cleanup_was_added_before_it(spark: SparkSession, tmp_path: Path) -> None:
+    again = [add(name, baseRowId=0, defaultRowCommitVersion=2, dataChange=False) for name in ("a", "b")]
+    commits = [CREATED, [add("c")], again, [remove("b"), add("d")]]
+    found = lives_in_log_and_store(spark, tmp_path / "t", commits, checkpoint=1, lost=range(2))
+    assert found == [("a", None, None), ("b", None, 3), ("c", None, None), ("d", 3, None)]
+
+
+@pytest.mark.spark
+def test_remove_of_a_file_that_is_not_in_the_table_is_no_entry(spark: SparkSession, tmp_path: Path) -> None:
+    commits = [CREATED, [remove("vector.bin", dataChange=False)], [remove("a")], [remove("a")]]
+    found = lives_in_log_and_store(spark, tmp_path / "t", commits, lost=range(0))
+    assert found == [("a", 0, 2), ("b", 0, None)]
+
+
+@pytest.mark.spark
+def test_file_removed_in_a_lost_commit_is_not_in_the_table(spark: SparkSession, tmp_path: Path) -> None:
+    commits = [CREATED, [add("c")], [add("d")], [remove("c")], [], [add("e")]]
+    found = lives_in_log_and_store(spark, tmp_path / "t", commits, checkpoint=4, lost=range(2, 4))
+    assert found == [("a", None, None), ("b", None, None), ("d", None, None), ("e", 5, None)]
+
+
+@pytest.mark.spark
+def test_entries_begin_with_a_later_checkpoint_if_the_first_is_damaged(spark: SparkSession, tmp_path: Path) -> None:
+    commits = [CREATED, [add("c")], [add("d")], [remove("c")]]
+    log, states = write_log(tmp_path, dict(enumerate(commits))), replay(commits)
+    for version in (1, 2):
+        write_checkpoint(log, version, "classic", states[version].actions(0))
+        (log / commit_file(version - 1)).unlink()
+    (log / checkpoint_file(1)).write_bytes(b"?")
+    found = rows(DeltaLog.for_table(spark, tmp_path).snapshot.tables.entries)
+    lives = sorted((row["path"], row["added_version"], row["removed_version"]) for row in found)
+    assert lives == [("a", None, None), ("b", None, None), ("c", None, 3), ("d", None, None)]
 
 
 @pytest.mark.spark
