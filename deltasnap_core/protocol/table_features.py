@@ -13,9 +13,11 @@ from deltasnap_core.protocol.properties.table_config import COLUMN_MAPPING_MODE
 
 MAX_READER_VERSION = 3
 
-SUPPORTED_READER_FEATURES = frozenset(
+CATALOG_MANAGED = frozenset({"catalogManaged", "catalogOwned-preview"})
+"""The names of one feature: Delta renamed it in 4.0.1."""
+
+SUPPORTED_READER_FEATURES = CATALOG_MANAGED | frozenset(
     {
-        "catalogManaged",
         "columnMapping",
         "deletionVectors",
         "timestampNtz",
@@ -31,7 +33,6 @@ SUPPORTED_READER_FEATURES = frozenset(
 )
 """The supported reader features."""
 
-CATALOG_MANAGED = frozenset({"catalogManaged"})
 ADAPTIVE_METADATA = "adaptiveMetadata"
 
 MANIFEST_COMMIT_ACTION = "checkpoint"

@@ -59,9 +59,9 @@ def test_unsupported_protocol_is_rejected_by_name(refused: Protocol, features: t
 
 def test_supported_features_are_readable_features() -> None:
     assert set(SUPPORTED_READER_FEATURES) == {
-        "catalogManaged", "columnMapping", "deletionVectors", "timestampNtz", "typeWidening", "typeWidening-preview",
-        "v2Checkpoint", "vacuumProtocolCheck", "variantShredding", "variantShredding-preview", "variantType",
-        "variantType-preview",
+        "catalogManaged", "catalogOwned-preview", "columnMapping", "deletionVectors", "timestampNtz", "typeWidening",
+        "typeWidening-preview", "v2Checkpoint", "vacuumProtocolCheck", "variantShredding", "variantShredding-preview",
+        "variantType", "variantType-preview",
     }  # fmt: skip
 
 

@@ -194,8 +194,11 @@ def test_files_of_versions_before_and_after_the_requested_one_are_protected(
     assert reported["later"] == reported["removed-long-ago"] == reasons.LOG_IS_GONE
 
 
-def test_no_file_of_a_catalog_managed_table_is_deleted_without_its_catalog(spark: SparkSession, tmp_path: Path) -> None:
-    write_catalog_managed(tmp_path / "events")
+@pytest.mark.parametrize("feature", ["catalogManaged", "catalogOwned-preview"])
+def test_no_file_of_a_catalog_managed_table_is_deleted_without_its_catalog(
+    spark: SparkSession, tmp_path: Path, feature: str
+) -> None:
+    write_catalog_managed(tmp_path / "events", feature=feature)
     touch(tmp_path / "events", *FILES, "orphan")
     expected = dict.fromkeys(("b.parquet", "c.parquet", "orphan"), (reasons.CATALOG_IS_UNKNOWN, True))
     assert candidates(spark, tmp_path / "events") == expected

@@ -354,8 +354,11 @@ def staged(version: int, *actions: Any, table: Table) -> FileStatus:
     return table.files.put(f"{STAGED_COMMIT_FOLDER}/{name}", content(actions))
 
 
-def test_catalog_managed_table_includes_ratified_commits(table: Table, caplog: pytest.LogCaptureFixture) -> None:
-    managed = protocol(3, 7, readerFeatures=["catalogManaged"], writerFeatures=["catalogManaged"])
+@pytest.mark.parametrize("feature", ["catalogManaged", "catalogOwned-preview"])
+def test_catalog_managed_table_includes_ratified_commits(
+    table: Table, caplog: pytest.LogCaptureFixture, feature: str
+) -> None:
+    managed = protocol(3, 7, readerFeatures=[feature], writerFeatures=[feature])
     table.commit(0, managed, metadata())
     tail = [staged(v, {"txn": {"appId": "a", "version": v}}, table=table) for v in (1, 2)]
     log = table.log()
