@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +13,8 @@ import pyarrow as pa
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.actions import AddFile, Metadata, Protocol
 from deltasnap_core.protocol.json_text import decode_json
-from deltasnap_core.protocol.properties.table_config import set_transaction_retention_ms
+from deltasnap_core.protocol.properties.table_config import column_mapping_mode, set_transaction_retention_ms
+from deltasnap_core.protocol.schema_text import PHYSICAL_NAME, fields_of, schema_fields
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.protocol.state.version_checksum import VersionChecksum
 from deltasnap_core.redaction import safe_repr
@@ -93,7 +95,9 @@ def _compared(
     deleted = checksum.deleted_record_counts_histogram
     yield "deleted_record_counts_histogram", deleted, state.deleted_record_counts_histogram
     if checksum.all_files is not None and files is not None:
-        yield "all_files", _comparable_files(checksum.all_files, log_path), _comparable_files(files, log_path)
+        said, found = _comparable_files(checksum.all_files, log_path), _comparable_files(files, log_path)
+        if not _are_same_files(said, found, state.metadata):
+            yield "all_files", said, found
 
 
 def _compared_actions(
@@ -146,6 +150,63 @@ def _comparable_files(files: Iterable[AddFile], log_path: str) -> tuple[AddFile,
         for file, key in zip(files, keys, strict=True)
     ]
     return tuple(sorted(plain, key=lambda file: (file.path, file.key[1] or "")))
+
+
+def _are_same_files(one: tuple[AddFile, ...], other: tuple[AddFile, ...], metadata: Metadata | None) -> bool:
+    """Return whether comparable files are equal. Statistics are equal if their values in the table's schema are.
+
+    A checkpoint that has them only as a struct writes a timestamp as UTC in milliseconds, and nothing for an empty
+    object. Delta's `validateFileListAgainstCRC`.
+    """
+    if one == other or [replace(each, stats=None) for each in one] != [replace(each, stats=None) for each in other]:
+        return one == other
+    if metadata is None:
+        return False
+    try:
+        fields = schema_fields(metadata.schema_string)
+    except ValueError:
+        return False
+    is_mapped = column_mapping_mode(metadata.configuration) != "none"
+    pairs = ((said.stats, found.stats) for said, found in zip(one, other, strict=True) if said.stats != found.stats)
+    return all(_typed_stats(said, fields, is_mapped) == _typed_stats(found, fields, is_mapped) for said, found in pairs)
+
+
+def _typed_stats(text: str | None, fields: Sequence[Mapping[str, Any]], is_mapped: bool) -> object:
+    """Return statistics as comparable values; the text itself if it is not an object."""
+    try:
+        stats = None if text is None else decode_json(text)
+    except ValueError:
+        return text
+    if not isinstance(stats, Mapping):
+        return text
+    typed = {key: _typed_values(value, fields, is_mapped) for key, value in stats.items()}
+    return {key: value for key, value in typed.items() if value not in (None, {})}
+
+
+def _typed_values(value: object, fields: Sequence[Mapping[str, Any]], is_mapped: bool) -> object:
+    """Return the values of the fields of a struct, without null and empty ones; anything else unchanged."""
+    if not isinstance(value, Mapping):
+        return value
+    typed: dict[str, object] = {}
+    for field in fields:
+        name = (field.get("metadata") or {}).get(PHYSICAL_NAME, field["name"]) if is_mapped else field["name"]
+        kind, found = field["type"], value.get(name)
+        if isinstance(kind, Mapping) and kind.get("type") == "struct":
+            found = _typed_values(found, fields_of(kind), is_mapped)
+        typed[name] = _milliseconds(found, kind) if kind in ("timestamp", "timestamp_ntz") else found
+    return {name: found for name, found in typed.items() if found not in (None, {})}
+
+
+def _milliseconds(value: object, kind: str) -> object:
+    """Return a timestamp in ms since the epoch; a value in another form, or without a needed offset, unchanged."""
+    try:
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else None
+    except ValueError:
+        return value
+    if moment is None or (moment.tzinfo is None and kind == "timestamp"):
+        return value
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return (aware - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
 
 
 def _canonical_json(text: str | None) -> str | None:

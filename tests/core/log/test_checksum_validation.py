@@ -19,11 +19,11 @@ from tests.without_spark import log_without_spark
 COUNTS = {"tableSizeBytes": 1, "numFiles": 1, "numMetadata": 1, "numProtocol": 1}
 
 
-def differences(table: Path, *, listed: str = "a", **said: Any) -> list[str]:
-    """The fields that differ. listed: the path of the live file, canonical."""
+def differences(table: Path, *, listed: str = "a", stats: str | None = None, **said: Any) -> list[str]:
+    """The fields that differ. listed: the path of the live file, canonical. stats: its statistics."""
     state = log_without_spark(TableLog.for_path(table, clock=FixedClock())).snapshot.computed_state
     checksum = VersionChecksum.parse(json.dumps({**COUNTS, **said}).encode())
-    files = [AddFile.from_json(add(listed)["add"])]
+    files = [AddFile.from_json(add(listed, stats=stats)["add"])]
     found = compare_with_log(checksum, state, in_commit_timestamp=None, all_files=files, log_path=LOG_PATH)
     return [difference.field for difference in found]
 
@@ -54,6 +54,54 @@ def test_files_are_compared_by_the_key_of_their_path(
 ) -> None:
     write_log(tmp_path, {0: [protocol(), metadata(), add("a")]})
     assert differences(tmp_path, listed=canonical, allFiles=[add(logged)["add"]]) == expected
+
+
+def stats_of(data_type: str, bound: object, **more: object) -> str:
+    bounds = {} if bound is None else {"c": bound}
+    nested = {"s": {"t": bound}} if data_type == "timestamp" else {}
+    return json.dumps(
+        {"numRecords": 1, "minValues": {**bounds, **nested, **more}, "maxValues": {}, "nullCount": {"c": 0}}
+    )
+
+
+@pytest.mark.parametrize(
+    ("data_type", "logged", "rendered", "expected"),
+    [
+        ("timestamp", "2024-01-01T01:00:00.000+01:00", "2024-01-01T00:00:00.000Z", []),
+        ("timestamp", "2024-01-01T00:00:00.123456Z", "2024-01-01T00:00:00.123Z", []),
+        ("timestamp", "2024-01-01T00:00:00.123Z", "2024-01-01T00:00:00.124Z", ["all_files"]),
+        ("timestamp", "2024-01-01T00:00:00", "2024-01-01T00:00:00Z", ["all_files"]),
+        ("timestamp_ntz", "2024-01-01T00:00:00.123456", "2024-01-01T00:00:00.123", []),
+        ("string", "2024-01-01T01:00:00+01:00", "2024-01-01T00:00:00Z", ["all_files"]),
+        ("double", 1, 1.0, []),
+        ("long", 1, 2, ["all_files"]),
+        ("long", 1, None, ["all_files"]),
+    ],
+)
+@pytest.mark.parametrize("is_mapped", [False, True])
+def test_statistics_are_compared_as_values_of_the_schema(
+    tmp_path: Path, data_type: str, logged: object, rendered: object, expected: list[str], is_mapped: bool
+) -> None:
+    def field(name: str, kind: object) -> dict[str, object]:
+        physical = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": name}
+        logical = f"logical {name}" if is_mapped else name
+        return {"name": logical, "type": kind, "nullable": True, "metadata": physical if is_mapped else {}}
+
+    inner = {"type": "struct", "fields": [field("t", data_type)]}
+    schema = json.dumps({"type": "struct", "fields": [field("c", data_type), field("s", inner)]})
+    mode = {"delta.columnMapping.mode": "name"} if is_mapped else {}
+    created = metadata(schemaString=schema, configuration=mode)
+    write_log(tmp_path, {0: [protocol(2, 5) if is_mapped else protocol(), created, add("a")]})
+    in_checksum = add("a", stats=stats_of(data_type, logged, dropped=1))["add"]
+    assert differences(tmp_path, stats=stats_of(data_type, rendered), allFiles=[in_checksum]) == expected
+
+
+def test_empty_statistics_equal_absent_ones(tmp_path: Path) -> None:
+    write_log(tmp_path, {0: [protocol(), metadata(), add("a")]})
+    in_checksum = add("a", stats='{"numRecords":1,"minValues":{},"nullCount":{"id":null}}')["add"]
+    assert differences(tmp_path, stats='{"numRecords":1}', allFiles=[in_checksum]) == []
+    assert differences(tmp_path, stats=None, allFiles=[in_checksum]) == ["all_files"]
+    assert differences(tmp_path, stats="no json", allFiles=[in_checksum]) == ["all_files"]
 
 
 @pytest.mark.parametrize(("omitted", "expected"), [("readerFeatures", []), ("writerFeatures", ["protocol"])])
