@@ -25,14 +25,15 @@ _TIMESTAMPS, _ZONED = "spark.sql.timestampType", "timestamp_ltz"
 def checked_skipping(table: ScannedTable, where: str) -> Skipping:
     """Return the file conditions of a predicate, after Spark's analyzer has accepted it.
 
-    Errors: PredicateError.
+    Errors: PredicateError; CorruptLogError if Spark refuses the schema of the table.
     """
+    rows = table.no_rows
     try:
         skipping = skipping_of(where, table.columns)
     except NotParsedError:
         skipping = Skipping(unused=(where,))
     try:
-        _ = table.no_rows.where(where).schema
+        _ = rows.where(where).schema
     except SPARK_FAILURES as error:  # Java exceptions too: a stack overflow despite the limits
         raise PredicateError(
             predicate=where, position=_position(where, error), reason=_reason(error, "analyze")

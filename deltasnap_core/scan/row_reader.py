@@ -287,6 +287,7 @@ class RowReader:
             raise UnsupportedServerError(work="read the rows of a table", reason=reason) from error
         except PySparkException as error:
             if error.getCondition() != "PATH_NOT_FOUND":
+                _ = self.table.no_rows  # raises CorruptLogError if the schema is the cause
                 raise
             raise self._gone((error.getMessageParameters() or {}).get("path", paths[0])) from error
         return reduce(DataFrame.where, self.pushed, rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -12,6 +13,7 @@ from deltasnap_core.once import once
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.replay.sessions import SparkProvider
 from deltasnap_core.replay.spark.local_rows import no_rows
+from deltasnap_core.replay.spark.spark_failures import spark_cause
 from deltasnap_core.replay.spark.spark_files import SparkFiles
 from deltasnap_core.replay.spark.table_schema import parse_schema, schema_of
 from deltasnap_core.scan.files.data_paths import data_file_url
@@ -80,5 +82,14 @@ class ScannedTable:
 
     @once
     def no_rows(self) -> DataFrame:
-        """An empty DataFrame with the columns of a scan."""
-        return no_rows(self.spark, logical_schema(self.schema))
+        """An empty DataFrame with the columns of a scan.
+
+        Errors: CorruptLogError if Spark refuses the schema, for example a type that its settings disable, such as TIME.
+        """
+        try:
+            rows = no_rows(self.spark, logical_schema(self.schema))
+            _ = rows.schema  # over Connect, Spark refuses it only now
+        except AnalysisException as error:
+            reason = f"metadata of version {self.version}: Spark cannot read rows of this schema: {spark_cause(error)}"
+            raise CorruptLogError(path=self.table_path, reason=reason) from error
+        return rows

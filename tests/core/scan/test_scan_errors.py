@@ -195,6 +195,18 @@ def test_invalid_schema_is_a_corrupt_log(spark: SparkSession, tmp_path: Path) ->
             snapshot.scan(where).to_df()
 
 
+@pytest.mark.parametrize("where", [None, "id > 1"])
+def test_type_that_spark_has_disabled_is_an_error_only_of_a_scan(
+    spark: SparkSession, tmp_path: Path, where: str | None
+) -> None:
+    kinds = schema(field("id", "long"), field("t", "time(6)"))
+    snapshot = snapshot_of(spark, tmp_path, [file(tmp_path, "a", ids(1, 2))], schemaString=kinds)
+    with pytest.raises(CorruptLogError, match="version 0: Spark cannot read rows of this schema"):
+        snapshot.scan(where).to_df()
+    assert snapshot.schema["t"].dataType.simpleString() == "time(6)"
+    assert snapshot.tables.files.count() == 1
+
+
 def test_number_of_rows_to_take_is_checked(spark: SparkSession, tmp_path: Path) -> None:
     scan = snapshot_of(spark, tmp_path, [file(tmp_path, "a", ids(1, 2))]).scan()
     with pytest.raises(ValueError, match="Expected 0 rows or more, found -1"):
