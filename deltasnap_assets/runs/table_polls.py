@@ -155,6 +155,7 @@ class _PolledTable:
         Errors: those of DAMAGED, if the log must be examined.
         """
         log, cursor = log_of(self.table), LogCursor.from_text(self.state.cursor) if self.state.cursor else None
+        followed = None if cursor is None else cursor.version
         polled = None if cursor is None else log.poll(cursor)
         is_new = polled is None or polled.status is not None
         is_retried, attempt = False, 1
@@ -162,18 +163,18 @@ class _PolledTable:
             is_retried = self.failure.may_be_tried_again and (is_new or self.failure.pause_left <= 0)
             attempt = self.failure.attempt + is_retried
         if polled is not None and not is_new and not is_retried:
-            is_stored = note_poll(self.settings, self.table)
+            is_stored = note_poll(self.settings, self.table, followed=followed)
             return self._poll_idle(polled.checkpoint) if is_stored else self.poll_examining()
         # `plan` needs what was known before the log was read, and a poll without new commits does not read it.
         known = known_of(self.instance, self.table.name)
         status = None if cursor is None or is_retried else log.new_commits(cursor)
         status = log.status() if status is None else status
-        is_stored = note_poll(self.settings, self.table, status)
+        is_stored = note_poll(self.settings, self.table, status, followed)
         if was_broken(self.instance, self.table.name):
             return self.poll_examining()
         is_new_only = cursor is not None and all(version > cursor.version for version in status.versions)
         if is_new_only and (not is_stored or known.done.intersection(status.versions)):
-            # The store was lost, or lacks versions that Dagster has: earlier ones may be missing, too.
+            # The store was lost or is an older copy, or lacks versions that Dagster has: others may be missing, too.
             status = replace(log.status(), is_fork=status.is_fork)
         stored = None if status.listing is None else what_is_stored(self.settings, self.table, status.listing)
         requested = self._request(known, status, stored, attempt)

@@ -170,20 +170,25 @@ def known_faults(store: SnapshotStore, table_name: str) -> tuple[Fault, ...]:
     )
 
 
-def note_poll(settings: Settings, table: TableSettings, status: LogStatus | None = None) -> bool:
+def note_poll(
+    settings: Settings, table: TableSettings, status: LogStatus | None = None, followed: int | None = None
+) -> bool:
     """Record that a poll read the log of a table: at once if there are new commits, otherwise every hour.
 
-    Return False if the store is read for that and has no earlier poll of the table: it was lost, or cannot be read.
-    status: its result; None: no new commits. Faults are recorded separately, where they are reported.
+    Return False if the store is read for that and does not know the table as far as it was followed: it was lost,
+    replaced by an older copy, or cannot be read.
+    status: its result; None: no new commits. followed: the version of the cursor; None: not followed yet. Faults are
+    recorded separately, where they are reported.
     """
     key, now = (settings.storage, table.name), time.monotonic()
     at, known = _noted.get(key, (None, None))
-    latest = known if status is None else status.latest
+    latest = followed if status is None else status.latest
     if at is not None and (now - at) * 1000 < _NOTED_AGAIN_MS and latest == known:
         return True
     commit = None if status is None else status.commits.get(status.latest)
     found = Found(latest_version=latest, last_commit_ms=None if commit is None else commit.modification_time)
-    is_known = note(store_of(settings), table, found)
+    before = note(store_of(settings), table, found)
+    is_known = before is not None and (before.latest_version is None or before.latest_version >= (followed or 0))
     if is_known or status is not None:  # otherwise the next tick reads the store again
         _noted[key] = (now, latest)
     return is_known
@@ -191,12 +196,12 @@ def note_poll(settings: Settings, table: TableSettings, status: LogStatus | None
 
 def note(
     store: SnapshotStore, table: TableSettings, found: Found, in_force: Mapping[int, ManifestName] | None = None
-) -> bool:
+) -> LastPoll | None:
     """Record the result of a poll. Nothing is written if only the time changed by less than an hour.
 
     Results that processes record at once are all kept.
 
-    Return whether the store has an earlier poll of the table.
+    Return the earlier poll of the table in the store; None: there is none, or it cannot be read.
     in_force: the stored versions, if they are listed already.
     """
     before = None
@@ -206,7 +211,7 @@ def note(
             known = replace(before or LastPoll(polled_at_ms=0), polled_at_ms=system_clock())
             points = store.polls.points(table.name, known, in_force)
         if _new_poll(before, table, found) is None:
-            return True
+            return before
         with store.polls.alone(table.name):
             before = store.polls.read(table.name)  # another process may have recorded a poll in the meantime
             after = _new_poll(before, table, found)
@@ -214,7 +219,7 @@ def note(
                 store.polls.touch(table.name, after if points is None else replace(after, points=points))
     except StorageError as error:
         _log.warning("Could not record the condition of table %s: %s", table.name, error)
-    return before is not None
+    return before
 
 
 def _new_poll(before: LastPoll | None, table: TableSettings, found: Found) -> LastPoll | None:

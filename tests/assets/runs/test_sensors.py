@@ -13,7 +13,7 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.runs import schedules
-from deltasnap_assets.runs.condition import damage
+from deltasnap_assets.runs.condition import damage, last_poll
 from deltasnap_assets.runs.condition.damage import BrokenTableError
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, ATTEMPT_TAG, run_tags
 from deltasnap_assets.runs.schedules import refresh_schedule
@@ -155,6 +155,26 @@ def test_new_commit_of_a_lost_store_requests_the_lost_versions_too(tmp_path: Pat
         os.utime(commit, (0, 0))
     write(tmp_path, 5, 5)
     assert ticks.tick() == [("0", "5")]
+
+
+@pytest.mark.parametrize("is_idle", [False, True])
+def test_older_copy_of_the_store_gets_the_versions_that_it_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_idle: bool
+) -> None:
+    ticks, store = Ticks(tmp_path / "t"), tmp_path / "t-store"
+    for first, last in ((0, 1), (2, 4)):
+        write(tmp_path / "t", first, last)
+        assert ticks.tick() == [(str(first), str(last))]
+        store_versions(stored_table(store), TableLog.for_path(tmp_path / "t"), range(first, last + 1))
+        if first == 0:
+            shutil.copytree(store, tmp_path / "copy")
+    shutil.rmtree(store)
+    shutil.copytree(tmp_path / "copy", store)
+    if is_idle:
+        monkeypatch.setattr(last_poll, "_NOTED_AGAIN_MS", 0)
+    else:
+        write(tmp_path / "t", 5, 5)
+    assert ticks.tick() == [("2", "4" if is_idle else "5")]
 
 
 def test_unreadable_cursor_is_ignored(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
