@@ -241,6 +241,8 @@ class _PolledTable:
     def _request(self, known: Known, status: LogStatus, stored: Stored | None, attempt: int) -> Poll:
         name = self.table.name
         todo = plan(self.table, status, known, stored)
+        if todo.ranges and stored is not None and not stored.common.is_continued:
+            note(store_of(self.settings), self.table, Found(is_replaced=True))  # the requested run may never start
         prepare(self.instance, name, todo)
         sort_partitions(self.instance, name)
         # No run key, because a range that failed may be requested again.

@@ -62,6 +62,7 @@ class Found:
     problems: by name of the check or other source; empty: no problems.
     vacuum_bytes: of the newest stored version, `facts_version`.
     checked_version: the newest stored version, if checks were evaluated.
+    is_replaced: whether the log was replaced, and a run is requested: the earlier checks do not count.
     is_examined:     whether the whole log was read for faults.
     examined_checkpoint: the newest checkpoint (`LogListing.newest_checkpoint`) whose pages were read.
     """
@@ -73,6 +74,7 @@ class Found:
     facts_version: int | None = None
     vacuum_bytes: int | None = None
     checked_version: int | None = None
+    is_replaced: bool = False
     is_examined: bool = False
     examined_checkpoint: str | None = None
 
@@ -281,7 +283,8 @@ def _merged(before: LastPoll, table: TableSettings, found: Found) -> LastPoll:
     new = [problem for problems in replaced.values() for problem in problems]
     is_same = found.latest_version in (None, before.latest_version)
     latest = before.latest_version if found.latest_version is None else found.latest_version
-    checked = before.checked_version if found.checked_version is None else found.checked_version
+    earlier = None if found.is_replaced else before.checked_version
+    checked = earlier if found.checked_version is None else found.checked_version
     return replace(
         before,
         latest_version=latest,

@@ -87,7 +87,7 @@ class LastPoll:
     examined_checkpoint: identifies the newest checkpoint whose pages were read for faults; None: unknown.
     latest_version:   the latest version of the log at that time; None: unknown.
     last_commit_ms:   the time of its commit; None: unknown.
-    checked_version:  the newest stored version when checks were last evaluated; None: never.
+    checked_version:  the newest stored version when checks were last evaluated; None: never, or its log was replaced.
     unchecked_since_ms: when a poll first found a version after `checked_version`; None: it found none.
     problems:         the problems in force, the latest first; empty: none was found.
     stale_rule:       None: the table never counts as stale.

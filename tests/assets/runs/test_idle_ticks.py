@@ -19,6 +19,7 @@ from deltasnap_assets.runs import sensors, table_polls
 from deltasnap_assets.runs.condition import damage, examination, last_poll
 from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.damage import condition_of_failure
+from deltasnap_assets.runs.condition.last_poll import Found, note
 from deltasnap_assets.runs.long_reads import LongReads
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, run_tags
 from deltasnap_assets.runs.schedules import refresh_schedule
@@ -35,9 +36,9 @@ from deltasnap_core.storage.log_store import LogStore
 from deltasnap_core.storage.writable_files import WritableFiles
 from tests.assets.jobs import idle_job
 from tests.assets.runs.test_sensors import Ticks, write
-from tests.builders import add, metadata, protocol
+from tests.builders import add, metadata, protocol, write_log
 from tests.checkpoint_files import write_checkpoint
-from tests.core.store.manifests import store_versions, stored_table
+from tests.core.store.manifests import store_computed_versions, store_versions, stored_table
 from tests.fast_dagster import local_instance
 
 
@@ -54,6 +55,25 @@ def condition_of(folder: Path) -> tuple[str, str]:
     table = TableSettings(name="events", path=str(folder))
     (row,) = store_of(Settings(storage=f"{folder}-store", tables=(table,))).fleet(["events"]).to_pylist()
     return row["condition"], row["reason"]
+
+
+@pytest.mark.parametrize("is_recreated", [True, False])
+def test_checks_of_a_replaced_log_do_not_count_while_its_run_has_not_started(
+    tmp_path: Path, is_recreated: bool
+) -> None:
+    ticks, path = followed(tmp_path / "t"), tmp_path / "t"
+    table = TableSettings(name="events", path=str(path))
+    store_computed_versions(stored_table(tmp_path / "t-store"), log_of(table), range(4))
+    note(store_of(Settings(storage=f"{path}-store", tables=(table,))), table, Found(checked_version=3))
+    assert condition_of(path)[0] == "healthy"
+    if is_recreated:
+        shutil.rmtree(path)
+        write(path, 0, 1, table_id="other")
+    else:
+        write_log(path, {3: [add("other.parquet")]})
+    ticks.runs_succeed = False
+    assert ticks.tick() == [("0", "1") if is_recreated else ("3", "3")]
+    assert condition_of(path) == ("unknown", "No run has checked this table yet.")
 
 
 @pytest.mark.parametrize("deleted", ["", "_delta_log"])
