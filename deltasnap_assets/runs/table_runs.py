@@ -78,7 +78,9 @@ class Failure:
     @property
     def pause_left(self) -> float:
         """Return how many seconds to wait before the next attempt."""
-        return self.ended + _FIRST_PAUSE_SECONDS * 2.0 ** (self.attempt - 1) - time.time()
+        pause = _FIRST_PAUSE_SECONDS * 2.0 ** (self.attempt - 1)
+        left = self.ended + pause - time.time()
+        return left if left <= 2 * pause else 0.0  # longer: a clock was wrong, not only a few seconds ahead
 
 
 def unfinished_run(instance: dg.DagsterInstance, table_name: str) -> str | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -120,11 +120,8 @@ def fault_entries(
     entries: dict[str, dg.MetadataValue] = {}
     if failed is not None:
         entries[FAILED_RUN] = dg.MetadataValue.dagster_run(failed.run_id)
-    if condition is not None and condition.unloadable:
-        rows = "\n".join(
-            f"| {fault.versions.text()} | {plain_text(_why(fault))} |" for fault in condition.faults if fault.versions
-        )
-        entries[CANNOT_BE_LOADED] = dg.MetadataValue.md(f"| versions | why |\n|-|-|\n{rows}")
+    if condition is not None and (rows := list(_unloadable_rows(condition))):
+        entries[CANNOT_BE_LOADED] = dg.MetadataValue.md("\n".join(["| versions | why |", "|-|-|", *rows]))
     if condition is not None and condition.latest is not None and not condition.is_readable:
         entries["can_be_loaded"] = dg.MetadataValue.text(condition.loadable.text() or "none")
     is_latest = condition is not None and condition.is_readable and condition.latest == last_good
@@ -133,6 +130,14 @@ def fault_entries(
         what = "stored before the damage" if is_lost else "the last good one"
         entries["numbers_of"] = dg.MetadataValue.text(f"version {last_good}, {what}")
     return entries
+
+
+def _unloadable_rows(condition: TableCondition) -> Iterator[str]:
+    for fault in condition.faults:
+        if fault.versions:
+            yield f"| {fault.versions.text()} | {plain_text(_why(fault))} |"
+        elif condition.latest is None:  # the log could not be listed
+            yield f"| all | {plain_text(_why(fault))} |"
 
 
 def _why(fault: Fault) -> str:

@@ -8,12 +8,16 @@ from typing import Any
 
 import pytest
 
+from deltasnap_assets.runs.condition import last_poll
 from deltasnap_assets.runs.condition.damage import BrokenTableError
 from deltasnap_assets.runs.refresh import RefreshError
+from deltasnap_assets.runs.sensors import new_commits_sensor
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_core import SnapshotStore, StorageError
 from deltasnap_core.store.fleet.fleet_reader import LastPolls
+from tests.assets.jobs import idle_job
 from tests.assets.runs.test_refresh import Refreshed
+from tests.assets.runs.test_sensors import Ticks
 from tests.driver_bases import use_driver_bases
 
 
@@ -89,3 +93,21 @@ def test_refresh_without_new_commits_starts_no_run_if_the_results_of_the_checks_
     before = table.num_runs()
     assert table.refresh() == ()
     assert table.num_runs() == before
+
+
+def test_outage_that_only_a_refresh_saw_is_over_with_the_next_tick(table: Lost) -> None:
+    table.refresh()
+    healthy = table.row["condition"]
+    ticks = Ticks(table.folder)
+    ticks.sensor = new_commits_sensor(table.settings, table.table, [idle_job])
+    ticks.instance = table.instance
+    for _ in range(2):
+        ticks.tick()
+    away = table.folder.rename(table.folder.with_name("away"))
+    with pytest.raises(BrokenTableError):
+        table.refresh()
+    assert table.row["condition"] == "broken"
+    away.rename(table.folder)
+    last_poll._asked_if_broken.clear()
+    ticks.tick()
+    assert table.row["condition"] == healthy

@@ -6,6 +6,7 @@ import pytest
 
 from deltasnap_assets.runs.planning import pauses
 from deltasnap_assets.runs.planning.pauses import SensorState
+from deltasnap_assets.runs.table_runs import Failure
 from deltasnap_core import LogCursor
 
 UNREADABLE = (
@@ -57,6 +58,12 @@ def test_state_survives_the_cursor_of_a_sensor(now: float) -> None:
 def test_pause_remains_the_longest_after_weeks(now: float) -> None:
     followed = SensorState(fault="Version 3 is lost.", polls=5_000).broken("Version 3 is lost.")
     assert followed.pause_left == pauses._MAX_PAUSE_SECONDS
+
+
+@pytest.mark.parametrize(("ended", "left"), [(-60, 0), (-10, 50), (5, 65), (60, 120), (61, 0), (86_400, 0)])
+def test_failed_run_of_a_clock_that_was_ahead_is_retried_at_once(now: float, ended: float, left: float) -> None:
+    failure = Failure(run_id="a", first=0, last=1, attempt=1, ended=now + ended)
+    assert failure.pause_left == left
 
 
 @pytest.mark.parametrize("text", UNREADABLE)
