@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 import dagster as dg
+from sqlalchemy.exc import IntegrityError
 
 from deltasnap_assets.runs.planning.forks import forks_of_text, materialized_since
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, CONDITION_TAG, delta_log_key
@@ -103,7 +104,11 @@ def prepare(instance: dg.DagsterInstance, table_name: str, todo: Plan) -> None:
     partitions = version_partitions(table_name).name or ""
     for version in todo.drop:
         instance.delete_dynamic_partition(partitions, key_of(version))
-    instance.add_dynamic_partitions(partitions, [key_of(version) for version in todo.add])
+    keys = [key_of(version) for version in todo.add]
+    try:
+        instance.add_dynamic_partitions(partitions, keys)
+    except IntegrityError:  # another process added some of them in the meantime
+        instance.add_dynamic_partitions(partitions, keys)
     unseen_of_plan = unseen(instance, table_name, todo)
     _keep_identity(instance, table_name, todo.observation.tags)
     for observation in unseen_of_plan:

@@ -7,7 +7,7 @@ import dagster as dg
 from pydantic import Field
 
 from deltasnap_assets.quantities import bytes_text, counted
-from deltasnap_assets.runs.planning.partitions import key_of, version_partitions
+from deltasnap_assets.runs.planning.partitions import key_of, version_partitions, versions_in_order
 from deltasnap_assets.settings.config import TABLE_TAG, TableSettings
 from deltasnap_assets.spark.session.failures import using_spark
 from deltasnap_assets.tables.due_checkpoint import write_checkpoint
@@ -51,8 +51,11 @@ def _prune_store(
         min_age_ms=int(config.min_age_hours * _HOUR_MS),
     )
     partitions = version_partitions(table).name or ""
-    for version in report.versions:
-        context.instance.delete_dynamic_partition(partitions, key_of(version))
+    stored = frozenset(snapshots.store.versions(table))
+    for version in versions_in_order(context.instance.get_dynamic_partitions(partitions)):
+        # Also those of an earlier prune that ended before it removed their partitions.
+        if version in report.versions or (version < report.pruned_before and version not in stored):
+            context.instance.delete_dynamic_partition(partitions, key_of(version))
     num_fleets = snapshots.store.prune_fleet_history(system_clock() - int(config.keep_fleet_days * _DAY_MS))
     context.log.info(
         f"Removed {counted(len(report.versions), 'version')}, {counted(len(report.generations), 'replaced table')}, "

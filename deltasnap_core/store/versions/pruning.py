@@ -37,12 +37,14 @@ class PruneReport:
     """The removed data: current versions, replaced generations, files and their bytes.
 
     If other generations forked off a generation, the versions that they share are kept.
+    pruned_before: earlier versions that are not stored were pruned, now or before; 0: none were.
     """
 
     versions: tuple[int, ...]
     generations: tuple[str, ...]
     num_files: int
     size_in_bytes: int
+    pruned_before: int = 0
 
 
 def usage(table: StoredTable) -> StoreUsage:
@@ -116,6 +118,7 @@ def prune(
         generations=tuple(dropped),
         num_files=len(gone),
         size_in_bytes=sum(file.size for file in gone),
+        pruned_before=kept.pruned_before,
     )
 
 

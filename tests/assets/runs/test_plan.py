@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,11 +14,13 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from sqlalchemy.exc import IntegrityError
 
 from deltasnap_assets.processes import has_ended, this_process
 from deltasnap_assets.runs.planning.forks import forks_of_text
 from deltasnap_assets.runs.planning.known_table import known_of, prepare
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, CONDITION_TAG, delta_log_key, run_tags
+from deltasnap_assets.runs.planning.partitions import key_of
 from deltasnap_assets.runs.planning.plan import FORKS_TAG, Known, Plan, Stored, plan
 from deltasnap_assets.runs.run_process import PROCESS_TAG, heartbeat
 from deltasnap_assets.runs.table_runs import _lost, unfinished_run
@@ -173,6 +176,20 @@ def materialize(instance: dg.DagsterInstance, *versions: int, names: tuple[str, 
         for name in names:
             event = dg.AssetMaterialization(dg.AssetKey(["events", name]), partition=str(version))
             instance.report_runless_asset_event(event)
+
+
+def test_partitions_that_another_process_adds_at_the_same_time_are_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = dg.DagsterInstance.ephemeral()
+    add_partitions = instance.add_dynamic_partitions
+
+    def too_late(partitions: str, keys: Sequence[str]) -> None:
+        monkeypatch.undo()
+        add_partitions(partitions, keys[:2])
+        raise IntegrityError("insert", {}, Exception("UNIQUE constraint failed"))
+
+    monkeypatch.setattr(instance, "add_dynamic_partitions", too_late)
+    prepare(instance, "events", plan(table(), status(0, 3), Known()))
+    assert instance.get_dynamic_partitions("events_versions") == [key_of(version) for version in range(4)]
 
 
 def test_instance_provides_partitions_materializations_and_generation() -> None:

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import dagster as dg
+import pytest
 
 from deltasnap_assets.runs.planning.partitions import key_of, version_partitions
 from deltasnap_assets.settings.config import TableSettings
@@ -14,24 +15,30 @@ from deltasnap_core import StorageError, system_clock
 
 
 class Pruned:
-    """A store that removes versions 1 and 2. It records the arguments."""
+    """A store of version 4 on, that removes versions 1 and 2. It records the arguments."""
 
-    def __init__(self) -> None:
+    def __init__(self, pruned_before: int = 0) -> None:
         self.store = self
+        self.pruned_before = pruned_before
         self.asked: list[tuple[str, dict[str, Any]]] = []
         self.fleets_before: list[int] = []
 
     def prune(self, table: str, **arguments: Any) -> Any:
         self.asked.append((table, arguments))
-        return SimpleNamespace(versions=(1, 2), generations=("000001",), num_files=3, size_in_bytes=4096)
+        return SimpleNamespace(
+            versions=(1, 2), generations=("000001",), num_files=3, size_in_bytes=4096, pruned_before=self.pruned_before
+        )
+
+    def versions(self, _: str) -> list[int]:
+        return [4, 5, 6]
 
     def prune_fleet_history(self, before_ms: int) -> int:
         self.fleets_before.append(before_ms)
         return 2
 
 
-def pruned(instance: dg.DagsterInstance, config: dict[str, Any]) -> tuple[list[Any], list[str]]:
-    snapshots = Pruned()
+def pruned(instance: dg.DagsterInstance, config: dict[str, Any], pruned_before: int = 0) -> tuple[list[Any], list[str]]:
+    snapshots = Pruned(pruned_before)
     resource: Any = dg.ResourceDefinition.hardcoded_resource(snapshots)
     job = prune_job(TableSettings(name="events", path="/t"))
     (op,) = job.nodes
@@ -55,6 +62,15 @@ def test_job_prunes_the_store_and_removes_the_partitions_of_the_versions() -> No
         assert asked == [("events", {"keep": 5, "keep_generations": 2, "min_age_ms": 5_400_000})]
         assert instance.get_dynamic_partitions(name) == [key_of(0), key_of(3)]
         assert messages == ["Removed 2 versions, 1 replaced table, 3 files (4 KiB), and 2 old fleets."]
+
+
+@pytest.mark.parametrize(("pruned_before", "left"), [(0, [0, 3, 4, 7]), (3, [3, 4, 7]), (6, [4, 7])])
+def test_job_removes_the_partitions_that_an_interrupted_prune_left(pruned_before: int, left: list[int]) -> None:
+    name = version_partitions("events").name or ""
+    with dg.DagsterInstance.ephemeral() as instance:
+        instance.add_dynamic_partitions(name, ["x", *(key_of(version) for version in (0, 1, 2, 3, 4, 7))])
+        pruned(instance, {"keep": 3}, pruned_before)
+        assert instance.get_dynamic_partitions(name) == ["x", *map(key_of, left)]
 
 
 def test_job_keeps_the_latest_table_and_files_of_a_day_by_default() -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from deltasnap_core.errors import CorruptStoreError, UnsupportedStoreError
+from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.versions.pruning import DAY_MS, prune, usage
 from deltasnap_core.store.versions.stored_table import StoredTable
 from tests.core.store.manifests import (
@@ -44,6 +46,24 @@ def write_unreferenced(folder: Path, name: str, *, age_ms: int) -> Path:
 
 def in_force(stored: StoredTable) -> list[int]:
     return [name.version for name in stored.stored_versions().current()]
+
+
+def test_report_of_a_second_prune_names_the_versions_of_an_interrupted_one(
+    stored: StoredTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    delete = WritableFiles.delete
+
+    def interrupted(files: WritableFiles, paths: Iterable[str]) -> None:
+        delete(files, paths)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(WritableFiles, "delete", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            prune(stored, keep=1)
+    assert in_force(stored) == [3]
+    report = prune(stored, keep=2)
+    assert (report.versions, report.pruned_before) == ((), 3)
 
 
 def test_prune_removes_only_old_unreferenced_files(stored: StoredTable, tmp_path: Path) -> None:
