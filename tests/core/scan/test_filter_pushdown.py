@@ -33,7 +33,10 @@ def test_type_that_is_not_listed_is_not_pushed_down(data_type: str) -> None:
     assert not may_push_down(data_type, is_widened=False, mode="none")
 
 
-@pytest.mark.parametrize("data_type", ["long", "decimal(10,2)", "string", "map"])
+@pytest.mark.parametrize(
+    "data_type",
+    ["boolean", "byte", "short", "integer", "long", "string", "binary", "decimal(10,2)", "array", "map"],
+)
 def test_listed_type_is_pushed_down_unless_files_may_have_another(data_type: str) -> None:
     assert may_push_down(data_type, is_widened=False, mode="none")
     assert may_push_down(data_type, is_widened=False, mode="name")
@@ -57,6 +60,8 @@ def test_every_entry_has_a_reason() -> None:
         ("at = '2026-01-01' or id = 1", []), ("at in ('2026-01-01')", []), ("x > 5", []), ("x = '2026-01-01'", []),
         ("cast(at as date) = '2026-01-01'", []), ("day = '2026-01-01'", []), ("at > id", []), ("at is null", []),
         ("wide = '2026-01-01'", []), ("at > null", []), ("s.on_day = timestamp'2026-01-01'", []), ("id = 5", []),
+        ("s.on_day >= date'2026-01-01'", [">="]), ("at <= date'2026-01-01'", ["<="]), ("'2026-01-01' > at", ["<="]),
+        ("'2026-01-01' = at", ["<=", ">="]),
     ],
 )  # fmt: skip
 def test_our_time_conditions_compare_with_a_constant(where: str, operators: list[str]) -> None:
@@ -64,18 +69,44 @@ def test_our_time_conditions_compare_with_a_constant(where: str, operators: list
     assert [next(each for each in (">=", "<=") if f"` {each} " in text) for text in found] == operators
 
 
+def test_no_condition_is_pushed_down_where_files_may_have_another_column_of_that_name() -> None:
+    assert not list(pushed_conditions(parsed("at > '2026-01-01'"), columns("id")))
+
+
+DAYS = ["2025-12-30", "2025-12-31", "2026-01-02", "2026-01-03"]
+TIMES = ["2025-12-31 23:59:58.999999", "2025-12-31 23:59:59", "2026-01-01 00:00:01", "2026-01-01 00:00:01.000001"]
+ON_DAYS = pytest.param("s.on_day", DAYS, marks=pytest.mark.spark)  # Sail subtracts no interval from a date
+
+
+@pytest.mark.parametrize(("name", "values"), [("at", TIMES), ON_DAYS])
+@pytest.mark.parametrize(
+    ("where", "first", "last"),
+    [
+        ("> '2026-01-01'", 1, 4), ("< '2026-01-01'", 0, 3), ("= '2026-01-01'", 1, 3), ("= '1900-01-01'", 4, 4),
+        ("= '1899-12-31'", 0, 4), ("= 'then'", 0, 4),
+    ],
+)  # fmt: skip
+def test_conditions_keep_values_within_a_margin_of_constants_since_1900(
+    spark: SparkSession, name: str, values: list[str], where: str, first: int, last: int
+) -> None:
+    rows = spark.createDataFrame([(value,) for value in values], "text string")
+    frame = rows.selectExpr("text", "cast(text as timestamp) as at", "struct(cast(text as date) as on_day) as s")
+    conditions = " and ".join(pushed_conditions(parsed(f"{name} {where}"), columns()))
+    assert [row.text for row in frame.where(conditions).collect()] == values[first:last]
+
+
 def parsed(where: str) -> exp.Expr:
     return sqlglot.parse_one(where, read="spark", into=exp.Condition)
 
 
-def columns() -> TableColumns:
+def columns(mode: str = "none") -> TableColumns:
     changes = {"delta.typeChanges": [{"fromType": "date", "toType": "timestamp"}]}
     text = schema(
         field("at", "timestamp"), field("id", "long"), field("x", "double"), field("day", "date"),
         field("s", {"type": "struct", "fields": [field("on_day", "date")]}), field("wide", "timestamp", **changes),
     )  # fmt: skip
-    fields: dict[str, Any] = {"id": "t", "schemaString": text, "partitionColumns": ["day"], "configuration": {}}
-    return TableColumns(Metadata.from_json(fields))
+    fields: dict[str, Any] = {"id": "t", "schemaString": text, "partitionColumns": ["day"]}
+    return TableColumns(Metadata.from_json({**fields, "configuration": {"delta.columnMapping.mode": mode}}))
 
 
 @pytest.mark.spark
