@@ -128,12 +128,13 @@ def test_init_keeps_an_existing_file(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_init_keeps_storage_options_out_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    result = run("init", table(tmp_path), "-o", "auto_mkdir=hunter2")
+    result = run("init", table(tmp_path), "-o", "auto_mkdir=hunter2", "-o", "mode=hunter2")
     assert result.exit_code == 0, result.output
     text = (tmp_path / "deltasnap.yaml").read_text()
     assert "hunter2" not in text
-    assert yaml.safe_load(text)["tables"][0]["storage_options"] == {"auto_mkdir": "${DELTASNAP_AUTO_MKDIR}"}
-    assert "Set these environment variables before use: DELTASNAP_AUTO_MKDIR." in result.stdout
+    options = {"auto_mkdir": "${DELTASNAP_AUTO_MKDIR}", "mode": "${DELTASNAP_MODE}"}
+    assert yaml.safe_load(text)["tables"][0]["storage_options"] == options
+    assert "Set these environment variables before use: DELTASNAP_AUTO_MKDIR, DELTASNAP_MODE." in result.stdout
 
 
 def test_init_reports_paths_that_are_not_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

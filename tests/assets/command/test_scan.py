@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import typer
 
 from deltasnap_assets.command.arguments import column_names
 from deltasnap_assets.demo.demo_table import grow
@@ -59,6 +60,12 @@ def test_scan_of_a_broken_table_reports_its_fault(tmp_path: Path) -> None:
 )
 def test_names_of_columns_are_separated_by_commas(text: str, names: tuple[str, ...]) -> None:
     assert column_names(text) == names
+
+
+@pytest.mark.parametrize("text", ["", ",", "id, ,b", "id, "])
+def test_empty_name_of_a_column_is_wrong_usage(text: str) -> None:
+    with pytest.raises(typer.BadParameter, match="Expected names of columns"):
+        column_names(text)
 
 
 @pytest.fixture

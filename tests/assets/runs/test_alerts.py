@@ -345,6 +345,22 @@ def test_key_on_may_be_the_boolean_of_older_yaml() -> None:
         Settings.model_validate({"tables": [{"name": "t", "path": "/t"}], "alerts": {"on": ["fatal"]}})
 
 
+def test_answer_that_is_not_http_is_no_success() -> None:
+    received: list[bytes] = []
+
+    def answer(server: socket.socket) -> None:
+        connection, _ = server.accept()
+        with connection:
+            received.append(connection.recv(4096))
+            connection.send(b"nonsense\r\n")
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=answer, args=(server,), daemon=True).start()
+        with pytest.raises(WebhookError, match="it cannot be reached, BadStatusLine"):
+            send(f"http://127.0.0.1:{server.getsockname()[1]}/hook", "text")
+    assert b"\r\nContent-Type: application/json; charset=utf-8\r\n" in received[0]
+
+
 def test_webhook_that_answers_one_byte_at_a_time_is_given_up_at_the_deadline() -> None:
     end = threading.Event()
 
@@ -357,9 +373,10 @@ def test_webhook_that_answers_one_byte_at_a_time_is_given_up_at_the_deadline() -
                     return
 
     with socket.create_server(("127.0.0.1", 0)) as server:
+        before, start = {*threading.enumerate()}, time.monotonic()
         threading.Thread(target=drip, args=(server,), daemon=True).start()
-        start = time.monotonic()
         with pytest.raises(WebhookError, match=r"did not answer within 0\.5 s"):
             send(f"http://127.0.0.1:{server.getsockname()[1]}/hook", "text", timeout=0.5)
         assert time.monotonic() - start < 5
+        assert all(each.daemon for each in {*threading.enumerate()} - before)  # no thread outlives the process
         end.set()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -94,6 +95,16 @@ def test_jvm_without_an_archive_is_reported(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(warm_up, "_run_workload", lambda _: "Error: no dynamic archives here\n\n")
     with pytest.raises(WarmUpError, match="no dynamic archives here"):
         make_archive()
+
+
+def test_output_of_the_session_that_loads_the_classes_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = [subprocess.CompletedProcess[str]([], code, stdout=" no class data\n") for code in (0, 1)]
+    monkeypatch.setattr(warm_up, "session_config", lambda _: {})
+    with monkeypatch.context() as sessions:
+        sessions.setattr(subprocess, "run", lambda *_, **__: ended.pop(0))
+        assert warm_up._run_workload("") == " no class data\n"
+        with pytest.raises(WarmUpError, match=r"failed: no class data$"):
+            warm_up._run_workload("")
 
 
 def test_full_disk_is_reported_before_the_archive_is_created(monkeypatch: pytest.MonkeyPatch) -> None:

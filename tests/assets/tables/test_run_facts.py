@@ -5,9 +5,11 @@ from dataclasses import replace
 
 from deltasnap_assets.checks.check import Limits
 from deltasnap_assets.checks.schema_unchanged import SchemaUnchanged
-from deltasnap_assets.tables.checks.run_facts import version_facts
+from deltasnap_assets.tables.checks.run_facts import recent_commit_times, version_facts
 from deltasnap_core import SnapshotState
+from deltasnap_core.log.history.delta_history_manager import DeltaHistoryManager
 from tests.assets.tables.test_metadata import state
+from tests.builders import LOG_PATH, MemoryLogStore, commits, mtime_of
 
 
 def wider() -> SnapshotState:
@@ -28,3 +30,9 @@ def test_schema_is_compared_with_the_stored_version_before_though_versions_betwe
     (verdict,) = SchemaUnchanged().verdicts(facts, Limits()).values()
     expected = "A version after 3, up to 7, changed the schema: column new added (string)."
     assert (verdict.passed, verdict.description) == (False, expected)
+
+
+def test_usual_interval_is_that_of_the_last_commits() -> None:
+    history = DeltaHistoryManager(MemoryLogStore(commits(0, 4)), LOG_PATH, configuration=dict)
+    found = {most: recent_commit_times(history, most) for most in (1, 4, 5, 6)}
+    assert found == {most: [mtime_of(version) for version in range(max(5 - most, 0), 5)] for most in found}

@@ -14,7 +14,7 @@ import pytest
 from deltasnap_core import FaultKind, SoundVersion, TableLog, VersionRanges
 from deltasnap_core.log.commits import commit_batch, commit_reader
 from deltasnap_core.protocol.log_files.file_names import checkpoint_file, checksum_file, commit_file
-from tests.builders import add, commit_info, metadata, protocol, remove, write_log
+from tests.builders import add, commit_info, metadata, multipart_checkpoint_files, protocol, remove, write_log
 from tests.checkpoint_files import CheckpointStyle, put_parsed_statistics, write_checkpoint
 from tests.core.log.test_table_condition import FIRST, condition, make_log
 from tests.without_spark import log_without_spark
@@ -196,9 +196,28 @@ def test_condition_warns_of_a_checksum_that_differs_from_the_log(
 def test_condition_of_an_invalid_hint_warns(tmp_path: Path) -> None:
     log = make_log(tmp_path / "t", 6, checkpoint=4)
     (log / "_last_checkpoint").write_text('{"version":6,"size":3}')
-    assert [(f.kind, f.mark) for f in condition(tmp_path / "t").faults] == [(FaultKind.BROKEN_HINT, "warning")]
+    (found,) = condition(tmp_path / "t").faults
+    assert (found.kind, found.mark) == (FaultKind.BROKEN_HINT, "warning")
+    assert "version 6, which is not in the log" in found.text
     (log / "_last_checkpoint").write_text("{")
-    assert [(f.kind, f.mark) for f in condition(tmp_path / "t").faults] == [(FaultKind.BROKEN_HINT, "warning")]
+    (found,) = condition(tmp_path / "t").faults
+    assert (found.kind, found.mark, found.file) == (FaultKind.BROKEN_HINT, "warning", "_last_checkpoint")
+
+
+def test_condition_warns_of_a_hint_at_one_file_where_the_checkpoint_has_parts(tmp_path: Path) -> None:
+    log = make_log(tmp_path / "t", 6, checkpoint=4)
+    whole = log / checkpoint_file(4)
+    for name in multipart_checkpoint_files(4, 2):
+        (log / name).write_bytes(whole.read_bytes())
+    whole.unlink()
+    texts = {}
+    for parts in (None, 1, 2, 3):
+        (log / "_last_checkpoint").write_text(json.dumps({"version": 4, "size": 3, "parts": parts}))
+        faults = condition(tmp_path / "t").faults
+        texts[parts] = [fault.reason for fault in faults if fault.kind is FaultKind.BROKEN_HINT]
+    reason = "it names the checkpoint of version 4 {}, which is not in the log"
+    in_one, in_three = [reason.format("in one file")], [reason.format("in 3 parts")]
+    assert texts == {None: in_one, 1: in_one, 2: [], 3: in_three}
 
 
 @pytest.mark.parametrize(

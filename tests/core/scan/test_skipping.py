@@ -141,6 +141,10 @@ STATISTICS = {
     "wall >= '2026-01-01'": "((nulls.wall < rows) and (try_add(max.wall, interval 1 millisecond) >= '2026-01-01'))",
     # If a constant may be null, null is equal to it.
     "on_day <=> 'x'": "('x' is null or ((nulls.on_day < rows) and ((min.on_day <= 'x') and (max.on_day >= 'x'))))",
+    "wall <=> 'x'": (
+        "('x' is null or ((nulls.wall < rows) and "
+        "((min.wall <= 'x') and (try_add(max.wall, interval 1 millisecond) >= 'x'))))"
+    ),
     "not on_day <=> 'x'": "((nulls.on_day > 0) or (min.on_day < 'x' or max.on_day > 'x'))",
     "id <=> 'x'": None,
     "day = date'x' or id is null": ("(malformed or (coalesce((day = 'x'), (day is not null)) or (nulls.id > 0)))"),
@@ -341,9 +345,12 @@ def test_constant_is_never_sql_of_the_caller() -> None:
     [
         ("nope = 1", 0, "no column nope"),
         ("id = 1 and\n s.z > 2", 12, "no column s.z"),
+        ("nope.q.r.t.u = 2", 0, "no column nope.q.r.t.u; it has id, x, name, "),
         ("id = ", 3, "missing"),
         ("id = 1 or\n\n(id = ", 15, "missing"),
         ("sum(id) > 1", 4, "aggregate"),
+        ("sum(named_struct('a', id).a) > 1", 22, "aggregate"),
+        (") = 1", 0, "Unexpected token"),
         ("id in (select 1)", None, "query"),
         ("row_number() over (order by id) = 1", None, "window"),
         ("id = ?", None, "parameter"),
@@ -364,3 +371,8 @@ def test_invalid_predicate_is_a_value_error_with_the_position(where: str, positi
     assert where.rpartition("\n")[2] in str(error)
     if position is not None:
         assert error.position == position
+
+
+@pytest.mark.parametrize("where", ["exists(items, v -> outer > 1)", "my_function(nope = 1)"])
+def test_names_inside_lambdas_and_unknown_functions_are_left_to_spark(where: str) -> None:
+    assert skipping_of(where, columns()).unused

@@ -6,14 +6,16 @@ import os
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import fsspec
 import pytest
 
 from deltasnap_core.storage.file_info import modification_time_ms
-from deltasnap_core.storage.fsspec_log_store import FsspecLogStore, filesystem_of
+from deltasnap_core.storage.fsspec_log_store import FsspecLogStore, filesystem_of, options_of
 from deltasnap_core.storage.log_store import FileStatus
+from deltasnap_core.storage.s3_limits import without_s3_retries
 from deltasnap_core.storage.urls import join_url, to_url
 
 
@@ -165,6 +167,43 @@ def test_s3_existence_of_a_file_costs_one_request(s3_options: dict[str, Any], mo
     assert found.size == 2
     assert storage.store.status(there.replace("00.json", "01.json")) is None
     assert requested == ["head_object"] * 2
+
+
+NO_RETRIES = {"retries": {"max_attempts": 0}}
+
+
+@pytest.mark.parametrize(
+    ("url", "options", "expected"),
+    [
+        ("s3://lake/s3://", {"key": "k"}, {"key": "k", "config_kwargs": {**NO_RETRIES, "read_timeout": 10}}),
+        (
+            "s3a://lake/t",
+            {"config_kwargs": {"read_timeout": 60, "region": "x"}},
+            {"config_kwargs": {**NO_RETRIES, "read_timeout": 60, "region": "x"}},
+        ),
+        ("gs://lake/s3://", {"token": "t"}, {"token": "t"}),
+        ("file:///lake", {"token": "t"}, {}),
+    ],
+)
+def test_only_s3_gets_limits_and_only_local_files_get_no_options(
+    url: str, options: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    assert options_of(url, options) == expected
+
+
+def test_filesystem_of_s3_makes_one_request() -> None:
+    class Once:
+        storage_options = MappingProxyType({"key": "k"})
+
+        def __init__(self, key: str = "") -> None:
+            self.key = key
+
+    class Retrying(Once):
+        retries = 5
+
+    found = without_s3_retries(Retrying())
+    assert (found.retries, found.key, Retrying.retries) == (1, "k", 5)
+    assert [type(without_s3_retries(kind())) for kind in (Once, type(found))] == [Once, type(found)]
 
 
 def test_local_listing_returns_broken_links_and_folders_with_the_name_of_a_commit_without_size(tmp_path: Path) -> None:
