@@ -227,6 +227,7 @@ def test_condition_warns_of_a_hint_at_one_file_where_the_checkpoint_has_parts(tm
         ({"parts": 1}, None),
         ({"parts": 3}, "in 3 parts"),
         ({"v2Checkpoint": {"path": checkpoint_file(4)}}, None),
+        ({"v2Checkpoint": {"path": f"_delta_log/{checkpoint_file(4)}"}}, None),
         ({"v2Checkpoint": {"path": "4.checkpoint.x.json"}}, "in the file 4.checkpoint.x.json"),
     ],
 )

@@ -373,6 +373,6 @@ def test_invalid_predicate_is_a_value_error_with_the_position(where: str, positi
         assert error.position == position
 
 
-@pytest.mark.parametrize("where", ["exists(items, v -> outer > 1)", "my_function(nope = 1)"])
+@pytest.mark.parametrize("where", ["exists(items, v -> w > 1)", "my_function(nope = 1)"])
 def test_names_inside_lambdas_and_unknown_functions_are_left_to_spark(where: str) -> None:
     assert skipping_of(where, columns()).unused
