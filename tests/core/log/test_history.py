@@ -91,6 +91,14 @@ def test_history_omits_a_commit_deleted_after_the_listing() -> None:
     assert [entry.version for entry in DeltaHistoryManager(store, LOG_PATH).get_history()] == [2, 1]
 
 
+@pytest.mark.parametrize("blanks", [b"", b"\n", b" \t\n\r\n"])
+def test_blank_lines_before_a_commit_info_are_skipped(blanks: bytes) -> None:
+    store = MemoryLogStore()
+    store.put(commits(0, 0)[0].name, blanks + content([metadata()]) + blanks + content([commit_info("MERGE")]) + blanks)
+    (entry,) = DeltaHistoryManager(store, LOG_PATH, configuration=dict).get_history()
+    assert entry.operation == "MERGE"
+
+
 @pytest.mark.parametrize("line", [b'{"commitInfo":{"operation"', b'{"commitInfo":[1]}'])
 def test_history_names_the_broken_line(line: bytes) -> None:
     store = MemoryLogStore()

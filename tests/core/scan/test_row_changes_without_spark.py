@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from deltasnap_core import TableLog
-from deltasnap_core.errors import ActionNotFoundError, RowChangesError
+from deltasnap_core.errors import ActionNotFoundError, CorruptLogError, RowChangesError
 from deltasnap_core.protocol.log_files.file_names import commit_file
 from deltasnap_core.scan.changes.row_changes import (
     _CHANGE_FIELDS,
@@ -122,6 +123,38 @@ def test_partition_values_of_removed_files_are_required(tmp_path: Path) -> None:
     write_checkpoint(log, 1, "classic", [protocol(), by_day])
     with pytest.raises(RowChangesError, match="expected the partition values of the removed file id=1/a"):
         planned(tmp_path, 1, 1)
+
+
+def test_partition_values_of_change_data_are_required(tmp_path: Path) -> None:
+    by_day = metadata(partitionColumns=["id"], configuration=FEED)
+    change_data = {"cdc": {"path": "_change_data/1", "size": 7, "dataChange": False}}
+    write_log(tmp_path, {0: [protocol(), by_day], 1: [change_data], 2: [add("a", partitionValues={"id": "1"})]})
+    assert rows(planned(tmp_path, 2, 2)) == [(2, "insert", "a", 1)]
+    with pytest.raises(
+        RowChangesError, match="expected the partition values of the file of change data _change_data/1"
+    ):
+        planned(tmp_path, 1, 2)
+
+
+def test_invalid_change_data_is_named_by_file_and_line(tmp_path: Path) -> None:
+    write_log(tmp_path, {0: [protocol(), metadata(configuration=FEED)], 1: [add("a"), {"cdc": {"path": 3}}]})
+    with pytest.raises(CorruptLogError, match="path") as raised:
+        planned(tmp_path, 1, 1)
+    assert (raised.value.path.rpartition("/")[2], raised.value.line) == (commit_file(1), 2)
+
+
+def test_schema_before_the_first_version_counts_only_if_that_version_deletes_rows(tmp_path: Path) -> None:
+    fields = [{"name": "id", "type": "string", "nullable": True, "metadata": {}}]
+    other = metadata(schemaString=json.dumps({"type": "struct", "fields": fields}))
+    actions = {0: [protocol(), metadata(), add("a")], 1: [other, add("b")], 2: [remove("b")], 3: [remove("a")]}
+    write_log(tmp_path, actions)
+    assert rows(planned(tmp_path, 1, 2)) == [(1, "insert", "b", 1), (2, "delete", "b", None)]
+    with pytest.raises(RowChangesError, match="id"):
+        planned(tmp_path, 0, 1)
+    write_log(tmp_path, {1: [other, add("b"), remove("a")]})
+    with pytest.raises(RowChangesError, match="id"):
+        planned(tmp_path, 1, 2)
+    assert rows(planned(tmp_path, 2, 2)) == [(2, "delete", "b", None)]
 
 
 def test_version_without_metadata_is_an_error(tmp_path: Path) -> None:

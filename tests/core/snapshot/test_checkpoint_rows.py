@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 VECTOR = {
     "storageType": "u", "pathOrInlineDv": "p", "offset": 1, "sizeInBytes": 2, "cardinality": 3, "maxRowIndex": 4,
 }  # fmt: skip
-SHARED = {"deletionVector": VECTOR, "baseRowId": 5, "defaultRowCommitVersion": 6}
+SHARED: Any = {"deletionVector": VECTOR, "baseRowId": 5, "defaultRowCommitVersion": 6}
 ADD = add("a", partitionValues={"day": "1"}, tags={"t": "1"}, stats="{}", clusteringProvider="c", **SHARED)
 REMOVE = remove("a", partitionValues={"day": "1"}, size=1, extendedFileMetadata=True, **SHARED)
 
