@@ -89,8 +89,7 @@ class FileKeys:
 
 def normal_path(url: str) -> str:
     """Return the path of a URL in the form of a key: a slash before each part, empty for the root folder."""
-    _, _, rest = url.partition("://")
-    path = rest if url.startswith("file:") else rest.partition("/")[2]
+    path = url.partition("://")[2].partition("/")[2]
     parts = [part for part in path.lower().replace("\\", "/").split("/") if part not in ("", ".")]
     return "".join(f"/{part}" for part in parts)
 

@@ -63,7 +63,7 @@ def history_frame(spark: SparkSession, history: Sequence[DeltaHistory]) -> DataF
 
 
 def _row(commit: DeltaHistory) -> dict[str, Any]:
-    values = {**commit.known_to_json(), "timestamp": commit.timestamp}
+    values = commit.known_to_json()
     for column in ("operationParameters", "job", "notebook", "operationMetrics", "tags"):
         values[column] = None if values.get(column) is None else texts(values[column])
     return {name: values.get(name) for name in HISTORY.names}

@@ -34,6 +34,23 @@ def test_interrupted_command_exits_with_130(
     assert (end.value.code, capsys.readouterr().err) == (130, "error: interrupted\n")
 
 
+def test_unexpected_error_is_one_line_or_with_debug_a_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail() -> None:
+        raise RuntimeError("not\n expected")
+
+    monkeypatch.setattr("deltasnap_assets.command.doctor.examine", fail)
+    monkeypatch.setattr("sys.argv", ["deltasnap", "doctor"])
+    with pytest.raises(SystemExit) as end:
+        cli.run()
+    expected = "error: RuntimeError: not expected (set DELTASNAP_DEBUG=1 for a traceback)\n"
+    assert (end.value.code, capsys.readouterr().err) == (1, expected)
+    monkeypatch.setenv("DELTASNAP_DEBUG", "1")
+    with pytest.raises(RuntimeError, match="not"):
+        cli.run()
+
+
 def test_closed_pipe_is_not_a_failure(tmp_path: Path) -> None:
     small_table(tmp_path / "t")
     for arguments in ("history t --json", "history t", "diff t 0 1 --json", "--help"):

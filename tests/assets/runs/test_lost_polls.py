@@ -80,8 +80,9 @@ def test_refresh_finds_the_error_of_a_check_again_after_its_record_is_lost(table
     wrong = {"tableSizeBytes": 5, "numFiles": 99, "numMetadata": 1, "numProtocol": 1}
     checksum = {**wrong, "metadata": actions["metaData"], "protocol": actions["protocol"]}
     (table.folder / "_delta_log" / f"{3:020d}.crc").write_text(json.dumps(checksum))
-    with pytest.raises((RefreshError, BrokenTableError), match="checksum"):
+    with pytest.raises((RefreshError, BrokenTableError), match="checksum") as raised:
         table.refresh()
+    assert getattr(raised.value, "stored", None) == (0, 1, 2, 3)
     table.document.unlink()
     with pytest.raises((RefreshError, BrokenTableError), match="checksum"):
         table.refresh()

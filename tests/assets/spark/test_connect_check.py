@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from deltasnap_assets.spark.connect_check import limit_retries
+from deltasnap_assets.spark import connect_check
+from deltasnap_assets.spark.connect_check import RemoteError, check_remote, limit_retries
 
 pytest.importorskip("grpc")
 
@@ -16,3 +17,10 @@ def test_client_of_a_stopped_server_fails_after_a_minute() -> None:
     (policy,) = given
     waits = (policy.initial_backoff * policy.backoff_multiplier**attempt for attempt in range(policy.max_retries))
     assert 30_000 < sum(min(wait, policy.max_backoff) for wait in waits) < 90_000
+
+
+def test_missing_client_is_reported_before_the_server_is_contacted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connect_check, "find_spec", lambda _: None)
+    monkeypatch.setattr(connect_check.socket, "create_connection", lambda *_, **__: pytest.fail("contacted a server"))
+    with pytest.raises(RemoteError, match="needs packages that are not installed: install"):
+        check_remote("sc://127.0.0.1:1")
