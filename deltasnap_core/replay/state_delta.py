@@ -35,12 +35,11 @@ class StateDelta:
 
     def __add__(self, later: StateDelta) -> StateDelta:
         """Return this change and a later one combined."""
-        has_groups = self.groups is not None and later.groups is not None
         return StateDelta(
             begun=self.begun + later.begun,
             ended=self.ended + later.ended,
             non_file=later.non_file,
-            groups=(*(self.groups or ()), *(later.groups or ())) if has_groups else None,
+            groups=None if self.groups is None or later.groups is None else (*self.groups, *later.groups),
         )
 
     def applied_to(self, state: SnapshotState | None) -> SnapshotState:

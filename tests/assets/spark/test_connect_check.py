@@ -21,6 +21,6 @@ def test_client_of_a_stopped_server_fails_after_a_minute() -> None:
 
 def test_missing_client_is_reported_before_the_server_is_contacted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connect_check, "find_spec", lambda _: None)
-    monkeypatch.setattr(connect_check.socket, "create_connection", lambda *_, **__: pytest.fail("contacted a server"))
+    monkeypatch.setattr("socket.create_connection", lambda *_, **__: pytest.fail("contacted a server"))
     with pytest.raises(RemoteError, match="needs packages that are not installed: install"):
         check_remote("sc://127.0.0.1:1")

@@ -1,0 +1,84 @@
+"""How many files the conditions of a predicate leave, and where Spark found an error in a predicate."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.errors import PySparkException
+
+from deltasnap_core.replay.spark.load_actions import PARSED
+from deltasnap_core.scan.planning import chosen_files, report_of
+from deltasnap_core.scan.predicate_analysis import _position
+from deltasnap_core.scan.skipping.data_skipping import skipping_of
+from tests.core.scan.test_skipping import columns
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FILES = [
+    (1, {"region": "eu"}, {"numRecords": 2, "minValues": {"id": 1}, "maxValues": {"id": 9}, "nullCount": {"id": 0}}),
+    (10, {"region": "eu"}, {"numRecords": 2, "minValues": {"id": 5}, "maxValues": {"id": 9}, "nullCount": {"id": 0}}),
+    (100, {"region": "us"}, {"numRecords": 2, "minValues": {"id": 1}, "maxValues": {"id": 9}, "nullCount": {"id": 0}}),
+    (1000, {"region": "eu"}, None),
+]
+ALL = (4, 1111)
+
+
+@pytest.mark.parametrize(
+    ("where", "totals", "partitions", "statistics"),
+    [
+        ("region = 'eu'", None, (3, 1011), (3, 1011)),
+        ("id < 3", None, ALL, (3, 1101)),
+        ("id < 3 and region = 'eu'", None, (3, 1011), (2, 1001)),
+        ("length(name) = 1", None, ALL, ALL),
+        ("id < 3 and region = 'eu'", (7, 7777), (3, 1011), (2, 1001)),
+        ("id < 3", (7, 7777), (7, 7777), (3, 1101)),
+    ],
+)
+def test_files_are_counted_after_partitions_and_after_statistics(
+    spark: SparkSession, where: str, totals: Any, partitions: tuple[int, int], statistics: tuple[int, int]
+) -> None:
+    rows = [(size, values, None if stats is None else json.dumps(stats)) for size, values, stats in FILES]
+    files = spark.createDataFrame(rows, "size bigint, partitionValues map<string, string>, stats string")
+    found = report_of(files, skipping_of(where, columns()), totals)
+    assert (found.files, found.bytes_in_files) == (totals or ALL)
+    assert (found.files_after_partitions, found.bytes_after_partitions) == partitions
+    assert (found.files_after_statistics, found.bytes_after_statistics) == statistics
+
+
+def test_statistics_read_as_values_take_precedence_over_those_in_json(spark: SparkSession) -> None:
+    skipping = skipping_of("id < 3", columns())
+    rows = [(size, values, None if stats is None else json.dumps(stats)) for size, values, stats in FILES]
+    files = spark.createDataFrame(rows, "size bigint, partitionValues map<string, string>, stats string")
+    assert [row.size for row in chosen_files(files, skipping).collect()] == [1, 100, 1000]
+    assert chosen_files(files, skipping_of("length(name) = 1", columns())) is files
+    other = f"from_json(replace(stats, '5', '1'), '{skipping.schema}')"
+    parsed = files.selectExpr("*", f"if(size = 10, {other}, null) as {PARSED}")
+    assert [row.size for row in chosen_files(parsed, skipping).collect()] == [1, 10, 100, 1000]
+
+
+class Context:
+    """A place in the text of a query; None: in a DataFrame, which has none."""
+
+    def __init__(self, start: int | None) -> None:
+        self.start = start
+
+    def startIndex(self) -> int:  # noqa: N802  # Spark's name
+        if self.start is None:
+            raise PySparkException("no text")
+        return self.start
+
+
+@pytest.mark.parametrize(
+    ("starts", "position"),
+    [([0], 0), ([4], 4), ([5], None), ([-1], None), ([None, -1, 7, 2, 3], 2), ([], None)],
+)
+def test_error_of_spark_is_at_its_first_place_within_the_predicate(
+    starts: list[int | None], position: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error: Any = PySparkException("wrong")
+    monkeypatch.setattr(error, "getQueryContext", lambda: list(map(Context, starts)))
+    assert _position("x = 1", error) == position
+    assert _position("x = 1", ValueError("wrong")) is None
