@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -192,6 +193,14 @@ def test_dagster_finds_the_definitions_in_the_module(tmp_path: Path, monkeypatch
     monkeypatch.delenv("DELTASNAP_CONFIG", raising=False)
     (target,) = loadable_targets_from_python_module("deltasnap_assets.definitions", str(tmp_path))
     assert target.attribute == "defs"
+
+
+@pytest.mark.parametrize(("materialize_as", "kind"), [("table", "parquet"), ("view", "table")])
+def test_lists_of_files_are_parquet_only_if_they_are_written_as_such(materialize_as: Any, kind: str) -> None:
+    table = TableSettings(name="t", path="/t", materialize_as=materialize_as)
+    graph = build_definitions(Settings(storage="/s", tables=(table,))).resolve_asset_graph()
+    kinds = {name: graph.get(dg.AssetKey(["t", name])).kinds for name in ("all_files", "tombstones", "log_segment")}
+    assert kinds == {"all_files": {"pyspark", kind}, "tombstones": {"pyspark", kind}, "log_segment": {"json"}}
 
 
 def test_owners_tags_and_description_are_passed_to_the_assets() -> None:
