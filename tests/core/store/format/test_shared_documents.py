@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deltasnap_core.errors import CorruptStoreError
 from deltasnap_core.store.format.shared_documents import (
     INLINE_BYTES,
     PATCH_BYTES,
@@ -14,6 +18,7 @@ from deltasnap_core.store.format.shared_documents import (
     encode_document,
     split_document,
 )
+from tests.core.store.manifests import log_store, store_versions, stored_table, table_log
 
 BIG = {f"key{n:05d}": {"version": n} for n in range(1000)}
 BIG_DIGEST = document_digest(encode_document(BIG))
@@ -91,3 +96,12 @@ def test_object_is_restored_from_shared_documents(values: list[dict[str, str]]) 
         assert Part.from_json(found.part.to_json()) == found.part
         assert found.part.resolve(documents) == value
         previous = found.part
+
+
+def test_missing_shared_document_is_named(tmp_path: Path) -> None:
+    table = stored_table(tmp_path)
+    store_versions(table, table_log(log_store(range(1))), range(1))
+    (manifest,) = table.read_manifests([*table.names_in_force().values()])
+    with pytest.raises(CorruptStoreError, match="expected a shared document, found none") as raised:
+        table.read_documents([replace(manifest, parts={"state": Part(shared="abc")})])
+    assert "abc" in raised.value.path
