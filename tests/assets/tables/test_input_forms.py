@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import typing
 from typing import Any
 
 import pandas as pd
@@ -52,6 +53,14 @@ def test_one_frame_for_several_versions_is_rejected_with_the_right_annotation() 
     expected = r"of one version, found 2; use the annotation dict\[int, pandas.DataFrame\]"
     with pytest.raises(InputTypeError, match=expected):
         files(pd.DataFrame, 3, 4)
+
+
+def test_annotation_is_reported_without_the_names_of_typing() -> None:
+    old_name: Any = typing.Dict  # noqa: UP006
+    with pytest.raises(InputTypeError, match=r"dict\[int, str\]") as raised:
+        files(old_name[int, str], 3)
+    assert "typing" not in str(raised.value)
+    assert "Dict" not in str(raised.value)
 
 
 def test_one_frame_without_any_version_is_rejected_with_advice() -> None:

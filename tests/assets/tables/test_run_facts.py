@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 from deltasnap_assets.checks.check import Limits
 from deltasnap_assets.checks.schema_unchanged import SchemaUnchanged
-from deltasnap_assets.tables.checks.run_facts import recent_commit_times, version_facts
+from deltasnap_assets.tables.checks.run_facts import HISTORY, facts_of_versions, recent_commit_times, version_facts
 from deltasnap_core import SnapshotState
 from deltasnap_core.log.history.delta_history_manager import DeltaHistoryManager
 from tests.assets.tables.test_metadata import state
@@ -36,3 +38,15 @@ def test_usual_interval_is_that_of_the_last_commits() -> None:
     history = DeltaHistoryManager(MemoryLogStore(commits(0, 4)), LOG_PATH, configuration=dict)
     found = {most: recent_commit_times(history, most) for most in (1, 4, 5, 6)}
     assert found == {most: [mtime_of(version) for version in range(max(5 - most, 0), 5)] for most in found}
+
+
+def test_earlier_versions_whose_state_is_unknown_are_left_out() -> None:
+    stored = [*range(1, HISTORY + 4)]
+    unknown = HISTORY + 1
+    snapshots: Any = SimpleNamespace(
+        stored_versions=lambda _: stored, stored_state=lambda _, version: None if version == unknown else state()
+    )
+    table: Any = None
+    facts = facts_of_versions(snapshots, table, (HISTORY + 2,))
+    assert [*facts.states] == [version for version in range(2, HISTORY + 3) if version != unknown]
+    assert facts.schema_changes == {HISTORY + 2: ()}
