@@ -28,7 +28,7 @@ from deltasnap_assets.runs.run_process import PROCESS_TAG
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.runs.table_runs import failed_run, reason_of, unfinished_run
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_core import DeltaSnapError, TableCondition
+from deltasnap_core import DeltaSnapError, LogStatus, TableCondition
 
 
 class RefreshError(DeltaSnapError):
@@ -76,16 +76,16 @@ def refresh_table(
     materialized first, and the page of the table shows the faults.
     """
     job = defs.resolve_job_def(job_name(table.name))
-    materialized, is_done, problem = list[int](), False, None
+    materialized, is_done, is_new, problem = list[int](), False, False, None
     unfinished_run(instance, table.name)  # marks runs of a killed refresh as failed
     known = known_of(instance, table.name)
     status, stored = poll_or_report(settings, table, instance)
     while not is_done:
         todo = plan(table, status, known, stored)
         prepare(instance, table.name, todo)
-        ranges = todo.ranges
-        if not ranges and not materialized and problem is None:
-            ranges = _with_due_checks(settings, table, known.done.intersection(status.versions))
+        ranges, is_new = todo.ranges, is_new or bool(todo.ranges)
+        if not is_new and problem is None:
+            ranges = _with_due_checks(instance, settings, table, status, known)
         try:
             for first, last in ranges:
                 run_id = str(uuid.uuid4())
@@ -110,7 +110,7 @@ def refresh_table(
             stored = what_is_stored(settings, table, status.listing)
     sort_partitions(instance, table.name)
     condition = None
-    if not materialized:
+    if not is_new:
         condition = report_where_nothing_is_new(instance, settings, table, status, stored, is_requested=True)
     is_damaged = status.condition is not None and bool(status.condition.unloadable)
     _raise_if_broken(instance, settings, table, condition, problem, is_damaged=is_damaged)
@@ -122,12 +122,20 @@ def _up_to(known: Known, latest: int) -> Known:
     return replace(known, versions=tuple(version for version in known.versions if version <= latest))
 
 
-def _with_due_checks(settings: Settings, table: TableSettings, done: Iterable[int]) -> tuple[tuple[int, int], ...]:
-    """Return the newest of the versions if its checks are due: its run evaluates them again."""
-    newest = max(done, default=None)
-    if newest is None or not are_checks_due(store_of(settings), table.name, newest):
+def _with_due_checks(
+    instance: dg.DagsterInstance, settings: Settings, table: TableSettings, status: LogStatus, known: Known
+) -> tuple[tuple[int, int], ...]:
+    """Return the newest materialized version if its checks are due: its run evaluates them again.
+
+    They are also due after a failed run whose versions are all materialized: nothing else ends its warning.
+    """
+    newest = max(known.done.intersection(status.versions), default=None)
+    if newest is None:
         return ()
-    return ((newest, newest),)
+    failed = failed_run(instance, table.name)
+    has_all = failed is not None and failed.first_missing is None
+    checkpoint = None if status.listing is None else status.listing.newest_checkpoint
+    return ((newest, newest),) if has_all or are_checks_due(store_of(settings), table, newest, checkpoint) else ()
 
 
 def _raise_if_broken(

@@ -102,7 +102,7 @@ def unfinished_runs(instance: dg.DagsterInstance, table_names: Collection[str]) 
         if not tables and PROCESS_TAG not in run.tags:
             continue
         if problem := _lost(record):
-            again = f"The next run of {tables[0]} retries its versions." if tables else "Start the run again."
+            again = f"The next run of {tables[0]} stores missing versions." if tables else "Start the run again."
             instance.report_run_failed(run, f"{problem} {again}")
         else:
             found.update(dict.fromkeys(tables, run.run_id))

@@ -36,6 +36,7 @@ CANNOT_BE_LOADED = "cannot_be_loaded"
 FAULT_ENTRIES = ("health", FAILED_RUN, CANNOT_BE_LOADED, "can_be_loaded", "numbers_of", "checks_not_evaluated")
 """The keys of a page that describe faults. The other keys describe the last good version."""
 
+_AFTER_A_FAILURE = "Refresh the table to materialize missing versions and evaluate the checks again."
 _ACTIVE = re.compile(r"([\\`*\[\]<>|#~])")
 _LINK = re.compile(r"(?i)\b(https?|ftp)://")
 
@@ -73,7 +74,7 @@ def problems_of(condition: TableCondition | None, failed: FailedRun | None) -> d
         problems[LOG] = log_problems(condition)
     if failed is not None and not is_explained(condition, failed.reason):
         text = visible(f"The last run failed: {failed.reason}", MAX_TEXT_LENGTH)
-        problems[RUN] = (TableProblem(check=RUN, severity="warning", text=text, advice="Refresh the table to retry."),)
+        problems[RUN] = (TableProblem(check=RUN, severity="warning", text=text, advice=_AFTER_A_FAILURE),)
     return problems
 
 

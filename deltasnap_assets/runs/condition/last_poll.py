@@ -7,6 +7,7 @@ a storage failure here does not fail a run or a tick.
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -61,7 +62,7 @@ class Found:
     latest_version, last_commit_ms: of the log.
     problems: by name of the check or other source; empty: no problems.
     vacuum_bytes: of the newest stored version, `facts_version`.
-    checked_version: the newest stored version, if checks were evaluated.
+    checked_version, checked_inputs: the newest stored version and `inputs_of_checks`, if checks were evaluated.
     is_replaced: whether the log was replaced, and a run is requested: the earlier checks do not count.
     is_examined:     whether the whole log was read for faults.
     examined_checkpoint: the newest checkpoint (`LogListing.newest_checkpoint`) whose pages were read.
@@ -74,6 +75,7 @@ class Found:
     facts_version: int | None = None
     vacuum_bytes: int | None = None
     checked_version: int | None = None
+    checked_inputs: str | None = None
     is_replaced: bool = False
     is_examined: bool = False
     examined_checkpoint: str | None = None
@@ -150,15 +152,24 @@ def known_errors(store: SnapshotStore, table_name: str) -> tuple[TableProblem, .
     return () if poll is None else tuple(problem for problem in poll.problems if problem.severity == "error")
 
 
-def are_checks_due(store: SnapshotStore, table_name: str, newest: int) -> bool:
-    """Return whether the checks must be evaluated again although nothing is new: an error or no result is recorded.
+def are_checks_due(store: SnapshotStore, table: TableSettings, newest: int, checkpoint: str | None) -> bool:
+    """Return whether a refresh evaluates the checks again although nothing is new.
 
+    An error of a check may be over, as may a warning after a checkpoint or a change of the settings.
     newest: the newest stored version. Its results are missing if the record was lost, damaged or not written.
+    checkpoint: `LogListing.newest_checkpoint`.
     """
-    poll = store.polls.read(table_name)
+    poll = store.polls.read(table.name)
     if poll is None or poll.checked_version is None or poll.checked_version < newest:
         return True
+    if poll.checked_inputs not in (None, inputs_of_checks(table, checkpoint)):
+        return True
     return any(problem.severity == "error" and problem.check != LOG for problem in poll.problems)
+
+
+def inputs_of_checks(table: TableSettings, checkpoint: str | None) -> str:
+    """Return a digest of what the checks of a version use and a commit does not change."""
+    return hashlib.sha256(f"{table.checks.model_dump_json()} {checkpoint}".encode()).hexdigest()[:32]
 
 
 def known_faults(store: SnapshotStore, table_name: str) -> tuple[Fault, ...]:
@@ -284,16 +295,18 @@ def _merged(before: LastPoll, table: TableSettings, found: Found) -> LastPoll:
     is_same = found.latest_version in (None, before.latest_version)
     latest = before.latest_version if found.latest_version is None else found.latest_version
     earlier = None if found.is_replaced else before.checked_version
+    earlier_rule = before.stale_rule if found.checked_version is None else None  # it may have been configured
     checked = earlier if found.checked_version is None else found.checked_version
     return replace(
         before,
         latest_version=latest,
         last_commit_ms=before.last_commit_ms if is_same and found.checked_version is None else found.last_commit_ms,
         checked_version=checked,
+        checked_inputs=found.checked_inputs or before.checked_inputs,
         examined_checkpoint=found.examined_checkpoint or before.examined_checkpoint,
         unchecked_since_ms=_unchecked_since(before, latest, checked),
         problems=(*new, *kept),
-        stale_rule=_configured_rule(table) or found.stale_rule or before.stale_rule,
+        stale_rule=_configured_rule(table) or found.stale_rule or earlier_rule,
         small_file_bytes=table.checks.small_file_bytes,
         facts_version=before.facts_version if found.facts_version is None else found.facts_version,
         vacuum_bytes=before.vacuum_bytes if found.vacuum_bytes is None else found.vacuum_bytes,

@@ -8,7 +8,7 @@ from dataclasses import replace
 import dagster as dg
 
 from deltasnap_assets.runs.condition.condition_report import MAX_TEXT_LENGTH, log_problems
-from deltasnap_assets.runs.condition.last_poll import CHECKS, LOG, RUN, Found, found_by_checks, note
+from deltasnap_assets.runs.condition.last_poll import CHECKS, LOG, RUN, Found, found_by_checks, inputs_of_checks, note
 from deltasnap_assets.runs.table_runs import stores_versions
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
@@ -47,6 +47,7 @@ def note_table_checks(
             problems={LOG: log_problems(condition), **found.problems, CHECKS: (), **of_run},
             facts_version=None if found.vacuum_bytes is None else newest,
             checked_version=newest if are_all else None,
+            checked_inputs=inputs_of_checks(table, snapshots.listing(table).newest_checkpoint) if are_all else None,
             is_examined=condition.is_complete,
             examined_checkpoint=condition.checkpoint,
         )

@@ -59,7 +59,7 @@ def table_observation(
     page = table_page(
         table,
         state=state,
-        segment=snapshots.store.log_segment(table.name, manifest),
+        segment=snapshots.log_segments(table, [version])[version],
         committed_at_ms=manifest.timestamp,
         commit=next((commit for commit in commits if commit.version == version), None),
         steps=_steps(snapshots, table, commits),

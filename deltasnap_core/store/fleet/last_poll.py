@@ -88,6 +88,7 @@ class LastPoll:
     latest_version:   the latest version of the log at that time; None: unknown.
     last_commit_ms:   the time of its commit; None: unknown.
     checked_version:  the newest stored version when checks were last evaluated; None: never, or its log was replaced.
+    checked_inputs:   identifies the settings and the checkpoint that these checks used; None: unknown.
     unchecked_since_ms: when a poll first found a version after `checked_version`; None: it found none.
     problems:         the problems in force, the latest first; empty: none was found.
     stale_rule:       None: the table never counts as stale.
@@ -105,6 +106,7 @@ class LastPoll:
     latest_version: int | None = None
     last_commit_ms: int | None = None
     checked_version: int | None = None
+    checked_inputs: str | None = None
     unchecked_since_ms: int | None = None
     problems: tuple[TableProblem, ...] = ()
     stale_rule: StaleRule | None = None
@@ -133,6 +135,7 @@ class LastPoll:
             latest_version=fields.optional_integer("latestVersion"),
             last_commit_ms=fields.optional_integer("lastCommit"),
             checked_version=fields.optional_integer("checkedVersion"),
+            checked_inputs=fields.optional_string("checkedInputs"),
             unchecked_since_ms=fields.optional_integer("uncheckedSince"),
             problems=fields.sequence("problems", TableProblem.from_json),
             stale_rule=None if rule is None else _rule_of(rule),
@@ -155,6 +158,7 @@ class LastPoll:
             "latestVersion": self.latest_version,
             "lastCommit": self.last_commit_ms,
             "checkedVersion": self.checked_version,
+            "checkedInputs": self.checked_inputs,
             "uncheckedSince": self.unchecked_since_ms,
             "problems": [problem.to_json() for problem in self.problems],
             "staleRule": rule and {"patience": rule.patience_ms, "check": rule.check, "advice": rule.advice},

@@ -13,7 +13,8 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from deltasnap_assets.checks.statistics_coverage import StatisticsCoverage
+from deltasnap_assets.checks.checkpoint_lag import CheckpointLag
+from deltasnap_assets.checks.registry import CheckSettings
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.planning.known_table import known_of
 from deltasnap_assets.runs.refresh import RefreshEvent, refresh_table
@@ -23,6 +24,10 @@ from deltasnap_core import DeltaSnapError, FileStatus, FsspecLogStore, SnapshotS
 from tests.builders import add, commit_info, metadata, protocol, write_log
 
 pytestmark = pytest.mark.spark
+
+
+STATS = '{"numRecords": 1}'
+"""Without it, a check warns."""
 
 
 class Refreshed:
@@ -36,7 +41,7 @@ class Refreshed:
         self.instance = dg.DagsterInstance.ephemeral()
 
     def write(self, first: int, last: int, mark: str = "a") -> None:
-        versions = {v: [commit_info(mark), add(f"{mark}{v}.parquet")] for v in range(first, last + 1)}
+        versions = {v: [commit_info(mark), add(f"{mark}{v}.parquet", stats=STATS)] for v in range(first, last + 1)}
         if first == 0:
             versions[0] = [protocol(), metadata(), *versions[0]]
         write_log(self.folder, versions)
@@ -209,16 +214,16 @@ def test_job_refreshes_all_tables_though_one_of_them_fails(tmp_path: Path) -> No
 
 
 def test_fleet_follows_a_table_from_its_refresh_to_its_damage_and_back(tmp_path: Path) -> None:
-    made = Refreshed(tmp_path)
+    made = Refreshed(tmp_path, checks=CheckSettings(max_commits_since_checkpoint=1))
     made.write(0, 4)
     made.refresh()
-    store, expected = SnapshotStore.open(None, made.settings.storage), StatisticsCoverage.advice
+    store, expected = SnapshotStore.open(None, made.settings.storage), CheckpointLag.advice
 
     def row() -> dict[str, Any]:
         return dict(store.fleet(["events"]).to_pylist()[0])
 
     sound = row()
-    assert (sound["condition"], sound["check"], sound["advice"]) == ("warned", "statistics_coverage", expected)
+    assert (sound["condition"], sound["check"], sound["advice"]) == ("warned", "checkpoint_lag", expected)
     assert (sound["stored_version"], sound["num_files"], sound["vacuum_bytes"]) == (4, 5, 0)
     commit = made.folder / "_delta_log" / f"{5:020}.json"
     commit.write_bytes(b"{nope\n")

@@ -16,6 +16,7 @@ POLL = LastPoll(
     latest_version=7,
     last_commit_ms=5,
     checked_version=6,
+    checked_inputs="a1",
     unchecked_since_ms=3,
     problems=(TableProblem(check="small_files", severity="warning", text="Too many.", advice="Run `OPTIMIZE`."),),
     stale_rule=StaleRule(patience_ms=9, check="fresh_table", advice="Check the job."),
@@ -39,8 +40,9 @@ def test_bytes_beyond_64_bits_are_unknown() -> None:
 
 def test_document_of_an_earlier_release_is_read() -> None:
     values = json.loads(POLL.to_bytes())
-    del values["uncheckedSince"]
-    assert LastPoll.from_bytes(json.dumps(values).encode()) == replace(POLL, unchecked_since_ms=None)
+    del values["uncheckedSince"], values["checkedInputs"]
+    earlier = replace(POLL, unchecked_since_ms=None, checked_inputs=None)
+    assert LastPoll.from_bytes(json.dumps(values).encode()) == earlier
 
 
 def test_document_has_no_credentials_and_no_long_texts() -> None:
