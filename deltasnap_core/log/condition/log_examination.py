@@ -101,7 +101,7 @@ def _condition(
         *negative_number_faults(table, files, commits),
         *(enablement_faults(table, newest.metadata) if newest.metadata else ()),
         *(checksum_faults(files, commits, states[-1]) if states and files.read_pages and not sound else ()),
-        *checkpoint_faults(files, unloadable),
+        *checkpoint_faults(files, VersionRanges.of(loadable)),
         *hint_faults(builder, listing),
     ]
     lost = joined(fault.versions for fault in unreadable)

@@ -20,7 +20,6 @@ from deltasnap_core.log.condition.table_condition import (
     empty_commits,
     future_timestamps,
     incomplete_enablement,
-    joined,
     missing_commits,
     negative_numbers,
     wrong_checksum,
@@ -85,15 +84,15 @@ def checksum_faults(files: ExaminedFiles, commits: ReadCommits, newest: KnownSta
         yield wrong_checksum(files.latest, [each.field for each in found])
 
 
-def checkpoint_faults(files: ExaminedFiles, unloadable: Sequence[Unloadable]) -> Iterator[Fault]:
-    lost = joined(each.versions for each in unloadable)
+def checkpoint_faults(files: ExaminedFiles, loadable: VersionRanges) -> Iterator[Fault]:
+    """Yield the faults of damaged checkpoints. loadable: the versions that can be loaded without them."""
     for provider, error in files.broken.items():
         if isinstance(error, CorruptLogError):
-            yield _checkpoint_fault(files, provider.version, error.path, error.reason, lost)
+            yield _checkpoint_fault(files, provider.version, error.path, error.reason, loadable)
     sound = -1 if files.sound is None else files.sound.version
     for unusable in files.listing.unusable_checkpoints:
         if unusable.version > sound:
-            yield _checkpoint_fault(files, unusable.version, unusable.files[0].path, unusable.reason, lost)
+            yield _checkpoint_fault(files, unusable.version, unusable.files[0].path, unusable.reason, loadable)
 
 
 def protocol_faults(table: str, states: Iterable[KnownState]) -> Iterator[Fault]:
@@ -163,21 +162,19 @@ def enablement_faults(table: str, metadata: Metadata) -> Iterator[Fault]:
         yield incomplete_enablement(redacted(table))
 
 
-def _checkpoint_fault(files: ExaminedFiles, version: int, path: str, reason: str, lost: VersionRanges) -> Fault:
-    if version in lost or not _has_start(files, version):
-        end = min((known for known in files.states if known > version), default=files.latest + 1) - 1
-        return corrupt_checkpoint(version, path, reason, None, VersionRanges(((version, max(version, end)),)))
-    start = None if files.sound is None or files.sound.version > version else files.sound.version
-    count = sum(1 for commit in files.listing.commits if commit > (-1 if start is None else start))
+def _checkpoint_fault(files: ExaminedFiles, version: int, path: str, reason: str, loadable: VersionRanges) -> Fault:
+    end = min((known for known in files.states if known > version), default=files.latest + 1) - 1
+    if min(version, files.latest) not in loadable:
+        lost = VersionRanges.of(v for v in range(version, max(version, end) + 1) if v not in loadable)
+        return corrupt_checkpoint(version, path, reason, None, lost)
+    start = max((known for known in files.states if known <= version), default=None)
+    count = sum(1 for commit in files.listing.commits if (-1 if start is None else start) < commit <= end)
     commits = "1 commit" if count == 1 else f"{count:,} commits"
-    instead = f"the {commits} from version 0 on" if start is None else f"the checkpoint of version {start}"
-    instead += f" and the {commits} after it" if start is not None and count else ""
+    if start is None:
+        return corrupt_checkpoint(version, path, reason, f"the {commits} from version 0 on", VersionRanges())
+    instead = f"{'another' if start == version else 'the'} checkpoint of version {start}"
+    instead += f" and the {commits} after it" if count else ""
     return corrupt_checkpoint(version, path, reason, instead, VersionRanges())
-
-
-def _has_start(files: ExaminedFiles, version: int) -> bool:
-    """Return whether a replay of the version can start from an older sound checkpoint or from commit 0."""
-    return 0 in files.listing.commits or (files.sound is not None and files.sound.version <= version)
 
 
 def _problem_of(table: str, state: NonFileActions, version: int) -> Fault | UnsupportedProtocolError | None:

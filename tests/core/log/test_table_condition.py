@@ -146,6 +146,34 @@ def test_condition_falls_back_to_an_older_checkpoint(tmp_path: Path) -> None:
     assert fault.read_instead == "the checkpoint of version 4 and the 5 commits after it"
 
 
+@pytest.mark.parametrize(
+    ("broken", "checkpoints", "instead"),
+    [
+        (
+            2,
+            {2: ["v2-parquet", "classic"], 6: ["classic"]},
+            "another checkpoint of version 2 and the 3 commits after it",
+        ),
+        (4, {2: ["classic"], 4: ["classic"], 7: ["classic"]}, "the checkpoint of version 2 and the 4 commits after it"),
+    ],
+    ids=["of the same version", "of an older version"],
+)
+def test_damaged_older_checkpoint_with_a_replacement_is_a_warning(
+    tmp_path: Path, broken: int, checkpoints: dict[int, list[CheckpointStyle]], instead: str
+) -> None:
+    log = make_log(tmp_path / "t", 8)
+    for version, styles in checkpoints.items():
+        for style in styles:
+            files = write_checkpoint(log, version, style, [*FIRST, *(add(f"f{v}.parquet") for v in range(version + 1))])
+            if version == broken and style == styles[0]:
+                files[0].write_bytes(b"broken")
+    for version in range(3):
+        (log / commit_file(version)).unlink()
+    found = condition(tmp_path / "t", first=broken + 1)
+    assert (found.mark, found.loadable.text(), found.unloadable.text()) == ("warning", "2 to 8", "")
+    assert [fault.read_instead for fault in found.faults] == [instead]
+
+
 def test_condition_names_each_gap_and_the_versions_that_cannot_be_loaded(tmp_path: Path) -> None:
     log = make_log(tmp_path / "t", 10)
     (log / commit_file(6)).unlink()
@@ -334,8 +362,10 @@ def test_condition_agrees_with_loading(data: st.DataObject, tmp_path_factory: py
     table = tmp_path_factory.mktemp("log") / "t"
     last = data.draw(st.integers(0, 7))
     log = make_log(table, last)
-    for version in sorted(data.draw(st.sets(st.integers(0, last), max_size=2))):
-        write_checkpoint(log, version, "classic", [*FIRST, *(add(f"f{v}.parquet") for v in range(version + 1))])
+    for version in sorted(data.draw(st.sets(st.integers(0, last), max_size=3))):
+        styles: list[CheckpointStyle] = data.draw(st.sampled_from([["classic"], ["classic", "v2-parquet"]]))
+        for style in styles:
+            write_checkpoint(log, version, style, [*FIRST, *(add(f"f{v}.parquet") for v in range(version + 1))])
     for file in sorted(log.iterdir()):
         match data.draw(st.sampled_from(["", "", "", "", "delete", "empty", "garbage", "half"])):
             case "delete":
@@ -359,6 +389,10 @@ def test_condition_agrees_with_loading(data: st.DataObject, tmp_path_factory: py
     assert found.is_readable or found.mark == "error"
     if found.latest not in able:
         assert any(found.faults_at(found.latest)), found
+    since = data.draw(st.integers(0, last))
+    later = condition(table, first=since)
+    assert [v for v in later.loadable if v >= since] == [v for v in able if v >= since], (later, since, able)
+    assert not set(able) & set(later.unloadable), (later, since, able)
     sound = VersionRanges.of(data.draw(st.sets(st.sampled_from(able))) if able else ())
     first = sound.runs[0][1] + 1 if sound else 0
     known = condition(table, first=first, sound=sound)
