@@ -169,6 +169,14 @@ def test_settings_hide_secrets() -> None:
     assert not leaks(repr(Settings(storage=URL, storage_options=OPTIONS, tables=(table,))))
 
 
+def test_options_of_a_table_are_hidden_from_then_on() -> None:
+    from deltasnap_assets.settings.config import TableSettings
+
+    TableSettings(name="events", path="/events", storage_options={"key": "seen-in-settings"})
+    assert redacted("seen-in-settings was refused").endswith("was refused")
+    assert "seen-in-settings" not in redacted("seen-in-settings was refused")
+
+
 def test_every_logger_hides_secrets(caplog: pytest.LogCaptureFixture) -> None:
     loggers = {
         value.name: value

@@ -41,9 +41,9 @@ class Examined:
         self.settings = Settings(storage=str(store), tables=(self.table,))
         write(folder, 0, 5)
         store_versions(stored_table(store), log_of(self.table), range(6))
-        ticks, self.instance = Ticks(folder), instance
-        ticks.instance = instance
-        ticks.tick()
+        self.ticks, self.instance = Ticks(folder), instance
+        self.ticks.instance = instance
+        self.ticks.tick()
         tags = observation_tags(self.instance, self.table, 5, "table-id")
         numbers: dict[str, Any] = {"latest_version": 5, "health": "OK", "num_rows": 7}
         self.instance.report_runless_asset_event(
@@ -173,6 +173,17 @@ def test_failure_of_a_commit_that_was_deleted_ends_with_the_next_refresh(examine
     poll = store_of(examined.settings).polls.read("events")
     assert poll is not None
     assert poll.problems == ()
+
+
+def test_failed_run_of_an_idle_table_is_observed_once(examined: Examined) -> None:
+    tags, status = run_tags("events", 5, 5), dg.DagsterRunStatus.FAILURE
+    run = examined.instance.create_run_for_job(idle_job, status=status, tags=tags)
+    examined.ticks.tick()
+    assert examined.page[FAILED_RUN] == run.run_id
+    observed = last_observation(examined.instance, "events")
+    for _ in range(2):
+        examined.ticks.tick()
+        assert last_observation(examined.instance, "events") == observed
 
 
 def test_page_of_a_stored_version_that_is_damaged_says_so_and_names_the_file_without_its_folder(

@@ -69,6 +69,15 @@ def step(previous: VersionManifest, folder: str, *commits: list[Action]) -> Foll
     )
 
 
+@pytest.mark.parametrize("columns", [["size"], ["path", "size"], ["size", "path"]])
+def test_columns_are_those_asked_for_with_canonical_paths(tmp_path: Path, columns: list[str]) -> None:
+    rows = driver_rows(tmp_path)
+    followed = rows.follow(step(empty_version(), "changes-1-1", [add("/data/e", size=2)]))
+    manifest = replace(empty_version(), version=1, changes=(followed.changes,))
+    (found,) = rows.all_files(manifest, columns).to_pylist()
+    assert found == {name: {"path": "file:/data/e", "size": 2}[name] for name in columns}
+
+
 def test_version_reads_no_changes_of_later_versions(tmp_path: Path) -> None:
     rows = driver_rows(tmp_path)
     commits = [[add("a"), add("b", size=4)], [remove("a"), add("c")], [add("d"), remove("b")]]
