@@ -1,77 +1,25 @@
-"""Mutation tests: `python -m tests.mutate [MODULE...] [--sample N] [--seed S] [--near] [--workers N] [--list]`.
+"""The changes that mutation tests make to the code: `chosen_mutants()` returns some or all of them.
 
-Changes one thing in the code at a time: a comparison, a boundary, a sign, a condition, a constant, the order of two
-arguments, a returned value, a call or a filter that is dropped, an operator inside SQL. Runs the quick tests (neither
-`spark` nor `thorough`) on each change, the likely ones first, and prints the changes that no test detects (survivors),
-with the line before and after. Annotations, docstrings, messages, logging and `__repr__` are not changed.
-
-    python -m tests.mutate --sample 40 --seed 7 --near       40 random mutants of both packages
-    python -m tests.mutate scan/skipping settings/discovery  every mutant of a folder and a module
-    python -m tests.mutate store --list                      the mutants of a folder, without running a test
-
-MODULE is a folder or a module, from the root or within a package; by default both packages. Tests run in three groups:
-those of the module and of the modules that import it, those of its folder, then all quick tests. `--near` stops after
-the second group, if there are such tests, and does not check that the tests pass without a change. Works in copies.
+A mutant changes one thing: a comparison, a boundary, a sign, a condition, a constant, the order of two arguments, a
+returned value, a call or a filter that is dropped, an operator inside SQL. Annotations, docstrings, messages, logging
+and `__repr__` are not changed.
 """
 
 from __future__ import annotations
 
-import argparse
 import ast
-import os
 import re
-import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from queue import SimpleQueue
 from random import Random
 
-from tests.conftest import golden_folder
-from tests.forks import ROOT, Forks
+from tests.forks import ROOT
 
-TESTS = {"deltasnap_core": "tests/core", "deltasnap_assets": "tests/assets"}
-"""The packages, and where their tests are."""
-_FILES = ("pyproject.toml", "README.md", "constraints.txt", "constraints-sail.txt")
-COPIED = (*TESTS, "tests", "benchmarks", "docs", *_FILES)
-MAX_CPU_SECONDS = 300
-MAX_SECONDS = 900
-MAX_BYTES = 6 << 30
-# Third-party imports of the tests: loaded once, in the process from which each run is forked.
-OUTSIDE = (
-    "dagster",
-    "deltalake",
-    "hypothesis",
-    "pandas",
-    "pyarrow.pandas_compat",
-    "pyarrow.parquet",
-    "pyspark.sql",
-    "pytest",
-    "rich.console",
-    "s3fs",
-    "sqlglot",
-    "typer",
-    "fsspec",
-)
-RUN = """
-import faulthandler, resource, sys
-folder, cpu_seconds, seconds, memory, write_bytecode, *arguments = sys.argv[1:]
-for name in [name for name in sys.modules if name.startswith(("deltasnap", "tests", "benchmarks"))]:
-    del sys.modules[name]
-sys.path[:] = [folder, *(path for path in sys.path if path not in ("", {root!r}))]
-sys.dont_write_bytecode = not int(write_bytecode)
-resource.setrlimit(resource.RLIMIT_AS, (int(memory), int(memory)))
-resource.setrlimit(resource.RLIMIT_CPU, (int(cpu_seconds), int(cpu_seconds)))
-faulthandler.dump_traceback_later(int(seconds), exit=True)
-import pytest
-options = ["-x", "-q", "-m", "not spark and not thorough", "-p", "no:cacheprovider", "--hypothesis-seed=0"]
-sys.exit(pytest.main([*options, *arguments]))
-"""
+PACKAGES = ("deltasnap_core", "deltasnap_assets")
 
 # Batch sizes, which affect only speed and memory, never a result.
 PACE = re.compile(r"(BYTES|AT_ONCE|LINES|PIECES|PROBES|READERS|THREADS|EXACTLY|BACK_VERSIONS|CAST_ROWS|TASK_ROWS)$")
@@ -142,16 +90,16 @@ _NEUTRAL = ("broadcast", "description", "help", "metavar", "param_hint", "reason
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change to a module: its place, the line before and after, and the whole source after."""
+    """One change to a module: the lines of its statement, the line before and after, and the whole source after."""
 
     module: Path
-    line: int
+    lines: range
     before: str
     after: str
     source: str
 
     def __str__(self) -> str:
-        return f"{self.module}:{self.line}\n  - {self.before}\n  + {self.after}"
+        return f"{self.module}:{self.lines.start}\n  - {self.before}\n  + {self.after}"
 
 
 @dataclass(frozen=True)
@@ -178,13 +126,25 @@ def mutant_at(place: Place) -> Mutant | None:
     changed = ast.parse(source)
     plain = ast.unparse(changed).splitlines()
     target = next(found for index, found in enumerate(ast.walk(changed)) if index == place.node)
+    lines = _lines_of(target, changed)
     list(_changes(target))[place.change]()
     text = ast.unparse(ast.fix_missing_locations(changed))
     after = text.splitlines()
     at = next((i for i, (old, new) in enumerate(zip(plain, after, strict=False)) if old != new), None)
     if at is None:
         return None
-    return Mutant(place.module, getattr(target, "lineno", 0), plain[at].strip(), after[at].strip(), text)
+    return Mutant(place.module, lines, plain[at].strip(), after[at].strip(), text)
+
+
+def _lines_of(target: ast.AST, tree: ast.Module) -> range:
+    """Return the lines of the innermost statement around a node; of a compound statement, those before its body."""
+    around = [node for node in ast.walk(tree) if isinstance(node, ast.stmt) and target in ast.walk(node)]
+    statement = min(around, key=lambda node: (node.end_lineno or 0) - node.lineno, default=None)
+    if statement is None:
+        return range(0)
+    body = getattr(statement, "body", None)
+    end = body[0].lineno if body and target is not statement else (statement.end_lineno or 0) + 1
+    return range(statement.lineno, max(end, statement.lineno + 1))
 
 
 def _without_meaning(node: ast.AST) -> Iterator[ast.AST]:  # noqa: C901 - one case a kind of node
@@ -314,76 +274,11 @@ def _is_none(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
 
 
-class Worker:
-    """A copy of the tree, and the tests run in it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        for name in COPIED:
-            source = ROOT / name
-            if source.is_dir():
-                shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-            else:
-                shutil.copy2(source, folder / name)
-        self._forks = Forks(*OUTSIDE)
-
-    def passes(self, tests: list[str], *, write_bytecode: bool = False) -> bool:
-        """Whether all of some tests pass in time and within their memory."""
-        limits = [str(MAX_CPU_SECONDS), str(MAX_SECONDS), str(MAX_BYTES), str(int(write_bytecode))]
-        script = RUN.format(root=str(ROOT))
-        code = self._forks.run(script, str(self.folder), *limits, *tests, cwd=self.folder).returncode
-        return code in (0, 5)  # 5: none of them is quick
-
-    def survives(self, mutant: Mutant, tests: Iterable[list[str]]) -> bool:
-        """Return whether no group of tests detects a mutant."""
-        file = self.folder / mutant.module
-        file.write_text(mutant.source, encoding="utf-8")
-        try:
-            return all(self.passes(group) for group in tests)
-        finally:
-            shutil.copy2(ROOT / mutant.module, file)  # with its old time, so that its bytecode is valid again
-
-
-def tests_of(module: Path) -> list[list[str]]:
-    """Return the tests of a module: those named after it or importing it, those of its folder, all others.
-
-    The first group has those of the modules that import it too: a folder such as `rules` is tested through others.
-    """
-    side = Path(TESTS[module.parts[0]])
-    files = _texts_below(*TESTS.values())
-    users = [path for path, text in _texts_below(*TESTS).items() if _imported(module).search(text)]
-    named = {f"test_{path.stem}" for path in (module, *users) if path.stem != "__init__"}
-    own = [
-        str(path)
-        for path, text in files.items()
-        if path.name.startswith("test_")
-        if (path.stem in named and path.is_relative_to(side)) or _imported(module).search(text)
-    ]
-    groups = [own] if own else []
-    seen = [f"--ignore={name}" for name in own]
-    room = str(side / module.parts[1])
-    if (ROOT / room).is_dir():
-        groups.append([*seen, room])
-        seen.append(f"--ignore={room}")
-    return [*groups, [*seen, *TESTS.values()]]
-
-
-def _imported(module: Path) -> re.Pattern[str]:
-    name = re.escape(".".join(module.with_suffix("").parts))
-    return re.compile(rf"^ *(from|import) {name}\b", re.MULTILINE)
-
-
-@cache
-def _texts_below(*folders: str) -> dict[Path, str]:
-    found = sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
-    return {path.relative_to(ROOT): path.read_text(encoding="utf-8") for path in found}
-
-
 def modules_of(names: list[str]) -> list[Path]:
     """Return the modules below folders, or the modules themselves, by their path in a package."""
     found: list[Path] = []
-    for name in names or TESTS:
-        roots = [ROOT, *(ROOT / package for package in TESTS)]
+    for name in names or PACKAGES:
+        roots = [ROOT, *(ROOT / package for package in PACKAGES)]
         paths = (path for root in roots for path in (root / name, root / f"{name}.py") if path.exists())
         if (path := next(paths, None)) is None:
             sys.exit(f"There is no module or folder {name}.")
@@ -399,52 +294,3 @@ def chosen_mutants(modules: Iterable[Path], sample: int | None, seed: int) -> It
         Random(seed).shuffle(found)
     made = (mutant for place in found if (mutant := mutant_at(place)) is not None)
     return islice(made, sample)
-
-
-def main() -> None:
-    """Make mutants, run the tests on each, print the survivors and how many were killed."""
-    summary, _, details = str(__doc__).partition("\n\n")
-    parser = argparse.ArgumentParser(prog="python -m tests.mutate", usage=summary.split("`")[1], description=details)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("modules", nargs="*", help="folders or modules; by default both packages")
-    parser.add_argument("--sample", type=int, help="how many to choose at random; by default all")
-    parser.add_argument("--seed", type=int, default=1, help="of the choice")
-    parser.add_argument("--near", action="store_true", help="run only the tests of the module and of its folder")
-    parser.add_argument("--workers", type=int, default=2, help="how many mutants to test at once")
-    parser.add_argument("--list", action="store_true", help="only print the mutants")
-    arguments = parser.parse_args()
-    chosen = list(chosen_mutants(modules_of(arguments.modules), arguments.sample, arguments.seed))
-    if arguments.list:
-        print(*chosen, sep="\n")
-        return
-    if (golden := golden_folder()) is not None:
-        os.environ["DELTASNAP_GOLDEN"] = str(golden)  # beside the checkout, but not beside its copies
-    survivors = 0
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(arguments.workers) as pool:
-        idle: SimpleQueue[Worker] = SimpleQueue()
-        for number in range(arguments.workers):
-            idle.put(Worker(Path(folder, str(number))))
-        if not arguments.near:
-            first = idle.get()
-            if not first.passes([*TESTS.values()], write_bytecode=True):
-                sys.exit("The tests fail without a change.")
-            idle.put(first)
-
-        def survives(mutant: Mutant) -> bool:
-            worker = idle.get()
-            try:
-                groups = tests_of(mutant.module)
-                return worker.survives(mutant, (groups[:-1] if arguments.near else ()) or groups)
-            finally:
-                idle.put(worker)
-
-        for mutant, has_survived in zip(chosen, pool.map(survives, chosen), strict=True):
-            survivors += has_survived
-            if has_survived:
-                print(f"survived: {mutant}", flush=True)
-    killed = len(chosen) - survivors
-    print(f"{killed} of {len(chosen)} mutants killed: {killed / max(len(chosen), 1):.1%}")
-
-
-if __name__ == "__main__":
-    main()

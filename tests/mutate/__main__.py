@@ -1,0 +1,82 @@
+"""Mutation tests: `python -m tests.mutate [MODULE...] [--sample N] [--seed S] [--coverage FOLDER] [--list]`.
+
+Changes one thing in the code at a time, runs the quick tests (neither `spark` nor `thorough`) that run the changed
+lines, and prints the changes that no test detects (survivors), with the line before and after.
+
+    python -m tests.mutate --sample 40 --seed 7              40 random mutants of both packages
+    python -m tests.mutate scan/skipping settings/discovery  every mutant of a folder and a module
+    python -m tests.mutate store --list                      the mutants of a folder, without running a test
+
+MODULE is a folder or a module, from the root or within a package; by default both packages. First, all quick tests run
+once to record which test runs which line. `--coverage FOLDER` keeps the record there, and uses the one that is there.
+Works in copies.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import SimpleQueue
+
+from tests.conftest import golden_folder
+from tests.mutate.line_tests import LineTests
+from tests.mutate.mutants import Mutant, chosen_mutants, modules_of
+from tests.mutate.worker import Worker
+
+
+def main() -> None:
+    """Make mutants, run the tests on each, print the survivors and how many were killed."""
+    arguments = _arguments()
+    chosen = list(chosen_mutants(modules_of(arguments.modules), arguments.sample, arguments.seed))
+    if arguments.list:
+        print(*chosen, sep="\n")
+        return
+    if (golden := golden_folder()) is not None:
+        os.environ["DELTASNAP_GOLDEN"] = str(golden)  # beside the checkout, but not beside its copies
+    with tempfile.TemporaryDirectory() as folder:
+        tests = LineTests.recorded(arguments.coverage or Path(folder, "coverage"))
+        survivors = _survivors(chosen, tests, Path(folder), arguments.workers)
+    killed = len(chosen) - survivors
+    print(f"{killed} of {len(chosen)} mutants killed: {killed / max(len(chosen), 1):.1%}")
+
+
+def _arguments() -> argparse.Namespace:
+    summary, _, details = str(__doc__).partition("\n\n")
+    parser = argparse.ArgumentParser(prog="python -m tests.mutate", usage=summary.split("`")[1], description=details)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("modules", nargs="*", help="folders or modules; by default both packages")
+    parser.add_argument("--sample", type=int, help="how many to choose at random; by default all")
+    parser.add_argument("--seed", type=int, default=1, help="of the choice")
+    parser.add_argument("--coverage", type=Path, help="folder of the record of which test runs which line")
+    parser.add_argument("--workers", type=int, default=2, help="how many mutants to test at once")
+    parser.add_argument("--list", action="store_true", help="only print the mutants")
+    return parser.parse_args()
+
+
+def _survivors(chosen: list[Mutant], tests: LineTests, folder: Path, workers: int) -> int:
+    """Print each mutant that no test detects, and return their number."""
+    idle: SimpleQueue[Worker] = SimpleQueue()
+    for number in range(workers):
+        idle.put(Worker(folder / str(number)))
+
+    def survives(mutant: Mutant) -> bool:
+        worker = idle.get()
+        try:
+            return worker.survives(mutant, tests.of(mutant))
+        finally:
+            idle.put(worker)
+
+    survivors = 0
+    with ThreadPoolExecutor(workers) as pool:
+        for mutant, has_survived in zip(chosen, pool.map(survives, chosen), strict=True):
+            survivors += has_survived
+            if has_survived:
+                print(f"survived: {mutant}", flush=True)
+    return survivors
+
+
+if __name__ == "__main__":
+    main()

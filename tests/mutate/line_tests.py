@@ -1,0 +1,110 @@
+"""Selects the tests that may detect a mutant: those that run its lines, then those of its module."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+import coverage
+
+from tests.forks import ROOT
+from tests.mutate.mutants import PACKAGES, Mutant
+from tests.mutate.worker import QUICK, copy_project
+
+_FOLDERS = {"deltasnap_core": "tests/core", "deltasnap_assets": "tests/assets"}
+"""The packages, and where their tests are."""
+_FIRST_SECONDS = 10
+"""The tests that run first are the fastest ones that take so long in total."""
+
+
+class LineTests:
+    """Which quick test runs which line, and how long each test takes."""
+
+    def __init__(self, data: coverage.CoverageData, seconds: dict[str, float]) -> None:
+        self._data = data
+        self._seconds = seconds
+        self._files = {Path(*_below_package(file)): file for file in data.measured_files()}
+
+    @classmethod
+    def recorded(cls, folder: Path) -> LineTests:
+        """Return what a folder has recorded. If it is empty, run all quick tests once and record them there."""
+        if not (folder / "lines").exists():
+            _record(folder.resolve())
+        data = coverage.CoverageData(str(folder / "lines"))
+        data.read()
+        return cls(data, json.loads((folder / "seconds.json").read_text(encoding="utf-8")))
+
+    def of(self, mutant: Mutant) -> Iterator[list[str]]:
+        """Yield groups of tests, most likely to detect a mutant first. No test is in two groups.
+
+        A line that runs on import belongs to all tests that run any line of the module. Tests of commands run in
+        other processes, which record nothing: therefore the tests of the module are the last group.
+        """
+        contexts = self._contexts(mutant.module)
+        wanted = {test for line in mutant.lines for test in contexts.get(line, ())}
+        if "" in wanted or not wanted:
+            wanted = {test for tests in contexts.values() for test in tests}
+        fastest = sorted(wanted - {""}, key=self._seconds.__getitem__)
+        total, count = 0.0, 0
+        while count < len(fastest) and total < _FIRST_SECONDS:
+            total += self._seconds[fastest[count]]
+            count += 1
+        yield fastest[:count]
+        yield fastest[count:]
+        near = set(_tests_near(mutant.module))
+        yield [test for test in self._seconds if test.partition("::")[0] in near and test not in wanted]
+
+    @cache  # noqa: B019 - one instance per run
+    def _contexts(self, module: Path) -> dict[int, list[str]]:
+        file = self._files.get(module)
+        return self._data.contexts_by_lineno(file) if file else {}
+
+
+def _below_package(file: str) -> tuple[str, ...]:
+    parts = Path(file).parts
+    return parts[next(at for at, part in enumerate(parts) if part in PACKAGES) :]
+
+
+def _record(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as copy:
+        copy_project(Path(copy))
+        spread = ["-n", "logical", "--dist", "loadfile", *_FOLDERS.values()]
+        command = [sys.executable, "-m", "pytest", "-q", *QUICK, "-p", "tests.mutate.recording", *spread]
+        env = {**os.environ, "DELTASNAP_COVERAGE": str(folder), "PYTHONPATH": copy}
+        if subprocess.run(command, cwd=copy, env=env, check=False).returncode:
+            sys.exit("The tests fail without a change.")
+    coverage.Coverage(data_file=str(folder / "lines"), config_file=False).combine([str(folder)])
+    seconds: dict[str, float] = {}
+    for file in folder.glob("seconds-*.json"):
+        seconds |= json.loads(file.read_text(encoding="utf-8"))
+    (folder / "seconds.json").write_text(json.dumps(seconds), encoding="utf-8")
+
+
+def _tests_near(module: Path) -> Iterable[str]:
+    """Return the test files named after a module or after one that imports it, and those that import it."""
+    side = Path(_FOLDERS[module.parts[0]])
+    users = [path for path, text in _texts_below(*PACKAGES).items() if _imported(module).search(text)]
+    named = {f"test_{path.stem}" for path in (module, *users) if path.stem != "__init__"}
+    for path, text in _texts_below(*_FOLDERS.values()).items():
+        is_named = path.stem in named and path.is_relative_to(side)
+        if path.name.startswith("test_") and (is_named or _imported(module).search(text)):
+            yield str(path)
+
+
+def _imported(module: Path) -> re.Pattern[str]:
+    name = re.escape(".".join(module.with_suffix("").parts))
+    return re.compile(rf"^ *(from|import) {name}\b", re.MULTILINE)
+
+
+@cache
+def _texts_below(*folders: str) -> dict[Path, str]:
+    found = sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+    return {path.relative_to(ROOT): path.read_text(encoding="utf-8") for path in found}

@@ -1,0 +1,94 @@
+"""Runs tests in a copy of the project, in which one module may be changed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
+
+from tests.forks import ROOT, Forks
+from tests.mutate.mutants import PACKAGES, Mutant
+
+_FILES = ("pyproject.toml", "README.md", "constraints.txt", "constraints-sail.txt")
+_COPIED = (*PACKAGES, "tests", "benchmarks", "docs", *_FILES)
+_MAX_CPU_SECONDS = 300
+_MAX_SECONDS = 900
+_MAX_BYTES = 6 << 30
+# Third-party imports of the tests: loaded once, in the process from which each run is forked.
+_OUTSIDE = (
+    "dagster",
+    "deltalake",
+    "hypothesis",
+    "pandas",
+    "pyarrow.pandas_compat",
+    "pyarrow.parquet",
+    "pyspark.sql",
+    "pytest",
+    "rich.console",
+    "s3fs",
+    "sqlglot",
+    "typer",
+    "fsspec",
+)
+_RUN = """
+import faulthandler, resource, sys
+folder, cpu_seconds, seconds, memory, *arguments = sys.argv[1:]
+for name in [name for name in sys.modules if name.startswith(("deltasnap", "tests", "benchmarks"))]:
+    del sys.modules[name]
+sys.path[:] = [folder, *(path for path in sys.path if path not in ("", {root!r}))]
+sys.dont_write_bytecode = True
+resource.setrlimit(resource.RLIMIT_AS, (int(memory), int(memory)))
+resource.setrlimit(resource.RLIMIT_CPU, (int(cpu_seconds), int(cpu_seconds)))
+faulthandler.dump_traceback_later(int(seconds), exit=True)
+import pytest
+sys.exit(pytest.main(arguments))
+"""
+QUICK = ("-m", "not spark and not thorough", "-p", "no:cacheprovider", "--hypothesis-seed=0")
+"""Options of pytest for the quick tests."""
+
+
+def copy_project(folder: Path) -> None:
+    """Copy the code and its tests into a folder."""
+    for name in _COPIED:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy2(source, folder / name)
+
+
+class Worker:
+    """A copy of the project, and the tests run in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @cached_property
+    def _forks(self) -> Forks:
+        copy_project(self._folder)
+        return Forks(*_OUTSIDE)
+
+    def survives(self, mutant: Mutant, groups: Iterable[list[str]]) -> bool:
+        """Return whether no group of tests detects a mutant."""
+        forks = self._forks
+        file = self._folder / mutant.module
+        file.write_text(mutant.source, encoding="utf-8")
+        try:
+            return all(self._passes(forks, group) for group in groups if group)
+        finally:
+            shutil.copy2(ROOT / mutant.module, file)
+
+    def _passes(self, forks: Forks, tests: list[str]) -> bool:
+        """Whether all selected tests pass in time and within their memory."""
+        selected = self._folder / "selected-tests.json"
+        selected.write_text(json.dumps(tests), encoding="utf-8")
+        limits = [str(_MAX_CPU_SECONDS), str(_MAX_SECONDS), str(_MAX_BYTES)]
+        files = sorted({test.partition("::")[0] for test in tests})
+        options = ["-x", "-q", *QUICK, "-p", "tests.mutate.selection"]
+        env = {**os.environ, "DELTASNAP_SELECTED_TESTS": str(selected)}
+        script = _RUN.format(root=str(ROOT))
+        run = forks.run(script, str(self._folder), *limits, *options, *files, cwd=self._folder, env=env)
+        return run.returncode in (0, 5)  # 5: none of them is quick
