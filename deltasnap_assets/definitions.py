@@ -25,12 +25,14 @@ from deltasnap_assets.settings.loading import load_settings
 from deltasnap_assets.settings.store_place import check_store_place
 from deltasnap_assets.tables.assets.delta_log_asset import observe_job
 from deltasnap_assets.tables.assets.fleet_asset import (
+    FLEET,
     fleet_asset,
     fleet_job,
     fleet_key,
     fleet_schedule,
     fleet_sensor,
 )
+from deltasnap_assets.tables.assets.group_job import GroupJob
 from deltasnap_assets.tables.assets.table_assets import table_assets
 from deltasnap_assets.tables.checks.asset_checks import report_freshness, table_checks
 from deltasnap_assets.tables.checks.maintenance import checkpoint_job, prune_job
@@ -50,6 +52,7 @@ def build_definitions(settings: Settings) -> dg.Definitions:
     Errors: MisplacedStoreError.
     """
     check_store_place(settings)
+    shared = resources(settings)
     jobs = {table.name: (_job(settings, table), observe_job(table)) for table in settings.tables}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)  # needed for backfill policies that run a range in one run
@@ -59,7 +62,7 @@ def build_definitions(settings: Settings) -> dg.Definitions:
             jobs=[
                 refresh_job(settings, lambda: defs),
                 *(job for each in jobs.values() for job in each),
-                *(make(table) for table in settings.tables for make in (prune_job, checkpoint_job)),
+                *(make(table, shared) for table in settings.tables for make in (prune_job, checkpoint_job)),
                 fleet_job(settings),
             ],
             sensors=[
@@ -75,16 +78,19 @@ def build_definitions(settings: Settings) -> dg.Definitions:
                 ),
                 fleet_schedule(),
             ],
-            resources=resources(settings),
+            resources=shared,
         )
     return defs
 
 
 def _job(settings: Settings, table: TableSettings) -> Any:
-    return dg.define_asset_job(
-        job_name(table.name),
-        # A table may have the name of the group of the fleet.
-        selection=dg.AssetSelection.groups(table.name) - dg.AssetSelection.assets(fleet_key(settings)),
+    selection: dg.AssetSelection = dg.AssetSelection.groups(table.name)
+    if table.name == FLEET:  # the group of the asset of all tables
+        selection = selection - dg.AssetSelection.assets(fleet_key(settings))
+    return GroupJob(
+        table.name,
+        name=job_name(table.name),
+        selection=selection,
         description=f"Materializes versions of {table.name}: each of its assets, and its checks.",
         tags={TABLE_TAG: table.name},
         executor_def=dg.in_process_executor,  # one process for all steps of a run: they share a Spark session

@@ -7,6 +7,7 @@ compares the data versions of observable assets, here the table version. It igno
 # No `from __future__ import annotations` here: Dagster inspects the annotation of `context` and rejects a string.
 # ruff: noqa: I002
 
+from collections.abc import Iterator
 from typing import Any
 
 import dagster as dg
@@ -16,6 +17,8 @@ from deltasnap_assets.runs.planning.names import delta_log_key
 from deltasnap_assets.runs.run_process import heartbeat
 from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.tables.assets.group_job import GroupJob
+from deltasnap_assets.tables.assets.steps import observation_step
 from deltasnap_assets.texts import secrets_hidden
 from deltasnap_core import redacted
 
@@ -31,9 +34,8 @@ def code_references(table: TableSettings) -> dict[str, dg.CodeReferencesMetadata
 
 def delta_log_asset(table: TableSettings) -> dg.AssetsDefinition:
     """Return `<table>/delta_log`. A manual observation reads the log and stores nothing."""
-    key = delta_log_key(table.name)
     spec = dg.AssetSpec(
-        key,
+        delta_log_key(table.name),
         group_name=table.name,
         description=table.description or "The Delta table itself, observed at each new version.",
         metadata={"dagster/uri": redacted(table.path), "dagster/table_name": table.name, **code_references(table)},
@@ -42,17 +44,14 @@ def delta_log_asset(table: TableSettings) -> dg.AssetsDefinition:
         tags=table.tags,
     )
 
-    @secrets_hidden()
-    def delta_log(context: dg.AssetExecutionContext) -> dg.ObserveResult:
-        with heartbeat(context.instance, context.run.run_id):
+    def observe(context: dg.AssetExecutionContext, _: object) -> Iterator[dg.ObserveResult]:
+        with secrets_hidden(), heartbeat(context.instance, context.run.run_id):
             seen = observed_by_hand(context.instance, table, log_of(table).status())
         # The data version stays a tag. Dagster adds another tag for a `data_version`, and the next observation would
         # count as an update.
-        return dg.ObserveResult(metadata=seen.metadata, tags=seen.tags)
+        yield dg.ObserveResult(metadata=seen.metadata, tags=seen.tags)
 
-    # Unlike `observable_source_asset`, this decorator accepts owners.
-    made: dg.AssetsDefinition = dg.multi_observable_source_asset(name="__".join(key.path), specs=[spec])(delta_log)
-    return made
+    return observation_step(spec, observe)
 
 
 def observe_job(table: TableSettings) -> Any:
@@ -60,9 +59,10 @@ def observe_job(table: TableSettings) -> Any:
 
     The table's sensor targets it too: Dagster attaches a sensor to an asset only through a job that executes the asset.
     """
-    return dg.define_asset_job(
-        f"{table.name}_observe",
-        selection=[delta_log_key(table.name)],
+    return GroupJob(
+        table.name,
+        name=f"{table.name}_observe",
+        selection=dg.AssetSelection.assets(delta_log_key(table.name)),
         description=f"Reads the log of {table.name} and records its latest version. Materializes nothing.",
         executor_def=dg.in_process_executor,
     )

@@ -1,4 +1,4 @@
-"""Assets and asset checks as steps of a run, built from their parts.
+"""Assets, observations and asset checks as steps of a run, built from their parts.
 
 Dagster's decorators do the same with a function, but inspect it a dozen times: for a thousand tables that takes two
 thirds of the time to build all definitions.
@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import dagster as dg
+from dagster._core.definitions.assets.definition.asset_spec import AssetExecutionType  # no public name
 
 from deltasnap_assets.tables.assets.io_manager import IO_MANAGER_KEY
 
@@ -17,6 +18,11 @@ SNAPSHOTS_KEY = "snapshots"
 """The resource of every step: `context.resources.snapshots`."""
 
 _RESULT = "result"
+# Dagster resolves the type of an input or output each time that one is made.
+_INPUT = dg.In(dg.Nothing)
+_ASSET = dg.Out(dg.Nothing, io_manager_key=IO_MANAGER_KEY)
+_OBSERVED = dg.Out(dg.Nothing)
+_CHECK = dg.Out(Any, is_required=False)  # the default type
 
 Compute = Callable[[Any, Mapping[str, Any]], Iterable[Any]]
 """The generator of a step's events. In: its context, its inputs. There are no inputs: data passes through the store.
@@ -32,8 +38,8 @@ def asset_step(spec: dg.AssetSpec, compute: Compute) -> dg.AssetsDefinition:
         compute_fn=compute,
         name=spec.key.to_python_identifier(),
         description=spec.description,
-        ins=dict.fromkeys(inputs, dg.In(dg.Nothing)),
-        outs={_RESULT: dg.Out(dg.Nothing, io_manager_key=IO_MANAGER_KEY)},
+        ins=dict.fromkeys(inputs, _INPUT),
+        outs={_RESULT: _ASSET},
         required_resource_keys={SNAPSHOTS_KEY},
     )
     return dg.AssetsDefinition(
@@ -45,6 +51,18 @@ def asset_step(spec: dg.AssetSpec, compute: Compute) -> dg.AssetsDefinition:
     )
 
 
+def observation_step(spec: dg.AssetSpec, compute: Compute) -> dg.AssetsDefinition:
+    """Return an external asset that a run can observe."""
+    name = spec.key.to_python_identifier()
+    op = dg.OpDefinition(compute_fn=compute, name=name, outs={name: _OBSERVED}, config_schema={})  # no configuration
+    return dg.AssetsDefinition(
+        keys_by_output_name={name: spec.key},
+        node_def=op,
+        specs=[spec],
+        execution_type=AssetExecutionType.OBSERVATION,
+    )
+
+
 def checks_step(name: str, specs: Sequence[dg.AssetCheckSpec], compute: Compute) -> dg.AssetChecksDefinition:
     """Return asset checks that are evaluated in one step, or a subset of them."""
     inputs, outputs = _inputs(spec.asset_key for spec in specs), {spec.get_python_identifier(): spec for spec in specs}
@@ -52,8 +70,8 @@ def checks_step(name: str, specs: Sequence[dg.AssetCheckSpec], compute: Compute)
         compute_fn=compute,
         name=name,
         config_schema={},  # no configuration
-        ins=dict.fromkeys(inputs, dg.In(dg.Nothing)),
-        outs=dict.fromkeys(outputs, dg.Out(is_required=False)),
+        ins=dict.fromkeys(inputs, _INPUT),
+        outs=dict.fromkeys(outputs, _CHECK),
         required_resource_keys={SNAPSHOTS_KEY},
     )
     checks: dg.AssetChecksDefinition = dg.AssetChecksDefinition.create(

@@ -3,6 +3,9 @@
 # No `from __future__ import annotations` here: Dagster inspects the annotation of `context` and rejects a string.
 # ruff: noqa: I002
 
+from collections.abc import Mapping
+from typing import Any
+
 import dagster as dg
 from pydantic import Field
 
@@ -38,7 +41,7 @@ class PruneConfig(dg.Config):
     )
 
 
-@dg.op(out=dg.Out(dg.Nothing))
+@dg.op(name="deltasnap_prune_store", out=dg.Out(dg.Nothing))
 @secrets_hidden()
 def _prune_store(
     context: dg.OpExecutionContext, config: PruneConfig, snapshots: dg.ResourceParam[RunSnapshots]
@@ -70,7 +73,7 @@ class CheckpointConfig(dg.Config):
     version: int | None = Field(default=None, ge=0, description="The version; null: the latest.")
 
 
-@dg.op(out=dg.Out(dg.Nothing))
+@dg.op(name="deltasnap_write_checkpoint", out=dg.Out(dg.Nothing))
 @secrets_hidden()
 def _write_checkpoint(
     context: dg.OpExecutionContext, config: CheckpointConfig, snapshots: dg.ResourceParam[RunSnapshots]
@@ -80,24 +83,29 @@ def _write_checkpoint(
         context.log.info(write_checkpoint(snapshots, table, config.version))
 
 
-def prune_job(table: TableSettings) -> dg.JobDefinition:
+def prune_job(table: TableSettings, resources: Mapping[str, Any]) -> dg.JobDefinition:
     """Return the job `<table>_prune`: it removes old versions and left-over files from the store, and their partitions.
 
     Dagster's event log keeps the materializations of these versions, so they are not materialized again.
     """
     description = f"Removes old versions of {table.name} and left-over files from the snapshot store."
-    return _job_of(table, _prune_store, f"{table.name}_prune", "store", description)
+    return _job_of(table, _prune_store, f"{table.name}_prune", "store", description, resources)
 
 
-def checkpoint_job(table: TableSettings) -> dg.JobDefinition:
+def checkpoint_job(table: TableSettings, resources: Mapping[str, Any]) -> dg.JobDefinition:
     """Return the job `<table>_checkpoint`: it writes a checkpoint into the log. Nothing starts it but its user."""
     description = f"Writes a checkpoint into the log of {table.name}, so that readers can skip earlier commits."
-    return _job_of(table, _write_checkpoint, f"{table.name}_checkpoint", "log", description)
+    return _job_of(table, _write_checkpoint, f"{table.name}_checkpoint", "log", description, resources)
 
 
-def _job_of(table: TableSettings, op: dg.OpDefinition, name: str, target: str, description: str) -> dg.JobDefinition:
-    # Dagster inspects the op once for all tables: see `steps`.
-    step = op.with_replaced_properties(name=f"{name}_{target}")
-    return dg.GraphDefinition(name=name, node_defs=[step]).to_job(
-        description=description, tags={TABLE_TAG: table.name}, executor_def=dg.in_process_executor
+def _job_of(
+    table: TableSettings, op: dg.OpDefinition, name: str, target: str, description: str, resources: Mapping[str, Any]
+) -> dg.JobDefinition:
+    """Return a job of one step. All tables share the op, and the resources: Dagster would copy a job without them."""
+    step = dg.NodeInvocation(name=op.name, alias=f"{name}_{target}")
+    return dg.GraphDefinition(name=name, node_defs=[op], dependencies={step: {}}).to_job(
+        description=description,
+        tags={TABLE_TAG: table.name},
+        executor_def=dg.in_process_executor,
+        resource_defs=dict(resources),
     )

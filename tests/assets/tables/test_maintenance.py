@@ -40,11 +40,9 @@ class Pruned:
 def pruned(instance: dg.DagsterInstance, config: dict[str, Any], pruned_before: int = 0) -> tuple[list[Any], list[str]]:
     snapshots = Pruned(pruned_before)
     resource: Any = dg.ResourceDefinition.hardcoded_resource(snapshots)
-    job = prune_job(TableSettings(name="events", path="/t"))
+    job = prune_job(TableSettings(name="events", path="/t"), {"snapshots": resource})
     (op,) = job.nodes
-    result = job.execute_in_process(
-        run_config={"ops": {op.name: {"config": config}}}, instance=instance, resources={"snapshots": resource}
-    )
+    result = job.execute_in_process(run_config={"ops": {op.name: {"config": config}}}, instance=instance)
     assert result.success
     days = (system_clock() - snapshots.fleets_before[0]) / 86_400_000
     assert config.get("keep_fleet_days", 400) <= days < config.get("keep_fleet_days", 400) + 0.1
@@ -97,9 +95,9 @@ class RefusedCheckpoint:
 
 def test_checkpoint_that_cannot_be_written_fails_its_job_without_credentials() -> None:
     resource: Any = dg.ResourceDefinition.hardcoded_resource(RefusedCheckpoint())
-    job = checkpoint_job(TableSettings(name="events", path="/t"))
+    job = checkpoint_job(TableSettings(name="events", path="/t"), {"snapshots": resource})
     with dg.DagsterInstance.ephemeral() as instance:
-        result = job.execute_in_process(instance=instance, resources={"snapshots": resource}, raise_on_error=False)
+        result = job.execute_in_process(instance=instance, raise_on_error=False)
         assert not result.success
         (failure,) = result.get_step_failure_events()
         assert failure.step_failure_data.error is not None
