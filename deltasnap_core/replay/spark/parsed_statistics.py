@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_type
-from pyspark.sql.types import StructField, StructType, TimestampType
+from pyspark.sql.types import DataType, StructField, StructType, TimestampType
 
 from deltasnap_core.rules.sql_text import quoted
 from deltasnap_core.rules.statistics_schema import StatisticPath, fields_at, is_count
@@ -40,9 +40,14 @@ def _narrowed(struct: pa.DataType, fields: dict[str, Any], above: StatisticPath)
     for name, inner in fields.items():
         path = (*above, name)
         leaf = _leaf(struct, path)
-        data_type = _narrowed(struct, inner, path) if inner else from_arrow_type(leaf, prefer_timestamp_ntz=True)
-        types.append(StructField(name, data_type))
+        types.append(StructField(name, _narrowed(struct, inner, path) if inner else _leaf_type(leaf)))
     return StructType(types)
+
+
+def _leaf_type(leaf: pa.DataType | None) -> DataType:
+    # Arrow does not know the zone of INT96, which is the form of timestamps in checkpoints of Spark. It is UTC.
+    is_int96 = leaf == pa.timestamp("ns")
+    return TimestampType() if is_int96 else from_arrow_type(leaf, prefer_timestamp_ntz=True)
 
 
 def _texts(column: str, struct: StructType, above: StatisticPath) -> str:
