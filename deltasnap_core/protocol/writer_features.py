@@ -51,8 +51,13 @@ def check_writable(protocol: Protocol, *, path: str, version: int) -> None:
 
     path, version: for the error. The features of both lists are checked, below writer version 7 too.
     """
-    unknown = tuple(sorted(protocol.features.difference(CHECKPOINT_WRITER_FEATURES)))
-    if unknown or not 1 <= protocol.min_writer_version <= MAX_WRITER_VERSION:
+    if has_unknown_writer_features(protocol):
+        unknown = tuple(sorted(protocol.features.difference(CHECKPOINT_WRITER_FEATURES)))
         raise UnsupportedWriterError(
             path=path, version=version, features=unknown, min_writer_version=protocol.min_writer_version
         )
+
+
+def has_unknown_writer_features(protocol: Protocol, *, known: frozenset[str] = CHECKPOINT_WRITER_FEATURES) -> bool:
+    """Return whether the protocol has a writer version or features that are unknown. known: the known features."""
+    return not (protocol.features <= known and 1 <= protocol.min_writer_version <= MAX_WRITER_VERSION)

@@ -257,7 +257,8 @@ class MetadataTables:
         younger than the retention or of unknown age, targets of symbolic links, and files of another table inside the
         folder. Hidden files and symbolic links are never listed. Symbolic links are found only with `list_files`.
         If a catalog manages the table, everything is protected unless the snapshot was opened with its commits. Query
-        the catalog just before: commits that it ratifies later are unknown.
+        the catalog just before: commits that it ratifies later are unknown. Everything is also protected if the table
+        has writer features that deltasnap does not know.
         """
         retention = self._retention(retention_ms)
         listing = self._source.listing() if list_files else None  # first: files committed later are then named

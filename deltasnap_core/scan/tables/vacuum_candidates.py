@@ -17,8 +17,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from deltasnap_core.protocol.actions import Protocol
 from deltasnap_core.protocol.deletion_vector import DeletionVectorDescriptor
 from deltasnap_core.protocol.log_files.file_names import LOG_FOLDER
+from deltasnap_core.protocol.table_features import CATALOG_MANAGED, is_catalog_managed
+from deltasnap_core.protocol.writer_features import CHECKPOINT_WRITER_FEATURES, has_unknown_writer_features
 from deltasnap_core.replay.spark.local_rows import arrow_rows
 from deltasnap_core.rules.sql_text import timestamp_sql
 from deltasnap_core.scan.files.deletion_vectors import vector_file
@@ -52,6 +55,7 @@ SAME_NAME = "the log names a file of this name by another path"
 UNRESOLVED_NAMES = "the log names a file that cannot be resolved"
 LOG_IS_GONE = "the log is gone: other versions may need it"
 CATALOG_IS_UNKNOWN = "a catalog manages the table, and was not queried: its unpublished commits may need it"
+UNKNOWN_FEATURES = "the table has writer features that deltasnap does not know: they may need it"
 YOUNG_TOMBSTONE = "expired tombstone, but the file is younger than the retention"
 UNKNOWN_AGE = "orphan of unknown age"
 
@@ -69,6 +73,18 @@ class ReferencedFiles:
     tombstones: Sequence[DataFrame]
     change_data: Sequence[str] = ()
     unread: str | None = None
+
+
+def why_unread(protocol: Protocol | None, *, is_catalog_known: bool) -> str | None:
+    """Return why the log does not show every file that is needed; None: it does. protocol: of the newest version.
+
+    Source: PROTOCOL.md, Catalog-managed tables (unpublished commits); Vacuum Protocol Check (VACUUM needs support for
+    all writer features).
+    """
+    if is_catalog_managed(protocol) and not is_catalog_known:
+        return CATALOG_IS_UNKNOWN
+    known = CHECKPOINT_WRITER_FEATURES | CATALOG_MANAGED
+    return UNKNOWN_FEATURES if protocol and has_unknown_writer_features(protocol, known=known) else None
 
 
 def vacuum_candidates(

@@ -8,9 +8,8 @@ from deltasnap_core.log.commits.commit_reader import read_commits
 from deltasnap_core.log.listing.catalog_commits import NO_CATALOG
 from deltasnap_core.log.listing.log_listing import list_log
 from deltasnap_core.log.version_log import VersionLog
-from deltasnap_core.protocol.table_features import is_catalog_managed
 from deltasnap_core.scan.changes.changed_rows import change_data
-from deltasnap_core.scan.tables.vacuum_candidates import CATALOG_IS_UNKNOWN, ReferencedFiles
+from deltasnap_core.scan.tables.vacuum_candidates import ReferencedFiles, why_unread
 from deltasnap_core.snapshot.snapshot_frames import SnapshotFrames
 from deltasnap_core.snapshot.table_context import TableContext
 
@@ -31,11 +30,10 @@ def referenced_files(context: TableContext, known: VersionLog | None = None, *, 
         newest, frames = known, []
     else:
         frames = [SnapshotFrames(context, newest)]
-    is_unknown = not catalog.is_known and is_catalog_managed(newest.replayable.non_file.protocol)
     found = ReferencedFiles(
         files=[each.all_files for each in frames],
         tombstones=[each.every_tombstone() for each in frames],
-        unread=CATALOG_IS_UNKNOWN if is_unknown else None,
+        unread=why_unread(newest.replayable.non_file.protocol, is_catalog_known=catalog.is_known),
     )
     if not every_commit:
         return found

@@ -9,22 +9,25 @@ import pytest
 
 from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.log.table_log import TableLog
-from deltasnap_core.protocol.actions import Metadata
+from deltasnap_core.protocol.actions import Metadata, Protocol
 from deltasnap_core.replay.spark.load_actions import PARSED
 from deltasnap_core.scan.planning import condition_on_files
 from deltasnap_core.scan.skipping.data_skipping import Skipping
 from deltasnap_core.scan.tables.log_tables import _log_files, listed_versions
 from deltasnap_core.scan.tables.metadata_tables import MetadataTables
 from deltasnap_core.scan.tables.vacuum_candidates import (
+    CATALOG_IS_UNKNOWN,
     LINKED,
     LOG_IS_GONE,
     NESTED,
     SAME_NAME,
+    UNKNOWN_FEATURES,
     UNRESOLVED_NAMES,
     YOUNG_TOMBSTONE,
     _considered,
     _is_needed,
     _reason,
+    why_unread,
 )
 from deltasnap_core.storage.folder_listing import FolderListing
 from deltasnap_core.storage.log_store import FileStatus
@@ -169,6 +172,25 @@ def test_reasons_are_tried_from_the_safest_to_deletion(case: str) -> None:
 @pytest.mark.parametrize("case", ["expired", "old", "young", "written again lately"])
 def test_no_file_that_the_log_may_need_is_deleted_after_the_log_is_gone(case: str) -> None:
     assert reason_of(unread=LOG_IS_GONE, **REASONS[case][0]) == LOG_IS_GONE
+
+
+@pytest.mark.parametrize(
+    ("writer", "features", "is_catalog_known", "expected"),
+    [
+        (2, (), False, None),
+        (7, ("appendOnly", "rowTracking"), False, None),
+        (7, ("catalogManaged", "new"), False, CATALOG_IS_UNKNOWN),
+        (7, ("catalogManaged",), True, None),
+        (7, ("catalogManaged", "new"), True, UNKNOWN_FEATURES),
+        (7, ("appendOnly", "new"), False, UNKNOWN_FEATURES),
+        (8, (), False, UNKNOWN_FEATURES),
+    ],
+)
+def test_log_shows_every_needed_file_only_if_catalog_and_writer_features_are_known(
+    writer: int, features: tuple[str, ...], is_catalog_known: bool, expected: str | None
+) -> None:
+    protocol = Protocol(min_reader_version=1, min_writer_version=writer, writer_features=features)
+    assert why_unread(protocol, is_catalog_known=is_catalog_known) == expected
 
 
 @pytest.mark.parametrize(

@@ -208,6 +208,12 @@ def test_no_file_of_a_catalog_managed_table_is_deleted_without_its_catalog(
     assert {row.path: (row.reason, row.protected) for row in stored} == expected
 
 
+def test_no_file_of_a_table_with_unknown_writer_features_is_deleted(spark: SparkSession, tmp_path: Path) -> None:
+    write_log(tmp_path, {0: [protocol(1, 7, writerFeatures=["new"]), metadata(), add("a")]})
+    touch(tmp_path, "a", "orphan")
+    assert candidates(spark, tmp_path) == {"orphan": (reasons.UNKNOWN_FEATURES, True)}
+
+
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_files_of_ratified_commits_are_needed(spark: SparkSession, tmp_path: Path, version: int) -> None:
     tail = write_catalog_managed(tmp_path)
