@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.types import DataType, LongType, StringType, TimestampNTZType, TimestampType
+from pyspark.sql.types import DataType, LongType, StringType, StructType, TimestampNTZType, TimestampType
 
 from deltasnap_core.replay.spark.parsed_statistics import as_texts, narrowed
 
@@ -13,7 +13,9 @@ BOUND = ("minValues", "at")
 
 def type_of(bound: pa.DataType) -> DataType:
     struct = pa.struct([("minValues", pa.struct([("at", bound), ("other", pa.string())]))])
-    return narrowed(struct, {BOUND})["minValues"].dataType["at"].dataType  # type: ignore[attr-defined]
+    bounds = narrowed(struct, {BOUND})["minValues"].dataType
+    assert isinstance(bounds, StructType)
+    return bounds["at"].dataType
 
 
 @pytest.mark.parametrize(
