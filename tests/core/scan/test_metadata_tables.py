@@ -105,23 +105,6 @@ def test_entries_show_when_each_file_was_added_and_removed(made: Made) -> None:
 
 
 @pytest.mark.spark
-def test_entries_of_a_stored_version_begin_with_the_log_or_with_its_base(spark: SparkSession, tmp_path: Path) -> None:
-    commits = [[protocol(), metadata(), add("a"), add("b")], [remove("a")], [add("c")], [remove("b")]]
-    log = write_log(tmp_path / "t", dict(enumerate(commits)))
-    store = SnapshotStore.open(spark, tmp_path / "store")
-    store.write_range("t", DeltaLog.for_table(spark, tmp_path / "t"), 2, 3)
-
-    def lives(version: int) -> list[tuple[Any, ...]]:
-        found = rows(store.tables("t", version).entries)
-        return sorted((row["path"], row["added_version"], row["removed_version"]) for row in found)
-
-    assert lives(3) == [("a", 0, 1), ("b", 0, 3), ("c", 2, None)]
-    assert lives(2) == [("a", 0, 1), ("b", 0, None), ("c", 2, None)]
-    shutil.rmtree(log)
-    assert lives(3) == [("b", None, 3), ("c", None, None)]
-
-
-@pytest.mark.spark
 def test_a_file_added_again_in_another_spelling_is_the_same_file(spark: SparkSession, tmp_path: Path) -> None:
     write_log(tmp_path, {0: [protocol(), metadata(), add("p%20a")], 1: [add("p%20%61", dataChange=False)]})
     log = DeltaLog.for_table(spark, tmp_path)

@@ -96,3 +96,22 @@ def test_version_before_need_not_be_stored_while_the_log_has_the_commits(spark: 
     shutil.rmtree(log)
     with pytest.raises(StoredVersionNotFoundError, match="no version 1"):
         store._reader.row_changes("t", 2, 3, ScanOptions())
+
+
+def test_stored_version_before_shows_what_commits_changed_while_the_log_has_only_these(
+    spark: None, tmp_path: Path
+) -> None:
+    of_old, of_new = (metadata(name=name, partitionColumns=["id"]) for name in ("old", "new"))
+    first = [protocol(), of_old, add("a"), add("b", partitionValues={"id": "7"}), add("c", size=3)]
+    second = [of_new, add("a"), remove("b"), remove("never there"), add("d")]
+    log = write_log(tmp_path / "t", {0: [protocol(), of_old], 1: first, 2: second, 3: [remove("c")]})
+    write_checkpoint(log, 2, "classic", [protocol(), of_new, add("a"), add("c", size=3), add("d"), remove("b")])
+    store = SnapshotStore.open(None, tmp_path / "store")
+    store.write_range("t", DeltaLog.for_table(None, tmp_path / "t"), 1, 3)
+    for version in (0, 1):
+        (log / commit_file(version)).unlink()
+    changes = store._reader.row_changes("t", 2, 3, ScanOptions())
+    assert sorted(rows(changes)) == [(2, "delete", "b"), (2, "insert", "d"), (3, "delete", "c")]
+    (deleted,) = (each for each in changes.rows if each.path == "b")
+    assert deleted.partition_values == {"id": "7"}
+    assert (changes.versions[2].metadata_before.name, changes.versions[2].metadata.name) == ("old", "new")

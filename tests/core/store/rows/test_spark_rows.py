@@ -1,0 +1,129 @@
+"""Spark follows a version as the driver does, and reads only the rows of the files that changes affect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from deltasnap_core.protocol.properties.retention import KEEP_ALL, Retention
+from deltasnap_core.replay.sessions import provider_of
+from deltasnap_core.replay.spark.load_actions import ActionReader
+from deltasnap_core.replay.spark.spark_files import SparkFiles
+from deltasnap_core.replay.state_delta import StateDelta
+from deltasnap_core.rules.file_breakdown import FileGroup
+from deltasnap_core.rules.key_hash import xxhash64
+from deltasnap_core.storage.urls import to_url
+from deltasnap_core.storage.writable_files import WritableFiles
+from deltasnap_core.store.format.manifest import DataSet, VersionManifest
+from deltasnap_core.store.rows.parquet_files import ParquetFiles
+from deltasnap_core.store.rows.spark_rows import SparkRows
+from tests.builders import LOG_PATH, Action, add, remove
+from tests.core.store.rows.test_driver_rows import base_rows, driver_rows, empty_version, step
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+VECTOR = {"storageType": "u", "pathOrInlineDv": "abc", "offset": 1, "sizeInBytes": 10, "cardinality": 3}
+OLD, LATE = 1_000, 5_000
+BASE = [
+    *(add(name, size=size, stats='{"numRecords":2}') for size, name in enumerate(("a", "b", "c%20d", "kept"), 1)),
+    remove("expires", deletion_timestamp=OLD, size=1),
+    remove("gone", deletion_timestamp=LATE, size=1),
+]
+COMMITS: list[list[Action]] = [
+    [remove("a", deletion_timestamp=LATE, size=1), add("new", size=10)],
+    [add("b", size=20, deletionVector=VECTOR), remove("b", deletion_timestamp=LATE, size=2), add("c d", size=30)],
+    [],
+    [remove("new", deletion_timestamp=LATE, size=10), add("expires", size=40)],
+]
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> VersionManifest:
+    """A version of which all rows are in the base."""
+    rows = driver_rows(tmp_path)
+    changes = rows.follow(step(empty_version(), "unused", BASE)).changes
+    files = rows._write(base_rows(tmp_path, changes), "base")
+    return replace(empty_version(), base=DataSet(first=0, last=0, files=files))
+
+
+def spark_rows(spark: SparkSession, folder: Path) -> SparkRows:
+    sessions, url = provider_of(spark), to_url(folder)
+    files = SparkFiles.of(None, sessions)
+    return SparkRows(
+        parquet=ParquetFiles(sessions=sessions, storage=WritableFiles(url), spark_files=files, folder=url),
+        log_path=LOG_PATH,
+    )
+
+
+def reader(spark: SparkSession) -> ActionReader:
+    return ActionReader(spark=spark, files=SparkFiles.of(None, provider_of(spark)), log_path=LOG_PATH)
+
+
+def written(folder: Path, changes: DataSet) -> list[dict[str, Any]]:
+    (file,) = changes.files
+    return sorted(pq.read_table(folder / file.path).to_pylist(maps_as_pydicts="strict"), key=repr)
+
+
+def paths(frame: DataFrame | None) -> list[str]:
+    assert frame is not None
+    return sorted(row[0] for row in frame.selectExpr("coalesce(add.path, remove.path)").collect())
+
+
+def in_order(deltas: Mapping[int, StateDelta]) -> list[tuple[StateDelta, list[FileGroup]]]:
+    return [(replace(each, groups=None), sorted(each.groups or (), key=repr)) for each in deltas.values()]
+
+
+def test_spark_follows_a_version_as_the_driver_does(spark: SparkSession, tmp_path: Path, base: VersionManifest) -> None:
+    rows, by_driver = spark_rows(spark, tmp_path), driver_rows(tmp_path)
+    previous = base
+    for first, last, with_groups in ((1, 2, False), (3, 4, True)):
+        made = step(previous, f"changes-{last}", *COMMITS[first - 1 : last])
+        kept = Retention.after(OLD) if last == 4 else KEEP_ALL
+        made = replace(made, retentions={previous.version: KEEP_ALL, **dict.fromkeys(range(first, last + 1), kept)})
+        made = replace(made, with_groups=with_groups)
+        found = rows.follow(made, reader(spark))
+        expected = by_driver.follow(replace(made, folder=f"driver-{last}"))
+        assert in_order(found.deltas) == in_order(expected.deltas)
+        assert (found.changes.first, found.changes.last) == (1, last)
+        assert written(tmp_path, found.changes) == written(tmp_path, expected.changes)
+        previous = replace(previous, version=last, changes=(found.changes,))
+
+
+def test_step_without_changes_writes_no_file(spark: SparkSession, tmp_path: Path, base: VersionManifest) -> None:
+    found = spark_rows(spark, tmp_path).follow(step(base, "changes-1", []), reader(spark))
+    assert found.changes == DataSet(first=1, last=1, files=())
+    assert [delta.ended["num_of_files"] for delta in found.deltas.values()] == [0]
+
+
+def test_only_rows_of_changed_and_expiring_files_are_looked_up(
+    spark: SparkSession, tmp_path: Path, base: VersionManifest
+) -> None:
+    rows = spark_rows(spark, tmp_path)
+    followed = driver_rows(tmp_path).follow(step(base, "changes-1", [add("a", size=2), remove("c d")]))
+    changes = rows.changes((followed.changes,), 1)
+    touched = sorted(map(xxhash64, ("a", "c d")))
+    assert rows.keys_touched_or_expiring(base, changes, KEEP_ALL) == touched
+    assert paths(rows.state_of(base, touched)) == ["a", "c%20d"]
+    kept = replace(base, min_file_retention_timestamp=OLD - 1)
+    expiring = sorted((*touched, xxhash64("expires")))
+    assert rows.keys_touched_or_expiring(kept, changes, Retention.after(OLD)) == expiring
+    assert rows.keys_touched_or_expiring(kept, None, Retention.after(LATE)) == sorted(
+        map(xxhash64, ("expires", "gone"))
+    )
+    assert rows.keys_touched_or_expiring(kept, None, Retention.after(OLD - 1)) == []
+    assert rows.keys_touched_or_expiring(base, changes, Retention.after(OLD)) is None  # those without a time expire too
+
+
+def test_version_reads_its_changes_up_to_itself(spark: SparkSession, tmp_path: Path, base: VersionManifest) -> None:
+    rows = spark_rows(spark, tmp_path)
+    followed = driver_rows(tmp_path).follow(step(base, "changes-1-2", [add("x")], [remove("a"), add("y")]))
+    manifest = replace(base, version=1, changes=(followed.changes,))
+    assert paths(rows.state_of(manifest)) == sorted(["a", "b", "c%20d", "kept", "expires", "gone", "x"])
+    assert paths(rows.base_of(manifest, [xxhash64("c d")])) == ["c%20d"]
+    assert rows.breakdown(manifest) == driver_rows(tmp_path).breakdown(manifest)
