@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from deltasnap_core import TableLog
-from deltasnap_core.log.checksum_validation import compare_with_log
+from deltasnap_core.log.checksum_validation import ChecksumDifference, compare_with_log
 from deltasnap_core.protocol.actions import AddFile
+from deltasnap_core.protocol.state.file_size_histogram import DEFAULT_BIN_BOUNDARIES
 from deltasnap_core.protocol.state.version_checksum import VersionChecksum
 from tests.builders import LOG_PATH, add, metadata, protocol, write_log
 from tests.conftest import FixedClock
@@ -115,3 +116,55 @@ def test_writers_may_omit_an_empty_list_of_features(tmp_path: Path, omitted: str
     write_log(tmp_path, {0: [{"protocol": logged}, metadata(), add("a")]})
     said = {name: value for name, value in logged.items() if name != omitted}
     assert differences(tmp_path, protocol=said) == expected
+
+
+VECTOR = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "offset": 1, "sizeInBytes": 40}
+NO_FILES = {"sortedBinBoundaries": DEFAULT_BIN_BOUNDARIES, "fileCounts": [0] * 95, "totalBytes": [0] * 95}
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ({"tableSizeBytes": 2}, ["table_size_bytes"]),
+        ({"numFiles": 0}, ["num_files"]),
+        ({"numMetadata": 0}, ["num_metadata"]),
+        ({"numProtocol": 2}, ["num_protocol"]),
+        ({"numDeletionVectorsOpt": 0}, ["num_deletion_vectors"]),
+        ({"numDeletedRecordsOpt": 4}, ["num_deleted_records"]),
+        ({"fileSizeHistogram": NO_FILES}, ["file_size_histogram"]),
+        ({"fileSizeHistogram": {"sortedBinBoundaries": [0], "fileCounts": [7], "totalBytes": [7]}}, []),
+        ({"deletedRecordCountsHistogramOpt": {"deletedRecordCounts": [1] * 10}}, ["deleted_record_counts_histogram"]),
+        ({"domainMetadata": []}, ["domain_metadata"]),
+        ({"metadata": metadata(name="other")["metaData"]}, ["metadata"]),
+        ({"protocol": protocol(1, 2)["protocol"]}, ["protocol"]),
+        ({"inCommitTimestampOpt": 6}, ["in_commit_timestamp"]),
+        ({"numDeletionVectorsOpt": 1, "numDeletedRecordsOpt": 3, "inCommitTimestampOpt": 5}, []),
+    ],
+    ids=lambda value: ",".join(value) if isinstance(value, dict) else "",
+)
+def test_each_field_is_compared(tmp_path: Path, said: dict[str, Any], expected: list[str]) -> None:
+    features = protocol(3, 7, readerFeatures=["deletionVectors"], writerFeatures=["deletionVectors", "domainMetadata"])
+    domain = {"domainMetadata": {"domain": "d", "configuration": "", "removed": False}}
+    file = add("a", deletionVector={**VECTOR, "cardinality": 3}, stats='{"numRecords":9}')
+    write_log(tmp_path, {0: [features, metadata(), domain, file]})
+    state = log_without_spark(TableLog.for_path(tmp_path, clock=FixedClock())).snapshot.computed_state
+    checksum = VersionChecksum.parse(json.dumps({**COUNTS, **said}).encode())
+    found = compare_with_log(checksum, state, in_commit_timestamp=5, all_files=None, log_path=LOG_PATH)
+    assert [difference.field for difference in found] == expected
+
+
+def test_in_commit_timestamp_is_not_compared_with_an_unknown_one(tmp_path: Path) -> None:
+    write_log(tmp_path, {0: [protocol(), metadata(), add("a")]})
+    assert differences(tmp_path, inCommitTimestampOpt=6) == []
+
+
+def test_schema_is_compared_as_json(tmp_path: Path) -> None:
+    logged = metadata()
+    spaced = json.dumps(json.loads(logged["metaData"]["schemaString"]), indent=1, sort_keys=True)
+    write_log(tmp_path, {0: [protocol(), logged, add("a")]})
+    assert differences(tmp_path, metadata=metadata(schemaString=spaced)["metaData"]) == []
+
+
+def test_difference_shows_both_values() -> None:
+    shown = str(ChecksumDifference(field="num_files", in_checksum=2, in_log=1))
+    assert shown == "num_files: 2 in the checksum, 1 in the log"

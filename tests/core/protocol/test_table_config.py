@@ -104,6 +104,7 @@ def test_properties_of_the_table_take_precedence() -> None:
         ("delta.dataSkippingNumIndexedCols", "-2", table_config.num_indexed_cols),
         ("delta.columnMapping.mode", "both", table_config.column_mapping_mode),
         ("delta.enableInCommitTimestamps", "yes", table_config.in_commit_timestamps_enabled),
+        ("delta.checkpointPolicy", "v3", table_config.checkpoint_policy),
     ],
     ids=lambda value: value if isinstance(value, str) and value.startswith("delta.") else "",
 )

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from deltasnap_core.storage.folder_listing import list_below
+from deltasnap_core.storage.folder_listing import list_below, roots_of
 from deltasnap_core.storage.urls import to_url
+from deltasnap_core.storage.writable_files import WritableFiles
 
 
 def test_folder_is_listed_by_path_including_link_targets(tmp_path: Path) -> None:
@@ -22,3 +23,12 @@ def test_folder_is_listed_by_path_including_link_targets(tmp_path: Path) -> None
     assert found.roots == (to_url(tmp_path / "alias"), to_url(folder))
     assert found.link_targets == (to_url(tmp_path / "elsewhere.parquet"),)
     assert list_below(to_url(tmp_path / "nothing")).files == ()
+
+
+def test_folder_of_an_object_store_has_no_links() -> None:
+    folder = "memory://test_folder_listing"
+    WritableFiles(folder).write_many({f"{folder}/b": b"12", f"{folder}/a/c": b"3"})
+    found = list_below(folder)
+    assert [(file.path, file.size) for file in found.files] == [(f"{folder}/a/c", 1), (f"{folder}/b", 2)]
+    assert (found.roots, found.link_targets) == ((folder,), ())
+    assert roots_of(folder) == (folder,)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from deltasnap_core.storage.urls import is_local, is_url, join_url, local_path, split_url, to_url
+from deltasnap_core.storage.urls import is_local, is_url, join_url, local_path, scheme_names, split_url, to_url
 
 
 @pytest.mark.parametrize(
@@ -78,3 +78,8 @@ def test_join_and_split(folder: str) -> None:
 def test_local_path() -> None:
     assert (is_local("file:///a b"), local_path("file:///a b")) == (True, "/a b")
     assert not is_local("s3://file:/x")
+
+
+def test_schemes_of_one_storage_begin_with_the_one_of_to_url() -> None:
+    assert scheme_names("s3") == ("s3", "s3a", "s3n")
+    assert scheme_names("abfss") == ("abfss",)

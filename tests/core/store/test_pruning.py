@@ -12,7 +12,7 @@ import pytest
 
 from deltasnap_core.errors import CorruptStoreError, UnsupportedStoreError
 from deltasnap_core.storage.writable_files import WritableFiles
-from deltasnap_core.store.versions.pruning import DAY_MS, prune, usage
+from deltasnap_core.store.versions.pruning import prune, usage
 from deltasnap_core.store.versions.stored_table import StoredTable
 from tests.core.store.manifests import (
     GENERATION,
@@ -24,6 +24,7 @@ from tests.core.store.manifests import (
 )
 
 LATER = "000002-other-id"
+DAY_MS = 86_400_000
 
 
 @pytest.fixture

@@ -85,6 +85,14 @@ def test_bisection_reads_few_versions_and_known_points_save_most_of_them() -> No
     assert later.used.keys() <= store.points.keys()
 
 
+@pytest.mark.parametrize("known", [(8,), (8, 5_000), (0, 8)], ids=str)
+def test_first_known_version_after_a_time_bounds_the_search(known: tuple[int, ...]) -> None:
+    store = Store({version: (version * 100, version) for version in range(10_000)})
+    timeline = store.timeline({name(version): store.points[name(version)] for version in (*known, 9_999)})
+    assert timeline.growth_since(550) == 9_999 - 5
+    assert store.reads <= 5
+
+
 def test_known_points_of_another_generation_are_not_used() -> None:
     store = Store({0: (100, 10), 1: (200, 25)})
     other = {ManifestName(generation="000002-id", version=0): VersionPoint(0, 999)}
