@@ -11,7 +11,15 @@ from deltasnap_core.protocol.properties.table_config import (
     check_column_mapping_mode,
     column_mapping_mode,
 )
-from deltasnap_core.protocol.schema_text import FIELD, FIELD_ID, PHYSICAL_NAME, TYPE_CHANGES, schema_fields, type_name
+from deltasnap_core.protocol.schema_text import (
+    FIELD,
+    FIELD_ID,
+    PHYSICAL_NAME,
+    TYPE_CHANGES,
+    schema_fields,
+    type_name,
+    unwrapped,
+)
 
 T = TypeVar("T")
 
@@ -49,7 +57,8 @@ def _structs(fields: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Sequenc
     """
     types: list[tuple[str, Any]] = [("", {"type": "struct", "fields": fields})]
     while types:
-        above, value = types.pop()
+        above, given = types.pop()
+        value = unwrapped(given)
         if not isinstance(value, Mapping) or value["type"] not in ("struct", *_INSIDE):
             if not isinstance(value, str) or type_name(value) is None:
                 _fail("type", above[:-1], "a known type", value)

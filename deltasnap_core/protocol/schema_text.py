@@ -80,6 +80,14 @@ def _check_type(value: Any, path: str) -> None:
             raise ValueError(f"{FIELD}: expected a type at {path}, found {value!r:.80}")
 
 
+def unwrapped(value: Any) -> Any:
+    """Return the name of a type that is an object with only a name, `{"type": "variant"}`; any other type unchanged.
+
+    Source: PROTOCOL.md, Variant Type.
+    """
+    return value["type"] if isinstance(value, Mapping) and value.keys() == {"type"} else value
+
+
 def type_name(name: str) -> str | None:
     """Return the name of a primitive type, without blanks in a decimal; None: it is not the name of a type.
 

@@ -10,7 +10,7 @@ from typing import Any
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.json_text import decode_json
 from deltasnap_core.protocol.properties.table_config import ColumnMappingMode, column_mapping_mode
-from deltasnap_core.protocol.schema_text import PHYSICAL_NAME, TYPE_CHANGES, type_name
+from deltasnap_core.protocol.schema_text import PHYSICAL_NAME, TYPE_CHANGES, type_name, unwrapped
 
 COLLATIONS = "__COLLATIONS"
 
@@ -165,6 +165,7 @@ def _was_float(changes: object) -> bool:
 
 
 def _type_name(data_type: object, properties: Mapping[str, Any]) -> str:
+    data_type = unwrapped(data_type)
     if isinstance(data_type, Mapping):
         word = str(data_type.get("type"))
         return word if word in _NESTED else "unknown"

@@ -10,7 +10,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructFi
 
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.readable_schema import check_schema
-from deltasnap_core.protocol.schema_text import FIELD, fields_of, schema_fields, type_name
+from deltasnap_core.protocol.schema_text import FIELD, fields_of, schema_fields, type_name, unwrapped
 from deltasnap_core.redaction import logger_of
 
 _log = logger_of(__name__)
@@ -62,8 +62,8 @@ def _field(value: Mapping[str, Any]) -> StructField:
 
 def _data_type(value: Any, path: str, unknown: dict[str, str]) -> DataType:
     """Return the type for a JSON value. Types that are unknown to Spark are added to `unknown`, by path."""
-    match value:
-        case str():
+    match unwrapped(value):
+        case str(value):
             known = _named_type(value)
             if known is None:
                 unknown[path] = value

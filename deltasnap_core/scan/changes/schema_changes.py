@@ -24,7 +24,7 @@ from pyspark.sql.types import (
 from deltasnap_core.errors import RowChangesError
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.properties.table_config import ColumnMappingMode, column_mapping_mode
-from deltasnap_core.protocol.schema_text import PHYSICAL_NAME, TYPE_CHANGES
+from deltasnap_core.protocol.schema_text import PHYSICAL_NAME, TYPE_CHANGES, type_name
 from deltasnap_core.replay.spark.table_schema import schema_of
 from deltasnap_core.scan.changes.change_columns import CHANGE_COLUMNS
 
@@ -93,7 +93,8 @@ def _problems(
 def _type_problems(
     field: StructField, earlier_mode: ColumnMappingMode, match: StructField, later_mode: ColumnMappingMode, name: str
 ) -> Iterator[str]:
-    recorded = [(c.get("fieldPath") or "", c.get("fromType")) for c in match.metadata.get(TYPE_CHANGES) or ()]
+    changes = match.metadata.get(TYPE_CHANGES) or ()
+    recorded = [(c.get("fieldPath") or "", type_name(str(c.get("fromType")))) for c in changes]
 
     def compare(earlier: DataType, later: DataType, path: Sequence[str] = ()) -> Iterator[str]:
         place = ".".join((name, *path))

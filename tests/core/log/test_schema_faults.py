@@ -114,7 +114,9 @@ KNOWN_TYPES = [
 def test_every_type_of_spark_is_known(tmp_path: Path) -> None:
     fields = [field(f"c{number}", json.dumps(kind)) for number, kind in enumerate(KNOWN_TYPES)]
     user_defined = field("u", '{"type":"udt","class":"org.example.Vector","sqlType":"binary"}')
-    write_log(tmp_path / "t", {0: [protocol(), metadata(schemaString=struct_of(*fields, user_defined)), add("a")]})
+    in_object = field("o", '{"type":"array","elementType":{"type":"variant"}}')
+    schema = struct_of(*fields, user_defined, in_object)
+    write_log(tmp_path / "t", {0: [protocol(), metadata(schemaString=schema), add("a")]})
     assert condition(tmp_path / "t").mark == "ok"
 
 

@@ -150,6 +150,10 @@ READABLE: Mapping[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "texts": (field("a", "char(3)"), field("a", "string")),
     "void": (field("a", "void"), field("a", "date")),
     "recorded": (field("a", "integer"), field("a", "double", **widened("double", "integer"))),
+    "recorded with blanks": (
+        field("a", "decimal(6,2)"),
+        field("a", "decimal(10,4)", **widened("decimal(10, 4)", "decimal(6, 2)")),
+    ),
     "deep": (field("a", mapping("string", array("short"))), field("a", mapping("string", array("integer")))),
     "a new field": (field("a", struct()), field("a", struct(field("b", "long")))),
     "a dropped column": (field("a", "long"), field("b", "string")),

@@ -47,10 +47,21 @@ def test_many_names_among_many_columns_build_each_column_once(monkeypatch: pytes
 
 
 @pytest.mark.parametrize(
-    "kind", ["decimal(1,0)) + length(reflect('a', 'b'))", "decimal(40,2)", "decimal(2,3)", "x'; drop", {"type": "long"}]
+    "kind",
+    [
+        "decimal(1,0)) + length(reflect('a', 'b'))",
+        "decimal(40,2)",
+        "decimal(2,3)",
+        "x'; drop",
+        {"type": "long", "x": 1},
+    ],
 )
 def test_text_that_is_not_the_name_of_a_type_never_becomes_sql(kind: Any) -> None:
     assert columns(field("a", kind)).top[0].data_type == "unknown"
+
+
+def test_type_may_be_an_object_with_only_a_name() -> None:
+    assert columns(field("a", {"type": "variant"})).top[0].data_type == "variant"
 
 
 def test_blanks_in_a_decimal_do_not_count() -> None:

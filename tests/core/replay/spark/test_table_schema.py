@@ -133,6 +133,11 @@ def test_parse_schema_keeps_unknown_types_by_name_with_a_warning(
     assert all(name in caplog.text for name in unknown.values())
 
 
+def test_parse_schema_reads_a_type_that_is_an_object_with_only_a_name() -> None:
+    parsed = parse_one({"type": "array", "elementType": {"type": "variant"}, "containsNull": False})
+    assert (parsed.dataType, parsed.metadata) == (T.ArrayType(T.VariantType(), False), {})
+
+
 def test_parse_schema_notes_an_unknown_type_on_the_innermost_field() -> None:
     parsed = parse_one({"type": "struct", "fields": [{"name": "x", "type": "hologram"}]})
     assert parsed.metadata == {}
