@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from deltasnap_core.errors import UnsupportedProtocolError
 from deltasnap_core.protocol.actions import Metadata, Protocol
-from deltasnap_core.protocol.properties.table_config import COLUMN_MAPPING_MODE
+from deltasnap_core.protocol.properties.table_config import COLUMN_MAPPING_MODE, change_data_feed_enabled
 
 MAX_READER_VERSION = 3
 
@@ -82,6 +82,19 @@ def metadata_to_read(protocol: Protocol | None, metadata: Metadata) -> Metadata:
         return metadata
     configuration = {key: value for key, value in metadata.configuration.items() if key != COLUMN_MAPPING_MODE}
     return replace(metadata, configuration=configuration)
+
+
+def has_change_data_feed(protocol: Protocol | None, metadata: Metadata) -> bool:
+    """Return whether writers record row changes: if the property is set and the protocol supports it.
+
+    protocol: None: unknown, then the property decides.
+    Source: PROTOCOL.md, Writer Requirements for AddCDCFile.
+    """
+    if not change_data_feed_enabled(metadata.configuration):
+        return False
+    if protocol is None or 4 <= protocol.min_writer_version < 7:
+        return True
+    return "changeDataFeed" in (protocol.writer_features or ())
 
 
 def check_readable(protocol: Protocol, *, path: str, version: int) -> None:

@@ -16,8 +16,7 @@ from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.log.log_range import LogRange, range_actions
 from deltasnap_core.log.non_file_actions import NonFileActions, non_file_actions_by_version
 from deltasnap_core.protocol.actions import Metadata
-from deltasnap_core.protocol.properties.table_config import change_data_feed_enabled
-from deltasnap_core.protocol.table_features import metadata_to_read
+from deltasnap_core.protocol.table_features import has_change_data_feed, metadata_to_read
 from deltasnap_core.redaction import redacted
 from deltasnap_core.replay.driver.full_actions import decoded
 from deltasnap_core.replay.engine import Question, UnusualError
@@ -58,7 +57,8 @@ def read_row_changes(
     is_known = earlier is not None or first == 0
     before = _non_file_actions_before(earlier, logged, first)
     batch = logged.read_commits(first, last)
-    metadata = _metadata(range_actions(logged, before, batch, first, last), log.table_path)
+    states = range_actions(logged, before, batch, first, last)
+    metadata = _metadata(states, log.table_path)
     table = ScannedTable(
         context.engine.sessions,
         table_path=log.table_path,
@@ -83,7 +83,7 @@ def read_row_changes(
         metadata=metadata,
         metadata_before=known or metadata[first],
         timestamps=log.history.commit_timestamps(first, last),
-        has_feed=frozenset(v for v in metadata if change_data_feed_enabled(metadata[v].configuration)),
+        has_feed=frozenset(v for v in metadata if has_change_data_feed(states[v].protocol, metadata[v])),
         recorded=recorded,
         actions=actions,
         live_before=live_before if earlier is None else _live_files(context, earlier),

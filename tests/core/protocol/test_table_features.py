@@ -8,6 +8,7 @@ from deltasnap_core.protocol.table_features import (
     SUPPORTED_READER_FEATURES,
     check_no_manifest_commit,
     check_readable,
+    has_change_data_feed,
     metadata_to_read,
     table_properties,
 )
@@ -63,6 +64,28 @@ def test_supported_features_are_readable_features() -> None:
         "typeWidening-preview", "v2Checkpoint", "vacuumProtocolCheck", "variantShredding", "variantShredding-preview",
         "variantType", "variantType-preview",
     }  # fmt: skip
+
+
+FEED = Metadata(id="t", configuration={"delta.enableChangeDataFeed": "true"})
+
+
+@pytest.mark.parametrize(
+    ("writer", "features", "expected"),
+    [
+        (2, None, False), (3, None, False), (4, None, True), (6, None, True), (7, None, False),
+        (7, ("appendOnly",), False), (7, ("changeDataFeed",), True),
+    ],
+)  # fmt: skip
+def test_feed_needs_the_property_and_a_protocol_that_supports_it(
+    writer: int, features: tuple[str, ...] | None, expected: bool
+) -> None:
+    table = Protocol(min_reader_version=1, min_writer_version=writer, writer_features=features)
+    assert has_change_data_feed(table, FEED) is expected
+    assert not has_change_data_feed(table, MAPPED)
+
+
+def test_feed_of_an_unknown_protocol_is_that_of_the_property() -> None:
+    assert has_change_data_feed(None, FEED)
 
 
 def test_properties_of_a_table_come_from_metadata_and_protocol() -> None:

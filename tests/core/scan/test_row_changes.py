@@ -48,7 +48,7 @@ def table_of(path: Path, versions: Mapping[int, Iterable[Action]], **fields: Any
     """Write a log whose first commit has protocol and metadata."""
     fields.setdefault("schemaString", ID)
     features = fields.pop("features", None)
-    start = protocol(3, 7, readerFeatures=features, writerFeatures=features) if features else protocol()
+    start = protocol(3, 7, readerFeatures=features, writerFeatures=features) if features else protocol(1, 4)
     first, *later = sorted(versions)
     write_log(path, {first: [start, metadata(**fields), *versions[first]], **{v: versions[v] for v in later}})
     return path

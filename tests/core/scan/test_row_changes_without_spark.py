@@ -31,7 +31,7 @@ VERSIONS: dict[int, list[Action]] = {
     1: [remove("a", size=10), add("c", size=30)],
     2: [add("d", dataChange=False), remove("b", dataChange=False)],
     3: [add("e", size=50)],
-    4: [metadata(configuration=FEED), remove("e", partitionValues=None), add("f", size=60)],
+    4: [protocol(1, 4), metadata(configuration=FEED), remove("e", partitionValues=None), add("f", size=60)],
     5: [{"cdc": {"path": "_change_data/1", "partitionValues": {}, "size": 7, "dataChange": False}}, remove("f")],
 }
 
@@ -70,6 +70,14 @@ def test_versions_have_their_time_metadata_and_feed(tmp_path: Path) -> None:
         for version, each in changes.versions.items()
     } == {3: (mtime_of(3), {}, {}, False), 4: (mtime_of(4), FEED, {}, True), 5: (mtime_of(5), FEED, FEED, True)}
     assert (changes.table.version, changes.table.metadata.configuration) == (5, FEED)
+
+
+def test_feed_that_the_protocol_does_not_support_records_nothing(tmp_path: Path) -> None:
+    feed = metadata(configuration=FEED)
+    write_log(tmp_path, {0: [protocol(), feed, add("a")], 1: [remove("a"), add("b")], 2: [protocol(1, 4)]})
+    changes = planned(tmp_path, 0, 2)
+    assert {version: each.is_recorded for version, each in changes.versions.items()} == {0: False, 1: False, 2: True}
+    assert changes._compared_versions == {1}
 
 
 def test_rows_are_compared_only_where_a_version_without_a_feed_deletes_and_inserts(tmp_path: Path) -> None:
