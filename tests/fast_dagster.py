@@ -2,12 +2,14 @@
 
 Dagster reads about eighty files of migrations for each database of an instance, and waits for the disk after each table
 that it creates. For each query, it creates an engine of SQLAlchemy, which opens the database, reads the version of
-SQLite and compiles the query.
+SQLite and compiles the query. A storage in memory opens a connection for each query.
 """
 
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -68,7 +70,8 @@ def _keeping_connections(url: str, _: int) -> sa.Engine:
 
 
 def _engine(url: str, **options: Any) -> sa.Engine:
-    engine = sa.create_engine(url, **options, _initialize=False)
+    arguments = {"check_same_thread": False, **options.pop("connect_args", {})}
+    engine = sa.create_engine(url, **options, connect_args=arguments, _initialize=False)
     engine.dialect = engine.pool._dialect = _first.dialect
     engine._compiled_cache = _first._compiled_cache
     return engine
@@ -82,6 +85,16 @@ for _module in (
     sqlite_schedule_storage,
 ):
     _module.create_engine = _create_engine  # type: ignore[attr-defined]
+
+
+@contextmanager
+def _held_connection(storage: Any) -> Iterator[sa.Connection]:
+    """Yield the connection that a storage of events in memory holds, to one thread at a time."""
+    with storage._db_lock, storage._held_conn.begin():
+        yield storage._held_conn
+
+
+events_in_memory.InMemoryEventLogStorage._connect = _held_connection  # type: ignore[method-assign]
 
 
 def local_instance(folder: Path) -> dg.DagsterInstance:

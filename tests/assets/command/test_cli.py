@@ -130,7 +130,6 @@ def test_help_loads_neither_pyspark_nor_dagster(tmp_path: Path) -> None:
         assert command in result.stdout
 
 
-@pytest.mark.spark  # a separate program
 def test_version_names_the_distribution(tmp_path: Path) -> None:
     assert deltasnap("--version", folder=tmp_path).stdout.startswith("deltasnap")
 
@@ -215,7 +214,6 @@ def test_wrong_usage_is_one_line_and_exits_with_2(case: str, tmp_path: Path) -> 
     assert result.returncode == 2
 
 
-@pytest.mark.spark  # a separate program
 def test_command_alone_shows_its_help(tmp_path: Path) -> None:
     result = deltasnap(folder=tmp_path)
     assert "inspect" in result.stdout + result.stderr

@@ -17,10 +17,8 @@ from deltasnap_assets.spark.connect_check import RemoteError, check_remote
 from deltasnap_assets.spark.connect_server import SparkServerError, answers, running_server, start_server, stop_server
 from tests.assets.command.test_cli import assert_one_line_of_error, deltasnap, java_of, without_java
 
-pytestmark = pytest.mark.spark  # separate programs
-
 LISTENS = """\
-{python} -c '
+{python} -I -S -c '
 import re, socket, sys, time
 port = int(re.search(r"binding.port (\\d+)", open(sys.argv[-1]).read())[1])
 listener = socket.create_server(("127.0.0.1", port))
@@ -92,7 +90,7 @@ def test_server_that_stops_reports_the_reason_from_its_log(folder: Path) -> None
 def test_server_that_does_not_respond_in_time_is_stopped(folder: Path) -> None:
     spark_that(folder, SILENT)
     with pytest.raises(SparkServerError, match="did not respond within 1 s"):
-        start_server(SparkSettings(), folder, free_port(), timeout_seconds=1)
+        start_server(SparkSettings(), folder, free_port(), timeout_seconds=0.6)
     assert running_server(folder) is None
 
 

@@ -17,8 +17,6 @@ from tests.assets.spark.test_connect_server import LISTENS, folder, spark_that
 
 __all__ = ["folder"]  # the fixture
 
-pytestmark = pytest.mark.spark  # separate programs
-
 _UI = """\
 import os, sys
 from pathlib import Path
@@ -29,6 +27,7 @@ os.execv("/bin/sh", ["/bin/sh", "-c", "echo brought; exec sleep 600"])
 """
 
 
+@pytest.mark.spark  # separate programs
 def test_server_stops_even_if_the_process_that_started_it_is_killed(folder: Path) -> None:
     spark_that(folder, LISTENS)
     command = [sys.executable, "-c", _UI, str(folder), str(free_port())]
