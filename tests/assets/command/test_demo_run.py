@@ -1,81 +1,83 @@
-"""The demo table: every kind of commit, the same commits in every run, continued after an interruption."""
-
 from __future__ import annotations
 
-import json
-import shutil
-from collections import Counter
+import io
 from pathlib import Path
+from typing import Any
 
 import pytest
-from deltalake import DeltaTable
+from rich.console import Console
 
-from deltasnap_assets.demo.demo_table import CHECKPOINT_EVERY, FIRST_LIFE_VERSIONS, NEWS_VERSIONS, grow, version_count
-
-pytestmark = pytest.mark.spark  # a table of many commits, written by a real writer
-
-
-@pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("demo") / "events"
-    assert list(grow(path, FIRST_LIFE_VERSIONS)) == list(range(FIRST_LIFE_VERSIONS))
-    return path
-
-
-def operations(path: Path) -> list[str]:
-    return [entry["operation"] for entry in reversed(DeltaTable(path).history())]
+from deltasnap_assets.command import demo_run
+from deltasnap_assets.command.demo_run import run_demo, show_versions
+from deltasnap_assets.command.refresh_view import Refreshed
+from deltasnap_assets.demo.demo_table import FIRST_LIFE_VERSIONS, NEWS_VERSIONS
+from deltasnap_assets.settings.config import Settings, SparkSettings
+from deltasnap_assets.settings.loading import demo_settings
+from deltasnap_core import TableLog
+from tests.builders import add, commit_info, metadata, protocol, write_log
+from tests.core.store.manifests import store_computed_versions, stored_table
 
 
-def actions(path: Path, version: int) -> list[dict[str, object]]:
-    commit = path / "_delta_log" / f"{version:020}.json"
-    return [json.loads(line) for line in commit.read_text(encoding="utf-8").splitlines()]
+class Demo:
+    """A demo whose table has so many versions, and whose refresh has a given result."""
+
+    def __init__(self, folder: Path, versions: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder, self.grown, self.refreshed = folder, list[int](), Refreshed()
+        self.spark: SparkSettings | None = None
+
+        def grow(path: Path, wanted: int) -> Any:
+            assert path == folder / ".deltasnap" / "demo" / "events"
+            self.grown = list(range(versions, wanted))
+            return iter(self.grown)
+
+        def refresh(settings: Settings, names: list[str]) -> dict[str, Refreshed]:
+            self.spark = settings.spark
+            return dict.fromkeys(names, self.refreshed)
+
+        monkeypatch.setattr(demo_run, "version_count", lambda _: versions)
+        monkeypatch.setattr(demo_run, "grow", grow)
+        monkeypatch.setattr(demo_run, "refresh_tables", refresh)
 
 
-def test_first_life_has_every_kind_of_commit(table: Path) -> None:
-    found = Counter(operations(table))
-    assert len(operations(table)) == FIRST_LIFE_VERSIONS >= 40
-    assert found.keys() >= {"CREATE TABLE", "WRITE", "DELETE", "UPDATE", "MERGE", "OPTIMIZE", "RESTORE", "ADD COLUMN"}
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (0, FIRST_LIFE_VERSIONS),
+        (FIRST_LIFE_VERSIONS - 1, FIRST_LIFE_VERSIONS),
+        (FIRST_LIFE_VERSIONS, FIRST_LIFE_VERSIONS + NEWS_VERSIONS),
+    ],
+    ids=["new", "interrupted", "complete"],
+)
+def test_demo_completes_its_table_and_later_adds_a_few_commits(
+    before: int, after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    demo, spark = Demo(tmp_path, before, monkeypatch), SparkSettings(master="local[1]")
+    assert run_demo(tmp_path, spark)
+    assert (demo.grown, demo.spark) == (list(range(before, after)), spark)
+    printed = capsys.readouterr().out
+    assert f"Writing versions {before} to {after - 1}" in printed
+    for command in (" ui ", " demo ", " inspect .deltasnap/demo/events\n"):
+        assert command in printed
 
 
-def test_first_life_overwrites_the_table_and_restores_files(table: Path) -> None:
-    removed = [sum("remove" in action for action in actions(table, version)) for version in range(FIRST_LIFE_VERSIONS)]
-    assert removed[36] > 10
-    assert [sum("add" in action for action in actions(table, version)) for version in (38, 39)] == [0, 2]
+def test_demo_whose_refresh_fails_suggests_no_next_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    demo = Demo(tmp_path, 0, monkeypatch)
+    demo.refreshed = Refreshed(error="failed")
+    assert not run_demo(tmp_path, SparkSettings())
+    assert "Next steps" not in capsys.readouterr().out
 
 
-def test_checkpoint_has_log_activity_after_it(table: Path) -> None:
-    log = table / "_delta_log"
-    assert [file.name[:20] for file in log.glob("*.checkpoint.parquet")] == [f"{CHECKPOINT_EVERY:020}"]
-    assert FIRST_LIFE_VERSIONS - 1 - CHECKPOINT_EVERY > 10
-
-
-def test_appends_carry_their_application_transaction(table: Path) -> None:
-    assert DeltaTable(table).transaction_version("events-ingest") == FIRST_LIFE_VERSIONS - 1
-
-
-def test_growing_again_adds_only_new_versions(table: Path) -> None:
-    before = version_count(table)
-    assert list(grow(table, before)) == []
-    assert list(grow(table, before + NEWS_VERSIONS)) == list(range(before, before + NEWS_VERSIONS))
-    assert version_count(table) == before + NEWS_VERSIONS
-
-
-def test_interrupted_life_continues_where_it_stopped(table: Path, tmp_path: Path) -> None:
-    path = tmp_path / "events"
-    for version in grow(path, FIRST_LIFE_VERSIONS):
-        if version == 10:
-            break
-    assert list(grow(path, 20)) == list(range(11, 20))
-    assert operations(path) == operations(table)[:20]
-
-
-def test_later_life_commits_at_every_step(table: Path, tmp_path: Path) -> None:
-    path = shutil.copytree(table, tmp_path / "events")
-    before = version_count(path)
-    after = before + 2 * 12  # its steps repeat every twelve versions
-    assert list(grow(path, after)) == list(range(before, after))
-    assert version_count(path) == after
-
-
-def test_missing_table_has_no_versions(tmp_path: Path) -> None:
-    assert version_count(tmp_path / "nothing") == 0
+def test_stored_versions_are_shown_with_their_operations(tmp_path: Path) -> None:
+    settings = demo_settings(tmp_path)
+    (table,) = settings.tables
+    first = [commit_info("CREATE TABLE"), protocol(), metadata()]
+    write_log(Path(table.path), {0: first, 1: [commit_info("MERGE"), add("a")], 2: [commit_info("DELETE")]})
+    store_computed_versions(stored_table(Path(settings.storage)), TableLog.for_path(table.path), range(3))
+    console = Console(file=io.StringIO(), width=100)
+    show_versions(console, settings, table, [])
+    show_versions(console, settings, table, [1, 2])
+    assert isinstance(console.file, io.StringIO)
+    rows = [line.split()[:2] for line in console.file.getvalue().splitlines() if line.strip(" \u2500")]
+    assert rows == [["events:", "stored"], ["version", "operation"], ["1", "MERGE"], ["2", "DELETE"]]

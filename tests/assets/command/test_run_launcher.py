@@ -7,19 +7,25 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
 from dagster._core.definitions.reconstruct import ReconstructableRepository  # no public name
 from dagster._core.launcher.base import LaunchRunContext  # no public name
+from dagster._grpc.types import ExecuteRunArgs  # no public name
+from dagster._serdes import deserialize_value  # no public name
 
+from deltasnap_assets.command.local import run_launcher
 from deltasnap_assets.command.local.local_instance import use_local_instance
 from deltasnap_assets.command.local.run_launcher import _HANDED_OVER_TAG, MODULE, StandbyRunLauncher
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.processes import name_of, pid_of
 from deltasnap_assets.runs.run_process import PROCESS_TAG
 from deltasnap_assets.settings.loading import load_settings
+from tests.assets.jobs import idle_job
 from tests.builders import add, metadata, protocol, write_log
+from tests.fast_dagster import local_instance
 
 
 @pytest.fixture
@@ -77,6 +83,89 @@ def test_table_added_after_the_standby_process_started_is_available_in_the_run(
     configure(tmp_path, "events", "later")
     run = launched(instance, "later")
     assert run.is_success, [event.message for event in instance.all_logs(run.run_id)]
+
+
+class Launches:
+    """A launcher whose standby processes write what they are given to files, and the runs that Dagster launches."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder, self.by_dagster, self.launcher = folder, list[str](), StandbyRunLauncher()
+        self.instance = local_instance(folder)
+        self.launcher.register_instance(self.instance)
+        self.commands: list[list[str]] = []
+        popen = subprocess.Popen
+
+        def stand_by(command: list[str], **options: Any) -> subprocess.Popen[str]:
+            self.commands.append(command[1:])
+            return popen(["tee", str(folder / f"given_{len(self.commands)}")], **options)
+
+        monkeypatch.setattr(run_launcher.subprocess, "Popen", stand_by)
+        monkeypatch.setattr(
+            dg.DefaultRunLauncher, "launch_run", lambda _, context: self.by_dagster.append(context.dagster_run.run_id)
+        )
+
+    def launch(self, module: str = MODULE) -> dg.DagsterRun:
+        run = self.instance.create_run_for_job(idle_job)
+        origin = ReconstructableRepository.for_module(module, "defs").get_reconstructable_job("j").get_python_origin()
+        self.launcher.launch_run(LaunchRunContext(dagster_run=run._replace(job_code_origin=origin), workspace=None))
+        found = self.instance.get_run_by_id(run.run_id)
+        assert found is not None
+        return found
+
+    def given(self, number: int) -> str:
+        """Return what a standby process was given before it ended."""
+        return (self.folder / f"given_{number}").read_text(encoding="utf-8")
+
+    @property
+    def standby(self) -> subprocess.Popen[str]:
+        """The next standby process, as soon as there is one."""
+        while (found := self.launcher._standby) is None:
+            time.sleep(0.01)
+        return found
+
+
+@pytest.fixture
+def launches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Launches]:
+    made = Launches(tmp_path, monkeypatch)
+    yield made
+    made.launcher.dispose()
+
+
+def test_run_is_passed_to_the_standby_process_and_the_next_one_starts_when_it_has_ended(launches: Launches) -> None:
+    launches.launcher.stand_by()
+    launches.launcher.stand_by()
+    first = launches.standby
+    run = launches.launch()
+    assert launches.by_dagster == []
+    assert run.tags[PROCESS_TAG] == run.tags[_HANDED_OVER_TAG] == name_of(first.pid)
+    assert launches.launcher._standby is None
+    assert first.stdin is not None
+    first.stdin.close()
+    assert launches.standby is not first
+    (line,) = launches.given(1).splitlines()
+    assert deserialize_value(line, ExecuteRunArgs).run_id == run.run_id
+    assert launches.commands == [["-m", "deltasnap_assets.command.local.standby"]] * 2
+
+
+def test_run_without_a_standby_process_is_launched_by_dagster(launches: Launches) -> None:
+    run = launches.launch()
+    assert launches.by_dagster == [run.run_id]
+    assert _HANDED_OVER_TAG not in run.tags
+    killed = launches.standby
+    killed.kill()
+    killed.wait()
+    again = launches.launch()
+    assert launches.by_dagster == [run.run_id, again.run_id]
+    assert launches.standby.poll() is None
+
+
+def test_run_of_other_code_leaves_the_standby_process(launches: Launches) -> None:
+    launches.launcher.stand_by()
+    run, process = launches.launch("elsewhere"), launches.standby
+    assert launches.by_dagster == [run.run_id]
+    launches.launcher.dispose()
+    assert process.returncode == 0
+    assert launches.given(1) == ""
 
 
 def terminated(process: str, monkeypatch: pytest.MonkeyPatch) -> tuple[bool, dg.DagsterRunStatus]:

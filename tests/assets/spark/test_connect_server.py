@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from deltasnap_assets.settings.config import SparkSettings
+from deltasnap_assets.spark import connect_server
 from deltasnap_assets.spark.connect_check import RemoteError, check_remote
-from deltasnap_assets.spark.connect_server import SparkServerError, answers, running_server, start_server, stop_server
+from deltasnap_assets.spark.connect_server import (
+    SparkServer,
+    SparkServerError,
+    answers,
+    exercise_server,
+    running_server,
+    start_server,
+    stop_server,
+)
 from tests.assets.command.test_cli import assert_one_line_of_error, deltasnap, java_of, without_java
 
 LISTENS = """\
@@ -28,6 +40,7 @@ while True: listener.accept()
 echo unreachable"""
 ENDS = "echo 'Starting'; echo 'Exception in thread main: no such master'; echo '  at org.apache'; exit 1"
 SILENT = "sleep 60"
+RECORDS = 'env > environment; echo "$@" > arguments; exit 1'
 
 
 @pytest.fixture
@@ -65,6 +78,60 @@ def test_server_is_started_found_and_stopped(folder: Path) -> None:
     assert stop_server(folder) == server
     assert not answers(server.port)
     assert running_server(folder) is None
+
+
+def test_running_server_is_returned_for_its_port_only(folder: Path) -> None:
+    spark_that(folder, LISTENS)
+    server = start_server(SparkSettings(), folder, free_port())
+    assert start_server(SparkSettings(), folder, server.port) == server
+    with pytest.raises(SparkServerError, match=f"already running in this folder, on port {server.port}"):
+        start_server(SparkSettings(), folder, free_port())
+
+
+def test_server_gets_its_settings_in_a_private_file_and_no_session_of_the_environment(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SPARK_REMOTE", "sc://elsewhere")
+    monkeypatch.setenv("SPARK_MASTER", "local[9]")
+    spark_that(folder, RECORDS)
+    with pytest.raises(SparkServerError, match="its log is empty"):
+        start_server(SparkSettings(master="local[2]", config={"spark.a key": "b\\c=d:e\n"}), folder, free_port())
+    properties = folder / "spark.properties"
+    assert properties.stat().st_mode & 0o777 == 0o600
+    lines = properties.read_text(encoding="utf-8").splitlines()
+    assert {r"spark.a\ key b\\c\=d\:e\n", "spark.master local[2]"} <= {*lines}
+    given = (tmp_path / "arguments").read_text(encoding="utf-8").split()
+    assert given[:2] == ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
+    assert given[-3:] == ["--load-spark-defaults", "--properties-file", str(properties)]
+    environment = (tmp_path / "environment").read_text(encoding="utf-8").splitlines()
+    assert {f"SPARK_HOME={tmp_path / 'spark'}", "SPARK_CONNECT_MODE=0"} <= {*environment}
+    assert not [line for line in environment if line.startswith(("SPARK_REMOTE=", "SPARK_MASTER="))]
+
+
+def test_server_is_not_started_twice_at_once(folder: Path) -> None:
+    spark_that(folder, LISTENS)
+    folder.mkdir()
+    with (
+        connect_server._locked(folder / "lock"),
+        pytest.raises(SparkServerError, match="Another command is starting a server in this folder"),
+    ):
+        start_server(SparkSettings(), folder, free_port())
+
+
+@pytest.mark.parametrize(("code", "succeeds"), [(0, True), (1, False)])
+def test_server_is_exercised_in_a_session_of_another_process(
+    code: int, succeeds: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[Any] = []
+
+    def run(command: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
+        given.extend([command[1:], json.loads(options["input"])["spark.remote"]])
+        return subprocess.CompletedProcess(command, code)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    assert exercise_server(SparkServer(port=7, process_group=0), rounds=3) is succeeds
+    assert given == [["-m", "deltasnap_assets.tables.warm_up_workload", "3"], "sc://127.0.0.1:7"]
 
 
 def test_killed_server_is_detected_despite_its_files(folder: Path) -> None:
