@@ -161,18 +161,6 @@ def test_each_asset_has_its_own_last_run(people: Followed) -> None:
 
 
 @pytest.mark.thorough
-def test_each_partition_has_its_own_last_run(people: Followed) -> None:
-    mirror = reader(partitions_def=dg.StaticPartitionsDefinition(["a", "b"]))
-    assert len(people.read(mirror, partition_key="a")) == 2
-    people.append("Cy")
-    assert len(people.read(mirror, partition_key="b")) == 3
-    assert people.read(mirror, partition_key="a") == [(2, "Cy", "insert", 1)]
-    both = {"dagster/asset_partition_range_start": "a", "dagster/asset_partition_range_end": "b"}
-    with pytest.raises(LastRunError, match="expected a run of one partition, found 2"):
-        people.run(mirror, tags=both)
-
-
-@pytest.mark.thorough
 @pytest.mark.parametrize("wanted", [DataFrame, pa.Table, pd.DataFrame, pl.DataFrame, None], ids=str)
 def test_changes_have_the_requested_type(people: Followed, wanted: Any) -> None:
     def mirror(changes):  # type: ignore[no-untyped-def]
@@ -185,14 +173,6 @@ def test_changes_have_the_requested_type(people: Followed, wanted: Any) -> None:
     assert people.run(asset).output_for_node("mirror") == 2
     people.append("Cy")
     assert people.run(asset).output_for_node("mirror") == 1
-
-
-def test_materialization_reported_by_a_user_does_not_count(people: Followed) -> None:
-    mirror = reader()
-    people.run(mirror)
-    people.append("Cy")
-    people.instance.report_runless_asset_event(dg.AssetMaterialization(mirror.key))
-    assert people.read(mirror) == [(2, "Cy", "insert", 1)]
 
 
 @pytest.mark.thorough
@@ -282,24 +262,6 @@ def test_asset_without_a_last_run_is_an_error(people: Followed) -> None:
 
     with pytest.raises(LastRunError, match=r"mirror.*each of its partitions is a version, so use 'row_changes': 'of"):
         people.run(reader(partitions_def=version_partitions("people")), partition_key="0")
-
-    @dg.multi_asset(ins=since_last_run(), outs={"one": dg.AssetOut(), "two": dg.AssetOut()})
-    def several(changes: pa.Table) -> tuple[int, int]:
-        return 1, 2
-
-    with pytest.raises(LastRunError, match="one, two: expected a step that materializes one asset"):
-        people.run(several)
-
-    @dg.op(ins={"changes": dg.In(metadata=metadata)})
-    def inner(changes: pa.Table) -> int:
-        return 1
-
-    @dg.graph_asset(ins=since_last_run())
-    def graph(changes):  # type: ignore[no-untyped-def]
-        return inner(changes)
-
-    with pytest.raises(LastRunError, match="not a graph of ops"):
-        people.run(graph)
 
     people.append("Cy")
 

@@ -2,13 +2,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
 
-from deltasnap_assets.command import cli
+from deltasnap_assets.command import cli, table_on_spark
 from deltasnap_assets.command.cli import app
+from deltasnap_core import FileStatus
+from deltasnap_core.snapshot.checkpoints.written_checkpoint import WrittenCheckpoint
 from tests.builders import add, metadata, protocol, write_log
 
 
@@ -21,6 +24,36 @@ def failure(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
     with pytest.raises(SystemExit) as ended:
         cli.run()
     return int(str(ended.value.code)), json.loads(capsys.readouterr().out)
+
+
+NEW = {"is_new": True, "num_of_actions": 1_003, "num_of_add_files": 1_000, "is_hint_written": True}
+SIDECAR = FileStatus(path="file:///t/_delta_log/_sidecars/a.parquet", size=1_000, modification_time=0)
+WROTE = "Wrote 0.checkpoint.parquet: 1,003 actions, 1,000 files, 500 bytes."
+KEPT = "_last_checkpoint was not changed: the log has a newer checkpoint, or the storage rejected the file."
+WRITTEN: dict[str, tuple[dict[str, Any], tuple[FileStatus, ...], list[str]]] = {
+    "new": (NEW, (), [WROTE]),
+    "not the newest": ({**NEW, "is_hint_written": False}, (), [WROTE, KEPT]),
+    "one sidecar": (NEW, (SIDECAR,), [WROTE.replace(":", " and 1 sidecar:").replace("500", "1,500")]),
+    "two sidecars": (NEW, (SIDECAR,) * 2, [WROTE.replace(":", " and 2 sidecars:").replace("500", "2,500")]),
+    "existing": (
+        {"is_new": False},
+        (),
+        ["Version 4 already has a checkpoint: 0.checkpoint.parquet. Nothing was written."],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRITTEN)
+def test_command_reports_what_it_wrote(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    fields, sidecars, lines = WRITTEN[case]
+    top = FileStatus(path="file:///t/_delta_log/0.checkpoint.parquet", size=500, modification_time=0)
+    written = WrittenCheckpoint(version=4, kind="classic", files=(top, *sidecars), **fields)
+    logs = {None: written, 4: written}
+    monkeypatch.setattr(table_on_spark, "delta_log_of", lambda *_: SimpleNamespace(checkpoint=logs.__getitem__))
+    for options in ((), ("--version", 4)):
+        shown = run("checkpoint", "t", *options)
+        assert (shown.exit_code, shown.stdout.splitlines()) == (0, lines)
+    assert json.loads(run("checkpoint", "t", "--json").stdout) == written.to_json()
 
 
 @pytest.mark.spark

@@ -9,9 +9,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import typer
 from rich.console import Console
+from typer.testing import Result
 
 from deltasnap_assets.command.cli import _require
 from deltasnap_assets.command.local.run_launcher import StandbyRunLauncher
@@ -30,6 +32,7 @@ from deltasnap_core import (
     VersionChanges,
 )
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
+from tests.assets.command.test_driver_commands import run
 from tests.assets.tables.test_metadata import state
 from tests.builders import add, metadata, protocol, write_log
 
@@ -185,6 +188,102 @@ class Rejecting:
         raise self.error
 
     scan = row_changes
+
+
+class Answering:
+    """A log, snapshot, scan and frame whose rows are given. It records what is asked."""
+
+    def __init__(self, rows: pa.Table, report: ScanReport | None = None) -> None:
+        self.rows, self.report, self.asked = rows, report, list[Any]()
+        self.columns, self.schema = rows.column_names, SimpleNamespace(fields=[])
+
+    def _asked(self, *given: Any) -> Answering:
+        self.asked.append(given)
+        return self
+
+    def get_snapshot_at(self, version: int) -> Answering:
+        return self._asked("version", version)
+
+    def scan(self, where: str | None, columns: Any) -> Answering:
+        return self._asked("scan", where, columns)
+
+    def row_changes(self, first: int, last: int, **options: Any) -> Answering:
+        return self._asked("changes", first, last, options)
+
+    def orderBy(self, name: str) -> Answering:  # noqa: N802
+        self.rows = self.rows.sort_by(name)
+        return self
+
+    def limit(self, count: int) -> Answering:
+        self.rows = self.take(count)
+        return self
+
+    def take(self, count: int) -> pa.Table:
+        self.asked.append(("at most", count))
+        return self.rows.slice(0, count)
+
+    def toArrow(self) -> pa.Table:  # noqa: N802
+        return self.rows
+
+    to_arrow = toArrow
+
+
+@pytest.fixture
+def two_versions(tmp_path: Path) -> str:
+    write_log(tmp_path / "t", {0: [protocol(), metadata()], 1: [add("a")]})
+    return str(tmp_path / "t")
+
+
+def answered(monkeypatch: pytest.MonkeyPatch, given: Answering, *arguments: object) -> Result:
+    """Return the result of a command on that log."""
+    for view in (changes_view, scan_view):
+        monkeypatch.setattr(view, "delta_log_of", lambda path, options: given)
+    return run(*arguments)
+
+
+CHANGED = pa.table({"id": [7, 8, 9], "_commit_version": [1, 0, 2]})
+NO_OPTIONS = {"key": None, "net": False, "where": None, "columns": None}
+
+
+def test_changes_are_ordered_by_version_and_cut_at_the_limit(
+    monkeypatch: pytest.MonkeyPatch, two_versions: str
+) -> None:
+    found = answered(monkeypatch, log := Answering(CHANGED), "changes", two_versions, 0, 1, "--format", "csv", "-n", 2)
+    assert found.stdout == "id,_commit_version\n8,0\n7,1\n"
+    assert log.asked == [("changes", 0, 1, NO_OPTIONS), ("at most", 3)]
+    arguments = ("--key", "id,x", "--net", "--where", "id > 1", "--columns", "id")
+    answered(monkeypatch, log := Answering(CHANGED), "changes", two_versions, 1, 1, *arguments)
+    options = {"key": ("id", "x"), "net": True, "where": "id > 1", "columns": ("id",)}
+    assert log.asked[0] == ("changes", 1, 1, options)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "version"),
+    [((), 1), (("--version", 0), 0), (("--timestamp", "2023-11-14T22:13:20.500Z"), 0)],
+    ids=["latest", "version", "timestamp"],
+)
+def test_scan_reads_the_requested_version(
+    arguments: tuple[object, ...], version: int, monkeypatch: pytest.MonkeyPatch, two_versions: str
+) -> None:
+    log = Answering(pa.table({"id": [5]}))
+    found = answered(monkeypatch, log, "scan", two_versions, *arguments, "--format", "json", "-n", 0)
+    assert (found.exit_code, found.stdout, found.stderr) == (0, '{"id": 5}\n', "")
+    assert log.asked == [("version", version), ("scan", None, None)]
+
+
+def test_scan_with_a_limit_explains_its_files_on_stderr(monkeypatch: pytest.MonkeyPatch, two_versions: str) -> None:
+    counts = {"files": 1, "files_after_partitions": 1, "files_after_statistics": 1}
+    sizes = {"bytes_in_files": 5, "bytes_after_partitions": 5, "bytes_after_statistics": 5}
+    report = ScanReport(**counts, **sizes, used=(), unused=("x > 1",))
+    log = Answering(pa.table({"id": [5, 6]}), report)
+    arguments = ("--where", "x > 1", "--columns", "id", "--explain", "--format", "csv", "-n", 1)
+    found = answered(monkeypatch, log, "scan", two_versions, *arguments)
+    assert found.stdout == "id\n5\n"
+    assert found.stderr.splitlines() == [
+        "Version 1: 1 of 1 files may contain the rows, 5 B of 5 B.",
+        "Selects rows only: x > 1",
+    ]
+    assert log.asked == [("version", 1), ("scan", "x > 1", ("id",)), ("at most", 2)]
 
 
 INVALID = (

@@ -1,7 +1,8 @@
-"""What a check of a table records: severity, description, numbers. No run, no Spark."""
+"""What a check of a table records: severity, description, numbers. No Spark."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -9,7 +10,14 @@ import pytest
 
 from deltasnap_assets.checks.check import Severity, Verdict
 from deltasnap_assets.checks.small_files import SmallFiles
-from deltasnap_assets.tables.checks.asset_checks import _result
+from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.tables.checks import asset_checks
+from deltasnap_assets.tables.checks.asset_checks import _result, report_freshness
+from deltasnap_core import commit_file
+from tests.builders import metadata, mtime_of, protocol, write_log
+from tests.checkpoint_files import write_checkpoint
+
+HOUR_MS = 3_600_000
 
 KEY = dg.AssetCheckKey(dg.AssetKey(["events", "all_files"]), "small_files")
 
@@ -43,3 +51,31 @@ def test_passed_check_has_no_advice() -> None:
 
 def test_check_prefers_the_advice_of_its_verdict() -> None:
     assert str(result_of(passed=False, advice="Restore it.").description).endswith("What to do: Restore it.")
+
+
+@pytest.mark.parametrize(("now_ms", "passes"), [(0, True), (24 * HOUR_MS, True), (24 * HOUR_MS + 1, False)])
+def test_age_of_the_last_commit_is_recorded_without_a_run(
+    now_ms: int, passes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asset_checks, "system_clock", lambda: mtime_of(1) + now_ms)
+    write_log(tmp_path, {0: [protocol(), metadata()], 1: []})
+    recorded = freshness(tmp_path)
+    assert recorded is not None
+    assert (recorded.passed, recorded.severity) == (passes, dg.AssetCheckSeverity.WARN)
+
+
+def test_freshness_of_a_log_without_commits_or_with_faults_is_not_recorded(tmp_path: Path) -> None:
+    assert freshness(tmp_path / "none") is None
+    log = write_log(tmp_path / "t", {0: [protocol(), metadata()]})
+    write_checkpoint(log, 0, "classic", [protocol(), metadata()])
+    (log / commit_file(0)).unlink()
+    assert freshness(tmp_path / "t") is None
+
+
+def freshness(path: Path) -> dg.AssetCheckEvaluation | None:
+    """Return the recorded result of the check `fresh_table`; None: nothing was recorded."""
+    instance = dg.DagsterInstance.ephemeral()
+    report_freshness(instance, TableSettings(name="events", path=str(path)))
+    key = dg.AssetCheckKey(dg.AssetKey(["events", "log_segment"]), "fresh_table")
+    records = instance.event_log_storage.get_asset_check_execution_history(key, limit=2)
+    return records[0].evaluation if records else None

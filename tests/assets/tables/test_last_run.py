@@ -6,9 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import pytest
 
-from deltasnap_assets.tables.assets.last_run import ReadVersion
+from deltasnap_assets.tables.assets import last_run
+from deltasnap_assets.tables.assets.last_run import ConsumingAsset, LastRunError, ReadVersion
 from deltasnap_core import VersionManifest
 from tests.core.store.manifests import GENERATION, log_store, store_versions, stored_table, table_log
 
@@ -46,3 +48,96 @@ def test_version_is_before_the_latest_of_the_same_log(manifests: dict[int, Versi
     assert not replace(read, commit="another").is_before(latest, manifests[1])
     assert replace(read, commit=None).is_before(latest, manifests[1])
     assert read.is_before(latest, replace(manifests[1], identity=None))
+
+
+class Consumed:
+    """An asset that reads the changes of the table `events` in a run, and what it found."""
+
+    def __init__(self, **options: Any) -> None:
+        self.instance, self.found = dg.DagsterInstance.ephemeral(), list[ReadVersion | None]()
+        self.fails, self.next = False, 0
+
+        def mirror() -> None:
+            consumer = ConsumingAsset.of_step("events")
+            self.found.append(last := consumer.last_read())
+            read = ReadVersion(version=self.next, generation=GENERATION, commit=None)
+            consumer.record(read, None if last is None else last.version)
+            self.next += 1
+            if self.fails:
+                raise ValueError("not now")
+
+        self.asset = dg.asset(name="mirror", **options)(mirror)
+
+    def run(self, **options: Any) -> int | None:
+        """Run the asset. Return the version that the run before it read."""
+        dg.materialize([self.asset], instance=self.instance, raise_on_error=False, **options)
+        last = self.found[-1]
+        return None if last is None else last.version
+
+    @property
+    def recorded(self) -> Any:
+        event: Any = self.instance.get_latest_materialization_event(self.asset.key)
+        return event.asset_materialization.metadata["deltasnap/row_changes/events"].value
+
+
+def test_next_run_gets_the_version_that_the_last_successful_run_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(last_run, "_PAGE", 1)
+    consumed = Consumed()
+    assert consumed.run() is None
+    assert consumed.run() == 0
+    consumed.fails = True
+    assert consumed.run() == 1
+    consumed.fails = False
+    for _ in range(2):  # reported by a user, newer than the run
+        consumed.instance.report_runless_asset_event(dg.AssetMaterialization("mirror"))
+    assert consumed.run() == 1
+    assert consumed.recorded == {"since": 1, "version": 3, "generation": GENERATION, "commit": None}
+
+
+def test_each_partition_has_its_own_last_run() -> None:
+    consumed = Consumed(partitions_def=dg.StaticPartitionsDefinition(["a", "b"]))
+    assert [consumed.run(partition_key=key) for key in ("a", "b", "b", "a")] == [None, None, 1, 0]
+
+
+def test_metadata_of_others_is_an_error_that_names_the_entry() -> None:
+    consumed = Consumed()
+    wrong = dg.AssetMaterialization("mirror", metadata={"deltasnap/row_changes/events": "7"})
+    consumed.instance.report_runless_asset_event(wrong)
+    result = dg.materialize([consumed.asset], instance=consumed.instance, raise_on_error=False)
+    (failure,) = [event.step_failure_data.error for event in result.all_events if event.is_step_failure]
+    assert "deltasnap did not write its metadata entry 'deltasnap/row_changes/events'" in str(failure)
+
+
+def read_in(asset: dg.AssetsDefinition, **options: Any) -> None:
+    dg.materialize([asset], instance=dg.DagsterInstance.ephemeral(), **options)
+
+
+@pytest.mark.filterwarnings("ignore::dagster.BetaWarning")
+def test_step_that_is_not_one_partition_of_one_asset_is_an_error() -> None:
+    def read() -> None:
+        ConsumingAsset.of_step("events")
+
+    with pytest.raises(LastRunError, match="an asset: this input needs a run that materializes an asset") as raised:
+        read()
+    assert (raised.value.table, raised.value.consumer) == ("events", "an asset")
+
+    @dg.multi_asset(outs={"two": dg.AssetOut(), "one": dg.AssetOut()})
+    def several() -> tuple[int, int]:
+        read()
+        return 1, 2
+
+    with pytest.raises(LastRunError, match="last run of one, two: expected a step that materializes one asset"):
+        read_in(several)
+
+    @dg.graph_asset
+    def graph() -> Any:
+        return dg.op(name="inner")(read)()
+
+    with pytest.raises(LastRunError, match=r"last run of graph: expected a step .*, not a graph of ops"):
+        read_in(graph)
+
+    partitions, policy = dg.StaticPartitionsDefinition(["a", "b"]), dg.BackfillPolicy.single_run()
+    whole = dg.asset(name="whole", partitions_def=partitions, backfill_policy=policy)(read)
+    both = {"dagster/asset_partition_range_start": "a", "dagster/asset_partition_range_end": "b"}
+    with pytest.raises(LastRunError, match="last run of whole: expected a run of one partition, found 2 partitions"):
+        read_in(whole, tags=both)
