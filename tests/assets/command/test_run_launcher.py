@@ -16,7 +16,6 @@ from dagster._core.launcher.base import LaunchRunContext  # no public name
 from dagster._grpc.types import ExecuteRunArgs  # no public name
 from dagster._serdes import deserialize_value  # no public name
 
-from deltasnap_assets.command.local import run_launcher
 from deltasnap_assets.command.local.local_instance import use_local_instance
 from deltasnap_assets.command.local.run_launcher import _HANDED_OVER_TAG, MODULE, StandbyRunLauncher
 from deltasnap_assets.definitions import build_definitions
@@ -99,7 +98,7 @@ class Launches:
             self.commands.append(command[1:])
             return popen(["tee", str(folder / f"given_{len(self.commands)}")], **options)
 
-        monkeypatch.setattr(run_launcher.subprocess, "Popen", stand_by)
+        monkeypatch.setattr(subprocess, "Popen", stand_by)
         monkeypatch.setattr(
             dg.DefaultRunLauncher, "launch_run", lambda _, context: self.by_dagster.append(context.dagster_run.run_id)
         )

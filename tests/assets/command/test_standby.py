@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import os
 import signal
@@ -11,7 +12,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import dagster as dg
 import pytest
+from dagster._cli.api import execute_run_command  # no public name
 
 from deltasnap_assets.command.local import standby
 from deltasnap_assets.settings.yaml_source import ConfigError
@@ -31,12 +34,12 @@ class Standby:
         monkeypatch.setattr(sys, "stdin", io.StringIO(f"{line}\n"))
         monkeypatch.setattr(signal, "signal", lambda *given: self.done.append(given))
         monkeypatch.setattr(standby, "definitions", SimpleNamespace(defs=repository))
-        monkeypatch.setattr(standby.dg.DagsterInstance, "get", lambda: nullcontext(instance))
-        monkeypatch.setattr(standby.importlib, "import_module", lambda _: None)
+        monkeypatch.setattr(dg.DagsterInstance, "get", lambda: nullcontext(instance))
+        monkeypatch.setattr(importlib, "import_module", lambda _: None)
         monkeypatch.setattr(standby, "load_settings", self._load)
         monkeypatch.setattr(standby, "_end_with_stdin", lambda: None)
         monkeypatch.setattr(os, "execv", self._exec)
-        monkeypatch.setattr(standby.execute_run_command, "main", lambda given, **_: self.done.append(given))
+        monkeypatch.setattr(execute_run_command, "main", lambda given, **_: self.done.append(given))
 
     def _load(self) -> Any:
         found = self.settings.pop(0)

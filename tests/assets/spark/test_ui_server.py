@@ -66,7 +66,7 @@ def test_run_without_a_server_starts_its_own_session() -> None:
 
 
 def test_run_uses_the_server_of_its_ui_with_the_configured_settings() -> None:
-    config: dict[str, str | bool | int | float | None] = {"spark.sql.ansi.enabled": "false"}
+    config: dict[str, str | bool | int | float] = {"spark.sql.ansi.enabled": "false"}
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         found = spark_of_run(SparkSettings(config=config), {PORT_VARIABLE: str(port)})

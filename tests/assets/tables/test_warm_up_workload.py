@@ -35,10 +35,15 @@ def test_workload_runs_in_a_session_with_the_given_settings(
     config: dict[str, str], has_java: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     done: list[Any] = []
+
+    def exercise(session: Any) -> int:
+        done.append(session)
+        return 21
+
     sessions = SimpleNamespace(config=lambda map: SimpleNamespace(getOrCreate=lambda: map))  # noqa: A006
     monkeypatch.setattr(warm_up_workload, "SparkSession", SimpleNamespace(builder=sessions))
     monkeypatch.setattr(warm_up_workload, "use_java", lambda: done.append("java"))
-    monkeypatch.setattr(warm_up_workload, "exercise", lambda session: done.append(session) or 21)
+    monkeypatch.setattr(warm_up_workload, "exercise", exercise)
     monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(config)))
     monkeypatch.setattr("sys.argv", ["warm_up_workload", "2"])
     warm_up_workload.main()
