@@ -94,7 +94,7 @@ def _held_connection(storage: Any) -> Iterator[sa.Connection]:
         yield storage._held_conn
 
 
-events_in_memory.InMemoryEventLogStorage._connect = _held_connection  # type: ignore[method-assign]
+events_in_memory.InMemoryEventLogStorage._connect = _held_connection  # type: ignore[assignment]
 
 
 def local_instance(folder: Path) -> dg.DagsterInstance:
