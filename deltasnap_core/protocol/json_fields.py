@@ -88,9 +88,6 @@ class JsonFields:
         """Return every field, known or not, unchanged."""
         return self._values.items()
 
-    def record(self, name: str, parse: Callable[[Any], T]) -> T:
-        return self._required(name, self.optional_record(name, parse))
-
     def optional_record(self, name: str, parse: Callable[[Any], T]) -> T | None:
         value = self._values.get(name)
         return None if value is None else parse(value)

@@ -12,7 +12,7 @@ from deltasnap_core.errors import UnsupportedStoreError
 from deltasnap_core.protocol.log_files import file_names
 from deltasnap_core.store.format.shared_documents import Part
 from deltasnap_core.store.format.version_documents import DELTAS
-from deltasnap_core.store.versions.generations import LogRelation, is_version_of
+from deltasnap_core.store.versions.generations import LogRelation, find_common_version, is_version_of
 from deltasnap_core.store.versions.stored_table import StoredTable
 from tests.builders import CountingLogStore, MemoryLogStore, checkpoint, commits, metadata, mtime_of
 from tests.core.store.manifests import (
@@ -67,6 +67,7 @@ def test_log_that_was_stored_is_the_same_at_one_read(stored: StoredTable, last: 
     store = CountingLogStore(log_store(range(last + 1)))
     common = compared(stored, store)
     assert (common.relation, common.version, common.is_continued) == (LogRelation.SAME, LAST, True)
+    assert (common.table_id, common.in_force, str(common)) == ("table-id", tuple(range(LAST + 1)), "the log is same")
     assert (len(store.lists), len(store.reads), store.opens) == (1, 1, [])
 
 
@@ -255,8 +256,40 @@ def test_version_stored_from_its_checkpoint_is_identified_by_it(tmp_path: Path) 
     (manifest,) = found.read_manifests(found.stored_versions().current())
     listing = table_log(store).list()
     assert is_version_of(manifest, store, listing) is True
+    assert compared(found, store).relation is LogRelation.SAME
     (file,) = checkpoint(3)
     store.statuses[file.path] = replace(file, size=1)
     assert is_version_of(manifest, store, table_log(store).list()) is False
     store.delete(file)
     assert is_version_of(manifest, store, table_log(store).list()) is None
+
+
+def test_log_is_listed_from_the_newest_stored_version_on(stored: StoredTable) -> None:
+    store = CountingLogStore(log_store(range(LAST + 3)))
+    common = find_common_version(stored, stored.stored_versions(), table_log(store))
+    assert (common.relation, common.version, common.latest_in_log) == (LogRelation.SAME, LAST, LAST + 2)
+    assert len(store.lists) == 1
+
+
+def test_listing_that_starts_after_the_stored_versions_is_completed(stored: StoredTable) -> None:
+    store = log_store(range(LAST + 3))
+    listing = table_log(store).list()
+    late = {version: file for version, file in listing.commits.items() if version > LAST}
+    common = compared(stored, store, replace(listing, commits=late, first=LAST + 1))
+    assert (common.relation, common.version) == (LogRelation.SAME, LAST)
+    assert compared(stored, other_after(4, LAST + 2), replace(listing, commits=late, first=LAST + 1)).version == 4
+
+
+def test_commit_that_disappears_while_it_is_compared_shows_nothing(stored: StoredTable) -> None:
+    store = log_store(range(LAST + 1))
+    listing = table_log(store).list()
+    (manifest,) = stored.manifests_in_force([LAST])
+    store.delete(*commits(LAST, LAST))
+    assert is_version_of(manifest, store, listing) is None
+
+
+def test_log_is_another_one_if_no_stored_version_can_be_read(stored: StoredTable) -> None:
+    for name in stored.stored_versions().current():
+        stored.storage.write(stored.manifest_url(name), b"{")
+    common = compared(stored, log_store(range(LAST + 1)))
+    assert (common.relation, common.version, common.table_id) == (LogRelation.RECREATED, None, None)

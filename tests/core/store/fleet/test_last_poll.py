@@ -61,6 +61,8 @@ def test_document_has_no_credentials_and_no_long_texts() -> None:
         ({"owners": [1]}, "owners"),
         ({"points": {"000001-id": {"x": [1, 2]}}}, "points"),
         ({"points": {"000001-id": {"1": [1]}}}, "points"),
+        ({"points": {"000001-id": {"1": [1, "2"]}}}, "points: expected a time and a size"),
+        ({"points": {"000001-id": {"1": [None, 2]}}}, "points: expected a time and a size"),
         ({"points": {"000001-id": 7}}, "points"),
         ({"points": [1]}, "points"),
         ({"staleRule": 1}, "staleRule"),

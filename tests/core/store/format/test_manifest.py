@@ -67,6 +67,7 @@ def test_manifest_of_format_1_has_no_identity() -> None:
 
 def test_manifest_lists_its_files() -> None:
     assert MANIFEST.change_rows == 4
+    assert (MANIFEST.base.rows, MANIFEST.base.size) == (20, 1024)
     assert MANIFEST.documents == {"abc"}
     assert [file.path for file in MANIFEST.data_files] == [
         "base/x/part-0.parquet",
@@ -80,6 +81,9 @@ def test_manifest_lists_its_files() -> None:
     ("change", "message"),
     [
         ({"format": 4}, "expected format 3 or less, found 4"),
+        ({"format": 0}, "expected format 3 or less, found 0"),
+        ({"format": "3"}, "expected format 3 or less, found '3'"),
+        ({"format": True, "digest": "x"}, "its digest"),
         ({"format": 3}, "its digest"),
         ({"version": "12"}, "expected version to be an integer, found '12'"),
         ({"tableId": None}, "expected tableId to be text, found None"),

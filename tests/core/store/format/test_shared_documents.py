@@ -45,6 +45,19 @@ def test_small_difference_is_stored_next_to_the_shared_document() -> None:
     found = split_document(value, Part(shared=BIG_DIGEST), {BIG_DIGEST: BIG})
     assert found.document is None
     assert found.part == Part(shared=BIG_DIGEST, entries={"key00001": {"version": -1}, "new": 1}, removed=("key00002",))
+    assert found.part.resolve({BIG_DIGEST: BIG}) == value
+
+
+@pytest.mark.parametrize("length", [INLINE_BYTES, INLINE_BYTES + 1])
+def test_object_up_to_a_size_stays_in_the_manifest(length: int) -> None:
+    value = {"a": "x" * (length - len(encode_document({"a": ""})))}
+    found = split_document(value, None, {})
+    assert (found.document is None) is (length == INLINE_BYTES)
+
+
+def test_name_of_a_shared_document_must_be_a_text() -> None:
+    with pytest.raises(ValueError, match="expected the name of a shared document, found 1"):
+        Part.from_json({"entries": {}, "shared": 1})
 
 
 def test_large_difference_starts_a_new_document() -> None:
