@@ -95,11 +95,6 @@ def test_a_commit_that_is_not_utf8_raises_an_error_that_names_the_file() -> None
         read_commits(store_with(b'{"add":{"path":"\xff"}}'), commits(0, 0))
 
 
-def test_a_missing_commit_raises_an_error_that_names_it() -> None:
-    with pytest.raises(CorruptLogError, match=r"00000000000000000001\.json"):
-        read_commits(store_with(line(metadata())), commits(0, 1))
-
-
 def test_a_large_commit_is_not_kept_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commit_batch, "LARGE_COMMIT_BYTES", 150)
     store = MemoryLogStore()
@@ -155,14 +150,24 @@ def test_one_read_returns_provenance_sample_count_and_digest_of_each_commit(stre
     assert bool(batch.large) is streamed
 
 
+def test_a_missing_commit_raises_an_error_that_names_it(streamed: bool) -> None:
+    with pytest.raises(CorruptLogError, match=r"00000000000000000001\.json"):
+        read_commits(store_with(line(metadata())), commits(0, 1))
+
+
 def test_a_large_commit_with_an_unusual_line_is_kept_as_a_regular_commit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commit_batch, "LARGE_COMMIT_BYTES", 0)
-    store = store_with(line(add("a")), b'{"add":{"path":"b","size":1e3}}')
+    store = store_with(line(add("a")), b'{"add":{"path":"b","size":1e3}}', version=1)
+    first, last = store.put_commit(0, add("c"), add("d")), store.put_commit(2, remove("a"))
 
-    batch = read_commits(store, list(store.statuses.values()))
+    batch = read_commits(store, [store.statuses[file.path] for file in commits(0, 2)])
 
-    assert batch.large == ()
-    assert batch.samples()[0][1].size == 1000
+    assert batch.large == (first, last)
+    assert batch.samples()[1][1].size == 1000
+    assert batch.lines["commit_version"].to_pylist() == [1, 1]
+    assert [(commit.version, commit.file_actions) for commit in batch.commits] == [(0, 2), (1, 2), (2, 1)]
+    assert batch.measures is not None
+    assert sorted(batch.measures["commit_version"].to_pylist()) == [0, 0, 1, 1, 2]
 
 
 def test_an_unusual_line_of_a_commit_too_large_to_hold_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -335,3 +335,35 @@ def test_latest_commit_without_its_required_time_is_an_error(last: list[Action])
     with pytest.raises(CorruptLogError, match="inCommitTimestamp"):
         manager.get_history()
     assert manager.get_active_commit_at_time(150).version == 0
+
+
+def test_limit_of_the_history_is_the_number_of_its_entries() -> None:
+    manager = by_mtimes(100, 200, 300)
+    assert [[entry.version for entry in manager.get_history(limit)] for limit in (0, 1, 9)] == [[], [2], [2, 1, 0]]
+    assert [entry.version for entry in manager.get_history(start=1, end=1)] == [1]
+    with pytest.raises(ValueError, match="limit must be 0 or more, not -1"):
+        manager.get_history(limit=-1)
+
+
+def test_log_of_a_checkpoint_without_commits_has_no_time() -> None:
+    manager = DeltaHistoryManager(MemoryLogStore(checkpoint(5)), LOG_PATH, configuration=dict)
+    with pytest.raises(TimestampNotFoundError) as error:
+        manager.get_active_commit_at_time(mtime_of(5))
+    assert (error.value.earliest_ms, error.value.latest_ms) == (None, None)
+
+
+@pytest.mark.parametrize("metadata_line", [{"metaData": {"id": 1}}, {"metaData": {}}], ids=["mistyped", "empty"])
+def test_damaged_metadata_is_named_if_it_decides_the_times(metadata_line: Action) -> None:
+    manager = manager_of((commit_info(), metadata()), (commit_info(inCommitTimestamp=100), metadata_line))
+    with pytest.raises(CorruptLogError) as error:
+        manager.commit_timestamps()
+    assert (error.value.path, error.value.line) == (commits(1, 1)[0].path, 2)
+
+
+def test_latest_commit_decides_in_a_log_that_cannot_be_read() -> None:
+    store = MemoryLogStore(commits(0, 1))  # without content
+    store.put_commit(2, commit_info(inCommitTimestamp=7))
+    store.delete(commits(1, 1)[0])
+    assert DeltaHistoryManager(store, LOG_PATH).commit_timestamps(2) == {2: 7}
+    store.put_commit(3, commit_info())
+    assert DeltaHistoryManager(store, LOG_PATH).commit_timestamps(2) == {2: mtime_of(2), 3: mtime_of(3)}

@@ -19,6 +19,7 @@ from deltasnap_core.errors import (
 from deltasnap_core.log.listing.catalog_commits import CatalogCommits
 from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.log.polling.log_poll import continues_from
+from deltasnap_core.log.table_log import milliseconds
 from deltasnap_core.protocol.log_files.file_names import (
     checkpoint_file,
     checksum_file,
@@ -351,3 +352,13 @@ def test_huge_checksum_file_is_not_read(caplog: pytest.LogCaptureFixture) -> Non
     store.statuses[file.path] = type(file)(path=file.path, size=1 << 40, modification_time=0)
     assert table(counting).latest().checksum is None
     assert (counting.reads, "is ignored" in caplog.text) == ([], True)
+
+
+def test_time_is_a_datetime_or_milliseconds() -> None:
+    assert milliseconds(datetime(1970, 1, 1, 0, 0, 1, 999, tzinfo=UTC)) == 1000
+    assert milliseconds(datetime(1970, 1, 1, tzinfo=timezone(timedelta(hours=1)))) == -3_600_000
+    assert milliseconds(datetime(1970, 1, 2)) == int(datetime(1970, 1, 2).timestamp() * 1000)
+    assert milliseconds(7) == 7
+    for other in ("2026-01-01", None, 1.5):
+        with pytest.raises(ValueError, match="A timestamp is a datetime or milliseconds"):
+            milliseconds(other)  # type: ignore[arg-type]

@@ -14,6 +14,11 @@ def test_tombstone_is_kept_if_strictly_later_than_the_time(deleted_at: int | Non
     assert Retention.after(5).keeps(deleted_at) is is_kept
 
 
+def test_tombstone_without_a_time_was_deleted_in_1970() -> None:
+    assert [Retention(expired_until=0).keeps(deleted_at) for deleted_at in (None, 0, 1)] == [False, False, True]
+    assert Retention(expired_until=-1).keeps(None)
+
+
 @pytest.mark.parametrize("timestamp", [0, -1, -(2**63)])
 @pytest.mark.parametrize("deleted_at", [None, 0, -7, 1])
 def test_without_a_time_every_tombstone_is_kept(timestamp: int, deleted_at: int | None) -> None:
