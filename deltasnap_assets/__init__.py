@@ -13,15 +13,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from deltasnap_assets.all_definitions import build_definitions
     from deltasnap_assets.component import DeltaTableSnapshots
-    from deltasnap_assets.definitions import build_definitions
     from deltasnap_assets.runs.planning.latest_version import LatestVersion
     from deltasnap_assets.settings.loading import load_settings
 
 _MODULE_OF = {
     "DeltaTableSnapshots": "component",
     "LatestVersion": "runs.planning.latest_version",
-    "build_definitions": "definitions",
+    "build_definitions": "all_definitions",
     "load_settings": "settings.loading",
 }
 

@@ -7,108 +7,36 @@ Building `defs` reads that file and lists the folders in `discover`. It reads no
 from __future__ import annotations
 
 import gc
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-import dagster as dg
-
-from deltasnap_assets.runs.condition.alerts import alerts_sensor
-from deltasnap_assets.runs.planning.names import job_name
-from deltasnap_assets.runs.refresh_job import refresh_job
-from deltasnap_assets.runs.schedules import refresh_schedule
-from deltasnap_assets.runs.sensors import new_commits_sensors
-from deltasnap_assets.settings.config import TABLE_TAG, Settings, TableSettings
-from deltasnap_assets.settings.loading import load_settings
-from deltasnap_assets.settings.store_place import check_store_place
-from deltasnap_assets.tables.assets.delta_log_asset import observe_job
-from deltasnap_assets.tables.assets.fleet_asset import (
-    FLEET,
-    fleet_asset,
-    fleet_job,
-    fleet_key,
-    fleet_schedule,
-    fleet_sensor,
-)
-from deltasnap_assets.tables.assets.group_job import GroupJob
-from deltasnap_assets.tables.assets.table_assets import table_assets
-from deltasnap_assets.tables.checks.asset_checks import report_freshness, table_checks
-from deltasnap_assets.tables.checks.maintenance import checkpoint_job, prune_job
-from deltasnap_assets.tables.resources import resources
-
 if TYPE_CHECKING:
+    import dagster as dg
+
+    from deltasnap_assets.all_definitions import build_definitions
+
     defs: dg.Definitions
 
-
-def build_definitions(settings: Settings) -> dg.Definitions:
-    """Return all definitions for the tables of a configuration, for merging with other definitions.
-
-        defs = dg.Definitions.merge(build_definitions(load_settings(Path("deltasnap.yaml"))), dg.Definitions(...))
-
-    They contain no executor. The jobs of the tables use a single-process executor, so that their steps share a Spark
-    session. Runs started from an asset's page use the executor of the project.
-    Errors: MisplacedStoreError.
-    """
-    check_store_place(settings)
-    shared = resources(settings)
-    jobs = {table.name: (_job(settings, table), observe_job(table)) for table in settings.tables}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", dg.BetaWarning)  # needed for backfill policies that run a range in one run
-        defs = dg.Definitions(
-            assets=[*(asset for table in settings.tables for asset in table_assets(table)), fleet_asset(settings)],
-            asset_checks=[checks for table in settings.tables for checks in table_checks(table)],
-            jobs=[
-                refresh_job(settings, lambda: defs),
-                *(job for each in jobs.values() for job in each),
-                *(make(table, shared) for table in settings.tables for make in (prune_job, checkpoint_job)),
-                fleet_job(settings),
-            ],
-            sensors=[
-                *new_commits_sensors(settings, jobs),
-                fleet_sensor(),
-                *([] if settings.alerts.webhook is None else [alerts_sensor(settings)]),
-            ],
-            schedules=[
-                *(
-                    refresh_schedule(settings, table, table.refresh, report_freshness)
-                    for table in settings.tables
-                    if table.refresh
-                ),
-                fleet_schedule(),
-            ],
-            resources=shared,
-        )
-    return defs
-
-
-def _job(settings: Settings, table: TableSettings) -> Any:
-    selection: dg.AssetSelection = dg.AssetSelection.groups(table.name)
-    if table.name == FLEET:  # the group of the asset of all tables
-        selection = selection - dg.AssetSelection.assets(fleet_key(settings))
-    return GroupJob(
-        table.name,
-        name=job_name(table.name),
-        selection=selection,
-        description=f"Materializes versions of {table.name}: each of its assets, and its checks.",
-        tags={TABLE_TAG: table.name},
-        executor_def=dg.in_process_executor,  # one process for all steps of a run: they share a Spark session
-    )
+__all__ = ["build_definitions", "defs"]
 
 
 @cache
 def _configured() -> dg.Definitions:
-    own = dg.Definitions(executor=dg.in_process_executor)  # not shared: every run has its own Spark session
     with _nothing_collected():
-        defs = dg.Definitions.merge(build_definitions(load_settings()), own)
+        defs: dg.Definitions = import_module("deltasnap_assets.all_definitions").configured_definitions()
         defs.get_repository_def()  # Dagster requests it next and gets the same object
     return defs
 
 
 @contextmanager
 def _nothing_collected() -> Iterator[None]:
-    """Disable garbage collection while building millions of long-lived objects: it takes a quarter of the time."""
+    """Disable garbage collection while loading modules and building definitions.
+
+    Millions of objects are made, and live as long as the process. Searching them for garbage takes a fifth of the time.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -122,8 +50,10 @@ def _nothing_collected() -> Iterator[None]:
 def __getattr__(name: str) -> Any:
     if name == "defs":
         return _configured()
+    if name == "build_definitions":
+        return import_module("deltasnap_assets.all_definitions").build_definitions
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), "defs"])  # Dagster searches the members of the module for definitions
+    return sorted({*globals(), *__all__})  # Dagster searches the members of the module for definitions

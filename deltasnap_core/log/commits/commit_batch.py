@@ -207,7 +207,9 @@ class CommitBatch:
         }
 
 
-EMPTY_BATCH = CommitBatch(commits=(), lines=LINES_SCHEMA.empty_table(), large_measures=MEASURED_LINES.empty_table())
+EMPTY_BATCH = CommitBatch(
+    commits=(), lines=pa.Table.from_batches([], LINES_SCHEMA), large_measures=pa.Table.from_batches([], MEASURED_LINES)
+)
 
 
 def versions_with_negative_numbers(measures: pa.Table) -> frozenset[int]:
