@@ -59,9 +59,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
-    """Run the tests without the thorough ones, each file in one of several processes; `-n` and `-m` override.
+    """Run the tests without the thorough ones, each file in one of several processes; `-n` overrides.
 
-    Tests selected by path run in this process, all of them. With `-n`, those that finish first take tests of others.
+    `-m` with the word `thorough` selects thorough tests. Tests selected by path run in this process, all of them. With
+    `-n`, those that finish first take tests of others.
     """
     option = config.option
     if "PYTEST_XDIST_WORKER" in os.environ:  # this is one of those processes
@@ -69,7 +70,8 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     if option.dist == "no" and option.numprocesses is not None:
         option.dist = "worksteal"
     if config.args_source is pytest.Config.ArgsSource.TESTPATHS:
-        os.environ[_MARKS] = option.markexpr = option.markexpr or "not thorough"
+        wanted = f"({option.markexpr}) and not thorough" if option.markexpr else "not thorough"
+        os.environ[_MARKS] = option.markexpr = option.markexpr if "thorough" in option.markexpr else wanted
         if option.numprocesses is None and not option.usepdb:
             # One more than cores, because each waits for its JVM or a server half of the time. Each takes up to 3 GB.
             option.numprocesses = min((os.cpu_count() or 1) + 1, 8)
