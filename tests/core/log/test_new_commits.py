@@ -96,3 +96,14 @@ def test_poll_identifies_a_checkpoint_of_the_known_version_until_it_changes(*, l
     parts = seen(commits(0, 5), checkpoint(5, parts=2, missing=[2]), hint=b'{"version": 5, "size": 9, "parts": 2}')
     assert none is None
     assert len({none, one, parts}) == 3
+
+
+@BOTH_WAYS
+@pytest.mark.parametrize(("version", "is_cut"), [(4, False), (5, False), (6, True)])
+def test_only_a_checkpoint_of_a_later_version_shows_that_commits_are_gone(
+    version: int, is_cut: bool, *, lists: bool
+) -> None:
+    memory = MemoryLogStore(commits(0, 5), checkpoint(version), lists_from_name=lists)
+    memory.put("_last_checkpoint", b'{"version": %d, "size": 9}' % version)
+    found = poll(CountingLogStore(memory), 5)
+    assert (found.is_cut, found.checkpoint is not None) == (is_cut, version >= 5)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ from deltasnap_core.protocol.log_files.file_names import (
     commit_file,
     uuid_checkpoint_file,
 )
+from deltasnap_core.storage.urls import to_url
 from tests.builders import (
     LOG_PATH,
     TABLE_PATH,
@@ -39,7 +41,9 @@ from tests.builders import (
     metadata,
     mtime_of,
     protocol,
+    write_log,
 )
+from tests.checkpoint_files import write_checkpoint
 from tests.conftest import FixedClock
 
 
@@ -73,6 +77,8 @@ def test_version_has_all_facts_of_its_log_without_a_replay(clock: FixedClock) ->
         metadata(configuration={"delta.appendOnly": "true", "path": "x"}),
         {"txn": {"appId": "a", "version": 7}},
         {"domainMetadata": {"domain": "d", "configuration": "{}", "removed": False}},
+        {"domainMetadata": {"domain": "c", "configuration": "c", "removed": False}},
+        {"domainMetadata": {"domain": "gone", "configuration": "", "removed": True}},
     )
     version = TableLog(store, LOG_PATH, clock=clock).latest()
     assert (version.version, version.timestamp, version.checksum) == (1, mtime_of(1), None)
@@ -82,8 +88,25 @@ def test_version_has_all_facts_of_its_log_without_a_replay(clock: FixedClock) ->
         "delta.minReaderVersion": "1",
         "delta.minWriterVersion": "2",
     }
-    assert (version.transactions, version.domains) == ({"a": 7}, {"d": "{}"})
+    assert (version.transactions, list(version.domains.items())) == ({"a": 7}, [("c", "c"), ("d", "{}")])
+    assert (version.in_commit_timestamp, version.place_of_metadata) == (None, (version.segment.deltas[1].path, 1))
     assert [file.name for file in version.segment.deltas] == [commit_file(0), commit_file(1)]
+
+
+def test_version_without_its_commit_has_no_timestamp_in_it_and_metadata_of_the_checkpoint(tmp_path: Path) -> None:
+    log = write_log(tmp_path, {0: [protocol(), metadata()], 1: [add("a")]})
+    (file,) = write_checkpoint(log, 1, "classic", [protocol(), metadata(), add("a")])
+    for version in (0, 1):
+        (log / commit_file(version)).unlink()
+    latest = TableLog.for_path(tmp_path).latest()
+    assert latest.in_commit_timestamp is None
+    assert latest.place_of_metadata == (to_url(file), None)
+
+
+def test_metadata_of_a_log_that_cannot_be_read_has_no_place() -> None:
+    store = store_of(1)
+    store.put(commit_file(0), b"{")
+    assert table(store).latest().place_of_metadata == (LOG_PATH, None)
 
 
 def test_version_is_found_by_number_or_by_time() -> None:

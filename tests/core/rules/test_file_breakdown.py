@@ -89,6 +89,8 @@ def test_group_of_a_row_of_tombstones_has_their_time() -> None:
 def test_partition_has_each_name_once_in_order() -> None:
     assert partition_of([("b", None), ("a", "2"), ("a", None)]) == (("a", "2"), ("b", None))
     assert partition_of([]) == ()
+    for twice in ([("a", ""), ("a", None)], [("a", None), ("a", "")]):
+        assert partition_of(twice) == (("a", ""),)
 
 
 def test_breakdown_counts_files_and_tombstones_by_group() -> None:

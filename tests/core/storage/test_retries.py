@@ -72,6 +72,10 @@ def test_work_that_takes_longer_than_the_patience_is_retried_once(monkeypatch: p
     storage, now = Storage(TimeoutError("broken"), 1), iter(range(0, 1000, 100))
     monkeypatch.setattr(time, "monotonic", lambda: next(now))
     assert retrying(storage.ask, pause=lambda _: None) == "content"
+    again = Storage(TimeoutError("broken"), 99)
+    with pytest.raises(TimeoutError, match="broken"):
+        retrying(again.ask, pause=lambda _: None)
+    assert again.requested == 2
 
 
 def test_retries_that_take_long_are_a_warning(caplog: pytest.LogCaptureFixture) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -197,3 +198,16 @@ def test_missing_folder_of_a_bucket_is_empty_and_a_missing_bucket_is_an_error(s3
     for listed in (files.list_folder, files.folders):
         with pytest.raises(StorageError, match="the bucket does not exist"):
             listed("s3://no-such-bucket/none")
+
+
+def test_folder_that_a_prune_deletes_during_a_write_is_created_again(tmp_path: Path) -> None:
+    folder, attempts = tmp_path / "a" / "b", list[bool]()
+
+    def work() -> None:
+        attempts.append(folder.exists())
+        if len(attempts) == 1:
+            shutil.rmtree(tmp_path / "a")
+        (folder / "file").write_bytes(b"1")
+
+    WritableFiles(to_url(tmp_path))._in_folder(to_url(folder), work)
+    assert (attempts, (folder / "file").read_bytes()) == ([True, True], b"1")

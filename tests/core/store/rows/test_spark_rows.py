@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -37,7 +38,7 @@ BASE = [
 ]
 COMMITS: list[list[Action]] = [
     [remove("a", deletion_timestamp=LATE, size=1), add("new", size=10)],
-    [add("b", size=20, deletionVector=VECTOR), remove("b", deletion_timestamp=LATE, size=2), add("c d", size=30)],
+    [add("b", size=20, deletionVector=VECTOR), remove("b", deletion_timestamp=LATE), add("c d", size=30)],
     [],
     [remove("new", deletion_timestamp=LATE, size=10), add("expires", size=40)],
 ]
@@ -127,3 +128,17 @@ def test_version_reads_its_changes_up_to_itself(spark: SparkSession, tmp_path: P
     assert paths(rows.state_of(manifest)) == sorted(["a", "b", "c%20d", "kept", "expires", "gone", "x"])
     assert paths(rows.base_of(manifest, [xxhash64("c d")])) == ["c%20d"]
     assert rows.breakdown(manifest) == driver_rows(tmp_path).breakdown(manifest)
+
+
+def test_written_folder_has_only_files_with_rows(tmp_path: Path) -> None:
+    url = to_url(tmp_path)
+    unused: Any = None
+    parquet = ParquetFiles(sessions=unused, storage=WritableFiles(url), spark_files=unused, folder=url)
+    folder = tmp_path / "base"
+    folder.mkdir()
+    for name, numbers in {"part-1": [1, 2], "part-0": []}.items():
+        pq.write_table(pa.table({"number": pa.array(numbers, pa.int64())}), folder / f"{name}.parquet")
+    (folder / ".part-1.parquet.crc").write_bytes(b"1")
+    (file,) = parquet._written(f"{url}/base", keep_empty=False)
+    assert (file.path, file.size, file.rows) == ("base/part-1.parquet", (folder / "part-1.parquet").stat().st_size, 2)
+    assert [path.name for path in folder.iterdir()] == ["part-1.parquet"]
