@@ -15,6 +15,7 @@ __all__ = [
     "lines_joined",
     "markdown_code",
     "markdown_text",
+    "plain_of_markdown",
     "secrets_hidden",
     "visible",
     "visible_value",
@@ -30,6 +31,8 @@ _UNSHOWABLE = re.compile(
     "\U000e0000-\U000e007f]"
 )
 _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
+_ESCAPED = re.compile(rf"\\{_PUNCTUATION.pattern}")
+_FENCED = re.compile(r"(?P<fence>``+) (?P<code>.*?) (?P=fence)")
 
 
 def visible(text: object, most: int = MAX_CHARACTERS) -> str:
@@ -39,18 +42,24 @@ def visible(text: object, most: int = MAX_CHARACTERS) -> str:
 
 def visible_value(value: str, most: int = MAX_CHARACTERS) -> str:
     """Return a value of the user's data like `visible`, but without redaction of text that resembles a credential."""
-    whole = value
-    cut = whole if len(whole) <= most else f"{whole[:most]}… ({len(whole) - most:,} more characters)"
+    note = f"… ({len(value) - most:,} more characters)"
+    cut = value if len(value) <= most + len(note) else f"{value[:most]}{note}"  # never longer than the whole text
     return escaped(cut, lambda character: character.encode("unicode_escape").decode("ascii"))
 
 
 def lines_joined(text: str) -> str:
-    """Return a text of several lines, or a list in Markdown, as one line."""
+    """Return a text of several lines, or a list in Markdown, as one line. Code that has backticks loses its fence."""
     joined = ""
+    text = _FENCED.sub(lambda found: found["code"], text)
     for line in (line.strip().removeprefix("- ") for line in text.split("\n") if line.strip()):
         separator = " " if joined.endswith((".", ":", ";", ",")) else "; "
         joined += f"{separator}{line}" if joined else line
     return joined
+
+
+def plain_of_markdown(text: str) -> str:
+    """Return Markdown of `markdown_text`, `markdown_code`, paragraphs and lists as plain text on one line."""
+    return lines_joined(_ESCAPED.sub(r"\1", text))
 
 
 def escaped(text: str, escape: Callable[[str], str]) -> str:

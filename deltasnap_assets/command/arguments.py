@@ -43,10 +43,10 @@ def _none_empty(paths: list[str]) -> list[str]:
     return [_not_empty(path) for path in paths]
 
 
-TablePath = Annotated[str, typer.Argument(help="A table's folder or URL.", callback=_not_empty)]
+TablePath = Annotated[str, typer.Argument(metavar="PATH", help="A table's folder or URL.", callback=_not_empty)]
 TablePaths = Annotated[
     list[str],
-    typer.Argument(metavar="PATH...", help="Folders or URLs of tables; * and ? match.", callback=_none_empty),
+    typer.Argument(metavar="PATH", help="Folders or URLs of tables; * and ? match.", callback=_none_empty),
 ]
 
 

@@ -13,8 +13,8 @@ from deltasnap_assets.command.rows.row_options import FormatOption, LimitOption,
 
 def changes(
     path: TablePath,
-    v1: Annotated[int, typer.Argument(min=0, help="The first version of the range.")],
-    v2: Annotated[int, typer.Argument(min=0, help="The last version of the range.")],
+    v1: Annotated[int, typer.Argument(metavar="V1", min=0, help="The first version of the range.")],
+    v2: Annotated[int, typer.Argument(metavar="V2", min=0, help="The last version of the range.")],
     key: Annotated[
         str | None,
         typer.Option(

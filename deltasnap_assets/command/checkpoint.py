@@ -13,7 +13,7 @@ from deltasnap_assets.command.driver_commands import storage_options
 
 def checkpoint(
     path: TablePath,
-    version: Annotated[int | None, typer.Option(min=0, help="The version. Default: the latest.")] = None,
+    version: Annotated[int | None, typer.Option(metavar="N", min=0, help="The version. Default: the latest.")] = None,
     option: Annotated[
         list[str] | None, typer.Option("--option", "-o", metavar="KEY=VALUE", help="A storage option; repeatable.")
     ] = None,

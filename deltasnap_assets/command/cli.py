@@ -26,6 +26,7 @@ from deltasnap_assets.command.arguments import TablePath, milliseconds
 from deltasnap_assets.command.changes_command import changes
 from deltasnap_assets.command.checkpoint import checkpoint
 from deltasnap_assets.command.driver_commands import add_commands, storage_options
+from deltasnap_assets.command.help_text import CommandLine
 from deltasnap_assets.command.scan_command import scan
 from deltasnap_assets.command.terminal import WarningLines, error_text, prepare_terminal, print_problem
 from deltasnap_assets.command.vacuum_command import vacuum
@@ -44,7 +45,7 @@ _NEW_OBJECTS = 50_000
 which mostly loads modules.
 """
 
-app = typer.Typer(
+app = CommandLine(
     name="deltasnap",
     no_args_is_help=True,
     add_completion=False,
@@ -158,7 +159,7 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-spark_server = typer.Typer(
+spark_server = CommandLine(
     no_args_is_help=True, help="Manage a warm Spark Connect server on this machine for all runs."
 )
 app.add_typer(spark_server, name="spark-server")
@@ -210,8 +211,8 @@ def demo(
 
 @app.command()
 def ui(
-    port: Annotated[int, typer.Option(min=1, max=65535, help="The port of the UI.")] = 3000,
-    host: Annotated[str, typer.Option(help="The address of the UI.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(metavar="PORT", min=1, max=65535, help="The port of the UI.")] = 3000,
+    host: Annotated[str, typer.Option(metavar="HOST", help="The address of the UI.")] = "127.0.0.1",
 ) -> None:
     """Start Dagster's UI for the configured tables, and follow their new commits. Ctrl-C stops it.
 
@@ -270,7 +271,7 @@ def _bring_spark(spark: SparkSettings, reason: str | None) -> None:
     if find_spec("grpc") is None:
         typer.echo(f"No warm Spark server: {without}. To have one, {how_to_install('connect')}.")
         return
-    typer.echo(f"Starting a warm Spark server for all runs: {reason} ...")
+    typer.echo(f"Starting a warm Spark server for all runs ({reason}) ...")
     try:
         bring_server(spark, SERVER_FOLDER, free_port())
     except SparkServerError as error:
@@ -279,7 +280,9 @@ def _bring_spark(spark: SparkSettings, reason: str | None) -> None:
 
 @app.command()
 def refresh(
-    tables: Annotated[list[str] | None, typer.Argument(metavar="[TABLE]...", help="Default: all tables.")] = None,
+    tables: Annotated[
+        list[str] | None, typer.Argument(metavar="TABLE", help="Tables to refresh. Default: all.")
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON: the versions of each table, or its error.")
     ] = False,
@@ -330,7 +333,9 @@ def warm_up() -> None:
 
 
 @spark_server.command()
-def start(port: Annotated[int, typer.Option(min=1, max=65535, help="The port, on 127.0.0.1.")] = 15002) -> None:
+def start(
+    port: Annotated[int, typer.Option(metavar="PORT", min=1, max=65535, help="The port, on 127.0.0.1.")] = 15002,
+) -> None:
     """Start a server with the configured Spark settings, and wait until it responds."""
     _require("grpc", "connect")
     from deltasnap_assets.settings.loading import load_settings
@@ -373,14 +378,17 @@ def status() -> None:
 @app.command(name="inspect")
 def inspect_table(
     path: TablePath,
-    version: Annotated[int | None, typer.Option(min=0, help="The version to show.")] = None,
+    version: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="The version to show. Default: the latest.")
+    ] = None,
     timestamp: Annotated[
-        str | None, typer.Option(help="Show the version at this time (ISO 8601; without an offset: local time).")
+        str | None,
+        typer.Option(metavar="TIME", help="Show the version at this time (ISO 8601; without an offset: local time)."),
     ] = None,
     option: Annotated[
         list[str] | None, typer.Option("--option", "-o", metavar="KEY=VALUE", help="A storage option; repeatable.")
     ] = None,
-    commits: Annotated[int, typer.Option(min=1, help="The number of commits to show.")] = 10,
+    commits: Annotated[int, typer.Option(metavar="N", min=1, help="The number of commits to show.")] = 10,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show a Delta table: protocol, schema, counts, log segment, checkpoint lag, history. Does not need Dagster.

@@ -263,8 +263,9 @@ def _faults_beside_stored(settings: Settings, table: TableSettings, condition: T
 def _store_message(settings: Settings) -> str:
     _check_writable(settings)
     store = store_of(settings)
-    counts = ", ".join(f"{len(store.versions(table.name)):,} of {table.name}" for table in settings.tables)
-    return f"{settings.storage}: versions stored: {counts or 'none'}"
+    counts = [len(store.versions(table.name)) for table in settings.tables]
+    stored = f"{counted(sum(counts), 'version')} of {counted(sum(map(bool, counts)), 'table')}"
+    return f"{settings.storage}: {stored if any(counts) else 'no version is stored yet'}"
 
 
 def _check_writable(settings: Settings) -> None:

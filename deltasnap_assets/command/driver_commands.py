@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from deltasnap_assets.command.arguments import TablePath, TablePaths, check_file_to_write
-from deltasnap_assets.command.terminal import print_problem, shown
+from deltasnap_assets.command.terminal import output_console, print_problem, shown
 from deltasnap_assets.command.views.fleet.fleet_format import FleetFormat
 from deltasnap_assets.tables.fleet_totals import FleetOrder
 from deltasnap_core import TableLevel, learn_options
@@ -19,6 +19,8 @@ _Options = Annotated[
     list[str] | None, typer.Option("--option", "-o", metavar="KEY=VALUE", help="A storage option; repeatable.")
 ]
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+_ORDERS = f"The sort order: {', '.join(FleetOrder)}."
+_ONLY = f"Show only tables in this condition: {', '.join(TableLevel)}; repeatable."
 _MARKS = {"ok": "green", "warning": "yellow", "error": "red"}
 
 
@@ -31,7 +33,7 @@ def add_commands(app: typer.Typer) -> None:
 def init(
     places: TablePaths,
     option: _Options = None,
-    out: Annotated[Path, typer.Option(help="The file to write.")] = Path("deltasnap.yaml"),
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The file to write.")] = Path("deltasnap.yaml"),
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     as_json: _Json = False,
 ) -> None:
@@ -67,7 +69,9 @@ def init(
 
 def history(
     path: TablePath,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="The number of commits, newest first.")] = 20,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", metavar="N", min=1, help="The number of commits, newest first.")
+    ] = 20,
     option: _Options = None,
     as_json: _Json = False,
 ) -> None:
@@ -86,7 +90,8 @@ def history(
     if as_json:
         typer.echo(json.dumps(history_json(found.entries), default=str))
     else:
-        Console().print(history_table(found.entries))
+        console = output_console()
+        console.print(history_table(found.entries, console.width))
     for fault in found.faults:
         print_problem(Console(stderr=True), fault.mark, fault_line(fault))
     if any(fault.mark == "error" for fault in found.faults):
@@ -121,7 +126,7 @@ def diff(
     if as_json:
         typer.echo(json.dumps(found.to_json()))
     else:
-        show_diff(Console(), found)
+        show_diff(output_console(), found)
 
 
 def doctor(as_json: _Json = False) -> None:
@@ -147,14 +152,15 @@ def doctor(as_json: _Json = False) -> None:
 
 
 def fleet(
-    sort: Annotated[FleetOrder, typer.Option(help="The sort order.")] = FleetOrder.CONDITION,
-    only: Annotated[
-        list[TableLevel] | None, typer.Option(help="Show only tables in this condition; repeatable.")
-    ] = None,
+    sort: Annotated[FleetOrder, typer.Option(metavar="ORDER", help=_ORDERS)] = FleetOrder.CONDITION,
+    only: Annotated[list[TableLevel] | None, typer.Option(metavar="CONDITION", help=_ONLY)] = None,
     how: Annotated[
         FleetFormat | None,
         typer.Option(
-            "--format", help="`prometheus`: gauges for the textfile collector. Default: `table`.", show_default=False
+            "--format",
+            metavar="FORMAT",
+            help="table, json, or prometheus: gauges for the textfile collector. Default: table.",
+            show_default=False,
         ),
     ] = None,
     as_json: _Json = False,
@@ -175,7 +181,7 @@ def fleet(
     rows, chosen = read_rows(settings, sort, only or ())
     how = FleetFormat.JSON if as_json else how or FleetFormat.TABLE
     if how is FleetFormat.TABLE:
-        show_fleet(Console(), rows, chosen)
+        show_fleet(output_console(), rows, chosen)
     else:
         typer.echo(fleet_text(rows, chosen, how), nl=False)
 

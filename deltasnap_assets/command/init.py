@@ -137,8 +137,12 @@ def _free_name(path: str, taken: set[str]) -> str:
 
 def _scalar(text: str) -> str:
     """Return a text as a YAML value, quoted if necessary."""
-    return yaml.safe_dump(text, default_style=None, width=10**6).removesuffix("\n").removesuffix("\n...")
+    return (
+        yaml.safe_dump(text, default_style=None, width=10**6, allow_unicode=True)
+        .removesuffix("\n")
+        .removesuffix("\n...")
+    )
 
 
 def _quoted(text: str) -> str:
-    return yaml.safe_dump(text, default_style='"', width=10**6).removesuffix("\n")
+    return yaml.safe_dump(text, default_style='"', width=10**6, allow_unicode=True).removesuffix("\n")

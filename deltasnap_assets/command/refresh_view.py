@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as ProgressBars
 from rich.table import Column
+from rich.text import Text
 
 from deltasnap_assets.all_definitions import build_definitions
 from deltasnap_assets.command.local.local_instance import use_local_instance
@@ -101,7 +102,7 @@ def _refresh(
         )
     out.print(f"{table.name}: {versions_text(sorted(stored))}", highlight=False)
     if health := health_of(instance, table.name):
-        out.print(shown(f"{table.name}: {health}"), soft_wrap=True)
+        out.print(Text(error_text(f"{table.name}: {health}")), soft_wrap=True)
     return Refreshed(versions=tuple(sorted(stored)), health=health)
 
 
@@ -146,18 +147,19 @@ class RunProgress:
         self._task_of: dict[RefreshEvent, TaskID] = {}
 
     def __enter__(self) -> RunProgress:
-        self._bars.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         for task in self._bars.tasks:
             if task.finished:
                 self._bars.update(task.id, message="")  # what Dagster says at the end of a run tells nobody anything
-        self._bars.stop()
+        if self._bars.tasks:
+            self._bars.stop()  # without a bar, it would print an empty line
 
     def show(self, event: RefreshEvent) -> None:
         """Update the bar with one event of a run."""
         run = replace(event, message="")
+        self._bars.start()
         if run not in self._task_of:
             versions = f"{run.first}" if run.first == run.last else f"{run.first} to {run.last}"
             total = len(ASSET_NAMES) * (run.last - run.first + 1)

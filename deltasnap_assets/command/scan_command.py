@@ -13,9 +13,12 @@ from deltasnap_assets.command.rows.row_options import FormatOption, LimitOption,
 
 def scan(
     path: TablePath,
-    version: Annotated[int | None, typer.Option(min=0, help="The version to read. Default: the latest.")] = None,
+    version: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="The version to read. Default: the latest.")
+    ] = None,
     timestamp: Annotated[
-        str | None, typer.Option(help="Read the version at this time (ISO 8601; without an offset: local time).")
+        str | None,
+        typer.Option(metavar="TIME", help="Read the version at this time (ISO 8601; without an offset: local time)."),
     ] = None,
     where: Annotated[str | None, typer.Option(metavar="SQL", help="A condition on the table's columns.")] = None,
     columns: Annotated[

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 from rich.console import Console
 from rich.text import Text
@@ -21,6 +22,15 @@ from deltasnap_core import DeltaSnapError
 _MAX_MESSAGE_LENGTH = 4000
 _COLORS = {"error": "red", "warning": "yellow"}
 _TAIL_LINES = 5
+_WIDEST = 1000
+
+
+def output_console() -> Console:
+    """Return the console for stdout. Without a terminal and `COLUMNS`, a line of a table is neither wrapped nor cut."""
+    console = Console()
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = _WIDEST
+    return console
 
 
 def shown(text: object, most: int = MAX_CHARACTERS, *, style: str = "") -> Text:
@@ -48,12 +58,26 @@ class WarningLines(logging.Handler):
 
 
 def prepare_terminal() -> None:
-    """Make printing safe: escape unencodable characters, and print the core's warnings as warning lines."""
+    """Make printing safe: escape unencodable characters, and print the core's warnings as warning lines.
+
+    A closed stdin, stdout or stderr becomes the null device. Otherwise the next opened file would take its descriptor.
+    """
+    for descriptor, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, _null_device(descriptor, mode))
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     log = logging.getLogger("deltasnap_core")
     if not any(isinstance(handler, WarningLines) for handler in log.handlers):
         log.addHandler(WarningLines(logging.WARNING))
+
+
+def _null_device(descriptor: int, mode: str) -> IO[str]:
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    if nowhere != descriptor:
+        os.dup2(nowhere, descriptor)
+        os.close(nowhere)
+    return os.fdopen(descriptor, mode, encoding="utf-8")
 
 
 @contextmanager

@@ -30,7 +30,7 @@ EngineUse = Literal["auto", "spark"]
 class Question(Enum):
     """The kinds of questions that need an engine."""
 
-    RECONSTRUCT = "the whole state of a version, to be stored"
+    RECONSTRUCT = "a version stored in full"
     COUNT = "the computed state of a version"
     ROWS = "the file actions of a version"
     FOLLOW = "commits applied to a stored version"
@@ -104,7 +104,7 @@ def choose(question: Question, size: int | None, use: EngineUse = "auto") -> Cho
     if use == "spark":
         return Choice(engine="spark", subject=subject, why="the engine is set to Spark")
     if limit is None:
-        return Choice(engine="spark", subject=subject, why="Spark reconstructs")
+        return Choice(engine="spark", subject=subject, why="always on Spark")
     if size is None:
         return Choice(engine="spark", subject=subject, why=f"more {limit.unit} than the driver holds in memory")
     if size > limit.most:

@@ -8,6 +8,7 @@ from deltasnap_assets.texts import (
     lines_joined,
     markdown_code,
     markdown_text,
+    plain_of_markdown,
     secrets_hidden,
     visible,
     visible_value,
@@ -93,6 +94,16 @@ def test_text_is_shown_without_credentials(show: Callable[[str], str]) -> None:
     assert "hunter2" not in shown
 
 
+def test_truncation_never_makes_a_text_longer() -> None:
+    assert visible("x" * 110, 100) == "x" * 110
+    assert visible("x" * 130, 100) == "x" * 100 + "… (30 more characters)"
+
+
+def test_markdown_is_shown_as_the_text_that_it_shows() -> None:
+    text = "Run `a|b` in [x](http://h) <now>*."
+    assert plain_of_markdown(f"{markdown_text(text)}\n\n{markdown_code('delta.`/t`')}") == f"{text} delta.`/t`"
+
+
 def test_value_of_a_row_is_shown_unchanged() -> None:
     assert visible_value("https://ada:hunter2@host\x1b") == r"https://ada:hunter2@host\x1b"
 
@@ -103,6 +114,7 @@ def test_value_of_a_row_is_shown_unchanged() -> None:
         ("Run. Partitions:\n- a: 2 files\n- b: 3 files", "Run. Partitions: a: 2 files; b: 3 files"),
         ("One.\n\nTwo.\n", "One. Two."),
         ("a\na", "a; a"),
+        ("- `` OPTIMIZE delta.`/t` ``: 2 files\n- `x`", "OPTIMIZE delta.`/t`: 2 files; `x`"),
         ("", ""),
     ],
 )

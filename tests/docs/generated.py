@@ -144,7 +144,8 @@ def _command(command: Any, context: Any) -> str:
 
 def _parameter_text(parameter: Any) -> str:
     if parameter.param_type_name == "argument":
-        return str(parameter.metavar or parameter.name.upper())
+        name = parameter.metavar or parameter.name.upper()
+        return f"{name if parameter.required else f'[{name}]'}{'' if parameter.nargs == 1 else '...'}"
     return ", ".join(parameter.opts) + (f" {parameter.metavar}" if parameter.metavar else "")
 
 

@@ -39,7 +39,7 @@ OutOption = Annotated[
 _LIMIT_HELP = f"The maximum number of rows; 0: all (format table: {MAX_TABLE_ROWS:,}). Default: {DEFAULT_LIMIT}."
 LimitOption = Annotated[
     int | None,
-    typer.Option("--limit", "-n", min=0, help=_LIMIT_HELP),
+    typer.Option("--limit", "-n", metavar="N", min=0, help=_LIMIT_HELP),
 ]
 
 _ENDINGS = {

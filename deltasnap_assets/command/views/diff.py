@@ -147,13 +147,13 @@ def show_diff(console: Console, diff: VersionDiff) -> None:
     """Print a difference."""
     console.print(f"version {diff.first} to {diff.last}: {counted(len(diff.operations), 'commit')}")
     for change in diff.changes:
-        console.print(shown(f"  {change}"))
+        console.print(shown(f"  {change}"), soft_wrap=True)
     for sign, files in (("+", diff.added), ("-", diff.removed)):
         sizes = [file.size for file in files if file.size is not None]
         size = bytes_text(sum(sizes)) if len(sizes) == len(files) else "size unknown"
         console.print(f"  {sign} {counted(len(files), 'file')}, {size}")
         for file in files[:_MAX_SHOWN]:
-            console.print(shown(f"      {file.path}"))
+            console.print(shown(f"      {file.path}"), soft_wrap=True)
         if len(files) > _MAX_SHOWN:
             console.print(f"      and {len(files) - _MAX_SHOWN:,} more; --json has all of them")
     if diff.files_with_other_vector:

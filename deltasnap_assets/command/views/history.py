@@ -25,7 +25,7 @@ from deltasnap_core import (
     TableLog,
 )
 
-_LEAST_WIDTH = 30
+_WIDTH_WITH_WRITER = 70
 _SMALL_CHECKPOINT = 16 << 20
 
 
@@ -102,21 +102,26 @@ def history_json(history: Sequence[Entry]) -> list[dict[str, Any]]:
     return [_json(entry) for entry in history]
 
 
-def history_table(history: Sequence[Entry]) -> Table:
-    """Return commits as a table for the terminal."""
-    table = Table("version", "committed (UTC)", "by", box=None, header_style="dim", expand=True)
-    # This column wraps and gets most of the width, because a truncated metric name is useless.
-    table.add_column("operation and metrics", ratio=1, min_width=_LEAST_WIDTH, overflow="fold")
+def history_table(history: Sequence[Entry], width: int) -> Table:
+    """Return commits as a table for a terminal of a width. On a narrow one, it does not show who committed."""
+    table = Table(box=None, header_style="dim")
+    table.add_column("version", no_wrap=True)
+    table.add_column("committed (UTC)", no_wrap=True)
+    has_writer = width >= _WIDTH_WITH_WRITER
+    if has_writer:
+        table.add_column("by")
+    # This column wraps, because a truncated metric name is useless.
+    table.add_column("operation and metrics", overflow="fold")
     for entry in history:
         if isinstance(entry, LostCommits):
-            table.add_row(lost_versions(entry), "", "", shown(entry.text), style="red")
+            table.add_row(lost_versions(entry), *[""] * (len(table.columns) - 2), shown(entry.text), style="red")
             continue
         counts = ", ".join(f"{name}={value}" for name, value in _counts(entry.operation_metrics or {}))
         operation = entry.operation or "unknown"
         table.add_row(
             str(entry.version),
             time_text(entry.timestamp).removesuffix(" UTC"),
-            shown(entry.user_name or entry.user_id or entry.engine_info or ""),
+            *([shown(entry.user_name or entry.user_id or entry.engine_info or "")] if has_writer else []),
             shown(f"{operation}: {counts}" if counts else operation),
         )
     return table

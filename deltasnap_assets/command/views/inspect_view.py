@@ -9,7 +9,7 @@ from typing import Any
 import typer
 from rich.console import Console
 
-from deltasnap_assets.command.terminal import error_text, print_problem
+from deltasnap_assets.command.terminal import error_text, output_console, print_problem
 from deltasnap_assets.command.views.condition_view import (
     FaultyTableError,
     condition_of,
@@ -43,7 +43,7 @@ def inspect(
         print_condition(condition)
         problem = _problem(facts, condition, is_latest=version is None and timestamp_ms is None)
         if not as_json:
-            show_facts(Console(), facts, None if problem is None else "the newest loadable version")
+            show_facts(output_console(), facts, None if problem is None else "the newest loadable version")
         counted: Counted | None = None
         try:
             facts.check_readable()
@@ -59,7 +59,7 @@ def inspect(
     if as_json:
         typer.echo(json.dumps(inspection_json(facts, counted, condition, problem), default=str))
     elif counted is not None:
-        show_state(Console(), counted)
+        show_state(output_console(), counted)
     return problem is None
 
 

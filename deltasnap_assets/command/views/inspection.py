@@ -35,6 +35,7 @@ _MAX_PARAMETERS_LENGTH = 100
 
 _LEAST_WIDTH = 20
 _WIDTH_WITH_WRITER = 100
+_WIDTH_WITH_PARAMETERS = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,15 +177,15 @@ def _table_rows(facts: InspectedVersion, note: str | None) -> _Rows:
 def _segment_rows(segment: LogSegment) -> _Rows:
     checkpoint = segment.checkpoint_provider
     commits = len(segment.deltas)
+    size_of_commits = bytes_text(sum(file.size for file in segment.deltas))
+    rows: _Rows
     if checkpoint.is_empty:
-        base = "none: all commits are read"
-        lag = f"no checkpoint: all {counted(commits, 'commit')}"
+        rows = [("checkpoint", "none"), ("commits read", f"{commits:,} (all), {size_of_commits}")]
     else:
         size = sum(file.size for file in checkpoint.files)
         parts = f"{len(checkpoint.files)} files, " if len(checkpoint.files) > 1 else ""
         base = f"version {checkpoint.version}, {checkpoint.kind} {checkpoint.format}, {parts}{bytes_text(size)}"
-        lag = f"{counted(commits, 'commit')}, {bytes_text(sum(file.size for file in segment.deltas))}"
-    rows: _Rows = [("checkpoint", base), ("commits since", lag)]
+        rows = [("checkpoint", base), ("commits since", f"{commits:,}, {size_of_commits}")]
     if segment.compactions:
         rows.append(("compactions", f"{len(segment.compactions):,}"))
     rows.append(("checksum file", segment.checksum_file.name if segment.checksum_file else "none"))
@@ -210,25 +211,27 @@ def _schema(metadata: Metadata) -> RenderableType:
 
 def _history(history: tuple[Entry, ...], width: int) -> RenderableType:
     has_writer = width >= _WIDTH_WITH_WRITER
-    table = Table(box=None, header_style="dim", expand=True)
+    table = Table(box=None, header_style="dim")
     table.add_column("version", no_wrap=True)
     table.add_column("committed (UTC)", no_wrap=True)
     for name in ("operation", "by") if has_writer else ("operation",):
         # Rich gives the rest of the width to the parameters: it must suffice for a name with a short value.
         table.add_column(name, overflow="fold", max_width=max(_LEAST_WIDTH, width // 5))
-    table.add_column("parameters", ratio=1, min_width=_LEAST_WIDTH, overflow="fold")
+    has_parameters = width >= _WIDTH_WITH_PARAMETERS
+    if has_parameters:
+        table.add_column("parameters", min_width=_LEAST_WIDTH, overflow="fold")
     for entry in history:
         if isinstance(entry, LostCommits):
-            empty = [""] * (3 if has_writer else 2)
+            empty = [""] * (len(table.columns) - 2)
             table.add_row(lost_versions(entry), *empty, shown(entry.text), style="red")
             continue
-        writer = [shown(entry.user_name or entry.engine_info or "")] if has_writer else []
+        parameters = shown(_parameters_text(entry.operation_parameters or {}), _MAX_PARAMETERS_LENGTH)
         table.add_row(
             str(entry.version),
             time_text(entry.timestamp).removesuffix(" UTC"),
             shown(entry.operation or "unknown"),
-            *writer,
-            shown(_parameters_text(entry.operation_parameters or {}), _MAX_PARAMETERS_LENGTH),
+            *([shown(entry.user_name or entry.engine_info or "")] if has_writer else []),
+            *([parameters] if has_parameters else []),
         )
     title = Text(f"last {counted(len(history), 'commit')}", style="italic")
     return Group(title, table)

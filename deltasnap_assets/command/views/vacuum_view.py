@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from deltasnap_assets.command.table_on_spark import delta_log_of, spark_aside
-from deltasnap_assets.command.terminal import print_problem, shown
+from deltasnap_assets.command.terminal import output_console, print_problem, shown
 from deltasnap_assets.command.views.condition_view import explaining, print_condition
 from deltasnap_assets.quantities import bytes_text, counted
 from deltasnap_core import (
@@ -91,7 +91,7 @@ def show_vacuum(path: str, storage_options: Mapping[str, Any], *, retention_ms: 
     if as_json:
         typer.echo(json.dumps(report.to_json()))
     else:
-        _print(Console(), report)
+        _print(output_console(), report)
     if summary.retention_ms < report.table_retention_ms:
         text = (
             f"A retention of {_hours(summary.retention_ms)} is shorter than that of the table, "

@@ -15,7 +15,7 @@ def overview(totals: FleetTotals) -> str:
     rows = _sum_text(totals, "num_records", "rows", lambda number: counted(number, "row"))
     files = _sum_text(totals, "num_files", "files", lambda number: counted(number, "file"))
     size = _sum_text(totals, "size_in_bytes", "bytes", bytes_text)
-    freed = "" if totals.vacuum_bytes is None else f" VACUUM would free at least {bytes_text(totals.vacuum_bytes)}."
+    freed = f" VACUUM would free at least {bytes_text(totals.vacuum_bytes)}." if totals.vacuum_bytes else ""
     contents = f"{rows} in {files}, {size}{growth}."
     return f"{counted(totals.tables, 'table')}: {counts or 'none'}. {contents[0].upper()}{contents[1:]}{freed}"
 

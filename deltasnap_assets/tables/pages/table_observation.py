@@ -18,6 +18,7 @@ from deltasnap_assets.tables.checks.version_checks import verdict_of_run
 from deltasnap_assets.tables.pages.asset_pages import table_page
 from deltasnap_assets.tables.pages.pictures import MAX_STEPS, VersionStep
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
+from deltasnap_assets.texts import plain_of_markdown
 from deltasnap_core import DeltaHistory, system_clock
 
 
@@ -90,11 +91,11 @@ def _other_verdicts(
 
 
 def health_of(instance: dg.DagsterInstance, table_name: str) -> str | None:
-    """Return the health line of a table's page; None: nothing is recorded yet."""
+    """Return the health of a table's page as plain text on one line; None: nothing is recorded yet."""
     for record in instance.fetch_observations(delta_log_key(table_name), limit=1).records:
         seen = record.asset_observation
         line = None if seen is None else seen.metadata.get("health")
-        return None if line is None else " ".join(str(line.value).split())
+        return None if line is None else plain_of_markdown(str(line.value))
     return None
 
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import atexit
 import hashlib
+import logging
 import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -227,10 +228,22 @@ def can_read(spark: SparkSession, url: str) -> bool:
     False if the session has no connector for the filesystem, or no credentials.
     """
     try:
-        _ = file_reader(spark).text(url).schema
+        with _unlogged():
+            _ = file_reader(spark).text(url).schema
     except (PySparkException, Py4JJavaError) as error:
         return isinstance(error, PySparkException) and error.getCondition() == _NOT_THERE
     return True
+
+
+@contextmanager
+def _unlogged() -> Iterator[None]:
+    """Suppress the errors that Spark Connect's client logs: a failed probe is an answer."""
+    client = logging.getLogger("pyspark.sql.connect.logging")
+    before, client.disabled = client.disabled, True
+    try:
+        yield
+    finally:
+        client.disabled = before
 
 
 def skips_missing_files(spark: SparkSession) -> bool:
@@ -243,7 +256,8 @@ def skips_missing_files(spark: SparkSession) -> bool:
     with tempfile.TemporaryDirectory(prefix="deltasnap-probe-") as folder:
         probe, text = Path(folder, "probe"), uuid4().hex
         try:
-            _ = file_reader(spark).text(to_url(probe)).schema
+            with _unlogged():
+                _ = file_reader(spark).text(to_url(probe)).schema
         except PySparkException as error:
             if error.getCondition() != _NOT_THERE:
                 raise  # no conclusion: the server is starting, or has stopped

@@ -199,7 +199,7 @@ WRONG_USES = {
         ["inspct"],
         "No such command 'inspct'. Did you mean 'inspect', 'init'? See `deltasnap -h`.",
     ),
-    "argument missing": (["inspect"], "Missing argument 'path'. See `deltasnap inspect -h`."),
+    "argument missing": (["inspect"], "Missing argument 'PATH'. See `deltasnap inspect -h`."),
     "no such option": (["history", "t", "--nope"], "See `deltasnap history -h`."),
     "not a number": (["diff", "t", "1", "two"], "See `deltasnap diff -h`."),
     "option without value": (["inspect", "t", "-o", "nonsense"], "Expected KEY=VALUE."),

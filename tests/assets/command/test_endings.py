@@ -57,6 +57,15 @@ def test_closed_pipe_is_not_a_failure(tmp_path: Path) -> None:
         assert code_without_a_reader(tmp_path, *arguments.split()) == 0, arguments
 
 
+def test_closed_stdout_is_not_a_failure(tmp_path: Path) -> None:
+    small_table(tmp_path / "t")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    for arguments in ("history t", "inspect t --json", "diff t 0 1"):
+        closed = f"import os, sys; os.close(1); sys.stdout = None; {WITHOUT_SPARK}"
+        ended = FORKS.run(closed, *arguments.split(), cwd=tmp_path, env=environment)
+        assert (ended.returncode, ended.stderr) == (0, ""), arguments
+
+
 def test_refresh_continues_without_a_reader(tmp_path: Path) -> None:
     small_table(tmp_path / "t")
     (tmp_path / "deltasnap.yaml").write_text("tables: [{name: gone, path: gone}, {name: t, path: t}]\nstorage: store")

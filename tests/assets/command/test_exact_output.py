@@ -149,7 +149,7 @@ partitioned by   day
 properties       a = 1
                  delta.appendOnly = false
 checkpoint       version 2, multipart parquet, 2 files, {bytes_text(sum(part.stat().st_size for part in parts))}
-commits since    3 commits, 615 B
+commits since    3, 615 B
 checksum file    none
 schema
  column           type    nullable
@@ -178,8 +178,8 @@ def test_inspect_shows_what_an_early_version_lacks() -> None:
     assert output("inspect", "events", "--version", "1", "--commits", "1").splitlines()[10:] == (
         """\
                  delta.appendOnly = false
-checkpoint       none: all commits are read
-commits since    no checkpoint: all 2 commits
+checkpoint       none
+commits read     2 (all), 1.3 KiB
 checksum file    none
 schema
  column           type    nullable

@@ -36,7 +36,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     tables = "".join(f"  - {{name: {name}, path: /nowhere/{name}}}\n" for name in "abc")
     (tmp_path / "deltasnap.yaml").write_text(f"storage: store\ntables:\n{tables}")
     monkeypatch.setenv(CONFIG_VARIABLE, str(tmp_path / "deltasnap.yaml"))
-    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.delenv("COLUMNS", raising=False)
     return tmp_path
 
 

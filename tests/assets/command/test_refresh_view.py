@@ -98,6 +98,14 @@ def test_bar_of_a_run_is_full_when_all_assets_of_its_versions_are_materialized()
     assert (one.description, one.completed, one.total) == ("events 5", 0, len(ASSET_NAMES))
 
 
+def test_refresh_without_a_run_prints_no_empty_line() -> None:
+    console = Console(file=io.StringIO())
+    with RunProgress(console):
+        pass
+    assert isinstance(console.file, io.StringIO)
+    assert console.file.getvalue() == ""
+
+
 def test_bar_of_a_finished_run_has_no_message_and_that_of_a_stopped_run_its_last_one() -> None:
     out = io.StringIO()
     with RunProgress(Console(file=out, width=100)) as progress:

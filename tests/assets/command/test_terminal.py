@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from deltasnap_assets.command.terminal import output_aside, output_to, prepare_terminal, print_problem, shown
+from deltasnap_assets.command.terminal import (
+    output_aside,
+    output_console,
+    output_to,
+    prepare_terminal,
+    print_problem,
+    shown,
+)
 from deltasnap_core import CorruptLogError
 
 
@@ -77,6 +84,14 @@ def test_warnings_of_the_core_are_escaped_lines(capsys: pytest.CaptureFixture[st
         assert capsys.readouterr().err == "warning: odd file [b]\\x1b[0m\n"
     finally:
         log.handlers.clear()
+
+
+def test_output_without_a_terminal_is_as_wide_as_its_content(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout", io.StringIO())
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert output_console().width > 500
+    monkeypatch.setenv("COLUMNS", "60")
+    assert output_console().width == 60
 
 
 def test_characters_that_the_terminal_cannot_encode_are_escaped(monkeypatch: pytest.MonkeyPatch) -> None:

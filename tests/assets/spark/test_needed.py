@@ -29,7 +29,7 @@ def settings_of(
 
 def test_table_without_stored_versions_needs_spark(tmp_path: Path) -> None:
     reason = reason_for_spark(settings_of(tmp_path))
-    assert reason == "table events: the whole state of a version, to be stored: Spark reconstructs"
+    assert reason == "table events: a version stored in full: always on Spark"
 
 
 def test_rows_of_every_version_are_written_by_spark(tmp_path: Path) -> None:

@@ -59,9 +59,7 @@ def fleet_text(rows: Sequence[Row], chosen: Sequence[Row], how: FleetFormat) -> 
 def show_fleet(console: Console, rows: Sequence[Row], chosen: Sequence[Row]) -> None:
     """Print the totals of all tables, a table of the chosen ones, and the reason of each that needs attention."""
     console.print(shown(overview(totals_of(rows))), soft_wrap=True)
-    # Without a terminal, lines are not wrapped.
-    wide = console if console.is_terminal else Console(file=console.file, width=_WIDEST)
-    wide.print(_fitting_table(wide, chosen))
+    console.print(_fitting_table(console, chosen))
     for row in chosen:
         if row["reason"]:
             text = lines_joined(f" {row['table']}: {row['reason']} {row['advice']}")
