@@ -94,7 +94,8 @@ def test_plain_tables_contain_only_unexpired_rows_of_each_version(
     spark: SparkSession, tmp_path: Path, log: DeltaLog, states: list[OracleState]
 ) -> None:
     store = SnapshotStore.open(spark, tmp_path)
-    store.write_range("events", log, 0, LATEST, materialize_as="table")
+    manifests = store.write_range("events", log, 0, LATEST, materialize_as="table")
+    assert [manifest.version for manifest in manifests if manifest.plain_parquet is not None] == [*range(LATEST + 1)]
     for version, state in enumerate(states):
         expected = state.actions(expired_at(version))
         removed = [action["remove"]["path"] for action in expected if "remove" in action]

@@ -1,0 +1,137 @@
+"""What a write adds to the store. The driver writes the bases, so that these tests need no JVM."""
+
+# ruff: noqa: F401, F811
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from deltasnap_core import DeltaLog, SnapshotStore
+from deltasnap_core.errors import CorruptLogError, StorageError
+from deltasnap_core.protocol.log_files.file_names import commit_file
+from deltasnap_core.storage.urls import to_url
+from deltasnap_core.store.format.manifest import VersionChanges
+from deltasnap_core.store.versions.generations import LogRelation
+from deltasnap_core.store.versions.stored_breakdowns import StoredBreakdowns
+from tests.builders import Action, add, metadata, protocol, remove, write_log
+from tests.checkpoint_files import write_checkpoint
+from tests.driver_bases import BY, spark
+
+COMMITS: dict[int, list[Action]] = {
+    0: [protocol(), metadata(), add("a", size=10), add("b", size=20)],
+    1: [remove("a"), add("c", size=30), add("d", size=40)],
+    2: [],
+    3: [remove("b"), remove("c")],
+}
+
+
+@pytest.fixture
+def store(spark: None, tmp_path: Path) -> SnapshotStore:
+    return SnapshotStore.open(None, tmp_path / "store")
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> DeltaLog:
+    write_log(tmp_path / "t", COMMITS)
+    return DeltaLog.for_table(None, tmp_path / "t")
+
+
+def test_only_missing_versions_are_written(store: SnapshotStore, log: DeltaLog) -> None:
+    first = store.write_range("t", log, 0, 1)
+    assert (first.written, first.common.relation) == ((0, 1), LogRelation.NEW)
+    second = store.write_range("t", log, 1, 3)
+    assert (second.written, second.common.relation) == ((2, 3), LogRelation.SAME)
+    assert [manifest.version for manifest in second] == [1, 2, 3]
+    assert list(second.in_force) == store.versions("t") == [0, 1, 2, 3]
+    again = store.write_range("t", log, 0, 3)
+    assert (again.written, list(again.in_force)) == ((), [0, 1, 2, 3])
+
+
+def test_versions_are_written_in_any_order_and_listed_ascending(store: SnapshotStore, log: DeltaLog) -> None:
+    assert list(store.write_versions("t", log, [3]).in_force) == [3]
+    assert list(store.write_versions("t", log, [0, 2]).in_force) == [0, 2, 3]
+    filled = store.write_range("t", log, 0, 3)
+    assert (filled.written, list(filled.in_force)) == ((1,), [0, 1, 2, 3])
+    assert store.manifest("t", 1).base == store.manifest("t", 0).base
+    assert {store.computed_state("t", version).num_of_files for version in (1, 2)} == {3}
+
+
+def test_manifest_shows_the_changes_and_the_engine_of_its_version(store: SnapshotStore, log: DeltaLog) -> None:
+    manifests = list(store.write_range("t", log, 0, 3))
+    assert [manifest.version_changes for manifest in manifests] == [
+        None,
+        VersionChanges(num_added_files=2, num_removed_files=1, added_bytes=70, removed_bytes=10),
+        VersionChanges(num_added_files=0, num_removed_files=0, added_bytes=0, removed_bytes=0),
+        VersionChanges(num_added_files=0, num_removed_files=2, added_bytes=0, removed_bytes=50),
+    ]
+    assert [manifest.computed_by for manifest in manifests] == [
+        BY,
+        "driver: 3 actions applied to version 0",
+        "driver: 0 actions applied to version 1",
+        "driver: 2 actions applied to version 2",
+    ]
+    assert {(manifest.table, manifest.table_id, manifest.log_path) for manifest in manifests} == {
+        ("t", "table-id", log.path)
+    }
+
+
+def test_progress_names_the_versions(store: SnapshotStore, log: DeltaLog) -> None:
+    steps: list[tuple[str, int, int]] = []
+    store.write_range("t", log, 0, 3, on_progress=lambda *step: steps.append(step))
+    assert steps == [
+        ("Writing the base of version 0", 0, 1),
+        ("Reading the commits 1 to 3", 0, 3),
+        ("Writing what versions 1 to 3 changed", 0, 3),
+        ("Wrote versions 1 to 3", 3, 3),
+    ]
+
+
+def test_version_without_its_commit_is_a_base(store: SnapshotStore, log: DeltaLog, tmp_path: Path) -> None:
+    folder = tmp_path / "t" / "_delta_log"
+    live = [add("b", size=20), add("c", size=30), add("d", size=40)]
+    write_checkpoint(folder, 2, "classic", [protocol(), metadata(), *live])
+    (folder / commit_file(2)).unlink()
+    found = list(store.write_range("t", log, 0, 3))
+    assert [manifest.base.last for manifest in found] == [0, 0, 2, 2]
+    assert [store.computed_state("t", version).num_of_files for version in range(4)] == [2, 3, 3, 1]
+
+
+def test_version_that_lost_its_file_is_written_again(store: SnapshotStore, log: DeltaLog, tmp_path: Path) -> None:
+    store.write_range("t", log, 0, 1)
+    (changes,) = store.manifest("t", 1).changes
+    (file,) = (tmp_path / "store").rglob(Path(changes.files[0].path).parent.name)
+    shutil.rmtree(file)
+    assert store.write_range("t", log, 0, 1).written == (1,)
+    assert store.read_arrow("t", 1).num_rows == 3
+
+
+def test_checkpoint_without_the_size_of_a_file_is_damaged(store: SnapshotStore, tmp_path: Path) -> None:
+    folder = write_log(tmp_path / "t", {0: [protocol(), metadata()]})
+    (checkpoint,) = write_checkpoint(folder, 1, "classic", [protocol(), metadata(), add("a", size=None)])  # type: ignore[arg-type]
+    with pytest.raises(CorruptLogError, match=r"expected add\.size") as error:
+        store.write_range("t", DeltaLog.for_table(None, tmp_path / "t"), 1, 1)
+    assert error.value.path == to_url(checkpoint)
+    assert store.versions("t") == []
+
+
+def test_table_with_a_small_stored_version_needs_no_spark(store: SnapshotStore, log: DeltaLog) -> None:
+    assert store.reason_for_spark("t") is not None
+    store.write_range("t", log, 0, 0)
+    assert store.reason_for_spark("t") is None
+    (candidate,) = store.optimize_candidates("t", 0)
+    assert (candidate.files, candidate.small_bytes, candidate.files_after) == (2, 30, 1)
+
+
+def test_breakdown_that_cannot_be_stored_is_returned(
+    store: SnapshotStore, log: DeltaLog, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise StorageError(path="store", reason="the disk is full")
+
+    store.write_range("t", log, 0, 1)
+    monkeypatch.setattr(StoredBreakdowns, "write", fail)
+    assert sum(sums.files for sums in store.file_breakdown("t", 1).sizes.values()) == 3
+    assert "the disk is full" in caplog.text
