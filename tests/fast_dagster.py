@@ -105,6 +105,15 @@ def local_instance(folder: Path) -> dg.DagsterInstance:
     return dg.DagsterInstance.local_temp(str(folder))
 
 
+def copy_of(instance: dg.DagsterInstance) -> dg.DagsterInstance:
+    """Return a new instance in memory with the runs and events of another one."""
+    copy = dg.DagsterInstance.ephemeral()
+    for name in ("run_storage", "event_log_storage"):
+        held, new = (getattr(each, name)._held_conn.connection.dbapi_connection for each in (instance, copy))
+        held.backup(new)
+    return copy
+
+
 @cache
 def new_databases() -> dict[Path, bytes]:
     """Return the files of a new instance, by their paths below its folder."""

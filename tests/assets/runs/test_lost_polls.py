@@ -6,6 +6,7 @@ The driver writes the bases, so that these tests need no JVM.
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from tests.assets.runs.test_sensors import Ticks
 from tests.builders import add, metadata, protocol
 from tests.checkpoint_files import write_checkpoint
 from tests.driver_bases import use_driver_bases
+from tests.fast_dagster import copy_of
 
 HOURS = 1_000_000  # the commits of the builders are old
 
@@ -62,25 +64,57 @@ class Lost(Refreshed):
 
 
 @pytest.fixture
-def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lost:
+def new_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lost:
+    """A table that was never refreshed."""
     use_driver_bases(monkeypatch)
     made = Lost(tmp_path)
     made.write(0, 3)
     return made
 
 
+LAGS = CheckSettings(max_commits_since_checkpoint=3, fresh_within_hours=HOURS)
+
+
+@pytest.fixture(scope="module")
+def originals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Lost]:
+    """Two refreshed tables: one is healthy, the checkpoint of the other one lags."""
+    made = {name: Lost(tmp_path_factory.mktemp(name)) for name in ("healthy", "lagging")}
+    made["lagging"].configure(checks=LAGS)
+    with pytest.MonkeyPatch.context() as patched:
+        use_driver_bases(patched)
+        for each in made.values():
+            each.write(0, 3)
+            assert each.refresh() == (0, 1, 2, 3)
+    return made
+
+
+def copied(original: Lost, folder: Path) -> Lost:
+    """Return a refreshed table with its store and its instance, without the time to refresh it."""
+    shutil.copytree(original.folder.parent, folder, dirs_exist_ok=True)
+    copy = Lost(folder)
+    copy.instance = copy_of(original.instance)
+    return copy
+
+
 @pytest.fixture
-def lagging(table: Lost) -> Lost:
-    """The table, whose checkpoint lags."""
-    table.configure(checks=CheckSettings(max_commits_since_checkpoint=3, fresh_within_hours=HOURS))
-    table.refresh()
-    assert (table.row["condition"], table.row["check"]) == ("warned", "checkpoint_lag")
-    return table
+def table(originals: dict[str, Lost], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lost:
+    """The table after a refresh."""
+    use_driver_bases(monkeypatch)
+    return copied(originals["healthy"], tmp_path)
+
+
+@pytest.fixture
+def lagging(originals: dict[str, Lost], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lost:
+    """The table after a refresh that found that its checkpoint lags."""
+    use_driver_bases(monkeypatch)
+    made = copied(originals["lagging"], tmp_path)
+    made.configure(checks=LAGS)
+    assert (made.row["condition"], made.row["check"]) == ("warned", "checkpoint_lag")
+    return made
 
 
 @pytest.mark.parametrize("content", [None, b"{"], ids=["deleted", "damaged"])
 def test_refresh_evaluates_the_checks_again_if_their_results_are_lost(table: Lost, content: bytes | None) -> None:
-    table.refresh()
     expected = table.row["condition"], table.row["check"], table.row["vacuum_bytes"]
     table.document.unlink()
     if content is not None:
@@ -93,7 +127,6 @@ def test_refresh_evaluates_the_checks_again_if_their_results_are_lost(table: Los
 def test_refresh_evaluates_the_checks_again_if_their_results_could_not_be_written(
     table: Lost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table.refresh()
     table.write(4, 4)
 
     def refuse(polls: LastPolls, name: str, _: object) -> None:
@@ -108,32 +141,31 @@ def test_refresh_evaluates_the_checks_again_if_their_results_could_not_be_writte
     assert poll.checked_version == 4
 
 
-def test_refresh_finds_the_error_of_a_check_again_after_its_record_is_lost(table: Lost) -> None:
-    first = [json.loads(line) for line in (table.folder / "_delta_log" / f"{0:020d}.json").read_text().splitlines()]
+def test_refresh_finds_the_error_of_a_check_again_after_its_record_is_lost(new_table: Lost) -> None:
+    first = [json.loads(line) for line in (new_table.folder / "_delta_log" / f"{0:020d}.json").read_text().splitlines()]
     actions = {name: action[name] for action in first for name in ("metaData", "protocol") if name in action}
     wrong = {"tableSizeBytes": 5, "numFiles": 99, "numMetadata": 1, "numProtocol": 1}
     checksum = {**wrong, "metadata": actions["metaData"], "protocol": actions["protocol"]}
-    (table.folder / "_delta_log" / f"{3:020d}.crc").write_text(json.dumps(checksum))
+    (new_table.folder / "_delta_log" / f"{3:020d}.crc").write_text(json.dumps(checksum))
     with pytest.raises((RefreshError, BrokenTableError), match="checksum") as raised:
-        table.refresh()
+        new_table.refresh()
     assert getattr(raised.value, "stored", None) == (0, 1, 2, 3)
-    table.document.unlink()
+    new_table.document.unlink()
     with pytest.raises((RefreshError, BrokenTableError), match="checksum"):
-        table.refresh()
-    assert table.row["condition"] == "broken"
+        new_table.refresh()
+    assert new_table.row["condition"] == "broken"
 
 
-def test_refresh_without_new_commits_starts_no_run_if_the_results_of_the_checks_are_known(table: Lost) -> None:
-    table.table = table.table.model_copy(update={"max_versions_per_run": 3})
-    assert table.refresh() == (0, 1, 2, 3)
-    before = table.num_runs()
+def test_refresh_without_new_commits_starts_no_run_if_the_results_of_the_checks_are_known(new_table: Lost) -> None:
+    new_table.table = new_table.table.model_copy(update={"max_versions_per_run": 3})
+    assert new_table.refresh() == (0, 1, 2, 3)
+    before = new_table.num_runs()
     assert before == 2
-    assert table.refresh() == ()
-    assert table.num_runs() == before
+    assert new_table.refresh() == ()
+    assert new_table.num_runs() == before
 
 
 def test_outage_that_only_a_refresh_saw_is_over_with_the_next_tick(table: Lost) -> None:
-    table.refresh()
     healthy = table.row["condition"]
     ticks = Ticks(table.folder)
     ticks.sensor = new_commits_sensor(table.settings, table.table, [idle_job])
@@ -182,19 +214,18 @@ def test_tick_requests_no_run_because_of_a_warning(lagging: Lost) -> None:
     assert lagging.row["condition"] == "warned"
 
 
-def test_patience_counts_until_it_is_no_longer_configured(table: Lost) -> None:
-    table.configure(checks=CheckSettings(fresh_within_hours=1e-9))
-    table.refresh()
-    assert table.patience_hours == 0
-    table.configure()
-    assert table.refresh() == (3,)
-    assert table.patience_hours == 24
-    assert table.refresh() == ()
+def test_patience_counts_until_it_is_no_longer_configured(new_table: Lost) -> None:
+    new_table.configure(checks=CheckSettings(fresh_within_hours=1e-9))
+    new_table.refresh()
+    assert new_table.patience_hours == 0
+    new_table.configure()
+    assert new_table.refresh() == (3,)
+    assert new_table.patience_hours == 24
+    assert new_table.refresh() == ()
 
 
 @pytest.mark.parametrize("is_noted", [False, True])
 def test_refresh_ends_the_warning_of_a_killed_run_that_recorded_all_its_versions(table: Lost, is_noted: bool) -> None:
-    table.refresh()
     (run,) = table.instance.get_runs()
     table.instance.report_run_failed(run, "The process of this run no longer exists.")
     if is_noted:
