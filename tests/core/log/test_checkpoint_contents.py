@@ -182,6 +182,14 @@ def test_a_v2_checkpoint_must_state_its_version_and_contain_each_action_once(
     assert error.value.path == file.path
 
 
+def test_a_sidecar_of_a_json_checkpoint_must_have_a_path() -> None:
+    store = MemoryLogStore()
+    file = store.put(uuid_checkpoint(3, extension="json")[0].name, content([V3, {"sidecar": {"path": 1}}]))
+    with pytest.raises(CorruptLogError, match="expected a sidecar, found") as error:
+        opened(store, file, kind="uuid", form="json")
+    assert (error.value.path, error.value.line) == (file.path, 2)
+
+
 def test_a_checkpoint_with_a_classic_name_and_sidecars_must_state_its_version() -> None:
     store = MemoryLogStore()
     store.put("_sidecars/one.parquet", parquet([{"add": {"path": "x", "size": 1}}]))

@@ -99,3 +99,11 @@ def test_fault_that_is_known_and_found_again_is_named_once() -> None:
     first, second = empty_commits("/t", ONE), empty_commits("/t", TWO)
     found = TableCondition(table="/t", latest=4, faults=(first,)).with_known_faults([first, second])
     assert found.faults == (first, second)
+
+
+def test_options_that_the_filesystem_rejects_are_to_be_corrected() -> None:
+    error = StorageError(path="s3://lake/t", reason="unexpected keyword argument 'flavour'")
+    error.__cause__ = TypeError()
+    fault = storage_fault(error, TWO)
+    assert fault.advice == "Correct storage_options: the filesystem does not accept one of them."
+    assert (fault.kind, fault.versions) == (FaultKind.STORAGE_FAILED, TWO)

@@ -253,6 +253,21 @@ def test_condition_of_an_unsupported_feature_names_the_versions_that_need_it(tmp
     assert found.loadable == (0, 1, 2, 3)
 
 
+def test_condition_has_one_fault_for_adjacent_versions_that_need_the_same_feature(tmp_path: Path) -> None:
+    def needs(*features: str) -> list[Action]:
+        return [protocol(3, 7, readerFeatures=features, writerFeatures=features)]
+
+    write_log(tmp_path / "t", {0: [*needs("timeMachine"), metadata()], 1: [add("a")], 2: needs("timeMachine")})
+    write_log(tmp_path / "t", {3: needs("timeMachine", "teleport"), 4: [protocol(9, 9)], 5: [protocol()]})
+    found = condition(tmp_path / "t")
+    assert [(fault.reason, [*fault.versions]) for fault in found.faults] == [
+        ("timeMachine", [0, 1, 2]),
+        ("timeMachine, teleport", [3]),
+        ("reader version 9", [4]),
+    ]
+    assert found.loadable == (5,)
+
+
 @pytest.mark.parametrize("missing", ["protocol", "metadata"])
 def test_condition_reports_a_log_without_protocol_or_metadata(tmp_path: Path, missing: str) -> None:
     first = FIRST[1:] if missing == "protocol" else FIRST[:1]

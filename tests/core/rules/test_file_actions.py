@@ -26,3 +26,25 @@ def test_maps_are_dicts() -> None:
 @pytest.mark.parametrize("kind", [pa.string(), pa.binary()], ids=str)
 def test_texts_of_every_kind_become_strings(kind: pa.DataType) -> None:
     assert fitted(pa.array(["a", None], pa.string()).cast(kind), pa.string()) == pa.array(["a", None], pa.string())
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (pa.array([1.0]), pa.int64()),
+        (pa.array(["1"]), pa.int64()),
+        (pa.array([1]), pa.string()),
+        (pa.array([True]), pa.int64()),
+        (pa.array([{"a": 1}]), pa.string()),
+    ],
+    ids=["float", "text", "number", "boolean", "struct"],
+)
+def test_values_of_another_type_are_not_converted(values: pa.Array, kind: pa.DataType) -> None:
+    with pytest.raises(pa.ArrowTypeError, match=f"expected {kind}"):
+        fitted(values, kind)
+
+
+def test_fields_that_a_struct_lacks_are_null() -> None:
+    wanted = pa.struct([("a", pa.int64()), ("b", pa.string())])
+    found = fitted(pa.array([{"a": 1}, None], pa.struct([("a", pa.int32())])), wanted)
+    assert (found.type, found.to_pylist()) == (wanted, [{"a": 1, "b": None}, None])
