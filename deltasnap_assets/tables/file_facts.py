@@ -159,7 +159,8 @@ def tombstone_facts_of_frame(tombstones: DataFrame, *, retention_ms: int, now_ms
 
 def _expires_sql(retention_ms: int) -> Column:
     """Return when a tombstone expires; null: never, because the sum overflows."""
-    return F.try_add(F.coalesce("deletionTimestamp", F.lit(0)), F.lit(retention_ms))
+    retention = F.lit(retention_ms).cast("long")  # Sail adds only numbers of one type
+    return F.try_add(F.coalesce("deletionTimestamp", F.lit(0)), retention)
 
 
 def tombstone_facts_of_rows(tombstones: pa.Table, *, retention_ms: int, now_ms: int) -> TombstoneFacts:

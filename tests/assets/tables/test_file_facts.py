@@ -106,7 +106,6 @@ def test_tombstones_expire_after_their_retention() -> None:
     assert (none.num_files, none.size_in_bytes, none.first_expires_ms) == (0, 0, None)
 
 
-@pytest.mark.spark
 def test_files_with_deletion_vectors_expire_once_on_spark(spark: SparkSession, tmp_path: Path) -> None:
     check_expired_vectors(spark, tmp_path, "spark")
 
@@ -165,7 +164,6 @@ def test_tombstones_may_have_vectors_after_the_feature_was_dropped(
     assert may_have_vectors(log_without_spark(TableLog.for_path(tmp_path)).snapshot.computed_state) == expected
 
 
-@pytest.mark.spark
 def test_tombstones_of_many_times_are_counted_on_spark_as_in_the_driver(spark: SparkSession) -> None:
     rows: list[dict[str, Any]] = [
         {"deletionTimestamp": 100, "size": 5},
