@@ -13,10 +13,16 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 from typer.testing import CliRunner
 
+from deltasnap_assets.command import doctor
 from deltasnap_assets.command.cli import app
 from deltasnap_assets.command.local.local_instance import use_local_instance
+from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.settings.loading import CONFIG_VARIABLE
+from deltasnap_assets.spark.connect_check import RemoteError
+from deltasnap_assets.spark.connect_server import SparkServer
+from deltasnap_assets.spark.java import JavaError
 from tests.assets.command.test_cli import java_of
+from tests.assets.jobs import idle_job
 from tests.builders import commit_info, metadata, protocol, write_log
 
 
@@ -184,3 +190,73 @@ def test_tables_with_one_path_on_two_storages_are_no_warning(folder: Path) -> No
     text = "storage: store\ntables:\n- {name: events, path: lake/events}\n"
     other = "- {name: other, path: lake/events, storage_options: {auto_mkdir: true}}\n"
     assert "paths" not in findings(folder, text + other)
+
+
+TABLES = "storage: store\ntables: [{name: events, path: lake/events}]"
+
+
+@pytest.mark.parametrize(
+    ("use", "subject", "message"),
+    [
+        ("spark: {remote: sail}", "Sail", "pysail 1.2"),
+        ("spark: {remote: 'sc://host:1'}", "Spark Connect", "answers"),
+    ],
+)
+def test_session_on_a_server_needs_no_java(
+    use: str, subject: str, message: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_java() -> None:
+        raise JavaError("No Java found.")
+
+    def unreachable(remote: str) -> None:
+        raise RemoteError(f"{remote} cannot be reached.")
+
+    monkeypatch.setattr(doctor, "check_java", no_java)
+    monkeypatch.setattr(doctor, "sail_version", lambda: "1.2")
+    monkeypatch.setattr(doctor, "check_remote", lambda _: None)
+    found = findings(folder, f"{TABLES}\n{use}")
+    assert (found["Java"]["mark"], found["Java"]["message"]) == ("warning", "No Java found.")
+    assert (found[subject]["mark"], found[subject]["message"]) == ("ok", message)
+    assert len({"Sail", "Spark Connect"} & {*found}) == 1
+    assert findings(folder, TABLES)["Java"]["mark"] == "error"
+    monkeypatch.setattr(doctor, "check_remote", unreachable)
+    lost = findings(folder, f"{TABLES}\nspark: {{remote: 'sc://host:1'}}")["Spark Connect"]
+    assert (lost["mark"], lost["message"]) == ("error", "sc://host:1 cannot be reached.")
+
+
+@pytest.mark.parametrize(
+    ("responds", "mark", "message"),
+    [(True, "ok", "responds at sc://127.0.0.1:7"), (False, "error", "does not respond at sc://127.0.0.1:7")],
+)
+def test_server_of_the_folder_is_an_error_unless_it_responds(
+    responds: bool, mark: str, message: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert findings(folder, TABLES)["server"]["message"] == "not running"
+    monkeypatch.setattr(doctor, "running_server", lambda _: SparkServer(port=7, process_group=0))
+    monkeypatch.setattr(doctor, "answers", lambda port: port == 7 and responds)
+    found = findings(folder, TABLES)["server"]
+    assert (found["mark"], found["message"]) == (mark, message)
+    monkeypatch.undo()
+    (folder / ".deltasnap" / "spark-server").mkdir(parents=True)
+    (folder / ".deltasnap" / "spark-server" / "server.json").write_text("{")
+    monkeypatch.chdir(folder)
+    assert doctor._or_error("server", doctor._server).mark == "error"
+
+
+def test_missing_archive_of_classes_is_a_warning(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for path, mark in ((None, "warning"), (folder / "none", "warning"), (folder / "deltasnap.yaml", "ok")):
+        monkeypatch.setattr(doctor, "archive_path", lambda path=path: path)
+        assert findings(folder, TABLES)["archive"]["mark"] == mark
+
+
+def test_failed_last_run_is_a_warning_with_its_reason(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DAGSTER_HOME", str(folder / "home"))
+    assert "there is no Dagster instance" in findings(folder, TABLES)["runs"]["message"]
+    use_local_instance()
+    with dg.DagsterInstance.from_config(str(folder / "home")) as instance:
+        assert findings(folder, TABLES)["runs of events"]["message"] == "none in progress"
+        run = instance.create_run_for_job(idle_job, tags=run_tags("events", 0, 0))
+        instance.report_run_failed(run, "The disk is full.")
+        found = findings(folder, TABLES)["runs of events"]
+        assert (found["mark"], found["advice"]) == ("warning", "Run `deltasnap refresh events` to retry.")
+        assert found["message"].startswith(f"the last run failed, {run.run_id}: ")
