@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import dagster as dg
 
@@ -28,6 +28,12 @@ class GroupJob(UnresolvedAssetJobDefinition):
         job: GroupJob = super().__new__(cls, **fields)
         job.group = group
         return job
+
+    def with_metadata(self, metadata: Mapping[str, Any]) -> GroupJob:
+        """Return a copy with other metadata. Dagster copies each job of a `dg` project so, but only its own fields."""
+        job: Any = super().with_metadata(metadata)
+        job.group = self.group
+        return cast("GroupJob", job)
 
     def resolve(self, asset_graph: AssetGraph, *args: Any, **kwargs: Any) -> dg.JobDefinition:
         """Return the job. In: all assets, and the parameters of the base class."""

@@ -63,6 +63,13 @@ def test_job_of_a_group_searches_only_the_group_and_what_it_reads() -> None:
     assert {key.name for key in graph.asset_check_keys} == {"no_gaps"}
 
 
+def test_copy_of_a_job_in_a_dg_project_keeps_its_group() -> None:
+    job: Any = GroupJob("lake", name="own", selection=dg.AssetSelection.groups("lake"))
+    copied = dg.Definitions(jobs=[job]).with_definition_metadata_update(lambda _: {"file": "defs.yaml"})
+    graph = resolved(next(iter(copied.jobs or ()))).asset_layer.asset_graph.source_asset_graph
+    assert graph.get_all_asset_keys() == {raw.key, clean.key}
+
+
 def test_job_of_an_unknown_group_has_no_assets() -> None:
     with pytest.raises(dg.DagsterInvalidDefinitionError, match="Failed to resolve asset job own"):
         resolved(GroupJob("other", name="own", selection=dg.AssetSelection.assets("clean")))
