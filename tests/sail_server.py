@@ -31,6 +31,7 @@ def sail_session() -> Iterator[SparkSession]:
 
     from deltasnap_assets.settings.config import SparkSettings
     from deltasnap_assets.spark.session_config import session_config
+    from tests.sail_gaps import filled_gaps
 
     pipe, environment = subprocess.PIPE, {"RUST_LOG": "error", **os.environ}
     command = [sys.executable, "-m", __name__]
@@ -39,7 +40,8 @@ def sail_session() -> Iterator[SparkSession]:
         assert url, "the Sail server did not start; see the error above"
         config = {**session_config(SparkSettings(remote=url)), **CLIENT_SETTINGS}
         session = SparkSession.builder.config(map={**config}).getOrCreate()
-        yield session
+        with filled_gaps():
+            yield session
         session.stop()
         server.kill()
 

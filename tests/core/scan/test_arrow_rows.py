@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -12,13 +12,11 @@ from deltasnap_core import PredicateError, collected_rows
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
-
 _VALUES = "select id, if(id % 2 = 0, null, parse_json(concat('{\"a\":', id, '}'))) as v from range(5)"
 VARIANT = pa.struct(
     [pa.field("value", pa.binary(), False), pa.field("metadata", pa.binary(), False, {b"variant": b"true"})]
 )
-ONE = {"value": b"\x02\x01\x00\x00\x02\x0c\x01", "metadata": b"\x01\x01\x00\x01a"}
+ONE = {"value": b"\x02\x01\x00\x00\x02\x0c\x01", "metadata": b"\x01\x00\x01a"}
 THREE = {**ONE, "value": b"\x02\x01\x00\x00\x02\x0c\x03"}
 
 
@@ -28,11 +26,18 @@ def collected(spark: SparkSession, sql: str) -> pa.Table:
     return found
 
 
+def plain(value: Any) -> Any:
+    """Return a value whose variants have no version byte: writers may mark the keys as sorted there."""
+    if isinstance(value, dict):
+        return {name: each[1:] if name == "metadata" else plain(each) for name, each in value.items()}
+    return type(value)(map(plain, value)) if isinstance(value, (list, tuple)) else value
+
+
 def assert_null_variants(spark: SparkSession) -> None:
     found = collected(spark, "id, v, v as v")
     assert found.column_names == ["id", "v", "v"]
     for column in found.columns[1:]:
-        assert column.to_pylist() == [None, ONE, None, THREE, None]
+        assert plain(column.to_pylist()) == [None, ONE, None, THREE, None]
         assert column.type.equals(VARIANT, check_metadata=True)
 
 
@@ -49,18 +54,21 @@ def test_variants_without_nulls_are_as_from_spark(spark: SparkSession) -> None:
     ("sql", "expected"),
     [
         ("array(v, null, v)", [[None] * 3, [ONE, None, ONE], [None] * 3, [THREE, None, THREE], None]),
-        ("map('x', v)", [[("x", None)], [("x", ONE)], [("x", None)], [("x", THREE)], None]),
+        pytest.param(
+            "map('x', v)", [[("x", None)], [("x", ONE)], [("x", None)], [("x", THREE)], None], marks=pytest.mark.spark
+        ),
         ("struct(v, id)", [{"v": v, "id": n} for n, v in enumerate([None, ONE, None, THREE])] + [None]),
-        (
+        pytest.param(
             "struct(array(struct(map(id, array(v)) as m)) as `a.b`)",
             [{"a.b": [{"m": [(n, [v])]}]} for n, v in enumerate([None, ONE, None, THREE])] + [None],
+            marks=pytest.mark.spark,
         ),
         ("struct(id, timestamp'2026-01-01' as t, 1.5 as d).id", [0, 1, 2, 3, None]),
     ],
 )
 def test_null_variants_inside_other_types_are_null(spark: SparkSession, sql: str, expected: list[object]) -> None:
     (found,) = collected(spark, f"if(id = 4, null, {sql}) as x").columns
-    assert found.to_pylist() == expected
+    assert plain(found.to_pylist()) == expected
 
 
 def test_struct_with_required_fields_may_be_null(spark: SparkSession) -> None:
@@ -75,6 +83,7 @@ def test_columns_without_rows_keep_their_types(spark: SparkSession) -> None:
     assert (found.num_rows, found.schema.types) == (0, [pa.int64(), VARIANT, pa.list_(pa.field("element", VARIANT))])
 
 
+@pytest.mark.spark
 def test_predicate_that_fails_for_a_row_is_a_predicate_error(spark: SparkSession) -> None:
     rows = spark.sql(f"select v from ({_VALUES}) where 1 / id > 0")
     with pytest.raises(PredicateError, match="DIVIDE_BY_ZERO"):

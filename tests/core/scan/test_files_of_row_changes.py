@@ -20,9 +20,8 @@ from tests.core.scan.test_scan import field, file, ids, schema
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
 
-
+@pytest.mark.spark
 @pytest.mark.parametrize("feed", [False, True], ids=["no feed", "feed"])
 def test_files_shared_by_versions_are_not_opened(spark: SparkSession, tmp_path: Path, feed: bool) -> None:
     shared = [file(tmp_path, f"shared{number}", ids(number)) for number in range(5)]
@@ -57,6 +56,7 @@ def test_files_shared_by_versions_are_not_opened(spark: SparkSession, tmp_path: 
     ]  # fmt: skip
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("feed", [False, True], ids=["no feed", "feed"])
 def test_files_of_other_partitions_are_not_opened_unless_changes_are_paired(
     spark: SparkSession, tmp_path: Path, feed: bool
@@ -103,6 +103,7 @@ def test_missing_partition_values_of_a_remove_come_from_the_add(
     assert [(row["id"], str(row["day"])) for row in found.to_pylist()] == [(1, "2026-01-02")]
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("engine", ["auto", "spark"])
 def test_files_live_in_the_checkpoint_before_are_found_in_any_spelling(
     spark: SparkSession, tmp_path: Path, engine: Literal["auto", "spark"]
@@ -127,6 +128,7 @@ def test_files_live_in_the_checkpoint_before_are_found_in_any_spelling(
     assert changes(log.row_changes(4, 4)) == deleted
 
 
+@pytest.mark.spark
 def test_small_tables_look_up_live_files_without_spark_and_only_if_data_changes(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -144,6 +146,7 @@ def test_small_tables_look_up_live_files_without_spark_and_only_if_data_changes(
     assert changes(log.row_changes(3, 3)) == []
 
 
+@pytest.mark.spark
 def test_without_the_version_before_the_actions_alone_decide(spark: SparkSession, tmp_path: Path) -> None:
     old, new = file(tmp_path, "old", ids(1)), file(tmp_path, "new", ids(2))
     log = DeltaLog.for_table(spark, table_of(tmp_path, {0: [old], 1: [removed(old), new], 2: [new, removed(old)]}))
@@ -165,6 +168,7 @@ def test_partition_values_of_a_remove_come_from_an_add_in_a_version_with_change_
     assert changes(log.row_changes(1, 2)) == [(1, "x", "delete", 2), (1, "x", "insert", 1)]
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("is_large", [False, True], ids=["use-spark", "large-commit"])
 def test_spark_reads_actions_that_the_driver_does_not_support(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_large: bool

@@ -18,8 +18,6 @@ from tests.core.scan.test_scan import field, file, ids, schema
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
-
 
 def test_a_file_deleted_by_vacuum_is_named(spark: SparkSession, tmp_path: Path) -> None:
     old = file(tmp_path, "old file.parquet", ids(1))
@@ -36,6 +34,7 @@ def test_files_of_change_data_that_vacuum_removed_are_named(spark: SparkSession,
         DeltaLog.for_table(spark, tmp_path / "t").row_changes(0, 2)
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize(("kind", "options"), [("INSERT", {}), ("deleted", {"key": "id"}), (None, {"columns": ["id"]})])
 def test_change_data_of_an_unknown_type_is_an_error(
     spark: SparkSession, tmp_path: Path, kind: str | None, options: dict[str, Any]
@@ -105,6 +104,7 @@ def test_an_overwrite_with_another_type_can_be_read_neither_alone_nor_with_other
     assert [row[0] for row in changes(log.row_changes(3, 3))] == ["y"]
 
 
+@pytest.mark.spark
 def test_versions_that_a_truncated_log_lost_are_an_error(spark: SparkSession, tmp_path: Path) -> None:
     log = DeltaLog.for_table(
         spark, table_of(tmp_path, {number: [file(tmp_path, f"f{number}", ids(1))] for number in range(5)})

@@ -23,8 +23,6 @@ from tests.core.scan.test_scan import field, file, ids, schema
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.spark
-
 FEED = {"delta.enableChangeDataFeed": "true"}
 ID = schema(field("id", "long"))
 ID_AND_TEXT = schema(field("id", "long"), field("text", "string"))
@@ -70,6 +68,7 @@ def vector(*rows: int) -> dict[str, Any]:
     return {"storageType": "i", "pathOrInlineDv": text, "sizeInBytes": len(content), "cardinality": len(rows)}
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("name", WITH_FEED)
 def test_changes_of_a_golden_table_with_a_feed_match_deltalake(spark: SparkSession, golden: Path, name: str) -> None:
     assert_as_deltalake(spark, golden, name)
@@ -98,19 +97,18 @@ def test_files_of_change_data_have_the_physical_names_of_columns(spark: SparkSes
     assert changes(log.row_changes(4, 4, columns=["name"])) == [(people[1], "delete", 4)]
 
 
-def test_only_the_rows_that_a_vector_gained_or_lost_changed(spark: SparkSession, golden: Path) -> None:
+@pytest.mark.parametrize("version", [1, *(pytest.param(each, marks=pytest.mark.spark) for each in range(2, 6))])
+def test_only_the_rows_that_a_vector_gained_or_lost_changed(spark: SparkSession, golden: Path, version: int) -> None:
     log = DeltaLog.for_table(spark, golden / "tables" / "krs__cdf-table-with-dv")
-    for version in range(1, 6):
-        before, after = (
-            {row.value for row in log.get_snapshot_at(each).scan().to_df().collect()} for each in (version - 1, version)
-        )
-        found = changes(log.row_changes(version, version))
-        assert found == sorted(
-            [(value, "delete", version) for value in before - after]
-            + [(value, "insert", version) for value in after - before],
-            key=repr,
-        )
-        assert found
+    before, after = (
+        {row.value for row in log.get_snapshot_at(each).scan().to_df().collect()} for each in (version - 1, version)
+    )
+    found = changes(log.row_changes(version, version))
+    deleted, inserted = ([(value, kind, version) for value in values] for kind, values in (
+        ("delete", before - after), ("insert", after - before),
+    ))  # fmt: skip
+    assert found == sorted([*deleted, *inserted], key=repr)
+    assert found
 
 
 @pytest.mark.usefixtures("compiled")
@@ -228,6 +226,7 @@ IRREGULAR: dict[str, list[list[str]]] = {
 }
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("name", IRREGULAR)
 def test_changes_of_an_irregular_log_are_the_difference_of_its_versions_also_without_the_log(
     spark: SparkSession, tmp_path: Path, name: str
@@ -345,6 +344,7 @@ def test_schema_of_the_result(spark: SparkSession, tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.spark
 def test_store_returns_the_changes_of_a_version_stored_from_a_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
     table = tmp_path / "t"
     first, last = file(table, "first", ids(1, 2)), file(table, "last", ids(3))

@@ -20,8 +20,6 @@ from tests.core.snapshot.test_damage import flip
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
-
 
 def test_invalid_partition_value_is_an_error_even_if_the_file_is_skipped(spark: SparkSession, tmp_path: Path) -> None:
     days = [{"p": "y", "q": "abc"}, {"p": "x", "q": "5"}]
@@ -35,6 +33,7 @@ def test_invalid_partition_value_is_an_error_even_if_the_file_is_skipped(spark: 
         snapshot.scan("q = 5 or p = 'x' and id = 3").to_df()
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("damage", [{"pathOrInlineDv": None}, {"sizeInBytes": -5}, {"offset": -1, "storageType": "p"}])
 def test_incomplete_deletion_vector_is_an_error(spark: SparkSession, tmp_path: Path, damage: dict[str, Any]) -> None:
     (tmp_path / "v.bin").write_bytes(b"\x01" + bytes(40))
@@ -45,6 +44,7 @@ def test_incomplete_deletion_vector_is_an_error(spark: SparkSession, tmp_path: P
         snapshot.scan().to_df().collect()
 
 
+@pytest.mark.spark
 def test_damaged_deletion_vector_is_a_corrupt_log(spark: SparkSession, tmp_path: Path) -> None:
     vector = {"storageType": "i", "pathOrInlineDv": encode_z85(b"12345678"), "sizeInBytes": 8, "cardinality": 2}
     snapshot = snapshot_of(
@@ -70,6 +70,7 @@ def test_file_outside_the_table_is_read_only_with_permission(spark: SparkSession
     assert found(snapshot.scan(options=allowed)) == [(1,)]
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("text", [None, "x"])
 def test_data_file_that_spark_cannot_read_is_named(spark: SparkSession, tmp_path: Path, text: str | None) -> None:
     damaged = file(tmp_path, "a b.parquet", pa.table({"id": [text]}))
@@ -102,6 +103,7 @@ def test_file_that_spark_would_ignore_is_an_error(spark: SparkSession, tmp_path:
         snapshot.scan().to_df()
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("where", ["id + 1", "id > array(1)", "id = no_such_function(1)", "nope = 1", "id = "])
 def test_invalid_arguments_are_reported_before_anything_is_read(
     spark: SparkSession, tmp_path: Path, where: str
@@ -113,6 +115,7 @@ def test_invalid_arguments_are_reported_before_anything_is_read(
     assert where in str(raised.value)
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize(
     ("where", "reason"),
     [
@@ -174,6 +177,7 @@ def test_partition_value_of_the_wrong_type_is_a_corrupt_log(spark: SparkSession,
             snapshot.scan(where).to_df()
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize(
     ("kind", "text"), [("timestamp", "12:30"), ("date", "2024"), ("decimal(10,2)", "123.456"), ("boolean", "yes")]
 )
@@ -195,6 +199,7 @@ def test_invalid_schema_is_a_corrupt_log(spark: SparkSession, tmp_path: Path) ->
             snapshot.scan(where).to_df()
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("where", [None, "id > 1"])
 def test_type_that_spark_has_disabled_is_an_error_only_of_a_scan(
     spark: SparkSession, tmp_path: Path, where: str | None

@@ -30,13 +30,12 @@ from tests.core.snapshot.test_checkpoint_writer import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
-
 
 # Right after each change of the storage; before each one too, and with many sidecars, if all are requested.
 MOMENTS = (False, True) if os.environ.get("DELTASNAP_ALL_CHECKPOINTS") else (True,)
 
 
+@pytest.mark.spark
 def test_log_that_was_replaced_in_the_meantime_gets_no_checkpoint(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -62,6 +61,7 @@ class Refusing(WritableFiles):
         super().write(path, content)
 
 
+@pytest.mark.spark
 def test_sidecars_of_a_failed_checkpoint_are_deleted(spark: SparkSession, tmp_path: Path) -> None:
     log = make_table(tmp_path, configuration={"delta.checkpointPolicy": "v2"})
     before = names(log)
@@ -140,6 +140,7 @@ def kill_everywhere(spark: SparkSession, tmp_path: Path, policy: str) -> tuple[i
     return kills, left
 
 
+@pytest.mark.spark
 @pytest.mark.thorough
 @pytest.mark.parametrize("policy", ["classic", "v2"])
 def test_killed_writer_leaves_readable_table(
@@ -163,7 +164,7 @@ class Racing(WritableFiles):
         return super().move_new(source, target)
 
 
-@pytest.mark.parametrize("policy", ["classic", "v2"])
+@pytest.mark.parametrize("policy", [pytest.param("classic", marks=pytest.mark.spark), "v2"])
 def test_one_of_two_writers_wins(policy: str, spark: SparkSession, tmp_path: Path) -> None:
     log = make_table(tmp_path, configuration={"delta.checkpointPolicy": policy})
     before = state(spark, log)
@@ -181,6 +182,7 @@ def test_one_of_two_writers_wins(policy: str, spark: SparkSession, tmp_path: Pat
     assert state(spark, log) == before
 
 
+@pytest.mark.spark
 def test_existing_broken_file_of_the_name_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
     log = make_table(tmp_path)
     (log / CLASSIC).touch()

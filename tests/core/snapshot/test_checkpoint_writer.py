@@ -21,6 +21,7 @@ from deltasnap_core import (
     DeltaTableNotFoundError,
     ProtectedVersionError,
     UnsupportedWriterError,
+    WrittenCheckpoint,
 )
 from deltasnap_core.protocol.log_files import file_names
 from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpointInfo
@@ -40,8 +41,6 @@ from tests.conftest import NOW_MS, FixedClock
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-pytestmark = pytest.mark.spark
 
 LAST = 3
 V2 = {"delta.checkpointPolicy": "v2"}
@@ -107,8 +106,22 @@ def names(log: Path) -> list[str]:
     return sorted(file.relative_to(log).as_posix() for file in log.rglob("*") if file.is_file())
 
 
-def hint(log: Path) -> LastCheckpointInfo:
-    return LastCheckpointInfo.parse((log / "_last_checkpoint").read_bytes())
+def assert_hint_names(written: WrittenCheckpoint, log: Path) -> None:
+    found = LastCheckpointInfo.parse((log / "_last_checkpoint").read_bytes())
+    assert found.checksum is not None
+    assert (found.version, found.size, found.size_in_bytes) == (LAST, written.num_of_actions, written.size_in_bytes)
+    assert found.num_of_add_files == written.num_of_add_files
+    top_level = (log / written.files[0].name).stat()
+    assert found.v2_checkpoint == (
+        None
+        if written.kind == "classic"
+        else {
+            "path": written.files[0].name,
+            "sizeInBytes": top_level.st_size,
+            "modificationTime": int(top_level.st_mtime * 1000),
+        }
+    )
+    assert not (log / "._last_checkpoint.crc").exists()
 
 
 CLASSIC = file_names.checkpoint_file(LAST)
@@ -122,8 +135,10 @@ def test_state_is_same_without_commits(
     log = make_table(tmp_path, configuration={"delta.checkpointPolicy": policy})
     before, seen = state(spark, log), seen_by_deltalake(tmp_path, ["app", "old"])
     commits = commits_of(log, LAST)
+    (log / "._last_checkpoint.crc").write_bytes(b"of an earlier hint")
     written = log_of(spark, log, now_ms=0).checkpoint()
-    assert written.is_new
+    assert (written.is_new, written.is_hint_written) == (True, True)
+    assert_hint_names(written, log)
     assert (written.version, written.kind) == (LAST, "classic" if policy == "classic" else "uuid")
     assert len(written.files) == (1 if policy == "classic" else 4)
     cut_to_checkpoint(log, LAST)
@@ -135,6 +150,7 @@ def test_state_is_same_without_commits(
     assert len(actions) == written.num_of_actions
 
 
+@pytest.mark.spark
 def test_expired_actions_and_removed_domains_are_omitted(spark: SparkSession, tmp_path: Path) -> None:
     log = make_table(tmp_path, configuration={"delta.setTransactionRetentionDuration": "interval 1 day"})
     log_of(spark, log).checkpoint()
@@ -145,18 +161,7 @@ def test_expired_actions_and_removed_domains_are_omitted(spark: SparkSession, tm
     assert {action[kind]["dataChange"] for action in actions for kind in ("add", "remove") if kind in action} == {False}
 
 
-def test_hint_names_checkpoint_with_checksum(spark: SparkSession, tmp_path: Path) -> None:
-    log = make_table(tmp_path)
-    (log / "._last_checkpoint.crc").write_bytes(b"of an earlier hint")
-    written = log_of(spark, log).checkpoint()
-    found = hint(log)
-    assert written.is_hint_written
-    assert found.checksum is not None
-    assert (found.version, found.size, found.size_in_bytes) == (LAST, written.num_of_actions, written.size_in_bytes)
-    assert found.num_of_add_files == written.num_of_add_files
-    assert not (log / "._last_checkpoint.crc").exists()
-
-
+@pytest.mark.spark
 def test_hint_to_newer_checkpoint_is_kept(spark: SparkSession, tmp_path: Path) -> None:
     log = make_table(tmp_path)
     log_of(spark, log).checkpoint()
@@ -196,6 +201,7 @@ def test_unknown_writer_version_is_rejected(spark: SparkSession, tmp_path: Path)
         log_of(spark, log).checkpoint()
 
 
+@pytest.mark.spark
 def test_protected_version_is_rejected(spark: SparkSession, tmp_path: Path) -> None:
     before = {"delta.requireCheckpointProtectionBeforeVersion": "3"}
     log = make_table(tmp_path, configuration=before, of=protocol(1, 7, writerFeatures=["checkpointProtection"]))
@@ -209,6 +215,7 @@ def test_folder_without_log_is_not_a_table(spark: SparkSession, tmp_path: Path) 
         log_of(spark, tmp_path / "_delta_log").checkpoint()
 
 
+@pytest.mark.spark
 def test_checkpoint_that_differs_from_its_version_is_deleted(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -225,7 +232,7 @@ def test_checkpoint_that_differs_from_its_version_is_deleted(
     assert names(log) == before
 
 
-@pytest.mark.parametrize("policy", ["classic", "v2"])
+@pytest.mark.parametrize("policy", [pytest.param("classic", marks=pytest.mark.spark), "v2"])
 def test_one_changed_field_is_a_difference(
     policy: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -261,6 +268,7 @@ def test_invalid_schema_is_an_error(schema: str, spark: SparkSession, tmp_path: 
     assert names(log) == before
 
 
+@pytest.mark.spark
 def test_checkpoint_is_one_file_regardless_of_session_limits(spark: SparkSession, tmp_path: Path) -> None:
     log = make_table(tmp_path)
     spark.conf.set("spark.sql.files.maxRecordsPerFile", "3")
@@ -271,6 +279,7 @@ def test_checkpoint_is_one_file_regardless_of_session_limits(spark: SparkSession
     assert CLASSIC in names(log)
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("policy", ["classic", "v2"])
 def test_table_on_s3_gets_checkpoint(
     policy: str, spark: SparkSession, tmp_path: Path, s3_options: dict[str, Any]
@@ -294,6 +303,7 @@ def test_table_on_s3_gets_checkpoint(
     assert read.computed_state == before
 
 
+@pytest.mark.spark
 def test_deltalake_continues_a_table_with_our_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
     from deltalake import write_deltalake
 
