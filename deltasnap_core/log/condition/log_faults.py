@@ -149,7 +149,7 @@ def timestamp_faults(
         yield decreasing_timestamps(redacted(table_path(listing.log_path)), VersionRanges.of(found_at))
     newest = states[-1].actions.metadata if states else None
     if newest is not None and newest is not SOUND.metadata and not in_commit_timestamps_enabled(newest.configuration):
-        times |= {v: commit.modification_time for v, commit in listing.commits.items() if v not in sound}
+        times |= {v: commit.modification_time for v, commit in listing.commits.items()}
     late = (version for version, time in times.items() if time > now_ms + _DAY_MS and version not in sound)
     if future := VersionRanges.of(sorted(late)):
         yield future_timestamps(redacted(table_path(listing.log_path)), future)
