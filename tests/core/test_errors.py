@@ -135,3 +135,14 @@ def test_corrupt_log_names_file_and_line() -> None:
 )
 def test_missing_data_file_counts_the_others(missing: int, text: str) -> None:
     assert text in str(DataFileNotFoundError(path="a", table="/t", version=3, missing=missing))
+
+
+@pytest.mark.parametrize(
+    ("missing", "text"),
+    [
+        (1, "needs the file a, which is missing: VACUUM or a user may have removed it."),
+        (3, "needs the file a and 2 more, which are missing: VACUUM or a user may have removed them."),
+    ],
+)
+def test_missing_data_files_are_counted(missing: int, text: str) -> None:
+    assert str(DataFileNotFoundError(path="a", table="t", version=1, missing=missing)).endswith(text)

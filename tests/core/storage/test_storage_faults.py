@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,10 @@ from deltasnap_core.errors import (
     StorageError,
 )
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
+from deltasnap_core.storage import retries
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.log_store import is_file
+from deltasnap_core.storage.storage_errors import translated_stream
 from deltasnap_core.storage.urls import to_url
 from deltasnap_core.storage.writable_files import WritableFiles
 from tests.builders import add, metadata, mtime_of, protocol, write_log
@@ -248,3 +251,28 @@ def test_stream_that_fails_during_a_read_raises_our_error(tmp_path: Path, monkey
 def test_unknown_storage_is_our_error() -> None:
     with pytest.raises(StorageError, match="nowhere"):
         TableLog.for_path("nowhere://lake/events").latest()
+
+
+def test_stream_continues_where_a_failed_read_began(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Stream(BytesIO):
+        fails = True
+
+        def read(self, size: int | None = -1, /) -> bytes:
+            if self.fails:
+                self.fails = False
+                super().read(3)
+                raise TimeoutError
+            return super().read(size)
+
+    monkeypatch.setattr(retries, "FIRST_PAUSE_SECONDS", 0)
+    with translated_stream("s3://lake/a", Stream(b"0123456789")) as file:
+        assert file.read(4) == b"0123"
+        assert file.read() == b"456789"
+
+
+def test_file_that_disappears_during_a_listing_is_left_out(tmp_path: Path) -> None:
+    for name in "abc":
+        (tmp_path / name).write_bytes(b"1")
+    listed = FsspecLogStore().list_from(f"{to_url(tmp_path)}/b")
+    (tmp_path / "b").unlink()
+    assert [file.name for file in listed] == ["c"]

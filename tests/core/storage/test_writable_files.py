@@ -3,12 +3,14 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import fsspec
 import pytest
 from fsspec.implementations.local import LocalFileSystem
+from fsspec.implementations.memory import MemoryFileSystem
 
 from deltasnap_core.errors import StorageError
 from deltasnap_core.storage.urls import to_url
@@ -174,6 +176,52 @@ def test_file_moves_without_link_support(tmp_path: Path, monkeypatch: pytest.Mon
     assert files.move_new(f"{root}/one", f"{root}/three")
     assert not files.move_new(f"{root}/two", f"{root}/three")
     assert names(files, root) == ["three", "two"]
+
+
+def test_move_that_fails_keeps_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "the disk is full")
+
+    monkeypatch.setattr(os, "link", fail)
+    root = to_url(tmp_path)
+    files = WritableFiles(root)
+    files.write(f"{root}/one", b"1")
+    with pytest.raises(StorageError, match="the disk is full"):
+        files.move_new(f"{root}/one", f"{root}/two")
+    assert names(files, root) == ["one"]
+
+
+def test_object_store_without_the_rejected_object_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    root = "memory://test_object_store"
+    files = WritableFiles(root)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError("denied")
+
+    monkeypatch.setattr(MemoryFileSystem, "put_file", refuse)
+    with pytest.raises(StorageError, match="denied"):
+        files.write_new(f"{root}/one", b"1")
+    files.write(f"{root}/one", b"0")
+    assert not files.write_new(f"{root}/one", b"1")
+    assert files.read(f"{root}/one") == b"0"
+
+
+def test_bucket_that_does_not_exist_is_no_empty_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(code: str) -> FileNotFoundError:
+        error = FileNotFoundError("no such bucket")
+        error.__cause__ = Exception()
+        error.__cause__.response = {"Error": {"Code": code}}  # type: ignore[attr-defined]  # as botocore
+        return error
+
+    def ls(code: str, *_: object, **__: object) -> None:
+        raise missing(code)
+
+    files = WritableFiles("memory://none")
+    monkeypatch.setattr(MemoryFileSystem, "ls", partial(ls, "NoSuchKey"))
+    assert files.folders("memory://none") == []
+    monkeypatch.setattr(MemoryFileSystem, "ls", partial(ls, "NoSuchBucket"))
+    with pytest.raises(StorageError, match="the bucket does not exist"):
+        files.folders("memory://none")
 
 
 @pytest.mark.spark  # a server

@@ -109,6 +109,10 @@ def test_versions_are_the_stored_ones_and_why_one_cannot_be_loaded(without_log: 
     assert found[1]["why_not"].startswith(f"{to_url(file)}: ")
 
 
+def test_history_begins_with_the_log(made: Made) -> None:
+    assert [row["version"] for row in rows(made.tables().history)] == [3, 2, 1, 0]
+
+
 def test_no_file_of_a_table_may_be_deleted_if_its_log_is_gone(without_log: Made) -> None:
     assert without_log.source().referenced_files(every_commit=True) == ReferencedFiles(
         files=(), tombstones=(), unread=LOG_IS_GONE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,19 @@ import pyarrow as pa
 import pytest
 
 from benchmarks.stored_fleet import FILE_BYTES, store_table
-from deltasnap_core import FLEET_SCHEMA, LastPoll, SnapshotStore, StaleRule, StorageError, TableProblem
+from deltasnap_core import (
+    FLEET_SCHEMA,
+    LastPoll,
+    SnapshotStore,
+    StaleRule,
+    StorageError,
+    StoredVersionNotFoundError,
+    TableProblem,
+)
 from deltasnap_core.protocol.actions import Protocol
 from deltasnap_core.storage.writable_files import WritableFiles
+from deltasnap_core.store.fleet import fleet_reader
+from deltasnap_core.store.versions.stored_table import StoredTable
 
 HOUR = 3_600_000
 DAY = 24 * HOUR
@@ -177,6 +188,50 @@ def test_damaged_manifest_affects_only_its_table(tmp_path: Path) -> None:
     assert (damaged["table"], damaged["condition"], damaged["check"]) == ("events", "broken", "store")
     assert newest.name in damaged["reason"]
     assert (damaged["num_files"], sound["condition"], sound["num_files"]) == (None, "healthy", 41)
+
+
+def test_newest_version_without_a_valid_size_is_damage(tmp_path: Path) -> None:
+    store_table(tmp_path, "events", COMMITS)
+    store = opened(tmp_path)
+    store.polls.write("events", poll())
+    newest = store.manifest("events", 40)
+    wrong = replace(newest, computed_state={**newest.computed_state, "sizeInBytes": "many"})
+    store._reader.table("events").commit([wrong])
+    row = row_of(store)
+    assert (row["condition"], row["check"], row["num_files"]) == ("broken", "store", None)
+    assert "expected a time and a size" in row["reason"]
+
+
+def test_version_pruned_while_the_fleet_is_read_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def pruned(*_: object) -> None:
+        raise StoredVersionNotFoundError(store="s", table="events", version=40)
+
+    store_table(tmp_path, "events", COMMITS)
+    store = opened(tmp_path)
+    store.polls.write("events", poll())
+    with monkeypatch.context() as patched:
+        patched.setattr(StoredTable, "read_manifests", pruned)
+        row = row_of(store)
+    assert (row["condition"], row["num_versions"], row["num_files"]) == ("healthy", 41, None)
+    known = store.in_force("events")
+    assert len(store.polls.points("events", poll(), known)) > 3
+    for manifest in (tmp_path / "events" / "manifests").iterdir():
+        manifest.unlink()
+    assert store.polls.points("events", poll(), known) == {}
+
+
+def test_lock_released_while_it_is_read_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, write_new, attempts = opened(tmp_path), WritableFiles.write_new, list[str]()
+
+    def taken_at_first(files: WritableFiles, path: str, content: bytes) -> bool:
+        attempts.append(path)
+        return len(attempts) > 1 and write_new(files, path, content)
+
+    monkeypatch.setattr(WritableFiles, "write_new", taken_at_first)
+    monkeypatch.setattr(fleet_reader, "_WAIT_SECONDS", 0)
+    with store.polls.alone("events"):
+        assert len(attempts) == 2
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
 def test_table_stored_by_a_later_release_is_unknown_with_advice_to_upgrade(tmp_path: Path) -> None:
