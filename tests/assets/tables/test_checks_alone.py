@@ -9,19 +9,23 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from deltasnap_assets.checks.check import FAILED_TO_RUN
+from deltasnap_assets.checks.checkpoint_lag import CheckpointLag
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.condition.last_poll import LOG, RUN, Found, note
 from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.runs.table_runs import stores_versions
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_core import LastPoll, TableProblem
+from deltasnap_assets.tables.checks import version_checks
+from deltasnap_core import LastPoll, StorageError, TableProblem
 from deltasnap_core.protocol.log_files.file_names import checksum_file
 from tests.assets.jobs import idle_job
 from tests.assets.runs.test_sensors import write
 from tests.core.store.manifests import store_computed_versions, stored_table
 
 LAST = 5
+OUTAGE = StorageError(path="log", reason="timeout")
 FAILED = TableProblem(check=RUN, severity="warning", text="The last run failed.")
 
 
@@ -48,15 +52,16 @@ class Table:
         return next(each for each in self.evaluations(name, asset, versions) if each.partition is None)
 
     def evaluations(
-        self, name: str, asset: str, versions: tuple[int, int] | None = None
+        self, name: str, asset: str, versions: tuple[int, int] | None = None, partition: int | None = None
     ) -> list[dg.AssetCheckEvaluation]:
         """Execute one check, and return its results. versions: the first and the last one of the run."""
+        tags = {} if partition is None else {"dagster/partition": f"{partition}"}
         key = dg.AssetCheckKey(dg.AssetKey(["events", asset]), name)
         job = dg.define_asset_job("alone", selection=dg.AssetSelection.checks(key), executor_def=dg.in_process_executor)
         defs = dg.Definitions.merge(build_definitions(self.settings), dg.Definitions(jobs=[job]))
         result = defs.resolve_job_def("alone").execute_in_process(
             instance=self.instance,
-            tags=None if versions is None else run_tags("events", *versions),
+            tags=tags if versions is None else run_tags("events", *versions),
             raise_on_error=False,
         )
         assert result.success or versions is None or name == "checksum_agrees"
@@ -119,6 +124,43 @@ def test_check_of_versions_has_results_only_for_those_that_can_be_compared(table
     results = table.evaluations("schema_unchanged", "computed_state", (0, LAST))
     assert sorted(str(each.partition) for each in results) == ["1", "2", "3", "4", "5", "None"]
     assert all(each.passed for each in results)
+
+
+def test_check_of_one_version_has_its_result_only(table: Table) -> None:
+    results = table.evaluations("schema_unchanged", "computed_state", partition=3)
+    assert [(each.partition, each.metadata["versions_judged"].value) for each in results] == [("3", 1)]
+
+
+def test_check_of_versions_that_are_not_stored_is_not_evaluated(table: Table) -> None:
+    assert table.evaluations("schema_unchanged", "computed_state", (LAST + 1, LAST + 2)) == []
+
+
+def test_check_whose_versions_cannot_be_read_fails_with_the_reason(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreadable(*_: object) -> None:
+        raise StorageError(path="store", reason="timeout")
+
+    monkeypatch.setattr(version_checks, "facts_of_versions", unreadable)
+    results = table.evaluations("schema_unchanged", "computed_state", partition=LAST)
+    assert [each.passed for each in results] == [False]
+    assert str(results[0].description).startswith(FAILED_TO_RUN)
+    assert "timeout" in str(results[0].description)
+    assert [problem.check for problem in table.poll.problems] == ["schema_unchanged"]
+
+
+@pytest.mark.parametrize(("error", "text"), [(KeyError("x"), f"{FAILED_TO_RUN}KeyError: 'x'"), (OUTAGE, str(OUTAGE))])
+def test_check_that_raises_is_an_error_of_the_table(
+    table: Table, error: Exception, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def verdict(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(CheckpointLag, "verdict", verdict)
+    result = table.check("checkpoint_lag")
+    assert (result.passed, result.severity) == (False, dg.AssetCheckSeverity.ERROR)
+    assert str(result.description).partition("\n")[0] == text
+    assert [problem.severity for problem in table.poll.problems] == ["error"]
 
 
 def test_check_of_a_shorter_log_warns_of_the_lost_versions(table: Table) -> None:

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from deltasnap_assets.tables.assets.last_run import ReadVersion
 from deltasnap_assets.tables.assets.row_change_inputs import ChangeSelection, change_selection
-from deltasnap_assets.tables.assets.row_inputs import InputMetadataError, RowSelection, row_selection
+from deltasnap_assets.tables.assets.row_inputs import InputMetadataError, RowSelection, StoredRows, row_selection
+from deltasnap_core import ScanOptions
 
 
 def test_input_without_rows_loads_the_asset_itself() -> None:
@@ -38,6 +40,23 @@ def test_invalid_metadata_is_an_error_that_names_input_and_key(case: str) -> Non
     with pytest.raises(InputMetadataError, match="Input events/x: metadata") as error:
         row_selection(metadata, "events/x", name)
     assert reported in str(error.value)
+
+
+def test_rows_are_scanned_in_the_store_with_the_options_of_the_table() -> None:
+    asked: list[Any] = []
+
+    def scan(*place: object, **options: object) -> Any:
+        asked.append((place, options))
+        return SimpleNamespace(to_df=lambda: "frame", to_arrow=lambda: "arrow")
+
+    snapshots: Any = SimpleNamespace(
+        table=lambda _: SimpleNamespace(storage_options={"a": 1}), store=SimpleNamespace(scan=scan)
+    )
+    manifest: Any = object()
+    rows = StoredRows(snapshots, "events", manifest, RowSelection(where="x > 1", columns=("x",)))
+    found: list[Any] = [rows.value(), rows.arrow()]
+    assert found == ["frame", "arrow"]
+    assert asked == [(("events", manifest, "x > 1", ("x",)), {"options": ScanOptions(storage_options={"a": 1})})] * 2
 
 
 def test_row_changes_have_the_options_of_their_query() -> None:
