@@ -96,11 +96,11 @@ def test_server_gets_its_settings_in_a_private_file_and_no_session_of_the_enviro
     monkeypatch.setenv("SPARK_MASTER", "local[9]")
     spark_that(folder, RECORDS)
     with pytest.raises(SparkServerError, match="its log is empty"):
-        start_server(SparkSettings(master="local[2]", config={"spark.a key": "b\\c=d:e\n"}), folder, free_port())
+        start_server(SparkSettings(master="local[2]", config={"spark.a key": "b\\c=d:e\n\t\r"}), folder, free_port())
     properties = folder / "spark.properties"
     assert properties.stat().st_mode & 0o777 == 0o600
     lines = properties.read_text(encoding="utf-8").splitlines()
-    assert {r"spark.a\ key b\\c\=d\:e\n", "spark.master local[2]"} <= {*lines}
+    assert {r"spark.a\ key b\\c\=d\:e\n\t\r", "spark.master local[2]"} <= {*lines}
     given = (tmp_path / "arguments").read_text(encoding="utf-8").split()
     assert given[:2] == ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
     assert given[-3:] == ["--load-spark-defaults", "--properties-file", str(properties)]
