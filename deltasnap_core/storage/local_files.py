@@ -23,7 +23,7 @@ def list_local_from(folder: str, first: str) -> Iterator[FileStatus]:
     """
     with storage_errors(folder), os.scandir(local_path(folder)) as entries:
         found = sorted((entry for entry in entries if entry.name >= first), key=lambda entry: entry.name)
-    return _statuses(folder, found, all_kinds=True)
+    return _statuses(folder, found)
 
 
 def local_status(url: str) -> FileStatus | None:
@@ -86,20 +86,20 @@ def _open_regular(path: str, flags: int) -> int:
     return descriptor
 
 
-def _statuses(folder: str, entries: Iterable[os.DirEntry[str]], *, all_kinds: bool = False) -> Iterator[FileStatus]:
+def _statuses(folder: str, entries: Iterable[os.DirEntry[str]]) -> Iterator[FileStatus]:
     prefix = join_url(folder, "")
     for entry in entries:
         url = f"{prefix}{entry.name}"
         try:
             result = _stat(entry)
         except (FileNotFoundError, NotADirectoryError):  # deleted in the meantime, or a dangling link
-            if not (all_kinds and entry.is_symlink()):
+            if not entry.is_symlink():
                 continue
             result = entry.stat(follow_symlinks=False)
         except OSError:
             with storage_errors(url):
                 raise
-        if found := (_any_status if all_kinds else _status)(url, result):
+        if found := _any_status(url, result):
             yield found
 
 

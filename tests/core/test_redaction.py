@@ -109,3 +109,10 @@ def test_log_record_of_such_an_error_has_no_credentials(caplog: pytest.LogCaptur
     logger_of("deltasnap_core.test").warning("failed", exc_info=ResponseError(Url()))
     assert "ResponseError: 404" in caplog.text
     assert "sig=hidden" not in caplog.text
+
+
+@pytest.mark.parametrize(("secret", "within_words"), [("q7z-q7z", False), ("q8z-q8z8", True)], ids=["seven", "eight"])
+def test_short_secret_is_replaced_only_as_a_word(secret: str, within_words: bool) -> None:
+    learn_secret(secret)
+    assert redacted(f"key {secret}.") == f"key {STARS}."
+    assert redacted(f"abc{secret}def") == (f"abc{STARS}def" if within_words else f"abc{secret}def")

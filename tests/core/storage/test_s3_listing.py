@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from deltasnap_core.errors import StorageError
+from deltasnap_core.storage import fsspec_log_store
+from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.s3_listing import list_s3_from, lists_from_name, s3_status
 
@@ -35,6 +37,8 @@ class Bucket:
         assert options["Bucket"] == "lake"
         if method == "head_object":
             assert options["RequestPayer"] == "requester"
+            if options["Key"] not in self.keys:
+                raise FileNotFoundError(options["Key"])
             return {"ContentLength": len(options["Key"]), "LastModified": TIME}
         assert (method, options["Delimiter"]) == ("list_objects_v2", "/")
         after = options.get("ContinuationToken", options.get("StartAfter", ""))
@@ -115,3 +119,15 @@ def test_folders_of_directory_buckets_and_other_storages_are_not_listed_from_a_n
     assert lists_from_name(Bucket(), "lake/t")
     assert not lists_from_name(Bucket(), "lake--eun1-az1--x-s3/t")
     assert not lists_from_name(SimpleNamespace(), "lake/t")
+
+
+def test_log_store_lists_s3_from_a_name_and_needs_one_request_for_a_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    bucket = Bucket("t/0.json", "t/1.json", "t/2.json")
+    monkeypatch.setattr(fsspec_log_store, "filesystem_of", lambda url, _: (bucket, url.removeprefix("s3://")))
+    store = FsspecLogStore()
+    assert store.lists_from_name("s3://lake/t")
+    assert [file.path for file in store.list_from("s3://lake/t/1.json")] == ["s3://lake/t/1.json", "s3://lake/t/2.json"]
+    assert len(bucket.requests) == 1
+    found = [store.status(f"s3://lake/t/{name}.json") for name in (1, 3)]
+    assert [file and file.size for file in found] == [8, None]
+    assert len(bucket.requests) == 3

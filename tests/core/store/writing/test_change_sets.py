@@ -71,3 +71,9 @@ def test_invalid_policy_is_rejected(arguments: dict[str, float]) -> None:
 def test_size_classes_never_fall_as_rows_grow() -> None:
     sizes = [POLICY._size_class(rows) for rows in range(1000)]
     assert all(smaller <= larger for smaller, larger in pairwise(sizes))
+
+
+def test_smallest_policy_writes_a_base_for_any_change() -> None:
+    policy = ChangePolicy(least_rows=0, base_fraction=1e-9, fan_in=2)
+    assert policy.is_base_due(base_rows=1_000, change_rows=1)
+    assert policy.sets_to_merge([1], 1) == 1
