@@ -211,11 +211,18 @@ _PLAIN_FILES = {
     "fs.file.impl.disable.cache": "true",
     # If the writer stored page checksums, a flipped byte raises an error and does not become another value.
     "parquet.page.verify-checksum.enabled": "true",
+    # A session may skip files that are damaged or gone: their actions would be lost.
+    "ignoreCorruptFiles": "false",
+    "ignoreMissingFiles": "false",
+    # A session may shift old dates of files that Spark 2 wrote, or refuse them. Spark notes in its own files if they
+    # have such dates, and other writers have none.
+    "datetimeRebaseMode": "CORRECTED",
+    "int96RebaseMode": "CORRECTED",
 }
 
 
 def file_reader(spark: SparkSession) -> DataFrameReader:
-    """Return a reader that takes paths literally, and ignores Hadoop's checksum files for local files.
+    """Return a reader for files of a log or a store. It takes paths literally, and reads each file as it is.
 
     These are options of a single read. They change nothing in the session, so they also work on Spark Connect.
     """

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -125,6 +127,27 @@ def test_statistics_as_a_struct_may_have_any_arrow_types(
     ).get_snapshot_at(0)
     assert snapshot.computed_state.num_of_files == 2
     assert [row.path for row in snapshot.scan("s = 'y'").files.collect()] == ["b"]
+    DeltaLog.clear_cache()
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("mode", ["EXCEPTION", "LEGACY"])
+def test_old_dates_in_statistics_do_not_depend_on_the_session(spark: SparkSession, mode: str, tmp_path: Path) -> None:
+    schema = '{"type":"struct","fields":[{"name":"d","type":"date","nullable":true,"metadata":{}}]}'
+    actions = [protocol(), metadata(schemaString=schema), add("a")]
+    log = write_log(tmp_path, {0: actions})
+    (file,) = write_checkpoint(log, 0, "classic", actions)
+    bounds = pa.struct([("d", pa.date32())])
+    values = {"numRecords": 1, "minValues": {"d": date(1500, 1, 1)}, "maxValues": {"d": date(1500, 1, 1)}}
+    struct = pa.struct([("numRecords", pa.int64()), ("minValues", bounds), ("maxValues", bounds)])
+    put_parsed_statistics(file, pa.array([None, None, values], struct), keep_json=False)
+    name = "spark.sql.parquet.datetimeRebaseModeInRead"
+    spark.conf.set(name, mode)
+    try:
+        (row,) = DeltaLog.for_table(spark, tmp_path, clock=FixedClock()).snapshot.all_files.collect()
+    finally:
+        spark.conf.unset(name)
+    assert json.loads(row.stats)["minValues"] == {"d": "1500-01-01"}
     DeltaLog.clear_cache()
 
 

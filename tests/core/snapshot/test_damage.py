@@ -13,7 +13,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deltasnap_core import CorruptLogError, CorruptStoreError, DeltaLog, Snapshot, SnapshotOptions, SnapshotStore
+from deltasnap_core import (
+    SPARK_FAILURES,
+    CorruptLogError,
+    CorruptStoreError,
+    DeltaLog,
+    Snapshot,
+    SnapshotOptions,
+    SnapshotStore,
+)
 from deltasnap_core.protocol.log_files import file_names
 from tests.builders import add, metadata, protocol, write_log
 from tests.checkpoint_files import CheckpointStyle, write_checkpoint
@@ -144,6 +152,36 @@ def test_damaged_checkpoint_without_fallback_is_named(spark: SparkSession, tmp_p
     assert found.value.path == file.as_uri()
     assert len(str(found.value)) < 800
     assert "\n" not in str(found.value)
+
+
+@pytest.fixture
+def ignoring(spark: SparkSession) -> Iterator[None]:
+    """Use a session that skips damaged and missing files."""
+    names = ["spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles"]
+    for name in names:
+        spark.conf.set(name, "true")
+    yield
+    for name in names:
+        spark.conf.unset(name)
+
+
+@pytest.mark.usefixtures("ignoring")
+@pytest.mark.parametrize("damage", [flip, Path.unlink])
+def test_no_setting_of_the_session_skips_files_of_a_log_or_a_store(
+    spark: SparkSession, tmp_path: Path, damage: Damage
+) -> None:
+    file = make_table(tmp_path / "t", with_commits=False)
+    store = SnapshotStore.open(spark, tmp_path / "store")
+    store.write_range("t", DeltaLog.for_table(spark, tmp_path / "t", clock=FixedClock()), LAST, LAST)
+    snapshot, stored = opened(spark, tmp_path / "t", engine="spark"), store.all_files("t", LAST)
+    assert snapshot.log.loaded.contents is not None
+    damage(file)
+    with pytest.raises(CorruptLogError, match=file.name):
+        _ = snapshot.computed_state
+    for each in (tmp_path / "store").rglob("*.parquet"):
+        damage(each)
+    with pytest.raises(SPARK_FAILURES):
+        stored.collect()
 
 
 @pytest.mark.parametrize("style", ["classic", "v2-parquet-sidecars", "v2-json-sidecars"])

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import fsspec
 import pytest
 
-from deltasnap_core.replay.spark.spark_files import SparkFiles
+from deltasnap_core.replay.spark.spark_files import SparkFiles, file_reader
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.urls import local_path, to_url
 
@@ -75,6 +77,13 @@ def test_readable_costs_no_request_for_a_file_with_known_status(memory_folder: s
     assert files.readable([status]) == [copy]
     with pytest.raises(FileNotFoundError):
         files.readable([status.path])
+
+
+def test_every_read_sets_what_a_session_could_set_otherwise() -> None:
+    session: Any = SimpleNamespace(read=SimpleNamespace(options=lambda **options: options))
+    found: Any = file_reader(session)
+    assert (found["ignoreCorruptFiles"], found["ignoreMissingFiles"]) == ("false", "false")
+    assert (found["datetimeRebaseMode"], found["int96RebaseMode"]) == ("CORRECTED", "CORRECTED")
 
 
 def test_upload_copies_only_data_files_of_spark(tmp_path: Path, memory_folder: str) -> None:
