@@ -377,7 +377,7 @@ class SparkRequiredError(DeltaSnapError):
 
     def __init__(self, *, reason: str) -> None:
         self.reason = reason
-        super().__init__(f"Spark is required, but there is no Spark session: {reason}.")
+        super().__init__(f"Spark is required, but no session was given: {reason}. Pass a Spark session.")
 
 
 class UnsupportedServerError(DeltaSnapError):

@@ -21,11 +21,11 @@ class CheckpointLagLimits(Limits):
 
 
 class CheckpointLag(PageCheck[CheckpointLagLimits]):
-    """The newest checkpoint is not too many commits behind the latest version."""
+    """The number of commits after the newest checkpoint is within the limit."""
 
     name = "checkpoint_lag"
     asset = "log_segment"
-    expects = "The last checkpoint is not too many commits behind."
+    expects = "The number of commits since the last checkpoint is within the limit."
     advice = (
         "Run `deltasnap checkpoint PATH`, or set `checkpoint: {after_commits: 100}` for the table. Writers write one "
         "every `delta.checkpointInterval` commits."

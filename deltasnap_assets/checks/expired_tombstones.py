@@ -23,7 +23,7 @@ class ExpiredTombstonesLimits(Limits):
 
 
 class ExpiredTombstones(PageCheck[ExpiredTombstonesLimits]):
-    """Not too many files passed their retention since the last commit.
+    """The bytes that passed their retention since the last commit are within the limit.
 
     A commit drops the tombstones that expired before it, so older files are no longer in the log, whether VACUUM
     deleted them or not.
@@ -31,7 +31,7 @@ class ExpiredTombstones(PageCheck[ExpiredTombstonesLimits]):
 
     name = "expired_tombstones"
     asset = "tombstones"
-    expects = "Not too many files passed their retention since the last commit."
+    expects = "The bytes that passed their retention since the last commit are within the limit."
     advice = (
         "Run `VACUUM`: it deletes the files that no version within the retention needs. `deltasnap vacuum PATH "
         "--dry-run` lists all of them."

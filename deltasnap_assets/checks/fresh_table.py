@@ -36,7 +36,7 @@ class FreshTable(TableCheck[FreshTableLimits]):
 
     name = "fresh_table"
     asset = "log_segment"
-    expects = "The last commit is not too long ago."
+    expects = "The last commit is recent."
     advice = (
         "Check the job that writes the table. If it writes rarely on purpose, raise `fresh_within_hours` in the checks "
         "of the table."

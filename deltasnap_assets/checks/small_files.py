@@ -33,7 +33,7 @@ class SmallFilesLimits(Limits):
     one. The boundaries are 8 KiB, doubled up to 4 MiB, then each 4 MiB up to 40 MiB, then wider.
     """
     max_small_file_ratio: float = Field(default=0.5, ge=0, le=1)
-    """The maximum ratio of small files."""
+    """The maximum ratio of small files. It does not apply to fewer than 16 files."""
 
 
 class SmallFiles(PageCheck[SmallFilesLimits]):
@@ -41,7 +41,7 @@ class SmallFiles(PageCheck[SmallFilesLimits]):
 
     name = "small_files"
     asset = "all_files"
-    expects = "Not too many files are small."
+    expects = "The ratio of small files is within the limit."
     advice = (
         "Run `OPTIMIZE`, or configure the writer to make fewer, larger files. If each partition has only one file, "
         "choose a coarser partitioning."
@@ -75,7 +75,7 @@ def _advice(candidates: Sequence[OptimizeCandidate], files: int, lost: int) -> s
         statement = "a partition with a binary value" if each.statement is None else _code(each.statement)
         lines.append(f"- {statement}: {each.files:,} files become {each.files_after:,}")
     if len(candidates) > _MAX_STATEMENTS:
-        lines.append(f"- and {len(candidates) - _MAX_STATEMENTS:,} more, see `tables.optimize_candidates`")
+        lines.append(f"- and {len(candidates) - _MAX_STATEMENTS:,} more, see the metadata table `optimize_candidates`")
     return "\n".join(lines)
 
 

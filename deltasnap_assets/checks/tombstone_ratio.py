@@ -18,7 +18,9 @@ class TombstoneRatioLimits(Limits):
     """The limit on tombstones."""
 
     max_tombstone_ratio: float = Field(default=0.5, ge=0, le=1)
-    """The maximum ratio of tombstones among the files and tombstones of a version."""
+    """The maximum ratio of tombstones among the files and tombstones of a version. It does not apply to fewer than 16
+    tombstones.
+    """
 
 
 class TombstoneRatio(PageCheck[TombstoneRatioLimits]):
@@ -26,7 +28,7 @@ class TombstoneRatio(PageCheck[TombstoneRatioLimits]):
 
     name = "tombstone_ratio"
     asset = "tombstones"
-    expects = "There are not too many tombstones compared with files."
+    expects = "The ratio of tombstones is within the limit."
     advice = (
         "Lower `delta.deletedFileRetentionDuration` if you do not need time travel that far back. The next checkpoint "
         "then drops expired tombstones."

@@ -40,8 +40,8 @@ class ScanReport:
             f"{self.files_after_statistics} of {self.files} files, "
             f"{self.bytes_after_statistics} of {self.bytes_in_files} bytes "
             f"({self.files_after_partitions} files after partitions)",
-            *(f"chooses files: {text}" for text in self.used),
-            *(f"chooses rows only: {text}" for text in self.unused),
+            *(f"selects files: {text}" for text in self.used),
+            *(f"selects rows only: {text}" for text in self.unused),
         ]
         return "\n".join(lines)
 

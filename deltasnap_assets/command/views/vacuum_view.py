@@ -138,7 +138,7 @@ def _notes(report: VacuumReport) -> Iterator[str]:
         now = report.loadable[0]
         yield f"Time travel would reach back to version {version}; now the log reaches back to version {now}."
     elif summary.deleted:
-        yield "Time travel would not shrink."
+        yield "Time travel would lose no version."
 
 
 def _table(groups: tuple[VacuumGroup, ...]) -> Table:

@@ -91,7 +91,10 @@ def storing(target: str) -> Iterator[None]:
     except SPARK_FAILURES as error:
         if not _NAMES_STORAGE.search(str(error)):
             raise
-        raise StorageError(path=target, reason=f"Spark cannot write there: {spark_cause(error)}") from error
+        raise StorageError(
+            path=target,
+            reason=f"Spark cannot write there: {spark_cause(error)}. Check that you may write to this folder",
+        ) from error
 
 
 def on_ladder(

@@ -111,7 +111,7 @@ class RangeWriter:
             retentions=retentions,
             with_groups=breakdown is not None,
         )
-        self.progress(f"Writing what versions {first} to {last} changed", 0, count)
+        self.progress(f"Writing the changes of versions {first} to {last}", 0, count)
         followed = self._followed(step)
         sets = (*kept, followed.value.changes)
         shared, identity = VersionDocuments(previous, documents), previous.identity

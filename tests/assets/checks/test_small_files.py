@@ -53,7 +53,7 @@ def test_advice_lists_the_statements_that_compact_the_most_files() -> None:
         "- `` OPTIMIZE delta.`/t` WHERE `day` = 'a\\x1b' ``: 8 files become 1",
         "- `` OPTIMIZE delta.`/t` WHERE `day` = 'b' ``: 5 files become 2",
         "- `` OPTIMIZE delta.`/t` WHERE `day` = 'c' ``: 2 files become 1",
-        "- and 1 more, see `tables.optimize_candidates`",
+        "- and 1 more, see the metadata table `optimize_candidates`",
     ]
     assert found.numbers["files_after_optimize"] == 4
     assert SmallFiles().text_of(found).endswith(found.advice)

@@ -80,7 +80,7 @@ def test_vacuum_lists_groups_of_files_what_is_kept_and_where_time_travel_ends() 
 
 
 def test_vacuum_that_takes_nothing_from_versions_is_described_as_such() -> None:
-    assert printed(report(group(reason="orphan")))[-1] == "Time travel would not shrink."
+    assert printed(report(group(reason="orphan")))[-1] == "Time travel would lose no version."
     assert printed(report()) == ["VACUUM would delete nothing (retention 1.5 hours)."]
     assert printed(report(group()))[0].startswith("VACUUM would delete 1 file of 1 KiB (")
 

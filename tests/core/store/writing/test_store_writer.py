@@ -84,7 +84,7 @@ def test_progress_names_the_versions(store: SnapshotStore, log: DeltaLog) -> Non
     assert steps == [
         ("Writing the base of version 0", 0, 1),
         ("Reading the commits 1 to 3", 0, 3),
-        ("Writing what versions 1 to 3 changed", 0, 3),
+        ("Writing the changes of versions 1 to 3", 0, 3),
         ("Wrote versions 1 to 3", 3, 3),
     ]
 
