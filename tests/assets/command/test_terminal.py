@@ -49,8 +49,10 @@ def test_output_goes_to_the_log_and_the_console_to_the_terminal(
         os.write(2, b"noise")
         out.print("told")
         err.print("failed")
+    os.write(1, b"later\n")
+    os.write(2, b"again\n")
     assert (tmp_path / "log").read_bytes() == b"noise"
-    assert capfd.readouterr() == ("told\n", "failed\n")
+    assert capfd.readouterr() == ("told\nlater\n", "failed\nagain\n")
 
 
 def print_and_fail(text: bytes, error: Exception) -> None:

@@ -204,6 +204,11 @@ def test_table_of_the_same_name_at_another_path_is_reported_again(tmp_path: Path
     assert send_alerts(settings, fleet.instance) == "Sent 1 message."
 
 
+def test_nothing_is_sent_without_a_webhook(tmp_path: Path) -> None:
+    settings = Settings(storage=str(tmp_path / "store"), tables=())
+    assert send_alerts(settings, dg.DagsterInstance.ephemeral()) == "There is no webhook in `alerts`."
+
+
 def test_table_without_any_poll_is_not_reported(tmp_path: Path, chat: Chat) -> None:
     fleet = Fleet(tmp_path, chat.url)
     assert (fleet.tick(), chat.taken()) == ("No table got worse or recovered.", [])

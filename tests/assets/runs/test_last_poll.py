@@ -416,3 +416,18 @@ def test_damage_makes_a_checkpoint_unread_again(table: Table) -> None:
     table.report()
     assert not is_checkpoint_sound(table.store, "events", damaged)
     assert not has_new_checkpoint(table.store, "events", damaged)
+
+
+def test_table_whose_store_fails_is_not_examined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise StorageError(path="store", reason="timeout")
+
+    table = TableSettings(name="events", path=str(tmp_path / "t"))
+    settings = Settings(storage=str(tmp_path / "store"), tables=(table,))
+    assert last_poll.is_examination_due(store_of(settings), "events")
+    with monkeypatch.context() as outage:
+        outage.setattr(LastPolls, "read", fail)
+        assert not last_poll.is_examination_due(store_of(settings), "events")
+        assert not last_poll.may_have_new_checkpoint(settings, table, "4.checkpoint.parquet")
+    assert not last_poll.may_have_new_checkpoint(settings, table, None)
+    assert last_poll.may_have_new_checkpoint(settings, table, "4.checkpoint.parquet")

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 import pytest
 
+from deltasnap_assets.processes import this_process
 from deltasnap_assets.runs import schedules
 from deltasnap_assets.runs.condition import damage, last_poll
 from deltasnap_assets.runs.condition.damage import BrokenTableError
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, ATTEMPT_TAG, run_tags
+from deltasnap_assets.runs.run_process import PROCESS_TAG
 from deltasnap_assets.runs.schedules import refresh_schedule
 from deltasnap_assets.runs.sensors import new_commits_sensor
 from deltasnap_assets.runs.table_runs import MAX_ATTEMPTS
@@ -369,6 +371,21 @@ def test_schedule_keeps_a_version_that_the_sensor_added_meanwhile(
     with dg.build_schedule_context(instance=ticks.instance) as context:
         refresh_schedule(settings, table, "@daily")(context)
     assert ticks.partitions == ["0", "1", "2", "3", "4"]
+
+
+def test_schedule_requests_nothing_while_a_run_is_in_progress(tmp_path: Path) -> None:
+    write(tmp_path / "t", 0, 3)
+    table = TableSettings(name="events", path=str(tmp_path / "t"))
+    schedule = refresh_schedule(Settings(storage=str(tmp_path / "store"), tables=(table,)), table, "@daily")
+    with local_instance(tmp_path) as instance, dg.build_schedule_context(instance=instance) as context:
+        status = dg.DagsterRunStatus.STARTED
+        tags = run_tags("events", 0, 1) | {PROCESS_TAG: this_process()}
+        run = instance.create_run_for_job(idle_job, status=status, tags=tags)
+        skipped = schedule(context)
+        assert isinstance(skipped, dg.SkipReason)
+        assert skipped.skip_message == f"Run {run.run_id} of events is in progress."
+        instance.report_run_failed(run)
+        assert isinstance(schedule(context), list)
 
 
 def test_schedule_reports_damage_before_it_fails(tmp_path: Path) -> None:

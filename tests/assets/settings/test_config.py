@@ -169,6 +169,13 @@ MISTAKES = {
         ":4: tables[0].path: duplicate key, first on line 3",
     ),
     "not YAML": ("tables: [\n", ":2: not YAML: expected the node content, but found '<stream end>'"),
+    "control character": (
+        "tables: \x01\n",
+        ": not YAML: unacceptable character #x0001: special characters are not allowed",
+    ),
+    "key that is a list": ("tables: []\n[a]: 1\n", ":2: a key must be text"),
+    "nested key that is a list": ("tables:\n  - {name: a, [b]: 1}\n", ":2: tables[0]: a key must be text"),
+    "merged key": ("storage: &x {}\n<<: *x\n", ":2: a key must be text"),
     "not a mapping": ("- a\n", ": expected keys such as tables: ..."),
     "empty": ("", ": expected keys such as tables: ..."),
     "unknown tag": (
