@@ -80,12 +80,12 @@ def history(
     Missing and unreadable commits also have a line. Exits with 1 if there is one, or if the log has another fault that
     keeps a version from loading.
     """
-    from deltasnap_assets.command.views.condition_view import explaining, fault_line, told_once
+    from deltasnap_assets.command.views.condition_view import explaining, fault_line, without_listed_warnings
     from deltasnap_assets.command.views.history import history_json, history_table, read_history
     from deltasnap_core import TableLog
 
     options = storage_options(option)
-    with explaining(path, options), told_once():
+    with explaining(path, options), without_listed_warnings():
         found = read_history(TableLog.for_path(path, options), limit)
     if as_json:
         typer.echo(json.dumps(history_json(found.entries), default=str))

@@ -28,14 +28,14 @@ class _Facts:
 
 
 class FactQueries:
-    """Facts by table name and version. `ask` starts the queries, the other methods wait for the results."""
+    """Facts by table name and version. `start` starts the queries, the other methods wait for the results."""
 
     def __init__(self, versions: HeldVersions) -> None:
         self._versions = versions
         self._found: dict[_Key, Future[_Facts]] = {}
         self._queries = ThreadPoolExecutor(_QUERIES_AT_ONCE, thread_name_prefix="deltasnap-query")
 
-    def ask(self, table: str, version: int) -> None:
+    def start(self, table: str, version: int) -> None:
         """Start the queries for all facts about a stored version."""
         self._started(table, version)
 

@@ -45,7 +45,7 @@ def resources(settings: Settings) -> dict[str, Any]:
         with nullcontext() if run is None or instance is None else heartbeat(instance, run.run_id):
             listed_logs = {} if run is None else listed_logs_of(run.run_id)
             sessions = RunSession(context.resources.pyspark, _run_log(context))
-            made = RunSnapshots(settings, sessions, listed_logs, asks_ahead=_materializes_all(run))
+            made = RunSnapshots(settings, sessions, listed_logs, queries_ahead=_materializes_all(run))
             with closing(made):
                 yield made
 

@@ -53,12 +53,12 @@ class RunSnapshots:
         sessions: RunSession,
         listed_logs: Mapping[str, ListedLog] | None = None,
         *,
-        asks_ahead: bool = False,
+        queries_ahead: bool = False,
     ) -> None:
         """listed_logs: by table, a recent listing of its log.
 
-        asks_ahead: whether the run will need all facts about its newest version. They are then computed as soon as that
-        version is stored, while Dagster records the events of earlier assets.
+        queries_ahead: whether the run will need all facts about its newest version. They are then computed as soon as
+        that version is stored, while Dagster records the events of earlier assets.
         """
         self._settings = settings
         self._sessions = sessions
@@ -66,7 +66,7 @@ class RunSnapshots:
         self._conditions: dict[str, TableCondition] = {}
         self._continued: dict[str, CommonVersion] = {}
         self._read: dict[str, ReadCommits] = {}
-        self._asks_ahead = asks_ahead
+        self._queries_ahead = queries_ahead
         self._versions = HeldVersions(settings, sessions)
         self._facts = FactQueries(self._versions)
 
@@ -178,8 +178,8 @@ class RunSnapshots:
             if stored.common.is_continued:
                 self._continued[table.name] = stored.common
             self._read.setdefault(table.name, ReadCommits()).merge(stored.read, stored.read.read)
-        if self._asks_ahead:
-            self._facts.ask(table.name, max(versions))
+        if self._queries_ahead:
+            self._facts.start(table.name, max(versions))
         return self._versions.manifests(table.name, versions)
 
     def close(self) -> None:

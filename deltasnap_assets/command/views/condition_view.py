@@ -89,7 +89,7 @@ def explains(condition: TableCondition, *versions: int) -> bool:
 
 
 @contextmanager
-def told_once() -> Iterator[None]:
+def without_listed_warnings() -> Iterator[None]:
     """Suppress warnings of the core about checkpoints and hints that it skips: the condition already lists them.
 
     For commands that print a condition for which all pages were read.

@@ -16,7 +16,7 @@ from deltasnap_assets.command.views.condition_view import (
     explains,
     fault_line,
     print_condition,
-    told_once,
+    without_listed_warnings,
 )
 from deltasnap_assets.command.views.inspection import Counted, InspectedVersion, read_facts, show_facts, show_state
 from deltasnap_assets.command.views.inspection_json import inspection_json
@@ -38,7 +38,7 @@ def inspect(
     Errors: FaultyTableError if a fault of the log keeps any version from being shown; errors of finding the version.
     """
     condition = condition_of(path, storage_options, *(() if version is None else (version,)))
-    with told_once():
+    with without_listed_warnings():
         facts = _facts(path, storage_options, condition, version, timestamp_ms, commits)
         print_condition(condition)
         problem = _problem(facts, condition, is_latest=version is None and timestamp_ms is None)

@@ -82,7 +82,7 @@ class Found:
 
 
 def may_be_known_broken(settings: Settings, table: TableSettings) -> bool:
-    """Return whether an idle tick is to ask if another process found the table to be broken: once a minute."""
+    """Return whether an idle tick checks if another process found the table to be broken: once a minute."""
     key, now = (settings.storage, table.name), time.monotonic()
     is_due = key not in _asked_if_broken or now - _asked_if_broken[key] >= _ASKED_IF_BROKEN_SECONDS
     if is_due:

@@ -64,7 +64,7 @@ def facts_of(versions: Any) -> FactQueries:
 def test_files_and_tombstones_of_a_version_are_computed_together_and_once(versions: Versions) -> None:
     versions.is_counted.set()
     facts = facts_of(versions)
-    facts.ask("t", 3)
+    facts.start("t", 3)
     assert facts.files("t", 3).largest == (("a", 5),)
     assert facts.tombstones("t", 3).num_files == 1
     facts.close()

@@ -183,7 +183,7 @@ def test_first_version_is_computed_by_spark_and_later_ones_by_the_driver(spark: 
     assert str(first[1].computed_by).endswith(" actions applied to version 0")
     write_log(tmp_path / "events", {version: commit_actions(version) for version in (2, 3)})
     pyspark: Any = NoSpark()
-    later = RunSnapshots(settings_of(tmp_path), RunSession(pyspark), asks_ahead=True)
+    later = RunSnapshots(settings_of(tmp_path), RunSession(pyspark), queries_ahead=True)
     refresh(later, table, (2, 3))
     files = later.states_of(table, [3])[3].num_of_files
     assert sum(partition.num_files for partition in later.file_facts(table, 3).partitions) == files
