@@ -20,7 +20,7 @@ from deltasnap_assets.runs.condition.alerts import alerts_sensor, send_alerts
 from deltasnap_assets.runs.condition.webhook import WebhookError, send
 from deltasnap_assets.runs.planning.names import ASSET_NAMES
 from deltasnap_assets.runs.stores import store_of
-from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.settings.loading import read_settings
 from deltasnap_assets.settings.yaml_source import ConfigError
 from deltasnap_core import LastPoll, StaleRule, StorageError, TableProblem, system_clock
@@ -205,7 +205,8 @@ def test_table_of_the_same_name_at_another_path_is_reported_again(tmp_path: Path
 
 
 def test_nothing_is_sent_without_a_webhook(tmp_path: Path) -> None:
-    settings = Settings(storage=str(tmp_path / "store"), tables=())
+    table = TableSettings(name="events", path="/lake/events")
+    settings = Settings(storage=str(tmp_path / "store"), tables=(table,))
     assert send_alerts(settings, dg.DagsterInstance.ephemeral()) == "There is no webhook in `alerts`."
 
 
