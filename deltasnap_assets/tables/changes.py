@@ -36,11 +36,12 @@ def schema_changes(before: Metadata, after: Metadata) -> Iterator[str]:
 
     Columns are not compared if one of the two schemas cannot be read: the rest of the table can still be compared.
     """
-    try:
-        old, new = ({column.name: column for column in columns_of(each)} for each in (before, after))
-    except (ValueError, RecursionError) as error:
-        old = new = {}
-        if before.schema_string != after.schema_string:
+    old: dict[str, Column] = {}
+    new: dict[str, Column] = {}
+    if before.schema_string != after.schema_string:
+        try:
+            old, new = ({column.name: column for column in columns_of(each)} for each in (before, after))
+        except (ValueError, RecursionError) as error:
             yield f"schema changed, and its columns cannot be compared: {error}"
     yield from (f"column {name} added ({column.type})" for name, column in new.items() if name not in old)
     yield from (f"column {name} dropped ({column.type})" for name, column in old.items() if name not in new)

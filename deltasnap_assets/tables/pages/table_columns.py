@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import dagster as dg
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
@@ -27,8 +28,13 @@ class Column:
 
 def columns_of(metadata: Metadata) -> tuple[Column, ...]:
     """Return the columns of a table, each followed by its nested fields. Errors: the errors of parsing the schema."""
-    partition_columns = {name.casefold() for name in metadata.partition_columns}
-    schema = parse_schema(metadata.schema_string)
+    return _columns(metadata.schema_string, metadata.partition_columns)
+
+
+@lru_cache(maxsize=4)  # each page and check of a run shows or compares them
+def _columns(schema_string: str | None, partitioned_by: tuple[str, ...]) -> tuple[Column, ...]:
+    partition_columns = {name.casefold() for name in partitioned_by}
+    schema = parse_schema(schema_string)
     return tuple(
         column
         for field in schema.fields

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -88,6 +89,7 @@ def _data_type(value: Any, path: str, unknown: dict[str, str]) -> DataType:
     raise AssertionError(f"not checked: {value!r}")
 
 
+@lru_cache(maxsize=1024)  # a table has few types and perhaps thousands of columns
 def _named_type(name: str) -> DataType | None:
     """Return the Spark type for a name such as `decimal(10,2)`; None: unknown to this PySpark."""
     checked = type_name(name)

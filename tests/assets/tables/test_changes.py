@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from deltasnap_assets.tables.changes import state_changes
 from deltasnap_assets.tables.pages.table_columns import columns_of
 from deltasnap_core import Metadata, Protocol
@@ -73,3 +75,19 @@ def test_changes_are_described_as_text() -> None:
         "feature x added",
     )
     assert state_changes(state(), state()) == ()
+
+
+def test_schema_that_did_not_change_is_not_parsed_to_find_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def columns(_: Metadata) -> Any:
+        raise AssertionError("parsed")
+
+    monkeypatch.setattr("deltasnap_assets.tables.changes.columns_of", columns)
+    old, new = metadata(ADDRESS), metadata(ADDRESS, configuration={"a": "b"})
+    assert len(state_changes(state(metadata=old), state(metadata=new))) == 1
+
+
+def test_columns_of_a_schema_are_marked_by_the_partition_columns_of_their_version() -> None:
+    day = field("day", "date")
+    for partitioned_by in ((), ("day",), ()):
+        (column,) = columns_of(metadata(day, partition_columns=partitioned_by))
+        assert column.is_partition == bool(partitioned_by)
