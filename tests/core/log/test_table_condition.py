@@ -253,6 +253,20 @@ def test_condition_of_an_unsupported_feature_names_the_versions_that_need_it(tmp
     assert found.loadable == (0, 1, 2, 3)
 
 
+@pytest.mark.parametrize(
+    ("removed", "loadable"), [((2,), (0, 1, 5, 6)), ((1, 2), (0, 5, 6)), ((), (0, 1, 2, 3, 4, 5, 6))]
+)
+def test_older_checkpoint_is_read_if_it_must_replace_commits(
+    tmp_path: Path, removed: Sequence[int], loadable: Sequence[int]
+) -> None:
+    log = make_log(tmp_path / "t", 6, checkpoint=5)
+    (log / checkpoint_file(3)).write_bytes(b"no Parquet")
+    for version in removed:
+        (log / commit_file(version)).unlink()
+    assert condition(tmp_path / "t", first=0).loadable == loadable
+    assert [loads(tmp_path / "t", version) for version in range(7)] == [version in loadable for version in range(7)]
+
+
 def test_condition_has_one_fault_for_adjacent_versions_that_need_the_same_feature(tmp_path: Path) -> None:
     def needs(*features: str) -> list[Action]:
         return [protocol(3, 7, readerFeatures=features, writerFeatures=features)]
