@@ -267,6 +267,15 @@ def test_older_checkpoint_is_read_if_it_must_replace_commits(
     assert [loads(tmp_path / "t", version) for version in range(7)] == [version in loadable for version in range(7)]
 
 
+def test_condition_of_a_commit_that_names_a_manifest_is_unsupported_from_there_on(tmp_path: Path) -> None:
+    log = make_log(tmp_path / "t", 6)
+    (log / commit_file(4)).write_text('{"checkpoint":{"path":"manifest"}}\n')
+    found = condition(tmp_path / "t")
+    (fault,) = found.faults
+    assert (fault.kind, fault.versions) == (FaultKind.UNSUPPORTED_PROTOCOL, (4, 5, 6))
+    assert found.loadable == (0, 1, 2, 3)
+
+
 def test_condition_has_one_fault_for_adjacent_versions_that_need_the_same_feature(tmp_path: Path) -> None:
     def needs(*features: str) -> list[Action]:
         return [protocol(3, 7, readerFeatures=features, writerFeatures=features)]
