@@ -99,7 +99,9 @@ def test_blank_lines_before_a_commit_info_are_skipped(blanks: bytes) -> None:
     assert entry.operation == "MERGE"
 
 
-@pytest.mark.parametrize("line", [b'{"commitInfo":{"operation"', b'{"commitInfo":[1]}'])
+@pytest.mark.parametrize(
+    "line", [b'{"commitInfo":{"operation"', b'{"commitInfo":[1]}', b'{"commitInfo":{"operation":"\xff"}}']
+)
 def test_history_names_the_broken_line(line: bytes) -> None:
     store = MemoryLogStore()
     store.put_commit(0, metadata())

@@ -272,7 +272,8 @@ def test_condition_of_a_commit_that_names_a_manifest_is_unsupported_from_there_o
     (log / commit_file(4)).write_text('{"checkpoint":{"path":"manifest"}}\n')
     found = condition(tmp_path / "t")
     (fault,) = found.faults
-    assert (fault.kind, fault.versions) == (FaultKind.UNSUPPORTED_PROTOCOL, (4, 5, 6))
+    assert fault.kind == FaultKind.UNSUPPORTED_PROTOCOL
+    assert fault.versions == (4, 5, 6)
     assert found.loadable == (0, 1, 2, 3)
 
 
