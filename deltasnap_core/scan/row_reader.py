@@ -29,7 +29,7 @@ from deltasnap_core.rules.deletion_vector_ids import vector_id_sql
 from deltasnap_core.rules.file_actions import values_of
 from deltasnap_core.rules.num_records import num_records_sql
 from deltasnap_core.rules.sql_text import string_sql
-from deltasnap_core.scan.files.data_paths import is_hidden, plain_url, spark_name
+from deltasnap_core.scan.files.data_paths import plain_url, spark_name
 from deltasnap_core.scan.files.deletion_vectors import ROW_BITS
 from deltasnap_core.scan.files.roaring import Rows
 from deltasnap_core.scan.physical_schema import logical_schema, physical_schema, to_logical
@@ -38,6 +38,7 @@ from deltasnap_core.scan.skipping.partition_values import is_malformed, shown_va
 from deltasnap_core.scan.table_columns import TableColumn
 from deltasnap_core.storage.concurrency import map_concurrently
 from deltasnap_core.storage.log_store import FileStatus
+from deltasnap_core.storage.urls import is_hidden
 
 _log = logger_of(__name__)
 

@@ -53,6 +53,12 @@ def split_url(url: str) -> tuple[str, str]:
     return (f"{folder}/" if folder.endswith((":/", "://")) else folder), name
 
 
+def is_hidden(url: str) -> bool:
+    """Return whether Spark skips a file of this name, even if the file is requested by name."""
+    name = split_url(url)[1]
+    return name.startswith(".") or name.endswith("._COPYING_") or (name.startswith("_") and "=" not in name)
+
+
 def is_local(url: str) -> bool:
     """Return whether a URL is that of a file on this machine."""
     return url.startswith("file:")

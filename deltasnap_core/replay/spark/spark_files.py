@@ -32,7 +32,7 @@ from deltasnap_core.storage.concurrency import map_concurrently
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore, filesystem_of
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.retries import retrying
-from deltasnap_core.storage.urls import is_local, join_url, local_path, split_url, to_url
+from deltasnap_core.storage.urls import is_hidden, is_local, join_url, local_path, split_url, to_url
 
 _log = logger_of(__name__)
 
@@ -50,6 +50,7 @@ class SparkFiles:
     read them only on this machine; on another machine, it needs a connector for the storage. Threads may share an
     instance.
 
+    Spark skips a file with a hidden name, such as a sidecar `_a.parquet`. It gets a copy with another name.
     A server that reads a missing file as an empty one is not Apache Spark. It gets a copy of every file, or a hard
     link, which remains if the original is deleted. This process checks the pages of a Parquet file first, as Spark does
     when it reads them, and rewrites the copy if it has required fields in a struct (`with_optional_fields`).
@@ -141,7 +142,7 @@ class SparkFiles:
 
     def _readable(self, file: str | FileStatus) -> str:
         url = file if isinstance(file, str) else file.path
-        is_direct = not self.copies_all and self.is_direct(url)
+        is_direct = not self.copies_all and not is_hidden(url) and self.is_direct(url)
         return self.url_for_spark(url) if is_direct else to_url(self._copy(file))
 
     @property
@@ -156,8 +157,9 @@ class SparkFiles:
         if status is None:
             raise FileNotFoundError(f"No such file: {file}")
         facts = f"{status.path}\n{status.size}\n{status.modification_time}"
-        # Keep the name: it shows the format. The folder separates files of the same name.
-        copy = self._cache_folder() / hashlib.sha256(facts.encode()).hexdigest()[:32] / status.name
+        # Keep the name: it shows the format, and errors state it. The folder separates files of the same name.
+        name = f"copy-{status.name}.parquet" if is_hidden(status.path) else status.name
+        copy = self._cache_folder() / hashlib.sha256(facts.encode()).hexdigest()[:32] / name
         if not copy.exists():
             copy.parent.mkdir(exist_ok=True)
             self._download(status.path, copy)

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 from deltasnap_core.errors import CorruptLogError, DataPathError
 from deltasnap_core.storage.trusted_paths import resolve_path
-from deltasnap_core.storage.urls import split_url
 
 _UNQUOTED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-!.~'()*:@&=+$,;/")
 _SPACES_AND_CONTROLS = ("Zs", "Zl", "Zp", "Cc")
@@ -48,9 +47,3 @@ def _quoted(character: str) -> str:
     if ord(character) >= 128:
         kept = unicodedata.category(character) not in _SPACES_AND_CONTROLS
     return character if kept else "".join(f"%{byte:02X}" for byte in character.encode())
-
-
-def is_hidden(url: str) -> bool:
-    """Return whether Spark skips a file of this name, even if the file is requested by name."""
-    name = split_url(url)[1]
-    return name.startswith(".") or name.endswith("._COPYING_") or (name.startswith("_") and "=" not in name)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from deltasnap_core.errors import DataPathError
-from deltasnap_core.scan.files.data_paths import data_file_url, is_hidden, spark_name
+from deltasnap_core.scan.files.data_paths import data_file_url, spark_name
 
 TABLE = "file:///data/my table"
 
@@ -49,8 +49,3 @@ def test_path_outside_the_table_is_rejected_without_permission(path: str) -> Non
 )
 def test_spark_name_is_quoted_like_a_java_path(url: str, name: str) -> None:
     assert spark_name(url) == name
-
-
-def test_spark_ignores_hidden_names() -> None:
-    hidden = [name for name in ("_a", ".a", "a._COPYING_", "_a=1", "a") if is_hidden(f"file:///t/{name}")]
-    assert hidden == ["_a", ".a", "a._COPYING_"]

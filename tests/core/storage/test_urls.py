@@ -6,7 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from deltasnap_core.storage.urls import is_local, is_url, join_url, local_path, scheme_names, split_url, to_url
+from deltasnap_core.storage.urls import (
+    is_hidden,
+    is_local,
+    is_url,
+    join_url,
+    local_path,
+    scheme_names,
+    split_url,
+    to_url,
+)
 
 
 @pytest.mark.parametrize(
@@ -83,3 +92,8 @@ def test_local_path() -> None:
 def test_schemes_of_one_storage_begin_with_the_one_of_to_url() -> None:
     assert scheme_names("s3") == ("s3", "s3a", "s3n")
     assert scheme_names("abfss") == ("abfss",)
+
+
+def test_spark_ignores_hidden_names() -> None:
+    hidden = [name for name in ("_a", ".a", "a._COPYING_", "_a=1", "a") if is_hidden(f"file:///t/{name}")]
+    assert hidden == ["_a", ".a", "a._COPYING_"]

@@ -11,7 +11,7 @@ import pytest
 
 from deltasnap_core.replay.spark.spark_files import SparkFiles, file_reader
 from deltasnap_core.storage.log_store import FileStatus
-from deltasnap_core.storage.urls import local_path, to_url
+from deltasnap_core.storage.urls import is_hidden, local_path, to_url
 
 
 class Probe:
@@ -57,6 +57,15 @@ def test_readable_copies_a_file_once_if_spark_cannot_read_it(memory_folder: str)
     assert Path(local_path(copy)).read_bytes() == b"first"
     assert files.readable([url, url]) == [copy, copy]
     assert [path.name for path in Path(local_path(copy)).parent.iterdir()] == ["part 1%20.parquet"]
+
+
+@pytest.mark.parametrize("name", ["_a.parquet", ".a.parquet", "a.parquet._COPYING_"])
+def test_file_that_spark_would_skip_gets_a_copy_with_a_name_that_it_reads(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"rows")
+    (copy,) = SparkFiles(None, Probe("file")).readable([to_url(tmp_path / name)])
+    assert Path(local_path(copy)).read_bytes() == b"rows"
+    assert copy.endswith(f"/copy-{name}.parquet")
+    assert not is_hidden(copy)
 
 
 def test_readable_copies_a_file_that_was_replaced_again(memory_folder: str) -> None:
