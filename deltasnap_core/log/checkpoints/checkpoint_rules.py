@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.log.checkpoints.parquet_footer import null_count, null_counts
-from deltasnap_core.rules.file_actions import is_text
+from deltasnap_core.rules.file_actions import FULL_ACTION, is_text
 from deltasnap_core.rules.one_action import ONE_ACTION
 
 NON_FILE_COLUMNS = {"protocol": "minReaderVersion", "metaData": "id", "txn": "appId", "domainMetadata": "domain"}
@@ -70,6 +70,9 @@ def check_columns(path: str, schema: pa.Schema) -> None:
         struct = schema.field(column).type
         if not pa.types.is_struct(struct):
             raise CorruptLogError(path=path, reason=f"expected {column} to be a struct, found {struct}")
+    for action in FULL_ACTION:
+        if action.name in schema.names:
+            _check_spelling(path, action, schema.field(action.name).type)
     for (column, field), kind in _EXPECTED.items():
         if column not in schema.names:
             continue
@@ -78,6 +81,18 @@ def check_columns(path: str, schema: pa.Schema) -> None:
         if index >= 0 and not _is_kind(struct.field(index).type, kind):
             found = struct.field(index).type
             raise CorruptLogError(path=path, reason=f"expected {column}.{field} to be {kind}, found {found}")
+
+
+def _check_spelling(path: str, expected: pa.Field, found: pa.DataType) -> None:
+    """Raise CorruptLogError if a field has the name of a known one in another case: Spark would read it, Arrow not."""
+    known = {field.name.lower(): field for field in expected.type}
+    for field in found:
+        wanted = known.get(field.name.lower(), field)
+        if wanted.name != field.name:
+            names = [f"{expected.name}.{name}" for name in (wanted.name, field.name)]
+            raise CorruptLogError(path=path, reason=f"expected {names[0]}, found {names[1]}")
+        if pa.types.is_struct(wanted.type) and pa.types.is_struct(field.type) and wanted is not field:
+            _check_spelling(path, wanted, field.type)
 
 
 def check_footer(path: str, metadata: pq.FileMetaData, schema: pa.Schema) -> None:

@@ -65,6 +65,25 @@ def read(data: bytes) -> tuple[int, int]:
     return files, sum(other is not None for other in others)
 
 
+@pytest.mark.parametrize(
+    ("field", "named"),
+    [
+        (pa.field("deletionvector", pa.struct([("storageType", pa.string())])), "add.deletionVector, found add.dele"),
+        (
+            pa.field("deletionVector", pa.struct([("Offset", pa.int32())])),
+            "deletionVector.offset, found deletionVector.O",
+        ),
+        (pa.field("Stats", pa.string()), "add.stats, found add.Stats"),
+    ],
+)
+def test_field_with_the_name_of_a_known_one_in_another_case_is_named(field: pa.Field, named: str) -> None:
+    add = pa.struct([("path", pa.string()), ("size", pa.int64()), field])
+    sink = BytesIO()
+    pq.write_table(pa.table({"add": pa.array([{"path": "a", "size": 1}], add)}), sink)
+    with pytest.raises(CorruptLogError, match=f"expected {named}"):
+        read(sink.getvalue())
+
+
 @pytest.mark.parametrize("statistics", [True, False], ids=["statistics", "no statistics"])
 @pytest.mark.parametrize("blanks", [0, 3])
 @pytest.mark.parametrize(("one", "other"), PAIRS)
