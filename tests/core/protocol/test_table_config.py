@@ -144,6 +144,7 @@ def test_in_commit_timestamp_enablement_is_a_version_and_a_timestamp(
         ("a, b.c, `d,e`.f", (("a",), ("b", "c"), ("d,e", "f"))),
         ("`a``b`", (("a`b",),)),
         ("", ()),
+        (" \t", ()),
         ("a,", None),
         ("a b", None),
         ("`a", None),

@@ -21,6 +21,8 @@ INVALID: dict[str, tuple[Callable[[SnapshotStore], object], str]] = {
         "'view' or 'table', found 'json'",
     ),
     "a negative version": (lambda store: store.write_range("t", NO_LOG, -1, 2), "-1"),
+    "changes of files since a negative version": (lambda store: store.file_changes("t", -1, 2), "-1"),
+    "changes of files up to a negative version": (lambda store: store.file_changes("t", 2, -1), "-1"),
 }
 
 

@@ -12,6 +12,7 @@ import pytest
 from deltasnap_core import DeltaLog, SnapshotStore
 from deltasnap_core.errors import CorruptLogError, StorageError
 from deltasnap_core.protocol.log_files.file_names import commit_file
+from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.urls import to_url
 from deltasnap_core.store.format.manifest import VersionChanges
 from deltasnap_core.store.versions.generations import LogRelation
@@ -106,6 +107,36 @@ def test_version_that_lost_its_file_is_written_again(store: SnapshotStore, log: 
     shutil.rmtree(file)
     assert store.write_range("t", log, 0, 1).written == (1,)
     assert store.read_arrow("t", 1).num_rows == 3
+
+
+def test_version_that_lost_its_manifest_is_written_after_the_versions_before_it(
+    store: SnapshotStore, log: DeltaLog
+) -> None:
+    store.write_range("t", log, 0, 3)
+    stored = store._reader.table("t")
+    stored.storage.delete([stored.manifest_url(store.in_force("t")[3])])
+    assert store.write_range("t", log, 2, 3).written == (3,)
+    assert [(each.first, each.last) for each in store.manifest("t", 3).changes] == [(1, 3)]
+    assert [row["path"] for row in store.read_arrow("t", 3).to_pylist()] == ["d"]
+
+
+def test_generation_is_named_after_the_table_at_its_first_version(store: SnapshotStore, tmp_path: Path) -> None:
+    write_log(tmp_path / "t", {0: [protocol(), metadata(table_id="first")], 1: [metadata(table_id="second")]})
+    store.write_range("t", DeltaLog.for_table(None, tmp_path / "t"), 0, 1)
+    assert {name.generation for name in store.in_force("t").values()} == {"000001-first"}
+
+
+def test_each_commit_is_read_once(store: SnapshotStore, log: DeltaLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, read_bytes = list[str](), FsspecLogStore.read_bytes
+
+    def noting(files: FsspecLogStore, path: str) -> bytes:
+        read.append(path)
+        return read_bytes(files, path)
+
+    monkeypatch.setattr(FsspecLogStore, "read_bytes", noting)
+    store.write_range("t", log, 0, 1)
+    of_log = sorted(path.rpartition("/")[2] for path in read if "/_delta_log/" in path and path.endswith(".json"))
+    assert of_log == [commit_file(0), commit_file(1)]
 
 
 def test_checkpoint_without_the_size_of_a_file_is_damaged(store: SnapshotStore, tmp_path: Path) -> None:

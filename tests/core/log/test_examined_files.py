@@ -1,0 +1,20 @@
+"""What is known of commits that were read."""
+
+from __future__ import annotations
+
+from deltasnap_core.log.condition.examined_files import ReadCommits
+
+
+def test_only_wanted_commits_of_another_reader_are_added() -> None:
+    def read(*versions: int) -> ReadCommits:
+        return ReadCommits(
+            read={*versions},
+            infos=dict.fromkeys(versions),
+            actions={version: [version] for version in versions},
+            negative={*versions},
+            blank={*versions},
+        )
+
+    found = read(1)
+    found.merge(read(2, 3), range(1, 3))
+    assert found == read(1, 2)
