@@ -15,6 +15,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from deltasnap_core import DeltaLog, SnapshotStore
+from deltasnap_core.scan.files.file_keys import UNRESOLVED, FileKeys
 from deltasnap_core.scan.tables import vacuum_candidates as reasons
 from tests.builders import FIRST_COMMIT_MS, Action, add, metadata, protocol, remove, write_log
 from tests.conftest import NOW_MS
@@ -22,8 +23,6 @@ from tests.core.scan.catalog_tables import FILES, write_catalog_managed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-pytestmark = pytest.mark.spark
 
 OLD = FIRST_COMMIT_MS / 1000
 YOUNG_MS = NOW_MS - 1000
@@ -81,6 +80,53 @@ def escaped(name: str) -> str:
     return "".join(f"%{byte:02x}" for byte in name.encode())
 
 
+class PlainKeys(FileKeys):
+    """Keys of paths that are spelled like the listed files: those of all spellings take Sail minutes."""
+
+    def of_logged(self, path: str) -> str:
+        keys = f"array(concat('/', {path}), {self.of_name(path)})"
+        return f"if({path} is null or contains({path}, '%ff'), array('{UNRESOLVED}'), {keys})"
+
+    def of_listed(self, path: str) -> str:
+        return f"concat('/', {path})"
+
+
+def test_age_of_tombstones_and_files_decides(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reasons, "FileKeys", PlainKeys)
+    before = NOW_MS - 7 * 86_400_000
+    gone = [
+        *(remove(path, deletion_timestamp=before) for path in ("old", "young", "again")),
+        remove("kept", deletion_timestamp=before + 1),
+    ]
+    live = [add("live", deletionVector=vector("u", "0" * 20)), add("again"), add("elsewhere/x")]
+    write_log(tmp_path, {0: FIRST, 1: gone, 2: live})
+    touch(tmp_path, "live", "again", "old", "young", "kept", "orphan", "new", "here/x", VECTOR_FILE, "elsewhere/x")
+    for name, ms in {"old": before, "orphan": before, "young": before + 1, "new": before + 1}.items():
+        os.utime(tmp_path / name, ns=(ms * 1_000_000, ms * 1_000_000))
+    assert candidates(spark, tmp_path) == {
+        "again": ("live file", True),
+        "old": ("expired tombstone", False),
+        "orphan": ("orphan", False),
+        "young": (reasons.YOUNG_TOMBSTONE, True),
+        "kept": ("tombstone has not expired", True),
+        "new": ("orphan younger than the retention", True),
+        "here/x": (reasons.SAME_NAME, True),
+    }
+
+
+@pytest.mark.parametrize("unresolved", [add("%ff"), add("a", deletionVector=vector("u", "no z85"))])
+def test_one_unresolved_path_protects_all_files(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unresolved: Action
+) -> None:
+    monkeypatch.setattr(reasons, "FileKeys", PlainKeys)
+    write_log(tmp_path, {0: FIRST, 1: [unresolved]})
+    touch(tmp_path, "orphan")
+    assert candidates(spark, tmp_path) == {"orphan": (reasons.UNRESOLVED_NAMES, True)}
+
+
+@pytest.mark.spark
 def test_all_spellings_of_a_path_are_one_file(spark: SparkSession, tmp_path: Path) -> None:
     table = tmp_path / "events"
     count = len(spellings(table, ""))
@@ -95,6 +141,7 @@ def test_all_spellings_of_a_path_are_one_file(spark: SparkSession, tmp_path: Pat
     } | {name for name, path in zip(names, paths, strict=True) if ".." in path}
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("storage_type", ["p", "u"])
 def test_deletion_vectors_of_live_files_are_needed(spark: SparkSession, tmp_path: Path, storage_type: str) -> None:
     table = tmp_path / "events"
@@ -110,6 +157,7 @@ def test_deletion_vectors_of_live_files_are_needed(spark: SparkSession, tmp_path
     assert unprotected(candidates(spark, table)) == {"orphan"}
 
 
+@pytest.mark.spark
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     "unresolved",
@@ -130,12 +178,14 @@ def test_unresolvable_path_protects_all_files(spark: SparkSession, tmp_path: Pat
     assert reported["orphan"] == reported["gone"] == (reasons.UNRESOLVED_NAMES, True)
 
 
+@pytest.mark.spark
 def test_expired_tombstone_that_cannot_be_resolved_keeps_nothing(spark: SparkSession, tmp_path: Path) -> None:
     write_log(tmp_path, {0: FIRST, 1: [remove("a", deletionVector=vector("u", "no z85"))]})
     touch(tmp_path, "orphan")
     assert candidates(spark, tmp_path)["orphan"] == ("orphan", False)
 
 
+@pytest.mark.spark
 @pytest.mark.thorough
 def test_table_opened_through_a_link_is_the_same_table(spark: SparkSession, tmp_path: Path) -> None:
     real, link, other = tmp_path / "real" / "Events", tmp_path / "link", tmp_path / "other"
@@ -149,6 +199,7 @@ def test_table_opened_through_a_link_is_the_same_table(spark: SparkSession, tmp_
         assert unprotected(candidates(spark, table)) == {"orphan"}
 
 
+@pytest.mark.spark
 def test_links_and_their_targets_are_never_listed(spark: SparkSession, tmp_path: Path) -> None:
     table, outside = tmp_path / "events", tmp_path / "outside"
     touch(outside, "day=2/part")
@@ -166,6 +217,7 @@ def test_links_and_their_targets_are_never_listed(spark: SparkSession, tmp_path:
     assert unprotected(candidates(spark, table)) == set()
 
 
+@pytest.mark.spark
 @pytest.mark.thorough
 def test_files_of_versions_before_and_after_the_requested_one_are_protected(
     spark: SparkSession, tmp_path: Path
@@ -194,6 +246,7 @@ def test_files_of_versions_before_and_after_the_requested_one_are_protected(
     assert reported["later"] == reported["removed-long-ago"] == reasons.LOG_IS_GONE
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("feature", ["catalogManaged", "catalogOwned-preview"])
 def test_no_file_of_a_catalog_managed_table_is_deleted_without_its_catalog(
     spark: SparkSession, tmp_path: Path, feature: str
@@ -208,12 +261,14 @@ def test_no_file_of_a_catalog_managed_table_is_deleted_without_its_catalog(
     assert {row.path: (row.reason, row.protected) for row in stored} == expected
 
 
+@pytest.mark.spark
 def test_no_file_of_a_table_with_unknown_writer_features_is_deleted(spark: SparkSession, tmp_path: Path) -> None:
     write_log(tmp_path, {0: [protocol(1, 7, writerFeatures=["new"]), metadata(), add("a")]})
     touch(tmp_path, "a", "orphan")
     assert candidates(spark, tmp_path) == {"orphan": (reasons.UNKNOWN_FEATURES, True)}
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_files_of_ratified_commits_are_needed(spark: SparkSession, tmp_path: Path, version: int) -> None:
     tail = write_catalog_managed(tmp_path)
@@ -225,6 +280,7 @@ def test_files_of_ratified_commits_are_needed(spark: SparkSession, tmp_path: Pat
     assert [group.reason for group in tables.vacuum_summary().deleted] == ["orphan"]
 
 
+@pytest.mark.spark
 def test_commits_published_after_the_catalog_was_queried_protect_files(spark: SparkSession, tmp_path: Path) -> None:
     tail = write_catalog_managed(tmp_path)
     touch(tmp_path, *FILES, "orphan")
@@ -234,6 +290,7 @@ def test_commits_published_after_the_catalog_was_queried_protect_files(spark: Sp
     assert {row.path for row in tables.vacuum_candidates(list_files=True).collect()} == {"orphan"}
 
 
+@pytest.mark.spark
 def test_without_listing_only_expired_files_of_the_table_are_unprotected(spark: SparkSession, tmp_path: Path) -> None:
     write_log(tmp_path, {
         0: FIRST,
@@ -249,6 +306,7 @@ def test_without_listing_only_expired_files_of_the_table_are_unprotected(spark: 
     }  # fmt: skip
 
 
+@pytest.mark.spark
 def test_age_hidden_folders_and_other_tables_keep_files(spark: SparkSession, tmp_path: Path) -> None:
     write_log(tmp_path, {0: (protocol(), metadata(partitionColumns=["_p"])), 1: [remove("rewritten")]})
     write_log(tmp_path / "sub" / "table", {0: FIRST})
@@ -266,12 +324,14 @@ def test_age_hidden_folders_and_other_tables_keep_files(spark: SparkSession, tmp
     }
 
 
+@pytest.mark.spark
 def test_name_that_is_not_utf8_is_ignored(spark: SparkSession, tmp_path: Path) -> None:
     write_log(tmp_path, {0: FIRST})
     touch(tmp_path, os.fsdecode(b"\xff"), "orphan")
     assert unprotected(candidates(spark, tmp_path)) == {"orphan"}
 
 
+@pytest.mark.spark
 def test_keys_of_an_object_store_are_protected_literally_and_as_read_by_hadoop(
     spark: SparkSession, s3_options: dict[str, Any]
 ) -> None:
@@ -317,6 +377,7 @@ def lives(draw: st.DrawFn) -> Life:
     return Life(f"{draw(NAMES)}.f", actions, draw(st.booleans()))
 
 
+@pytest.mark.spark
 @pytest.mark.thorough
 @settings(max_examples=3, phases=[Phase.generate])
 @given(files=st.lists(lives(), min_size=60, max_size=120, unique_by=lambda life: life.name.lower()), data=st.data())
