@@ -15,7 +15,7 @@ from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, UnsupportedOperationException
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
@@ -47,7 +47,9 @@ def _metadata_column(files: Any, name: str) -> Any:
     from pyspark.sql.connect.plan import DataSource
 
     source = files._plan
-    if isinstance(source, DataSource) and source._format == "parquet":
+    if isinstance(source, DataSource):
+        if source._format != "parquet":
+            raise UnsupportedOperationException("No metadata columns of text.")
         schema = to_arrow_schema(StructType.fromJson(json.loads(source._schema or "")))
         rows = [_rows(path, schema) for path in source._paths or ()]
         files._plan = files.sparkSession.createDataFrame(pa.concat_tables(rows))._plan
