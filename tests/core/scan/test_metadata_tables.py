@@ -226,7 +226,6 @@ def test_entries_begin_with_a_later_checkpoint_if_the_first_is_damaged(spark: Sp
     assert lives == [("a", None, None), ("b", None, None), ("c", None, 3), ("d", None, None)]
 
 
-@pytest.mark.spark
 def test_commits_that_the_catalog_ratified_are_in_the_tables(spark: SparkSession, tmp_path: Path) -> None:
     tail = write_catalog_managed(tmp_path)
     tables = DeltaLog.for_table(spark, tmp_path).get_snapshot_at(2, log_tail=tail, max_catalog_version=2).tables
@@ -299,7 +298,6 @@ def test_changes_are_net_and_explain_why_they_are_not_append_only(made: Made) ->
         assert [commit.version for commit in changes.commits] == [1]
 
 
-@pytest.mark.spark
 def test_changes_other_than_appends_are_reported(made: Made) -> None:
     changes = made.log.file_changes(1, 5)
     assert (changes.summary.added_files, changes.summary.removed_files) == (1, 2)
@@ -316,7 +314,6 @@ def test_changes_can_go_backwards(made: Made) -> None:
     assert [commit.version for commit in back.commits] == [5, 4, 3, 2, 1]
 
 
-@pytest.mark.spark
 def test_stored_version_is_scanned_and_compared_when_its_log_is_gone(made: Made, tmp_path: Path) -> None:
     log = made.path / "_delta_log"
     log.rename(tmp_path / "log")

@@ -20,8 +20,6 @@ from tests.core.scan.test_scan import field, file, found, ids, schema, snapshot_
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
-
 
 CUT_STRINGS = {
     "a character beyond U+FFFF after the cut": ("🤣" * 20, "🤣" * 16 + "\ufffd"),
@@ -30,6 +28,7 @@ CUT_STRINGS = {
 }
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize(("value", "stored"), CUT_STRINGS.values(), ids=CUT_STRINGS)
 @pytest.mark.parametrize("form", ["name = '{}'", "name >= '{}'", "name in ('{}', 'zz')", "name like '{}%'"])
 def test_maximum_truncated_too_low_by_delta_loses_no_file(
@@ -71,6 +70,7 @@ def test_partitions_and_statistics_select_files_and_are_reported(spark: SparkSes
     assert found(snapshot.scan("day > '2030-01-01'")) == []
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("where", ["x = 0", "x in (0, 5)", "x >= 0D", "s.y <=> 0"])
 def test_zero_equals_negative_zero(spark: SparkSession, tmp_path: Path, where: str) -> None:
     numbers = pa.array([-0.0, -0.0, -7.5], pa.float64())
@@ -86,6 +86,7 @@ def test_conditions_supported_only_by_spark_filter_rows(spark: SparkSession, tmp
     assert found(scan) == [(1,)]
 
 
+@pytest.mark.spark
 def test_invalid_json_statistics_keep_a_file(spark: SparkSession, tmp_path: Path) -> None:
     broken = ["{", "[]", '{"minValues": 7}', '{"numRecords": "x", "minValues": {"id": {}}}', "null", ""]
     adds = [file(tmp_path, f"f{number}", ids(5), stats=text) for number, text in enumerate(broken)]
@@ -94,6 +95,7 @@ def test_invalid_json_statistics_keep_a_file(spark: SparkSession, tmp_path: Path
     assert len(found(scan)) == len(broken)
 
 
+@pytest.mark.spark
 def test_only_requested_struct_statistics_of_a_checkpoint_are_read(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -125,6 +127,7 @@ def test_only_requested_struct_statistics_of_a_checkpoint_are_read(
     assert found(snapshot.scan("id > 4", columns=["id"])) == [(5,), (9,)]
 
 
+@pytest.mark.spark
 @pytest.mark.filterwarnings("ignore")
 def test_a_partition_value_that_a_checkpoint_has_twice_is_the_one_that_scans_skip_by(
     spark: SparkSession, tmp_path: Path
@@ -146,6 +149,7 @@ def test_scan_skips_by_statistics_that_all_files_omits(spark: SparkSession, tmp_
     assert [row.path for row in snapshot.scan("id = 5").files.collect()] == ["b"]
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize(("kind", "bound"), [("date", "2024"), ("timestamp_ntz", "12:30"), ("decimal(4,1)", "1.26")])
 def test_bound_in_a_form_that_only_a_cast_accepts_keeps_the_file(
     spark: SparkSession, tmp_path: Path, kind: str, bound: str
@@ -169,10 +173,11 @@ def test_condition_that_fails_on_the_value_of_a_partition_is_left_to_the_rows(
     fields = schema(field("p", "string"), field("id", "long"))
     snapshot = snapshot_of(spark, tmp_path, adds, schemaString=fields, partitionColumns=["p"])
     failing = snapshot.scan("id < 2 and cast(p as int) = 2")
-    assert [row.path for row in failing.files.collect()] == ["1", "2"]
+    assert {row.path for row in failing.files.collect()} == {"1", "2"}
     assert failing.report.unused == ("cast(p as int) = 2",)
 
 
+@pytest.mark.spark
 def test_times_do_not_depend_on_the_timestamp_type_of_the_session(spark: SparkSession, tmp_path: Path) -> None:
     text = json.dumps(
         {
@@ -197,6 +202,7 @@ def test_times_do_not_depend_on_the_timestamp_type_of_the_session(spark: SparkSe
         spark.conf.set("spark.sql.session.timeZone", "UTC")
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("hour", [0, 1])
 def test_ambiguous_time_text_matches_both_times(spark: SparkSession, tmp_path: Path, hour: int) -> None:
     moment = datetime(2020, 10, 25, hour, 30, tzinfo=UTC)  # clocks are put back from 3 to 2 at 1:00 UTC
@@ -212,6 +218,7 @@ def test_ambiguous_time_text_matches_both_times(spark: SparkSession, tmp_path: P
         spark.conf.set("spark.sql.session.timeZone", "UTC")
 
 
+@pytest.mark.spark
 def test_file_with_only_nulls_is_skipped_by_a_comparison(spark: SparkSession, tmp_path: Path) -> None:
     nulls = json.dumps({"numRecords": 2, "minValues": {}, "maxValues": {}, "nullCount": {"id": 2}})
     adds = [file(tmp_path, "nulls", pa.table({"id": pa.array([None, None], pa.int64())}), stats=nulls)]
@@ -220,6 +227,7 @@ def test_file_with_only_nulls_is_skipped_by_a_comparison(spark: SparkSession, tm
     assert snapshot.scan("id is null").report.files_after_statistics == 1
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize(
     ("bound", "moment", "kept", "left_out"),
     [
@@ -249,6 +257,7 @@ def test_timestamp_within_the_truncation_of_its_maximum_is_kept(
     assert snapshot.scan(left_out).report.files_after_statistics == 0
 
 
+@pytest.mark.spark
 def test_sums_of_sizes_beyond_64_bits_are_exact(spark: SparkSession, tmp_path: Path) -> None:
     huge = [add(path, size=2**62, stats=stats(1, 2)) for path in ("a", "b")]
     write_log(tmp_path, {0: [protocol(), metadata()], 1: huge})
@@ -262,6 +271,7 @@ def test_sums_of_sizes_beyond_64_bits_are_exact(spark: SparkSession, tmp_path: P
     assert (partition.files, partition.bytes, partition.records) == (2, None, 4)
 
 
+@pytest.mark.spark
 def test_clocks_set_back_by_a_day_hide_no_date(spark: SparkSession, tmp_path: Path) -> None:
     times = [datetime(1867, 10, 18, 23, tzinfo=UTC), datetime(1867, 10, 19, 4, tzinfo=UTC)]
     first, last = ({"at": time.isoformat().replace("+00:00", ".000Z")} for time in times)

@@ -116,7 +116,13 @@ def test_age_of_tombstones_and_files_decides(
     }
 
 
-@pytest.mark.parametrize("unresolved", [add("%ff"), add("a", deletionVector=vector("u", "no z85"))])
+@pytest.mark.parametrize(
+    "unresolved",
+    [
+        pytest.param(add("%ff"), marks=pytest.mark.spark, id="file"),
+        pytest.param(add("a", deletionVector=vector("u", "no z85")), id="deletion vector"),
+    ],
+)
 def test_one_unresolved_path_protects_all_files(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unresolved: Action
 ) -> None:
