@@ -6,7 +6,7 @@ commit that is read by path). Delta's `fileIndices`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from itertools import groupby
@@ -48,6 +48,7 @@ MEASURED_FILE_ACTIONS = StructType([StructField("add", MEASURED_ADD), StructFiel
 """Only the fields that the measures need."""
 
 
+_NUM_RECORDS = StructType([StructField("numRecords", LongType())])
 _NO_LIMIT = str(2**31 - 1)
 # Fail fast: in Spark's default mode, an invalid line becomes null and its action is lost. The limits of a line were
 # checked when it was read, so Spark's parser has none.
@@ -170,13 +171,15 @@ class ActionReader:
         paths = self.files.readable([part.file for part in parts])
         struct = parts[0].stats_parsed
         if self.parsed and struct is not None and has_all(struct, self.parsed):
-            return self._with_statistics(paths, narrowed(struct, self.parsed))
+            statistics = narrowed(struct, self.parsed)
+            texts = {"stats": "cast(null as string)", PARSED: as_texts("add.stats_parsed", statistics)}
+            return self._without_json(paths, statistics, texts)
+        if self._is_measured and parts[0].has_num_records:
+            return self._without_json(paths, _NUM_RECORDS, {"stats": _NUM_RECORDS_AS_JSON})
         parsed = self._stats_parsed(parts[0], paths[0])
         if parsed is None:
             return file_reader(self.spark).schema(self.schema).parquet(*paths)
-        add = StructType([*self.add_schema, StructField("stats_parsed", parsed)])
-        schema = StructType([StructField("add", add), StructField("remove", self.remove_schema)])
-        rows = file_reader(self.spark).schema(schema).parquet(*paths)
+        rows = self._read(paths, [*self.add_schema, StructField("stats_parsed", parsed)])
         if self._is_measured and "numRecords" in parsed.names:
             stats = F.coalesce(F.expr(_NUM_RECORDS_AS_JSON), "add.stats")
         else:
@@ -184,15 +187,21 @@ class ActionReader:
         whole = F.col("add").withField("stats", stats).dropFields("stats_parsed")
         return rows.select(whole.alias("add"), "remove")
 
-    def _with_statistics(self, paths: list[str], statistics: StructType) -> DataFrame:
-        """Return the file actions with PARSED and without JSON."""
-        add = StructType([*(field for field in ADD if field.name != "stats"), StructField("stats_parsed", statistics)])
-        schema = StructType([StructField("add", add), StructField("remove", self.remove_schema)])
-        texts = {"stats": "cast(null as string)", PARSED: as_texts("add.stats_parsed", statistics)}
-        names = (*ADD.names, PARSED)
+    def _without_json(self, paths: list[str], statistics: StructType, texts: Mapping[str, str]) -> DataFrame:
+        """Return the file actions without reading their JSON, from some statistics of the struct.
+
+        texts: SQL for fields of `add` that are not read as they are.
+        """
+        fields = [field for field in self.add_schema if field.name not in texts]
+        rows = self._read(paths, [*fields, StructField("stats_parsed", statistics)])
+        names = dict.fromkeys((*self.add_schema.names, *texts))
         whole = ", ".join(f"{texts.get(name, f'add.{name}')} as {name}" for name in names)
-        rows = file_reader(self.spark).schema(schema).parquet(*paths)
-        return rows.selectExpr(f"if(add is null, null, struct({whole})) as add", "remove")
+        # Also for a remove: with a condition around the struct, Spark would read all fields.
+        return rows.selectExpr(f"struct({whole}) as add", "remove")
+
+    def _read(self, paths: list[str], add: Iterable[StructField]) -> DataFrame:
+        schema = StructType([StructField("add", StructType([*add])), StructField("remove", self.remove_schema)])
+        return file_reader(self.spark).schema(schema).parquet(*paths)
 
     def _stats_parsed(self, part: CheckpointFile, path: str) -> StructType | None:
         """Return the type to read `add.stats_parsed` with; None: read the JSON instead, or no statistics."""
@@ -201,7 +210,7 @@ class ActionReader:
         if self.stats is StatsPolicy.NONE:
             return None
         if self.stats is StatsPolicy.NUM_RECORDS and part.stats_parsed.get_field_index("numRecords") >= 0:
-            return StructType([StructField("numRecords", LongType())])
+            return _NUM_RECORDS
         if part.has_stats:
             return None
         (found,) = file_reader(self.spark).parquet(path).select("add.stats_parsed").schema.fields
@@ -255,7 +264,7 @@ def _lines_of(text: DataFrame, file_name: Column) -> DataFrame:
 
 
 def _stats_shape(part: CheckpointFile) -> str:
-    return f"{part.has_stats} {part.stats_parsed}"
+    return f"{part.has_stats} {part.has_num_records} {part.stats_parsed}"
 
 
 def _with_unique_keys(kind: str) -> str:

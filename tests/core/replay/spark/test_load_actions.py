@@ -60,7 +60,7 @@ def status_of(file: Path) -> FileStatus:
 def statistics_of(actions: DataFrame | None, field: str = "stats") -> dict[str, Any]:
     """Return statistics by the name of their file; JSON is parsed."""
     assert actions is not None
-    rows = actions.where("add is not null").selectExpr("add.path", f"add.{field} as found").collect()
+    rows = actions.where("add.path is not null").selectExpr("add.path", f"add.{field} as found").collect()
     return {row.path: json.loads(row.found) if isinstance(row.found, str) else row.found for row in rows}
 
 
