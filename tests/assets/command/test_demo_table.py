@@ -6,6 +6,7 @@ import json
 import shutil
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from deltalake import DeltaTable
@@ -24,7 +25,7 @@ def operations(path: Path) -> list[str]:
     return [entry["operation"] for entry in reversed(DeltaTable(path).history())]
 
 
-def actions(path: Path, version: int) -> list[dict[str, object]]:
+def actions(path: Path, version: int) -> list[dict[str, Any]]:
     commit = path / "_delta_log" / f"{version:020}.json"
     return [json.loads(line) for line in commit.read_text(encoding="utf-8").splitlines()]
 
@@ -39,6 +40,17 @@ def test_first_life_overwrites_the_table_and_restores_files(table: Path) -> None
     removed = [sum("remove" in action for action in actions(table, version)) for version in range(FIRST_LIFE_VERSIONS)]
     assert removed[36] > 10
     assert [sum("add" in action for action in actions(table, version)) for version in (38, 39)] == [0, 2]
+
+
+def test_updates_and_deletes_change_files_of_one_day(table: Path) -> None:
+    changed: dict[str, list[set[object]]] = {"UPDATE": [], "DELETE": []}
+    for version in range(FIRST_LIFE_VERSIONS):
+        operation = next(action["commitInfo"] for action in actions(table, version) if "commitInfo" in action)
+        removed = [action["remove"] for action in actions(table, version) if "remove" in action]
+        if operation["operation"] in changed:
+            changed[operation["operation"]].append({file["partitionValues"]["day"] for file in removed})
+    assert all(changed.values())
+    assert {len(days) for each in changed.values() for days in each} == {1}
 
 
 def test_checkpoint_has_log_activity_after_it(table: Path) -> None:
