@@ -87,7 +87,8 @@ def candidates_of_rows(table: ScannedTable, files: pa.Table) -> tuple[OptimizeCa
     for file, of_file in zip(
         files.select(["size", "partitionValues", "deletionVector"]).to_pylist(), records, strict=True
     ):
-        values, vector = dict(file["partitionValues"] or ()), file["deletionVector"]
+        # Of a key that a checkpoint has twice, the first value counts, as in SQL.
+        values, vector = dict(reversed(file["partitionValues"] or ())), file["deletionVector"]
         texts = tuple(values.get(column.physical_path[0]) or None for column in columns)
         has_deletes = vector is not None and _has_many_deletes(vector["cardinality"], of_file)
         partitions[texts].append((file["size"] or 0, has_deletes))

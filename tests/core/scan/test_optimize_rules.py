@@ -53,6 +53,12 @@ def candidates(*files: dict[str, Any], kind: str = "string", path: str = "file:/
     return candidates_of_rows(table, pa.Table.from_pylist(list(files), FILES))
 
 
+def test_first_of_two_values_of_a_partition_counts() -> None:
+    twice = {**file(1), "partitionValues": [("day", "z"), ("day", "q")]}
+    (found,) = candidates(twice, file(1, "z"))
+    assert (found.partition, found.files) == ({"day": "z"}, 2)
+
+
 PACKING = {
     "one small file": ([5], 0, 0),
     "two that fit": ([50, 50], 2, 1),
