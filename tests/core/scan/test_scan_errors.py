@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 
 from deltasnap_core import SPARK_FAILURES, DeltaLog, ScanOptions
 from deltasnap_core.errors import CorruptLogError, DataFileError, DataFileNotFoundError, DataPathError, PredicateError
+from deltasnap_core.scan import scan as scan_module
+from deltasnap_core.scan.predicate_analysis import predicate_failures
 from tests.builders import add, metadata, protocol, write_log
 from tests.checkpoint_files import write_checkpoint
 from tests.core.scan.test_deletion_vectors import encode_z85
@@ -79,6 +83,42 @@ def test_data_file_that_spark_cannot_read_is_named(spark: SparkSession, tmp_path
     scan = snapshot_of(spark, tmp_path, [damaged], schemaString=schema(field("id", "long"))).scan()
     with pytest.raises(DataFileError, match=rf"the data file file:///\S+/a%20b\.parquet of version 0 .*{tmp_path}: "):
         scan.take(1)
+
+
+def test_failure_of_spark_names_the_file_that_it_read(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scan = snapshot_of(spark, tmp_path, [file(tmp_path, "a", ids(1))], schemaString=schema(field("id", "long"))).scan()
+    read = "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///t/a%20b. SQLSTATE: KD001"
+    for message, path in {read: "file:///t/a%20b", "[FAILED_READ_FILE.NO_HINT] A file.": None}.items():
+        monkeypatch.setattr(scan_module, "collected_rows", raising(message))
+        with pytest.raises(DataFileError) as raised:
+            scan.take(1)
+        assert (raised.value.path, raised.value.version) == (path, 0)
+        assert raised.value.table == f"file://{tmp_path}"
+    monkeypatch.setattr(scan_module, "collected_rows", raising("[OUT_OF_MEMORY] No space."))
+    with pytest.raises(PySparkException, match="No space"):
+        scan.to_arrow()
+
+
+def raising(message: str) -> Callable[..., NoReturn]:
+    """Return a function that fails like Spark."""
+
+    def fail(*_: object) -> NoReturn:
+        raise PySparkException(message)
+
+    return fail
+
+
+def test_failure_on_a_value_is_a_predicate_error_only_with_a_predicate() -> None:
+    divided = raising("[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012\nstack")
+    message = r"it fails for some row: .*Division by zero\.\n1 / id > 0$"
+    with pytest.raises(PredicateError, match=message) as raised, predicate_failures("1 / id > 0"):
+        divided()
+    assert raised.value.predicate == "1 / id > 0"
+    for where, failing in ((None, divided), ("1 / id > 0", raising("[OUT_OF_MEMORY] No space."))):
+        with pytest.raises(PySparkException), predicate_failures(where):
+            failing()
 
 
 @pytest.mark.parametrize("other", ["./a", "file:///{table}/a", "/{table}//a"])

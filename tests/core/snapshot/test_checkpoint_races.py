@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 MOMENTS = (False, True) if os.environ.get("DELTASNAP_ALL_CHECKPOINTS") else (True,)
 
 
-@pytest.mark.spark
 def test_log_that_was_replaced_in_the_meantime_gets_no_checkpoint(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
