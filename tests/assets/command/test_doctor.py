@@ -19,7 +19,7 @@ from deltasnap_assets.command.local.local_instance import use_local_instance
 from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.settings.loading import CONFIG_VARIABLE
 from deltasnap_assets.spark.connect_check import RemoteError
-from deltasnap_assets.spark.connect_server import SparkServer
+from deltasnap_assets.spark.connect_server import DEFAULT_FOLDER, SparkServer
 from deltasnap_assets.spark.java import JavaError
 from tests.assets.command.test_cli import java_of
 from tests.assets.jobs import idle_job
@@ -236,6 +236,7 @@ def test_server_of_the_folder_is_an_error_unless_it_responds(
     monkeypatch.setattr(doctor, "answers", lambda port: port == 7 and responds)
     found = findings(folder, TABLES)["server"]
     assert (found["mark"], found["message"]) == (mark, message)
+    assert responds or f"read {DEFAULT_FOLDER}/server.log, or run `deltasnap spark-server stop`" in found["advice"]
     monkeypatch.undo()
     (folder / ".deltasnap" / "spark-server").mkdir(parents=True)
     (folder / ".deltasnap" / "spark-server" / "server.json").write_text("{")
