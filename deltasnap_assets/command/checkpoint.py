@@ -9,6 +9,7 @@ import typer
 
 from deltasnap_assets.command.arguments import TablePath
 from deltasnap_assets.command.driver_commands import storage_options
+from deltasnap_assets.quantities import counted
 
 
 def checkpoint(
@@ -38,11 +39,10 @@ def checkpoint(
         typer.echo(f"Version {written.version} already has a checkpoint: {name}. Nothing was written.")
         return
     others = len(written.files) - 1
-    with_sidecars = f" and {others} sidecar{'' if others == 1 else 's'}" if others else ""
-    typer.echo(
-        f"Wrote {name}{with_sidecars}: {written.num_of_actions:,} actions, {written.num_of_add_files:,} files, "
-        f"{written.size_in_bytes:,} bytes."
-    )
+    with_sidecars = f" and {counted(others, 'sidecar')}" if others else ""
+    actions, files = written.num_of_actions or 0, written.num_of_add_files or 0
+    contents = f"{counted(actions, 'action')}, {counted(files, 'file')}"
+    typer.echo(f"Wrote {name}{with_sidecars}: {contents}, {written.size_in_bytes:,} bytes.")
     if not written.is_hint_written:
         typer.echo(
             "_last_checkpoint was not changed: the log has a newer checkpoint, or the storage rejected the file."

@@ -98,6 +98,11 @@ class Answer(Generic[T]):
     computed_by: str
 
 
+def actions_text(count: int, done: str) -> str:
+    """Return the work of the driver as text, for `ReplayEngine.answer`: `1 action read`."""
+    return f"{count:,} {'action' if count == 1 else 'actions'} {done}"
+
+
 def choose(question: Question, size: int | None, use: EngineUse = "auto") -> Choice:
     """Return the engine for a question. size: of the input, in the limit's unit; None: too large for the driver."""
     subject, limit = question.value, LIMITS.get(question)

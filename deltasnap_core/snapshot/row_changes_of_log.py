@@ -19,7 +19,7 @@ from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.table_features import has_change_data_feed, metadata_to_read
 from deltasnap_core.redaction import redacted
 from deltasnap_core.replay.driver.full_actions import decoded
-from deltasnap_core.replay.engine import Question, UnusualError
+from deltasnap_core.replay.engine import Question, UnusualError, actions_text
 from deltasnap_core.replay.spark.spark_failures import translated
 from deltasnap_core.replay.stats_policy import StatsPolicy
 from deltasnap_core.rules.file_actions import FULL_ACTION, values_of
@@ -150,6 +150,6 @@ def _file_actions(context: TableContext, batch: CommitBatch) -> list[FileAction]
 
     size = None if batch.large else batch.num_file_actions
     found = context.engine.answer(
-        {Question.ROWS: size}, work=f"{size} actions read", driver=by_driver, spark=on_spark
+        {Question.ROWS: size}, work=actions_text(size or 0, "read"), driver=by_driver, spark=on_spark
     ).value
     return file_actions(values_of(found), log_path=log_path)

@@ -11,7 +11,7 @@ from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.replay.driver.full_actions import live_adds
 from deltasnap_core.replay.driver.held_files import HeldFiles, action_count
-from deltasnap_core.replay.engine import Answer, Question
+from deltasnap_core.replay.engine import Answer, Question, actions_text
 from deltasnap_core.replay.known_state import KnownFiles, KnownState
 from deltasnap_core.replay.spark.load_actions import PARSED
 from deltasnap_core.replay.spark.local_rows import arrow_rows
@@ -72,7 +72,7 @@ class StateReplay:
             files = reconciled_files(reader, log, partitions=context.options.snapshot_partitions)
             return frame() if files is None else live_files(files, PARSED)
 
-        work = f"{count or 0:,} actions read"
+        work = actions_text(count or 0, "read")
         return context.engine.answer({Question.ROWS: count}, work=work, driver=by_driver, spark=on_spark).value
 
     def close(self) -> None:
@@ -90,7 +90,7 @@ class StateReplay:
             files = measure_files(reader, log, self._cache(log), partitions=context.options.snapshot_partitions)
             return files, files.count(log, retention)
 
-        work = f"{count or 0:,} actions counted"
+        work = actions_text(count or 0, "counted")
         return context.engine.answer({Question.COUNT: count}, work=work, driver=by_driver, spark=on_spark)
 
     def _cache(self, log: LoadedLog) -> StateCache | None:

@@ -14,7 +14,7 @@ from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.replay.driver.checkpoint_measures import map_measures
 from deltasnap_core.replay.driver.reconciliation import newest_file_actions, with_path_keys, without_keys_of
 from deltasnap_core.replay.driver.state_deltas import counted, delta_between
-from deltasnap_core.replay.engine import Answer
+from deltasnap_core.replay.engine import Answer, actions_text
 from deltasnap_core.replay.known_state import KnownState
 from deltasnap_core.replay.state_delta import StateDelta
 from deltasnap_core.rules.aggregates import MeasureGroup, groups_of
@@ -110,7 +110,7 @@ class HeldFiles:
             before=known.retention,
             after=retention,
         )
-        work = f"{newer.num_rows:,} actions applied to version {known.log.version}"
+        work = actions_text(newer.num_rows, f"applied to version {known.log.version}")
         return Answer(value=change, computed_by=f"driver: {work}")
 
     def release(self) -> None:

@@ -22,7 +22,7 @@ from deltasnap_core.replay.driver.checkpoint_shares import Share, leaves_of, map
 from deltasnap_core.replay.driver.full_actions import decoded, full_actions, newest_lines
 from deltasnap_core.replay.driver.held_files import action_count
 from deltasnap_core.replay.driver.reconciliation import KEY, without_keys_of
-from deltasnap_core.replay.engine import Question, ReplayEngine, UnusualError
+from deltasnap_core.replay.engine import Question, ReplayEngine, UnusualError, actions_text
 from deltasnap_core.replay.spark.load_actions import ActionReader
 from deltasnap_core.replay.spark.local_rows import arrow_rows
 from deltasnap_core.replay.spark.spark_failures import on_ladder
@@ -66,7 +66,7 @@ class LiveFilesOfLog:
         count = action_count(log)
         return self.engine.answer(
             {Question.COUNT: count},
-            work=f"{count or 0:,} actions read",
+            work=actions_text(count or 0, "read"),
             driver=lambda: self._by_driver(wanted, log),
             spark=lambda session: self._on_spark(wanted, log, session),
         ).value

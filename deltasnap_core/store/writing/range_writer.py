@@ -17,7 +17,7 @@ from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.redaction import logger_of
-from deltasnap_core.replay.engine import Answer, Question
+from deltasnap_core.replay.engine import Answer, Question, actions_text
 from deltasnap_core.replay.spark.file_action_layout import FULL
 from deltasnap_core.replay.spark.spark_failures import on_ladder, translated
 from deltasnap_core.replay.spark.state_computation import reconciled_files
@@ -169,7 +169,7 @@ class RangeWriter:
         sizes = {Question.FOLLOW: step.rows_to_write, Question.ROWS: step.rows_to_read}
         return self.context.engine.answer(
             sizes if step.batch.measures is not None else dict.fromkeys(sizes),
-            work=f"{step.batch.num_file_actions:,} actions applied to version {step.previous.version}",
+            work=actions_text(step.batch.num_file_actions, f"applied to version {step.previous.version}"),
             driver=lambda: self.driver_rows.follow(step),
             spark=lambda session: self.rows.follow(step, self.context.reader(session)),
         )
@@ -267,4 +267,4 @@ def _computed_by(of_range: str, version: int, actions: int) -> str:
     """Return how one version of a range was computed. For the driver, this states the number of its actions."""
     if not of_range.startswith("driver"):
         return of_range
-    return f"driver: {actions:,} actions applied to version {version - 1}"
+    return f"driver: {actions_text(actions, f'applied to version {version - 1}')}"

@@ -180,7 +180,7 @@ def test_first_version_is_computed_by_spark_and_later_ones_by_the_driver(spark: 
     snapshots, table = run_of(spark, tmp_path)
     first = snapshots.stored(table, [0, 1], lambda *_: None)
     assert str(first[0].computed_by).startswith(f"Spark {spark.version}, local")
-    assert str(first[1].computed_by).endswith(" actions applied to version 0")
+    assert str(first[1].computed_by).endswith(" applied to version 0")
     write_log(tmp_path / "events", {version: commit_actions(version) for version in (2, 3)})
     pyspark: Any = NoSpark()
     later = RunSnapshots(settings_of(tmp_path), RunSession(pyspark), queries_ahead=True)

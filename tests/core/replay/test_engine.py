@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from deltasnap_core.errors import SparkRequiredError
-from deltasnap_core.replay.engine import LIMITS, EngineUse, Question, ReplayEngine, UnusualError, choose
+from deltasnap_core.replay.engine import LIMITS, EngineUse, Question, ReplayEngine, UnusualError, actions_text, choose
 from deltasnap_core.replay.sessions import GivenSession, NoSession, provider_of
 
 SESSION: Any = SimpleNamespace(version="4.3.0", conf=SimpleNamespace(get=lambda *_: "local[2]"))
@@ -99,3 +99,11 @@ def test_session_may_be_an_object_a_provider_or_none() -> None:
     assert isinstance(given, GivenSession)
     assert given.session("nothing is started") is SESSION
     assert given.setting("spark.master") == "local[2]"
+
+
+def test_work_of_the_driver_is_counted_in_words() -> None:
+    assert [actions_text(count, "read") for count in (0, 1, 1234)] == [
+        "0 actions read",
+        "1 action read",
+        "1,234 actions read",
+    ]
