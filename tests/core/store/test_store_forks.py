@@ -230,7 +230,7 @@ def test_log_replaced_during_a_read_commits_nothing(
         assert files_of(store, 5) == expected_files(5, after=after)
 
 
-@pytest.mark.parametrize("message", ["Reading", "Writing what", "Wrote"])
+@pytest.mark.parametrize("message", ["Reading", "Writing the changes", "Wrote"])
 def test_log_replaced_at_any_step_commits_nothing(
     spark: SparkSession, table: Path, store: SnapshotStore, message: str
 ) -> None:
@@ -249,7 +249,7 @@ def test_commits_added_and_cleaned_up_concurrently_are_handled(
     spark: SparkSession, table: Path, store: SnapshotStore
 ) -> None:
     def on_progress(what: str, done: int, total: int) -> None:
-        if what.startswith("Writing what"):
+        if what.startswith("Writing the changes"):
             write_log(table, {7: commit_actions(7)})
             for version in (0, 1):
                 (table / "_delta_log" / file_names.commit_file(version)).unlink(missing_ok=True)
