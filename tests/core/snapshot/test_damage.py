@@ -165,6 +165,7 @@ def ignoring(spark: SparkSession) -> Iterator[None]:
         spark.conf.unset(name)
 
 
+@pytest.mark.spark  # Sail has no such settings, and reads links to the files
 @pytest.mark.usefixtures("ignoring")
 @pytest.mark.parametrize("damage", [flip, Path.unlink])
 def test_no_setting_of_the_session_skips_files_of_a_log_or_a_store(

@@ -255,6 +255,7 @@ def test_commits_added_and_cleaned_up_concurrently_are_handled(
                 (table / "_delta_log" / file_names.commit_file(version)).unlink(missing_ok=True)
 
     store.write_range("events", log_of(spark, table), 0, 6, on_progress=on_progress)
+    assert not (table / "_delta_log" / file_names.commit_file(0)).exists()
     assert store.versions("events") == list(range(7))
 
 
