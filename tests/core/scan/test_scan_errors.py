@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 
 def test_invalid_partition_value_is_an_error_even_if_the_file_is_skipped(spark: SparkSession, tmp_path: Path) -> None:
-    days = [{"p": "y", "q": "abc"}, {"p": "x", "q": "5"}]
+    days = [{"p": "y", "q": "abc", "r": "1"}, {"p": "x", "q": "5", "r": "1"}]
     adds = [
         file(tmp_path, f"f{n}", ids(n), partitionValues=values, stats=stats(n, n, rows=1))
         for n, values in enumerate(days)
     ]
-    kinds = schema(field("id", "long"), field("p", "string"), field("q", "integer"))
-    snapshot = snapshot_of(spark, tmp_path, adds, schemaString=kinds, partitionColumns=["p", "q"])
+    kinds = schema(field("id", "long"), field("p", "string"), field("q", "integer"), field("r", "long"))
+    snapshot = snapshot_of(spark, tmp_path, adds, schemaString=kinds, partitionColumns=["p", "q", "r"])
     with pytest.raises(CorruptLogError, match="abc"):
         snapshot.scan("q = 5 or p = 'x' and id = 3").to_df()
 
