@@ -87,10 +87,10 @@ if TYPE_CHECKING:
     from deltasnap_core.replay.driver.file_difference import FileDifference, file_difference
     from deltasnap_core.replay.engine import EngineUse
     from deltasnap_core.replay.sessions import SparkProvider
-    from deltasnap_core.replay.spark.schemas import ALL_FILES_SCHEMA, TOMBSTONES_SCHEMA
-    from deltasnap_core.replay.spark.spark_failures import SPARK_FAILURES, spark_cause
-    from deltasnap_core.replay.spark.table_schema import parse_schema
-    from deltasnap_core.rules.file_breakdown import FileBreakdown
+    from deltasnap_core.replay.spark.reading.schemas import ALL_FILES_SCHEMA, TOMBSTONES_SCHEMA
+    from deltasnap_core.replay.spark.reading.table_schema import parse_schema
+    from deltasnap_core.replay.spark.session.spark_failures import SPARK_FAILURES, spark_cause
+    from deltasnap_core.rules.totals.file_breakdown import FileBreakdown
     from deltasnap_core.scan.arrow_rows import collected_rows
     from deltasnap_core.scan.file_changes import ChangeSummary, FileChanges
     from deltasnap_core.scan.planning import ScanReport
@@ -221,16 +221,16 @@ _MODULES = {
     "replay.driver.file_difference": ("FileDifference", "file_difference"),
     "replay.engine": ("EngineUse",),
     "replay.sessions": ("SparkProvider",),
-    "replay.spark.schemas": (
+    "replay.spark.reading.schemas": (
         "ALL_FILES_SCHEMA",
         "TOMBSTONES_SCHEMA",
     ),
-    "replay.spark.spark_failures": (
+    "replay.spark.session.spark_failures": (
         "SPARK_FAILURES",
         "spark_cause",
     ),
-    "replay.spark.table_schema": ("parse_schema",),
-    "rules.file_breakdown": ("FileBreakdown",),
+    "replay.spark.reading.table_schema": ("parse_schema",),
+    "rules.totals.file_breakdown": ("FileBreakdown",),
     "scan.arrow_rows": ("collected_rows",),
     "scan.file_changes": (
         "ChangeSummary",

@@ -16,6 +16,7 @@ import hypothesis
 import pytest
 
 from deltasnap_assets.spark.java import JavaError, use_java
+from deltasnap_core import redaction
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -161,6 +162,14 @@ def _quick_session_first(request: pytest.FixtureRequest) -> None:
     marks = {mark.name for mark in request.node.iter_markers()}
     if "spark" in marks and "thorough" not in marks:
         request.getfixturevalue("spark")
+
+
+@pytest.fixture(autouse=True)
+def _forget_secrets() -> Iterator[None]:
+    """Forget the secrets of a test, so that the texts of the next one are not redacted."""
+    before = redaction._learned.secrets
+    yield
+    redaction._learned.secrets = before
 
 
 @pytest.fixture(scope="module")

@@ -26,12 +26,12 @@ from deltasnap_core.replay.driver.full_actions import (
 from deltasnap_core.replay.driver.state_deltas import counted
 from deltasnap_core.replay.engine import Answer, ReplayEngine, UnusualError
 from deltasnap_core.replay.state_delta import StateDelta
-from deltasnap_core.rules.aggregates import groups_of
 from deltasnap_core.rules.expiry import unexpired
 from deltasnap_core.rules.file_actions import FULL_ACTION
 from deltasnap_core.rules.key_hash import xxhash64
-from deltasnap_core.rules.measures import MEASURED_COLUMNS, measures_of
 from deltasnap_core.rules.paths import path_keys
+from deltasnap_core.rules.totals.aggregates import groups_of
+from deltasnap_core.rules.totals.measures import MEASURED_COLUMNS, measures_of
 from deltasnap_core.store.format.manifest import DataSet, VersionManifest
 from deltasnap_core.store.rows.driver_rows import DriverRows
 from deltasnap_core.store.rows.spark_rows import SparkRows

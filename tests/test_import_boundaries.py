@@ -35,6 +35,8 @@ LAYERS = {
 # These folders may load PySpark; their subfolders may not, unless listed. All other folders of the core are pure.
 SPARK_ROOMS = (
     "deltasnap_core.replay.spark",
+    "deltasnap_core.replay.spark.reading",
+    "deltasnap_core.replay.spark.session",
     "deltasnap_core.scan",
     "deltasnap_core.scan.changes",
     "deltasnap_core.scan.tables",
@@ -48,6 +50,9 @@ SPARK_ROOMS = (
 # The pure folders and modules of the app.
 PURE_ROOMS_OF_THE_APP = (
     "deltasnap_assets.checks",
+    "deltasnap_assets.checks.commits",
+    "deltasnap_assets.checks.files",
+    "deltasnap_assets.checks.log",
     "deltasnap_assets.demo",
     "deltasnap_assets.settings",
     "deltasnap_assets.spark",

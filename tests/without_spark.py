@@ -5,7 +5,7 @@ from __future__ import annotations
 from deltasnap_core import DeltaLog, SnapshotOptions, TableLog
 from deltasnap_core.replay.engine import ReplayEngine
 from deltasnap_core.replay.sessions import NoSession
-from deltasnap_core.replay.spark.spark_files import SparkFiles
+from deltasnap_core.replay.spark.session.spark_files import SparkFiles
 from deltasnap_core.snapshot.table_context import TableContext
 
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from deltasnap_assets.checks.check import Check, PageCheck, TableCheck, VersionCheck
-from deltasnap_assets.checks.checkpoint_lag import CheckpointLag, CheckpointLagLimits
-from deltasnap_assets.checks.checksum_agrees import ChecksumAgrees
-from deltasnap_assets.checks.condition_check import ConditionCheck
-from deltasnap_assets.checks.contiguous_log import ContiguousLog
-from deltasnap_assets.checks.even_partitions import EvenPartitions, EvenPartitionsLimits
-from deltasnap_assets.checks.expired_tombstones import ExpiredTombstones, ExpiredTombstonesLimits
-from deltasnap_assets.checks.fresh_table import FreshTable, FreshTableLimits
-from deltasnap_assets.checks.readable_checkpoint import ReadableCheckpoint
-from deltasnap_assets.checks.readable_protocol import ReadableProtocol
-from deltasnap_assets.checks.schema_unchanged import SchemaUnchanged
-from deltasnap_assets.checks.small_files import SmallFiles, SmallFilesLimits
-from deltasnap_assets.checks.statistics_coverage import StatisticsCoverage, StatisticsCoverageLimits
-from deltasnap_assets.checks.steady_growth import SteadyGrowth, SteadyGrowthLimits
-from deltasnap_assets.checks.tombstone_ratio import TombstoneRatio, TombstoneRatioLimits
+from deltasnap_assets.checks.commits.fresh_table import FreshTable, FreshTableLimits
+from deltasnap_assets.checks.commits.schema_unchanged import SchemaUnchanged
+from deltasnap_assets.checks.commits.steady_growth import SteadyGrowth, SteadyGrowthLimits
+from deltasnap_assets.checks.files.even_partitions import EvenPartitions, EvenPartitionsLimits
+from deltasnap_assets.checks.files.expired_tombstones import ExpiredTombstones, ExpiredTombstonesLimits
+from deltasnap_assets.checks.files.small_files import SmallFiles, SmallFilesLimits
+from deltasnap_assets.checks.files.statistics_coverage import StatisticsCoverage, StatisticsCoverageLimits
+from deltasnap_assets.checks.files.tombstone_ratio import TombstoneRatio, TombstoneRatioLimits
+from deltasnap_assets.checks.log.checkpoint_lag import CheckpointLag, CheckpointLagLimits
+from deltasnap_assets.checks.log.checksum_agrees import ChecksumAgrees
+from deltasnap_assets.checks.log.condition_check import ConditionCheck
+from deltasnap_assets.checks.log.contiguous_log import ContiguousLog
+from deltasnap_assets.checks.log.readable_checkpoint import ReadableCheckpoint
+from deltasnap_assets.checks.log.readable_protocol import ReadableProtocol
 
 FRESH_TABLE = FreshTable()
 CHECKPOINT_LAG = CheckpointLag()

@@ -16,7 +16,7 @@ from deltasnap_assets.runs.condition.damage import (
     poll_or_report,
     report_where_nothing_is_new,
 )
-from deltasnap_assets.runs.condition.last_poll import LOG, are_checks_due, known_errors
+from deltasnap_assets.runs.condition.poll_records import LOG, are_checks_due, known_errors
 from deltasnap_assets.runs.log_handover import ListedLog, handing_over
 from deltasnap_assets.runs.planning.known_table import known_of, prepare
 from deltasnap_assets.runs.planning.names import STORING_ASSET, job_name, run_tags

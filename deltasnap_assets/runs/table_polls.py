@@ -15,7 +15,7 @@ from deltasnap_assets.runs.condition.damage import (
     report_where_nothing_is_new,
 )
 from deltasnap_assets.runs.condition.examination import examination_of, is_examined, may_examine
-from deltasnap_assets.runs.condition.last_poll import (
+from deltasnap_assets.runs.condition.poll_records import (
     Found,
     is_examination_due,
     may_be_known_broken,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from deltasnap_assets.tables.pages.table_columns import Column, columns_of
+from deltasnap_assets.tables.pages.column_schema import Column, columns_of
 from deltasnap_assets.texts import visible
 from deltasnap_core import Metadata, Protocol, SnapshotState
 

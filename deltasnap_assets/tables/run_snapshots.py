@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from deltasnap_assets.checks.facts import FileFacts, TombstoneFacts
-from deltasnap_assets.runs.condition.last_poll import is_checkpoint_sound, is_examination_due, known_faults
+from deltasnap_assets.runs.condition.poll_records import is_checkpoint_sound, is_examination_due, known_faults
 from deltasnap_assets.runs.log_handover import ListedLog
 from deltasnap_assets.runs.planning.partitions import contiguous
 from deltasnap_assets.runs.planning.plan import Stored

@@ -13,8 +13,8 @@ from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.state.deleted_record_counts_histogram import DeletedRecordCountsHistogram
 from deltasnap_core.protocol.state.file_size_histogram import DEFAULT_BIN_BOUNDARIES, FileSizeHistogram
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
-from deltasnap_core.rules.aggregates import FileTotals
-from deltasnap_core.rules.file_breakdown import FileGroup
+from deltasnap_core.rules.totals.aggregates import FileTotals
+from deltasnap_core.rules.totals.file_breakdown import FileGroup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltasnap_core.rules.sql_text import string_sql
+from deltasnap_core.rules.texts.sql_text import string_sql
 
 _FILE_URL = "file:///"
 _HEX_PAIR = "[0-9A-Fa-f]{2}"

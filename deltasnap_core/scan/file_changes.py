@@ -12,11 +12,11 @@ from pyspark.sql import functions as F
 from deltasnap_core.log.history.delta_history_manager import DeltaHistory
 from deltasnap_core.once import once
 from deltasnap_core.redaction import safe_repr
-from deltasnap_core.replay.spark.spark_failures import translated
+from deltasnap_core.replay.spark.session.spark_failures import translated
 from deltasnap_core.rules.deletion_vector_ids import vector_id_sql
 from deltasnap_core.rules.paths import path_key_sql
-from deltasnap_core.rules.sql_text import exact_sum_sql
-from deltasnap_core.rules.statistics_schema import StatisticPath
+from deltasnap_core.rules.texts.sql_text import exact_sum_sql
+from deltasnap_core.rules.texts.statistics_schema import StatisticPath
 from deltasnap_core.scan.scan import Scan
 from deltasnap_core.scan.scanned_table import ScannedTable
 

@@ -21,7 +21,7 @@ from pyspark.sql.types import (
 
 from deltasnap_core.protocol.properties.table_config import ColumnMappingMode
 from deltasnap_core.protocol.schema_text import FIELD_ID, PHYSICAL_NAME, TYPE_CHANGES
-from deltasnap_core.rules.sql_text import quoted
+from deltasnap_core.rules.texts.sql_text import quoted
 from deltasnap_core.scan.predicates.filter_pushdown import may_push_down
 
 _PARQUET_ID = "parquet.field.id"

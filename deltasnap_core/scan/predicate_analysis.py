@@ -10,8 +10,8 @@ from dataclasses import replace
 from pyspark.errors import PySparkException
 
 from deltasnap_core.errors import PredicateError
-from deltasnap_core.replay.spark.spark_failures import SPARK_FAILURES, is_about_values, spark_cause
-from deltasnap_core.rules.sql_text import quoted
+from deltasnap_core.replay.spark.session.spark_failures import SPARK_FAILURES, is_about_values, spark_cause
+from deltasnap_core.rules.texts.sql_text import quoted
 from deltasnap_core.scan.predicates.predicate import NotParsedError
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.skipping.data_skipping import Skipping, skipping_of

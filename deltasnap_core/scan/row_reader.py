@@ -27,8 +27,8 @@ from deltasnap_core.protocol.properties.table_config import column_mapping_mode
 from deltasnap_core.redaction import logger_of, redacted
 from deltasnap_core.rules.deletion_vector_ids import vector_id_sql
 from deltasnap_core.rules.file_actions import values_of
-from deltasnap_core.rules.num_records import num_records_sql
-from deltasnap_core.rules.sql_text import string_sql
+from deltasnap_core.rules.texts.sql_text import string_sql
+from deltasnap_core.rules.totals.num_records import num_records_sql
 from deltasnap_core.scan.files.data_paths import plain_url, spark_name
 from deltasnap_core.scan.files.deletion_vectors import ROW_BITS
 from deltasnap_core.scan.files.roaring import Rows

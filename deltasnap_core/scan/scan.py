@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from deltasnap_core.errors import DataFileError
 from deltasnap_core.once import once
 from deltasnap_core.redaction import redacted, safe_repr
-from deltasnap_core.replay.spark.spark_failures import SPARK_FAILURES, file_read, is_about_files, spark_cause
+from deltasnap_core.replay.spark.session.spark_failures import SPARK_FAILURES, file_read, is_about_files, spark_cause
 from deltasnap_core.scan.arrow_rows import collected_rows
 from deltasnap_core.scan.planning import (
     ScanReport,

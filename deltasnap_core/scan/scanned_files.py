@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 
 from pyspark.sql import DataFrame
 
-from deltasnap_core.rules.statistics_schema import StatisticPath
+from deltasnap_core.rules.texts.statistics_schema import StatisticPath
 
 T = TypeVar("T")
 

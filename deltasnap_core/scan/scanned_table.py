@@ -12,10 +12,10 @@ from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.once import once
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.replay.sessions import SparkProvider
-from deltasnap_core.replay.spark.local_rows import no_rows
-from deltasnap_core.replay.spark.spark_failures import spark_cause
-from deltasnap_core.replay.spark.spark_files import SparkFiles
-from deltasnap_core.replay.spark.table_schema import parse_schema, schema_of
+from deltasnap_core.replay.spark.reading.table_schema import parse_schema, schema_of
+from deltasnap_core.replay.spark.session.local_rows import no_rows
+from deltasnap_core.replay.spark.session.spark_failures import spark_cause
+from deltasnap_core.replay.spark.session.spark_files import SparkFiles
 from deltasnap_core.scan.files.data_paths import data_file_url
 from deltasnap_core.scan.files.deletion_vectors import DeletionVectors
 from deltasnap_core.scan.physical_schema import logical_schema

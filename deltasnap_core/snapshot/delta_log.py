@@ -25,7 +25,7 @@ from deltasnap_core.protocol.state.version_checksum import VersionChecksum
 from deltasnap_core.redaction import redacted, safe_repr
 from deltasnap_core.replay.engine import ReplayEngine
 from deltasnap_core.replay.sessions import SparkProvider, provider_of
-from deltasnap_core.replay.spark.spark_files import SparkFiles
+from deltasnap_core.replay.spark.session.spark_files import SparkFiles
 from deltasnap_core.scan.changes.row_changes import ChangeOptions
 from deltasnap_core.scan.file_changes import FileChanges
 from deltasnap_core.scan.scan_options import ScanOptions

@@ -20,7 +20,7 @@ from deltasnap_core.protocol.table_features import has_change_data_feed, metadat
 from deltasnap_core.redaction import redacted
 from deltasnap_core.replay.driver.full_actions import decoded
 from deltasnap_core.replay.engine import Question, UnusualError, actions_text
-from deltasnap_core.replay.spark.spark_failures import translated
+from deltasnap_core.replay.spark.session.spark_failures import translated
 from deltasnap_core.replay.stats_policy import StatsPolicy
 from deltasnap_core.rules.file_actions import FULL_ACTION, values_of
 from deltasnap_core.scan.changes.changed_rows import FileAction, LiveFilesBefore, change_data, file_actions

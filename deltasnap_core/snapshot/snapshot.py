@@ -19,8 +19,8 @@ from deltasnap_core.protocol.state.version_checksum import VersionChecksum
 from deltasnap_core.protocol.table_features import metadata_to_read
 from deltasnap_core.redaction import logger_of, redacted, safe_repr
 from deltasnap_core.replay.known_state import KnownState
-from deltasnap_core.replay.spark.state_cache import StateCache
-from deltasnap_core.replay.spark.table_schema import schema_of
+from deltasnap_core.replay.spark.reading.table_schema import schema_of
+from deltasnap_core.replay.spark.session.state_cache import StateCache
 from deltasnap_core.scan.scan import Scan
 from deltasnap_core.scan.scan_options import ScanOptions
 from deltasnap_core.scan.scanned_table import ScannedTable

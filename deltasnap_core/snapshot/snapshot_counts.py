@@ -13,7 +13,7 @@ from deltasnap_core.log.version_log import VersionLog
 from deltasnap_core.once import once
 from deltasnap_core.protocol.state.version_checksum import VersionChecksum
 from deltasnap_core.replay.known_state import KnownState
-from deltasnap_core.rules.statistics_schema import StatisticPath
+from deltasnap_core.rules.texts.statistics_schema import StatisticPath
 from deltasnap_core.snapshot.snapshot_frames import SnapshotFrames
 from deltasnap_core.snapshot.state_replay import StateReplay
 

@@ -39,8 +39,8 @@ from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.replay.engine import EngineUse, Question, ReplayEngine
 from deltasnap_core.replay.sessions import SparkProvider, provider_of
-from deltasnap_core.replay.spark.spark_files import SparkFiles
-from deltasnap_core.rules.file_breakdown import FileBreakdown
+from deltasnap_core.replay.spark.session.spark_files import SparkFiles
+from deltasnap_core.rules.totals.file_breakdown import FileBreakdown
 from deltasnap_core.scan.changes.row_changes import ChangeOptions
 from deltasnap_core.scan.file_changes import FileChanges
 from deltasnap_core.scan.scan import Scan

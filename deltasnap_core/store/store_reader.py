@@ -10,8 +10,8 @@ from deltasnap_core.errors import StorageError
 from deltasnap_core.log.listing.log_segment_builder import check_versions
 from deltasnap_core.redaction import logger_of
 from deltasnap_core.replay.engine import ReplayEngine
-from deltasnap_core.replay.spark.spark_files import SparkFiles
-from deltasnap_core.rules.file_breakdown import FileBreakdown
+from deltasnap_core.replay.spark.session.spark_files import SparkFiles
+from deltasnap_core.rules.totals.file_breakdown import FileBreakdown
 from deltasnap_core.scan.changes.row_changes import RowChanges
 from deltasnap_core.scan.scan_options import ScanOptions
 from deltasnap_core.scan.scanned_table import ScannedTable

@@ -12,7 +12,7 @@ from deltasnap_core.log.listing.log_listing import table_path
 from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.protocol.table_features import check_readable, metadata_to_read
 from deltasnap_core.replay.sessions import SparkProvider
-from deltasnap_core.replay.spark.spark_files import SparkFiles
+from deltasnap_core.replay.spark.session.spark_files import SparkFiles
 from deltasnap_core.scan.scan_options import ScanOptions
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore

@@ -15,13 +15,13 @@ from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.replay.engine import Question, ReplayEngine
-from deltasnap_core.replay.spark.local_rows import arrow_rows
-from deltasnap_core.replay.spark.schemas import ADD, REMOVE, STATE
-from deltasnap_core.replay.spark.spark_failures import translated
+from deltasnap_core.replay.spark.reading.schemas import ADD, REMOVE, STATE
+from deltasnap_core.replay.spark.session.local_rows import arrow_rows
+from deltasnap_core.replay.spark.session.spark_failures import translated
 from deltasnap_core.replay.spark.state_reconstruction import live_files, state_actions, unexpired_tombstones
 from deltasnap_core.rules.file_actions import ADDS, REMOVES
-from deltasnap_core.rules.file_breakdown import FileBreakdown
-from deltasnap_core.rules.statistics_schema import StatisticPath
+from deltasnap_core.rules.texts.statistics_schema import StatisticPath
+from deltasnap_core.rules.totals.file_breakdown import FileBreakdown
 from deltasnap_core.storage.urls import join_url
 from deltasnap_core.store.format.manifest import VersionManifest
 from deltasnap_core.store.format.version_documents import non_file_actions_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql.types import StructType
 
-from deltasnap_core.replay.spark.schemas import ALL_FILES_SCHEMA, STATE, TOMBSTONES_SCHEMA
+from deltasnap_core.replay.spark.reading.schemas import ALL_FILES_SCHEMA, STATE, TOMBSTONES_SCHEMA
 from deltasnap_core.rules.file_actions import ADDS, REMOVES
 from deltasnap_core.scan.tables.log_tables import _LOG_FILES, _VERSIONS
 from deltasnap_core.snapshot.sources.history_frame import HISTORY

@@ -13,7 +13,7 @@ from deltasnap_core import DeltaLog, InitialSnapshot, SnapshotOptions
 from deltasnap_core.log.commits.commit_reader import read_commits
 from deltasnap_core.log.non_file_actions import non_file_actions_by_version
 from deltasnap_core.protocol.properties.retention import Retention
-from deltasnap_core.replay.spark.load_actions import ActionReader
+from deltasnap_core.replay.spark.reading.load_actions import ActionReader
 from deltasnap_core.replay.spark.state_computation import reconciled_files
 from deltasnap_core.replay.spark.state_deltas import changes_of_versions, deltas_of_range
 from deltasnap_core.replay.stats_policy import StatsPolicy

@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("tests.sail.client", reason="needs an environment of constraints-sail.txt", exc_type=ImportError)
 from deltasnap_core import DeltaLog, SnapshotOptions, UnsupportedServerError
 from deltasnap_core.replay.sessions import GivenSession
-from deltasnap_core.replay.spark.spark_files import SparkFiles
+from deltasnap_core.replay.spark.session.spark_files import SparkFiles
 from deltasnap_core.storage.urls import local_path, to_url
 from tests.core.elsewhere import LOOKED_AT, NO_PYTHON, ROOT, VERSIONS, Task, live_paths, make_events
 

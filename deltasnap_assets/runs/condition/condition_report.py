@@ -22,7 +22,7 @@ from dagster._core.storage.asset_check_execution_record import AssetCheckExecuti
 from deltasnap_assets.checks.check import Check, Verdict, not_evaluated
 from deltasnap_assets.checks.registry import CONDITION_CHECKS, LOG_CHECKS
 from deltasnap_assets.runs.condition.ended_failures import end_failure, is_over
-from deltasnap_assets.runs.condition.last_poll import LOG, RUN, Found, note
+from deltasnap_assets.runs.condition.poll_records import LOG, RUN, Found, note
 from deltasnap_assets.runs.planning.known_table import last_observation
 from deltasnap_assets.runs.planning.names import CONDITION_TAG, delta_log_key
 from deltasnap_assets.runs.stores import store_of

@@ -9,7 +9,7 @@ import dagster as dg
 
 from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.known_faults import condition_unless_known
-from deltasnap_assets.runs.condition.last_poll import has_new_checkpoint, is_examination_due, known_faults, note_poll
+from deltasnap_assets.runs.condition.poll_records import has_new_checkpoint, is_examination_due, known_faults, note_poll
 from deltasnap_assets.runs.planning.known_table import was_broken
 from deltasnap_assets.runs.planning.plan import Stored
 from deltasnap_assets.runs.planning.poll import compared_with_stored, poll_log, what_is_stored

@@ -9,9 +9,9 @@ from typing import Any
 import dagster as dg
 
 from deltasnap_assets.checks.check import FAILED_TO_RUN, TableCheck, Verdict, not_evaluated
-from deltasnap_assets.checks.condition_check import unsupported
-from deltasnap_assets.checks.fresh_table import FreshTable
-from deltasnap_assets.checks.readable_protocol import ReadableProtocol
+from deltasnap_assets.checks.commits.fresh_table import FreshTable
+from deltasnap_assets.checks.log.condition_check import unsupported
+from deltasnap_assets.checks.log.readable_protocol import ReadableProtocol
 from deltasnap_assets.checks.registry import TABLE_CHECKS
 from deltasnap_assets.runs.condition.condition_report import MAX_TEXT_LENGTH, check_evaluation, severity_of
 from deltasnap_assets.runs.planning.names import RANGE_END_TAG, RANGE_START_TAG

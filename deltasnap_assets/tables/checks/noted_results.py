@@ -8,7 +8,15 @@ from dataclasses import replace
 import dagster as dg
 
 from deltasnap_assets.runs.condition.condition_report import MAX_TEXT_LENGTH, log_problems
-from deltasnap_assets.runs.condition.last_poll import CHECKS, LOG, RUN, Found, found_by_checks, inputs_of_checks, note
+from deltasnap_assets.runs.condition.poll_records import (
+    CHECKS,
+    LOG,
+    RUN,
+    Found,
+    found_by_checks,
+    inputs_of_checks,
+    note,
+)
 from deltasnap_assets.runs.table_runs import stores_versions
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.run_snapshots import RunSnapshots

@@ -13,6 +13,7 @@ from deltasnap_assets.quantities import bytes_text, counted, span_text
 from deltasnap_assets.runs.condition.condition_report import fault_entries, fault_lines, plain_text
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.changes import state_changes
+from deltasnap_assets.tables.pages.column_schema import MAX_COLUMNS, columns_of, table_schema
 from deltasnap_assets.tables.pages.metadata import Entries, markdown_table, noting_problems, text_value, time_value
 from deltasnap_assets.tables.pages.pictures import (
     MAX_BARS,
@@ -24,7 +25,6 @@ from deltasnap_assets.tables.pages.pictures import (
     sizes_picture,
     versions_picture,
 )
-from deltasnap_assets.tables.pages.table_columns import MAX_COLUMNS, columns_of, table_schema
 from deltasnap_assets.texts import markdown_code, markdown_text, visible
 from deltasnap_core import CommitInfo, LogSegment, Metadata, Protocol, SnapshotState, TableCondition, redacted
 

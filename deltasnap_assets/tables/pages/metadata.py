@@ -17,7 +17,7 @@ import dagster as dg
 from pyspark.sql.types import StructType
 
 from deltasnap_assets.quantities import bytes_text
-from deltasnap_assets.tables.pages.table_columns import table_schema
+from deltasnap_assets.tables.pages.column_schema import table_schema
 from deltasnap_assets.texts import markdown_code, visible
 from deltasnap_core import (
     ChangedFile,

@@ -17,7 +17,7 @@ from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContent
 from deltasnap_core.log.checkpoints.checkpoint_rules import holds
 from deltasnap_core.log.checkpoints.verified_parquet import damage_as, verified_parquet
 from deltasnap_core.log.commits.action_lines import lines_with
-from deltasnap_core.rules.measures import has_negative_number, measures_of
+from deltasnap_core.rules.totals.measures import has_negative_number, measures_of
 from deltasnap_core.storage.concurrency import map_concurrently
 from deltasnap_core.storage.log_store import LogStore
 

@@ -41,8 +41,8 @@ from deltasnap_core.protocol.json_fields import json_text, whole_number
 from deltasnap_core.protocol.json_text import decode_json
 from deltasnap_core.protocol.table_features import MANIFEST_COMMIT_ACTION
 from deltasnap_core.rules.file_actions import DELETION_VECTOR
-from deltasnap_core.rules.json_lines import BLANK, are_safe, parse_lines
-from deltasnap_core.rules.measures import MEASURED_ACTION, measures_of
+from deltasnap_core.rules.texts.json_lines import BLANK, are_safe, parse_lines
+from deltasnap_core.rules.totals.measures import MEASURED_ACTION, measures_of
 
 MAX_LINE_BYTES = 32 << 20
 """A longer line is rejected. No writer produces one, and parsing it holds several copies in memory."""

@@ -23,7 +23,7 @@ from deltasnap_core.log.commits.action_lines import (
 from deltasnap_core.protocol.actions import CommitInfo
 from deltasnap_core.protocol.log_files.file_names import commit_version
 from deltasnap_core.redaction import safe_repr
-from deltasnap_core.rules.measures import has_negative_number
+from deltasnap_core.rules.totals.measures import has_negative_number
 from deltasnap_core.storage.log_store import FileStatus
 
 LARGE_COMMIT_BYTES = 16 << 20

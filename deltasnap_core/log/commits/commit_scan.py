@@ -22,7 +22,7 @@ from deltasnap_core.log.commits.commit_batch import commit_info
 from deltasnap_core.log.commits.commit_reader import pieces
 from deltasnap_core.protocol.actions import CommitInfo
 from deltasnap_core.protocol.log_files.file_names import commit_version
-from deltasnap_core.rules.json_lines import BLANK
+from deltasnap_core.rules.texts.json_lines import BLANK
 from deltasnap_core.storage.log_store import FileStatus, LogStore, is_file
 
 # A larger commit is read in pieces: commitInfo is usually the first action, and the rest may be gigabytes.

@@ -52,7 +52,7 @@ class Unloadable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KnownState:
+class ExaminedState:
     """The non-file actions at a version. last: the last version of its run of readable versions."""
 
     version: int
@@ -106,7 +106,7 @@ def known_states(
     sound: VersionRanges,
     readable: VersionRanges,
     newest_sound: SoundVersion | None,
-) -> Iterator[KnownState]:
+) -> Iterator[ExaminedState]:
     """Yield the states of readable versions, ascending: at known checkpoints and at commits with non-file actions.
 
     A run of versions begins at a checkpoint, at version 0, or after versions that are known to be sound. Of these, only
@@ -127,4 +127,4 @@ def known_states(
                 state = files.states[version]
             if state is None or state is SOUND:
                 continue
-            yield KnownState(version=version, actions=state, last=last)
+            yield ExaminedState(version=version, actions=state, last=last)

@@ -9,7 +9,7 @@ from deltasnap_core.errors import CorruptLogError, StorageError, UnsupportedProt
 from deltasnap_core.log.checksum_validation import compare_actions_with_log
 from deltasnap_core.log.condition.access_faults import storage_fault
 from deltasnap_core.log.condition.examined_files import ExaminedFiles, ReadCommits
-from deltasnap_core.log.condition.loadable_versions import SOUND, KnownState, SoundVersion, Unloadable
+from deltasnap_core.log.condition.loadable_versions import SOUND, ExaminedState, SoundVersion, Unloadable
 from deltasnap_core.log.condition.table_condition import (
     Fault,
     FaultKind,
@@ -69,7 +69,7 @@ def negative_number_faults(table: str, files: ExaminedFiles, commits: ReadCommit
         yield negative_numbers(redacted(table), versions)
 
 
-def checksum_faults(files: ExaminedFiles, commits: ReadCommits, newest: KnownState) -> Iterator[Fault]:
+def checksum_faults(files: ExaminedFiles, commits: ReadCommits, newest: ExaminedState) -> Iterator[Fault]:
     """Yield the fault of a checksum of the latest version that differs from its non-file actions.
 
     newest: the newest known state, of a log that was read without gaps.
@@ -95,7 +95,7 @@ def checkpoint_faults(files: ExaminedFiles, loadable: VersionRanges) -> Iterator
             yield _checkpoint_fault(files, unusable.version, unusable.files[0].path, unusable.reason, loadable)
 
 
-def protocol_faults(table: str, states: Iterable[KnownState]) -> Iterator[Fault]:
+def protocol_faults(table: str, states: Iterable[ExaminedState]) -> Iterator[Fault]:
     """Yield the faults of versions that have all files but are not readable, by protocol or missing action."""
     for last, run in groupby(states, key=lambda state: state.last):
         problem: Fault | UnsupportedProtocolError | None = None
@@ -117,7 +117,7 @@ def protocol_faults(table: str, states: Iterable[KnownState]) -> Iterator[Fault]
 def timestamp_faults(
     listing: LogListing,
     commits: ReadCommits,
-    states: Sequence[KnownState],
+    states: Sequence[ExaminedState],
     sound: VersionRanges,
     newest_sound: SoundVersion | None,
     now_ms: int,

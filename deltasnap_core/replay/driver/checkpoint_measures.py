@@ -20,7 +20,7 @@ from deltasnap_core.replay.driver.checkpoint_shares import (
     shares_of,
     unreadable,
 )
-from deltasnap_core.rules.measures import MEASURED_ACTION, MEASURED_COLUMNS, measures_of
+from deltasnap_core.rules.totals.measures import MEASURED_ACTION, MEASURED_COLUMNS, measures_of
 from deltasnap_core.storage.log_store import LogStore
 
 T = TypeVar("T")

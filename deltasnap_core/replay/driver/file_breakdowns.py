@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltasnap_core.rules.aggregates import MissingSizeError
-from deltasnap_core.rules.file_breakdown import FileGroup
 from deltasnap_core.rules.paths import canonical_paths
+from deltasnap_core.rules.totals.aggregates import MissingSizeError
+from deltasnap_core.rules.totals.file_breakdown import FileGroup
 
 BREAKDOWN_COLUMNS = ("add.partitionValues", "remove.size")
 """The Parquet columns that `file_groups` reads beside MEASURED_COLUMNS."""

@@ -23,9 +23,9 @@ from deltasnap_core.replay.driver.checkpoint_shares import Share, leaves_of, map
 from deltasnap_core.replay.driver.reconciliation import newest_file_actions, with_path_keys, without_keys_of
 from deltasnap_core.replay.engine import UnusualError
 from deltasnap_core.rules.file_actions import ADDS, FULL_ACTION, fitted
-from deltasnap_core.rules.measures import measures_of
 from deltasnap_core.rules.one_action import check_one_action
 from deltasnap_core.rules.paths import canonical_paths
+from deltasnap_core.rules.totals.measures import measures_of
 from deltasnap_core.storage.log_store import LogStore
 
 _IDENTITY = ("path", "deletionVector")

@@ -17,8 +17,8 @@ from deltasnap_core.replay.driver.state_deltas import counted, delta_between
 from deltasnap_core.replay.engine import Answer, actions_text
 from deltasnap_core.replay.known_state import KnownState
 from deltasnap_core.replay.state_delta import StateDelta
-from deltasnap_core.rules.aggregates import MeasureGroup, groups_of
 from deltasnap_core.rules.expiry import unexpired
+from deltasnap_core.rules.totals.aggregates import MeasureGroup, groups_of
 from deltasnap_core.storage.log_store import LogStore
 
 

@@ -19,9 +19,9 @@ from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.replay.driver.file_breakdowns import file_groups
 from deltasnap_core.replay.driver.reconciliation import KEY, newest_file_actions, without_keys_of
 from deltasnap_core.replay.state_delta import StateDelta
-from deltasnap_core.rules.aggregates import FileTotals, MeasureGroup, groups_by_version, groups_of
 from deltasnap_core.rules.expiry import expiring, unexpired
-from deltasnap_core.rules.file_breakdown import FileGroup
+from deltasnap_core.rules.totals.aggregates import FileTotals, MeasureGroup, groups_by_version, groups_of
+from deltasnap_core.rules.totals.file_breakdown import FileGroup
 
 
 def counted(groups: Iterable[MeasureGroup], non_file: NonFileActions) -> StateDelta:

@@ -7,11 +7,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from deltasnap_core.protocol.properties.retention import Retention
-from deltasnap_core.replay.spark.file_action_layout import FULL
-from deltasnap_core.replay.spark.load_actions import MEASURED_ADD, MEASURED_REMOVE
-from deltasnap_core.replay.spark.schemas import ADD, REMOVE
-from deltasnap_core.rules.aggregates import sums_sql
-from deltasnap_core.rules.file_breakdown import (
+from deltasnap_core.replay.spark.reading.file_action_layout import FULL
+from deltasnap_core.replay.spark.reading.load_actions import MEASURED_ADD, MEASURED_REMOVE
+from deltasnap_core.replay.spark.reading.schemas import ADD, REMOVE
+from deltasnap_core.rules.totals.aggregates import sums_sql
+from deltasnap_core.rules.totals.file_breakdown import (
     BREAKDOWN_MEASURES,
     BREAKDOWN_SUMS,
     MAX_PARTITIONS,
@@ -22,7 +22,7 @@ from deltasnap_core.rules.file_breakdown import (
     SizedFile,
     bin_grouping_sql,
 )
-from deltasnap_core.rules.measures import MEASURES
+from deltasnap_core.rules.totals.measures import MEASURES
 
 BREAKDOWN_FILE_ACTIONS = StructType(
     [

@@ -12,9 +12,9 @@ from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.replay.engine import Answer
 from deltasnap_core.replay.known_state import KnownState
-from deltasnap_core.replay.spark.file_action_layout import MEASURED, measured
-from deltasnap_core.replay.spark.load_actions import ActionReader
-from deltasnap_core.replay.spark.state_cache import StateCache, job_description
+from deltasnap_core.replay.spark.reading.file_action_layout import MEASURED, measured
+from deltasnap_core.replay.spark.reading.load_actions import ActionReader
+from deltasnap_core.replay.spark.session.state_cache import StateCache, job_description
 from deltasnap_core.replay.spark.state_deltas import counted, delta_between
 from deltasnap_core.replay.spark.state_reconstruction import BROADCAST_BYTES, reconcile
 from deltasnap_core.replay.state_delta import StateDelta

@@ -16,14 +16,14 @@ from pyspark.sql import functions as F
 
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.properties.retention import Retention
-from deltasnap_core.replay.spark.file_action_layout import FULL, MEASURED, FileActionLayout, measures_sql
 from deltasnap_core.replay.spark.file_breakdowns import breakdown_measures_sql
+from deltasnap_core.replay.spark.reading.file_action_layout import FULL, MEASURED, FileActionLayout, measures_sql
 from deltasnap_core.replay.spark.state_reconstruction import NEXT_VERSION, newest_file_actions, reconcile
 from deltasnap_core.replay.state_delta import StateDelta
-from deltasnap_core.rules.aggregates import FileTotals, MeasureGroup, grouping_sql, sums_sql
 from deltasnap_core.rules.expiry import expiring_sql
-from deltasnap_core.rules.file_breakdown import BREAKDOWN_MEASURES, BREAKDOWN_SUMS, FileGroup, file_grouping_sql
-from deltasnap_core.rules.measures import MEASURES
+from deltasnap_core.rules.totals.aggregates import FileTotals, MeasureGroup, grouping_sql, sums_sql
+from deltasnap_core.rules.totals.file_breakdown import BREAKDOWN_MEASURES, BREAKDOWN_SUMS, FileGroup, file_grouping_sql
+from deltasnap_core.rules.totals.measures import MEASURES
 
 
 def counted(files: DataFrame | None, non_file: NonFileActions, retention: Retention) -> StateDelta:

@@ -7,9 +7,9 @@ from pyspark.sql.types import StructType
 
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.properties.retention import Retention
-from deltasnap_core.replay.spark.file_action_layout import FULL, FileActionLayout
-from deltasnap_core.replay.spark.local_rows import local_rows
-from deltasnap_core.replay.spark.schemas import ADD, REMOVE, STATE
+from deltasnap_core.replay.spark.reading.file_action_layout import FULL, FileActionLayout
+from deltasnap_core.replay.spark.reading.schemas import ADD, REMOVE, STATE
+from deltasnap_core.replay.spark.session.local_rows import local_rows
 
 ADD_COLUMNS = ("path", *(f"add.{name}" for name in ADD.names if name != "path"))
 REMOVE_COLUMNS = ("path", *(f"remove.{name}" for name in REMOVE.names if name != "path"))

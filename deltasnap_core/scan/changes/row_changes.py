@@ -17,8 +17,8 @@ from deltasnap_core.errors import RowChangesError
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.json_text import decode_json
 from deltasnap_core.redaction import redacted
-from deltasnap_core.replay.spark.local_rows import no_rows
-from deltasnap_core.rules.sql_text import quoted, timestamp_sql
+from deltasnap_core.replay.spark.session.local_rows import no_rows
+from deltasnap_core.rules.texts.sql_text import quoted, timestamp_sql
 from deltasnap_core.scan.changes.change_columns import (
     CHANGE_COLUMNS,
     CHANGE_TYPE,

@@ -24,7 +24,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from deltasnap_core.rules.sql_text import quoted
+from deltasnap_core.rules.texts.sql_text import quoted
 from deltasnap_core.scan.changes.change_columns import (
     CHANGE_COLUMNS,
     CHANGE_TYPE,

@@ -25,7 +25,7 @@ from deltasnap_core.errors import RowChangesError
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.properties.table_config import ColumnMappingMode, column_mapping_mode
 from deltasnap_core.protocol.schema_text import PHYSICAL_NAME, TYPE_CHANGES, type_name
-from deltasnap_core.replay.spark.table_schema import schema_of
+from deltasnap_core.replay.spark.reading.table_schema import schema_of
 from deltasnap_core.scan.changes.change_columns import CHANGE_COLUMNS
 
 _INTEGERS: Sequence[type[DataType]] = (ByteType, ShortType, IntegerType, LongType)

@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 
 from deltasnap_core.rules.paths import path_key_sql
-from deltasnap_core.rules.sql_text import string_sql
+from deltasnap_core.rules.texts.sql_text import string_sql
 from deltasnap_core.storage.urls import scheme_names
 
 UNRESOLVED = "?"

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from deltasnap_core.protocol.properties.table_config import ColumnMappingMode
-from deltasnap_core.rules.sql_text import quoted, sql_type
+from deltasnap_core.rules.texts.sql_text import quoted, sql_type
 from deltasnap_core.scan.predicates.predicate import column_of, has_only
 from deltasnap_core.scan.predicates.predicate_values import value_of
 from deltasnap_core.scan.table_columns import TableColumn, TableColumns

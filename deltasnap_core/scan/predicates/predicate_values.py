@@ -8,7 +8,7 @@ from typing import Literal
 
 from sqlglot import exp
 
-from deltasnap_core.rules.sql_text import string_sql
+from deltasnap_core.rules.texts.sql_text import string_sql
 from deltasnap_core.scan.predicates.predicate import has_only, is_current_time
 
 ValueKind = Literal["null", "boolean", "number", "string", "date", "timestamp", "timestamp_ntz"]

@@ -18,8 +18,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from deltasnap_core.rules.sql_text import SQL_TYPES, quoted, sql_type, string_sql
-from deltasnap_core.rules.statistics_schema import bound_sql
+from deltasnap_core.rules.texts.sql_text import SQL_TYPES, quoted, sql_type, string_sql
+from deltasnap_core.rules.texts.statistics_schema import bound_sql
 from deltasnap_core.scan.predicates.predicate_values import PredicateValue
 from deltasnap_core.scan.skipping.partition_values import partition_value
 from deltasnap_core.scan.table_columns import TableColumn

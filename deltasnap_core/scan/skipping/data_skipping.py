@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from deltasnap_core.rules.sql_text import string_sql
-from deltasnap_core.rules.statistics_schema import StatisticPath, text_schema
+from deltasnap_core.rules.texts.sql_text import string_sql
+from deltasnap_core.rules.texts.statistics_schema import StatisticPath, text_schema
 from deltasnap_core.scan.predicates.filter_pushdown import pushed_conditions
 from deltasnap_core.scan.predicates.predicate import Conjunct, column_of, has_only, parse_predicate
 from deltasnap_core.scan.predicates.predicate_values import PredicateValue, value_of

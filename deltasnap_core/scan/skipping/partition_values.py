@@ -5,8 +5,8 @@ Source: PROTOCOL.md, Partition Value Serialization.
 
 from __future__ import annotations
 
-from deltasnap_core.rules.sql_text import string_sql
-from deltasnap_core.rules.typed_texts import typed_sql
+from deltasnap_core.rules.texts.sql_text import string_sql
+from deltasnap_core.rules.texts.typed_texts import typed_sql
 from deltasnap_core.scan.table_columns import TableColumn
 
 # Some writers escape each byte, others treat the bytes as UTF-8.

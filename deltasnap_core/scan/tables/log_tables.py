@@ -11,8 +11,8 @@ from pyspark.sql.types import BooleanType, LongType, StringType, StructField, St
 from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.protocol.log_files.file_names import ParsedLogPath
-from deltasnap_core.replay.spark.local_rows import local_rows
-from deltasnap_core.rules.sql_text import timestamp_sql
+from deltasnap_core.replay.spark.session.local_rows import local_rows
+from deltasnap_core.rules.texts.sql_text import timestamp_sql
 from deltasnap_core.storage.log_store import FileStatus
 
 _VERSIONS = StructType(

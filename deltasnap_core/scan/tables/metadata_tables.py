@@ -16,11 +16,11 @@ from typing import Protocol
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from deltasnap_core.replay.spark.spark_failures import translated
+from deltasnap_core.replay.spark.session.spark_failures import translated
 from deltasnap_core.rules.deletion_vector_ids import file_vector_id_sql, vector_id_sql
-from deltasnap_core.rules.num_records import num_records_sql
 from deltasnap_core.rules.paths import path_key_sql
-from deltasnap_core.rules.sql_text import later_sql, quoted, timestamp_sql
+from deltasnap_core.rules.texts.sql_text import later_sql, quoted, timestamp_sql
+from deltasnap_core.rules.totals.num_records import num_records_sql
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.skipping.partition_values import shown_value
 from deltasnap_core.scan.tables.optimize_candidates import optimize_candidates

@@ -18,8 +18,8 @@ from pyspark.sql import functions as F
 
 from deltasnap_core.protocol.properties.table_config import target_file_size_bytes
 from deltasnap_core.redaction import redacted, safe_repr
-from deltasnap_core.rules.num_records import num_records, num_records_sql
-from deltasnap_core.rules.sql_text import long_sum_sql, quoted, sql_type, string_sql
+from deltasnap_core.rules.texts.sql_text import long_sum_sql, quoted, sql_type, string_sql
+from deltasnap_core.rules.totals.num_records import num_records, num_records_sql
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.skipping.partition_values import partition_value, shown_value, text_of
 from deltasnap_core.scan.table_columns import TableColumn

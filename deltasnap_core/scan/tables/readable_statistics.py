@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
-from deltasnap_core.rules.sql_text import quoted, string_sql
-from deltasnap_core.rules.statistics_schema import struct_type
-from deltasnap_core.rules.typed_texts import typed_sql
-from deltasnap_core.rules.whole_json import whole_json_sql
+from deltasnap_core.rules.texts.sql_text import quoted, string_sql
+from deltasnap_core.rules.texts.statistics_schema import struct_type
+from deltasnap_core.rules.texts.typed_texts import typed_sql
+from deltasnap_core.rules.texts.whole_json import whole_json_sql
 from deltasnap_core.scan.skipping.bounds import bounds_of
 from deltasnap_core.scan.table_columns import TableColumn
 

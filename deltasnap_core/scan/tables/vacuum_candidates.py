@@ -22,8 +22,8 @@ from deltasnap_core.protocol.deletion_vector import DeletionVectorDescriptor
 from deltasnap_core.protocol.log_files.file_names import LOG_FOLDER
 from deltasnap_core.protocol.table_features import CATALOG_MANAGED, is_catalog_managed
 from deltasnap_core.protocol.writer_features import CHECKPOINT_WRITER_FEATURES, has_unknown_writer_features
-from deltasnap_core.replay.spark.local_rows import arrow_rows
-from deltasnap_core.rules.sql_text import timestamp_sql
+from deltasnap_core.replay.spark.session.local_rows import arrow_rows
+from deltasnap_core.rules.texts.sql_text import timestamp_sql
 from deltasnap_core.scan.files.deletion_vectors import vector_file
 from deltasnap_core.scan.files.file_keys import UNRESOLVED, FileKeys, normal_path
 from deltasnap_core.scan.scanned_table import ScannedTable

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from deltasnap_core.redaction import safe_repr
-from deltasnap_core.rules.sql_text import exact_sum_sql
+from deltasnap_core.rules.texts.sql_text import exact_sum_sql
 
 AGES_DAYS = (0, 1, 7, 30, 90, 365)
 """Files are grouped by the greatest of these ages (days) that they have reached."""

@@ -13,9 +13,9 @@ from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.actions import Metadata, Protocol
 from deltasnap_core.protocol.properties.table_config import writes_stats_as_json, writes_stats_as_struct
 from deltasnap_core.protocol.table_features import metadata_to_read
-from deltasnap_core.replay.spark.local_rows import local_rows
-from deltasnap_core.replay.spark.schemas import STATE
-from deltasnap_core.rules.sql_text import exact_sum_sql
+from deltasnap_core.replay.spark.reading.schemas import STATE
+from deltasnap_core.replay.spark.session.local_rows import local_rows
+from deltasnap_core.rules.texts.sql_text import exact_sum_sql
 from deltasnap_core.snapshot.checkpoints.parsed_columns import partition_values, statistics_sql
 
 _ADD = (

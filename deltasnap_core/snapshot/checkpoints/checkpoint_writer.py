@@ -43,9 +43,9 @@ from deltasnap_core.protocol.properties.table_config import checkpoint_policy, p
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.protocol.writer_features import check_writable
 from deltasnap_core.redaction import logger_of, redacted
-from deltasnap_core.replay.spark.file_action_layout import FULL
-from deltasnap_core.replay.spark.parquet_writing import write_parquet
-from deltasnap_core.replay.spark.spark_failures import on_ladder, translated
+from deltasnap_core.replay.spark.reading.file_action_layout import FULL
+from deltasnap_core.replay.spark.session.parquet_writing import write_parquet
+from deltasnap_core.replay.spark.session.spark_failures import on_ladder, translated
 from deltasnap_core.replay.spark.state_computation import reconciled_files
 from deltasnap_core.snapshot.checkpoints.checkpoint_hint import drop_side_file, write_hint
 from deltasnap_core.snapshot.checkpoints.checkpoint_rows import NO_FILES, CheckpointColumns, FileDigest

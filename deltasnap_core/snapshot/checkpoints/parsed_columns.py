@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 
 from deltasnap_core.protocol.actions import Metadata, Protocol
 from deltasnap_core.protocol.properties.table_config import num_indexed_cols, stats_columns
-from deltasnap_core.rules.sql_text import quoted, sql_type, string_sql
-from deltasnap_core.rules.statistics_schema import bound_sql, struct_type
-from deltasnap_core.rules.whole_json import whole_json_sql
+from deltasnap_core.rules.texts.sql_text import quoted, sql_type, string_sql
+from deltasnap_core.rules.texts.statistics_schema import bound_sql, struct_type
+from deltasnap_core.rules.texts.whole_json import whole_json_sql
 from deltasnap_core.scan.skipping.partition_values import partition_value
 from deltasnap_core.scan.table_columns import TableColumn, TableColumns
 

@@ -9,8 +9,8 @@ from deltasnap_core.log.commits.commit_reader import read_commits
 from deltasnap_core.log.listing.catalog_commits import NO_CATALOG, CatalogCommits
 from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.redaction import logger_of
-from deltasnap_core.replay.spark.local_rows import no_rows
-from deltasnap_core.replay.spark.schemas import ADD
+from deltasnap_core.replay.spark.reading.schemas import ADD
+from deltasnap_core.replay.spark.session.local_rows import no_rows
 from deltasnap_core.replay.spark.state_deltas import changes_of_versions
 from deltasnap_core.scan.tables.metadata_tables import FileHistory
 from deltasnap_core.snapshot.snapshot_frames import SnapshotFrames

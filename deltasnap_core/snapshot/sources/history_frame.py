@@ -19,8 +19,8 @@ from pyspark.sql.types import (
 
 from deltasnap_core.log.history.delta_history_manager import DeltaHistory
 from deltasnap_core.protocol.json_fields import texts
-from deltasnap_core.replay.spark.local_rows import local_rows
-from deltasnap_core.rules.sql_text import timestamp_sql
+from deltasnap_core.replay.spark.session.local_rows import local_rows
+from deltasnap_core.rules.texts.sql_text import timestamp_sql
 
 _TEXTS = MapType(StringType(), StringType())
 

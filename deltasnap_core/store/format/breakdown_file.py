@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deltasnap_core.log.checkpoints.verified_parquet import UNREADABLE, verified_parquet
-from deltasnap_core.rules.file_breakdown import (
+from deltasnap_core.rules.totals.file_breakdown import (
     FileBreakdown,
     FileSums,
     RankedFiles,
@@ -27,7 +27,7 @@ from deltasnap_core.store.format.manifest import VersionManifest
 from deltasnap_core.store.format.shared_documents import document_digest
 
 FORMAT = 1
-"""The format of the files written here. It changes with the rules of `rules/file_breakdown.py`."""
+"""The format of the files written here. It changes with the rules of `rules/totals/file_breakdown.py`."""
 
 BREAKDOWN_ROWS = pa.schema(
     [

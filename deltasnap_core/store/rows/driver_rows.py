@@ -20,14 +20,14 @@ from deltasnap_core.replay.driver.file_breakdowns import BREAKDOWN_COLUMNS, file
 from deltasnap_core.replay.driver.full_actions import decoded, newest_lines
 from deltasnap_core.replay.driver.reconciliation import newest_file_actions, with_path_keys, without_keys_of
 from deltasnap_core.replay.driver.state_deltas import deltas_of_range
-from deltasnap_core.rules.aggregates import MissingSizeError
 from deltasnap_core.rules.deletion_vector_ids import KEY_FIELDS
 from deltasnap_core.rules.expiry import unexpired
 from deltasnap_core.rules.file_actions import ADDS, FULL_ACTION, REMOVES, fitted
-from deltasnap_core.rules.file_breakdown import FileBreakdown
 from deltasnap_core.rules.key_hash import xxhash64
-from deltasnap_core.rules.measures import MEASURED_ACTION, MEASURED_COLUMNS, measures_of
 from deltasnap_core.rules.paths import canonical_paths
+from deltasnap_core.rules.totals.aggregates import MissingSizeError
+from deltasnap_core.rules.totals.file_breakdown import FileBreakdown
+from deltasnap_core.rules.totals.measures import MEASURED_ACTION, MEASURED_COLUMNS, measures_of
 from deltasnap_core.storage.urls import join_url
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.format.footer import footer_digest, read_footer

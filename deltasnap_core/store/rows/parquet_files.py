@@ -15,9 +15,9 @@ from pyspark.sql.types import StructType
 from deltasnap_core.errors import CorruptStoreError
 from deltasnap_core.log.checkpoints.verified_parquet import damage_as
 from deltasnap_core.replay.sessions import SparkProvider
-from deltasnap_core.replay.spark.local_rows import no_rows
-from deltasnap_core.replay.spark.parquet_writing import write_parquet
-from deltasnap_core.replay.spark.spark_files import SparkFiles, file_reader
+from deltasnap_core.replay.spark.session.local_rows import no_rows
+from deltasnap_core.replay.spark.session.parquet_writing import write_parquet
+from deltasnap_core.replay.spark.session.spark_files import SparkFiles, file_reader
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.urls import join_url
 from deltasnap_core.storage.writable_files import WritableFiles

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from deltasnap_core.protocol.properties.retention import Retention
-from deltasnap_core.replay.spark.file_action_layout import FULL
+from deltasnap_core.replay.spark.reading.file_action_layout import FULL
 from deltasnap_core.replay.spark.state_reconstruction import ADD_COLUMNS, NEXT_VERSION, REMOVE_COLUMNS
 from deltasnap_core.rules.expiry import kept_after_sql
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from deltasnap_core.redaction import logger_of
-from deltasnap_core.rules.file_breakdown import FileBreakdown
+from deltasnap_core.rules.totals.file_breakdown import FileBreakdown
 from deltasnap_core.store.format.breakdown_file import breakdown_bytes, breakdown_of
 from deltasnap_core.store.format.manifest import VersionManifest
 from deltasnap_core.store.versions.stored_table import StoredTable, name_of

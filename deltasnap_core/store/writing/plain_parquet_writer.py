@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from deltasnap_core.errors import UnsupportedServerError
-from deltasnap_core.replay.spark.schemas import ADD, REMOVE
+from deltasnap_core.replay.spark.reading.schemas import ADD, REMOVE
 from deltasnap_core.storage.urls import join_url
 from deltasnap_core.store.format.layout import ALL_FILES, STAGING, TOMBSTONES, plain_parquet_path
 from deltasnap_core.store.format.manifest import PlainParquetFiles, StoreFile, VersionManifest

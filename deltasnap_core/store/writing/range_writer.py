@@ -18,13 +18,13 @@ from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.redaction import logger_of
 from deltasnap_core.replay.engine import Answer, Question, actions_text
-from deltasnap_core.replay.spark.file_action_layout import FULL
-from deltasnap_core.replay.spark.spark_failures import on_ladder, translated
+from deltasnap_core.replay.spark.reading.file_action_layout import FULL
+from deltasnap_core.replay.spark.session.spark_failures import on_ladder, translated
 from deltasnap_core.replay.spark.state_computation import reconciled_files
 from deltasnap_core.replay.state_delta import StateDelta
 from deltasnap_core.replay.version_range import RangeBase, RangeVersion, monotonic_retentions, versions_of
-from deltasnap_core.rules.aggregates import MissingSizeError
-from deltasnap_core.rules.file_breakdown import FileBreakdown, InconsistentBreakdownError
+from deltasnap_core.rules.totals.aggregates import MissingSizeError
+from deltasnap_core.rules.totals.file_breakdown import FileBreakdown, InconsistentBreakdownError
 from deltasnap_core.snapshot.table_context import TableContext
 from deltasnap_core.store.format.change_sets import ChangePolicy
 from deltasnap_core.store.format.commit_facts import CommitFacts

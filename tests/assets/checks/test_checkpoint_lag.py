@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from deltasnap_assets.checks.checkpoint_lag import CheckpointLag, CheckpointLagLimits
 from deltasnap_assets.checks.facts import KnownPageFacts
+from deltasnap_assets.checks.log.checkpoint_lag import CheckpointLag, CheckpointLagLimits
 from tests.assets.checks.known import segment
 from tests.assets.tables.test_metadata import state
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from deltasnap_assets.checks.check import Limits, Verdict
-from deltasnap_assets.checks.checksum_agrees import ChecksumAgrees
+from deltasnap_assets.checks.log.checksum_agrees import ChecksumAgrees
 from deltasnap_core import ChecksumDifference
 from tests.assets.checks.known import KnownTableFacts
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from deltasnap_assets.checks.contiguous_log import ContiguousLog
+from deltasnap_assets.checks.log.contiguous_log import ContiguousLog
 from deltasnap_core import FaultKind
 from tests.assets.checks.known import NO_TABLE, UNSUPPORTED, condition, fault, versions
 

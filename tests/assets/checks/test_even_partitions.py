@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from deltasnap_assets.checks.even_partitions import EvenPartitions, EvenPartitionsLimits
+from deltasnap_assets.checks.files.even_partitions import EvenPartitions, EvenPartitionsLimits
 from tests.assets.checks.known import page_facts, partitions
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from deltasnap_assets.checks.expired_tombstones import ExpiredTombstones, ExpiredTombstonesLimits
+from deltasnap_assets.checks.files.expired_tombstones import ExpiredTombstones, ExpiredTombstonesLimits
 from tests.assets.checks.known import expired, page_facts
 
 CHECK, LIMITS = ExpiredTombstones(), ExpiredTombstonesLimits()

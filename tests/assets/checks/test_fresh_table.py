@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from deltasnap_assets.checks.fresh_table import FreshTable, FreshTableLimits
+from deltasnap_assets.checks.commits.fresh_table import FreshTable, FreshTableLimits
 from tests.assets.checks.known import KnownTableFacts
 
 HOUR = 3_600_000

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from deltasnap_assets.checks.check import Limits
-from deltasnap_assets.checks.readable_checkpoint import ReadableCheckpoint
+from deltasnap_assets.checks.log.readable_checkpoint import ReadableCheckpoint
 from deltasnap_core import FaultKind
 from tests.assets.checks.known import NO_TABLE, UNSUPPORTED, KnownTableFacts, condition, fault, versions
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from deltasnap_assets.checks.check import Limits
-from deltasnap_assets.checks.readable_protocol import ReadableProtocol
+from deltasnap_assets.checks.log.readable_protocol import ReadableProtocol
 from deltasnap_core import FaultKind
 from tests.assets.checks.known import NO_TABLE, UNSUPPORTED, KnownTableFacts, condition, fault, versions
 from tests.assets.tables.test_metadata import state

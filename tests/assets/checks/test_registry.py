@@ -11,8 +11,8 @@ import pytest
 
 from deltasnap_assets import checks
 from deltasnap_assets.checks.check import Check, Limits, Verdict
+from deltasnap_assets.checks.files.small_files import SmallFiles
 from deltasnap_assets.checks.registry import CHECKS, CheckSettings
-from deltasnap_assets.checks.small_files import SmallFiles
 from deltasnap_assets.runs.planning.names import ASSET_NAMES
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.checks.asset_checks import table_checks
@@ -22,7 +22,7 @@ NOT_CHECKS = {"__init__", "check", "condition_check", "facts", "registry"}
 
 def test_each_file_of_a_check_is_named_after_it_and_in_the_registry() -> None:
     (folder,) = checks.__path__
-    files = {path.stem for path in Path(folder).glob("*.py")} - NOT_CHECKS
+    files = {path.stem for path in Path(folder).rglob("*.py")} - NOT_CHECKS
     assert sorted(check.name for check in CHECKS) == sorted(files)
     assert {type(check).__module__.rpartition(".")[2]: check.name for check in CHECKS} == {name: name for name in files}
 

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from deltasnap_assets.checks.check import Limits
+from deltasnap_assets.checks.commits.schema_unchanged import SchemaUnchanged
 from deltasnap_assets.checks.facts import VersionFacts
-from deltasnap_assets.checks.schema_unchanged import SchemaUnchanged
 
 
 def test_schema_change_fails_the_check_of_its_version() -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from deltasnap_assets.checks.check import Verdict
-from deltasnap_assets.checks.small_files import SmallFiles, SmallFilesLimits
+from deltasnap_assets.checks.files.small_files import SmallFiles, SmallFilesLimits
 from deltasnap_core import FileSizeHistogram, OptimizeCandidate
 from tests.assets.checks.known import page_facts
 

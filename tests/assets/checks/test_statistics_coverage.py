@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from deltasnap_assets.checks.statistics_coverage import StatisticsCoverage, StatisticsCoverageLimits
+from deltasnap_assets.checks.files.statistics_coverage import StatisticsCoverage, StatisticsCoverageLimits
 from tests.assets.checks.known import page_facts
 
 

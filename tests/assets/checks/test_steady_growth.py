@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+from deltasnap_assets.checks.commits.steady_growth import SteadyGrowth, SteadyGrowthLimits
 from deltasnap_assets.checks.facts import VersionFacts
-from deltasnap_assets.checks.steady_growth import SteadyGrowth, SteadyGrowthLimits
 from tests.assets.tables.test_metadata import state
 
 

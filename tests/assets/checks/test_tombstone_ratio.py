@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from deltasnap_assets.checks.tombstone_ratio import TombstoneRatio, TombstoneRatioLimits
+from deltasnap_assets.checks.files.tombstone_ratio import TombstoneRatio, TombstoneRatioLimits
 from tests.assets.checks.known import page_facts
 
 

@@ -16,10 +16,10 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.runs import sensors, table_polls
-from deltasnap_assets.runs.condition import damage, examination, last_poll
+from deltasnap_assets.runs.condition import damage, examination, poll_records
 from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.damage import condition_of_failure
-from deltasnap_assets.runs.condition.last_poll import Found, note
+from deltasnap_assets.runs.condition.poll_records import Found, note
 from deltasnap_assets.runs.long_reads import LongReads
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, run_tags
 from deltasnap_assets.runs.schedules import refresh_schedule
@@ -88,7 +88,7 @@ def test_deleted_table_fails_a_tick_and_is_broken(tmp_path: Path, deleted: str) 
 
 def test_versions_of_a_deleted_store_are_requested_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = followed(tmp_path / "t")
-    monkeypatch.setattr(last_poll, "_NOTED_AGAIN_MS", 0)
+    monkeypatch.setattr(poll_records, "_NOTED_AGAIN_MS", 0)
     assert ticks.tick() == "No new commit of events."
     shutil.rmtree(tmp_path / "t-store")
     assert ticks.tick() == [("0", "3")]
@@ -98,7 +98,7 @@ def test_every_tick_fails_while_the_store_cannot_be_read_and_examines_no_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ticks = followed(tmp_path / "t")
-    monkeypatch.setattr(last_poll, "_NOTED_AGAIN_MS", 0)
+    monkeypatch.setattr(poll_records, "_NOTED_AGAIN_MS", 0)
 
     def denied(_: WritableFiles, path: str, *__: object) -> bytes:
         raise StorageError(path=path, reason="access denied")
@@ -279,7 +279,7 @@ def test_pages_of_a_new_checkpoint_are_read_once(tmp_path: Path, monkeypatch: py
         checkpointed(tmp_path / "t", version)
         for _ in range(3):
             ticks.tick()
-            last_poll._checkpoints.clear()  # as in a new process
+            poll_records._checkpoints.clear()  # as in a new process
     assert read == [3, 4]
 
 
@@ -289,6 +289,6 @@ def test_tick_names_the_damage_of_a_stored_commit_that_another_process_found_and
     store_versions(stored_table(tmp_path / "t-store"), log_of(table), range(4))
     (tmp_path / "t" / "_delta_log" / f"{1:020}.json").write_bytes(b"garbage")
     report_condition(ticks.instance, settings, table, condition_of_failure(settings, table))
-    last_poll._asked_if_broken.clear()  # a minute later
+    poll_records._asked_if_broken.clear()  # a minute later
     assert "Version 1 cannot be read" in ticks.tick()
     assert re.fullmatch(r"events is broken: Version 1 cannot be read: .* Next poll in \d+ s\.", str(ticks.tick()))

@@ -15,7 +15,7 @@ import pytest
 
 from deltasnap_assets.checks.registry import CheckSettings
 from deltasnap_assets.definitions import build_definitions
-from deltasnap_assets.runs.condition import last_poll
+from deltasnap_assets.runs.condition import poll_records
 from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.damage import BrokenTableError
 from deltasnap_assets.runs.refresh import RefreshError
@@ -177,7 +177,7 @@ def test_outage_that_only_a_refresh_saw_is_over_with_the_next_tick(table: Lost) 
         table.refresh()
     assert table.row["condition"] == "broken"
     away.rename(table.folder)
-    last_poll._asked_if_broken.clear()
+    poll_records._asked_if_broken.clear()
     ticks.tick()
     assert table.row["condition"] == healthy
 

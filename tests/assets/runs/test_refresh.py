@@ -13,7 +13,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from deltasnap_assets.checks.checkpoint_lag import CheckpointLag
+from deltasnap_assets.checks.log.checkpoint_lag import CheckpointLag
 from deltasnap_assets.checks.registry import CheckSettings
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.planning.known_table import known_of

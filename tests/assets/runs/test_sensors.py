@@ -14,7 +14,7 @@ import pytest
 
 from deltasnap_assets.processes import this_process
 from deltasnap_assets.runs import schedules
-from deltasnap_assets.runs.condition import damage, last_poll
+from deltasnap_assets.runs.condition import damage, poll_records
 from deltasnap_assets.runs.condition.damage import BrokenTableError
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, ATTEMPT_TAG, run_tags
 from deltasnap_assets.runs.run_process import PROCESS_TAG
@@ -173,7 +173,7 @@ def test_older_copy_of_the_store_gets_the_versions_that_it_lacks(
     shutil.rmtree(store)
     shutil.copytree(tmp_path / "copy", store)
     if is_idle:
-        monkeypatch.setattr(last_poll, "_NOTED_AGAIN_MS", 0)
+        monkeypatch.setattr(poll_records, "_NOTED_AGAIN_MS", 0)
     else:
         write(tmp_path / "t", 5, 5)
     assert ticks.tick() == [("2", "4" if is_idle else "5")]

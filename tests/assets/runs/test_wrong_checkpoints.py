@@ -10,7 +10,7 @@ import pytest
 from deltasnap_assets.command import doctor
 from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.damage import condition_of_failure, condition_with_new_checkpoint
-from deltasnap_assets.runs.condition.last_poll import LOG
+from deltasnap_assets.runs.condition.poll_records import LOG
 from deltasnap_assets.runs.planning.known_table import last_observation
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_core import CorruptStoreError, FaultKind, SnapshotStore

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from deltasnap_assets.tables.changes import state_changes
-from deltasnap_assets.tables.pages.table_columns import columns_of
+from deltasnap_assets.tables.pages.column_schema import columns_of
 from deltasnap_core import Metadata, Protocol
 from tests.assets.tables.test_metadata import state
 

@@ -9,7 +9,7 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.checks.check import Severity, Verdict
-from deltasnap_assets.checks.small_files import SmallFiles
+from deltasnap_assets.checks.files.small_files import SmallFiles
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.checks import asset_checks
 from deltasnap_assets.tables.checks.asset_checks import _result, report_freshness

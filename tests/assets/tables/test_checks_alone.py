@@ -10,9 +10,9 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.checks.check import FAILED_TO_RUN
-from deltasnap_assets.checks.checkpoint_lag import CheckpointLag
+from deltasnap_assets.checks.log.checkpoint_lag import CheckpointLag
 from deltasnap_assets.definitions import build_definitions
-from deltasnap_assets.runs.condition.last_poll import LOG, RUN, Found, note
+from deltasnap_assets.runs.condition.poll_records import LOG, RUN, Found, note
 from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.runs.table_runs import stores_versions

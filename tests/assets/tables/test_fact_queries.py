@@ -11,7 +11,7 @@ import pytest
 from deltasnap_assets.tables import fact_queries
 from deltasnap_assets.tables.fact_queries import FactQueries
 from deltasnap_core import FileBreakdown, Protocol
-from deltasnap_core.rules.file_breakdown import FileGroup
+from deltasnap_core.rules.totals.file_breakdown import FileGroup
 
 FOUND = FileBreakdown.of([FileGroup.of_file("a", 5, ()), FileGroup.of_tombstone(1000, 7)])
 

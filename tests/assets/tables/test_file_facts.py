@@ -19,9 +19,9 @@ from deltasnap_assets.tables.file_facts import (
 )
 from deltasnap_core import DeltaLog, SnapshotOptions, SnapshotStore, TableLog, system_clock
 from deltasnap_core.replay.engine import EngineUse
-from deltasnap_core.rules import file_breakdown
 from deltasnap_core.rules.file_actions import REMOVES
-from deltasnap_core.rules.file_breakdown import FileBreakdown, FileGroup
+from deltasnap_core.rules.totals import file_breakdown
+from deltasnap_core.rules.totals.file_breakdown import FileBreakdown, FileGroup
 from tests.builders import add, metadata, protocol, remove, write_log
 from tests.driver_bases import use_driver_bases
 from tests.without_spark import log_without_spark

@@ -22,8 +22,8 @@ from deltasnap_assets.tables.pages.asset_pages import (
     table_page,
     tombstones_page,
 )
+from deltasnap_assets.tables.pages.column_schema import table_schema
 from deltasnap_assets.tables.pages.pictures import MAX_CHARACTERS, VersionStep, file_sizes_picture, versions_picture
-from deltasnap_assets.tables.pages.table_columns import table_schema
 from deltasnap_core import CommitInfo, FileSizeHistogram, Metadata
 from tests.assets.checks.known import segment
 from tests.assets.tables.test_metadata import plain, state

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from deltasnap_assets.checks.check import Limits
-from deltasnap_assets.checks.schema_unchanged import SchemaUnchanged
+from deltasnap_assets.checks.commits.schema_unchanged import SchemaUnchanged
 from deltasnap_assets.tables.checks.run_facts import HISTORY, facts_of_versions, recent_commit_times, version_facts
 from deltasnap_core import SnapshotState
 from deltasnap_core.log.history.delta_history_manager import DeltaHistoryManager

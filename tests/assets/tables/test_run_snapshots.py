@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from deltasnap_assets.runs.condition.condition_report import log_problems
-from deltasnap_assets.runs.condition.last_poll import LOG, Found, note
+from deltasnap_assets.runs.condition.poll_records import LOG, Found, note
 from deltasnap_assets.settings.config import Settings, SparkSettings, TableSettings
 from deltasnap_assets.spark.session.run_session import RunSession
 from deltasnap_assets.tables.run_snapshots import RunSnapshots

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.log.commits import action_lines
 from deltasnap_core.log.commits.action_lines import LINES_SCHEMA, parse_fields, read_lines
-from deltasnap_core.rules.measures import MEASURED_ACTION
+from deltasnap_core.rules.totals.measures import MEASURED_ACTION
 from tests.builders import add, commit_info, content, protocol, remove
 
 PATH = "file:///t/_delta_log/00000000000000000007.json"

@@ -19,13 +19,13 @@ from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.replay.driver import state_deltas as driver
 from deltasnap_core.replay.driver.reconciliation import newest_file_actions, with_path_keys
 from deltasnap_core.replay.spark import state_deltas as spark_deltas
-from deltasnap_core.replay.spark.file_action_layout import MEASURED
-from deltasnap_core.replay.spark.load_actions import ActionReader
+from deltasnap_core.replay.spark.reading.file_action_layout import MEASURED
+from deltasnap_core.replay.spark.reading.load_actions import ActionReader
 from deltasnap_core.replay.spark.state_reconstruction import reconcile
 from deltasnap_core.replay.state_delta import StateDelta
-from deltasnap_core.rules.aggregates import groups_of
 from deltasnap_core.rules.expiry import unexpired
-from deltasnap_core.rules.file_breakdown import FileGroup
+from deltasnap_core.rules.totals.aggregates import groups_of
+from deltasnap_core.rules.totals.file_breakdown import FileGroup
 from tests.builders import LOG_PATH, Action, MemoryLogStore, add, remove
 from tests.golden import counts
 from tests.oracle import replay
@@ -143,7 +143,7 @@ def test_rows_of_a_file_that_a_checkpoint_has_twice_end_together() -> None:
 @law(4)
 @given(made=random_logs())
 def test_spark_deltas_match_the_driver(spark: SparkSession, made: RandomLog) -> None:
-    from deltasnap_core.replay.spark.spark_files import SparkFiles
+    from deltasnap_core.replay.spark.session.spark_files import SparkFiles
     from deltasnap_core.replay.stats_policy import StatsPolicy
 
     log = Log(made.commits)

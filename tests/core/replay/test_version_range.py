@@ -8,7 +8,7 @@ from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.properties.retention import KEEP_ALL, Retention
 from deltasnap_core.replay.state_delta import StateDelta
 from deltasnap_core.replay.version_range import RangeBase, monotonic_retentions, versions_of
-from deltasnap_core.rules.aggregates import SUMS, FileTotals, MeasureGroup
+from deltasnap_core.rules.totals.aggregates import SUMS, FileTotals, MeasureGroup
 
 NO_ACTIONS = NonFileActions()
 

@@ -11,8 +11,8 @@ import pytest
 
 from deltasnap_core.protocol.state.deleted_record_counts_histogram import BIN_STARTS, DeletedRecordCountsHistogram
 from deltasnap_core.protocol.state.file_size_histogram import DEFAULT_BIN_BOUNDARIES, FileSizeHistogram
-from deltasnap_core.replay.spark.file_action_layout import MEASURED
-from deltasnap_core.rules.aggregates import (
+from deltasnap_core.replay.spark.reading.file_action_layout import MEASURED
+from deltasnap_core.rules.totals.aggregates import (
     AGGREGATES,
     GROUPED_BY,
     HISTOGRAMS,
@@ -24,7 +24,7 @@ from deltasnap_core.rules.aggregates import (
     groups_of,
     sums_sql,
 )
-from deltasnap_core.rules.measures import MEASURES
+from deltasnap_core.rules.totals.measures import MEASURES
 
 MIB = 1 << 20
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltasnap_core.rules.file_breakdown import (
+from deltasnap_core.rules.totals.file_breakdown import (
     MAX_PARTITIONS,
     MAX_RANKED_FILES,
     MAX_TIMES,

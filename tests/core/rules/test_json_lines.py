@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from deltasnap_core.protocol.json_text import MAX_NESTING
-from deltasnap_core.rules.json_lines import are_safe
+from deltasnap_core.rules.texts.json_lines import are_safe
 
 
 def nested(levels: int) -> str:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import strategies as st
 
-from deltasnap_core.rules.num_records import num_records, num_records_sql
+from deltasnap_core.rules.totals.num_records import num_records, num_records_sql
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

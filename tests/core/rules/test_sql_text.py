@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from deltasnap_core.rules.sql_text import exact_sum_sql, later_sql, quoted, sql_type, string_sql, timestamp_sql
+from deltasnap_core.rules.texts.sql_text import exact_sum_sql, later_sql, quoted, sql_type, string_sql, timestamp_sql
 
 
 @pytest.mark.parametrize("text", ["", "a'b", 'c"d\\', "é\n\t", "x' or 1 = 1 --"])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from deltasnap_core.rules.typed_texts import typed_sql
+from deltasnap_core.rules.texts.typed_texts import typed_sql
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

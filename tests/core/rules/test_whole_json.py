@@ -11,7 +11,7 @@ import pytest
 from deltasnap_core import DeltaLog, SnapshotOptions
 from deltasnap_core.protocol.json_text import parse_json
 from deltasnap_core.replay.engine import EngineUse
-from deltasnap_core.rules.whole_json import whole_json_sql
+from deltasnap_core.rules.texts.whole_json import whole_json_sql
 from tests.builders import add, metadata, protocol, write_log
 from tests.core.rules.test_num_records import ODD_JSON, TEXTS
 

@@ -10,7 +10,7 @@ import pytest
 from deltasnap_core.errors import CorruptLogError, DataFileNotFoundError, DataPathError
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.replay.sessions import NoSession
-from deltasnap_core.replay.spark.spark_files import SparkFiles
+from deltasnap_core.replay.spark.session.spark_files import SparkFiles
 from deltasnap_core.scan.file_changes import ChangeSummary
 from deltasnap_core.scan.row_reader import DataFile, RowReader, _literal, _rows_listed
 from deltasnap_core.scan.scanned_table import ScannedTable

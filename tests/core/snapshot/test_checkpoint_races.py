@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from deltasnap_core import LogChangedError, StorageError
-from deltasnap_core.replay.spark.parquet_writing import write_parquet
+from deltasnap_core.replay.spark.session.parquet_writing import write_parquet
 from deltasnap_core.snapshot.checkpoints import checkpoint_writer
 from deltasnap_core.snapshot.checkpoints.checkpoint_writer import CheckpointWriter
 from deltasnap_core.storage.log_store import FileStatus

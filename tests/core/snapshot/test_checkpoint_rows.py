@@ -10,8 +10,8 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.actions import Metadata, Protocol
-from deltasnap_core.replay.spark.local_rows import local_rows
-from deltasnap_core.replay.spark.schemas import STATE
+from deltasnap_core.replay.spark.reading.schemas import STATE
+from deltasnap_core.replay.spark.session.local_rows import local_rows
 from deltasnap_core.snapshot.checkpoints.checkpoint_rows import NO_FILES, CheckpointColumns, FileDigest
 from tests.builders import Action, add, metadata, protocol, remove
 

@@ -25,7 +25,7 @@ from deltasnap_core import (
 )
 from deltasnap_core.protocol.log_files import file_names
 from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpointInfo
-from deltasnap_core.replay.spark.parquet_writing import write_parquet
+from deltasnap_core.replay.spark.session.parquet_writing import write_parquet
 from deltasnap_core.snapshot.checkpoints import checkpoint_writer
 from tests.builders import Action, add, metadata, protocol, remove, write_log
 from tests.checkpoint_files import write_checkpoint

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from deltasnap_core import DeltaLog, SnapshotStore
-from deltasnap_core.rules.file_breakdown import FileBreakdown
+from deltasnap_core.rules.totals.file_breakdown import FileBreakdown
 from tests.builders import Action, add, metadata, protocol, remove, write_log
 from tests.driver_bases import spark
 

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from deltasnap_core.errors import StorageError
 from deltasnap_core.replay.engine import ReplayEngine
 from deltasnap_core.replay.sessions import GivenSession
-from deltasnap_core.replay.spark.spark_files import SparkFiles, can_read
+from deltasnap_core.replay.spark.session.spark_files import SparkFiles, can_read
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.storage.urls import to_url
 from deltasnap_core.store.format.change_sets import ChangePolicy

@@ -18,7 +18,7 @@ from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.protocol.log_files import file_names
 from deltasnap_core.replay.engine import ReplayEngine
 from deltasnap_core.replay.sessions import GivenSession
-from deltasnap_core.replay.spark.spark_files import SparkFiles, can_read
+from deltasnap_core.replay.spark.session.spark_files import SparkFiles, can_read
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.log_store import FileStatus, LogStore

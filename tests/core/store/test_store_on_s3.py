@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from deltasnap_core.replay.engine import ReplayEngine
 from deltasnap_core.replay.sessions import GivenSession
-from deltasnap_core.replay.spark.spark_files import SparkFiles, can_read
+from deltasnap_core.replay.spark.session.spark_files import SparkFiles, can_read
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.store.snapshot_store import SnapshotStore
 from deltasnap_core.store.store_reader import StoreReader

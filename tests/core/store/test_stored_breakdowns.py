@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from deltasnap_core.rules.file_breakdown import FileBreakdown, FileGroup
+from deltasnap_core.rules.totals.file_breakdown import FileBreakdown, FileGroup
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.snapshot.snapshot_options import SnapshotOptions
 from deltasnap_core.storage.urls import to_url

@@ -12,12 +12,12 @@ from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.protocol.state.file_size_histogram import DEFAULT_BIN_BOUNDARIES
 from deltasnap_core.replay.driver.reconciliation import newest_file_actions, with_path_keys, without_keys_of
 from deltasnap_core.replay.driver.state_deltas import touched_or_expiring
-from deltasnap_core.replay.spark.file_action_layout import measures_sql
-from deltasnap_core.replay.spark.schemas import FILE_ACTION_COLUMNS
+from deltasnap_core.replay.spark.reading.file_action_layout import measures_sql
+from deltasnap_core.replay.spark.reading.schemas import FILE_ACTION_COLUMNS
 from deltasnap_core.replay.spark.state_deltas import grouped
-from deltasnap_core.rules.aggregates import FileTotals, MeasureGroup, groups_of
 from deltasnap_core.rules.expiry import unexpired
-from deltasnap_core.rules.measures import MEASURES
+from deltasnap_core.rules.totals.aggregates import FileTotals, MeasureGroup, groups_of
+from deltasnap_core.rules.totals.measures import MEASURES
 from tests.builders import add, remove
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from deltasnap_core.protocol.properties.retention import KEEP_ALL, Retention
-from deltasnap_core.rules import file_breakdown as rules
-from deltasnap_core.rules.file_breakdown import FileBreakdown, FileGroup
+from deltasnap_core.rules.totals import file_breakdown as rules
+from deltasnap_core.rules.totals.file_breakdown import FileBreakdown, FileGroup
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,7 +32,7 @@ def frame(spark: SparkSession) -> DataFrame:
     from pyspark.sql import functions as F
 
     from deltasnap_core.replay.spark.file_breakdowns import BREAKDOWN_FILE_ACTIONS
-    from deltasnap_core.replay.spark.load_actions import with_keys
+    from deltasnap_core.replay.spark.reading.load_actions import with_keys
 
     actions: list[dict[str, Any]] = [
         {"add": {"path": path, "size": size, "partitionValues": values}} for path, size, values in FILES

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from deltasnap_core.replay.spark.optional_fields import with_optional_fields
+from deltasnap_core.replay.spark.reading.optional_fields import with_optional_fields
 
 INNER = pa.struct([pa.field("path", pa.string(), nullable=False), pa.field("size", pa.int64())])
 REQUIRED = pa.schema(

@@ -7,8 +7,8 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from deltasnap_core.replay.spark.parsed_statistics import as_texts, has_all, narrowed
-from deltasnap_core.rules.statistics_schema import StatisticPath
+from deltasnap_core.replay.spark.reading.parsed_statistics import as_texts, has_all, narrowed
+from deltasnap_core.rules.texts.statistics_schema import StatisticPath
 
 VALUES = pa.struct(
     [

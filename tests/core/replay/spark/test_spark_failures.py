@@ -9,8 +9,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, SparkRuntimeException
 
 from deltasnap_core.errors import CorruptLogError, CorruptStoreError
-from deltasnap_core.replay.spark.spark_failures import spark_cause, translated
-from deltasnap_core.rules.aggregates import MissingSizeError
+from deltasnap_core.replay.spark.session.spark_failures import spark_cause, translated
+from deltasnap_core.rules.totals.aggregates import MissingSizeError
 
 CHECKPOINT = "file:///t/_delta_log/00000000000000000010.checkpoint.parquet"
 SIDECAR = "s3://lake/t/_delta_log/_sidecars/a b.parquet"

@@ -9,7 +9,7 @@ from typing import Any
 import fsspec
 import pytest
 
-from deltasnap_core.replay.spark.spark_files import SparkFiles, file_reader
+from deltasnap_core.replay.spark.session.spark_files import SparkFiles, file_reader
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.urls import is_hidden, local_path, to_url
 

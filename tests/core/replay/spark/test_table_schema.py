@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import types as T
 
-from deltasnap_core.replay.spark.table_schema import UNKNOWN_TYPES, parse_schema
+from deltasnap_core.replay.spark.reading.table_schema import UNKNOWN_TYPES, parse_schema
 
 
 def field(data_type: Any, **metadata: Any) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from deltasnap_core.log.commits.commit_reader import read_commits
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.properties.retention import KEEP_ALL, Retention
-from deltasnap_core.rules.file_breakdown import FileBreakdown
+from deltasnap_core.rules.totals.file_breakdown import FileBreakdown
 from deltasnap_core.store.format.breakdown_file import breakdown_bytes, breakdown_of
 from deltasnap_core.store.format.log_identity import VersionIdentity
 from deltasnap_core.store.format.manifest import VersionManifest

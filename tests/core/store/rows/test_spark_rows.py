@@ -13,11 +13,11 @@ import pytest
 
 from deltasnap_core.protocol.properties.retention import KEEP_ALL, Retention
 from deltasnap_core.replay.sessions import provider_of
-from deltasnap_core.replay.spark.load_actions import ActionReader
-from deltasnap_core.replay.spark.spark_files import SparkFiles
+from deltasnap_core.replay.spark.reading.load_actions import ActionReader
+from deltasnap_core.replay.spark.session.spark_files import SparkFiles
 from deltasnap_core.replay.state_delta import StateDelta
-from deltasnap_core.rules.file_breakdown import FileGroup
 from deltasnap_core.rules.key_hash import xxhash64
+from deltasnap_core.rules.totals.file_breakdown import FileGroup
 from deltasnap_core.storage.urls import to_url
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.format.manifest import DataSet, VersionManifest

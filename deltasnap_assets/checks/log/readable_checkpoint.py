@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deltasnap_assets.checks.check import Verdict, not_evaluated
-from deltasnap_assets.checks.condition_check import ConditionCheck, failed, unsupported
+from deltasnap_assets.checks.log.condition_check import ConditionCheck, failed, unsupported
 from deltasnap_core import FaultKind
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from pyspark.sql import functions as F
 
 from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.rules.expiry import kept_sql
-from deltasnap_core.rules.measures import DELETED_AT, MEASURES
-from deltasnap_core.rules.num_records import checked_number_sql, first_number_sql, first_text_sql
+from deltasnap_core.rules.totals.measures import DELETED_AT, MEASURES
+from deltasnap_core.rules.totals.num_records import checked_number_sql, first_number_sql, first_text_sql
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 
 from deltasnap_core.protocol.json_fields import is_json_kind
 from deltasnap_core.protocol.json_text import parse_json
-from deltasnap_core.rules.json_lines import parse_texts
-from deltasnap_core.rules.sql_text import string_sql
-from deltasnap_core.rules.whole_json import whole_json_sql
+from deltasnap_core.rules.texts.json_lines import parse_texts
+from deltasnap_core.rules.texts.sql_text import string_sql
+from deltasnap_core.rules.texts.whole_json import whole_json_sql
 
 _KEY = '{"numRecords":'
 _NUMBER = "(?:0|-?[1-9][0-9]{0,17})"  # not -0, which Spark writes as 0: see num_records_sql

@@ -8,7 +8,7 @@ Source: PROTOCOL.md, Partition Value Serialization; Per-file Statistics.
 
 from __future__ import annotations
 
-from deltasnap_core.rules.sql_text import sql_type, string_sql
+from deltasnap_core.rules.texts.sql_text import sql_type, string_sql
 
 _INTEGERS = ("byte", "short", "integer", "long")
 _DECIMAL = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?"

@@ -18,9 +18,9 @@ from pyspark.errors import PySparkException
 
 from deltasnap_core.errors import CorruptLogError, CorruptStoreError, StorageError
 from deltasnap_core.log.loaded_log import LoadedLog
-from deltasnap_core.replay.spark.spark_files import DamagedPageError
-from deltasnap_core.rules.aggregates import MissingSizeError
+from deltasnap_core.replay.spark.session.spark_files import DamagedPageError
 from deltasnap_core.rules.one_action import ONE_ACTION
+from deltasnap_core.rules.totals.aggregates import MissingSizeError
 
 SPARK_FAILURES = (PySparkException, Py4JJavaError)
 """The exceptions of Spark, in one process or over Connect."""

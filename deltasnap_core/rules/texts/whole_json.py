@@ -7,7 +7,7 @@ length of a name remain: beyond them, a text is invalid.
 from __future__ import annotations
 
 from deltasnap_core.protocol.json_text import MAX_NESTING
-from deltasnap_core.rules.sql_text import string_sql
+from deltasnap_core.rules.texts.sql_text import string_sql
 
 _STRICT = {
     "allowSingleQuotes": "false",

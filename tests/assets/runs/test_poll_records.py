@@ -13,14 +13,14 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.checks.check import FAILED_TO_RUN, Check
-from deltasnap_assets.checks.contiguous_log import ContiguousLog
-from deltasnap_assets.checks.expired_tombstones import ExpiredTombstones
-from deltasnap_assets.checks.fresh_table import FreshTable
-from deltasnap_assets.checks.small_files import SmallFiles
-from deltasnap_assets.runs.condition import last_poll
+from deltasnap_assets.checks.commits.fresh_table import FreshTable
+from deltasnap_assets.checks.files.expired_tombstones import ExpiredTombstones
+from deltasnap_assets.checks.files.small_files import SmallFiles
+from deltasnap_assets.checks.log.contiguous_log import ContiguousLog
+from deltasnap_assets.runs.condition import poll_records
 from deltasnap_assets.runs.condition.condition_report import FailedRun, problems_of, report_condition
 from deltasnap_assets.runs.condition.damage import report_where_nothing_is_new
-from deltasnap_assets.runs.condition.last_poll import (
+from deltasnap_assets.runs.condition.poll_records import (
     LOG,
     RUN,
     Found,
@@ -154,7 +154,7 @@ def test_nothing_is_written_again_if_nothing_changed(table: Table, monkeypatch: 
     before = table.poll
     note(table.store, table.table, Found(latest_version=2))
     assert table.poll == before
-    monkeypatch.setattr(last_poll, "_NOTED_AGAIN_MS", 0)
+    monkeypatch.setattr(poll_records, "_NOTED_AGAIN_MS", 0)
     note(table.store, table.table, Found(latest_version=2))
     assert table.poll.polled_at_ms >= before.polled_at_ms
 
@@ -235,7 +235,7 @@ def test_damage_in_a_log_without_new_commits_is_found_within_a_day(
     (table.log / f"{1:020}.json").write_bytes(b"{nope\n")
     report_where_nothing_is_new(table.instance, table.settings, table.table, status, None)
     assert table.condition == "healthy"
-    monkeypatch.setattr(last_poll, "_EXAMINED_AGAIN_MS", 0)
+    monkeypatch.setattr(poll_records, "_EXAMINED_AGAIN_MS", 0)
     report_where_nothing_is_new(table.instance, table.settings, table.table, status, None)
     assert table.condition == "broken"
 
@@ -250,7 +250,7 @@ def test_damage_in_the_commit_of_a_stored_version_is_found_within_a_day(
     times, content = commit.stat(), commit.read_bytes()
     commit.write_bytes(content.replace(b'"add"', b'"\x00dd"'))
     os.utime(commit, ns=(times.st_atime_ns, times.st_mtime_ns))
-    monkeypatch.setattr(last_poll, "_EXAMINED_AGAIN_MS", 0)
+    monkeypatch.setattr(poll_records, "_EXAMINED_AGAIN_MS", 0)
     report_where_nothing_is_new(table.instance, table.settings, table.table, status, None)
     assert table.condition == "broken"
 
@@ -261,7 +261,7 @@ def test_only_reading_the_whole_log_shows_that_its_errors_are_gone(table: Table)
     note(table.store, table.table, Found(problems={LOG: (error,)}, is_examined=True))
     for is_examined in (False, True):
         note(table.store, table.table, Found(problems={LOG: ()}, is_examined=is_examined))
-        found.append((table.poll.problems, last_poll.is_examination_due(table.store, "events")))
+        found.append((table.poll.problems, poll_records.is_examination_due(table.store, "events")))
     assert found == [((error,), True), ((), False)]
 
 
@@ -281,13 +281,13 @@ def test_log_with_warnings_is_read_hourly_and_one_with_errors_each_time(
 ) -> None:
     now = system_clock()
     for severity in ("warning", "error"):
-        monkeypatch.setattr(last_poll, "system_clock", lambda: now)
+        monkeypatch.setattr(poll_records, "system_clock", lambda: now)
         problem = replace(WARNING, check=LOG, severity=severity)
         note(table.store, table.table, Found(problems={LOG: (problem,)}, is_examined=True))
         due = []
         for minutes in (0, 59, 60):
-            monkeypatch.setattr(last_poll, "system_clock", lambda later=now + minutes * 60_000: later)
-            due.append(last_poll.is_examination_due(table.store, "events"))
+            monkeypatch.setattr(poll_records, "system_clock", lambda later=now + minutes * 60_000: later)
+            due.append(poll_records.is_examination_due(table.store, "events"))
         assert due == ([False, False, True] if severity == "warning" else [True, True, True])
 
 
@@ -309,7 +309,7 @@ def test_idle_tick_reads_the_whole_log_once_an_hour(table: Table, monkeypatch: p
     assert isinstance(first, dg.SensorResult)
     requested = []
     for hour in (HOUR, HOUR, 0):
-        monkeypatch.setattr(last_poll, "_HOUR_MS", hour)
+        monkeypatch.setattr(poll_records, "_HOUR_MS", hour)
         result = sensor(dg.build_sensor_context(instance=table.instance, cursor=first.cursor))
         assert isinstance(result, dg.SensorResult)
         requested.append(len(result.run_requests or ()))  # the versions of the first tick are still missing
@@ -378,7 +378,7 @@ def test_poll_without_new_commits_records_a_poll(table: Table, monkeypatch: pyte
     (table.log.parent.parent / "store" / "events" / "last_poll.json").unlink()
     sensor(dg.build_sensor_context(instance=table.instance, cursor=first.cursor))
     assert table.store.polls.read("events") is None  # it is not an hour ago
-    monkeypatch.setattr(last_poll, "_NOTED_AGAIN_MS", 0)
+    monkeypatch.setattr(poll_records, "_NOTED_AGAIN_MS", 0)
     sensor(dg.build_sensor_context(instance=table.instance, cursor=first.cursor))
     assert table.poll.latest_version == 2
 
@@ -424,10 +424,10 @@ def test_table_whose_store_fails_is_not_examined(tmp_path: Path, monkeypatch: py
 
     table = TableSettings(name="events", path=str(tmp_path / "t"))
     settings = Settings(storage=str(tmp_path / "store"), tables=(table,))
-    assert last_poll.is_examination_due(store_of(settings), "events")
+    assert poll_records.is_examination_due(store_of(settings), "events")
     with monkeypatch.context() as outage:
         outage.setattr(LastPolls, "read", fail)
-        assert not last_poll.is_examination_due(store_of(settings), "events")
-        assert not last_poll.may_have_new_checkpoint(settings, table, "4.checkpoint.parquet")
-    assert not last_poll.may_have_new_checkpoint(settings, table, None)
-    assert last_poll.may_have_new_checkpoint(settings, table, "4.checkpoint.parquet")
+        assert not poll_records.is_examination_due(store_of(settings), "events")
+        assert not poll_records.may_have_new_checkpoint(settings, table, "4.checkpoint.parquet")
+    assert not poll_records.may_have_new_checkpoint(settings, table, None)
+    assert poll_records.may_have_new_checkpoint(settings, table, "4.checkpoint.parquet")

@@ -27,7 +27,7 @@ from deltasnap_core.log.checkpoints.checkpoint_pages import read_pages
 from deltasnap_core.log.checkpoints.verified_parquet import UNREADABLE
 from deltasnap_core.redaction import logger_of
 from deltasnap_core.replay.sessions import SparkProvider
-from deltasnap_core.replay.spark.optional_fields import with_optional_fields
+from deltasnap_core.replay.spark.reading.optional_fields import with_optional_fields
 from deltasnap_core.storage.concurrency import map_concurrently
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore, filesystem_of
 from deltasnap_core.storage.log_store import FileStatus

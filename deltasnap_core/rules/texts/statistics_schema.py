@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import reduce
 from typing import Any
 
-from deltasnap_core.rules.sql_text import quoted
-from deltasnap_core.rules.typed_texts import typed_sql
+from deltasnap_core.rules.texts.sql_text import quoted
+from deltasnap_core.rules.texts.typed_texts import typed_sql
 
 StatisticPath = tuple[str, ...]
 """For example `("minValues", "a", "b")`, with column names as in the data files."""

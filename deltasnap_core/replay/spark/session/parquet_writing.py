@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from pyspark.sql import DataFrame
 
-from deltasnap_core.replay.spark.spark_failures import storing
-from deltasnap_core.replay.spark.spark_files import SparkFiles
+from deltasnap_core.replay.spark.session.spark_failures import storing
+from deltasnap_core.replay.spark.session.spark_files import SparkFiles
 from deltasnap_core.storage.urls import to_url
 
 _OPTIONS = {

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from deltasnap_assets.checks.check import Limits, Verdict, not_evaluated
-from deltasnap_assets.checks.condition_check import ConditionCheck, failed
+from deltasnap_assets.checks.log.condition_check import ConditionCheck, failed
 from deltasnap_core import FaultKind
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 
 from deltasnap_core.rules.deletion_vector_ids import KEY_FIELDS, vector_ids
 from deltasnap_core.rules.file_actions import is_text
-from deltasnap_core.rules.num_records import num_records, num_records_sql
 from deltasnap_core.rules.one_action import check_one_action
+from deltasnap_core.rules.totals.num_records import num_records, num_records_sql
 
 DELETED_AT = "case when remove.path is not null then coalesce(remove.deletionTimestamp, 0) end"
 """SQL for `deleted_at` over add and remove."""

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 import dagster as dg
 
 from deltasnap_assets.checks.check import ADVICE_MARK, FAILED_TO_RUN
-from deltasnap_assets.checks.expired_tombstones import ExpiredTombstones
-from deltasnap_assets.checks.fresh_table import FreshTable
+from deltasnap_assets.checks.commits.fresh_table import FreshTable
+from deltasnap_assets.checks.files.expired_tombstones import ExpiredTombstones
 from deltasnap_assets.checks.registry import CONDITION_CHECKS
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings, TableSettings

@@ -20,15 +20,15 @@ from pyspark.sql.types import BinaryType, DataType, LongType, StringType, Struct
 from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, CheckpointFile
 from deltasnap_core.log.commits.action_lines import FILE_ACTIONS, UNREAD_LINES_SCHEMA, lines_with
 from deltasnap_core.log.commits.commit_batch import CommitBatch
-from deltasnap_core.replay.spark.file_action_layout import keyed_measures, measured
-from deltasnap_core.replay.spark.parsed_statistics import as_texts, has_all, narrowed
-from deltasnap_core.replay.spark.schemas import ADD, DELETION_VECTOR, REMOVE
-from deltasnap_core.replay.spark.spark_files import SparkFiles, file_reader
+from deltasnap_core.replay.spark.reading.file_action_layout import keyed_measures, measured
+from deltasnap_core.replay.spark.reading.parsed_statistics import as_texts, has_all, narrowed
+from deltasnap_core.replay.spark.reading.schemas import ADD, DELETION_VECTOR, REMOVE
+from deltasnap_core.replay.spark.session.spark_files import SparkFiles, file_reader
 from deltasnap_core.replay.stats_policy import StatsPolicy
 from deltasnap_core.rules.deletion_vector_ids import KEY_FIELDS, file_vector_id_sql
 from deltasnap_core.rules.one_action import one_action_sql
 from deltasnap_core.rules.paths import canonical_path_sql, path_key_sql
-from deltasnap_core.rules.statistics_schema import StatisticPath, text_schema
+from deltasnap_core.rules.texts.statistics_schema import StatisticPath, text_schema
 from deltasnap_core.storage.urls import split_url
 
 PARSED = "parsed_statistics"

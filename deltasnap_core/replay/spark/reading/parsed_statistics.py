@@ -13,8 +13,8 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import DataType, StructField, StructType, TimestampType
 
-from deltasnap_core.rules.sql_text import quoted
-from deltasnap_core.rules.statistics_schema import StatisticPath, fields_at, is_count
+from deltasnap_core.rules.texts.sql_text import quoted
+from deltasnap_core.rules.texts.statistics_schema import StatisticPath, fields_at, is_count
 
 # Always UTC: the historical offsets of other zones include seconds, which this format cannot write.
 _IN_UTC = "map('timeZone', 'UTC', 'timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSX')"
