@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from deltasnap_assets.command.init import FoundTable, configuration, find_tables
+from deltasnap_assets.command.init import FoundTable, configuration, find_tables, secret_options
 from deltasnap_assets.settings.loading import load_settings, read_settings
 from tests.assets.command.test_cli import ROOT
 from tests.builders import metadata, protocol, write_log
@@ -65,3 +65,8 @@ def test_path_is_the_same_folder_in_a_locale_without_utf_8(tmp_path: Path) -> No
     assert done.stdout.splitlines()[-1] == b"version 0"
     (table,) = load_settings(tmp_path / "deltasnap.yaml").tables
     assert Path(table.path) == tmp_path / "events_ü"
+
+
+def test_options_with_secrets_are_named_and_the_others_are_not() -> None:
+    options = {"key": "region", "endpoint_url": "http://localhost", "anon": False, "region": "https://me:pw@host"}
+    assert secret_options(options) == ["key", "region"]
