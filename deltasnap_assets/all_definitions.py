@@ -42,7 +42,7 @@ def build_definitions(settings: Settings) -> dg.Definitions:
     """
     check_store_place(settings)
     shared = resources(settings)
-    jobs = {table.name: (_job(settings, table), observe_job(table)) for table in settings.tables}
+    jobs = {table.name: _job(settings, table) for table in settings.tables}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)  # needed for backfill policies that run a range in one run
         defs = dg.Definitions(
@@ -50,12 +50,13 @@ def build_definitions(settings: Settings) -> dg.Definitions:
             asset_checks=[checks for table in settings.tables for checks in table_checks(table)],
             jobs=[
                 refresh_job(settings, lambda: defs),
-                *(job for each in jobs.values() for job in each),
-                *(make(table, shared) for table in settings.tables for make in (prune_job, checkpoint_job)),
+                *jobs.values(),
+                prune_job(settings, shared),
+                checkpoint_job(settings, shared),
                 fleet_job(settings),
             ],
             sensors=[
-                *new_commits_sensors(settings, jobs),
+                *new_commits_sensors(settings, jobs, observe_job),
                 fleet_sensor(),
                 *([] if settings.alerts.webhook is None else [alerts_sensor(settings)]),
             ],

@@ -57,17 +57,31 @@ def minimum_interval(poll_seconds: int) -> int:
     return rounds * _DAEMON_ROUND_SECONDS - 2 if rounds else poll_seconds
 
 
-def new_commits_sensors(settings: Settings, jobs: Mapping[str, Sequence[Any]]) -> list[dg.SensorDefinition]:
+def new_commits_sensors(
+    settings: Settings, jobs: Mapping[str, Any], observe_job: Callable[[str, Sequence[TableSettings]], Any]
+) -> list[dg.SensorDefinition]:
     """Return the sensors of all tables: `<table>_new_commits`, or `new_commits_every_<seconds>_seconds`.
 
-    jobs: the jobs of each table that its sensor targets; it requests the first one.
+    jobs: the job of each table that its sensor requests.
+    observe_job: returns the job with that name that observes the tables of a sensor. The sensor only targets it.
     """
     if len(settings.tables) <= MAX_SENSORS:
-        return [new_commits_sensor(settings, table, jobs[table.name]) for table in settings.tables]
+        return [
+            new_commits_sensor(settings, table, [jobs[table.name], observe_job(f"{table.name}_observe", [table])])
+            for table in settings.tables
+        ]
     by_interval: dict[int, list[TableSettings]] = {}
     for table in settings.tables:
         by_interval.setdefault(table.poll_seconds, []).append(table)
-    return [_shared_sensor(settings, tables, jobs, seconds) for seconds, tables in sorted(by_interval.items())]
+    return [
+        _shared_sensor(
+            settings,
+            tables,
+            [*(jobs[table.name] for table in tables), observe_job(f"observe_every_{seconds}_seconds", tables)],
+            seconds,
+        )
+        for seconds, tables in sorted(by_interval.items())
+    ]
 
 
 def new_commits_sensor(settings: Settings, table: TableSettings, jobs: Sequence[Any]) -> dg.SensorDefinition:
@@ -100,7 +114,7 @@ def new_commits_sensor(settings: Settings, table: TableSettings, jobs: Sequence[
 
 
 def _shared_sensor(
-    settings: Settings, tables: Sequence[TableSettings], jobs: Mapping[str, Sequence[Any]], poll_seconds: int
+    settings: Settings, tables: Sequence[TableSettings], jobs: Sequence[Any], poll_seconds: int
 ) -> dg.SensorDefinition:
     """Return a sensor like `new_commits_sensor` for many tables.
 
@@ -111,7 +125,7 @@ def _shared_sensor(
 
     @dg.sensor(
         name=f"new_commits_every_{poll_seconds}_seconds",
-        jobs=[job for table in tables for job in jobs[table.name]],
+        jobs=jobs,
         minimum_interval_seconds=minimum_interval(poll_seconds),
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=f"Polls the logs of {len(tables)} tables and materializes their new versions.",

@@ -7,7 +7,7 @@ compares the data versions of observable assets, here the table version. It igno
 # No `from __future__ import annotations` here: Dagster inspects the annotation of `context` and rejects a string.
 # ruff: noqa: I002
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import dagster as dg
@@ -17,7 +17,6 @@ from deltasnap_assets.runs.planning.names import delta_log_key
 from deltasnap_assets.runs.run_process import heartbeat
 from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.config import TableSettings
-from deltasnap_assets.tables.assets.group_job import GroupJob
 from deltasnap_assets.tables.assets.steps import observation_step
 from deltasnap_assets.texts import secrets_hidden
 from deltasnap_core import redacted
@@ -54,15 +53,15 @@ def delta_log_asset(table: TableSettings) -> dg.AssetsDefinition:
     return observation_step(spec, observe)
 
 
-def observe_job(table: TableSettings) -> Any:
-    """Return the job `<table>_observe`: it observes `<table>/delta_log`.
+def observe_job(name: str, tables: Sequence[TableSettings]) -> Any:
+    """Return a job that observes `<table>/delta_log` of the tables of a sensor.
 
-    The table's sensor targets it too: Dagster attaches a sensor to an asset only through a job that executes the asset.
+    The sensor targets it too: Dagster attaches a sensor to an asset only through a job that executes the asset.
     """
-    return GroupJob(
-        table.name,
-        name=f"{table.name}_observe",
-        selection=dg.AssetSelection.assets(delta_log_key(table.name)),
-        description=f"Reads the log of {table.name} and records its latest version. Materializes nothing.",
+    logs = f"log of {tables[0].name}" if len(tables) == 1 else f"logs of {len(tables)} tables"
+    return dg.define_asset_job(
+        name,
+        dg.AssetSelection.assets(*(delta_log_key(table.name) for table in tables)),
+        description=f"Reads the {logs} and records what it finds. Materializes nothing.",
         executor_def=dg.in_process_executor,
     )

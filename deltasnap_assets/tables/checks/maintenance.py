@@ -1,4 +1,8 @@
-"""The jobs that never run automatically: they prune the store of a table, and write a checkpoint into its log."""
+"""The jobs that never run automatically: they prune the store of a table, and write a checkpoint into its log.
+
+Each is one job for all tables, with a partition per table: Dagster describes every job to its UI, and a job costs as
+much as three assets.
+"""
 
 # No `from __future__ import annotations` here: Dagster inspects the annotation of `context` and rejects a string.
 # ruff: noqa: I002
@@ -11,7 +15,7 @@ from pydantic import Field
 
 from deltasnap_assets.quantities import bytes_text, counted
 from deltasnap_assets.runs.planning.partitions import key_of, version_partitions, versions_in_order
-from deltasnap_assets.settings.config import TABLE_TAG, TableSettings
+from deltasnap_assets.settings.config import TABLE_TAG, Settings, TableSettings
 from deltasnap_assets.spark.session.failures import using_spark
 from deltasnap_assets.tables.due_checkpoint import write_checkpoint
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
@@ -46,7 +50,7 @@ class PruneConfig(dg.Config):
 def _prune_store(
     context: dg.OpExecutionContext, config: PruneConfig, snapshots: dg.ResourceParam[RunSnapshots]
 ) -> None:
-    table = context.run.tags[TABLE_TAG]
+    table = _table_of(context, snapshots).name
     report = snapshots.store.prune(
         table,
         keep=config.keep,
@@ -78,34 +82,48 @@ class CheckpointConfig(dg.Config):
 def _write_checkpoint(
     context: dg.OpExecutionContext, config: CheckpointConfig, snapshots: dg.ResourceParam[RunSnapshots]
 ) -> None:
-    table = snapshots.table(context.run.tags[TABLE_TAG])
+    table = _table_of(context, snapshots)
     with using_spark(table.name):
         context.log.info(write_checkpoint(snapshots, table, config.version))
 
 
-def prune_job(table: TableSettings, resources: Mapping[str, Any]) -> dg.JobDefinition:
-    """Return the job `<table>_prune`: it removes old versions and left-over files from the store, and their partitions.
+def prune_job(settings: Settings, resources: Mapping[str, Any]) -> dg.JobDefinition:
+    """Return the job `deltasnap_prune`: it removes old versions and left-over files of a table from the store.
 
-    Dagster's event log keeps the materializations of these versions, so they are not materialized again.
+    It also removes the partitions of these versions. Dagster's event log keeps their materializations, so they are not
+    materialized again.
     """
-    description = f"Removes old versions of {table.name} and left-over files from the snapshot store."
-    return _job_of(table, _prune_store, f"{table.name}_prune", "store", description, resources)
+    description = "Removes old versions of a table and left-over files from the snapshot store."
+    return _job_of(_prune_store, "deltasnap_prune", description, settings, resources)
 
 
-def checkpoint_job(table: TableSettings, resources: Mapping[str, Any]) -> dg.JobDefinition:
-    """Return the job `<table>_checkpoint`: it writes a checkpoint into the log. Nothing starts it but its user."""
-    description = f"Writes a checkpoint into the log of {table.name}, so that readers can skip earlier commits."
-    return _job_of(table, _write_checkpoint, f"{table.name}_checkpoint", "log", description, resources)
+def checkpoint_job(settings: Settings, resources: Mapping[str, Any]) -> dg.JobDefinition:
+    """Return the job `deltasnap_checkpoint`: it writes a checkpoint into the log. Nothing starts it but its user."""
+    description = "Writes a checkpoint into the log of a table, so that readers can skip earlier commits."
+    return _job_of(_write_checkpoint, "deltasnap_checkpoint", description, settings, resources)
 
 
 def _job_of(
-    table: TableSettings, op: dg.OpDefinition, name: str, target: str, description: str, resources: Mapping[str, Any]
+    op: dg.OpDefinition, name: str, description: str, settings: Settings, resources: Mapping[str, Any]
 ) -> dg.JobDefinition:
-    """Return a job of one step. All tables share the op, and the resources: Dagster would copy a job without them."""
-    step = dg.NodeInvocation(name=op.name, alias=f"{name}_{target}")
-    return dg.GraphDefinition(name=name, node_defs=[op], dependencies={step: {}}).to_job(
+    """Return a job of one step with a partition per table. The partition tags its runs, as those of the table's job."""
+    tables = dg.PartitionedConfig(
+        partitions_def=dg.StaticPartitionsDefinition([table.name for table in settings.tables]),
+        run_config_for_partition_key_fn=lambda _: {},
+        tags_for_partition_key_fn=lambda table: {TABLE_TAG: table},
+    )
+    return dg.GraphDefinition(name=name, node_defs=[op]).to_job(
         description=description,
-        tags={TABLE_TAG: table.name},
+        config=tables,
         executor_def=dg.in_process_executor,
         resource_defs=dict(resources),
     )
+
+
+def _table_of(context: dg.OpExecutionContext, snapshots: RunSnapshots) -> TableSettings:
+    """Return the table of a run. Errors: dg.Failure if it has none."""
+    name = context.run.tags.get(TABLE_TAG)
+    if name is None:
+        expected = f"expected a table: choose a partition of {context.job_name}, or set the tag {TABLE_TAG}"
+        raise dg.Failure(expected, allow_retries=False)
+    return snapshots.table(name)

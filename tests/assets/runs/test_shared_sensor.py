@@ -40,7 +40,8 @@ def many_tables(folder: Path | str, count: int, **options: Any) -> tuple[dg.Sens
         TableSettings(name=f"t{number}", path=f"{folder}/t{number}", storage_options=options) for number in range(count)
     )
     settings = Settings(storage=f"{folder}/store", storage_options=options, tables=tables)
-    (sensor,) = new_commits_sensors(settings, {table.name: [idle_job] for table in tables})
+    jobs = dict.fromkeys((table.name for table in tables), idle_job)
+    (sensor,) = new_commits_sensors(settings, jobs, lambda *_: idle_job)
     return sensor, settings
 
 

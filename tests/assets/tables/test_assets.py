@@ -271,8 +271,9 @@ def test_pruned_versions_lose_their_partitions_and_remain_done(spark: SparkSessi
     app = App(tmp_path)
     app.grow(4)
     app.refresh()
-    config = {"ops": {"events_prune_store": {"config": {"keep": 2}}}, **QUIET}
-    assert app.defs.resolve_job_def("events_prune").execute_in_process(instance=app.instance, run_config=config).success
+    job = app.defs.resolve_job_def("deltasnap_prune")
+    config = {"ops": {"deltasnap_prune_store": {"config": {"keep": 2}}}, **QUIET}
+    assert job.execute_in_process(instance=app.instance, run_config=config, partition_key="events").success
     assert list(app.instance.get_dynamic_partitions("events_versions")) == ["2", "3"]
     with pytest.raises(StoredVersionNotFoundError):
         app.defs.load_asset_value(["events", "all_files"], partition_key="1")

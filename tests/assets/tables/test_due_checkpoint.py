@@ -58,9 +58,9 @@ def test_job_writes_a_checkpoint_of_the_latest_version_once(tmp_path: Path) -> N
 
     app = App(tmp_path)
     app.grow(4)
-    job, said = app.defs.resolve_job_def("events_checkpoint"), list[str]()
+    job, said = app.defs.resolve_job_def("deltasnap_checkpoint"), list[str]()
     for _ in range(2):
-        result = job.execute_in_process(instance=app.instance, run_config=QUIET)
+        result = job.execute_in_process(instance=app.instance, run_config=QUIET, partition_key="events")
         messages = [entry.user_message for entry in app.instance.all_logs(result.run_id)]
         said += [message for message in messages if "checkpoint: " in message or "the checkpoint " in message]
     name = "00000000000000000003.checkpoint.parquet"

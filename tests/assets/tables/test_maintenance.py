@@ -9,9 +9,13 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.runs.planning.partitions import key_of, version_partitions
-from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.settings.config import TABLE_TAG, Settings, TableSettings
 from deltasnap_assets.tables.checks.maintenance import checkpoint_job, prune_job
 from deltasnap_core import StorageError, system_clock
+
+TABLES = Settings(
+    storage="/s", tables=tuple(TableSettings(name=name, path=f"/{name}") for name in ("clicks", "events"))
+)
 
 
 class Pruned:
@@ -22,6 +26,9 @@ class Pruned:
         self.pruned_before = pruned_before
         self.asked: list[tuple[str, dict[str, Any]]] = []
         self.fleets_before: list[int] = []
+
+    def table(self, name: str) -> TableSettings:
+        return TableSettings(name=name, path="/t")
 
     def prune(self, table: str, **arguments: Any) -> Any:
         self.asked.append((table, arguments))
@@ -40,9 +47,10 @@ class Pruned:
 def pruned(instance: dg.DagsterInstance, config: dict[str, Any], pruned_before: int = 0) -> tuple[list[Any], list[str]]:
     snapshots = Pruned(pruned_before)
     resource: Any = dg.ResourceDefinition.hardcoded_resource(snapshots)
-    job = prune_job(TableSettings(name="events", path="/t"), {"snapshots": resource})
+    job = prune_job(TABLES, {"snapshots": resource})
     (op,) = job.nodes
-    result = job.execute_in_process(run_config={"ops": {op.name: {"config": config}}}, instance=instance)
+    run_config = {"ops": {op.name: {"config": config}}}
+    result = job.execute_in_process(run_config=run_config, instance=instance, partition_key="events")
     assert result.success
     days = (system_clock() - snapshots.fleets_before[0]) / 86_400_000
     assert config.get("keep_fleet_days", 400) <= days < config.get("keep_fleet_days", 400) + 0.1
@@ -95,12 +103,28 @@ class RefusedCheckpoint:
 
 def test_checkpoint_that_cannot_be_written_fails_its_job_without_credentials() -> None:
     resource: Any = dg.ResourceDefinition.hardcoded_resource(RefusedCheckpoint())
-    job = checkpoint_job(TableSettings(name="events", path="/t"), {"snapshots": resource})
+    job = checkpoint_job(TABLES, {"snapshots": resource})
     with dg.DagsterInstance.ephemeral() as instance:
-        result = job.execute_in_process(instance=instance, raise_on_error=False)
+        result = job.execute_in_process(instance=instance, raise_on_error=False, partition_key="events")
         assert not result.success
         (failure,) = result.get_step_failure_events()
         assert failure.step_failure_data.error is not None
         text = failure.step_failure_data.error.to_string()
     assert "The storage failed at s3://*********(redacted)@b/events: refused" in text
     assert "hunter2" not in text
+
+
+@pytest.mark.parametrize("make", [prune_job, checkpoint_job])
+def test_run_of_a_partition_has_the_tag_of_its_table(make: Any) -> None:
+    job = make(TABLES, {"snapshots": dg.ResourceDefinition.hardcoded_resource(RefusedCheckpoint())})
+    assert list(job.partitions_def.get_partition_keys()) == ["clicks", "events"]
+    assert job.get_tags_for_partition_key("events", None)[TABLE_TAG] == "events"
+
+
+@pytest.mark.parametrize("make", [prune_job, checkpoint_job])
+def test_run_without_a_table_asks_for_one(make: Any) -> None:
+    job = make(TABLES, {"snapshots": dg.ResourceDefinition.hardcoded_resource(RefusedCheckpoint())})
+    with dg.DagsterInstance.ephemeral() as instance:
+        result = job.execute_in_process(instance=instance, raise_on_error=False)
+        (failure,) = result.get_step_failure_events()
+    assert f"choose a partition of {job.name}, or set the tag {TABLE_TAG}" in failure.event_specific_data.error.message
