@@ -9,13 +9,14 @@ from dataclasses import dataclass, replace
 import dagster as dg
 
 from deltasnap_assets.processes import this_process
-from deltasnap_assets.runs.condition.condition_report import FailedRun, report_condition
+from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.damage import (
     BrokenTableError,
     condition_of_failure,
     poll_or_report,
     report_where_nothing_is_new,
 )
+from deltasnap_assets.runs.condition.fault_texts import FailedRun
 from deltasnap_assets.runs.condition.poll_records import LOG, are_checks_due, known_errors
 from deltasnap_assets.runs.log_handover import ListedLog, handing_over
 from deltasnap_assets.runs.planning.known_table import known_of, prepare

@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 
 import dagster as dg
 
-from deltasnap_assets.runs.condition.condition_report import FAILED_RUN, report_condition, shows_unloadable
+from deltasnap_assets.runs.condition.condition_report import report_condition, shows_unloadable
 from deltasnap_assets.runs.condition.damage import (
     condition_after,
     condition_of_failure,
     report_where_nothing_is_new,
 )
 from deltasnap_assets.runs.condition.examination import examination_of, is_examined, may_examine
+from deltasnap_assets.runs.condition.fault_texts import FAILED_RUN
 from deltasnap_assets.runs.condition.poll_records import (
     Found,
     is_examination_due,

@@ -12,8 +12,8 @@ import dagster as dg
 
 from deltasnap_assets.processes import has_ended
 from deltasnap_assets.quantities import counted
-from deltasnap_assets.runs.condition.condition_report import FailedRun
 from deltasnap_assets.runs.condition.ended_failures import ended_failures
+from deltasnap_assets.runs.condition.fault_texts import FailedRun
 from deltasnap_assets.runs.planning.known_table import known_of
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, ATTEMPT_TAG, RANGE_END_TAG, RANGE_START_TAG, job_name
 from deltasnap_assets.runs.planning.partitions import known_versions

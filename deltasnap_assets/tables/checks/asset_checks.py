@@ -13,7 +13,8 @@ from deltasnap_assets.checks.commits.fresh_table import FreshTable
 from deltasnap_assets.checks.log.condition_check import unsupported
 from deltasnap_assets.checks.log.readable_protocol import ReadableProtocol
 from deltasnap_assets.checks.registry import TABLE_CHECKS
-from deltasnap_assets.runs.condition.condition_report import MAX_TEXT_LENGTH, check_evaluation, severity_of
+from deltasnap_assets.runs.condition.check_events import check_evaluation, severity_of
+from deltasnap_assets.runs.condition.fault_texts import MAX_TEXT_LENGTH
 from deltasnap_assets.runs.planning.names import RANGE_END_TAG, RANGE_START_TAG
 from deltasnap_assets.runs.planning.partitions import version_of
 from deltasnap_assets.settings.config import TableSettings

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import dagster as dg
 
-from deltasnap_assets.runs.condition.condition_report import MAX_TEXT_LENGTH, log_problems
+from deltasnap_assets.runs.condition.fault_texts import MAX_TEXT_LENGTH, log_problems
 from deltasnap_assets.runs.condition.poll_records import (
     CHECKS,
     LOG,

@@ -17,7 +17,7 @@ from dagster._core.storage.asset_check_execution_record import AssetCheckExecuti
 
 from deltasnap_assets.checks.check import FAILED_TO_RUN, Verdict, VersionCheck, not_evaluated
 from deltasnap_assets.checks.registry import VERSION_CHECKS
-from deltasnap_assets.runs.condition.condition_report import severity_of
+from deltasnap_assets.runs.condition.check_events import severity_of
 from deltasnap_assets.runs.planning.partitions import key_of, known_versions, version_of, version_partitions
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.assets.steps import checks_step

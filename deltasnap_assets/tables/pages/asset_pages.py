@@ -10,7 +10,7 @@ from deltasnap_assets.checks.check import Check, Verdict
 from deltasnap_assets.checks.facts import FileFacts, KnownPageFacts, TombstoneFacts
 from deltasnap_assets.checks.registry import PAGE_CHECKS, CheckSettings
 from deltasnap_assets.quantities import bytes_text, counted, span_text
-from deltasnap_assets.runs.condition.condition_report import fault_entries, fault_lines, plain_text
+from deltasnap_assets.runs.condition.fault_texts import fault_entries, fault_lines, plain_text
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.changes import state_changes
 from deltasnap_assets.tables.pages.column_schema import MAX_COLUMNS, columns_of, table_schema

@@ -9,7 +9,7 @@ import dagster as dg
 from deltasnap_assets.checks.check import Check, Verdict
 from deltasnap_assets.checks.facts import FileFacts, TombstoneFacts
 from deltasnap_assets.checks.registry import FRESH_TABLE, VERSION_CHECKS
-from deltasnap_assets.runs.condition.condition_report import condition_tag, fault_lines
+from deltasnap_assets.runs.condition.fault_texts import condition_tag, fault_lines
 from deltasnap_assets.runs.planning.known_table import observation_tags
 from deltasnap_assets.runs.planning.names import CONDITION_TAG, delta_log_key
 from deltasnap_assets.settings.config import TableSettings

@@ -7,7 +7,7 @@ import dagster as dg
 from dagster._core.events import EngineEventData
 from dagster._utils.error import serializable_error_info_from_exc_info
 
-from deltasnap_assets.runs.condition.condition_report import FailedRun, fault_entries, plain_text
+from deltasnap_assets.runs.condition.fault_texts import FailedRun, fault_entries, plain_text
 from deltasnap_assets.runs.table_runs import failure_reason, reason_of
 from deltasnap_assets.settings.yaml_source import ConfigError, ConfigProblem
 from deltasnap_core import TableLog

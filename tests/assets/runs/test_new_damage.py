@@ -13,8 +13,9 @@ import pytest
 
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.condition import damage
-from deltasnap_assets.runs.condition.condition_report import FAILED_RUN, report_condition
+from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.damage import BrokenTableError, condition_after, condition_of_failure
+from deltasnap_assets.runs.condition.fault_texts import FAILED_RUN
 from deltasnap_assets.runs.condition.poll_records import Found, known_errors, note
 from deltasnap_assets.runs.planning.known_table import last_observation, observation_tags
 from deltasnap_assets.runs.planning.names import delta_log_key, run_tags

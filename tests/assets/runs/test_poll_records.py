@@ -18,8 +18,9 @@ from deltasnap_assets.checks.files.expired_tombstones import ExpiredTombstones
 from deltasnap_assets.checks.files.small_files import SmallFiles
 from deltasnap_assets.checks.log.contiguous_log import ContiguousLog
 from deltasnap_assets.runs.condition import poll_records
-from deltasnap_assets.runs.condition.condition_report import FailedRun, problems_of, report_condition
+from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.damage import report_where_nothing_is_new
+from deltasnap_assets.runs.condition.fault_texts import FailedRun, problems_of
 from deltasnap_assets.runs.condition.poll_records import (
     LOG,
     RUN,

@@ -10,13 +10,8 @@ import pytest
 
 from deltasnap_assets.checks.check import Check, Verdict, not_evaluated
 from deltasnap_assets.checks.registry import CONDITION_CHECKS
-from deltasnap_assets.runs.condition.condition_report import (
-    FailedRun,
-    _is_unevaluated,
-    _report_checks,
-    check_evaluation,
-    condition_tag,
-)
+from deltasnap_assets.runs.condition.check_events import _is_unevaluated, check_evaluation, report_checks
+from deltasnap_assets.runs.condition.fault_texts import FailedRun, condition_tag
 from deltasnap_assets.runs.log_handover import ListedLog, handing_over, listed_logs_of
 from deltasnap_core import TableLog
 from tests.assets.jobs import idle_job
@@ -73,11 +68,11 @@ def test_checks_that_a_failed_run_did_not_evaluate_are_reported_as_skipped() -> 
     with dg.DagsterInstance.ephemeral() as instance:
         run_id = planned_run(instance, "one")
         before = status_of(instance, "events", "two")
-        _report_checks(instance, "events", {}, FailedRun(run_id=run_id, reason="broken"))
+        report_checks(instance, "events", {}, FailedRun(run_id=run_id, reason="broken"))
         assert status_of(instance, "events", "one") == ["SUCCEEDED"]
         assert len(status_of(instance, "events", "two")) == len(before) + 1 == 2
         again = status_of(instance, "events", "two")
-        _report_checks(instance, "events", {}, FailedRun(run_id=run_id, reason="broken"))
+        report_checks(instance, "events", {}, FailedRun(run_id=run_id, reason="broken"))
         assert status_of(instance, "events", "two") == again
 
 
@@ -88,7 +83,7 @@ def test_checks_of_a_condition_are_recorded_with_their_verdict_or_as_skipped() -
         second: not_evaluated("no log"),
     }
     with dg.DagsterInstance.ephemeral() as instance:
-        _report_checks(instance, "events", verdicts, None)
+        report_checks(instance, "events", verdicts, None)
         assert status_of(instance, "events", first.asset, first.name) == ["FAILED"]
         assert status_of(instance, "events", second.asset, second.name) == ["PLANNED"]
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import pytest
 from pyspark.sql import SparkSession
 
-from deltasnap_assets.runs.condition.condition_report import log_problems
+from deltasnap_assets.runs.condition.fault_texts import log_problems
 from deltasnap_assets.runs.condition.poll_records import LOG, Found, note
 from deltasnap_assets.settings.config import Settings, SparkSettings, TableSettings
 from deltasnap_assets.spark.session.run_session import RunSession

@@ -1,0 +1,83 @@
+"""Records evaluations of asset checks outside a run, also that a check was not evaluated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import dagster as dg
+
+# No public names: they record a check that was planned but not evaluated, and events outside a run.
+from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetCheckEvaluationPlanned
+from dagster._core.events import DagsterEvent
+from dagster._core.instance.utils import RUNLESS_JOB_NAME, RUNLESS_RUN_ID
+from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
+
+from deltasnap_assets.checks.check import Check, Verdict
+from deltasnap_assets.runs.condition.fault_texts import MAX_TEXT_LENGTH, FailedRun
+from deltasnap_assets.texts import visible
+
+
+def report_checks(
+    instance: dg.DagsterInstance,
+    table_name: str,
+    verdicts: Mapping[Check, Verdict],
+    failed: FailedRun | None,
+) -> None:
+    for check, verdict in verdicts.items():
+        if verdict.is_evaluated:
+            instance.report_runless_asset_event(check_evaluation(table_name, check, verdict))
+        else:
+            _report_skipped(instance, dg.AssetCheckKey(dg.AssetKey([table_name, check.asset]), check.name))
+    if failed is None:
+        return
+    names = {check.name for check in verdicts}
+    for event in _planned(instance, failed.run_id):
+        planned: Any = event.event_specific_data
+        if planned.check_name not in names and _is_unevaluated(instance, planned, failed.run_id):
+            _report_skipped(instance, dg.AssetCheckKey(planned.asset_key, planned.check_name))
+
+
+def check_evaluation(table_name: str, check: Check, verdict: Verdict) -> dg.AssetCheckEvaluation:
+    """Return a check evaluation for Dagster to record."""
+    return dg.AssetCheckEvaluation(
+        asset_key=dg.AssetKey([table_name, check.asset]),
+        check_name=check.name,
+        passed=verdict.passed,
+        severity=severity_of(check, verdict),
+        description=check.text_of(verdict, visible(verdict.description, MAX_TEXT_LENGTH)),
+        metadata=dict(verdict.numbers),
+    )
+
+
+def severity_of(check: Check, verdict: Verdict) -> dg.AssetCheckSeverity:
+    """Return the severity of a verdict for Dagster."""
+    is_error = check.severity_of(verdict) == "error"
+    return dg.AssetCheckSeverity.ERROR if is_error else dg.AssetCheckSeverity.WARN
+
+
+def _planned(instance: dg.DagsterInstance, run_id: str) -> list[DagsterEvent]:
+    entries = instance.all_logs(run_id, of_type=dg.DagsterEventType.ASSET_CHECK_EVALUATION_PLANNED)
+    return [entry.dagster_event for entry in entries if entry.dagster_event is not None]
+
+
+def _is_unevaluated(instance: dg.DagsterInstance, planned: Any, run_id: str) -> bool:
+    """Return whether a check was planned in a failed run but not evaluated. Dagster shows it as failed."""
+    key = dg.AssetCheckKey(planned.asset_key, planned.check_name)
+    latest = instance.event_log_storage.get_asset_check_execution_history(key, limit=1)
+    return any(
+        record.run_id == run_id and record.status is AssetCheckExecutionRecordStatus.PLANNED for record in latest
+    )
+
+
+def _report_skipped(instance: dg.DagsterInstance, key: dg.AssetCheckKey) -> None:
+    """Record that a check was planned but not evaluated, outside a run. Dagster then shows it as skipped.
+
+    Without partitions: Dagster stores a planned check of a partition only once outside runs.
+    """
+    event = DagsterEvent(
+        event_type_value=dg.DagsterEventType.ASSET_CHECK_EVALUATION_PLANNED.value,
+        event_specific_data=AssetCheckEvaluationPlanned(asset_key=key.asset_key, check_name=key.name),
+        job_name=RUNLESS_JOB_NAME,
+    )
+    instance.report_dagster_event(event, run_id=RUNLESS_RUN_ID)
