@@ -98,7 +98,7 @@ def run() -> NoReturn:
     except Exception as error:
         if os.environ.get("DELTASNAP_DEBUG"):
             raise
-        if isinstance(error, OSError) and (problem := _problem_of_a_folder(error)) is not None:
+        if isinstance(error, OSError) and (problem := _problem_of_stdout() or _problem_of_a_folder(error)) is not None:
             fail(problem)
         text = " ".join(str(error).split())[:_MAX_ERROR_LENGTH]
         fail(f"{type(error).__name__}: {text} (set DELTASNAP_DEBUG=1 for a traceback)")
@@ -118,6 +118,15 @@ def fail(*messages: str, code: int = 1, condition: TableCondition | None = None)
             typer.echo(json.dumps({"error": error_text(" ".join(shown)), **known}))
     _flush_stdout()
     sys.exit(code)
+
+
+def _problem_of_stdout() -> str | None:
+    """Return why the output cannot be written as a sentence; None: it is written."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        return f"stdout: {error.strerror}."
+    return None
 
 
 def _problem_of_a_folder(error: OSError) -> str | None:

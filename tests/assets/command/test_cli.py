@@ -325,10 +325,10 @@ def test_broken_configuration_is_reported_without_traceback(
 
 def test_output_that_cannot_be_written_is_one_line_of_error(tmp_path: Path) -> None:
     small_table(tmp_path / "t")
-    full = "import os\nos.dup2(os.open('/dev/full', os.O_WRONLY), 1)\n" + COMMAND
+    full = "import os, sys\nos.dup2(os.open('/dev/full', os.O_WRONLY), 1)\nsys.stdout = open(1, 'w')\n" + COMMAND
     for arguments in (["history", "t", "--json"], ["history", "t"]):
         result = FORKS.run(full, *arguments, cwd=tmp_path)
-        assert_one_line_of_error(result, "No space left on device")
+        assert_one_line_of_error(result, "stdout: No space left on device")
         assert result.returncode == 1
 
 
