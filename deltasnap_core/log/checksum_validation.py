@@ -47,7 +47,7 @@ def compare_with_log(
 ) -> tuple[ChecksumDifference, ...]:
     """Return the fields in which a checksum differs from the state of its version; empty: no difference.
 
-    A field that the checksum leaves out is not compared. Histograms are compared only if their boundaries are equal,
+    A field that the checksum leaves out is not compared. Histograms of sizes are compared in the bins that both have,
     transactions only if none expires: a checksum lists those of its own time.
     state:     reconstructed from the log, never from a checksum.
     all_files: the live files; needed only if the checksum lists them. log_path: of the log, which resolves their paths.
@@ -89,15 +89,15 @@ def _compared(
     yield from _compared_actions(checksum, actions, in_commit_timestamp)
     yield "num_deletion_vectors", checksum.num_deletion_vectors, state.num_deletion_vectors
     yield "num_deleted_records", checksum.num_deleted_records, state.num_deleted_records
-    sizes = checksum.file_size_histogram
-    if sizes is not None and sizes.sorted_bin_boundaries == state.file_size_histogram.sorted_bin_boundaries:
-        yield "file_size_histogram", sizes, state.file_size_histogram
+    said, sizes = checksum.file_size_histogram, state.file_size_histogram
+    if said is not None:
+        yield "file_size_histogram", said.in_bins_of(sizes), sizes.in_bins_of(said)
     deleted = checksum.deleted_record_counts_histogram
     yield "deleted_record_counts_histogram", deleted, state.deleted_record_counts_histogram
     if checksum.all_files is not None and files is not None:
-        said, found = _comparable_files(checksum.all_files, log_path), _comparable_files(files, log_path)
-        if not _are_same_files(said, found, state.metadata):
-            yield "all_files", said, found
+        listed, found = _comparable_files(checksum.all_files, log_path), _comparable_files(files, log_path)
+        if not _are_same_files(listed, found, state.metadata):
+            yield "all_files", listed, found
 
 
 def _compared_actions(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +120,13 @@ def test_writers_may_omit_an_empty_list_of_features(tmp_path: Path, omitted: str
 
 
 VECTOR = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "offset": 1, "sizeInBytes": 40}
-NO_FILES = {"sortedBinBoundaries": DEFAULT_BIN_BOUNDARIES, "fileCounts": [0] * 95, "totalBytes": [0] * 95}
+
+
+def in_bins(boundaries: Sequence[int], counts: list[int], totals: list[int]) -> dict[str, Any]:
+    return {"sortedBinBoundaries": boundaries, "fileCounts": counts, "totalBytes": totals}
+
+
+NO_FILES = in_bins(DEFAULT_BIN_BOUNDARIES, [0] * 95, [0] * 95)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +139,10 @@ NO_FILES = {"sortedBinBoundaries": DEFAULT_BIN_BOUNDARIES, "fileCounts": [0] * 9
         ({"numDeletionVectorsOpt": 0}, ["num_deletion_vectors"]),
         ({"numDeletedRecordsOpt": 4}, ["num_deleted_records"]),
         ({"fileSizeHistogram": NO_FILES}, ["file_size_histogram"]),
-        ({"fileSizeHistogram": {"sortedBinBoundaries": [0], "fileCounts": [7], "totalBytes": [7]}}, []),
+        ({"fileSizeHistogram": in_bins([0], [1], [1])}, []),
+        ({"fileSizeHistogram": in_bins([0, 7, 8192], [1, 0, 0], [1, 0, 0])}, []),
+        ({"fileSizeHistogram": in_bins([0], [7], [1])}, ["file_size_histogram"]),
+        ({"fileSizeHistogram": in_bins([0, 7, 8192], [0, 0, 1], [0, 0, 1])}, ["file_size_histogram"]),
         ({"deletedRecordCountsHistogramOpt": {"deletedRecordCounts": [1] * 10}}, ["deleted_record_counts_histogram"]),
         ({"domainMetadata": []}, ["domain_metadata"]),
         ({"metadata": metadata(name="other")["metaData"]}, ["metadata"]),
