@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.errors import UnsupportedOperationException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import BinaryType, DataType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import BinaryType, DataType, LongType, StringType, StructField, StructType, VariantType
 
 from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, CheckpointFile
 from deltasnap_core.log.commits.action_lines import FILE_ACTIONS, UNREAD_LINES_SCHEMA, lines_with
@@ -218,10 +218,24 @@ class ActionReader:
 
 
 def _with_text(statistics: DataType) -> DataType:
-    """Return a type with text for bytes, which have no statistics. Writers may omit that bytes are text."""
+    """Return a type with text for bytes, which have no statistics. Writers may omit that bytes are text.
+
+    It has no variants: their bounds are Z85 in JSON, which Spark does not write.
+    Source: PROTOCOL.md, Statistics for Variant Columns.
+    """
     if isinstance(statistics, StructType):
-        return StructType([StructField(field.name, _with_text(field.dataType)) for field in statistics])
+        fields = ((f.name, _with_text(f.dataType)) for f in statistics if not _is_variant(f.dataType))
+        # Spark cannot read a struct of which no field is left.
+        return StructType([StructField(name, kind) for name, kind in fields if kind != StructType([])])
     return StringType() if isinstance(statistics, BinaryType) else statistics
+
+
+def _is_variant(data_type: DataType) -> bool:
+    """Return whether a type is a variant, or the two binary fields that store it."""
+    if not isinstance(data_type, StructType):
+        return isinstance(data_type, VariantType)
+    kinds = {field.name: type(field.dataType) for field in data_type}
+    return kinds == {"metadata": BinaryType, "value": BinaryType}
 
 
 def _with_parsed(actions: DataFrame, parsed: Column) -> DataFrame:

@@ -71,6 +71,16 @@ def test_statistics_that_a_checkpoint_has_only_as_a_struct_are_json(spark: Spark
     assert statistics_of(actions) == {"a": {"numRecords": 5, "minValues": {"id": 7}}, "b": None}
 
 
+def test_bounds_of_variants_in_a_struct_are_left_out(spark: SparkSession, tmp_path: Path) -> None:
+    (file,) = write_checkpoint(tmp_path, 0, "classic", [*FIRST, add("a")])
+    variant = {"metadata": b"\1\0\0", "value": b"\4"}
+    bounds = {"minValues": {"id": 7, "v": variant}, "maxValues": {"s": {"v": variant}}}
+    struct = pa.array([None, None, {"numRecords": 1, **bounds, "nullCount": {"v": 0}}])
+    put_parsed_statistics(file, struct, keep_json=False)
+    actions = reader(spark, tmp_path).checkpoint_actions(contents(tmp_path, file))
+    assert statistics_of(actions) == {"a": {"numRecords": 1, "minValues": {"id": 7}, "nullCount": {"v": 0}}}
+
+
 def test_parts_with_and_without_json_are_read_together(spark: SparkSession, tmp_path: Path) -> None:
     actions = [add("a"), add("b"), add("c", stats='{"numRecords":2}'), remove("d")]
     files = write_checkpoint(tmp_path, 0, "multipart", [*FIRST, *actions])
