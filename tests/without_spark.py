@@ -15,4 +15,4 @@ def log_without_spark(table: TableLog) -> DeltaLog:
     context = TableContext(
         engine=ReplayEngine(sessions), log=table, files=SparkFiles.of(None, sessions), options=SnapshotOptions()
     )
-    return DeltaLog(context)
+    return DeltaLog(context, staleness_limit_ms=0)

@@ -59,7 +59,7 @@ class DeltaLog:
     _all: ClassVar[WeakValueDictionary[tuple[Any, ...], DeltaLog]] = WeakValueDictionary()
     _registry_lock = Lock()
 
-    def __init__(self, context: TableContext, *, staleness_limit_ms: int = 0) -> None:
+    def __init__(self, context: TableContext, *, staleness_limit_ms: int) -> None:
         self._context = context
         self._management = SnapshotManagement(SnapshotLoader(context=context), staleness_limit_ms=staleness_limit_ms)
         self.history = context.log.history

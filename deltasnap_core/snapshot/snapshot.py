@@ -193,10 +193,6 @@ class Snapshot:
         """The removed files whose tombstones have not expired, with the columns of RemoveFile."""
         return self._frames.tombstones
 
-    def every_tombstone(self) -> DataFrame:
-        """Return every tombstone of the log, expired or not, with the columns of RemoveFile."""
-        return self._frames.every_tombstone()
-
     @property
     def computed_state(self) -> SnapshotState:
         """Counts, sizes and histograms of the state, and its non-file actions. Always computed from the log."""

@@ -40,7 +40,7 @@ class SnapshotManagement:
     staleness_limit_ms: the maximum age of an update for a snapshot that is not stale; 0: a snapshot is always stale.
     """
 
-    def __init__(self, loader: SnapshotLoader, *, staleness_limit_ms: int = 0) -> None:
+    def __init__(self, loader: SnapshotLoader, *, staleness_limit_ms: int) -> None:
         self._loader = loader
         self._builder = loader.context.log.builder
         self._staleness_limit_ms = staleness_limit_ms

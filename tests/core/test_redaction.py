@@ -92,6 +92,12 @@ def test_cause_that_makes_its_text_from_a_url_object_is_replaced() -> None:
     assert "sig=hidden" not in text
 
 
+def test_both_file_names_of_a_system_error_have_no_credentials() -> None:
+    error = hide_secrets(OSError(2, "no file u:hidden@h/x", "s3://u:hidden@h/from", None, "s3://u:hidden@h/to"))
+    assert isinstance(error, OSError)
+    assert (error.filename, error.filename2) == (f"s3://{STARS}@h/from", f"s3://{STARS}@h/to")
+
+
 @pytest.mark.parametrize("kind", [StorageError, NoFilesystemError])
 def test_path_of_a_storage_error_has_no_credentials(kind: type[StorageError]) -> None:
     error = kind(path="s3://user:hidden@lake/e", reason="at s3://user:hidden@lake/e")

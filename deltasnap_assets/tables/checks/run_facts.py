@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 from deltasnap_assets.checks.facts import FileFacts, TombstoneFacts, VersionFacts
 from deltasnap_assets.settings.config import TableSettings
@@ -133,10 +134,10 @@ def facts_of_versions(snapshots: RunSnapshots, table: TableSettings, versions: S
 def version_facts(states: Mapping[int, SnapshotState], versions: Sequence[int]) -> VersionFacts:
     """Return the facts about the versions of a run. states: of these versions and of some before them."""
     changes = {}
-    for version in versions:
-        before, state = states.get(max((each for each in states if each < version), default=-1)), states[version]
-        if before is not None and before.metadata is not None and state.metadata is not None:
-            changes[version] = tuple(schema_changes(before.metadata, state.metadata))
+    for earlier, later in pairwise(sorted(states)):
+        before, after = states[earlier].metadata, states[later].metadata
+        if later in versions and before is not None and after is not None:
+            changes[later] = tuple(schema_changes(before, after))
     return VersionFacts(versions=versions, states=states, schema_changes=changes)
 
 

@@ -91,8 +91,8 @@ class MeasureGroup:
 
     @property
     def size_bin(self) -> int:
-        """The bin of the histogram of sizes; -1: none, as for a negative size."""
-        return -1 if self.size_class is None else bisect_right(DEFAULT_BIN_BOUNDARIES, self.size_class) - 1
+        """The bin of the histogram of sizes; negative: none, as for a negative size."""
+        return _NO_BIN if self.size_class is None else bisect_right(DEFAULT_BIN_BOUNDARIES, self.size_class) - 1
 
 
 AGGREGATES: Mapping[str, Callable[[MeasureGroup], int]] = {

@@ -81,7 +81,7 @@ def vacuum_summary(candidates: DataFrame, events: DataFrame | None, *, retention
     candidates: as vacuum_candidates returns them. events: as in MetadataSource.
     """
     age = f"{now_ms}L - unix_millis(coalesce(deletion_timestamp, modification_time))"
-    ages = " ".join(f"when age >= {days * _DAY_MS}L then {days}" for days in reversed(AGES_DAYS))
+    ages = " ".join(f"when age >= {days * _DAY_MS}L then {days}" for days in reversed(AGES_DAYS[1:]))
     groups = (
         candidates.selectExpr(
             "regexp_extract(path, '^(.*)/', 1) as folder",

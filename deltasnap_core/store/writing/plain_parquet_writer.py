@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from uuid import uuid4
 
 from pyspark.sql import DataFrame
@@ -92,11 +93,5 @@ def _replaceable(file: StoreFile, path: str) -> StoreFile:
 
 def _runs_on_one_base(manifests: Sequence[VersionManifest]) -> list[list[VersionManifest]]:
     """Return the versions split into runs: consecutive, and with the same base."""
-    runs: list[list[VersionManifest]] = []
-    for manifest in manifests:
-        before = runs[-1][-1] if runs else None
-        if before is not None and before.version == manifest.version - 1 and before.base == manifest.base:
-            runs[-1].append(manifest)
-        else:
-            runs.append([manifest])
-    return runs
+    numbered = groupby(enumerate(manifests), lambda each: (each[1].base, each[1].version - each[0]))
+    return [[manifest for _, manifest in run] for _, run in numbered]

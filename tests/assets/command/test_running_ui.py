@@ -117,6 +117,20 @@ def test_program_with_the_id_of_a_dead_ui_is_not_stopped(tmp_path: Path) -> None
         other.wait()
 
 
+def test_runs_of_a_gone_ui_are_killed_without_a_signal_to_cancel(tmp_path: Path) -> None:
+    script = 'trap "echo cancelled" TERM; echo up; read end'
+    program = [*("sh", "-c", script), "execute_run"]
+    run = subprocess.Popen(
+        program, env={**os.environ, MARK_VARIABLE: "gone"}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert run.stdout is not None
+    assert run.stdout.readline() == "up\n"
+    ended = f"{name_of(run.pid).rpartition('#')[0]}#1"
+    (tmp_path / "ui.json").write_text(json.dumps({"url": URL, "process": ended, "mark": "gone"}))
+    assert len(stop_leftovers(tmp_path)) == 1
+    assert run.communicate() == ("", None)
+
+
 def test_one_of_several_concurrent_uis_claims_the_instance(tmp_path: Path) -> None:
     def take(_: int) -> subprocess.Popen[str]:
         command = [sys.executable, "-c", UI, str(tmp_path), URL]

@@ -57,7 +57,7 @@ def printed(value: VacuumReport) -> list[str]:
 
 
 GROUPS = (
-    group(folder="day=1", num_files=1_200, size_in_bytes=3 << 20, num_without_size=2),
+    group(folder="day=1", num_files=1_200, size_in_bytes=3 << 20, num_without_size=2, age_days=0),
     group(reason="orphan", age_days=None, num_files=3, size_in_bytes=0, num_without_size=3),
 )
 PROTECTED = (
@@ -70,9 +70,9 @@ PROTECTED = (
 def test_vacuum_lists_groups_of_files_what_is_kept_and_where_time_travel_ends() -> None:
     assert printed(report(*GROUPS, protected=PROTECTED)) == [
         "VACUUM would delete 1,203 files of 3 MiB and 5 unknown (retention 1.5 hours).",
-        " folder  age           reason             files                 size",
-        " day=1   7 to 30 days  expired tombstone  1,200  3 MiB and 2 unknown",
-        " .       unknown       orphan                 3    0 B and 3 unknown",
+        " folder  age          reason             files                 size",
+        " day=1   0 to 1 days  expired tombstone  1,200  3 MiB and 2 unknown",
+        " .       unknown      orphan                 3    0 B and 3 unknown",
         "Kept: 2,001 files (tombstone has not expired).",
         "Kept: 5 files (live file).",
         "Time travel would reach back to version 3; now the log reaches back to version 1.",
@@ -106,7 +106,7 @@ def test_vacuum_as_json_has_every_number() -> None:
             {
                 "folder": "day=1",
                 "reason": EXPIRED,
-                "ageDays": 7,
+                "ageDays": 0,
                 "files": 1200,
                 "bytes": 3 << 20,
                 "filesWithoutSize": 2,

@@ -73,6 +73,7 @@ def test_sums_of_bytes_beyond_64_bits_are_exact() -> None:
     other = {"path": "c", "size": -1, "partitionValues": {"day": "1"}}
     facts = facts_of({"path": "a", "size": LARGEST}, {"path": "b", "size": LARGEST}, other)
     assert [(part.num_files, part.size_in_bytes) for part in facts.partitions] == [(2, 2 * LARGEST), (1, -1)]
+    assert [each.count for each in facts.bins] == [2]
     reported = gone_facts(
         {"path": "a", "deletionTimestamp": LARGEST, "size": LARGEST},
         {"path": "b", "size": LARGEST},

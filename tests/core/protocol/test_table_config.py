@@ -146,7 +146,7 @@ def test_in_commit_timestamp_enablement_is_a_version_and_a_timestamp(
         ("", ()),
         (" \t", ()),
         ("a,", None),
-        ("a b", None),
+        ("a bc", None),
         ("`a", None),
     ],
 )

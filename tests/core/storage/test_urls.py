@@ -35,6 +35,8 @@ from deltasnap_core.storage.urls import (
         ("s3://lake/events/", "s3://lake/events"),
         ("s3a://lake/events", "s3://lake/events"),
         ("s3n://lake/a b", "s3://lake/a b"),
+        ("gcs://lake/a", "gs://lake/a"),
+        ("local:///data", "file:///data"),
         ("abfss://c@account.dfs.core.windows.net/t", "abfss://c@account.dfs.core.windows.net/t"),
         ("memory://events", "memory://events"),
         ("memory://", "memory://"),

@@ -251,6 +251,22 @@ def test_store_that_is_a_file_is_an_error(tmp_path: Path) -> None:
         opened(tmp_path / "store")
 
 
+def test_unreadable_table_has_a_row_but_an_unreachable_store_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: object, path: str) -> bytes:
+        raise StorageError(path=path, reason="access denied")
+
+    store = opened(tmp_path)
+    monkeypatch.setattr(WritableFiles, "read", fail)
+    row = row_of(store)
+    assert (row["condition"], row["check"]) == ("unknown", "store")
+    assert "access denied" in row["reason"]
+    monkeypatch.setattr(WritableFiles, "folders", fail)
+    with pytest.raises(StorageError, match="access denied"):
+        row_of(store)
+
+
 def test_damaged_poll_makes_the_table_unknown_with_a_reason(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     store_table(tmp_path, "events", COMMITS)
     store = opened(tmp_path)
