@@ -38,9 +38,10 @@ def main() -> None:
         os.environ["DELTASNAP_GOLDEN"] = str(golden)  # beside the checkout, but not beside its copies
     with tempfile.TemporaryDirectory() as folder:
         tests = LineTests.recorded(arguments.coverage or Path(folder, "coverage"))
-        survivors = _survivors(chosen, tests, Path(folder), arguments.workers)
+        survivors, stopped = _survivors(chosen, tests, Path(folder), arguments.workers)
     killed = len(chosen) - survivors
-    print(f"{killed} of {len(chosen)} mutants killed: {killed / max(len(chosen), 1):.1%}")
+    share = f"{killed / max(len(chosen), 1):.1%}"
+    print(f"{killed} of {len(chosen)} mutants killed: {share}, {stopped} of them by a time limit")
 
 
 def _arguments() -> argparse.Namespace:
@@ -56,11 +57,12 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _survivors(chosen: list[Mutant], tests: LineTests, folder: Path, workers: int) -> int:
-    """Print each mutant that no test detects, and return their number."""
+def _survivors(chosen: list[Mutant], tests: LineTests, folder: Path, number: int) -> tuple[int, int]:
+    """Print each mutant that no test detects. Return their number, and how many a time limit stopped."""
+    workers = [Worker(folder / str(each)) for each in range(number)]
     idle: SimpleQueue[Worker] = SimpleQueue()
-    for number in range(workers):
-        idle.put(Worker(folder / str(number)))
+    for each in workers:
+        idle.put(each)
 
     def survives(mutant: Mutant) -> bool:
         worker = idle.get()
@@ -70,12 +72,12 @@ def _survivors(chosen: list[Mutant], tests: LineTests, folder: Path, workers: in
             idle.put(worker)
 
     survivors = 0
-    with ThreadPoolExecutor(workers) as pool:
+    with ThreadPoolExecutor(number) as pool:
         for mutant, has_survived in zip(chosen, pool.map(survives, chosen), strict=True):
             survivors += has_survived
             if has_survived:
                 print(f"survived: {mutant}", flush=True)
-    return survivors
+    return survivors, sum(worker.stopped for worker in workers)
 
 
 if __name__ == "__main__":

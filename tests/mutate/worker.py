@@ -34,7 +34,7 @@ _OUTSIDE = (
     "fsspec",
 )
 _RUN = """
-import faulthandler, resource, sys
+import resource, signal, sys
 folder, cpu_seconds, seconds, memory, *arguments = sys.argv[1:]
 for name in [name for name in sys.modules if name.startswith(("deltasnap", "tests", "benchmarks"))]:
     del sys.modules[name]
@@ -42,7 +42,7 @@ sys.path[:] = [folder, *(path for path in sys.path if path not in ("", {root!r})
 sys.dont_write_bytecode = True
 resource.setrlimit(resource.RLIMIT_AS, (int(memory), int(memory)))
 resource.setrlimit(resource.RLIMIT_CPU, (int(cpu_seconds), int(cpu_seconds)))
-faulthandler.dump_traceback_later(int(seconds), exit=True)
+signal.alarm(int(seconds))
 import pytest
 sys.exit(pytest.main(arguments))
 """
@@ -65,6 +65,8 @@ class Worker:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self.stopped = 0
+        """The number of mutants whose tests were stopped by a time limit: they count as killed."""
 
     @cached_property
     def _forks(self) -> Forks:
@@ -91,4 +93,5 @@ class Worker:
         env = {**os.environ, "DELTASNAP_SELECTED_TESTS": str(selected)}
         script = _RUN.format(root=str(ROOT))
         run = forks.run(script, str(self._folder), *limits, *options, *files, cwd=self._folder, env=env)
+        self.stopped += run.returncode < 0
         return run.returncode in (0, 5)  # 5: none of them is quick
