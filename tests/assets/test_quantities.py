@@ -1,16 +1,42 @@
 from __future__ import annotations
 
-from deltasnap_assets.quantities import span_text
+import pytest
+
+from deltasnap_assets.quantities import bytes_text, span_text
 
 HOUR = 3_600_000
 
 
-def test_spans_are_shown_in_their_largest_unit() -> None:
-    assert [span_text(ms) for ms in (-5, 999, 1000, 119_999, 2 * HOUR, 49 * HOUR)] == [
-        "0 seconds",
-        "0 seconds",
-        "1 second",
-        "119 seconds",
-        "2 hours",
-        "2 days",
-    ]
+@pytest.mark.parametrize(
+    ("milliseconds", "text"),
+    [
+        (-5, "0 seconds"),
+        (999, "0 seconds"),
+        (1000, "1 second"),
+        (119_999, "119 seconds"),
+        (120_000, "2 minutes"),
+        (2 * HOUR - 1, "119 minutes"),
+        (2 * HOUR, "2 hours"),
+        (48 * HOUR - 1, "47 hours"),
+        (48 * HOUR, "2 days"),
+        (72 * HOUR - 1, "2 days"),
+    ],
+)
+def test_span_is_shown_in_the_largest_unit_that_fits_twice(milliseconds: int, text: str) -> None:
+    assert span_text(milliseconds) == text
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1 KiB"),
+        (1536, "1.5 KiB"),
+        (1 << 20, "1 MiB"),
+        (1 << 50, "1 PiB"),
+        (1 << 61, "2048 PiB"),
+    ],
+)
+def test_size_has_at_most_one_decimal(size: int, text: str) -> None:
+    assert bytes_text(size) == text
