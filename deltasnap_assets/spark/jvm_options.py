@@ -27,7 +27,7 @@ _LARGE_REGIONS = "-XX:G1HeapRegionSize=16m"
 _QUIET = ("-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 
 
-def quick_start_options(*, small_heap: bool, chosen: str = "") -> tuple[str, ...]:
+def quick_start_options(*, small_heap: bool, chosen: str) -> tuple[str, ...]:
     """Return the options for a session that runs completely in the driver.
 
     small_heap: whether one thread can collect the heap quickly. chosen: the user's options. They come later on the
@@ -37,16 +37,16 @@ def quick_start_options(*, small_heap: bool, chosen: str = "") -> tuple[str, ...
     return (*QUICK_COMPILER, *collector, *archive_options(chosen=chosen))
 
 
-def long_lived_options(*, chosen: str = "") -> tuple[str, ...]:
+def long_lived_options(*, chosen: str) -> tuple[str, ...]:
     """Return the options for a driver that serves many runs: its JVM keeps the default compilers and collectors."""
     return (_LARGE_REGIONS, *archive_options(chosen=chosen))
 
 
-def archive_options(environment: Mapping[str, str] = os.environ, *, chosen: str = "") -> tuple[str, ...]:
+def archive_options(*, chosen: str) -> tuple[str, ...]:
     """Return the options that use the class-data archive; empty if it does not exist or the user chose another one."""
     if "-XX:SharedArchiveFile" in chosen or "-XX:ArchiveClassesAtExit" in chosen:
         return ()
-    archive = archive_path(environment)
+    archive = archive_path()
     if archive is None or not archive.is_file() or " " in str(archive):
         return ()
     return (f"-XX:SharedArchiveFile={archive}", *_QUIET)
@@ -85,7 +85,7 @@ def base_archive_path(archive: Path, java: Path) -> Path | None:
     return archive.with_name(f"{archive.stem}-base.jsa")
 
 
-def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
+def cache_folder(environment: Mapping[str, str]) -> Path:
     """Return the folder of this user's archives, shared by all projects."""
     cache = environment.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache) / "deltasnap"

@@ -53,7 +53,7 @@ class LogRange:
         return read_commits(self.loader.store, [commit for commit in commits if commit is not None])
 
 
-def read_log_range(loader: LogLoader, first: int, last: int, listing: LogListing | None = None) -> LogRange:
+def read_log_range(loader: LogLoader, first: int, last: int, listing: LogListing | None) -> LogRange:
     """Return the versions first to last of a log, with one listing (none if `listing` covers them) and without Spark.
 
     Errors: as LogSegmentBuilder.build, for the first version that does not exist; ValueError if `last` is before

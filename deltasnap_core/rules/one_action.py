@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 ONE_ACTION = "at most one action in a row"
 
 
-def check_one_action(added: pa.Array, removed: pa.Array | None = None) -> None:
+def check_one_action(added: pa.Array, removed: pa.Array | None) -> None:
     """Raise ValueError if a row has both an `add` and a `remove`. added, removed: their paths; None: no such column."""
     if removed is None or added.null_count == len(added) or removed.null_count == len(removed):
         return

@@ -72,7 +72,7 @@ def condition_on_files(skipping: Skipping, *, parsed: bool = False) -> str | Non
     return " and ".join(conditions) or None
 
 
-def report_of(files: DataFrame, skipping: Skipping, totals: tuple[int, int] | None = None) -> ScanReport:
+def report_of(files: DataFrame, skipping: Skipping, totals: tuple[int, int] | None) -> ScanReport:
     """Return the effect of a predicate on files; one Spark job.
 
     totals: the numbers of files and bytes, if known: then only files that may match are examined. If the predicate uses

@@ -92,7 +92,7 @@ def stored_row_changes(
     )
 
 
-def stored_rows_as_inserts(table: ScannedTable, version: StoredVersion, *, unchanged: bool = False) -> RowChanges:
+def stored_rows_as_inserts(table: ScannedTable, version: StoredVersion, *, unchanged: bool) -> RowChanges:
     """Return all rows of a stored version as inserts of this version. unchanged: none instead, with the same columns.
 
     table: at the version.

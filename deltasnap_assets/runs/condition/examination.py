@@ -28,7 +28,7 @@ def may_examine() -> bool:
     return _examinations.num_running < _AT_ONCE
 
 
-def examination_of(settings: Settings, table: TableSettings, *, is_whole: bool = True) -> LongRead[TableCondition]:
+def examination_of(settings: Settings, table: TableSettings, *, is_whole: bool) -> LongRead[TableCondition]:
     """Return the examination of a table, `examined`. It is started if there is none.
 
     If it is done, its result is to be used now: the next call starts another one.

@@ -27,7 +27,7 @@ from deltasnap_core.log.condition.table_condition import (
 )
 from deltasnap_core.log.listing.log_listing import LogListing, table_path
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
-from deltasnap_core.ranges import NO_VERSIONS, VersionRanges
+from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.redaction import redacted
 from deltasnap_core.storage.log_store import LogStore
 
@@ -36,13 +36,13 @@ def examine_log(
     store: LogStore,
     builder: LogSegmentBuilder,
     *,
-    listing: LogListing | None = None,
-    first: int | None = None,
-    sound: VersionRanges = NO_VERSIONS,
-    newest_sound: SoundVersion | None = None,
-    read_pages: bool = True,
-    max_page_bytes: int | None = None,
-    read: ReadCommits | None = None,
+    listing: LogListing | None,
+    first: int | None,
+    sound: VersionRanges,
+    newest_sound: SoundVersion | None,
+    read_pages: bool,
+    max_page_bytes: int | None,
+    read: ReadCommits | None,
     now_ms: int,
 ) -> TableCondition:
     """Return the condition of a table. Never raises DeltaSnapError: problems become faults.

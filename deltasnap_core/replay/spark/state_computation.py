@@ -72,7 +72,7 @@ def reconciled_files(reader: ActionReader, log: LoadedLog, *, partitions: int | 
 
 
 def measure_files(
-    reader: ActionReader, log: LoadedLog, cache: StateCache | None, *, partitions: int | None = None
+    reader: ActionReader, log: LoadedLog, cache: StateCache | None, *, partitions: int | None
 ) -> MeasuredFiles:
     """Return the measured files of a version, cached if `cache` is given."""
     checkpoint = None if log.contents is None else reader.checkpoint_actions(log.contents)

@@ -36,7 +36,7 @@ def _is_reserved(name: str) -> bool:
     return name in CHANGE_COLUMNS or name.startswith("__deltasnap_")
 
 
-def check_schemas(metadata: Mapping[int, Metadata], *, path: str, deleting: Collection[int] = ()) -> None:
+def check_schemas(metadata: Mapping[int, Metadata], *, path: str, deleting: Collection[int]) -> None:
     """Raise RowChangesError if rows of some version cannot be read with the schema of the last version.
 
     New columns, types that became wider, and columns that were dropped from a table without column mapping are fine:

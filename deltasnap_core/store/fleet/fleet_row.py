@@ -116,7 +116,7 @@ def fleet_row(
     *,
     num_versions: int,
     now_ms: int,
-    damage: TableStatus | None = None,
+    damage: TableStatus | None,
 ) -> FleetRow:
     """Return the row of a table.
 

@@ -68,7 +68,7 @@ class RangeWriter:
         """The breakdowns of the table's versions."""
         return StoredBreakdowns(stored=self.stored)
 
-    def write_first(self, version: int, loaded: LoadedLog | None = None) -> VersionManifest:
+    def write_first(self, version: int, loaded: LoadedLog | None) -> VersionManifest:
         """Write a version with its own base, and return its manifest. Spark reconstructs it, for any size.
 
         loaded: the log of the version, if read already. Errors: those of reading the log; SparkRequiredError.

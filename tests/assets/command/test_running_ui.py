@@ -128,7 +128,7 @@ def test_runs_of_a_gone_ui_are_killed_without_a_signal_to_cancel(tmp_path: Path)
     ended = f"{name_of(run.pid).rpartition('#')[0]}#1"
     (tmp_path / "ui.json").write_text(json.dumps({"url": URL, "process": ended, "mark": "gone"}))
     assert len(stop_leftovers(tmp_path)) == 1
-    assert run.communicate() == ("", None)
+    assert run.communicate()[0] == ""
 
 
 def test_one_of_several_concurrent_uis_claims_the_instance(tmp_path: Path) -> None:

@@ -43,10 +43,10 @@ def made() -> Path:
 
 
 def test_archive_is_used_after_it_is_created(machine: Path) -> None:
-    assert archive_options() == ()
+    assert archive_options(chosen="") == ()
     archive = made()
     assert archive.is_relative_to(machine / "cache" / "deltasnap")
-    assert f"-XX:SharedArchiveFile={archive}" in archive_options()
+    assert f"-XX:SharedArchiveFile={archive}" in archive_options(chosen="")
 
 
 def newer_java(machine: Path) -> None:
@@ -65,7 +65,7 @@ def other_jars(machine: Path) -> None:
 def test_archive_is_not_used_after_java_or_spark_changed(machine: Path, change: Callable[[Path], None]) -> None:
     made()
     change(machine)
-    assert archive_options() == ()
+    assert archive_options(chosen="") == ()
 
 
 @pytest.mark.parametrize("name", ["SPARK_CONF_DIR", "HADOOP_CONF_DIR"])
@@ -74,7 +74,7 @@ def test_archive_is_not_used_with_another_configuration(
 ) -> None:
     made()
     monkeypatch.setenv(name, str(machine / "conf"))
-    assert archive_options() == ()
+    assert archive_options(chosen="") == ()
 
 
 @pytest.mark.parametrize("name", ["JAVA_HOME", "SPARK_HOME"])
@@ -82,7 +82,7 @@ def test_archive_is_not_used_without_java_or_spark(machine: Path, monkeypatch: p
     made()
     monkeypatch.setenv(name, str(machine / "none"))
     assert archive_path() is None
-    assert archive_options() == ()
+    assert archive_options(chosen="") == ()
 
 
 def test_pyspark_version_is_part_of_the_archive_name(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:

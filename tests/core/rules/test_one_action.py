@@ -13,6 +13,6 @@ def paths(*values: str | None) -> pa.Array:
 def test_row_contains_an_add_or_a_remove_or_neither() -> None:
     check_one_action(paths("a", None, None), paths(None, "b", None))
     check_one_action(paths("a", "b"), paths(None, None))
-    check_one_action(paths("a"))
+    check_one_action(paths("a"), None)
     with pytest.raises(ValueError, match="at most one action in a row"):
         check_one_action(paths(None, "a", None), paths("b", "a", None))

@@ -133,7 +133,7 @@ MAPPED = {"delta.columnMapping.mode": "name"}
 
 
 def check(*versions: Metadata) -> None:
-    check_schemas(dict(enumerate(versions, start=4)), path="/t")
+    check_schemas(dict(enumerate(versions, start=4)), path="/t", deleting=())
 
 
 def message(*versions: Metadata) -> str:
