@@ -72,38 +72,36 @@ def _refresh(
     stored: set[int] = set()
     try:
         with RunProgress(out) as progress:
-            refresh_table(
-                defs,
-                settings,
-                table,
-                instance,
-                on_event=progress.show,
-                on_stored=stored.update,
-            )
+            refresh_table(defs, settings, table, instance, on_event=progress.show, on_stored=stored.update)
     except Exception as error:  # noqa: BLE001  # for any error, the other tables are refreshed
-        what = "" if isinstance(error, DeltaSnapError) else f"{type(error).__name__}: "
-        problem = f"{table.name}: {what}{error}"
-        condition: TableCondition | None = getattr(error, "condition", None)
         if stored:
             out.print(f"{table.name}: {versions_text(sorted(stored))}", highlight=False)
-        if not isinstance(error, BrokenTableError) and not is_explained(condition, str(error)):
-            print_problem(err, "error", problem)
-        for each in error.problems if isinstance(error, BrokenTableError) else ():
-            print_problem(err, "error", f"{table.name}: {each.check}: {each.text} {each.advice}")
-        for mark, text in () if condition is None else condition_lines(condition):
-            print_problem(err, mark, f"{table.name}: {text}")
-        if not isinstance(error, BrokenTableError):
-            err.print(shown(f"Output of Spark and Dagster: {log}", style="dim"), soft_wrap=True)
-        known = None if condition is None else condition.to_json()
-        return Refreshed(
-            versions=tuple(sorted(stored)),
-            error=error_text(problem),
-            condition=known,
-        )
+        return _failed(err, table.name, error, sorted(stored), log)
     out.print(f"{table.name}: {versions_text(sorted(stored))}", highlight=False)
     if health := health_of(instance, table.name):
         out.print(Text(error_text(f"{table.name}: {health}")), soft_wrap=True)
     return Refreshed(versions=tuple(sorted(stored)), health=health)
+
+
+def _failed(err: Console, table: str, error: Exception, stored: Sequence[int], log: Path) -> Refreshed:
+    """Print why the refresh of a table failed, and return it. Each cause is printed once."""
+    what = "" if isinstance(error, DeltaSnapError) else f"{type(error).__name__}: "
+    problem = f"{table}: {what}{error}"
+    condition: TableCondition | None = getattr(error, "condition", None)
+    is_broken = isinstance(error, BrokenTableError)
+    if not is_broken and not is_explained(condition, str(error)):
+        print_problem(err, "error", problem)
+    for each in error.problems if isinstance(error, BrokenTableError) else ():
+        print_problem(err, "error", f"{table}: {each.check}: {each.text} {each.advice}")
+    for mark, text in () if condition is None else condition_lines(condition):
+        print_problem(err, mark, f"{table}: {text}")
+    if not is_broken:
+        err.print(shown(f"Output of Spark and Dagster: {log}", style="dim"), soft_wrap=True)
+    return Refreshed(
+        versions=tuple(stored),
+        error=error_text(problem),
+        condition=None if condition is None else condition.to_json(),
+    )
 
 
 def _problems(settings: Settings, table: str) -> tuple[dict[str, Any], ...]:

@@ -49,12 +49,8 @@ def read_row_changes(
     log = context.log
     listing = log.list(max(first - 1, 0) if first >= 0 else first)
     logged = log.range(first, last, listing)
-    gone = next((version for version in range(first, last + 1) if not logged.has_commit(version)), None)
-    if gone is not None:
-        reason = "the log no longer has its commit"
-        raise RowChangesError(path=redacted(log.table_path), version=gone, reason=reason)
+    _check_has_commits(logged, first, last, log.table_path)
     earlier = _loaded_before(context, listing, first)
-    is_known = earlier is not None or first == 0
     before = _non_file_actions_before(earlier, logged, first)
     batch = logged.read_commits(first, last)
     states = range_actions(logged, before, batch, first, last)
@@ -70,12 +66,10 @@ def read_row_changes(
     )
     recorded = change_data(batch)
     actions = _file_actions(context, batch)
-    if is_known:
-        known = before.metadata and metadata_to_read(before.protocol, before.metadata)
-    else:
-        known = metadata_before()
     is_recorded = any(rows.version == first for rows in recorded)
-    if known is None and not is_known and not is_recorded and _may_have_changed_schema(batch, actions, first):
+    if earlier is not None or first == 0:
+        known = before.metadata and metadata_to_read(before.protocol, before.metadata)
+    elif (known := metadata_before()) is None and not is_recorded and _may_have_changed_schema(batch, actions, first):
         reason = "it changes the metadata and removes files, and the log no longer has the schema before it"
         raise RowChangesError(path=redacted(log.table_path), version=first, reason=reason)
     return planned_changes(
@@ -88,6 +82,13 @@ def read_row_changes(
         actions=actions,
         live_before=live_before if earlier is None else _live_files(context, earlier),
     )
+
+
+def _check_has_commits(logged: LogRange, first: int, last: int, table_path: str) -> None:
+    gone = next((version for version in range(first, last + 1) if not logged.has_commit(version)), None)
+    if gone is not None:
+        reason = "the log no longer has its commit"
+        raise RowChangesError(path=redacted(table_path), version=gone, reason=reason)
 
 
 def _loaded_before(context: TableContext, listing: LogListing, first: int) -> LoadedLog | None:

@@ -7,14 +7,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import BinaryIO, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltasnap_core.errors import CorruptLogError, StorageError
-from deltasnap_core.log.commits import action_lines, commit_batch
+from deltasnap_core.errors import CorruptLogError
+from deltasnap_core.log.commits import commit_batch, commit_pieces
 from deltasnap_core.log.commits.action_lines import (
     FILE_ACTIONS,
     LINES_SCHEMA,
@@ -22,7 +22,6 @@ from deltasnap_core.log.commits.action_lines import (
     OTHER_ACTIONS,
     classify_lines,
     lines_with,
-    missing_commit,
     split_lines,
 )
 from deltasnap_core.log.commits.commit_batch import (
@@ -34,8 +33,9 @@ from deltasnap_core.log.commits.commit_batch import (
     in_one_piece,
     versions_with_negative_numbers,
 )
+from deltasnap_core.log.commits.commit_pieces import Piece, pieces_of
 from deltasnap_core.protocol.log_files.file_names import commit_version
-from deltasnap_core.storage.log_store import FileStatus, LogStore, is_file
+from deltasnap_core.storage.log_store import FileStatus, LogStore
 
 IN_MEMORY_BYTES = 128 << 20
 """The maximum size of the commits of a batch that are kept in memory. For the others, only measures are kept."""
@@ -43,7 +43,6 @@ IN_MEMORY_BYTES = 128 << 20
 MEASURED_BYTES = 512 << 20
 """The maximum size of the measures of these other commits: about three million file actions."""
 
-PIECE_BYTES = 4 << 20
 _PARSER_THREADS = 4
 
 T = TypeVar("T")
@@ -69,38 +68,6 @@ def read_commits(store: LogStore, commits: Sequence[FileStatus]) -> CommitBatch:
         lines=_in_log_order(in_one_piece([*whole.lines, *parts.lines], LINES_SCHEMA)),
         large_measures=parts.measures,
     )
-
-
-def pieces(stream: BinaryIO, path: str, *, first_bytes: int | None = None) -> Iterator[tuple[int, bytes]]:
-    """Yield the content of a file in pieces of whole lines: the number of the first line, and the bytes.
-
-    first_bytes: the approximate size of the first piece.
-    Errors: CorruptLogError naming file and line of a line that is too long.
-    """
-    number, rest, wanted = 1, b"", first_bytes or PIECE_BYTES
-    while read := stream.read(wanted):
-        wanted = PIECE_BYTES
-        end = read.rfind(b"\n") + 1
-        if end:
-            piece = b"".join((rest, memoryview(read)[:end]))
-            yield number, piece
-            number += piece.count(b"\n")
-            rest = read[end:]
-        else:
-            rest += read
-        if len(rest) > action_lines.MAX_LINE_BYTES:
-            raise action_lines.too_long_error(path, number)
-    if rest:
-        yield number, rest
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Piece:
-    """Lines that are parsed together: whole commits, or a part of one. Both maps are by version, ascending."""
-
-    path_of: dict[int, str]
-    contents: dict[int, bytes]
-    first_line: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,52 +148,68 @@ def _keepable(file: FileStatus, parts: _Parts) -> FileStatus:
 
 
 def _read(store: LogStore, files: Sequence[FileStatus], *, is_held: bool) -> _Parts:
-    hashes = {commit_version(file.path): hashlib.sha256() for file in files}
-    lines, measures, measured_bytes = [], [MEASURED_LINES.empty_table()], 0
-    negative: set[int] = set()
-    counts: dict[int, int] = dict.fromkeys(hashes, 0)
-    samples: dict[int, tuple[ChangedFile, ...]] = {}
-    unusual: dict[int, int] = {}
+    reading = _Reading(files)
+    pieces = map(reading.hashed, pieces_of(store, files))
+    threads = _PARSER_THREADS if sum(file.size for file in files) > commit_pieces.PIECE_BYTES else 0
+    for found in _in_order(_classify_held if is_held else _classify_streamed, pieces, at_once=threads):
+        reading.add(found)
+    return reading.parts(is_large=not is_held)
 
-    def read() -> Iterator[_Piece]:
-        for piece in _pieces(store, files):
-            for version, content in piece.contents.items():
-                hashes[version].update(content)
-            yield piece
 
-    for found in _in_order(_classify_held if is_held else _classify_streamed, read(), at_once=_at_once(files)):
-        lines.append(found.lines)
-        negative |= versions_with_negative_numbers(found.lines) | versions_with_negative_numbers(found.measures)
-        measured_bytes += found.measures.nbytes
-        if measured_bytes <= MEASURED_BYTES:
-            measures.append(found.measures)
+class _Reading:
+    """Adds up what the pieces of some commits contain."""
+
+    def __init__(self, files: Sequence[FileStatus]) -> None:
+        self._files = {commit_version(file.path): file for file in files}
+        self._hashes = {version: hashlib.sha256() for version in self._files}
+        self._counts = dict.fromkeys(self._files, 0)
+        self._samples: dict[int, tuple[ChangedFile, ...]] = {}
+        self._lines: list[pa.Table] = []
+        self._measures = [MEASURED_LINES.empty_table()]
+        self._measured_bytes = 0
+        self._negative: set[int] = set()
+        self._unusual: dict[int, int] = {}
+
+    def hashed(self, piece: Piece) -> Piece:
+        """Add the content of a piece to the digests of its commits. Return the piece."""
+        for version, content in piece.contents.items():
+            self._hashes[version].update(content)
+        return piece
+
+    def add(self, found: _Classified) -> None:
+        """Add the lines of a piece, in the order of the log."""
+        self._lines.append(found.lines)
+        self._negative |= versions_with_negative_numbers(found.lines) | versions_with_negative_numbers(found.measures)
+        self._measured_bytes += found.measures.nbytes
+        if self._measured_bytes <= MEASURED_BYTES:
+            self._measures.append(found.measures)
         else:
-            measures.clear()
+            self._measures.clear()
         for version, count in found.counts.items():
-            counts[version] += count
+            self._counts[version] += count
         for version, sample in found.samples.items():
-            samples[version] = (samples.get(version, ()) + sample)[:SAMPLE_FILES]
-        unusual = found.unusual | unusual
-    return _Parts(
-        commits=tuple(
+            self._samples[version] = (self._samples.get(version, ()) + sample)[:SAMPLE_FILES]
+        self._unusual = found.unusual | self._unusual
+
+    def parts(self, *, is_large: bool) -> _Parts:
+        """Return the result. is_large: of each commit."""
+        commits = (
             ReadCommit(
                 file=file,
-                digest=hashes[version].hexdigest(),
-                file_actions=counts[version],
-                sample=samples.get(version, ()),
-                is_large=not is_held,
-                has_negative_numbers=version in negative,
+                digest=self._hashes[version].hexdigest(),
+                file_actions=self._counts[version],
+                sample=self._samples.get(version, ()),
+                is_large=is_large,
+                has_negative_numbers=version in self._negative,
             )
-            for version, file in zip(hashes, files, strict=True)
-        ),
-        lines=tuple(lines),
-        measures=pa.concat_tables(measures) if measures else None,
-        unusual=unusual,
-    )
-
-
-def _at_once(files: Sequence[FileStatus]) -> int:
-    return _PARSER_THREADS if sum(file.size for file in files) > PIECE_BYTES else 0
+            for version, file in self._files.items()
+        )
+        return _Parts(
+            commits=tuple(commits),
+            lines=tuple(self._lines),
+            measures=pa.concat_tables(self._measures) if self._measures else None,
+            unusual=self._unusual,
+        )
 
 
 def _in_order(function: Callable[[T], R], items: Iterable[T], *, at_once: int) -> Iterator[R]:
@@ -244,55 +227,14 @@ def _in_order(function: Callable[[T], R], items: Iterable[T], *, at_once: int) -
             yield pending.popleft().result()
 
 
-def _pieces(store: LogStore, files: Sequence[FileStatus]) -> Iterator[_Piece]:
-    """Yield commits in pieces: many small commits together, a large commit in parts."""
-    group: list[FileStatus] = []
-    size = 0
-    for file in files:
-        is_large = file.size > max(PIECE_BYTES, commit_batch.LARGE_COMMIT_BYTES)
-        if is_large or size >= PIECE_BYTES:
-            yield from _whole(store, group)
-            group, size = [], 0
-        if is_large:
-            yield from _in_parts(store, file)
-        else:
-            group.append(file)
-            size += file.size
-    yield from _whole(store, group)
-
-
-def _whole(store: LogStore, files: Sequence[FileStatus]) -> Iterator[_Piece]:
-    if not files:
-        return
-    try:
-        contents = store.read_many([file.path for file in files])
-    except (FileNotFoundError, StorageError) as error:
-        missing = next((file.path for file in files if not is_file(store, file.path)), None)
-        if missing is None and isinstance(error, StorageError):
-            raise
-        raise missing_commit(missing or files[0].path) from error
-    path_of = {commit_version(file.path): file.path for file in files}
-    yield _Piece(path_of=path_of, contents=dict(zip(path_of, contents, strict=True)))
-
-
-def _in_parts(store: LogStore, file: FileStatus) -> Iterator[_Piece]:
-    version = commit_version(file.path)
-    try:
-        with store.open(file.path) as stream:
-            for number, content in pieces(stream, file.path):
-                yield _Piece(path_of={version: file.path}, contents={version: content}, first_line=number)
-    except FileNotFoundError as error:
-        raise missing_commit(file.path) from error
-
-
-def _classify_held(piece: _Piece) -> _Classified:
+def _classify_held(piece: Piece) -> _Classified:
     lines = classify_lines(piece.path_of, split_lines(piece.path_of, piece.contents, first_line=piece.first_line))
     return _Classified(
         lines=lines, counts=_counts(lines_with(lines.select(["commit_version", "action"]), *FILE_ACTIONS))
     )
 
 
-def _classify_streamed(piece: _Piece) -> _Classified:
+def _classify_streamed(piece: Piece) -> _Classified:
     unread = split_lines(piece.path_of, piece.contents, first_line=piece.first_line)
     lines = classify_lines(piece.path_of, unread)
     is_change = pc.is_in(lines["action"], pa.array(FILE_ACTIONS))

@@ -19,7 +19,7 @@ from deltasnap_core.log.commits.action_lines import (
     read_lines,
 )
 from deltasnap_core.log.commits.commit_batch import commit_info
-from deltasnap_core.log.commits.commit_reader import pieces
+from deltasnap_core.log.commits.commit_pieces import pieces
 from deltasnap_core.protocol.actions import CommitInfo
 from deltasnap_core.protocol.log_files.file_names import commit_version
 from deltasnap_core.rules.texts.json_lines import BLANK

@@ -108,31 +108,34 @@ def vacuum_candidates(
     else:
         needs = names.selectExpr("deleted_at", *_NO_FILE, "explode(keys) as key", "cast(null as int) as by_name")
         entries = needs.unionByName(_listed(table, keys, listing))
-    # One pass over the names: the facts about a key in the log are joined to the files with that key.
-    by_key = "over (partition by key)"
-    facts = entries.selectExpr(
-        *(*_FILE, "size", "by_name"),
-        f"bool_or(if(by_name is null, deleted_at is null, null)) {by_key} as live",
-        f"max(if(by_name is null, deleted_at, null)) {by_key} as deleted_at",
-    ).where("by_name is not null")
-    found = (
-        facts.groupBy(*_FILE)
-        .agg(
-            F.expr("max(size) as size"),
-            F.expr("max(if(by_name = 0, live, null)) as live"),
-            F.expr("max(if(by_name = 0, deleted_at, null)) as deleted_at"),
-            F.expr(f"coalesce(bool_or(by_name = 1 and {_is_needed(before)}), false) as named"),
-        )
-        .crossJoin(is_unknown)
-        .where("deleted_at is not null or (live is null and modified_at is not null)")
-    )
-    return found.selectExpr("*", f"{_reason(before, unread=named.unread)} as reason").selectExpr(
+    found = _by_file(entries, before).crossJoin(is_unknown)
+    candidates = found.where("deleted_at is not null or (live is null and modified_at is not null)")
+    return candidates.selectExpr("*", f"{_reason(before, unread=named.unread)} as reason").selectExpr(
         "path",
         "reason",
         "reason not in ('expired tombstone', 'orphan') as protected",
         "coalesce(listed_size, size) as size",
         f"{timestamp_sql('nullif(deleted_at, 0L)')} as deletion_timestamp",
         f"{timestamp_sql('modified_at')} as modification_time",
+    )
+
+
+def _by_file(entries: DataFrame, before: int) -> DataFrame:
+    """Return one row per file: size; live and deleted_at, if the log names it; whether it needs a file of that name.
+
+    One pass over the names: what the log says about a key is joined to the files with that key.
+    """
+    by_key = "over (partition by key)"
+    facts = entries.selectExpr(
+        *(*_FILE, "size", "by_name"),
+        f"bool_or(if(by_name is null, deleted_at is null, null)) {by_key} as live",
+        f"max(if(by_name is null, deleted_at, null)) {by_key} as deleted_at",
+    ).where("by_name is not null")
+    return facts.groupBy(*_FILE).agg(
+        F.expr("max(size) as size"),
+        F.expr("max(if(by_name = 0, live, null)) as live"),
+        F.expr("max(if(by_name = 0, deleted_at, null)) as deleted_at"),
+        F.expr(f"coalesce(bool_or(by_name = 1 and {_is_needed(before)}), false) as named"),
     )
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from deltasnap_core.clock import system_clock
 from deltasnap_core.storage.log_store import FileStatus
-from deltasnap_core.store.format.layout import ManifestName
 from deltasnap_core.store.versions.stored_table import StoredTable
 from deltasnap_core.store.versions.stored_versions import StoredVersions
 
@@ -83,39 +82,22 @@ def prune(
         raise ValueError(f"keep must be 1 or more, or None, not {keep}")
     if keep_generations < 1:
         raise ValueError(f"keep_generations must be 1 or more, not {keep_generations}")
-    files, versions = table.storage.walk(table.folder), table.stored_versions()
-    generations, current = versions.generations, versions.current()
-    old = set[ManifestName]() if keep is None else set(current[:-keep])
-    oldest = min(versions.written_generations[-keep_generations:], default="")
-    kept_whole = [generation for generation in generations if generation >= oldest]
-    shared = {name for generation in kept_whole for name in versions.lineage(generation)}
-    in_use = {ancestor for generation in kept_whole for ancestor, _ in versions.ancestry(generation)}
-    dropped = [generation for generation in generations if generation not in in_use]
-    newest = versions.current_generation
-    markers = [name for name in versions.kept if name.generation not in dropped]
-    if old and newest is not None:
-        first = ManifestName(generation=newest, version=next(name.version for name in current if name not in old))
-        markers = [*(name for name in markers if name.generation != newest), first]
-    kept = StoredVersions(
-        manifests=tuple(
-            name for name in versions.manifests if name not in old and (name.generation in kept_whole or name in shared)
-        ),
-        forks=tuple(generation for generation in versions.forks if generation not in dropped),
-        kept=tuple(markers),
-    )
+    files, versions = table.storage.walk(table.folder), table.stored_versions()  # in this order: see _unreferenced
+    kept = versions.pruned(keep, keep_generations)
     unreferenced = _unreferenced(table, files, kept)
-    manifests = {table.manifest_url(name) for name in set(versions.manifests).difference(kept.manifests)}
-    for name in set(markers).difference(versions.kept):
+    removed = set(versions.manifests).difference(kept.manifests)
+    manifests = {table.manifest_url(name) for name in removed}
+    for name in set(kept.kept).difference(versions.kept):
         table.mark_pruned(name)
     table.storage.delete(manifests)
     table.storage.delete(table.fork_url(generation) for generation in set(versions.forks).difference(kept.forks))
-    table.storage.delete(table.pruned_url(name) for name in set(versions.kept).difference(markers))
+    table.storage.delete(table.pruned_url(name) for name in set(versions.kept).difference(kept.kept))
     latest = system_clock() - min_age_ms
     gone = [file for file in unreferenced if file.path in manifests or file.modification_time <= latest]
     table.storage.delete(file.path for file in gone)
     return PruneReport(
-        versions=tuple(name.version for name in current if name in old),
-        generations=tuple(dropped),
+        versions=tuple(name.version for name in versions.current() if name in removed),
+        generations=tuple(sorted(set(versions.generations).difference(versions.in_use(keep_generations)))),
         num_files=len(gone),
         size_in_bytes=sum(file.size for file in gone),
         pruned_before=kept.pruned_before,

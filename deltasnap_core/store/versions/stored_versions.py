@@ -104,6 +104,34 @@ class StoredVersions:
         }
         return tuple(sorted(written))
 
+    def in_use(self, keep_generations: int) -> frozenset[str]:
+        """Return the latest generations, and those that they forked off."""
+        return frozenset(name for kept in self._latest(keep_generations) for name, _ in self.ancestry(kept))
+
+    def pruned(self, keep: int | None, keep_generations: int) -> StoredVersions:
+        """Return what is left of these versions when `prune` has removed the others. See `prune`."""
+        whole, in_use, current = self._latest(keep_generations), self.in_use(keep_generations), self.current()
+        shared = {name for generation in whole for name in self.lineage(generation)}
+        old = set() if keep is None else set(current[:-keep])
+        markers = [name for name in self.kept if name.generation in in_use]
+        newest = self.current_generation
+        if old and newest is not None:
+            first = next(name.version for name in current if name not in old)
+            others = (name for name in markers if name.generation != newest)
+            markers = [*others, ManifestName(generation=newest, version=first)]
+        return StoredVersions(
+            manifests=tuple(
+                name for name in self.manifests if name not in old and (name.generation in whole or name in shared)
+            ),
+            forks=tuple(generation for generation in self.forks if generation in in_use),
+            kept=tuple(markers),
+        )
+
+    def _latest(self, count: int) -> tuple[str, ...]:
+        """Return this many of the latest generations with versions of their own, and the forks between them."""
+        oldest = min(self.written_generations[-count:], default="")
+        return tuple(generation for generation in self.generations if generation >= oldest)
+
     @property
     def fork_point(self) -> int | None:
         """The last version that the newest generation shares with its parent; None: it has no parent."""

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from deltasnap_core.errors import CorruptLogError
-from deltasnap_core.log.commits import action_lines, commit_batch, commit_reader
+from deltasnap_core.log.commits import action_lines, commit_batch, commit_pieces, commit_reader
 from deltasnap_core.log.commits.commit_batch import EMPTY_BATCH, ChangedFile
 from deltasnap_core.log.commits.commit_reader import read_commits
 from deltasnap_core.log.commits.commit_scan import read_commit_infos
@@ -123,7 +123,7 @@ def test_batches_are_concatenated_and_sliced_by_version() -> None:
 def streamed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     if request.param:
         monkeypatch.setattr(commit_batch, "LARGE_COMMIT_BYTES", 0)
-        monkeypatch.setattr(commit_reader, "PIECE_BYTES", 64)
+        monkeypatch.setattr(commit_pieces, "PIECE_BYTES", 64)
     return bool(request.param)
 
 
@@ -182,7 +182,7 @@ def test_an_unusual_line_of_a_commit_too_large_to_hold_is_an_error(monkeypatch: 
 
 def test_an_endless_line_is_read_only_up_to_the_maximum_length(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commit_batch, "LARGE_COMMIT_BYTES", 0)
-    monkeypatch.setattr(commit_reader, "PIECE_BYTES", 64)
+    monkeypatch.setattr(commit_pieces, "PIECE_BYTES", 64)
     monkeypatch.setattr(action_lines, "MAX_LINE_BYTES", 200)
     store = store_with(line(add("a")), b'{"foo":"' + b"x" * 10_000)
 
