@@ -40,18 +40,6 @@ def version_checks(
     Each version of the run that can be compared has its own result, passed or a warning. The result of the run is the
     worst one.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # partitioned checks are a preview feature of Dagster
-        specs = [
-            dg.AssetCheckSpec(
-                check.name,
-                asset=[table.name, check.asset],
-                description=check.expects,
-                blocking=check.is_blocking,
-                partitions_def=version_partitions(table.name),
-            )
-            for check in VERSION_CHECKS
-        ]
 
     def expectations(context: dg.AssetCheckExecutionContext, _: object) -> Iterator[dg.AssetCheckResult]:
         snapshots = context.resources.snapshots
@@ -80,7 +68,22 @@ def version_checks(
             yield results[-1]
         note_version_checks(snapshots, table, results, versions, selected)
 
-    return checks_step(f"{table.name}__version_expectations", specs, expectations)
+    return checks_step(f"{table.name}__version_expectations", _specs(table.name), expectations)
+
+
+def _specs(table_name: str) -> list[dg.AssetCheckSpec]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # partitioned checks are a preview feature of Dagster
+        return [
+            dg.AssetCheckSpec(
+                check.name,
+                asset=[table_name, check.asset],
+                description=check.expects,
+                blocking=check.is_blocking,
+                partitions_def=version_partitions(table_name),
+            )
+            for check in VERSION_CHECKS
+        ]
 
 
 def _of_failure(key: dg.AssetCheckKey, error: DeltaSnapError) -> dg.AssetCheckResult:

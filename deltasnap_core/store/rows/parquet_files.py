@@ -29,6 +29,8 @@ ROWS_A_PAGE = 2000
 
 _OPTIONS = {
     "compression": "zstd",
+    # The default, 3, takes a tenth more CPU time for a base, which is hardly smaller.
+    "parquet.compression.codec.zstd.level": "1",
     "parquet.page.row.count.limit": str(ROWS_A_PAGE),
 }
 

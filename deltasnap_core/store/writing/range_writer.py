@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
@@ -12,7 +12,7 @@ from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.log.condition.examined_files import ReadCommits
 from deltasnap_core.log.expiry_times import retention_at, times_of_expiry, without_expired_transactions
 from deltasnap_core.log.loaded_log import LoadedLog
-from deltasnap_core.log.log_range import LogRange, commit_timestamps, range_actions
+from deltasnap_core.log.log_range import LogRange, commit_timestamps
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
@@ -22,7 +22,7 @@ from deltasnap_core.replay.spark.reading.file_action_layout import FULL
 from deltasnap_core.replay.spark.session.spark_failures import on_ladder, translated
 from deltasnap_core.replay.spark.state_computation import reconciled_files
 from deltasnap_core.replay.state_delta import StateDelta
-from deltasnap_core.replay.version_range import RangeBase, RangeVersion, monotonic_retentions, versions_of
+from deltasnap_core.replay.version_range import RangeVersion, versions_of
 from deltasnap_core.rules.totals.aggregates import MissingSizeError
 from deltasnap_core.rules.totals.file_breakdown import FileBreakdown, InconsistentBreakdownError
 from deltasnap_core.snapshot.table_context import TableContext
@@ -30,12 +30,13 @@ from deltasnap_core.store.format.change_sets import ChangePolicy
 from deltasnap_core.store.format.commit_facts import CommitFacts
 from deltasnap_core.store.format.layout import BASE, CHANGES, new_folder
 from deltasnap_core.store.format.manifest import DataSet, VersionChanges, VersionManifest
-from deltasnap_core.store.format.version_documents import VersionDocuments, computed_state_of, non_file_actions_of
+from deltasnap_core.store.format.version_documents import VersionDocuments
 from deltasnap_core.store.rows.driver_rows import DriverRows
 from deltasnap_core.store.rows.follow_step import FollowResult, FollowStep
 from deltasnap_core.store.rows.spark_rows import SparkRows
 from deltasnap_core.store.versions.stored_breakdowns import StoredBreakdowns
 from deltasnap_core.store.versions.stored_table import StoredTable
+from deltasnap_core.store.writing.new_versions import NewVersions, read_new_versions
 
 Progress = Callable[[str, int, int], None]
 """Called with a description of the step, the number of versions done, and their total number."""
@@ -90,46 +91,58 @@ class RangeWriter:
         """
         first, count = previous.version + 1, last - previous.version
         self.progress(f"Reading the commits {first} to {last}", 0, count)
-        batch = self.logged.read_commits(first, last)
-        self.read.add(batch)
-        commits = CommitFacts.of(batch)
         documents = self.stored.read_documents([previous])
-        known = computed_state_of(previous, documents)
-        states = range_actions(self.logged, non_file_actions_of(known), batch, first, last)
-        timestamps = commit_timestamps(self.logged, states, commits.infos)
-        times = times_of_expiry(timestamps, self.context.log.clock())
-        base = RangeBase(version=previous.version, computed_state=known, retention=previous.retention)
-        retentions = monotonic_retentions(base, {v: retention_at(state, times[v]) for v, state in states.items()})
-        kept, merged = self._sets_to_merge(previous, batch.num_file_actions)
-        breakdown = self._breakdown_to_update(previous, batch)
+        new = read_new_versions(self.logged, previous, documents, last, self.context.log.clock())
+        self.read.add(new.batch)
+        kept, merged = self._sets_to_merge(previous, new.batch.num_file_actions)
+        breakdown = self._breakdown_to_update(previous, new.batch)
         step = FollowStep(
             previous=previous,
-            batch=batch,
+            batch=new.batch,
             merged=merged,
             folder=new_folder(CHANGES, merged[0].first if merged else first, last),
-            non_file=without_expired_transactions(states, times),
-            retentions=retentions,
+            non_file=without_expired_transactions(new.states, new.times),
+            retentions=new.retentions,
             with_groups=breakdown is not None,
         )
         self.progress(f"Writing the changes of versions {first} to {last}", 0, count)
         followed = self._followed(step)
-        sets = (*kept, followed.value.changes)
-        shared, identity = VersionDocuments(previous, documents), previous.identity
-        manifests, file_actions = [], {commit.version: commit.file_actions for commit in batch.commits}
-        for version in versions_of(base, followed.value.deltas, retentions):
-            number = version.version
-            draft = self._manifest(number, timestamps[number], states[number], previous.base, version.retention, sets)
-            segment = self.logged.segments[number]
-            complete = commits.added_to(shared.added_to(draft, version.computed_state, segment), identity, segment)
-            identity = complete.identity
-            computed_by = _computed_by(followed.computed_by, number, file_actions.get(number, 0))
-            manifests.append(replace(complete, version_changes=_version_changes(version), computed_by=computed_by))
+        versions = [*versions_of(new.base, followed.value.deltas, new.retentions)]
+        shared = VersionDocuments(previous, documents)
+        manifests = self._manifests(new, versions, shared, (*kept, followed.value.changes), followed.computed_by)
         with translated(stored_files=self.rows.urls(manifests[-1])):
             manifests[-1] = self._rebased(manifests[-1])
         self.stored.write_documents(self.generation, shared.new)
         if breakdown is not None:
-            self._update_breakdown(breakdown, followed.value.deltas, manifests[-1], version.computed_state)
+            self._update_breakdown(breakdown, followed.value.deltas, manifests[-1], versions[-1].computed_state)
         self.progress(f"Wrote versions {first} to {last}", count, count)
+        return manifests
+
+    def _manifests(
+        self,
+        new: NewVersions,
+        versions: Iterable[RangeVersion],
+        shared: VersionDocuments,
+        sets: tuple[DataSet, ...],
+        computed_by: str,
+    ) -> list[VersionManifest]:
+        """Return the manifests of new versions. sets: their changes. computed_by: of the whole range."""
+        manifests, identity = [], new.previous.identity
+        file_actions = {commit.version: commit.file_actions for commit in new.batch.commits}
+        for version in versions:
+            number, segment = version.version, self.logged.segments[version.version]
+            draft = self._manifest(
+                number,
+                new.timestamps[number],
+                new.states[number],
+                new.previous.base,
+                version.retention,
+                sets,
+                computed_by=_computed_by(computed_by, number, file_actions.get(number, 0)),
+            )
+            complete = new.commits.added_to(shared.added_to(draft, version.computed_state, segment), identity, segment)
+            identity = complete.identity
+            manifests.append(replace(complete, version_changes=_version_changes(version)))
         return manifests
 
     def _breakdown_to_update(self, previous: VersionManifest, batch: CommitBatch) -> FileBreakdown | None:

@@ -62,6 +62,19 @@ class StoredRange(Sequence[VersionManifest]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    """What is stored already, and the log that it was compared with.
+
+    manifests: of wanted versions and of those before them, by version, if the log has them and their files are there.
+    """
+
+    versions: StoredVersions
+    listing: LogListing
+    common: CommonVersion
+    manifests: Mapping[int, VersionManifest]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StoreWriter:
     """Stores versions of one table from its log."""
 
@@ -88,6 +101,33 @@ class StoreWriter:
         Errors: those of reading the log; LogChangedError; StoreChangedError; CorruptStoreError. Stored versions are
         then not changed.
         """
+        known = self._known(wanted, listing, common)
+        missing = [version for version in wanted if version not in known.manifests]
+        read = ReadCommits()
+        try:
+            generation, new = self._write_missing(known, missing, read)
+        except Exception:
+            self._check_unchanged(known.listing)  # if the log was replaced in the meantime, any file may be missing
+            raise
+        found = [{**known.manifests, **new}[version] for version in wanted]
+        plain = self._with_plain_parquet(found) if as_plain_parquet else {}
+        changed = {**new, **plain}
+        if changed or not known.common.is_continued:
+            self._commit(known, generation, changed)
+            followed = (known.manifests.get(start - 1) for start, _ in contiguous_runs(missing))
+            StoredBreakdowns(stored=self.stored).remove(manifest for manifest in followed if manifest is not None)
+        if not known.common.is_continued:
+            _log.warning("Table %s: %s; generation %s begins", self.stored.name, known.common, generation)
+        return StoredRange(
+            manifests=tuple(changed.get(manifest.version, manifest) for manifest in found),
+            common=known.common,
+            written=tuple(new),
+            in_force=_in_force_now(known.versions.current(), known.common, new.values()),
+            read=read,
+        )
+
+    def _known(self, wanted: Sequence[int], listing: LogListing | None, common: CommonVersion | None) -> _Known:
+        """Return what is stored already. See `write`."""
         versions, log = self.stored.stored_versions(), self.log.context.log
         in_force = versions.current()
         if listing is None or not (reaches_back(listing, wanted[0]) and listing.has_version(wanted[-1])):
@@ -97,60 +137,37 @@ class StoreWriter:
         if common is None or common.in_force != tuple(name.version for name in in_force):
             common = find_common_version(self.stored, versions, log, listing, held)
         manifests = self._whole(held, common, listing)
-        missing = [version for version in wanted if version not in manifests]
-        generation, loaded = self._generation(versions, common, listing, missing)
-        new: dict[int, VersionManifest] = {}
-        read = ReadCommits()
-        try:
-            for start, end in contiguous_runs(missing):
-                writer = self._range_writer(generation, read_log_range(log.loader, start, end, listing), read)
-                before = {**manifests, **new}.get(start - 1)
-                new |= {manifest.version: manifest for manifest in _write_run(writer, start, end, before, loaded)}
-        except Exception:
-            self._check_unchanged(listing)  # if the log was replaced in the meantime, any file may be missing
-            raise
-        found = [{**manifests, **new}[version] for version in wanted]
-        plain = self._with_plain_parquet(found) if as_plain_parquet else {}
-        changed = {**new, **plain}
-        if changed or not common.is_continued:
-            self._commit(listing, versions, generation, changed)
-            followed = (manifests.get(start - 1) for start, _ in contiguous_runs(missing))
-            StoredBreakdowns(stored=self.stored).remove(manifest for manifest in followed if manifest is not None)
-        if not common.is_continued:
-            _log.warning("Table %s: %s; generation %s begins", self.stored.name, common, generation)
-        return StoredRange(
-            manifests=tuple(changed.get(manifest.version, manifest) for manifest in found),
-            common=common,
-            written=tuple(new),
-            in_force=_in_force_now(in_force, common, new.values()),
-            read=read,
-        )
+        return _Known(versions=versions, listing=listing, common=common, manifests=manifests)
 
-    def _generation(
-        self, versions: StoredVersions, common: CommonVersion, listing: LogListing, missing: Sequence[int]
-    ) -> tuple[str, LoadedLog | None]:
+    def _write_missing(
+        self, known: _Known, missing: Sequence[int], read: ReadCommits
+    ) -> tuple[str, dict[int, VersionManifest]]:
+        """Write the data of versions. Return their generation, and their manifests by version, not committed."""
+        generation, loaded = self._generation(known, missing)
+        loader, new = self.log.context.log.loader, dict[int, VersionManifest]()
+        for start, end in contiguous_runs(missing):
+            writer = self._range_writer(generation, read_log_range(loader, start, end, known.listing), read)
+            before = {**known.manifests, **new}.get(start - 1)
+            new |= {manifest.version: manifest for manifest in _write_run(writer, start, end, before, loaded)}
+        return generation, new
+
+    def _generation(self, known: _Known, missing: Sequence[int]) -> tuple[str, LoadedLog | None]:
         """Return the generation to write to. If its name needs the log of the first version, return that log too."""
-        newest = versions.current_generation
-        if common.is_continued and newest is not None:
+        newest = known.versions.current_generation
+        if known.common.is_continued and newest is not None:
             return newest, None
-        if common.version is not None:
-            return versions.forked_generation(common.version), None
+        if known.common.version is not None:
+            return known.versions.forked_generation(known.common.version), None
         first = missing[0]
-        loaded = read_log_range(self.log.context.log.loader, first, first, listing).load(first)
+        loaded = read_log_range(self.log.context.log.loader, first, first, known.listing).load(first)
         table_id = "" if loaded.non_file.metadata is None else loaded.non_file.metadata.id
-        return versions.next_generation(table_id), loaded
+        return known.versions.next_generation(table_id), loaded
 
-    def _commit(
-        self,
-        listing: LogListing,
-        versions: StoredVersions,
-        generation: str,
-        manifests: Mapping[int, VersionManifest],
-    ) -> None:
+    def _commit(self, known: _Known, generation: str, manifests: Mapping[int, VersionManifest]) -> None:
         """Commit versions to the store, after checking that neither the log nor the files of the versions changed."""
-        self._check_unchanged(listing)
-        self._check_store(versions, generation, manifests.values())
-        if generation not in versions.generations and fork_of(generation) is not None:
+        self._check_unchanged(known.listing)
+        self._check_store(known.versions, generation, manifests.values())
+        if generation not in known.versions.generations and fork_of(generation) is not None:
             self.stored.begin_fork(generation)
         self.stored.commit(manifests[version] for version in sorted(manifests))
 

@@ -1,0 +1,65 @@
+"""Reads the commits after a stored version, and everything that follows from them without an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from deltasnap_core.log.commits.commit_batch import CommitBatch
+from deltasnap_core.log.expiry_times import retention_at, times_of_expiry
+from deltasnap_core.log.log_range import LogRange, commit_timestamps, range_actions
+from deltasnap_core.log.non_file_actions import NonFileActions
+from deltasnap_core.protocol.properties.retention import Retention
+from deltasnap_core.replay.version_range import RangeBase, monotonic_retentions
+from deltasnap_core.store.format.commit_facts import CommitFacts
+from deltasnap_core.store.format.manifest import VersionManifest
+from deltasnap_core.store.format.shared_documents import JsonObject
+from deltasnap_core.store.format.version_documents import computed_state_of, non_file_actions_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewVersions:
+    """The versions after a stored one (previous), before their file actions are applied.
+
+    states, timestamps: by version, the non-file actions in force, and the time of the commit (ms).
+    times:              by version, the time (ms) at which it is decided what has expired.
+    base, retentions:   the state of the stored version, and what it and each later version keep.
+    """
+
+    previous: VersionManifest
+    batch: CommitBatch
+    commits: CommitFacts
+    states: Mapping[int, NonFileActions]
+    timestamps: Mapping[int, int]
+    times: Mapping[int, int]
+    base: RangeBase
+    retentions: Mapping[int, Retention]
+
+
+def read_new_versions(
+    logged: LogRange, previous: VersionManifest, documents: Mapping[str, JsonObject], last: int, now_ms: int
+) -> NewVersions:
+    """Return the versions after a stored one up to `last`. Reads each commit once.
+
+    documents: the shared documents of the stored version, by digest.
+    Errors: CorruptLogError; UnsupportedProtocolError, ActionNotFoundError naming the version; CorruptStoreError.
+    """
+    first = previous.version + 1
+    batch = logged.read_commits(first, last)
+    commits = CommitFacts.of(batch)
+    known = computed_state_of(previous, documents)
+    states = range_actions(logged, non_file_actions_of(known), batch, first, last)
+    timestamps = commit_timestamps(logged, states, commits.infos)
+    times = times_of_expiry(timestamps, now_ms)
+    base = RangeBase(version=previous.version, computed_state=known, retention=previous.retention)
+    retentions = {version: retention_at(state, times[version]) for version, state in states.items()}
+    return NewVersions(
+        previous=previous,
+        batch=batch,
+        commits=commits,
+        states=states,
+        timestamps=timestamps,
+        times=times,
+        base=base,
+        retentions=monotonic_retentions(base, retentions),
+    )
