@@ -17,8 +17,8 @@ from functools import reduce
 from typing import Any
 
 import pyarrow as pa
-from pyspark.errors import PySparkException, UnsupportedOperationException
-from pyspark.sql import Column, DataFrame
+from pyspark.errors import AnalysisException, PySparkException, UnsupportedOperationException
+from pyspark.sql import Column, DataFrame, DataFrameReader
 from pyspark.sql import functions as F
 
 from deltasnap_core.errors import CorruptLogError, DataFileNotFoundError, DataPathError, UnsupportedServerError
@@ -54,6 +54,9 @@ _DELETED, _CHOSEN = "left_anti", "left_semi"
 
 _RECORDS = ("path", f"{vector_id_sql('deletionVector')} as vector", f"{num_records_sql('stats')} as records")
 _NONE = "null"
+_VERSION_1 = "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat"
+"""Spark's Parquet source. A session may prefer its version 2, which has no `_metadata`."""
+
 _MAX_BROADCAST_ROWS = 2_000_000
 """Up to this many deleted rows are sent to every task that reads their files."""
 
@@ -280,9 +283,7 @@ class RowReader:
             # code hardly ever uses.
             self.table.spark.conf.set("spark.sql.parquet.fieldId.read.enabled", "true")
         try:
-            rows = reader.parquet(*paths)
-            # Without this column, no plan can distinguish the rows of two files.
-            _ = rows.select("*", rows.metadataColumn("_metadata")["row_index"].alias(_ROW)).schema
+            rows = _with_metadata(reader, paths)
         except UnsupportedOperationException as error:
             reason = "it has no column _metadata with the file and the index of a row"
             raise UnsupportedServerError(work="read the rows of a table", reason=reason) from error
@@ -359,6 +360,21 @@ class RowReader:
         return DataFileNotFoundError(
             path=redacted(path), table=redacted(self.table.table_path), version=self.table.version
         )
+
+
+def _with_metadata(reader: DataFrameReader, paths: list[str]) -> DataFrame:
+    """Return the rows of Parquet files, by a source that has the column `_metadata`.
+
+    Without this column, no plan can distinguish the rows of two files.
+    """
+    rows = reader.parquet(*paths)
+    try:
+        _ = rows.select("*", rows.metadataColumn("_metadata")["row_index"].alias(_ROW)).schema
+    except AnalysisException as error:
+        if not (error.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
+            raise
+        return reader.format(_VERSION_1).load(paths)
+    return rows
 
 
 def _rows_listed(file: DataFile) -> str | None:

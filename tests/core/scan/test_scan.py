@@ -455,3 +455,16 @@ def test_changes_with_a_damaged_checkpoint_come_from_the_commits(spark: SparkSes
     changes = DeltaLog.for_table(spark, tmp_path).file_changes(0, 1)
     assert [row.path for row in changes.added.collect()] == ["b"]
     assert changes.scan_added("id > 0").report.files == 1
+
+
+def test_rows_are_read_in_a_session_that_prefers_version_2_of_sources(spark: SparkSession, tmp_path: Path) -> None:
+    adds = [file(tmp_path, name, ids(number), partitionValues={"p": name}) for number, name in enumerate("ab")]
+    columns = schema(field("id", "long"), field("p", "string"))
+    snapshot = snapshot_of(spark, tmp_path, adds, schemaString=columns, partitionColumns=["p"])
+    setting = "spark.sql.sources.useV1SourceList"
+    before = str(spark.conf.get(setting))
+    spark.conf.set(setting, "")
+    try:
+        assert found(snapshot.scan()) == [(0, "a"), (1, "b")]
+    finally:
+        spark.conf.set(setting, before)
