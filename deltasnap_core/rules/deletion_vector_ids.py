@@ -16,7 +16,8 @@ KEY_FIELDS = ("storageType", "pathOrInlineDv", "offset")
 
 def vector_id_sql(vector: str) -> str:
     """Return SQL for the id of a descriptor. vector: SQL for a struct. Null without a vector."""
-    offset = f"coalesce(concat('@', {vector}.offset), '')"
+    # In backticks, because a session may reserve keywords (`spark.sql.ansi.enforceReservedKeywords`).
+    offset = f"coalesce(concat('@', {vector}.`offset`), '')"
     return f"concat({vector}.storageType, {vector}.pathOrInlineDv, {offset})"
 
 

@@ -189,11 +189,11 @@ def _events(timeline: DataFrame, retentions: Mapping[int, Retention], *, with_gr
     with_groups: also the columns that a breakdown needs.
     """
     others, names = (breakdown_measures_sql(), [*BREAKDOWN_MEASURES]) if with_groups else ([], [])
-    end = F.least(F.expr(NEXT_VERSION), _expiry_version(retentions)).alias("end")
+    end = F.least(F.expr(NEXT_VERSION), _expiry_version(retentions)).alias("ended")
     lives = timeline.select(F.col("version").alias("first"), end, *map(F.expr, [*measures_sql(), *others]))
-    begins, ends = "named_struct('at', first, 'begins', true)", "named_struct('at', end, 'begins', false)"
+    begins, ends = "named_struct('at', first, 'begins', true)", "named_struct('at', ended, 'begins', false)"
     return (
-        lives.where("end is null or end > first")
+        lives.where("ended is null or ended > first")
         .selectExpr(f"inline(array({begins}, {ends})) as (event_version, begins)", *MEASURES, *names)
         .where(f"event_version > {min(retentions)}")
     )
@@ -206,6 +206,6 @@ def _expiry_version(retentions: Mapping[int, Retention]) -> Column:
         return F.expr("cast(null as bigint)")
     versions = ", ".join(f"{version}L" for version in expired_until)
     times = ", ".join(f"{time}L" for time in expired_until.values())
-    still_kept = f"size(filter(array({times}), time -> time < ({FULL.deleted_at})))"
+    still_kept = f"size(filter(array({times}), t -> t < ({FULL.deleted_at})))"
     # A tombstone that never expires has an index beyond the array, where `get` returns null.
     return F.expr(f"case when remove.path is not null then get(array({versions}), {still_kept}) end")

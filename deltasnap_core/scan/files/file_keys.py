@@ -69,7 +69,7 @@ class FileKeys:
     def _keys(self, path: str) -> str:
         whole = f"regexp_replace({_lower(path)}, {_own_address(self._table_path)}, '')"
         full = f"if(startswith(whole, '/'), whole, concat({string_sql(self._folders[0] + '/')}, whole))"
-        inside = f"if(whole rlike {_HAS_SCHEME}, null, {_let('full', _normal(full), self._below('full'))})"
+        inside = f"if(whole rlike {_HAS_SCHEME}, null, {_let('resolved', _normal(full), self._below('resolved'))})"
         names = f"array(name, regexp_extract(name, {_BEFORE_QUERY}, 0))"
         names = _let("name", "substring_index(whole, '/', -1)", names)
         by_name = f"if(inside is null or whole rlike {_HAS_PARENT}, {names}, cast(array() as array<string>))"

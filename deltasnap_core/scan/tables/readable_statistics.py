@@ -39,7 +39,7 @@ class ReadableStatistics:
         )
         if not rows:
             return files.sparkSession.range(0).selectExpr(*_COVERAGE_TYPES)
-        return totals.selectExpr(f"inline(array({rows}))").selectExpr("column", "type", *_COVERAGE)
+        return totals.selectExpr(f"inline(array({rows}))").selectExpr("`column`", "type", *_COVERAGE)
 
     @property
     def _parsed(self) -> str:
@@ -65,7 +65,7 @@ _COVERAGE = (
     "try_divide(c.records_with_both, c.records) as share_of_records", "c.null_count", "c.min", "c.max",
 )  # fmt: skip
 _COVERAGE_TYPES = (
-    "cast(null as string) as column", "cast(null as string) as type",
+    "cast(null as string) as `column`", "cast(null as string) as type",
     *(f"cast(null as bigint) as {name}" for name in (
         "files", "files_with_min", "files_with_max", "files_with_null_count", "records", "records_with_min",
         "records_with_null_count")),

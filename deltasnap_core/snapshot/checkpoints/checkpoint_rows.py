@@ -15,7 +15,7 @@ from deltasnap_core.protocol.properties.table_config import writes_stats_as_json
 from deltasnap_core.protocol.table_features import metadata_to_read
 from deltasnap_core.replay.spark.reading.schemas import STATE
 from deltasnap_core.replay.spark.session.local_rows import local_rows
-from deltasnap_core.rules.texts.sql_text import exact_sum_sql
+from deltasnap_core.rules.texts.sql_text import exact_sum_sql, quoted
 from deltasnap_core.snapshot.checkpoints.parsed_columns import partition_values, statistics_sql
 
 _ADD = (
@@ -135,7 +135,7 @@ def _hash(action: str, names: list[str]) -> str:
         if name in _MAPS:
             values.append(f"to_json({action}.{name}, map('ignoreNullFields', 'false'))")
         elif name == "deletionVector":
-            values += [f"{action}.{name}.{field}" for field in _VECTOR]
+            values += [f"{action}.{name}.{quoted(field)}" for field in _VECTOR]
         else:
             values.append(f"{action}.{name}")
     return f"xxhash64('{action}', {', '.join(f'{place}, {value}' for place, value in enumerate(values))})"
