@@ -14,7 +14,7 @@ from pydantic import ConfigDict, ValidationError, model_validator
 from pydantic_core import ErrorDetails, InitErrorDetails
 
 from deltasnap_assets.settings.config import Settings
-from deltasnap_assets.settings.loading import reason_of
+from deltasnap_assets.settings.loading import message_of
 from deltasnap_assets.settings.yaml_source import VARIABLE, ConfigError, ConfigProblem, Location, key_text
 
 
@@ -56,7 +56,7 @@ def settings_of(values: dict[str, Any], file: str) -> Settings:
     try:
         settings = Settings.model_validate(values)
     except ValidationError as error:
-        problems = (ConfigProblem(reason=reason_of(each), key=key_text(tuple(each["loc"]))) for each in error.errors())
+        problems = (ConfigProblem(reason=message_of(each), key=key_text(tuple(each["loc"]))) for each in error.errors())
         raise ConfigError(file=file, problems=tuple(problems)) from None  # the cause has the values
     counts = Counter(table.name.casefold() for table in settings.tables)
     if twice := [name for name, count in counts.items() if count > 1]:
@@ -76,7 +76,7 @@ def _problems(values: Any) -> Iterator[InitErrorDetails]:
     except ValidationError as error:
         for details in error.errors():
             if not _is_left_to_templates(values, details):
-                location, reason = _in_file(values, details), ValueError(reason_of(details))
+                location, reason = _in_file(values, details), ValueError(message_of(details))
                 # Dagster recreates the error to add the line. It supports only pydantic's own types, and shows the
                 # input.
                 yield InitErrorDetails(

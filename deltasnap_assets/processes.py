@@ -26,10 +26,10 @@ R = TypeVar("R")
 
 def this_process() -> str:
     """Return a unique name of this process: machine, namespace of ids, id, start time."""
-    return name_of(os.getpid())
+    return process_name(os.getpid())
 
 
-def name_of(pid: int) -> str:
+def process_name(pid: int) -> str:
     """Return the unique name of a process of this machine."""
     return f"{_machine()}#{pid}#{_started(pid)}"
 
@@ -55,7 +55,7 @@ def with_variable(name: str, value: str) -> list[str]:
     Only processes of this user, and only on systems with /proc.
     """
     wanted = f"{name}={value}".encode()
-    return [name_of(pid) for pid in _ids() if wanted in _read(pid, "environ").split(b"\0") and _started(pid)]
+    return [process_name(pid) for pid in _ids() if wanted in _read(pid, "environ").split(b"\0") and _started(pid)]
 
 
 def arguments_of(process: str) -> list[str]:
@@ -63,7 +63,7 @@ def arguments_of(process: str) -> list[str]:
     return _read(pid_of(process), "cmdline").decode(errors="replace").split("\0")
 
 
-def send(process: str, number: signal.Signals) -> None:
+def send_signal(process: str, number: signal.Signals) -> None:
     """Send a signal to the process with that name. Does nothing if it has ended, even if its id was reused."""
     if has_ended(process) is not False:
         return
@@ -84,12 +84,12 @@ def send(process: str, number: signal.Signals) -> None:
 def stop_all(running: Callable[[], Sequence[str]], *, timeout_seconds: float) -> None:
     """Terminate processes until none is running, and kill the rest after a timeout."""
     for process in running():
-        send(process, signal.SIGTERM)
+        send_signal(process, signal.SIGTERM)
     deadline = time.monotonic() + timeout_seconds
     while left := running():
         if time.monotonic() > deadline:
             for process in left:
-                send(process, signal.SIGKILL)
+                send_signal(process, signal.SIGKILL)
         time.sleep(_POLL_SECONDS)
 
 

@@ -13,7 +13,7 @@ import typer
 _NAME = re.compile(r"(?:`[^`]*`|[^,`])+")
 
 
-def milliseconds(text: str) -> int:
+def timestamp_argument(text: str) -> int:
     """Return a time as ms since the epoch. Errors: typer.BadParameter for `--timestamp`."""
     try:
         return int(datetime.fromisoformat(text).timestamp() * 1000)

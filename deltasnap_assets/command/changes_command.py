@@ -49,10 +49,10 @@ def changes(
     destination = row_destination(form, out, limit)
     keys = None if key is None else _key(key)
     names = None if columns is None else column_names(columns)
-    from deltasnap_assets.command.views.changes_view import ChangesRequest, changed_rows
+    from deltasnap_assets.command.views.changes_view import ChangesRequest, write_changed_rows
 
     request = ChangesRequest(first=v1, last=v2, key=keys, net=net, where=where, columns=names)
-    changed_rows(path, options, request, destination)
+    write_changed_rows(path, options, request, destination)
 
 
 def _key(text: str) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ import typer
 from rich.console import Console
 from typer.exceptions import TyperException
 
-from deltasnap_assets.command.arguments import TablePath, milliseconds
+from deltasnap_assets.command.arguments import TablePath, timestamp_argument
 from deltasnap_assets.command.changes_command import changes
 from deltasnap_assets.command.checkpoint import checkpoint
 from deltasnap_assets.command.driver_commands import add_commands, storage_options
@@ -203,13 +203,13 @@ def demo(
     from pydantic import ValidationError
 
     from deltasnap_assets.settings.config import SparkSettings
-    from deltasnap_assets.settings.loading import reason_of
+    from deltasnap_assets.settings.loading import message_of
     from deltasnap_assets.spark.java import check_java
 
     try:
         spark = SparkSettings(remote=remote)
     except ValidationError as error:
-        raise typer.BadParameter(reason_of(error.errors()[0]), param_hint="--remote") from error
+        raise typer.BadParameter(message_of(error.errors()[0]), param_hint="--remote") from error
     if remote is None:
         check_java()
     from deltasnap_assets.command.demo_run import run_demo
@@ -408,7 +408,7 @@ def inspect_table(
     if version is not None and timestamp is not None:
         raise typer.BadParameter("Give --version or --timestamp, not both.")
     options = storage_options(option)
-    timestamp_ms = None if timestamp is None else milliseconds(timestamp)
+    timestamp_ms = None if timestamp is None else timestamp_argument(timestamp)
     from deltasnap_assets.command.views.inspect_view import inspect
 
     if not inspect(path, options, version=version, timestamp_ms=timestamp_ms, commits=commits, as_json=as_json):

@@ -36,7 +36,7 @@ from deltasnap_core import DeltaSnapError, Fault, FaultKind, SnapshotStore, Tabl
 _MAX_MESSAGE_LENGTH = 4000
 _DATABASE_PACKAGES = ("alembic", "sqlalchemy", "sqlite3")
 
-Mark = Literal["ok", "warning", "error"]
+CheckMark = Literal["ok", "warning", "error"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class Finding:
     """The result of one check. advice: what to do; empty: nothing. condition: of a table."""
 
     subject: str
-    mark: Mark
+    mark: CheckMark
     message: str
     advice: str = ""
     condition: TableCondition | None = None

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from deltasnap_assets.command.arguments import TablePath, column_names, milliseconds
+from deltasnap_assets.command.arguments import TablePath, column_names, timestamp_argument
 from deltasnap_assets.command.driver_commands import storage_options
 from deltasnap_assets.command.rows.row_options import FormatOption, LimitOption, OutOption, row_destination
 
@@ -44,7 +44,7 @@ def scan(
     options = storage_options(option)
     destination = row_destination(form, out, limit)
     names = None if columns is None else column_names(columns)
-    timestamp_ms = None if timestamp is None else milliseconds(timestamp)
+    timestamp_ms = None if timestamp is None else timestamp_argument(timestamp)
     from deltasnap_assets.command.views.scan_view import ScanRequest, scan_rows
 
     request = ScanRequest(version=version, timestamp_ms=timestamp_ms, where=where, columns=names, explain=explain)

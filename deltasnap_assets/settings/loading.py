@@ -165,7 +165,7 @@ def with_absolute_paths(settings: Settings, folder: Path, *, storage_folder: Pat
     return settings.model_copy(update={"storage": storage, "tables": tables, "discover": discover})
 
 
-def reason_of(details: Any) -> str:
+def message_of(details: Any) -> str:
     """Return the message for an invalid value. details: one of the errors of pydantic's ValidationError."""
     if details["type"] == "extra_forbidden":
         return f"unknown key{_nearest(tuple(details['loc']))}"
@@ -186,7 +186,7 @@ def _problem(source: YamlSource, details: Any) -> ConfigProblem:
     hidden = any(part in _SECRETIVE for part in location)
     value = source.texts.get(location)
     return ConfigProblem(
-        reason=reason_of(details),
+        reason=message_of(details),
         line=source.line_of(location),
         key=key_text(location) or None,
         value=None if value is None or hidden else repr(redacted(value)),

@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
-from deltasnap_assets.processes import has_ended, name_of, read_record, stop_all, with_variable
+from deltasnap_assets.processes import has_ended, process_name, read_record, stop_all, with_variable
 from deltasnap_assets.settings.config import SparkSettings
 from deltasnap_assets.spark.java import use_java
 from deltasnap_assets.spark.jvm_options import find_spark_home
@@ -31,7 +31,7 @@ from deltasnap_core import DeltaSnapError
 
 DEFAULT_FOLDER = Path(".deltasnap", "spark-server")
 HOST = "127.0.0.1"
-MARK_VARIABLE = "DELTASNAP_SPARK_SERVER"
+SERVER_VARIABLE = "DELTASNAP_SPARK_SERVER"
 _SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _POLL_SECONDS = 0.2
 _ERRORS = ("Exception", "Error", "error:", "Could not", "Unrecognized")
@@ -46,7 +46,7 @@ class SparkServer:
     """A running server.
 
     process_group: the process group of its launcher and its JVM. process: the name of the launcher, which `exec`
-    replaces by the JVM. mark: the value of MARK_VARIABLE in the environment of all processes that it started.
+    replaces by the JVM. mark: the value of SERVER_VARIABLE in the environment of all processes that it started.
     """
 
     port: int
@@ -104,13 +104,13 @@ def start_server(spark: SparkSettings, folder: Path, port: int, *, timeout_secon
         _record(folder, server)  # before it runs: if this process is killed, the mark still identifies the server
         process = subprocess.Popen(
             [*_command(), "--load-spark-defaults", "--properties-file", str(properties.absolute())],
-            env={**_environment(), MARK_VARIABLE: server.mark},
+            env={**_environment(), SERVER_VARIABLE: server.mark},
             stdin=subprocess.DEVNULL,
             stdout=sink,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-        server = replace(server, process_group=process.pid, process=name_of(process.pid))
+        server = replace(server, process_group=process.pid, process=process_name(process.pid))
         _record(folder, server)
     try:
         _wait_until_it_answers(process, port, log, timeout_seconds)
@@ -231,7 +231,7 @@ def _locked(file: Path) -> Iterator[None]:
 
 def _processes_of(server: SparkServer) -> list[str]:
     """Return the running processes of a server."""
-    marked = with_variable(MARK_VARIABLE, server.mark) if server.mark else []
+    marked = with_variable(SERVER_VARIABLE, server.mark) if server.mark else []
     is_running = server.process not in marked and has_ended(server.process) is False
     return [server.process, *marked] if is_running else marked
 

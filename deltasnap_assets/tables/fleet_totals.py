@@ -58,7 +58,7 @@ class FleetTotals:
         }
 
 
-def totals_of(rows: Sequence[Row]) -> FleetTotals:
+def totals_of_fleet(rows: Sequence[Row]) -> FleetTotals:
     """Return the totals of a fleet."""
     return FleetTotals(
         tables=len(rows),
@@ -73,7 +73,7 @@ def _known_sum(rows: Sequence[Row], name: str) -> int | None:
     return sum(known) if known or not rows else None
 
 
-def in_order(rows: Iterable[Row], order: FleetOrder) -> list[Row]:
+def ordered_rows(rows: Iterable[Row], order: FleetOrder) -> list[Row]:
     """Return rows in an order."""
     column = {FleetOrder.GROWTH: "growth_7d_bytes", FleetOrder.SIZE: "size_in_bytes", FleetOrder.AGE: "age_ratio"}
 

@@ -47,7 +47,7 @@ from deltasnap_core.scan.scan import Scan
 from deltasnap_core.scan.scan_options import ScanOptions
 from deltasnap_core.scan.tables.metadata_tables import MetadataTables
 from deltasnap_core.scan.tables.optimize_candidates import (
-    COLUMNS,
+    CANDIDATE_COLUMNS,
     OptimizeCandidate,
     candidates_of_frame,
     candidates_of_rows,
@@ -367,7 +367,7 @@ class SnapshotStore:
         scanned = self._reader.scanned(found, options)
         return found.query(
             "all_files",
-            COLUMNS,
+            CANDIDATE_COLUMNS,
             driver=partial(candidates_of_rows, scanned),
             spark=partial(candidates_of_frame, scanned),
         )

@@ -27,7 +27,7 @@ from deltasnap_core.rules.deletion_vector_ids import KEY_FIELDS, vector_ids
 from deltasnap_core.rules.file_actions import values_of
 from deltasnap_core.rules.paths import path_keys
 from deltasnap_core.scan.changes.changed_rows import FileAction, file_actions
-from deltasnap_core.scan.changes.live_files import COLUMNS, adds_of
+from deltasnap_core.scan.changes.live_files import LIVE_FILE_COLUMNS, adds_of
 from deltasnap_core.scan.changes.row_changes import RowChanges, planned_changes
 from deltasnap_core.scan.scan_options import ScanOptions
 from deltasnap_core.scan.scanned_table import ScannedTable
@@ -98,7 +98,7 @@ def stored_rows_as_inserts(table: ScannedTable, version: StoredVersion, *, uncha
     table: at the version.
     """
     number, metadata = version.manifest.version, _metadata(version, table.table_path)
-    files = [] if unchanged else values_of(version.arrow("all_files", COLUMNS))
+    files = [] if unchanged else values_of(version.arrow("all_files", LIVE_FILE_COLUMNS))
     log_path = version.manifest.log_path
     return planned_changes(
         table,
@@ -113,7 +113,7 @@ def stored_rows_as_inserts(table: ScannedTable, version: StoredVersion, *, uncha
 
 def _live_files(version: StoredVersion, keys: Sequence[str]) -> list[FileAction]:
     """Return the live files with some path keys, as adds."""
-    files, log_path = version.arrow("all_files", COLUMNS), version.manifest.log_path
+    files, log_path = version.arrow("all_files", LIVE_FILE_COLUMNS), version.manifest.log_path
     found = pc.is_in(path_keys(files["path"].combine_chunks(), log_path), pa.array(keys, pa.string()))
     return adds_of(version.manifest.version, values_of(files.filter(found)), log_path)
 
@@ -154,9 +154,9 @@ def _actions(before: StoredVersion | None, versions: Sequence[StoredVersion]) ->
         # Without `version_changes`, it was stored as a base, whose rows do not show what it changed.
         is_followed = each.manifest.version_changes is not None
         if earlier is None or not is_followed or _base_of(earlier) != _base_of(each):
-            files = None if earlier is None else earlier.arrow("all_files", COLUMNS)
+            files = None if earlier is None else earlier.arrow("all_files", LIVE_FILE_COLUMNS)
             found += _differences(
-                each, files, each.arrow("all_files", COLUMNS), partial(each.arrow, "tombstones", _OF_REMOVED)
+                each, files, each.arrow("all_files", LIVE_FILE_COLUMNS), partial(each.arrow, "tombstones", _OF_REMOVED)
             )
             changes = base_files = None
         else:
@@ -189,7 +189,7 @@ class _Changes:
             plain_parquet=None,
         )
         changes = replace(version, manifest=without_base)
-        live, gone = changes.arrow("all_files", COLUMNS), changes.arrow("tombstones", _OF_REMOVED)
+        live, gone = changes.arrow("all_files", LIVE_FILE_COLUMNS), changes.arrow("tombstones", _OF_REMOVED)
         return cls(live=live, gone=gone, log_path=manifest.log_path)
 
     def tombstones(self) -> pa.Table:
@@ -214,7 +214,7 @@ def _base_files(version: StoredVersion, changes: _Changes) -> pa.Table:
     """Return the live files of a version's base that its later changes name."""
     base = version.manifest.base
     only_base = replace(version.manifest, version=base.last, changes=(), plain_parquet=None)
-    files = replace(version, manifest=only_base).arrow("all_files", COLUMNS)
+    files = replace(version, manifest=only_base).arrow("all_files", LIVE_FILE_COLUMNS)
     return _among(files, changes.touched, changes.log_path)
 
 

@@ -25,7 +25,7 @@ from deltasnap_core.rules.totals.file_breakdown import FileBreakdown
 from deltasnap_core.storage.urls import join_url
 from deltasnap_core.store.format.manifest import VersionManifest
 from deltasnap_core.store.format.version_documents import non_file_actions_of
-from deltasnap_core.store.rows.driver_rows import DriverRows, in_order
+from deltasnap_core.store.rows.driver_rows import DriverRows, selected_columns
 from deltasnap_core.store.rows.spark_rows import SparkRows
 from deltasnap_core.store.versions.stored_table import StoredTable
 
@@ -129,9 +129,9 @@ class StoredVersion:
     def arrow(self, kind: RowKind, columns: Sequence[str] | None = None) -> pa.Table:
         """Return rows in Arrow, in any order: see SnapshotStore.read_arrow."""
         if kind == "state":
-            return self._state_in_arrow().select(in_order(STATE.names, columns))
+            return self._state_in_arrow().select(selected_columns(STATE.names, columns))
         schema = ADDS if kind == "all_files" else REMOVES
-        columns = None if columns is None else in_order(schema.names, columns)
+        columns = None if columns is None else selected_columns(schema.names, columns)
         wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
         return self.query(kind, columns, driver=lambda rows: rows, spark=lambda rows: rows.toArrow().cast(wanted))
 

@@ -13,9 +13,9 @@ import pytest
 
 from deltasnap_assets.processes import (
     has_ended,
-    name_of,
     pid_of,
-    send,
+    process_name,
+    send_signal,
     stop_all,
     this_process,
     with_variable,
@@ -40,20 +40,20 @@ def other_start(process: str) -> str:
 
 
 def test_process_runs_until_it_ends(program: subprocess.Popen[bytes]) -> None:
-    name = name_of(program.pid)
+    name = process_name(program.pid)
     assert pid_of(name) == program.pid
     assert has_ended(name) is False
     assert has_ended(this_process()) is False
     program.kill()
     program.wait()
     assert has_ended(name) is True
-    assert has_ended(name_of(program.pid)) is True  # named after its end
+    assert has_ended(process_name(program.pid)) is True  # named after its end
 
 
 def test_process_with_another_start_time_is_another_process(program: subprocess.Popen[bytes]) -> None:
-    other = other_start(name_of(program.pid))
+    other = other_start(process_name(program.pid))
     assert has_ended(other) is True
-    send(other, signal.SIGKILL)
+    send_signal(other, signal.SIGKILL)
     assert program.poll() is None
 
 
@@ -63,17 +63,17 @@ def test_process_of_another_machine_gets_no_signal(
 ) -> None:
     if not by_descriptor:
         monkeypatch.delattr(os, "pidfd_open", raising=False)
-    send(f"elsewhere{name_of(program.pid)}", signal.SIGKILL)
+    send_signal(f"elsewhere{process_name(program.pid)}", signal.SIGKILL)
     with pytest.raises(subprocess.TimeoutExpired):
         program.wait(timeout=0.1)
-    send(name_of(program.pid), signal.SIGTERM)
+    send_signal(process_name(program.pid), signal.SIGTERM)
     assert program.wait(timeout=60) == -signal.SIGTERM
 
 
 def test_signal_reaches_the_process(program: subprocess.Popen[bytes]) -> None:
-    send(name_of(program.pid), signal.SIGTERM)
+    send_signal(process_name(program.pid), signal.SIGTERM)
     assert program.wait(timeout=60) == -signal.SIGTERM
-    send(name_of(program.pid), signal.SIGTERM)
+    send_signal(process_name(program.pid), signal.SIGTERM)
 
 
 @needs_proc
@@ -83,7 +83,7 @@ def test_process_has_not_ended_while_one_of_its_threads_runs() -> None:
         "print('up', flush=True); ctypes.CDLL(None).pthread_exit(None)"
     )
     process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
-    name = name_of(process.pid)
+    name = process_name(process.pid)
     assert process.stdout is not None
     assert process.stdout.readline() == "up\n"
     while ") Z " not in Path(f"/proc/{process.pid}/stat").read_text():
@@ -96,7 +96,7 @@ def test_process_has_not_ended_while_one_of_its_threads_runs() -> None:
 
 @needs_proc
 def test_processes_and_their_children_are_found_by_a_variable(program: subprocess.Popen[bytes]) -> None:
-    assert with_variable("DELTASNAP_TEST", MINE) == [name_of(program.pid)]
+    assert with_variable("DELTASNAP_TEST", MINE) == [process_name(program.pid)]
     assert with_variable("DELTASNAP_TEST", MINE[:-1]) == []
     script = "import subprocess; subprocess.run(['sleep', '600'])"
     parent = subprocess.Popen([sys.executable, "-c", script], env={**os.environ, "DELTASNAP_TEST": "children"})

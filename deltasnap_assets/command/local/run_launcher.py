@@ -16,7 +16,7 @@ from dagster._core.launcher.base import LaunchRunContext  # no public name
 from dagster._grpc.types import ExecuteRunArgs  # no public name
 from dagster._serdes import ConfigurableClassData, serialize_value  # no public name
 
-from deltasnap_assets.processes import has_ended, name_of, pid_of
+from deltasnap_assets.processes import has_ended, pid_of, process_name
 from deltasnap_assets.runs.run_process import HIDDEN_TAG_PREFIX, PROCESS_TAG
 
 MODULE = "deltasnap_assets.definitions"
@@ -81,7 +81,7 @@ class StandbyRunLauncher(dg.DefaultRunLauncher):
                 self._standby = None
 
     def _hand_over(self, process: subprocess.Popen[str], run_id: str, arguments: str) -> bool:
-        name = name_of(process.pid)
+        name = process_name(process.pid)
         try:
             # Tag before the run starts: if the process is killed, the run is detected as lost.
             self._instance.add_run_tags(run_id, {PROCESS_TAG: name, _HANDED_OVER_TAG: name})

@@ -20,14 +20,14 @@ from deltasnap_assets.processes import (
     locked,
     pid_of,
     read_record,
-    send,
+    send_signal,
     stop_all,
     this_process,
     with_variable,
 )
 from deltasnap_core import DeltaSnapError
 
-MARK_VARIABLE = "DELTASNAP_UI"
+UI_VARIABLE = "DELTASNAP_UI"
 _RECORD = "ui.json"
 _OF_RUNS = ("execute_run", "execute_step", "deltasnap_assets.command.local.standby")
 _SECONDS_TO_END = 10
@@ -39,7 +39,7 @@ class UiRunsError(DeltaSnapError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ui:
-    """A `deltasnap ui`. process: its name. mark: the value of MARK_VARIABLE in all processes that it starts."""
+    """A `deltasnap ui`. process: its name. mark: the value of UI_VARIABLE in all processes that it starts."""
 
     url: str
     process: str
@@ -68,7 +68,7 @@ def last_ui(home: Path) -> Ui | None:
 def leftovers(home: Path) -> list[str]:
     """Return the processes left by a UI that is gone: webserver, daemon, code servers, runs."""
     ui = last_ui(home)
-    return [] if ui is None or ui.is_running else with_variable(MARK_VARIABLE, ui.mark)
+    return [] if ui is None or ui.is_running else with_variable(UI_VARIABLE, ui.mark)
 
 
 def take_instance(home: Path, url: str) -> int:
@@ -85,7 +85,7 @@ def take_instance(home: Path, url: str) -> int:
         temporary = home / f".{_RECORD}"
         temporary.write_text(json.dumps(asdict(taken)), encoding="utf-8")
         temporary.replace(home / _RECORD)
-    os.environ[MARK_VARIABLE] = taken.mark
+    os.environ[UI_VARIABLE] = taken.mark
     return len(left)
 
 
@@ -107,11 +107,11 @@ def _stop_leftovers(home: Path) -> list[str]:
 def _stop(mark: str) -> None:
     stop_all(partial(_services, mark), timeout_seconds=_SECONDS_TO_END)
     # A run records a signal as its cancellation. A killed run counts as lost, and is retried.
-    for process in with_variable(MARK_VARIABLE, mark):
-        send(process, signal.SIGKILL)
-    stop_all(partial(with_variable, MARK_VARIABLE, mark), timeout_seconds=0)
+    for process in with_variable(UI_VARIABLE, mark):
+        send_signal(process, signal.SIGKILL)
+    stop_all(partial(with_variable, UI_VARIABLE, mark), timeout_seconds=0)
 
 
 def _services(mark: str) -> list[str]:
-    found = with_variable(MARK_VARIABLE, mark)
+    found = with_variable(UI_VARIABLE, mark)
     return [process for process in found if not set(_OF_RUNS) & set(arguments_of(process))]

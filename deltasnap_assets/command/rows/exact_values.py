@@ -68,14 +68,14 @@ def json_rows(rows: pa.Table) -> Iterator[tuple[Any, ...]]:
         yield from zip(*columns, strict=True) if columns else iter([()] * batch.num_rows)
 
 
-def json_text(value: Any) -> str:
+def json_line(value: Any) -> str:
     """Return a JSON value as JSON on one line. Control characters are escaped, which does not change the value."""
     return escaped(json.dumps(value, ensure_ascii=False, allow_nan=False), _json_escape)
 
 
-def text_of(value: Any) -> str | None:
+def value_text(value: Any) -> str | None:
     """Return a JSON value as text; None: null."""
-    return value if value is None or isinstance(value, str) else json_text(value)
+    return value if value is None or isinstance(value, str) else json_line(value)
 
 
 def _json_escape(character: str) -> str:

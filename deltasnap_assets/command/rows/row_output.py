@@ -24,7 +24,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from deltasnap_assets.command.rows.exact_values import json_rows, json_text, text_of
+from deltasnap_assets.command.rows.exact_values import json_line, json_rows, value_text
 from deltasnap_assets.command.rows.row_options import RowDestination, RowFormat
 from deltasnap_assets.command.terminal import shown
 from deltasnap_assets.texts import visible_value
@@ -128,11 +128,11 @@ def _texts(rows: pa.Table, form: RowFormat, terminal: Console | None) -> Iterato
             write = _csv_field if terminal is None else _visible_csv_field
             yield _csv_line(rows.column_names, write)
             for row in json_rows(rows):
-                yield _csv_line([text_of(value) for value in row], write)
+                yield _csv_line([value_text(value) for value in row], write)
         case RowFormat.JSON:
             names = rows.column_names
             for row in json_rows(rows):
-                yield f"{json_text(dict(zip(names, row, strict=True)))}\n"
+                yield f"{json_line(dict(zip(names, row, strict=True)))}\n"
 
 
 def _csv_line(values: Sequence[str | None], write: Callable[[str | None], str]) -> str:
@@ -186,7 +186,7 @@ def _listed(names: Sequence[Text], rows: Sequence[Sequence[Text]]) -> Table:
 
 
 def _cell(value: Any) -> Text:
-    text = text_of(value)
+    text = value_text(value)
     return Text("null", style="dim") if text is None else Text(visible_value(text))
 
 

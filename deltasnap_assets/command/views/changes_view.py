@@ -29,7 +29,7 @@ class ChangesRequest:
     columns: tuple[str, ...] | None = None
 
 
-def changed_rows(
+def write_changed_rows(
     path: str, storage_options: Mapping[str, Any], request: ChangesRequest, destination: RowDestination
 ) -> None:
     """Write the rows that versions changed, in the order of the versions.

@@ -11,7 +11,7 @@ from typing import Literal
 import dagster as dg
 
 from deltasnap_assets.quantities import counted
-from deltasnap_assets.runs.condition.webhook import WebhookError, send
+from deltasnap_assets.runs.condition.webhook import WebhookError, post_text
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, delta_log_key
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import AlertSettings, Settings, TableSettings
@@ -120,7 +120,7 @@ def send_alerts(settings: Settings, instance: dg.DagsterInstance) -> str:
             is_late = True
             break
         try:
-            send(url, alert.text)
+            post_text(url, alert.text)
         except WebhookError as error:
             refused.append(error)
             continue

@@ -39,7 +39,7 @@ LOG = "log"
 """The name of problems that are faults of the log itself."""
 RUN = "run"
 """The name of the problem that the last run failed."""
-CHECKS = "checks"
+ALL_CHECKS = "checks"
 """The name of the problem that the facts for the checks could not be read."""
 
 _OF_CHECKPOINT = (FaultKind.CORRUPT_CHECKPOINT, FaultKind.WRONG_CHECKPOINT)

@@ -29,7 +29,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
-def send(url: str, text: str, *, timeout: float = TIMEOUT_SECONDS) -> None:
+def post_text(url: str, text: str, *, timeout: float = TIMEOUT_SECONDS) -> None:
     """Post a text as `{"text": ...}`. Errors: WebhookError, unless the answer has a status of 200 to 299."""
     content = json.dumps({"text": text}).encode()
     headers = {"Content-Type": "application/json; charset=utf-8", "User-Agent": "deltasnap"}

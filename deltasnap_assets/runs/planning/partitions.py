@@ -71,7 +71,7 @@ def version_of(key: str) -> int:
     return version
 
 
-def versions_of(keys: Iterable[str]) -> tuple[int, ...]:
+def versions_of_keys(keys: Iterable[str]) -> tuple[int, ...]:
     """Return the versions of partition keys, ascending. Dagster gives keys in insertion order or unordered."""
     return tuple(sorted(version_of(key) for key in keys))
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import dagster as dg
 import pyarrow as pa
 
-from deltasnap_assets.runs.planning.partitions import versions_of
+from deltasnap_assets.runs.planning.partitions import versions_of_keys
 from deltasnap_assets.tables.assets.input_forms import StoredInput, given_as
 from deltasnap_assets.tables.assets.row_change_inputs import change_selection, row_changes_of
 from deltasnap_assets.tables.assets.row_inputs import StoredRows, row_selection
@@ -48,7 +48,7 @@ class SnapshotIOManager(dg.IOManager):
         metadata = context.definition_metadata or {}
         changes = change_selection(metadata, asset, name)
         rows = row_selection(metadata, asset, name) if changes is None else None
-        versions, store = versions_of(context.asset_partition_keys), self._snapshots.store
+        versions, store = versions_of_keys(context.asset_partition_keys), self._snapshots.store
         if changes is not None:
             found = row_changes_of(self._snapshots, table_name, versions, changes)
             return given_as(context.dagster_type.typing_type, asset, name, found)

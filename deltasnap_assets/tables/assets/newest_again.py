@@ -12,11 +12,11 @@ import dagster as dg
 from deltasnap_assets.runs.planning.known_table import materialized_versions
 from deltasnap_assets.runs.planning.partitions import key_of, known_versions, version_partitions
 
-Entries = Mapping[str, dg.MetadataValue]
+MetadataEntries = Mapping[str, dg.MetadataValue]
 
 
 def newest_again(
-    instance: dg.DagsterInstance, asset_key: dg.AssetKey, recorded: Mapping[int, Entries]
+    instance: dg.DagsterInstance, asset_key: dg.AssetKey, recorded: Mapping[int, MetadataEntries]
 ) -> dg.AssetMaterialization | None:
     """Return the materialization to record after a run that materialized `recorded`; None: the newest is already last.
 

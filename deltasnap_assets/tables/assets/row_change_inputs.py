@@ -22,8 +22,8 @@ from deltasnap_assets.tables.assets.row_inputs import (
     ROWS_OF,
     InputMetadataError,
     check_keys,
-    condition_of,
     names_of,
+    predicate_of,
 )
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_core import ScanOptions, collected_rows
@@ -72,7 +72,7 @@ def change_selection(metadata: Mapping[str, Any], asset: str, name: str) -> Chan
         of=of,
         key=(key,) if isinstance(key, str) and key else names_of(metadata, _KEY, asset),
         net=bool(net),
-        where=condition_of(metadata, _WHERE, asset),
+        where=predicate_of(metadata, _WHERE, asset),
         columns=names_of(metadata, _COLUMNS, asset),
     )
 

@@ -60,7 +60,7 @@ def row_selection(metadata: Mapping[str, Any], asset: str, name: str) -> RowSele
     if name != ROWS_OF:
         raise InputMetadataError(asset=asset, key=_ROWS, expected=f"an input of {ROWS_OF}", found=name)
     check_keys(metadata, (_ROWS, _WHERE, _COLUMNS), asset)
-    return RowSelection(where=condition_of(metadata, _WHERE, asset), columns=names_of(metadata, _COLUMNS, asset))
+    return RowSelection(where=predicate_of(metadata, _WHERE, asset), columns=names_of(metadata, _COLUMNS, asset))
 
 
 def check_keys(metadata: Mapping[str, Any], known: Sequence[str], asset: str) -> None:
@@ -70,7 +70,7 @@ def check_keys(metadata: Mapping[str, Any], known: Sequence[str], asset: str) ->
             raise InputMetadataError(asset=asset, key=key, expected=f"one of the keys {', '.join(known)}", found=key)
 
 
-def condition_of(metadata: Mapping[str, Any], key: str, asset: str) -> str | None:
+def predicate_of(metadata: Mapping[str, Any], key: str, asset: str) -> str | None:
     """Return the condition in the metadata of an input; None: it has none. Errors: InputMetadataError."""
     found = metadata.get(key)
     if not isinstance(found, str | None):

@@ -14,7 +14,7 @@ from datetime import timedelta
 
 import dagster as dg
 
-from deltasnap_assets.runs.planning.partitions import key_of, keys_read_once, version_partitions, versions_of
+from deltasnap_assets.runs.planning.partitions import key_of, keys_read_once, version_partitions, versions_of_keys
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.spark.session.failures import using_spark
 from deltasnap_assets.tables.assets.delta_log_asset import code_references, delta_log_asset
@@ -193,7 +193,7 @@ def _definition(table: TableSettings, asset: _VersionAsset) -> dg.AssetsDefiniti
     )
 
     def materialize(context: dg.AssetExecutionContext, _: object) -> Iterator[dg.Output[None]]:
-        versions, snapshots = versions_of(context.partition_keys), context.resources.snapshots
+        versions, snapshots = versions_of_keys(context.partition_keys), context.resources.snapshots
         run = _Run(table=table, versions=versions, snapshots=snapshots, report=_reporter(context))
         with secrets_hidden(), using_spark(table.name):
             entries_of = asset.describe(run)

@@ -9,7 +9,7 @@ import dagster as dg
 
 from deltasnap_assets.runs.condition.fault_texts import MAX_TEXT_LENGTH, log_problems
 from deltasnap_assets.runs.condition.poll_records import (
-    CHECKS,
+    ALL_CHECKS,
     LOG,
     RUN,
     Found,
@@ -52,7 +52,7 @@ def note_table_checks(
             found,
             latest_version=condition.latest,
             last_commit_ms=_last_commit_ms(snapshots, table, condition.latest),
-            problems={LOG: log_problems(condition), **found.problems, CHECKS: (), **of_run},
+            problems={LOG: log_problems(condition), **found.problems, ALL_CHECKS: (), **of_run},
             facts_version=None if found.vacuum_bytes is None else newest,
             checked_version=newest if are_all else None,
             checked_inputs=inputs_of_checks(table, snapshots.listing(table).newest_checkpoint) if are_all else None,
@@ -63,8 +63,8 @@ def note_table_checks(
     except DeltaSnapError as error:
         _log.warning("Could not record the condition of table %s: %s", table.name, error)
         text = visible(str(error), MAX_TEXT_LENGTH)
-        unread = TableProblem(check=CHECKS, severity="error", text=text, advice="Refresh the table to retry.")
-        note(snapshots.store, table, Found(problems={**found.problems, CHECKS: (unread,)}))
+        unread = TableProblem(check=ALL_CHECKS, severity="error", text=text, advice="Refresh the table to retry.")
+        note(snapshots.store, table, Found(problems={**found.problems, ALL_CHECKS: (unread,)}))
 
 
 def note_version_checks(

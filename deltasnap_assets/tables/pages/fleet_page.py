@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import dagster as dg
 
 from deltasnap_assets.quantities import bytes_text
-from deltasnap_assets.tables.fleet_totals import FleetOrder, Row, in_order, largest, totals_of
+from deltasnap_assets.tables.fleet_totals import FleetOrder, Row, largest, ordered_rows, totals_of_fleet
 from deltasnap_assets.tables.pages.fleet_texts import (
     age_text,
     count_text,
@@ -51,7 +51,7 @@ _WORST = _HEADER[:4]
 
 def fleet_page(rows: Sequence[Row]) -> Entries:
     """Return the page of a fleet. rows: of `SnapshotStore.fleet`. The totals are numbers: Dagster plots them."""
-    totals = totals_of(rows)
+    totals = totals_of_fleet(rows)
     entries: Entries = {
         "overview": dg.MetadataValue.md(overview(totals)),
         "worst": dg.MetadataValue.md(worst_markdown(rows)),
@@ -70,7 +70,7 @@ def fleet_page(rows: Sequence[Row]) -> Entries:
 
 def worst_markdown(rows: Sequence[Row]) -> str:
     """Return the first rows and columns of the table: as many rows as Dagster shows without a click."""
-    ordered = in_order(rows, FleetOrder.CONDITION)[:_MAX_WORST]
+    ordered = ordered_rows(rows, FleetOrder.CONDITION)[:_MAX_WORST]
     lines = [_cells(row, _MAX_SHORT_REASON_LENGTH)[: len(_WORST)] for row in ordered]
     for count in range(len(lines), 1, -1):
         if len(table := markdown_table(_WORST, lines[:count])) <= MAX_CHARACTERS:
@@ -80,7 +80,7 @@ def worst_markdown(rows: Sequence[Row]) -> str:
 
 def fleet_markdown(rows: Sequence[Row]) -> str:
     """Return a Markdown table with one row for each table, the worst first."""
-    ordered = in_order(rows, FleetOrder.CONDITION)
+    ordered = ordered_rows(rows, FleetOrder.CONDITION)
     table = markdown_table(_HEADER, (_cells(row) for row in ordered[:MAX_ROWS]))
     left = len(ordered) - MAX_ROWS
     return f"{table}\n\nand {left:,} more: `deltasnap fleet`" if left > 0 else table

@@ -34,7 +34,7 @@ from deltasnap_core.rules.paths import path_key_sql, path_keys
 from deltasnap_core.scan.changes.changed_rows import FileAction, file_actions
 from deltasnap_core.storage.log_store import LogStore
 
-COLUMNS = ("path", "partitionValues", "size", "modificationTime", "dataChange", "deletionVector")
+LIVE_FILE_COLUMNS = ("path", "partitionValues", "size", "modificationTime", "dataChange", "deletionVector")
 """The fields of an add that a lookup reads."""
 
 _KEY = "path_key"
@@ -44,8 +44,8 @@ _KEY = "path_key"
 class LiveFilesOfLog:
     """Looks up live files in a loaded log. A LiveFilesBefore.
 
-    Commits are in memory. Of the checkpoint, only COLUMNS are read: by the driver as long as it may count the version's
-    files, otherwise by Spark.
+    Commits are in memory. Of the checkpoint, only LIVE_FILE_COLUMNS are read: by the driver as long as it may count the
+    version's files, otherwise by Spark.
     reader: on Spark. next_rung: see `on_ladder`.
     """
 
@@ -82,7 +82,7 @@ class LiveFilesOfLog:
         return values_of(pa.concat_tables([_adds(added), older]))
 
     def _in_checkpoint(self, wanted: pa.StringArray, log: LoadedLog) -> pa.Table:
-        """Return the wanted files of the checkpoint (COLUMNS)."""
+        """Return the wanted files of the checkpoint (LIVE_FILE_COLUMNS)."""
         if log.contents is not None and lines_with(log.contents.lines, *FILE_ACTIONS).num_rows:
             raise UnusualError("file actions of a checkpoint in JSON")
         parts = () if log.contents is None else log.contents.files_with_file_actions
@@ -92,7 +92,7 @@ class LiveFilesOfLog:
                 batches = share.batches(self.store, use_threads=use_threads)
                 return [_adds(full_actions(self._among(batch, wanted))) for batch in batches]
 
-        columns = [f"add.{name}" for name in COLUMNS]
+        columns = [f"add.{name}" for name in LIVE_FILE_COLUMNS]
         shares = [share for part in parts for share in shares_of(part, leaves_of(part, columns))]
         return pa.concat_tables([_adds(decoded([])), *chain.from_iterable(map_shares(shares, read))])
 
@@ -116,18 +116,18 @@ class LiveFilesOfLog:
 
 
 def adds_of(version: int, files: Iterable[dict[str, Any]], log_path: str) -> list[FileAction]:
-    """Return live files of a version as adds. files: with the fields COLUMNS."""
+    """Return live files of a version as adds. files: with the fields LIVE_FILE_COLUMNS."""
     return file_actions([{"commit_version": version, "add": each, "remove": None} for each in files], log_path=log_path)
 
 
 def _with_keys(files: DataFrame, keys: DataFrame, log_path: str) -> DataFrame:
-    keyed = files.select(*COLUMNS, F.expr(path_key_sql("path", log_path)).alias(_KEY))
-    return keyed.join(keys, _KEY, "left_semi").select(*COLUMNS)
+    keyed = files.select(*LIVE_FILE_COLUMNS, F.expr(path_key_sql("path", log_path)).alias(_KEY))
+    return keyed.join(keys, _KEY, "left_semi").select(*LIVE_FILE_COLUMNS)
 
 
 def _adds(actions: pa.Table) -> pa.Table:
-    """Return the adds of file actions (FULL_ACTION), with COLUMNS."""
-    return pa.Table.from_struct_array(actions["add"].combine_chunks().drop_null()).select(COLUMNS)
+    """Return the adds of file actions (FULL_ACTION), with LIVE_FILE_COLUMNS."""
+    return pa.Table.from_struct_array(actions["add"].combine_chunks().drop_null()).select(LIVE_FILE_COLUMNS)
 
 
 def _keys(adds: pa.Table, log_path: str) -> pa.Table:

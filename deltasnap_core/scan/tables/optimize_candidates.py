@@ -24,7 +24,7 @@ from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.skipping.partition_values import partition_value, shown_value, text_of
 from deltasnap_core.scan.table_columns import TableColumn
 
-COLUMNS = ("size", "partitionValues", "stats", "deletionVector")
+CANDIDATE_COLUMNS = ("size", "partitionValues", "stats", "deletionVector")
 """The columns of AddFile that the rules read."""
 
 MAX_DELETED_RATIO = 0.05
@@ -66,7 +66,7 @@ def optimize_candidates(table: ScannedTable, files: DataFrame) -> DataFrame:
 
 
 def candidates_of_frame(table: ScannedTable, files: DataFrame) -> tuple[OptimizeCandidate, ...]:
-    """Return the candidates as values, in the same order. Spark computes them. files: with COLUMNS."""
+    """Return the candidates as values, in the same order. Spark computes them. files: with CANDIDATE_COLUMNS."""
     names = [column.path[0] for column in table.columns.partition]
     rows = _candidates(table, files).toArrow().to_pylist()
     return tuple(
@@ -80,7 +80,7 @@ def candidates_of_frame(table: ScannedTable, files: DataFrame) -> tuple[Optimize
 
 
 def candidates_of_rows(table: ScannedTable, files: pa.Table) -> tuple[OptimizeCandidate, ...]:
-    """Return the candidates as values, in the same order. The driver computes them. files: with COLUMNS."""
+    """Return the candidates as values, in the same order. The driver computes them. files: with CANDIDATE_COLUMNS."""
     columns, target = table.columns.partition, target_file_size_bytes(table.metadata.configuration)
     records = num_records(files["stats"].combine_chunks()).to_pylist()
     partitions: dict[tuple[str | None, ...], list[tuple[int, bool]]] = defaultdict(list)

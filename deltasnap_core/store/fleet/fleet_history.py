@@ -15,7 +15,7 @@ from deltasnap_core.log.checkpoints.verified_parquet import verified_parquet
 from deltasnap_core.storage.urls import join_url
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.fleet.fleet_row import HISTORY_SCHEMA
-from deltasnap_core.store.format.layout import FLEET
+from deltasnap_core.store.format.layout import FLEET_FOLDER
 
 _NAME = re.compile(r"(?P<taken>[0-9]{15})\.parquet\Z")
 
@@ -33,7 +33,7 @@ class FleetHistory:
         rows = pa.table([taken, *fleet.columns], schema=HISTORY_SCHEMA)
         stream = io.BytesIO()
         pq.write_table(rows, stream, compression="zstd", write_page_checksum=True)
-        url = join_url(self.root, f"{FLEET}/{taken_at_ms:015d}.parquet")
+        url = join_url(self.root, f"{FLEET_FOLDER}/{taken_at_ms:015d}.parquet")
         self.storage.write(url, stream.getvalue())
         return url
 
@@ -57,7 +57,7 @@ class FleetHistory:
         return len(old)
 
     def _files(self) -> Iterator[tuple[str, int]]:
-        for file in self.storage.list_folder(join_url(self.root, FLEET)):
+        for file in self.storage.list_folder(join_url(self.root, FLEET_FOLDER)):
             if (found := _NAME.match(file.name)) is not None:
                 yield file.path, int(found["taken"])
 

@@ -18,7 +18,7 @@ from deltasnap_core.redaction import redacted, safe_repr
 from deltasnap_core.store.fleet.timeline import Points, VersionPoint
 from deltasnap_core.store.format.layout import ManifestName
 
-FORMAT = 1
+POLL_FORMAT = 1
 MAX_TEXT_LENGTH = 2000
 DEFAULT_SMALL_FILE_BYTES = 16 * 1024 * 1024
 
@@ -125,8 +125,8 @@ class LastPoll:
         except (ValueError, RecursionError) as error:
             raise ValueError(f"expected JSON: {error}") from error
         fields = JsonFields("poll", values)
-        if fields.integer("format") != FORMAT:
-            raise ValueError(f"expected format {FORMAT}, found {values['format']!r}")
+        if fields.integer("format") != POLL_FORMAT:
+            raise ValueError(f"expected format {POLL_FORMAT}, found {values['format']!r}")
         rule = values.get("staleRule")
         return cls(
             polled_at_ms=fields.integer("polledAt"),
@@ -151,7 +151,7 @@ class LastPoll:
         """Return the document: UTF-8 JSON."""
         rule = self.stale_rule
         values = {
-            "format": FORMAT,
+            "format": POLL_FORMAT,
             "polledAt": self.polled_at_ms,
             "examinedAt": self.examined_at_ms,
             "examinedCheckpoint": self.examined_checkpoint,

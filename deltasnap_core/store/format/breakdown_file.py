@@ -26,7 +26,7 @@ from deltasnap_core.rules.totals.file_breakdown import (
 from deltasnap_core.store.format.manifest import VersionManifest
 from deltasnap_core.store.format.shared_documents import document_digest
 
-FORMAT = 1
+BREAKDOWN_FORMAT = 1
 """The format of the files written here. It changes with the rules of `rules/totals/file_breakdown.py`."""
 
 BREAKDOWN_ROWS = pa.schema(
@@ -94,7 +94,7 @@ def _belongs_to(manifest: VersionManifest) -> dict[str, Any] | None:
     if manifest.identity is None:
         return None
     return {
-        "format": FORMAT,
+        "format": BREAKDOWN_FORMAT,
         "version": manifest.version,
         "chain": manifest.identity.chain,
         "minFileRetentionTimestamp": manifest.min_file_retention_timestamp,

@@ -45,7 +45,7 @@ STAGING = "staging"
 ALL_FILES = "all_files"
 TOMBSTONES = "tombstones"
 LAST_POLL = "last_poll.json"
-FLEET = "@fleet"
+FLEET_FOLDER = "@fleet"
 """The folder of the fleet's history. No table can have this name."""
 
 _TABLE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")

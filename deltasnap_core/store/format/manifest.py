@@ -20,10 +20,10 @@ from deltasnap_core.redaction import safe_repr
 from deltasnap_core.store.format.log_identity import VersionIdentity
 from deltasnap_core.store.format.shared_documents import JsonObject, Part
 
-FORMAT = 3
+MANIFEST_FORMAT = 3
 """The format of the documents written here. A document of a higher format is rejected."""
 
-_READABLE_FORMATS = (1, 2, FORMAT)
+_READABLE_FORMATS = (1, 2, MANIFEST_FORMAT)
 """Formats 1 and 2 have no digest. Format 1 also has no identity and no summary of the commit."""
 
 T = TypeVar("T")
@@ -36,7 +36,7 @@ class LaterFormatError(ValueError):
 
     def __init__(self, found: int) -> None:
         self.found = found
-        super().__init__(f"expected format {FORMAT} or less, found {found}")
+        super().__init__(f"expected format {MANIFEST_FORMAT} or less, found {found}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,7 +253,7 @@ class VersionManifest:
     def to_bytes(self) -> bytes:
         """Return the document: UTF-8 JSON, fields in the order of this class."""
         values: dict[str, Any] = {
-            "format": FORMAT,
+            "format": MANIFEST_FORMAT,
             "table": self.table,
             "version": self.version,
             "generation": self.generation,
@@ -288,11 +288,11 @@ def parse_manifest(content: bytes, parse: Callable[[JsonObject], T]) -> T:
     """
     try:
         values = json.loads(content)
-        if type(values["format"]) is int and values["format"] > FORMAT:
+        if type(values["format"]) is int and values["format"] > MANIFEST_FORMAT:
             raise LaterFormatError(values["format"])
         if values["format"] not in _READABLE_FORMATS:
-            raise ValueError(f"expected format {FORMAT} or less, found {values['format']!r}")
-        if values["format"] == FORMAT or "digest" in values:
+            raise ValueError(f"expected format {MANIFEST_FORMAT} or less, found {values['format']!r}")
+        if values["format"] == MANIFEST_FORMAT or "digest" in values:
             _check_digest(content)
         return parse(values)
     except KeyError as error:

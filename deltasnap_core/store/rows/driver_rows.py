@@ -56,7 +56,7 @@ class DriverRows:
 
     def all_files(self, manifest: VersionManifest, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the live files of a version (ADDS, or some of its columns), in any order."""
-        names = in_order(ADDS.names, columns)
+        names = selected_columns(ADDS.names, columns)
         rows = self._newest(manifest, [f"add.{name}" for name in names])
         return self._columns(rows.filter(rows["deleted_at"].is_null())["add"], names)
 
@@ -64,7 +64,7 @@ class DriverRows:
         self, manifest: VersionManifest, retention: Retention, columns: Sequence[str] | None = None
     ) -> pa.Table:
         """Return the tombstones of a version that a retention keeps (REMOVES, or some of its columns), in any order."""
-        names = in_order(REMOVES.names, columns)
+        names = selected_columns(REMOVES.names, columns)
         rows = self._newest(manifest, [*(f"remove.{name}" for name in names), _TIME_COLUMN])
         gone = unexpired(rows.filter(rows["deleted_at"].is_valid()), retention)
         return self._columns(gone["remove"], names)
@@ -210,7 +210,7 @@ def _leaves(schema: pa.Schema) -> list[str]:
     return [f"{field.name}.{inner.name}" for field in schema for inner in field.type]
 
 
-def in_order(names: Sequence[str], columns: Sequence[str] | None) -> list[str]:
+def selected_columns(names: Sequence[str], columns: Sequence[str] | None) -> list[str]:
     """Return the given column names, or all for None. Errors: ValueError for an unknown name."""
     if columns is None:
         return list(names)

@@ -26,7 +26,7 @@ from deltasnap_core.store.format.layout import (
     parse_pruned_marker,
     pruned_marker,
 )
-from deltasnap_core.store.format.manifest import FORMAT, LaterFormatError, VersionManifest
+from deltasnap_core.store.format.manifest import MANIFEST_FORMAT, LaterFormatError, VersionManifest
 from deltasnap_core.store.format.shared_documents import JsonObject, decode_document, document_digest, encode_document
 from deltasnap_core.store.format.version_documents import computed_state_of, log_segment_of
 from deltasnap_core.store.versions.stored_versions import StoredVersions
@@ -234,7 +234,7 @@ class StoredTable:
         try:
             manifest = VersionManifest.from_bytes(content)
         except LaterFormatError as error:
-            raise UnsupportedStoreError(path=url, found=error.found, supported=FORMAT) from error
+            raise UnsupportedStoreError(path=url, found=error.found, supported=MANIFEST_FORMAT) from error
         except ValueError as error:
             raise CorruptStoreError(path=url, reason=str(error)) from error
         if (manifest.table, name_of(manifest)) != (self.name, name):

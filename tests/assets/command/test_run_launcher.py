@@ -19,7 +19,7 @@ from dagster._serdes import deserialize_value  # no public name
 from deltasnap_assets.command.local.local_instance import use_local_instance
 from deltasnap_assets.command.local.run_launcher import _HANDED_OVER_TAG, MODULE, StandbyRunLauncher
 from deltasnap_assets.definitions import build_definitions
-from deltasnap_assets.processes import name_of, pid_of
+from deltasnap_assets.processes import pid_of, process_name
 from deltasnap_assets.runs.run_process import PROCESS_TAG
 from deltasnap_assets.settings.loading import load_settings
 from tests.assets.jobs import idle_job
@@ -136,7 +136,7 @@ def test_run_is_passed_to_the_standby_process_and_the_next_one_starts_when_it_ha
     first = launches.standby
     run = launches.launch()
     assert launches.by_dagster == []
-    assert run.tags[PROCESS_TAG] == run.tags[_HANDED_OVER_TAG] == name_of(first.pid)
+    assert run.tags[PROCESS_TAG] == run.tags[_HANDED_OVER_TAG] == process_name(first.pid)
     assert launches.launcher._standby is None
     assert first.stdin is not None
     first.stdin.close()
@@ -192,14 +192,14 @@ def terminated(process: str, monkeypatch: pytest.MonkeyPatch) -> tuple[bool, dg.
 
 def test_terminated_run_of_this_machine_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
     with subprocess.Popen(["sleep", "600"]) as program:
-        assert terminated(name_of(program.pid), monkeypatch) == (False, dg.DagsterRunStatus.CANCELING)
+        assert terminated(process_name(program.pid), monkeypatch) == (False, dg.DagsterRunStatus.CANCELING)
         assert program.wait() == -signal.SIGINT
 
 
 @pytest.mark.parametrize("place", ["another machine", "another start", "nowhere"])
 def test_terminate_interrupts_only_the_process_of_the_run(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with subprocess.Popen(["sleep", "600"]) as program:
-        machine, pid, start = name_of(program.pid).rsplit("#", 2)
+        machine, pid, start = process_name(program.pid).rsplit("#", 2)
         names = {
             "another machine": f"elsewhere{machine}#{pid}#{start}",
             "another start": f"{machine}#{pid}#{int(start) + 1}",

@@ -14,14 +14,14 @@ import pytest
 
 from deltasnap_assets.command import doctor
 from deltasnap_assets.command.local.running_ui import (
-    MARK_VARIABLE,
+    UI_VARIABLE,
     UiRunsError,
     last_ui,
     leftovers,
     stop_leftovers,
     take_instance,
 )
-from deltasnap_assets.processes import has_ended, name_of, pid_of, with_variable
+from deltasnap_assets.processes import has_ended, pid_of, process_name, with_variable
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="there is no /proc")
 
@@ -59,7 +59,7 @@ def ui(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(MARK_VARIABLE, "")
+    monkeypatch.setenv(UI_VARIABLE, "")
 
 
 def test_second_ui_is_rejected_with_the_address_of_the_first(ui: subprocess.Popen[str], tmp_path: Path) -> None:
@@ -99,14 +99,14 @@ def test_processes_of_a_ui_that_runs_are_not_stopped(ui: subprocess.Popen[str], 
     assert stop_leftovers(tmp_path) == []
     found = last_ui(tmp_path)
     assert found is not None
-    assert len(with_variable(MARK_VARIABLE, found.mark)) == 3
+    assert len(with_variable(UI_VARIABLE, found.mark)) == 3
     assert ui.poll() is None
 
 
 def test_program_with_the_id_of_a_dead_ui_is_not_stopped(tmp_path: Path) -> None:
     other = subprocess.Popen(["sleep", "600"])
     try:
-        machine, pid, _ = name_of(other.pid).split("#")
+        machine, pid, _ = process_name(other.pid).split("#")
         record = {"url": URL, "process": f"{machine}#{pid}#1", "mark": "gone"}
         (tmp_path / "ui.json").write_text(json.dumps(record))
         assert leftovers(tmp_path) == []
@@ -121,11 +121,11 @@ def test_runs_of_a_gone_ui_are_killed_without_a_signal_to_cancel(tmp_path: Path)
     script = 'trap "echo cancelled" TERM; echo up; read end'
     program = [*("sh", "-c", script), "execute_run"]
     run = subprocess.Popen(
-        program, env={**os.environ, MARK_VARIABLE: "gone"}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        program, env={**os.environ, UI_VARIABLE: "gone"}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert run.stdout is not None
     assert run.stdout.readline() == "up\n"
-    ended = f"{name_of(run.pid).rpartition('#')[0]}#1"
+    ended = f"{process_name(run.pid).rpartition('#')[0]}#1"
     (tmp_path / "ui.json").write_text(json.dumps({"url": URL, "process": ended, "mark": "gone"}))
     assert len(stop_leftovers(tmp_path)) == 1
     assert run.communicate()[0] == ""
@@ -158,4 +158,4 @@ def test_instance_is_claimed_by_this_process(tmp_path: Path) -> None:
     found = last_ui(tmp_path)
     assert found is not None
     assert pid_of(found.process) == os.getpid()
-    assert os.environ[MARK_VARIABLE] == found.mark
+    assert os.environ[UI_VARIABLE] == found.mark

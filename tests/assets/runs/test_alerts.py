@@ -17,7 +17,7 @@ import pytest
 from pydantic import ValidationError
 
 from deltasnap_assets.runs.condition.alerts import alerts_sensor, send_alerts
-from deltasnap_assets.runs.condition.webhook import WebhookError, send
+from deltasnap_assets.runs.condition.webhook import WebhookError, post_text
 from deltasnap_assets.runs.planning.names import ASSET_NAMES
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
@@ -159,9 +159,9 @@ def test_rejected_message_does_not_block_others_and_is_sent_again(
 
     def failing_for_b(url: str, text: str) -> None:
         chat.status = 503 if text.startswith("Table b ") else 200
-        send(url, text)
+        post_text(url, text)
 
-    monkeypatch.setattr("deltasnap_assets.runs.condition.alerts.send", failing_for_b)
+    monkeypatch.setattr("deltasnap_assets.runs.condition.alerts.post_text", failing_for_b)
     with pytest.raises(WebhookError):
         fleet.tick()
     monkeypatch.undo()
@@ -183,9 +183,9 @@ def test_slow_webhook_that_rejects_some_messages_receives_the_rest_and_the_tick_
         if text.split()[1] in names[:4]:
             clock[0] += 16
             raise WebhookError(reason="it cannot be reached, TimeoutError")
-        send(url, text)
+        post_text(url, text)
 
-    monkeypatch.setattr("deltasnap_assets.runs.condition.alerts.send", slow)
+    monkeypatch.setattr("deltasnap_assets.runs.condition.alerts.post_text", slow)
     monkeypatch.setattr("deltasnap_assets.runs.condition.alerts.time.monotonic", lambda: clock[0])
     for _ in range(3):
         with pytest.raises(WebhookError, match="TimeoutError"):
@@ -363,7 +363,7 @@ def test_answer_that_is_not_http_is_no_success() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         threading.Thread(target=answer, args=(server,), daemon=True).start()
         with pytest.raises(WebhookError, match="it cannot be reached, BadStatusLine"):
-            send(f"http://127.0.0.1:{server.getsockname()[1]}/hook", "text")
+            post_text(f"http://127.0.0.1:{server.getsockname()[1]}/hook", "text")
     assert b"\r\nContent-Type: application/json; charset=utf-8\r\n" in received[0]
 
 
@@ -382,7 +382,7 @@ def test_webhook_that_answers_one_byte_at_a_time_is_given_up_at_the_deadline() -
         before, start = {*threading.enumerate()}, time.monotonic()
         threading.Thread(target=drip, args=(server,), daemon=True).start()
         with pytest.raises(WebhookError, match=r"did not answer within 0\.5 s"):
-            send(f"http://127.0.0.1:{server.getsockname()[1]}/hook", "text", timeout=0.5)
+            post_text(f"http://127.0.0.1:{server.getsockname()[1]}/hook", "text", timeout=0.5)
         assert time.monotonic() - start < 5
         assert all(each.daemon for each in {*threading.enumerate()} - before)  # no thread outlives the process
         end.set()

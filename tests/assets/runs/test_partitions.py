@@ -11,12 +11,12 @@ from deltasnap_assets.runs.planning.partitions import (
     keys_read_once,
     version_of,
     version_partitions,
-    versions_of,
+    versions_of_keys,
 )
 
 
 def test_versions_sort_as_numbers() -> None:
-    assert versions_of(["10", "9", "0", "2"]) == (0, 2, 9, 10)
+    assert versions_of_keys(["10", "9", "0", "2"]) == (0, 2, 9, 10)
     assert key_of(12) == "12"
 
 

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from deltasnap_assets.processes import name_of
+from deltasnap_assets.processes import process_name
 from deltasnap_assets.spark.connect_server import (
-    MARK_VARIABLE,
+    SERVER_VARIABLE,
     SparkServerError,
     running_server,
     stop_server,
@@ -41,12 +41,14 @@ def record(folder: Path, **values: Any) -> None:
 
 
 def records(pid: int) -> st.SearchStrategy[dict[str, Any]]:
-    machine, _, started = name_of(pid).split("#")
+    machine, _, started = process_name(pid).split("#")
     names = st.one_of(
         st.just(""),
         st.just(f"{machine}#{pid}#"),
         st.just(f"elsewhere#{pid}#{started}"),
-        st.integers(0, 10**9).map(lambda ticks: f"{machine}#{pid}#{ticks}").filter(lambda name: name != name_of(pid)),
+        st.integers(0, 10**9)
+        .map(lambda ticks: f"{machine}#{pid}#{ticks}")
+        .filter(lambda each: each != process_name(pid)),
         st.text(),
     )
     return st.fixed_dictionaries({"process_group": st.just(pid)}, optional={"process": names, "mark": st.just("gone")})
@@ -68,7 +70,7 @@ def test_program_with_the_id_of_a_dead_server_is_not_stopped(
 
 def test_server_is_identified_by_its_children_after_its_launcher_has_ended(tmp_path: Path) -> None:
     record(tmp_path / "server", process_group=0, mark="of this test")
-    child = subprocess.Popen(["sleep", "600"], env={**os.environ, MARK_VARIABLE: "of this test"})
+    child = subprocess.Popen(["sleep", "600"], env={**os.environ, SERVER_VARIABLE: "of this test"})
     try:
         with ThreadPoolExecutor(8) as pool:
             found = list(pool.map(running_server, [tmp_path / "server"] * 8))

@@ -12,7 +12,7 @@ from benchmarks.stored_fleet import FILE_BYTES, store_table
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import TABLE_TAG, Settings, TableSettings
 from deltasnap_assets.tables.assets.fleet_asset import FLEET_JOB, fleet_asset, fleet_job, fleet_sensor
-from deltasnap_assets.tables.fleet_totals import FleetOrder, in_order, totals_of
+from deltasnap_assets.tables.fleet_totals import FleetOrder, ordered_rows, totals_of_fleet
 from deltasnap_assets.tables.pages.fleet_page import fleet_page
 from deltasnap_core import LastPoll, TableProblem, system_clock
 
@@ -116,7 +116,7 @@ def test_page_of_tables_that_are_not_stored_has_no_bars(tmp_path: Path) -> None:
     ],
 )
 def test_rows_have_the_requested_order(fleet: Fleet, order: FleetOrder, names: list[str]) -> None:
-    assert [row["table"] for row in in_order(fleet.rows, order)] == names
+    assert [row["table"] for row in ordered_rows(fleet.rows, order)] == names
 
 
 def test_totals_without_some_tables_are_lower_bounds_and_totals_beyond_64_bits_are_exact(fleet: Fleet) -> None:
@@ -129,8 +129,8 @@ def test_totals_without_some_tables_are_lower_bounds_and_totals_beyond_64_bits_a
 
 def test_unknown_values_are_last_in_any_order_and_count_as_zero(fleet: Fleet) -> None:
     rows = [{**row, "growth_7d_bytes": None if row["table"] == "orders" else -5} for row in fleet.rows]
-    assert [row["table"] for row in in_order(rows, FleetOrder.GROWTH)] == ["clicks", "events", "orders"]
-    assert totals_of(rows).growth_7d_bytes == -10
+    assert [row["table"] for row in ordered_rows(rows, FleetOrder.GROWTH)] == ["clicks", "events", "orders"]
+    assert totals_of_fleet(rows).growth_7d_bytes == -10
 
 
 def test_each_materialization_is_recorded_and_stored(fleet: Fleet) -> None:

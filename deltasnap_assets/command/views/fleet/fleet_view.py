@@ -16,7 +16,7 @@ from deltasnap_assets.command.views.fleet.fleet_format import FleetFormat
 from deltasnap_assets.command.views.fleet.prometheus import prometheus_text
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings
-from deltasnap_assets.tables.fleet_totals import FleetOrder, Row, in_order, totals_of
+from deltasnap_assets.tables.fleet_totals import FleetOrder, Row, ordered_rows, totals_of_fleet
 from deltasnap_assets.tables.pages.fleet_texts import (
     age_text,
     count_text,
@@ -46,19 +46,19 @@ _LEAST_IMPORTANT = ("30 days", "7 days", "VACUUM", "small", "files", "rows", "ve
 def read_rows(settings: Settings, order: FleetOrder, only: Sequence[TableLevel] = ()) -> tuple[list[Row], list[Row]]:
     """Return the rows of all followed tables, and the rows to show, in order. only: conditions to show; empty: all."""
     rows: list[Row] = store_of(settings).fleet([table.name for table in settings.tables]).to_pylist()
-    return rows, in_order((row for row in rows if not only or row["condition"] in only), order)
+    return rows, ordered_rows((row for row in rows if not only or row["condition"] in only), order)
 
 
 def fleet_text(rows: Sequence[Row], chosen: Sequence[Row], how: FleetFormat) -> str:
     """Return a fleet as JSON, or in the text format of Prometheus. rows: all. chosen: the rows to show."""
     if how is FleetFormat.PROMETHEUS:
         return prometheus_text(rows, chosen)
-    return json.dumps({"totals": totals_of(rows).numbers, "tables": [_json(row) for row in chosen]}) + "\n"
+    return json.dumps({"totals": totals_of_fleet(rows).numbers, "tables": [_json(row) for row in chosen]}) + "\n"
 
 
 def show_fleet(console: Console, rows: Sequence[Row], chosen: Sequence[Row]) -> None:
     """Print the totals of all tables, a table of the chosen ones, and the reason of each that needs attention."""
-    console.print(shown(overview(totals_of(rows))), soft_wrap=True)
+    console.print(shown(overview(totals_of_fleet(rows))), soft_wrap=True)
     console.print(_fitting_table(console, chosen))
     for row in chosen:
         if row["reason"]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from deltasnap_assets.command.rows.exact_values import UnsupportedColumnError, json_rows, json_text, text_of
+from deltasnap_assets.command.rows.exact_values import UnsupportedColumnError, json_line, json_rows, value_text
 
 NOON = datetime(2024, 2, 29, 12, 0, 0, 123456, UTC)
 
@@ -64,7 +64,7 @@ def test_day_outside_the_range_of_python_is_a_gregorian_date(days: int) -> None:
 
 @given(st.text())
 def test_json_of_a_text_is_one_line_of_that_text_without_controls(text: str) -> None:
-    written = json_text({text: [text]})
+    written = json_line({text: [text]})
     assert json.loads(written) == {text: [text]}
     assert written.splitlines() == [written]
     assert "\x7f" not in written
@@ -77,7 +77,13 @@ def test_float_reads_back_as_the_same_float(value: float) -> None:
 
 
 def test_text_of_null_is_none_and_nested_values_are_json() -> None:
-    assert [text_of(value) for value in (None, "", True, 1.5, {"a": None})] == [None, "", "true", "1.5", '{"a": null}']
+    assert [value_text(value) for value in (None, "", True, 1.5, {"a": None})] == [
+        None,
+        "",
+        "true",
+        "1.5",
+        '{"a": null}',
+    ]
 
 
 def test_type_without_an_exact_text_is_an_error_that_names_the_column() -> None:
