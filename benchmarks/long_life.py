@@ -8,13 +8,14 @@ from __future__ import annotations
 import logging
 import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 import dagster as dg
 
 from benchmarks.bench import Bench
+from benchmarks.cpu import cpu_seconds
 from benchmarks.measure import Finding, Samples
 from deltasnap_assets.command.local.local_instance import dagster_yaml
 from deltasnap_assets.definitions import build_definitions
@@ -68,8 +69,8 @@ def _stored(bench: Bench, store: SnapshotStore, log: DeltaLog, versions: range) 
     return [
         Finding(
             question=f"Storing {_RANGE} versions after {len(versions):,}",
-            ours=Samples(tuple(seconds[-4:-1])),
-            theirs=Samples(tuple(seconds[1:4])),
+            ours=_together(seconds[-4:-1]),
+            theirs=_together(seconds[1:4]),
             peer=f"after {_RANGE}",
             note="every version that the log has is there from the start",
         ),
@@ -79,8 +80,8 @@ def _stored(bench: Bench, store: SnapshotStore, log: DeltaLog, versions: range) 
             unit="KiB",
             note=f"{usage.num_files:,} files, {usage.size_in_bytes / 2**20:,.0f} MiB in all",
         ),
-        Finding(question=f"Listing {len(versions):,} stored versions", ours=Samples((listing,))),
-        Finding(question=f"Reading the computed state of one of {len(versions):,} versions", ours=Samples((reading,))),
+        Finding(question=f"Listing {len(versions):,} stored versions", ours=listing),
+        Finding(question=f"Reading the computed state of one of {len(versions):,} versions", ours=reading),
     ]
 
 
@@ -124,13 +125,13 @@ def _recorded(bench: Bench, settings: Settings, folder: Path, versions: range) -
     return [
         Finding(
             question=f"A run of {_RANGE} stored versions, with {len(versions):,} recorded",
-            ours=Samples((late,)),
-            theirs=Samples((early,)),
+            ours=late,
+            theirs=early,
             peer=f"with {_RANGE} recorded",
         ),
         Finding(question="Size of Dagster's SQLite per version", ours=Samples((a_version,)), unit="KiB"),
-        Finding(question=f"The first tick of the sensor, {len(versions):,} versions recorded", ours=Samples((whole,))),
-        Finding(question="An idle tick after it", ours=Samples((idle * 1000,)), unit="ms"),
+        Finding(question=f"The first tick of the sensor, {len(versions):,} versions recorded", ours=whole),
+        Finding(question="An idle tick after it", ours=idle.scaled(1000), unit="ms"),
     ]
 
 
@@ -142,16 +143,20 @@ def _pruned(store: SnapshotStore, num_versions: int) -> list[Finding]:
     return [
         Finding(
             question=f"Pruning all but {_RANGE} of {num_versions:,} versions",
-            ours=Samples((seconds,)),
+            ours=seconds,
             note=f"{usage.num_files:,} files, {usage.size_in_bytes / 2**20:,.1f} MiB stay",
         )
     ]
 
 
-def _timed(question: Callable[[], R]) -> tuple[float, R]:
-    start = time.perf_counter()
+def _timed(question: Callable[[], R]) -> tuple[Samples, R]:
+    start, cpu_before = time.perf_counter(), cpu_seconds()
     answer = question()
-    return time.perf_counter() - start, answer
+    return Samples((time.perf_counter() - start,), (cpu_seconds() - cpu_before,)), answer
+
+
+def _together(samples: Sequence[Samples]) -> Samples:
+    return Samples(tuple(each.minimum for each in samples), tuple(cpu for each in samples for cpu in each.cpu_seconds))
 
 
 def _bytes_below(folder: Path) -> int:

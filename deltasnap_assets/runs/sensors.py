@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, wait
+from concurrent.futures import wait
 from functools import partial
 from typing import Any
 
@@ -34,6 +34,8 @@ _MAX_TICK_SECONDS = 30
 """Dagster ends a tick after 60 seconds, and its results are lost. No poll of a table is started after this time."""
 _LAST_POLL_SECONDS = 15
 """How long a tick waits for the poll of a table. A storage may not respond at all."""
+_LOOK_AGAIN_SECONDS = 0.5
+"""How often a tick compares its running polls with these limits."""
 _log = logger_of(__name__)
 _NEXT = "@next"
 """The key in a shared sensor's cursor of the table that the next tick starts with. No table has this name."""
@@ -195,7 +197,7 @@ def _in_time(polls: Mapping[_Key, Callable[[], Poll | None]]) -> Mapping[_Key, L
         left = min(end, max(begun.get(key, now) for key in running) + _LAST_POLL_SECONDS) - now
         if left <= 0:
             break
-        wait(running.values(), timeout=left, return_when=FIRST_COMPLETED)
+        wait(running.values(), timeout=min(left, _LOOK_AGAIN_SECONDS))  # not after each poll: there may be thousands
     threads.cancel()
     return reads
 

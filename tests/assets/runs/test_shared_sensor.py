@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator
-from concurrent.futures import Future, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
@@ -54,7 +54,7 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
         if len(polls) == 1:
             monkeypatch.setattr(sensors, "_LAST_POLL_SECONDS", 0)
         else:
-            wait(polls, **options)
+            wait(polls, return_when=FIRST_COMPLETED, **options)
 
     def silence(name: str) -> None:
         def unresponsive(table: TableSettings) -> TableLog:
