@@ -1,8 +1,12 @@
-"""The page of the asset `fleet`: totals, bars, and one table of all tables, the worst first."""
+"""The page of the asset `fleet`: totals, bars, and all tables, the worst first.
+
+Their columns are in three Markdown tables: Dagster cuts off what is wider than its window.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 
 import dagster as dg
 
@@ -27,26 +31,10 @@ MAX_ROWS = 1_000
 _MAX_WORST = 10
 _MAX_REASON_LENGTH = 200
 _MAX_SHORT_REASON_LENGTH = 80
-_HEADER = (
-    "table",
-    "condition",
-    "reason",
-    "last commit",
-    "version",
-    "rows",
-    "files",
-    "size",
-    "7 days",
-    "30 days",
-    "small files",
-    "VACUUM frees",
-    "since checkpoint",
-    "features",
-    "owner",
-)
+_LONG_WORD = re.compile(r"\S{25,}")
+"""A word that makes a column too wide for a window of 1,500 pixels, such as a path."""
 
-
-_WORST = _HEADER[:4]
+_Cells = Callable[[Row], list[str]]
 
 
 def fleet_page(rows: Sequence[Row]) -> Entries:
@@ -63,46 +51,74 @@ def fleet_page(rows: Sequence[Row]) -> Entries:
         ]
         if bars:
             entries[name] = dg.MetadataValue.md(most_bars_picture(name.replace("_", " "), bars)[0])
-    entries["fleet"] = dg.MetadataValue.md(fleet_markdown(rows))
+    for name, (header, cells) in _TABLES.items():
+        entries[name] = dg.MetadataValue.md(_markdown(rows, header, cells))
     numbers = {name: dg.MetadataValue.int(number) for name, number in totals.numbers.items()}
     return entries | numbers
 
 
 def worst_markdown(rows: Sequence[Row]) -> str:
-    """Return the first rows and columns of the table: as many rows as Dagster shows without a click."""
+    """Return the first tables with their reasons in short: as many as Dagster shows without a click."""
     ordered = ordered_rows(rows, FleetOrder.CONDITION)[:_MAX_WORST]
-    lines = [_cells(row, _MAX_SHORT_REASON_LENGTH)[: len(_WORST)] for row in ordered]
+    lines = [[*_name_and_condition(row), _short_reason(row)] for row in ordered]
     for count in range(len(lines), 1, -1):
-        if len(table := markdown_table(_WORST, lines[:count])) <= MAX_CHARACTERS:
+        if len(table := markdown_table(_CONDITION[:3], lines[:count])) <= MAX_CHARACTERS:
             return table
-    return markdown_table(_WORST, lines[:1])
+    return markdown_table(_CONDITION[:3], lines[:1])
 
 
-def fleet_markdown(rows: Sequence[Row]) -> str:
+def _markdown(rows: Sequence[Row], header: Sequence[str], cells: _Cells) -> str:
     """Return a Markdown table with one row for each table, the worst first."""
     ordered = ordered_rows(rows, FleetOrder.CONDITION)
-    table = markdown_table(_HEADER, (_cells(row) for row in ordered[:MAX_ROWS]))
+    table = markdown_table(header, (cells(row) for row in ordered[:MAX_ROWS]))
     left = len(ordered) - MAX_ROWS
     return f"{table}\n\nand {left:,} more: `deltasnap fleet`" if left > 0 else table
 
 
-def _cells(row: Row, max_reason_length: int = _MAX_REASON_LENGTH) -> list[str]:
-    level = TableLevel(row["condition"])
+def _name_and_condition(row: Row) -> list[str]:
     name = row["table"]
+    return [f"[{markdown_text(name)}](/assets/{name}/delta_log)", TableLevel(row["condition"]).value]
+
+
+def _short_reason(row: Row) -> str:
+    """Return the reason with only the end of long paths."""
+    reason = _LONG_WORD.sub(lambda word: f"…{word[0][-23:]}", without_secrets(row["reason"]))
+    return markdown_text(reason, _MAX_SHORT_REASON_LENGTH)
+
+
+def _condition(row: Row) -> list[str]:
+    reason = markdown_text(without_secrets(row["reason"]), _MAX_REASON_LENGTH)
+    return [*_name_and_condition(row), reason, age_text(row), version_text(row)]
+
+
+def _contents(row: Row) -> list[str]:
     return [
-        f"[{markdown_text(name)}](/assets/{name}/delta_log)",
-        level.value,
-        markdown_text(without_secrets(row["reason"]), max_reason_length),
-        age_text(row),
-        version_text(row),
+        markdown_text(row["table"]),
         count_text(row["num_records"]),
         count_text(row["num_files"]),
         size_text(row["size_in_bytes"]),
         growth_text(row["growth_7d_bytes"]),
         growth_text(row["growth_30d_bytes"]),
+    ]
+
+
+def _maintenance(row: Row) -> list[str]:
+    return [
+        markdown_text(row["table"]),
         ratio_text(row["small_file_ratio"]),
         size_text(row["vacuum_bytes"]),
         count_text(row["commits_since_checkpoint"]),
         markdown_text(", ".join(row["features"])),
         markdown_text(", ".join(row["owners"])),
     ]
+
+
+_CONDITION = ("table", "condition", "reason", "last commit", "version")
+_TABLES: Mapping[str, tuple[Sequence[str], _Cells]] = {
+    "conditions": (_CONDITION, _condition),
+    "contents": (("table", "rows", "files", "size", "in 7 days", "in 30 days"), _contents),
+    "maintenance": (
+        ("table", "small files", "VACUUM frees", "checkpoint lag", "features", "owner"),
+        _maintenance,
+    ),
+}

@@ -51,23 +51,34 @@ def fleet(tmp_path: Path) -> Fleet:
 
 
 def test_page_has_one_row_per_table_the_worst_first(fleet: Fleet) -> None:
-    lines = str(fleet_page(fleet.rows)["fleet"].value).splitlines()
-    assert lines[0].startswith("| table | condition | reason | last commit |")
+    page = {name: str(entry.value).splitlines() for name, entry in fleet_page(fleet.rows).items()}
+    lines = page["conditions"]
+    assert lines[0] == "| table | condition | reason | last commit | version |"
     assert [line.split("](")[0] for line in lines[2:]] == ["| [orders", "| [clicks", "| [events"]
     assert lines[2].startswith("| [orders](/assets/orders/delta_log) | broken | Version 3 is lost \\| \\<b\\>")
-    assert "| 41 (2 behind) | 8,000 | 80 | 80 MiB | +14 MiB | +60 MiB | 100% |" in lines[4]
-    assert lines[4].endswith("| team\\:web |")
-    assert len({line.replace("\\|", "").count("|") for line in lines}) == 1
+    assert lines[4].endswith("| 41 (2 behind) |")
+    assert page["contents"][4] == "| events | 8,000 | 80 | 80 MiB | +14 MiB | +60 MiB |"
+    assert page["maintenance"][4] == "| events | 100% |  | 9 |  | team\\:web |"
+    for table in ("conditions", "contents", "maintenance"):
+        assert len({line.replace("\\|", "").count("|") for line in page[table]}) == 1
 
 
 def test_worst_tables_are_shown_without_a_click(fleet: Fleet) -> None:
     worst = str(fleet_page(fleet.rows)["worst"].value).splitlines()
-    assert worst[0] == "| table | condition | reason | last commit |"
+    assert worst[0] == "| table | condition | reason |"
     assert [line.split("](")[0] for line in worst[2:]] == ["| [orders", "| [clicks", "| [events"]
     many = [{**row, "table": f"{row['table']}{number}"} for number in range(20) for row in fleet.rows]
     shown = str(fleet_page(many)["worst"].value)
     assert len(shown) < 1000
     assert 4 < len(shown.splitlines()) <= 12
+
+
+def test_reasons_of_the_worst_tables_have_only_the_end_of_long_paths(fleet: Fleet) -> None:
+    path = "s3://lake/a_long_folder_name/orders/_delta_log"
+    rows = [{**row, "reason": f"No Delta table at {path}: there is none."} for row in fleet.rows]
+    page = fleet_page(rows)
+    assert "No Delta table at …name\\/orders\\/\\_delta\\_log\\: there is none\\. |" in str(page["worst"].value)
+    assert "a\\_long\\_folder\\_name" in str(page["conditions"].value)
 
 
 def test_totals_are_numbers(fleet: Fleet) -> None:
