@@ -115,4 +115,5 @@ def _by_statistics(skipping: Skipping, parsed: bool) -> str | None:
     statistics = whole_json_sql("stats", skipping.schema)
     if parsed:
         statistics = f"coalesce({PARSED}, {statistics})"
-    return f"coalesce(exists(array({statistics}), s -> {skipping.statistics}), true)"
+    # A legacy setting of the session makes `exists` false where the condition is null: the file would be lost.
+    return f"exists(array({statistics}), s -> coalesce({skipping.statistics}, true))"

@@ -203,6 +203,20 @@ def test_times_do_not_depend_on_the_timestamp_type_of_the_session(spark: SparkSe
 
 
 @pytest.mark.spark
+def test_files_without_statistics_are_kept_in_a_session_with_the_two_valued_logic_of_spark_2(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    adds = [file(tmp_path, "a", ids(1)), file(tmp_path, "b", ids(2), stats=stats(2, 2, rows=1))]
+    snapshot = snapshot_of(spark, tmp_path, adds)
+    setting = "spark.sql.legacy.followThreeValuedLogicInArrayExists"
+    spark.conf.set(setting, "false")
+    try:
+        assert found(snapshot.scan("id = 1")) == [(1,)]
+    finally:
+        spark.conf.unset(setting)
+
+
+@pytest.mark.spark
 @pytest.mark.parametrize("hour", [0, 1])
 def test_ambiguous_time_text_matches_both_times(spark: SparkSession, tmp_path: Path, hour: int) -> None:
     moment = datetime(2020, 10, 25, hour, 30, tzinfo=UTC)  # clocks are put back from 3 to 2 at 1:00 UTC

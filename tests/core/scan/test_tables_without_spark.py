@@ -215,5 +215,7 @@ def test_statistics_are_parsed_once_unless_the_checkpoint_has_them_parsed(parsed
     text = condition_on_files(skipping, parsed=parsed)
     assert text is not None
     assert text.count("from_json(") == 1
-    assert text.endswith(", s -> s.numRecords > 1), true)")
+    # Not around `exists`: with a legacy setting, that is false where the condition is null.
+    assert text.startswith("exists(")
+    assert text.endswith(", s -> coalesce(s.numRecords > 1, true))")
     assert (f"coalesce({PARSED}, " in text) is parsed
