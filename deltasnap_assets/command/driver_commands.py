@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from deltasnap_assets.command.arguments import TablePath, TablePaths, check_file_to_write
-from deltasnap_assets.command.terminal import output_console, print_problem, shown
+from deltasnap_assets.command.terminal import output_console, print_line, print_problem, shown
 from deltasnap_assets.command.views.fleet.fleet_format import FleetFormat
 from deltasnap_assets.tables.fleet_totals import FleetOrder
 from deltasnap_core import TableLevel, learn_options
@@ -142,9 +142,9 @@ def doctor(as_json: _Json = False) -> None:
         findings.append(finding)
         if not as_json:
             mark = shown(f"{finding.mark:8}", style=_MARKS[finding.mark])
-            Console().print(mark + shown(f"{finding.subject}: {finding.message}"), soft_wrap=True)
+            print_line(Console(), mark + shown(f"{finding.subject}: {finding.message}"))
             if finding.advice and finding.mark != "ok":
-                Console().print(shown(f"        {finding.advice}"), soft_wrap=True)
+                print_line(Console(), shown(f"        {finding.advice}"))
     if as_json:
         typer.echo(json.dumps([_finding_json(finding) for finding in findings]))
     if not is_well(findings):

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from deltasnap_assets.all_definitions import build_definitions
 from deltasnap_assets.command.local.local_instance import use_local_instance
-from deltasnap_assets.command.terminal import error_text, output_to, print_problem, shown
+from deltasnap_assets.command.terminal import error_text, output_to, print_line, print_problem, shown
 from deltasnap_assets.command.views.condition_view import condition_lines
 from deltasnap_assets.runs.condition.damage import BrokenTableError
 from deltasnap_assets.runs.condition.fault_texts import is_explained
@@ -79,7 +79,7 @@ def _refresh(
         return _failed(err, table.name, error, sorted(stored), log)
     out.print(f"{table.name}: {versions_text(sorted(stored))}", highlight=False)
     if health := health_of(instance, table.name):
-        out.print(Text(error_text(f"{table.name}: {health}")), soft_wrap=True)
+        print_line(out, Text(error_text(f"{table.name}: {health}")))
     return Refreshed(versions=tuple(sorted(stored)), health=health)
 
 
@@ -96,7 +96,7 @@ def _failed(err: Console, table: str, error: Exception, stored: Sequence[int], l
     for mark, text in () if condition is None else condition_lines(condition):
         print_problem(err, mark, f"{table}: {text}")
     if not is_broken:
-        err.print(shown(f"Output of Spark and Dagster: {log}", style="dim"), soft_wrap=True)
+        print_line(err, shown(f"Output of Spark and Dagster: {log}", style="dim"))
     return Refreshed(
         versions=tuple(stored),
         error=error_text(problem),

@@ -43,10 +43,14 @@ def error_text(message: str) -> str:
     return shown(message, _MAX_MESSAGE_LENGTH).plain
 
 
+def print_line(console: Console, line: Text) -> None:
+    """Print one line. A terminal wraps a long one itself, so that it is copied without line breaks."""
+    console.print(line, soft_wrap=True)
+
+
 def print_problem(console: Console, kind: str, message: str) -> None:
     """Print one line with the problem. kind: `error` or `warning`."""
-    line = Text.assemble((f"{kind}:", _COLORS[kind]), " ", error_text(message))
-    console.print(line, soft_wrap=True, highlight=False)
+    print_line(console, Text.assemble((f"{kind}:", _COLORS[kind]), " ", error_text(message)))
 
 
 class WarningLines(logging.Handler):
@@ -104,7 +108,7 @@ def output_aside() -> Iterator[None]:
             sink.seek(0)
             printed = sink.read().decode(errors="replace").split("\n")
             for line in [line for line in printed if line.strip()][-_TAIL_LINES:]:
-                Console(stderr=True).print(shown(line, style="dim"), soft_wrap=True, highlight=False)
+                print_line(Console(stderr=True), shown(line, style="dim"))
             raise
 
 

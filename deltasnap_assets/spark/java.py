@@ -52,7 +52,7 @@ def use_java() -> Java:
     Errors: JavaError.
     """
     java = find_java()
-    if java is None or (java.major or 0) < MINIMUM_JAVA or not _is_choice():
+    if java is None or java.major is None or java.major < MINIMUM_JAVA or not _is_choice():
         java = check_java()
     if java.is_wheel:
         os.environ["JAVA_HOME"] = str(_JAVA_HOME)

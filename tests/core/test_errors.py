@@ -70,6 +70,19 @@ def test_error_survives_pickle_and_copy_with_its_data(error: DeltaSnapError) -> 
         assert str(other) == str(error)
 
 
+@pytest.mark.parametrize(
+    ("predicate", "position", "shown"),
+    [
+        ("a =", 2, "a =\n  ^"),
+        ("a = 1\nand b", 6, "a = 1\nand b\n^"),
+        ("a =\nand b", 2, "a =\n  ^\nand b"),
+        ("a = 1\n  or", 8, "a = 1\n  or\n  ^"),
+    ],
+)
+def test_predicate_is_shown_with_a_caret_below_the_position(predicate: str, position: int, shown: str) -> None:
+    assert shown in str(PredicateError(predicate=predicate, position=position, reason="missing"))
+
+
 def test_every_error_is_pickled_and_copied() -> None:
     known = {value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, DeltaSnapError)}
     assert known - {type(error) for error in EVERY_ERROR} == {DeltaSnapError}

@@ -232,6 +232,11 @@ def test_options_are_harmless_by_name_and_value(name: str, value: object, is_sho
     assert is_harmless_option(name, value) is is_shown
 
 
+def test_harmless_and_short_values_of_options_are_shown() -> None:
+    learn_options({"region_name": "eu-west-1", "unheard_of": "abc", "password": "xy"})
+    assert redacted("abc in eu-west-1 as xy") == "abc in eu-west-1 as xy"
+
+
 def test_short_secret_is_hidden_only_as_a_word() -> None:
     learn_options({"password": "abc"})
     assert redacted("abc: abcd and (abc)") == f"{redaction.REDACTED}: abcd and ({redaction.REDACTED})"

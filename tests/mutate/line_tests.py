@@ -89,13 +89,17 @@ def _record(folder: Path) -> None:
 
 
 def _tests_near(module: Path) -> Iterable[str]:
-    """Return the test files named after a module or after one that imports it, and those that import it."""
+    """Return the test files named after a module or after one that imports it, and those that import it.
+
+    Of a command: all tests of commands.
+    """
     side = Path(_FOLDERS[module.parts[0]])
     users = [path for path, text in _texts_below(*PACKAGES).items() if _imported(module).search(text)]
     named = {f"test_{path.stem}" for path in (module, *users) if path.stem != "__init__"}
     for path, text in _texts_below(*_FOLDERS.values()).items():
         is_named = path.stem in named and path.is_relative_to(side)
-        if path.name.startswith("test_") and (is_named or _imported(module).search(text)):
+        is_of_commands = module.is_relative_to("deltasnap_assets/command") and path.is_relative_to(side / "command")
+        if path.name.startswith("test_") and (is_named or is_of_commands or _imported(module).search(text)):
             yield str(path)
 
 

@@ -26,7 +26,7 @@ from rich.text import Text
 
 from deltasnap_assets.command.rows.exact_values import json_line, json_rows, value_text
 from deltasnap_assets.command.rows.row_options import RowDestination, RowFormat
-from deltasnap_assets.command.terminal import shown
+from deltasnap_assets.command.terminal import print_line, shown
 from deltasnap_assets.texts import visible_value
 from deltasnap_core import DeltaSnapError, PredicateError, Scan, collected_rows, predicate_failures
 
@@ -85,7 +85,7 @@ def write_collected(collected: CollectedRows, destination: RowDestination) -> No
     if collected.is_cut and (destination.is_default_limit or destination.is_full_table):
         more = "--format csv --limit 0 shows all" if destination.is_full_table else "--limit 0 shows all"
         text = f"Only {destination.limit:,} rows are shown; there are more. {more}."
-        Console(stderr=True).print(shown(text), soft_wrap=True, highlight=False)
+        print_line(Console(stderr=True), shown(text))
 
 
 def write_rows(rows: pa.Table, form: RowFormat, out: Path | None) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 from rich.console import Console
 
-from deltasnap_assets.command.terminal import shown
+from deltasnap_assets.command.terminal import print_line, shown
 from deltasnap_assets.quantities import bytes_text, counted
 from deltasnap_assets.tables.changes import metadata_changes, protocol_changes
 from deltasnap_core import (
@@ -147,13 +147,13 @@ def show_diff(console: Console, diff: VersionDiff) -> None:
     """Print a difference."""
     console.print(f"version {diff.first} to {diff.last}: {counted(len(diff.operations), 'commit')}")
     for change in diff.changes:
-        console.print(shown(f"  {change}"), soft_wrap=True)
+        print_line(console, shown(f"  {change}"))
     for sign, files in (("+", diff.added), ("-", diff.removed)):
         sizes = [file.size for file in files if file.size is not None]
         size = bytes_text(sum(sizes)) if len(sizes) == len(files) else "size unknown"
         console.print(f"  {sign} {counted(len(files), 'file')}, {size}")
         for file in files[:_MAX_SHOWN]:
-            console.print(shown(f"      {file.path}"), soft_wrap=True)
+            print_line(console, shown(f"      {file.path}"))
         if len(files) > _MAX_SHOWN:
             console.print(f"      and {len(files) - _MAX_SHOWN:,} more; --json has all of them")
     if diff.files_with_other_vector:

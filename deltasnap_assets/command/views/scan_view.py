@@ -12,7 +12,7 @@ from rich.console import Console
 from deltasnap_assets.command.rows.row_options import RowDestination
 from deltasnap_assets.command.rows.row_output import collect_scan, valid_condition, write_collected
 from deltasnap_assets.command.table_on_spark import delta_log_of, spark_aside
-from deltasnap_assets.command.terminal import shown
+from deltasnap_assets.command.terminal import print_line, shown
 from deltasnap_assets.command.views.condition_view import explaining
 from deltasnap_assets.quantities import bytes_text
 from deltasnap_core import Scan, ScanReport, Snapshot, TableLog
@@ -47,7 +47,7 @@ def scan_rows(path: str, storage_options: Mapping[str, Any], request: ScanReques
             rows = collect_scan(planned, destination.limit)
     if report is not None:
         for line in _report_lines(report, version):
-            Console(stderr=True).print(shown(line), soft_wrap=True, highlight=False)
+            print_line(Console(stderr=True), shown(line))
     write_collected(rows, destination)
 
 

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from deltasnap_assets.command.table_on_spark import delta_log_of, spark_aside
-from deltasnap_assets.command.terminal import output_console, print_problem, shown
+from deltasnap_assets.command.terminal import output_console, print_line, print_problem, shown
 from deltasnap_assets.command.views.condition_view import explaining, print_condition
 from deltasnap_assets.quantities import bytes_text, counted
 from deltasnap_core import (
@@ -119,11 +119,11 @@ def _report(path: str, table: TableLog, snapshot: Snapshot, summary: VacuumSumma
 def _print(console: Console, report: VacuumReport) -> None:
     summary = report.summary
     sentence = f"VACUUM would delete {_files_text(summary.deleted)} (retention {_hours(summary.retention_ms)})."
-    console.print(shown(sentence), soft_wrap=True, highlight=False)
+    print_line(console, shown(sentence))
     if summary.deleted:
         console.print(_table(summary.deleted))
     for line in _notes(report):
-        console.print(shown(line), soft_wrap=True, highlight=False)
+        print_line(console, shown(line))
 
 
 def _notes(report: VacuumReport) -> Iterator[str]:

@@ -10,7 +10,7 @@ from tests.assets.checks.known import page_facts, partitions
 
 @pytest.mark.parametrize(
     ("sizes", "passed"),
-    [((100, 1), True), ((10, 1, 1, 1, 1), True), ((11, 1, 1, 1, 1), False)],
+    [((100, 1), True), ((10, 1, 1, 1, 1), True), ((11, 1, 1, 1, 1), False), ((0,) * 5, True), ((11, *(0,) * 4), False)],
 )
 def test_partition_many_times_larger_than_the_median_fails(sizes: tuple[int, ...], passed: bool) -> None:
     verdict = EvenPartitions().verdict(page_facts(partitions(*sizes)), EvenPartitionsLimits())

@@ -85,8 +85,7 @@ def test_diff_shows_the_net_difference(tmp_path: Path) -> None:
     assert parsed("diff", tmp_path / "events", 2, 2)["added"] == []
 
 
-@pytest.mark.spark
-def test_inspect_prints_json(tmp_path: Path, spark: object) -> None:
+def test_inspect_prints_json(tmp_path: Path) -> None:
     found = parsed("inspect", table(tmp_path), "--version", 3, "--commits", 2)
     assert (found["version"], found["earliestVersion"], found["latestVersion"]) == (3, 0, 4)
     assert found["state"]["numOfFiles"] == 3

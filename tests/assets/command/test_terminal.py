@@ -14,6 +14,7 @@ from deltasnap_assets.command.terminal import (
     output_console,
     output_to,
     prepare_terminal,
+    print_line,
     print_problem,
     shown,
 )
@@ -45,13 +46,14 @@ def test_problem_is_one_line() -> None:
 def test_output_goes_to_the_log_and_the_console_to_the_terminal(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with output_to(tmp_path / "log") as (out, err):
+    log = tmp_path / "logs" / "spark" / "log"
+    with output_to(log) as (out, err):
         os.write(2, b"noise")
         out.print("told")
         err.print("failed")
     os.write(1, b"later\n")
     os.write(2, b"again\n")
-    assert (tmp_path / "log").read_bytes() == b"noise"
+    assert log.read_bytes() == b"noise"
     assert capfd.readouterr() == ("told\nlater\n", "failed\nagain\n")
 
 
@@ -86,6 +88,12 @@ def test_warnings_of_the_core_are_escaped_lines(capsys: pytest.CaptureFixture[st
         assert capsys.readouterr().err == "warning: odd file [b]\\x1b[0m\n"
     finally:
         log.handlers.clear()
+
+
+def test_long_line_has_no_line_breaks_at_a_terminal() -> None:
+    terminal = io.StringIO()
+    print_line(Console(file=terminal, width=20, force_terminal=True), shown("file " * 9))
+    assert terminal.getvalue() == f"{'file ' * 9}\n"
 
 
 def test_output_without_a_terminal_is_as_wide_as_its_content(monkeypatch: pytest.MonkeyPatch) -> None:

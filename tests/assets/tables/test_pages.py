@@ -144,7 +144,9 @@ def test_tombstones_page_shows_what_vacuum_would_free() -> None:
         num_expired_without_size=0,
         expired_bytes=2048,
     )
-    values = plain(tombstones_page(facts, last_vacuum_ms=None))
+    values = plain(tombstones_page(facts, last_vacuum_ms=3_000))
+    assert values["last_vacuum"] == 3.0
+    assert "last_vacuum" not in tombstones_page(facts, last_vacuum_ms=None)
     assert values["vacuum_would_free_now"] == "at least 2 files, 2 KiB"
     assert values["contents"] == "3 files, 2.9 KiB, except 1 without a size"
     assert "size_in_bytes" not in values

@@ -109,6 +109,19 @@ def test_versions_are_the_stored_ones_and_why_one_cannot_be_loaded(without_log: 
     assert found[1]["why_not"].startswith(f"{to_url(file)}: ")
 
 
+@pytest.mark.parametrize("version", [2, 3])
+def test_changes_of_files_begin_with_the_log(made: Made, version: int) -> None:
+    events = made.source(version).events()
+    assert events is not None
+    assert {row["version"] for row in rows(events)} == set(range(version + 1))
+
+
+def test_changes_of_files_begin_after_the_base_if_the_log_is_gone(without_log: Made) -> None:
+    events = without_log.source().events()
+    assert events is not None
+    assert {row["version"] for row in rows(events)} == {3}
+
+
 def test_history_begins_with_the_log(made: Made) -> None:
     assert [row["version"] for row in rows(made.tables().history)] == [3, 2, 1, 0]
 

@@ -11,7 +11,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from deltasnap_assets.command.terminal import shown
+from deltasnap_assets.command.terminal import print_line, shown
 from deltasnap_assets.command.views.fleet.fleet_format import FleetFormat
 from deltasnap_assets.command.views.fleet.prometheus import prometheus_text
 from deltasnap_assets.runs.stores import store_of
@@ -58,12 +58,12 @@ def fleet_text(rows: Sequence[Row], chosen: Sequence[Row], how: FleetFormat) -> 
 
 def show_fleet(console: Console, rows: Sequence[Row], chosen: Sequence[Row]) -> None:
     """Print the totals of all tables, a table of the chosen ones, and the reason of each that needs attention."""
-    console.print(shown(overview(totals_of_fleet(rows))), soft_wrap=True)
+    print_line(console, shown(overview(totals_of_fleet(rows))))
     console.print(_fitting_table(console, chosen))
     for row in chosen:
         if row["reason"]:
             text = lines_joined(f" {row['table']}: {row['reason']} {row['advice']}")
-            console.print(_condition(row) + " " + shown(text, _MAX_REASON_LENGTH), soft_wrap=True)
+            print_line(console, _condition(row) + " " + shown(text, _MAX_REASON_LENGTH))
 
 
 def _fitting_table(console: Console, rows: Sequence[Row]) -> Table:
