@@ -102,7 +102,8 @@ def split_document(value: JsonObject, previous: Part | None, documents: Mapping[
 
 
 def _patch(value: JsonObject, document: JsonObject, name: str) -> Part | None:
-    removed = tuple(sorted(key for key in document if key not in value))
-    changed = {key: entry for key, entry in value.items() if key not in document or document[key] != entry}
+    removed = tuple(sorted(document.keys() - value.keys()))
+    known = document.items()
+    changed = dict(entry for entry in value.items() if entry not in known)
     part = Part(entries=changed, shared=name, removed=removed)
     return part if len(encode_document(part.to_json())) <= PATCH_BYTES else None

@@ -38,15 +38,31 @@ class VersionDocuments:
     def __init__(self, previous: VersionManifest | None, documents: Mapping[str, JsonObject]) -> None:
         self._parts: Mapping[str, Part] = {} if previous is None else previous.parts
         self._documents = dict(documents)
+        self._commits: tuple[str, tuple[FileStatus, ...], JsonObject] = ("", (), {})
         self.new: dict[str, JsonObject] = {}
         """Shared documents by digest. They must be written before the manifests."""
 
     def added_to(self, manifest: VersionManifest, state: SnapshotState, segment: LogSegment) -> VersionManifest:
         """Return a manifest with the documents of its version added."""
         computed_state, of_state = _split_state(state)
-        log_segment, of_segment = _split_segment(segment)
+        of_segment = {
+            DELTAS: self._deltas(segment),
+            COMPACTIONS: _by_name(segment.compactions, segment.log_path),
+            CHECKPOINT_FILES: _by_name(segment.checkpoint_provider.files, segment.log_path),
+        }
         self._parts = {name: self._part(name, whole) for name, whole in {**of_state, **of_segment}.items()}
+        log_segment = segment.to_json_without_lists()
         return replace(manifest, computed_state=computed_state, log_segment=log_segment, parts=self._parts)
+
+    def _deltas(self, segment: LogSegment) -> JsonObject:
+        """Return the commits by name. There may be thousands, nearly all as in the previous version."""
+        log_path, known, by_name = self._commits
+        if log_path == segment.log_path and segment.deltas[: len(known)] == known:
+            by_name = {**by_name, **_by_name(segment.deltas[len(known) :], log_path)}
+        else:
+            by_name = _by_name(segment.deltas, segment.log_path)
+        self._commits = (segment.log_path, segment.deltas, by_name)
+        return by_name
 
     def _part(self, name: str, whole: JsonObject) -> Part:
         found = split_document(whole, self._parts.get(name), self._documents)
@@ -133,15 +149,6 @@ def _split_state(state: SnapshotState) -> tuple[JsonObject, dict[str, JsonObject
     if metadata is not None:
         parts[METADATA] = metadata
     return small, parts
-
-
-def _split_segment(segment: LogSegment) -> tuple[JsonObject, dict[str, JsonObject]]:
-    parts: dict[str, JsonObject] = {
-        DELTAS: _by_name(segment.deltas, segment.log_path),
-        COMPACTIONS: _by_name(segment.compactions, segment.log_path),
-        CHECKPOINT_FILES: _by_name(segment.checkpoint_provider.files, segment.log_path),
-    }
-    return segment.to_json_without_lists(), parts
 
 
 def _by_name(files: Iterable[FileStatus], log_path: str) -> JsonObject:
