@@ -92,6 +92,18 @@ def test_state_and_segment_are_read_back_from_a_manifest(segment: LogSegment) ->
     assert list(deltas_of(stored, documents.new).values()) == list(segment.deltas)
 
 
+def test_segments_that_do_not_continue_the_previous_one_are_read_back() -> None:
+    first = SEGMENTS["commits alone"]
+    *earlier, last = first.deltas
+    rewritten = replace(first, deltas=(*earlier, replace(last, size=last.size + 1)))
+    moved = replace(first, log_path="s3://elsewhere/_delta_log")
+    documents = VersionDocuments(None, {})
+    for segment in (first, segment_of(4, commits(0, 4)), rewritten, moved, SEGMENTS["commit lost"], first):
+        manifest = replace(manifest_of(segment.version), log_path=segment.log_path)
+        found = documents.added_to(manifest, state_of(), segment)
+        assert log_segment_of(found, documents.new) == segment
+
+
 def test_version_without_metadata_has_none() -> None:
     state = state_of(metadata=None, num_of_metadata=0)
     found = VersionDocuments(None, {}).added_to(manifest_of(3), state, SEGMENTS["commits alone"])
