@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from deltasnap_core import DeltaLog, SnapshotOptions
-from deltasnap_core.protocol.json_text import parse_json
+from deltasnap_core.protocol.json_text import MAX_NESTING, parse_json
 from deltasnap_core.replay.engine import EngineUse
 from deltasnap_core.rules.texts.whole_json import whole_json_sql
 from tests.builders import add, metadata, protocol, write_log
@@ -34,6 +34,8 @@ ENDS_OF_THE_ARRAY = [
 ]
 """Texts that end the array in which they are parsed."""
 ONE_VALUE = ['{"other":[1,2,[3,"],"]],"b":"]]]"}', '{"other":"},{}]"}', '{"other":[]}']
+NESTED = [f'{{"deep":{"[" * depth}{"]" * depth}}}' for depth in (MAX_NESTING - 1, MAX_NESTING)]
+"""Objects as deep as allowed, and one level deeper."""
 
 STATS = '{"numRecords":1,"minValues":{"id":5},"maxValues":{"id":5},"nullCount":{"id":0}}'
 
@@ -46,9 +48,10 @@ def is_object(text: str) -> bool:
 
 
 def test_only_texts_that_are_one_object_are_read(spark: SparkSession) -> None:
-    texts: list[str] = [text for text in TEXTS if len(text) < 1000] + ENDS_OF_THE_ARRAY + ONE_VALUE
+    texts: list[str] = [text for text in TEXTS if len(text) < 1000] + ENDS_OF_THE_ARRAY + ONE_VALUE + NESTED
     assert not any(map(is_object, ENDS_OF_THE_ARRAY))
     assert all(map(is_object, ONE_VALUE))
+    assert list(map(is_object, NESTED)) == [True, False]
 
     @hypothesis.settings(max_examples=2_000, database=None)
     @hypothesis.given(ODD_JSON)
