@@ -244,6 +244,12 @@ def test_server_of_the_folder_is_an_error_unless_it_responds(
     assert doctor._or_error("server", doctor._server).mark == "error"
 
 
+@pytest.mark.parametrize(("mark", "is_well"), [("ok", True), ("warning", True), ("error", False)])
+def test_only_an_error_is_a_failure(mark: doctor.CheckMark, is_well: bool) -> None:
+    findings = [doctor.Finding(subject="a", mark=each, message="") for each in ("ok", mark, "ok")]
+    assert doctor.is_well(findings) is is_well
+
+
 def test_missing_archive_of_classes_is_a_warning(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for path, mark in ((None, "warning"), (folder / "none", "warning"), (folder / "deltasnap.yaml", "ok")):
         monkeypatch.setattr(doctor, "archive_path", lambda path=path: path)

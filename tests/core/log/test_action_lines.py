@@ -287,6 +287,10 @@ def test_empty_lines_are_ignored() -> None:
             "add.size: expected a 64-bit integer, found 9223372036854",
         ),
         (b'{"remove":{"path":"a","deletionTimestamp":[]}}', "remove.deletionTimestamp: expected a 64-bit integer, f"),
+        (
+            b'{"remove":{"path":"a","dataChange":true,"extendedFileMetadata":5}}',
+            "remove.extendedFileMetadata: expected a boolean, f",
+        ),
     ],
 )
 def test_field_of_another_type_is_named_with_its_line_and_value(line: bytes, reason: str) -> None:

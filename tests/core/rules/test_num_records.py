@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 TEXTS: Mapping[str, int | None] = {
     '{"numRecords":7}': 7,
+    '{"\\ud800":1,"numRecords":7}': 7,
     '{"numRecords":7,"minValues":{}}': 7,
     '{"numRecords":-7,"minValues":{}}': -7,
     '{"numRecords":9223372036854775807,"minValues":{}}': 2**63 - 1,

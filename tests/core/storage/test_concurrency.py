@@ -90,6 +90,13 @@ def test_at_most_some_reads_run_at_once_and_waiting_ones_can_be_cancelled() -> N
     assert [future.result(60) for future in futures[:2]] == [0, 1]
     assert [future.cancelled() for future in futures] == [False, False, True, True]
     assert threads.submit(lambda: 5).result(60) == 5
+    begun.clear()
+    end.clear()
+    again = [threads.submit(partial(read, number)) for number in range(6)]
+    time.sleep(0.05)
+    assert len(begun) <= 2  # also after threads have ended
+    end.set()
+    assert [future.result(60) for future in again] == list(range(6))
 
 
 def test_error_of_a_read_is_raised_where_its_result_is_used() -> None:
