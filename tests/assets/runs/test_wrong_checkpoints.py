@@ -19,6 +19,7 @@ from tests.assets.runs.test_sensors import write
 from tests.assets.tables.test_checks_alone import LAST, Table
 from tests.builders import add, metadata, protocol, remove
 from tests.checkpoint_files import STYLES, CheckpointStyle, write_checkpoint
+from tests.thorough import one_in
 
 AT = 4
 EXPECTED = "The checkpoint of version 4 contradicts the stored version: "
@@ -57,7 +58,7 @@ def test_checkpoint_with_other_files_than_the_stored_version_is_on_the_page_in_i
     assert str(result.description).startswith(EXPECTED)
 
 
-@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("style", one_in(3, STYLES))
 def test_checkpoint_with_the_files_of_the_stored_version_is_sound(table: Table, style: CheckpointStyle) -> None:
     put_checkpoint(table, AT + 1, style=style)
     assert condition_of_failure(table.settings, table.table).without(FaultKind.WRONG_CHECKSUM).faults == ()

@@ -236,7 +236,7 @@ def _spelling(draw: st.DrawFn, value: Any) -> str:
     return blank + json.dumps(value, ensure_ascii=draw(st.booleans()))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(st.lists(spelled(), min_size=1, max_size=4))
 def test_fast_and_exact_parsers_agree_on_every_spelling(actions: list[tuple[str, Any, str]]) -> None:
     rows = [

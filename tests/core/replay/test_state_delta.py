@@ -81,7 +81,7 @@ class Log:
         )
 
 
-@law(15)
+@law(10)
 @given(made=random_logs())
 def test_driver_state_plus_delta_is_the_later_state(made: RandomLog) -> None:
     log, oracle = Log(made.commits), replay(made.commits)
@@ -93,7 +93,7 @@ def test_driver_state_plus_delta_is_the_later_state(made: RandomLog) -> None:
             assert counts(found) == oracle[-1].counts(EXPIRED if after is LATER else 0)
 
 
-@law(15)
+@law(10)
 @given(made=random_logs())
 def test_two_deltas_add_up_to_the_combined_delta(made: RandomLog) -> None:
     log = Log(made.commits)
@@ -104,7 +104,7 @@ def test_two_deltas_add_up_to_the_combined_delta(made: RandomLog) -> None:
         assert (one + two).applied_to(start) == log.state(log.last, LATER)
 
 
-@law(15)
+@law(10)
 @given(made=random_logs())
 def test_deltas_of_a_range_equal_the_deltas_of_its_versions(made: RandomLog) -> None:
     log = Log(made.commits)

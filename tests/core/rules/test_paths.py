@@ -79,7 +79,7 @@ def expected(path: str) -> str:
     return unquote(path)
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(paths=st.lists(PATHS, min_size=1, max_size=100))
 @example(paths=list(CASES))
 def test_path_keys_of_any_paths_are_decoded_once(keys: Keys, paths: list[str]) -> None:

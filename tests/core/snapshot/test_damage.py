@@ -26,6 +26,7 @@ from deltasnap_core.protocol.log_files import file_names
 from tests.builders import add, metadata, protocol, write_log
 from tests.checkpoint_files import CheckpointStyle, write_checkpoint
 from tests.conftest import FixedClock
+from tests.thorough import one_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -214,7 +215,7 @@ FRAMES_DAMAGES: dict[str, Damage] = {
 }
 
 
-@pytest.mark.parametrize("damage", FRAMES_DAMAGES.values(), ids=FRAMES_DAMAGES)
+@pytest.mark.parametrize("damage", one_in(2, FRAMES_DAMAGES.values()), ids=FRAMES_DAMAGES)
 def test_frames_fall_back_from_damage_if_pages_are_checked_first(
     spark: SparkSession, tmp_path: Path, damage: Damage
 ) -> None:
@@ -255,7 +256,7 @@ def test_checksum_is_compared_with_the_log_even_if_the_checkpoint_is_damaged(
     assert opened(spark, tmp_path).validate_checksum() == ()
 
 
-@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+@pytest.mark.parametrize("damage", one_in(2, DAMAGES.values()), ids=DAMAGES)
 def test_store_is_written_despite_a_damaged_checkpoint(spark: SparkSession, tmp_path: Path, damage: Damage) -> None:
     damage(make_table(tmp_path / "table"))
     log = DeltaLog.for_table(spark, tmp_path / "table", clock=FixedClock())

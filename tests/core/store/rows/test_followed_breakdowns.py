@@ -98,7 +98,7 @@ def follow(
     return manifest, known.updated(groups)
 
 
-@law(25)
+@law(15)
 @given(made=random_logs(), steps=st.lists(st.integers(1, 3), min_size=6, max_size=6), expires_from=st.integers(0, 6))
 def test_updated_breakdown_matches_a_full_pass(made: RandomLog, steps: list[int], expires_from: int) -> None:
     states = replay(made.commits)
@@ -121,7 +121,7 @@ def test_updated_breakdown_matches_a_full_pass(made: RandomLog, steps: list[int]
             known = updated
 
 
-@law(20)
+@law(12)
 @given(made=random_logs())
 def test_breakdown_is_read_back_as_it_was_written(made: RandomLog) -> None:
     manifest = replace(empty_version(), version=-1, base=replace(empty_version().base, last=-1))
