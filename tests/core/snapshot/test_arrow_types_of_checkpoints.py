@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -148,6 +148,32 @@ def test_old_dates_in_statistics_do_not_depend_on_the_session(spark: SparkSessio
     finally:
         spark.conf.unset(name)
     assert json.loads(row.stats)["minValues"] == {"d": "1500-01-01"}
+    DeltaLog.clear_cache()
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("policy", ["CORRECTED", "LEGACY"])
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+def test_times_in_statistics_do_not_depend_on_the_session(
+    spark: SparkSession, policy: str, zone: str, tmp_path: Path
+) -> None:
+    schema = '{"type":"struct","fields":[{"name":"at","type":"timestamp","nullable":true,"metadata":{}}]}'
+    actions = [protocol(), metadata(schemaString=schema), add("a")]
+    log = write_log(tmp_path, {0: actions})
+    (file,) = write_checkpoint(log, 0, "classic", actions)
+    struct = pa.struct([("minValues", pa.struct([("at", pa.timestamp("us", "UTC"))]))])
+    bound = datetime(1500, 3, 1, 12, 0, 0, 123_456, UTC)
+    put_parsed_statistics(file, pa.array([None, None, {"minValues": {"at": bound}}], struct), keep_json=False)
+    settings = {"spark.sql.legacy.timeParserPolicy": policy, "spark.sql.session.timeZone": zone}
+    before = {name: spark.conf.get(name, None) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        (row,) = DeltaLog.for_table(spark, tmp_path, clock=FixedClock()).snapshot.all_files.collect()
+    finally:
+        for name, kept in before.items():
+            spark.conf.unset(name) if kept is None else spark.conf.set(name, kept)
+    assert json.loads(row.stats)["minValues"] == {"at": "1500-03-01T12:00:00.123Z"}
     DeltaLog.clear_cache()
 
 

@@ -55,7 +55,8 @@ _NO_LIMIT = str(2**31 - 1)
 _FAIL_FAST = {"mode": "FAILFAST", "maxNestingDepth": _NO_LIMIT, "maxNumLen": _NO_LIMIT, "maxStringLen": _NO_LIMIT}
 # In the form that `num_records_sql` reads fast.
 _NUM_RECORDS_AS_JSON = """concat('{"numRecords":', add.stats_parsed.numRecords, ',"nullCount":{}}')"""
-_TIMESTAMP_FORMAT = "yyyy-MM-dd'T'HH:mm:ss.SSSZZZZZ"
+# In UTC with a literal zone: Spark's old formatter (`spark.sql.legacy.timeParserPolicy`) writes a zone in another form.
+_AS_JSON = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'", "timeZone": "UTC"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +184,7 @@ class ActionReader:
         if self._is_measured and "numRecords" in parsed.names:
             stats = F.coalesce(F.expr(_NUM_RECORDS_AS_JSON), "add.stats")
         else:
-            stats = F.coalesce("add.stats", F.to_json("add.stats_parsed", {"timestampFormat": _TIMESTAMP_FORMAT}))
+            stats = F.coalesce("add.stats", F.to_json("add.stats_parsed", _AS_JSON))
         whole = F.col("add").withField("stats", stats).dropFields("stats_parsed")
         return rows.select(whole.alias("add"), "remove")
 
