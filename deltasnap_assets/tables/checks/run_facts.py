@@ -99,8 +99,7 @@ class RunFacts:
         log_store = self.snapshots.log(self.table).context.log.store
         versions = {*self.versions, *self.snapshots.stored_versions(self.table)[-1:]}
         manifests = self.snapshots.manifests(self.table, sorted(versions))
-        segments = self.snapshots.store.log_segments(self.table.name, manifests.values())
-        files = {v: segment.checksum_file for v, segment in segments.items() if segment.checksum_file is not None}
+        files = {v: file for v, manifest in manifests.items() if (file := manifest.checksum_file) is not None}
         found = {version: read_checksum(log_store, file) for version, file in files.items()}
         gone = {v for v, file in files.items() if found[v] is None and log_store.status(file.path) is None}
         return {version: checksum for version, checksum in found.items() if version not in gone}

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from deltasnap_core.log.commits.commit_summary import CommitSummary
 from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.redaction import safe_repr
+from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.store.format.log_identity import VersionIdentity
 from deltasnap_core.store.format.shared_documents import JsonObject, Part
 
@@ -200,6 +201,12 @@ class VersionManifest:
     def change_rows(self) -> int:
         """The number of rows of all changes since the base."""
         return sum(changes.rows for changes in self.changes)
+
+    @property
+    def checksum_file(self) -> FileStatus | None:
+        """The `.crc` file of the version as it was in the log; None: there was none."""
+        values = self.log_segment.get("checksumFile")
+        return None if values is None else FileStatus.from_json(values)
 
     @property
     def data_files(self) -> Iterator[StoreFile]:

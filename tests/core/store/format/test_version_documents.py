@@ -89,6 +89,7 @@ def test_state_and_segment_are_read_back_from_a_manifest(segment: LogSegment) ->
     assert computed_state_of(stored, documents.new) == state
     assert log_segment_of(stored, documents.new) == segment
     assert last_commit_file_of(stored) == segment.last_commit_file
+    assert stored.checksum_file == segment.checksum_file
     assert list(deltas_of(stored, documents.new).values()) == list(segment.deltas)
 
 
