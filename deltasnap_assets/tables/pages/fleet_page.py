@@ -30,7 +30,7 @@ MAX_ROWS = 1_000
 
 _MAX_WORST = 10
 _MAX_REASON_LENGTH = 200
-_MAX_SHORT_REASON_LENGTH = 80
+_REASON_LENGTHS = (_MAX_REASON_LENGTH, 120, 80)
 _LONG_WORD = re.compile(r"\S{25,}")
 """A word that makes a column too wide for a window of 1,500 pixels, such as a path."""
 
@@ -58,13 +58,16 @@ def fleet_page(rows: Sequence[Row]) -> Entries:
 
 
 def worst_markdown(rows: Sequence[Row]) -> str:
-    """Return the first tables with their reasons in short: as many as Dagster shows without a click."""
+    """Return the first tables with their reasons: as many, and as much of these, as Dagster shows without a click."""
     ordered = ordered_rows(rows, FleetOrder.CONDITION)[:_MAX_WORST]
-    lines = [[*_name_and_condition(row), _short_reason(row)] for row in ordered]
-    for count in range(len(lines), 1, -1):
-        if len(table := markdown_table(_CONDITION[:3], lines[:count])) <= MAX_CHARACTERS:
-            return table
-    return markdown_table(_CONDITION[:3], lines[:1])
+    sizes = [(len(ordered), length) for length in _REASON_LENGTHS]
+    sizes += [(count, _REASON_LENGTHS[-1]) for count in range(len(ordered) - 1, 0, -1)]
+    for count, length in sizes:
+        lines = [[*_name_and_condition(row), _short_reason(row, length)] for row in ordered[:count]]
+        table = markdown_table(_CONDITION[:3], lines)
+        if len(table) <= MAX_CHARACTERS:
+            break
+    return table
 
 
 def _markdown(rows: Sequence[Row], header: Sequence[str], cells: _Cells) -> str:
@@ -80,10 +83,15 @@ def _name_and_condition(row: Row) -> list[str]:
     return [f"[{markdown_text(name)}](/assets/{name}/delta_log)", TableLevel(row["condition"]).value]
 
 
-def _short_reason(row: Row) -> str:
+def _short_reason(row: Row, length: int) -> str:
     """Return the reason with only the end of long paths."""
-    reason = _LONG_WORD.sub(lambda word: f"…{word[0][-23:]}", without_secrets(row["reason"]))
-    return markdown_text(reason, _MAX_SHORT_REASON_LENGTH)
+    return markdown_text(_LONG_WORD.sub(_end_of, without_secrets(row["reason"])), length)
+
+
+def _end_of(word: re.Match[str]) -> str:
+    """Return the last 23 characters of a word, without the first part of a folder's name."""
+    end = word[0][-23:]
+    return f"…{end[max(end.find('/'), 0) :]}"
 
 
 def _condition(row: Row) -> list[str]:

@@ -77,8 +77,16 @@ def test_reasons_of_the_worst_tables_have_only_the_end_of_long_paths(fleet: Flee
     path = "s3://lake/a_long_folder_name/orders/_delta_log"
     rows = [{**row, "reason": f"No Delta table at {path}: there is none."} for row in fleet.rows]
     page = fleet_page(rows)
-    assert "No Delta table at …name\\/orders\\/\\_delta\\_log\\: there is none\\. |" in str(page["worst"].value)
+    assert "No Delta table at …\\/orders\\/\\_delta\\_log\\: there is none\\. |" in str(page["worst"].value)
     assert "a\\_long\\_folder\\_name" in str(page["conditions"].value)
+
+
+def test_reasons_of_the_worst_tables_are_shortened_only_if_there_are_many(fleet: Fleet) -> None:
+    rows = [{**row, "reason": "why " * 40} for row in fleet.rows]
+    few = str(fleet_page(rows[:3])["worst"].value)
+    assert few.count("why") == 3 * 40
+    many = str(fleet_page([{**row, "table": f"t{n}"} for n in range(6) for row in rows[:1]])["worst"].value)
+    assert many.count("80 more characters") == 6
 
 
 def test_totals_are_numbers(fleet: Fleet) -> None:
