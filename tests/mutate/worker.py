@@ -34,7 +34,8 @@ _OUTSIDE = (
     "fsspec",
 )
 _RUN = """
-import resource, signal, sys
+import resource, signal, sys, tempfile
+tempfile.tempdir = None  # the folder of this process, not that of the process from which it was forked
 folder, cpu_seconds, seconds, memory, *arguments = sys.argv[1:]
 for name in [name for name in sys.modules if name.startswith(("deltasnap", "tests", "benchmarks"))]:
     del sys.modules[name]
@@ -90,8 +91,11 @@ class Worker:
         limits = [str(_MAX_CPU_SECONDS), str(_MAX_SECONDS), str(_MAX_BYTES)]
         files = sorted({test.partition("::")[0] for test in tests})
         options = ["-x", "-q", *QUICK, "-p", "tests.mutate.selection"]
-        env = {**os.environ, "DELTASNAP_SELECTED_TESTS": str(selected)}
+        temporary = self._folder / "tmp"  # a run that a limit stops leaves files
+        temporary.mkdir(exist_ok=True)
+        env = {**os.environ, "DELTASNAP_SELECTED_TESTS": str(selected), "TMPDIR": str(temporary)}
         script = _RUN.format(root=str(ROOT))
         run = forks.run(script, str(self._folder), *limits, *options, *files, cwd=self._folder, env=env)
+        shutil.rmtree(temporary, ignore_errors=True)
         self.stopped += run.returncode < 0
         return run.returncode in (0, 5)  # 5: none of them is quick
