@@ -279,20 +279,44 @@ def test_vacuum_candidates_are_protected_by_the_retention_and_orphans_are_found_
     assert (orphan["reason"], orphan["size"]) == ("orphan younger than the retention", 1)
 
 
+CANDIDATES = (
+    "path string, reason string, protected boolean, size long, deletion_timestamp timestamp, "
+    "modification_time timestamp"
+)
+
+
 def test_vacuum_is_summed_by_age_and_bytes_are_exact_beyond_64_bits(spark: SparkSession) -> None:
     sizes, day = [2**63 - 1, 2**63 - 1, 1], 86_400
-    ages = {0: [-1, 0, day - 1], 1: [day], 7: [7 * day, 30 * day - 1], 365: [400 * day]}
+    ages = {0: [-1, 0, day - 1], 1: [day], 7: [7 * day, 30 * day - 1], 30: [30 * day], 90: [90 * day], 365: [400 * day]}
     written = [datetime.fromtimestamp(500 * day - age, UTC) for found in ages.values() for age in found]
     files = [*((size, None) for size in sizes), *((0, time) for time in written)]
     candidates = spark.createDataFrame(
         [("a/f", "orphan", False, size, None, time) for size, time in files],
-        "path string, reason string, protected boolean, size long, deletion_timestamp timestamp, "
-        "modification_time timestamp",
+        CANDIDATES,
     )
     summary = vacuum_summary(candidates, None, retention_ms=0, now_ms=500 * day * 1000)
     assert summary.size_in_bytes == sum(sizes)
-    sums = {group.age_days: group.num_files for group in summary.deleted}
-    assert sums == dict[int | None, int]({None: len(sizes)}) | {age: len(found) for age, found in ages.items()}
+    assert [(group.age_days, group.num_files) for group in summary.deleted] == [
+        (None, 3),
+        *sorted(((age, len(found)) for age, found in ages.items()), key=lambda each: (-each[1], each[0])),
+    ]
+
+
+@pytest.mark.parametrize(("expired_ms", "version"), [(3_999, None), (4_000, 4), (5_500, 5), (99_000, 6)])
+def test_versions_lose_files_up_to_the_last_commit_that_removed_one(
+    spark: SparkSession, expired_ms: int, version: int | None
+) -> None:
+    time = datetime.fromtimestamp(expired_ms / 1000, UTC)
+    kept = datetime.fromtimestamp(100, UTC)
+    candidates = spark.createDataFrame(
+        [("f", "expired tombstone", False, 1, time, None), ("g", "expired tombstone", True, 1, kept, None)],
+        CANDIDATES,
+    )
+    removals = [(number, {"deletionTimestamp": number * 1000}) for number in (4, 5, 6)]
+    events = spark.createDataFrame([*removals, (9, None)], "version long, remove struct<deletionTimestamp: long>")
+    summary = vacuum_summary(candidates, events, retention_ms=0, now_ms=100_000)
+    assert summary.first_readable_version == version
+    assert vacuum_summary(candidates, None, retention_ms=0, now_ms=100_000).first_readable_version is None
 
 
 @pytest.mark.spark
