@@ -183,6 +183,19 @@ def test_versions_far_apart_keep_their_order(tmp_path: Path) -> None:
     assert rows.tombstones(manifest, KEEP_ALL)["path"].to_pylist() == ["file-7"]
 
 
+def test_live_file_without_a_size_is_damage_of_the_file_that_stores_it(tmp_path: Path) -> None:
+    rows = driver_rows(tmp_path)
+    first = rows.follow(step(empty_version(), "changes-first", [add("a")])).changes
+    table = base_rows(tmp_path, first)
+    (row,) = table.to_pylist()
+    unsized = pa.Table.from_pylist([{**row, "add": {**row["add"], "size": None}}], table.schema)
+    base = DataSet(first=1, last=1, files=rows._write(unsized, "base"))
+    start = replace(empty_version(), version=1, base=base)
+    with pytest.raises(CorruptStoreError, match="size") as error:
+        rows.follow(step(start, "changes-second", [remove("a")]))
+    assert error.value.path == to_url(tmp_path / base.files[0].path)
+
+
 def base_rows(folder: Path, changes: DataSet) -> pa.Table:
     return pq.read_table(folder / changes.files[0].path).drop_columns("version")
 
