@@ -14,7 +14,6 @@ from deltasnap_assets.command.terminal import (
     output_console,
     output_to,
     prepare_terminal,
-    print_line,
     print_problem,
     shown,
 )
@@ -88,12 +87,6 @@ def test_warnings_of_the_core_are_escaped_lines(capsys: pytest.CaptureFixture[st
         assert capsys.readouterr().err == "warning: odd file [b]\\x1b[0m\n"
     finally:
         log.handlers.clear()
-
-
-def test_long_line_has_no_line_breaks_at_a_terminal() -> None:
-    terminal = io.StringIO()
-    print_line(Console(file=terminal, width=20, force_terminal=True), shown("file " * 9))
-    assert terminal.getvalue() == f"{'file ' * 9}\n"
 
 
 def test_output_without_a_terminal_is_as_wide_as_its_content(monkeypatch: pytest.MonkeyPatch) -> None:
