@@ -287,6 +287,7 @@ def test_empty_lines_are_ignored() -> None:
             "add.size: expected a 64-bit integer, found 9223372036854",
         ),
         (b'{"remove":{"path":"a","deletionTimestamp":[]}}', "remove.deletionTimestamp: expected a 64-bit integer, f"),
+        (b'{"txn":{"appId":"a","version":1},"commitInfo":{}}', "expected one action, found "),
         (
             b'{"remove":{"path":"a","dataChange":true,"extendedFileMetadata":5}}',
             "remove.extendedFileMetadata: expected a boolean, f",

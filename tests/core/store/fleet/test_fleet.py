@@ -167,6 +167,12 @@ def test_age_is_compared_with_the_usual_pause_or_a_minute(tmp_path: Path, pause_
     assert (row["usual_pause_ms"], row["age_ratio"]) == (pause_ms, expected)
 
 
+def test_commit_dated_just_after_now_has_no_age(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    store.polls.write("events", poll(last_commit_ms=NOW + 5_000))
+    assert row_of(store)["age_ms"] == 0
+
+
 def test_store_that_is_behind_does_not_make_a_table_stale(tmp_path: Path) -> None:
     store_table(tmp_path, "events", COMMITS)
     store = opened(tmp_path)
