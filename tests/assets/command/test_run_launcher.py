@@ -56,6 +56,15 @@ def launched(instance: dg.DagsterInstance, table: str) -> dg.DagsterRun:
     instance.run_launcher.launch_run(LaunchRunContext(dagster_run=run, workspace=None))
     while not (found := instance.get_run_by_id(run.run_id)) or not found.is_finished:
         time.sleep(0.1)
+    next_standby(instance.run_launcher)  # otherwise it would start during the next test
+    return found
+
+
+def next_standby(launcher: object) -> subprocess.Popen[str]:
+    """The next standby process, as soon as there is one."""
+    assert isinstance(launcher, StandbyRunLauncher)
+    while (found := launcher._standby) is None:
+        time.sleep(0.01)
     return found
 
 
@@ -117,10 +126,8 @@ class Launches:
 
     @property
     def standby(self) -> subprocess.Popen[str]:
-        """The next standby process, as soon as there is one."""
-        while (found := self.launcher._standby) is None:
-            time.sleep(0.01)
-        return found
+        """The next standby process."""
+        return next_standby(self.launcher)
 
 
 @pytest.fixture
