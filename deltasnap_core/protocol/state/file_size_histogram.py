@@ -64,13 +64,15 @@ class FileSizeHistogram(JsonRecord):
 
     def in_bins_of(self, other: FileSizeHistogram) -> FileSizeHistogram:
         """Return the histogram in the bins whose boundaries both have. It adds up bins, so it is exact."""
-        shared = tuple(start for start in self.sorted_bin_boundaries if start in set(other.sorted_bin_boundaries))
+        shared = sorted({*self.sorted_bin_boundaries} & {*other.sorted_bin_boundaries})
         counts, totals = [0] * len(shared), [0] * len(shared)
         for start, count, total in zip(self.sorted_bin_boundaries, self.file_counts, self.total_bytes, strict=True):
             index = bisect_right(shared, start) - 1
             counts[index] += count
             totals[index] += total
-        return FileSizeHistogram(sorted_bin_boundaries=shared, file_counts=tuple(counts), total_bytes=tuple(totals))
+        return FileSizeHistogram(
+            sorted_bin_boundaries=tuple(shared), file_counts=tuple(counts), total_bytes=tuple(totals)
+        )
 
     @classmethod
     def from_json(cls, values: object) -> FileSizeHistogram:
