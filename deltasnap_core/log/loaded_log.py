@@ -8,6 +8,7 @@ from itertools import takewhile
 
 from deltasnap_core.errors import CorruptLogError, DeltaTableNotFoundError, VersionGapError, VersionNotFoundError
 from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, open_checkpoint
+from deltasnap_core.log.checkpoints.stated_contents import CheckpointDoubt, doubt_about
 from deltasnap_core.log.commits.commit_batch import EMPTY_BATCH, CommitBatch
 from deltasnap_core.log.commits.commit_reader import read_commits
 from deltasnap_core.log.listing.checkpoint_provider import EmptyCheckpointProvider
@@ -67,7 +68,8 @@ class LogLoader:
     def load(self, segment: LogSegment, known: LoadedLog | None = None) -> LoadedLog:
         """Return a loaded segment. Data that `known`, of the same table, has read is reused.
 
-        If a checkpoint cannot be read, it logs a warning and falls back to an older checkpoint or to the commits.
+        If a checkpoint cannot be read, or a hint contradicts it, it logs a warning and falls back to an older
+        checkpoint or to the commits. If nothing can replace a checkpoint that a single hint contradicts, it is used.
         Errors: CorruptLogError naming the broken commit, or the checkpoint if nothing can replace it.
         Source: PROTOCOL.md, Action Reconciliation; Checkpoints.
         """
@@ -94,20 +96,34 @@ class LogLoader:
         unreadable: frozenset[str],
         first_error: CorruptLogError | None,
     ) -> LoadedLog:
+        doubted: LoadedLog | None = None
         while True:
             batch = self._commits(used.deltas, known)
             try:
                 contents = self._open(used, known)
                 non_file = load_non_file_actions(self.store, contents, batch)
-                return LoadedLog(
+                loaded = LoadedLog(
                     segment=segment, contents=contents, batch=batch, non_file=non_file, unreadable=unreadable
                 )
+                if (doubt := self._doubt_about(used, contents, known)) is None:
+                    return loaded
+                doubted = doubted if doubt.is_certain else doubted or loaded
+                raise doubt.error
             except CorruptLogError as error:
                 if error.path in {commit.path for commit in used.deltas}:
                     raise
                 first_error = first_error or error
                 unreadable |= {file.name for file in used.checkpoint_provider.files}
-                used = self._without(unreadable, segment, error, first_error)
+                try:
+                    used = self._without(unreadable, segment, error, first_error)
+                except CorruptLogError:
+                    if doubted is None:
+                        raise
+                    _log.warning(
+                        "Nothing can replace a checkpoint that a hint contradicts: it is used for version %d",
+                        segment.version,
+                    )
+                    return doubted
 
     def _extended(self, segment: LogSegment, known: LoadedLog) -> LoadedLog:
         newer = read_commits(self.store, segment.deltas[len(known.segment.deltas) :])
@@ -126,6 +142,16 @@ class LogLoader:
         if known is not None and known.has_own_checkpoint and known.segment.checkpoint_provider == provider:
             return known.contents
         return open_checkpoint(self.store, provider, segment.log_path)
+
+    def _doubt_about(
+        self, segment: LogSegment, contents: CheckpointContents | None, known: LoadedLog | None
+    ) -> CheckpointDoubt | None:
+        provider = segment.checkpoint_provider
+        if contents is None or isinstance(provider, EmptyCheckpointProvider):
+            return None
+        if known is not None and contents is known.contents:
+            return None
+        return doubt_about(self.builder, provider, contents)
 
     def _commits(self, commits: Sequence[FileStatus], known: LoadedLog | None) -> CommitBatch:
         held = EMPTY_BATCH if known is None else _only(known.batch, commits)

@@ -134,22 +134,24 @@ def open_checkpoint(store: LogStore, provider: CheckpointProvider, log_path: str
     """Return a checkpoint with its footers read and its sidecars resolved.
 
     Errors: CorruptLogError naming the file that is missing, unreadable, truncated or has another schema, or the file
-    that names a sidecar outside the table or twice, has file actions beside its sidecars, or has another version.
+    that names a sidecar outside the table or twice, has file actions beside its sidecars, has another version, or
+    states another number of actions in its sidecars.
     Source: PROTOCOL.md, Checkpoints; V2 Spec; Sidecar Files; Checkpoint Metadata.
     """
     file = provider.files[0]
     if provider.format == "json":
         lines = read_lines(file.path, provider.version, _read(store, file.path))
         top_level: tuple[CheckpointFile, ...] = ()
-        versions, named = _versions_of_lines(file.path, lines), _sidecars_of_lines(file.path, lines)
+        metadata, named = _metadata_of_lines(file.path, lines), _sidecars_of_lines(file.path, lines)
         has_files = lines_with(lines, *FILE_ACTIONS).num_rows > 0
     else:
         lines = LINES_SCHEMA.empty_table()
         top_level = _open_all(store, provider.files)
         found = [action for part in top_level for action in _read_columns(store, part, _V2_COLUMNS)]
-        versions = [value["version"] for column, value in found if column == "checkpointMetadata"]
+        metadata = [value for column, value in found if column == "checkpointMetadata"]
         named = [str(value["path"]) for column, value in found if column == "sidecar"]
         has_files = bool(named) and any(_has(store, part, column) for part in top_level for column in FILE_ACTIONS)
+    versions = [each.get("version") if isinstance(each, dict) else each for each in metadata]
     if versions != [provider.version] and (versions or named or provider.kind is CheckpointKind.UUID):
         reason = f"expected one checkpointMetadata action of version {provider.version}, found {versions!r:.80}"
         raise CorruptLogError(path=file.path, reason=reason)
@@ -159,6 +161,7 @@ def open_checkpoint(store: LogStore, provider: CheckpointProvider, log_path: str
     if repeated := [path for path, count in Counter(status.path for status in statuses).items() if count > 1]:
         raise CorruptLogError(path=file.path, reason=f"expected each sidecar once, found {repeated[0]} again")
     sidecars = _open_all(store, statuses)
+    _check_number_of_actions(file.path, metadata, sidecars)
     return CheckpointContents(
         version=provider.version,
         top_level=top_level,
@@ -283,10 +286,22 @@ def _open(store: LogStore, file: FileStatus) -> CheckpointFile:
     return CheckpointFile(file=file, metadata=metadata, schema=schema, has_stats=has_stats, stats_parsed=parsed)
 
 
-def _versions_of_lines(path: str, lines: pa.Table) -> list[Any]:
+def _check_number_of_actions(path: str, metadata: list[Any], sidecars: Iterable[CheckpointFile]) -> None:
+    """Raise CorruptLogError if the sidecars have other numbers of actions than a tag of Delta's writer states.
+
+    The file may have been cut at the end of a line, or a sidecar may have been replaced.
+    """
+    tags = [each["tags"] for each in metadata if isinstance(each, dict) and isinstance(each.get("tags"), dict)]
+    stated = next((each.get("sidecarNumActions") for each in tags), None)
+    found = sum(sidecar.metadata.num_rows for sidecar in sidecars)
+    if isinstance(stated, str) and stated.isdecimal() and int(stated) != found:
+        reason = f"expected {stated} actions in its sidecars, as its checkpointMetadata states, found {found}"
+        raise CorruptLogError(path=path, reason=reason)
+
+
+def _metadata_of_lines(path: str, lines: pa.Table) -> list[Any]:
     rows = lines_with(lines, "checkpointMetadata").to_pylist()
-    found = [decode_line(path, row["line_number"], row["line"])["checkpointMetadata"] for row in rows]
-    return [each.get("version") if isinstance(each, dict) else each for each in found]
+    return [decode_line(path, row["line_number"], row["line"])["checkpointMetadata"] for row in rows]
 
 
 def _sidecars_of_lines(path: str, lines: pa.Table) -> list[str]:

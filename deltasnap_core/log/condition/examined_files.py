@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from deltasnap_core.errors import CorruptLogError, DeltaSnapError, StorageError, UnsupportedProtocolError
 from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, has_negative_numbers, open_checkpoint
 from deltasnap_core.log.checkpoints.checkpoint_pages import page_bytes, read_every_page
+from deltasnap_core.log.checkpoints.stated_contents import doubt_about, stated_files
 from deltasnap_core.log.checksum_file import read_checksum
 from deltasnap_core.log.commits.commit_batch import EMPTY_BATCH, CommitBatch
 from deltasnap_core.log.commits.commit_reader import read_commits
 from deltasnap_core.log.condition.table_condition import CountedCheckpoint
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
 from deltasnap_core.log.listing.log_listing import LogListing, table_path
+from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.log.non_file_actions import (
     NonFileActions,
     load_non_file_actions,
@@ -74,6 +76,8 @@ class ExaminedFiles:
     latest: the latest version of the listing.
     broken: the checkpoints that cannot be read, and why.
     states: the non-file actions of sound checkpoints, by version.
+    doubted: the sound checkpoints that a single hint contradicts, and why.
+    num_files: the number of files in the other sound checkpoints, as far as it is known.
     names:  of the files of all checkpoints that were read.
     negative: the versions of sound checkpoints with a negative size or number of rows.
     counted: the files of the newest sound checkpoint; None: its pages were not read.
@@ -95,6 +99,8 @@ class ExaminedFiles:
         self.latest = listing.latest_version
         self.broken: dict[CheckpointProvider, DeltaSnapError] = {}
         self.states: dict[int, NonFileActions] = {}
+        self.doubted: dict[CheckpointProvider, CorruptLogError] = {}
+        self.num_files: dict[CheckpointProvider, int] = {}
         self.names: list[str] = []
         self.negative: set[int] = set()
         self.counted: CountedCheckpoint | None = None
@@ -117,17 +123,27 @@ class ExaminedFiles:
         try:
             contents = open_checkpoint(self._store, provider, self.listing.log_path)
             state = load_non_file_actions(self._store, contents, EMPTY_BATCH)
-            is_negative = has_negative_numbers(contents)
+            doubt = doubt_about(LogSegmentBuilder(self._store, self.listing.log_path), provider, contents)
+            if doubt is not None and doubt.is_certain:
+                raise doubt.error
+            is_negative, num_files = has_negative_numbers(contents), stated_files(contents)
             if not self.states:
                 self.read_pages = self.read_pages and self._is_within_limit(contents)
             if self.read_pages and not self.states:
                 pages = read_every_page(self._store, contents)
                 is_negative |= pages.has_negative_number
-                self.counted = CountedCheckpoint(provider.version, provider.files[0].path, pages.num_files)
+                num_files = pages.num_files
+                doubt_of_files = doubt.error.reason if doubt is not None and doubt.is_of_files else None
+                path = provider.files[0].path
+                self.counted = CountedCheckpoint(provider.version, path, pages.num_files, doubt_of_files)
         except (CorruptLogError, StorageError) as error:
             self.broken[provider] = error
             return False
         self.states[provider.version] = state
+        if doubt is not None:
+            self.doubted[provider] = doubt.error
+        elif num_files is not None:
+            self.num_files[provider] = num_files
         if is_negative:
             self.negative.add(provider.version)
         return True
@@ -138,6 +154,12 @@ class ExaminedFiles:
     def is_start(self, version: int) -> bool:
         """Return whether a version has a sound checkpoint."""
         return any(self._is_sound(each) for each in self.listing.checkpoints if each.version == version)
+
+    def is_replaceable(self, provider: CheckpointProvider) -> bool:
+        """Return whether the listing has another start for the version of a checkpoint, and all commits after it."""
+        known = [each for each in self.listing.checkpoints if each != provider and each not in self.broken]
+        start = max((each.version for each in known if each.version <= provider.version), default=-1)
+        return len(self.listing.commits_between(start + 1, provider.version)) == provider.version - start
 
     def refused(self, version: int) -> StorageError | None:
         """Return why a checkpoint could not be read. This is no damage: a load does not fall back to an older one."""

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from deltasnap_core.log.checkpoints.stated_contents import named_file, names_checkpoint
+from deltasnap_core.log.condition.examined_files import ExaminedFiles
 from deltasnap_core.log.condition.table_condition import Fault, FaultKind
-from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
-from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpointInfo
 from deltasnap_core.redaction import redacted
 
 
-def hint_faults(builder: LogSegmentBuilder, listing: LogListing) -> Iterator[Fault]:
-    """Yield the faults of `_last_checkpoint`. listing: of the whole log."""
+def hint_faults(builder: LogSegmentBuilder, files: ExaminedFiles) -> Iterator[Fault]:
+    """Yield the faults of `_last_checkpoint`. files: of the whole log."""
+    listing = files.listing
     newest = listing.checkpoints[0].version if listing.checkpoints else -1
     try:
         hint = builder.parse_hint()
@@ -26,25 +27,19 @@ def hint_faults(builder: LogSegmentBuilder, listing: LogListing) -> Iterator[Fau
     if hint.version > newest and hint.version not in unusable:
         yield _hint_fault(f"it names the checkpoint of version {hint.version}, which is not in the log")
     named = [each for each in listing.checkpoints if each.version == hint.version]
-    if named and not any(_is_named(each, hint) for each in named):
+    if named and not any(names_checkpoint(hint, each) for each in named):
         reason = f"it names the checkpoint of version {hint.version} {_form(hint)}, which is not in the log"
         yield _hint_fault(reason, read_instead="the checkpoint in the log")
-
-
-def _is_named(checkpoint: CheckpointProvider, hint: LastCheckpointInfo) -> bool:
-    """Return whether a checkpoint has the name or the number of parts in a hint of its version."""
-    if (name := _named_file(hint)) is not None:
-        return name in {file.name for file in checkpoint.files}
-    return len(checkpoint.files) == (hint.parts or 1)
-
-
-def _named_file(hint: LastCheckpointInfo) -> str | None:
-    path = (hint.v2_checkpoint or {}).get("path")
-    return path.rpartition("/")[2] if isinstance(path, str) else None
+    for sound, num_files in files.num_files.items():
+        if names_checkpoint(hint, sound) and hint.num_of_add_files not in (None, num_files):
+            reason = (
+                f"it states {hint.num_of_add_files} files in the checkpoint of version {hint.version}, not {num_files}"
+            )
+            yield _hint_fault(reason, read_instead="the checkpoint in the log")
 
 
 def _form(hint: LastCheckpointInfo) -> str:
-    if (name := _named_file(hint)) is not None:
+    if (name := named_file(hint)) is not None:
         return f"in the file {redacted(name)}"
     return "in one file" if (hint.parts or 1) == 1 else f"in {hint.parts} parts"
 

@@ -102,7 +102,7 @@ def _condition(
         *(enablement_faults(table, newest.metadata) if newest.metadata else ()),
         *(checksum_faults(files, commits, states[-1]) if states and files.read_pages and not sound else ()),
         *checkpoint_faults(files, VersionRanges.of(loadable)),
-        *hint_faults(builder, listing),
+        *hint_faults(builder, files),
     ]
     lost = joined(fault.versions for fault in unreadable)
     found = TableCondition(

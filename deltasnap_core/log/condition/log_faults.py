@@ -17,6 +17,7 @@ from deltasnap_core.log.condition.table_condition import (
     corrupt_checkpoint,
     corrupt_commit,
     decreasing_timestamps,
+    doubted_checkpoint,
     empty_commits,
     future_timestamps,
     incomplete_enablement,
@@ -89,6 +90,8 @@ def checkpoint_faults(files: ExaminedFiles, loadable: VersionRanges) -> Iterator
     for provider, error in files.broken.items():
         if isinstance(error, CorruptLogError):
             yield _checkpoint_fault(files, provider.version, error.path, error.reason, loadable)
+    for provider, doubt in files.doubted.items():
+        yield doubted_checkpoint(provider.version, doubt.path, doubt.reason, files.is_replaceable(provider))
     sound = -1 if files.sound is None else files.sound.version
     for unusable in files.listing.unusable_checkpoints:
         if unusable.version > sound:

@@ -106,11 +106,15 @@ class Fault:
 @safe_repr
 @dataclass(frozen=True, slots=True)
 class CountedCheckpoint:
-    """A checkpoint whose pages were read: its version, the URL of its (first) file, and the number of files in it."""
+    """A checkpoint whose pages were read: its version, the URL of its (first) file, and the number of files in it.
+
+    doubt: the reason of the fault that a hint states another number of files; None: none does.
+    """
 
     version: int
     path: str
     num_files: int
+    doubt: str | None = None
 
 
 @safe_repr
@@ -202,11 +206,17 @@ class TableCondition:
     def with_stored_files(self, num_files: int) -> TableCondition:
         """Return this condition with a fault added if the counted checkpoint has another number of files than stored.
 
+        If it has the same number, a hint that states another one is wrong, and no fault of the checkpoint.
         num_files: of the stored version of that checkpoint.
         """
-        if self.counted is None or self.counted.num_files == num_files:
+        counted = self.counted
+        if counted is None:
             return self
-        return replace(self, faults=(*self.faults, _wrong_checkpoint(self.counted, num_files)))
+        doubt = (FaultKind.WRONG_CHECKPOINT, counted.doubt)
+        others = tuple(fault for fault in self.faults if (fault.kind, fault.reason) != doubt)
+        if counted.num_files == num_files:
+            return replace(self, faults=others)
+        return replace(self, faults=(*others, _wrong_checkpoint(counted, num_files)))
 
     def with_known_faults(self, faults: Iterable[Fault]) -> TableCondition:
         """Return this condition with faults added that were found in commits which this examination did not read."""
@@ -399,6 +409,22 @@ def corrupt_checkpoint(
         reason=redacted(reason),
         versions=versions,
         read_instead=read_instead,
+    )
+
+
+def doubted_checkpoint(version: int, path: str, reason: str, is_replaceable: bool) -> Fault:
+    """Return the fault of a checkpoint that a hint contradicts, where nothing shows which of them is right."""
+    name, instead = redacted(path).rpartition("/")[2], "an older checkpoint or the commits"
+    read = f"deltasnap reads {instead} instead" if is_replaceable else "Nothing can replace it: deltasnap reads it"
+    return Fault(
+        kind=FaultKind.WRONG_CHECKPOINT,
+        text=f"The checkpoint of version {version} contradicts a hint: {name}: {_sentence(redacted(reason))} {read}. "
+        "If the hint is right, readers of this checkpoint lose files or other actions.",
+        advice="If the hint is wrong, delete it. Otherwise restore the checkpoint from a backup of the log, or move it "
+        "out of _delta_log and write a new one.",
+        file=redacted(path),
+        reason=redacted(reason),
+        read_instead=instead if is_replaceable else None,
     )
 
 

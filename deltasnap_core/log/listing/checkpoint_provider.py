@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from deltasnap_core.protocol.log_files.file_names import CheckpointKind, Extension
@@ -18,6 +18,7 @@ class CheckpointProvider:
     files:   its top-level files, all parts in order. Sidecars are not included: the checkpoint references them.
     kind:    the kind of file name; a classic name may be a V1 or a V2 checkpoint.
     format:  the format of the top-level files.
+    checksum_file: the `.crc` file of the version; None: there is none, or it is unknown.
     Source: PROTOCOL.md, Checkpoints.
     """
 
@@ -27,6 +28,7 @@ class CheckpointProvider:
     files: tuple[FileStatus, ...]
     kind: CheckpointKind
     format: Extension
+    checksum_file: FileStatus | None = field(default=None, repr=False, compare=False)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values."""
