@@ -1,4 +1,4 @@
-"""SQL of deltasnap in a session that reserves the keywords of ANSI SQL."""
+"""Tables in sessions whose settings would fail the SQL or the schemas of deltasnap."""
 
 from __future__ import annotations
 
@@ -22,14 +22,16 @@ VECTOR = {"storageType": "i", "pathOrInlineDv": "wi5b=000010000siXQKl0rr91000f55
 
 @pytest.fixture
 def strict(spark: SparkSession) -> Iterator[SparkSession]:
-    name = "spark.sql.ansi.enforceReservedKeywords"
-    spark.conf.set(name, "true")
+    names = {"spark.sql.ansi.enforceReservedKeywords": "true", "spark.sql.columnNameOfCorruptRecord": "add"}
+    for name, value in names.items():
+        spark.conf.set(name, value)
     yield spark
-    spark.conf.set(name, "false")
+    for name in names:
+        spark.conf.unset(name)
 
 
 @pytest.mark.spark
-def test_tables_are_read_stored_and_checkpointed_with_reserved_keywords(strict: SparkSession, tmp_path: Path) -> None:
+def test_tables_are_read_stored_and_checkpointed_in_such_a_session(strict: SparkSession, tmp_path: Path) -> None:
     features = ["deletionVectors"]
     first = [protocol(3, 7, readerFeatures=features, writerFeatures=features), metadata(), add("a"), add("b")]
     table = tmp_path / "t"

@@ -23,6 +23,7 @@ from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.replay.spark.reading.file_action_layout import keyed_measures, measured
 from deltasnap_core.replay.spark.reading.parsed_statistics import as_texts, has_all, narrowed
 from deltasnap_core.replay.spark.reading.schemas import ADD, DELETION_VECTOR, REMOVE
+from deltasnap_core.replay.spark.session.local_rows import FAIL_FAST
 from deltasnap_core.replay.spark.session.spark_files import SparkFiles, file_reader
 from deltasnap_core.replay.stats_policy import StatsPolicy
 from deltasnap_core.rules.deletion_vector_ids import KEY_FIELDS, file_vector_id_sql
@@ -50,9 +51,8 @@ MEASURED_FILE_ACTIONS = StructType([StructField("add", MEASURED_ADD), StructFiel
 
 _NUM_RECORDS = StructType([StructField("numRecords", LongType())])
 _NO_LIMIT = str(2**31 - 1)
-# Fail fast: in Spark's default mode, an invalid line becomes null and its action is lost. The limits of a line were
-# checked when it was read, so Spark's parser has none.
-_FAIL_FAST = {"mode": "FAILFAST", "maxNestingDepth": _NO_LIMIT, "maxNumLen": _NO_LIMIT, "maxStringLen": _NO_LIMIT}
+# The limits of a line were checked when it was read, so Spark's parser has none.
+_OF_LINES = {**FAIL_FAST, "maxNestingDepth": _NO_LIMIT, "maxNumLen": _NO_LIMIT, "maxStringLen": _NO_LIMIT}
 # In the form that `num_records_sql` reads fast.
 _NUM_RECORDS_AS_JSON = """concat('{"numRecords":', add.stats_parsed.numRecords, ',"nullCount":{}}')"""
 # In UTC with a literal zone: Spark's old formatter (`spark.sql.legacy.timeParserPolicy`) writes a zone in another form.
@@ -162,7 +162,7 @@ class ActionReader:
 
         One exception: Spark keeps both values of a duplicate key in a map. This function keeps the last one.
         """
-        action = F.from_json("line", self.schema, _FAIL_FAST)
+        action = F.from_json("line", self.schema, _OF_LINES)
         parsed = lines.select(*_PLACE, action.alias("action")).select(*_PLACE, "action.add", "action.remove")
         if self._is_measured:
             return parsed

@@ -12,13 +12,17 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-_FAIL_FAST = {"mode": "FAILFAST"}
+FAIL_FAST = {"mode": "FAILFAST", "columnNameOfCorruptRecord": "no column has this name"}
+"""Options of Spark's JSON parser. In its default mode, an invalid line becomes null and its action is lost.
+
+The session may give invalid lines a column that a schema has, such as `add`. Spark refuses that even here.
+"""
 
 
 def local_rows(spark: SparkSession, rows: Iterable[Mapping[str, Any]], schema: StructType) -> DataFrame:
     """Return rows of plain JSON values as a DataFrame. Missing fields are null; every field may be missing."""
     lines = pa.table({"line": pa.array([json.dumps(row) for row in rows], pa.string())})
-    return arrow_rows(spark, lines).select(F.from_json("line", schema, _FAIL_FAST).alias("row")).select("row.*")
+    return arrow_rows(spark, lines).select(F.from_json("line", schema, FAIL_FAST).alias("row")).select("row.*")
 
 
 def arrow_rows(spark: SparkSession, rows: pa.Table) -> DataFrame:
