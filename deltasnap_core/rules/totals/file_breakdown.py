@@ -273,9 +273,9 @@ def size_bin(size: int) -> int:
 
 
 def partition_of(values: Iterable[tuple[str, str | None]]) -> PartitionValues:
-    """Return the values of a partition in the order of their names, each name once."""
-    ordered = sorted(values, key=lambda entry: (entry[0], entry[1] is not None, entry[1] or ""))
-    return tuple(dict(ordered).items())
+    """Return the values of a partition in the order of their names; of two values of a name the first, as in scans."""
+    first_wins = dict(reversed([*values]))
+    return tuple(sorted(first_wins.items()))
 
 
 def _least_size(number: int) -> int:
@@ -314,7 +314,10 @@ Bytes are summed in two halves of 32 bits, so that the sum cannot overflow.
 
 def bin_grouping_sql() -> list[str]:
     """Return the columns to group MEASURES and BREAKDOWN_MEASURES by, as SQL."""
-    return [f"{_size_bin_sql()} as size_bin", "array_sort(partition) as partition", "deleted_at as removed_at"]
+    # `partition_of` needs the order of a name that occurs twice, which only damaged checkpoints have.
+    keys = "transform(partition, entry -> entry.key)"
+    ordered = f"if(size(array_distinct({keys})) = size(partition), array_sort(partition), partition)"
+    return [f"{_size_bin_sql()} as size_bin", f"{ordered} as partition", "deleted_at as removed_at"]
 
 
 def file_grouping_sql() -> list[str]:
