@@ -169,6 +169,25 @@ class CommitBatch:
         with_lines = {*pc.unique(self.lines["commit_version"]).to_pylist()}
         return frozenset({commit.version for commit in self.commits if not commit.file_actions} - with_lines)
 
+    @property
+    def contradictory_versions(self) -> frozenset[int]:
+        """The versions whose commit adds and removes one file: the same path, as written, with the same vector.
+
+        Empty if the file actions are too many to hold.
+        """
+        rows = self.measures
+        if rows is None:
+            return frozenset()
+        is_removed = pc.is_valid(rows["deleted_at"])
+        removed, added = rows.filter(is_removed), rows.filter(pc.invert(is_removed))
+        key = ["commit_version", "path", "dv_id"]
+        in_both = [pc.unique(each["commit_version"]) for each in (removed, added)]
+        removed = removed.filter(pc.is_in(removed["commit_version"], in_both[1])).select(key)
+        added = added.filter(pc.is_in(added["commit_version"], in_both[0])).select(key)
+        if not removed.num_rows:
+            return frozenset()
+        return frozenset(removed.join(added, key, join_type="left semi")["commit_version"].to_pylist())
+
     def lines_with(self, *actions: str) -> pa.Table:
         """Return the lines with one of these actions (LINES_SCHEMA).
 

@@ -41,6 +41,7 @@ class ReadCommits:
     read:     the versions.
     broken:   by version, the reason why a commit is not usable.
     negative: the versions with a negative size or number of rows.
+    contradictory: the versions whose commits add and remove one file.
     blank:    the versions whose commits have no line, or only blank ones.
     """
 
@@ -49,6 +50,7 @@ class ReadCommits:
     actions: dict[int, list[object]] = field(default_factory=dict)
     infos: dict[int, CommitInfo | None] = field(default_factory=dict)
     negative: set[int] = field(default_factory=set)
+    contradictory: set[int] = field(default_factory=set)
     blank: set[int] = field(default_factory=set)
 
     def add(self, batch: CommitBatch) -> None:
@@ -59,6 +61,7 @@ class ReadCommits:
         self.infos |= infos
         self.actions |= {version: actions.get(version, []) for version in versions}
         self.negative |= batch.versions_with_negative_numbers
+        self.contradictory |= batch.contradictory_versions
         self.blank |= batch.blank_versions
 
     def merge(self, other: ReadCommits, versions: Container[int]) -> None:
@@ -67,6 +70,7 @@ class ReadCommits:
         self.infos |= {version: info for version, info in other.infos.items() if version in versions}
         self.actions |= {version: each for version, each in other.actions.items() if version in versions}
         self.negative |= {version for version in other.negative if version in versions}
+        self.contradictory |= {version for version in other.contradictory if version in versions}
         self.blank |= {version for version in other.blank if version in versions}
 
 

@@ -18,6 +18,7 @@ from deltasnap_core.log.condition.log_faults import (
     empty_commit_faults,
     enablement_faults,
     negative_number_faults,
+    partition_column_faults,
     protocol_faults,
     timestamp_faults,
 )
@@ -100,6 +101,7 @@ def _condition(
         *ambiguous_commit_faults(table, commits),
         *negative_number_faults(table, files, commits),
         *(enablement_faults(table, newest.metadata) if newest.metadata else ()),
+        *(partition_column_faults(table, newest.metadata) if newest.metadata else ()),
         *(checksum_faults(files, commits, states[-1]) if states and files.read_pages and not sound else ()),
         *checkpoint_faults(files, VersionRanges.of(loadable)),
         *hint_faults(builder, files),

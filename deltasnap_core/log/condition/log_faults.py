@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
@@ -63,6 +64,21 @@ def ambiguous_commit_faults(table: str, commits: ReadCommits) -> Iterator[Fault]
         counts = {v: sum(isinstance(each, kind) for each in found) for v, found in commits.actions.items()}
         if versions := VersionRanges.of(sorted(v for v, count in counts.items() if count > 1)):
             yield ambiguous_commits(redacted(table), action, versions)
+    if versions := VersionRanges.of(sorted(commits.contradictory)):
+        yield _contradictory_commits(redacted(table), versions)
+
+
+def partition_column_faults(table: str, metadata: Metadata) -> Iterator[Fault]:
+    """Yield the fault of metadata that names a partition column twice, ignoring case as Spark does."""
+    names = Counter(column.lower() for column in metadata.partition_columns)
+    if repeated := [name for name, count in names.items() if count > 1]:
+        yield Fault(
+            kind=FaultKind.AMBIGUOUS_COMMIT,
+            text=f"The metadata of {redacted(table)} names the partition column {repeated[0]!r} more than once. "
+            "deltasnap uses it once, other readers may fail.",
+            advice="Check the writer, and set the partition columns of the table again.",
+            reason=f"expected each partition column once, found {list(metadata.partition_columns)!r:.200}",
+        )
 
 
 def negative_number_faults(table: str, files: ExaminedFiles, commits: ReadCommits) -> Iterator[Fault]:
@@ -202,6 +218,19 @@ def _fault_of(problem: Fault | UnsupportedProtocolError, versions: VersionRanges
     if isinstance(problem, UnsupportedProtocolError):
         return _unsupported(problem, versions)
     return Fault(kind=problem.kind, text=problem.text, advice=problem.advice, reason=problem.reason, versions=versions)
+
+
+def _contradictory_commits(table: str, versions: VersionRanges) -> Fault:
+    is_one = len(versions) == 1
+    return Fault(
+        kind=FaultKind.AMBIGUOUS_COMMIT,
+        text=f"The {'commit of version' if is_one else 'commits of versions'} {versions.text()} in the log of {table} "
+        f"{'adds and removes' if is_one else 'add and remove'} the same file. deltasnap keeps the file, other readers "
+        "may not.",
+        advice="Check the writer, and whether the rows of the file belong to the table. Then insert or "
+        "delete them again.",
+        reason="expected at most one action of a file in a commit",
+    )
 
 
 def _unsupported(error: UnsupportedProtocolError, versions: VersionRanges) -> Fault:

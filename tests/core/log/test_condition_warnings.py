@@ -273,3 +273,35 @@ def test_commit_with_two_actions_of_a_kind_is_a_warning(action: Any, named: str,
     assert [(f.kind, f.mark) for f in found.faults] == [(FaultKind.AMBIGUOUS_COMMIT, "warning")]
     assert f"The commit of version 2 in the log of {found.table} has more than one {named} action." in found.text
     assert [*found.loadable] == [0, 1, 2, 3]
+
+
+VECTOR = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "sizeInBytes": 1, "cardinality": 1}
+
+
+@pytest.mark.parametrize(
+    ("actions", "is_fault"),
+    [
+        ([add("a"), remove("a")], True),
+        ([remove("a"), add("a", deletionVector=VECTOR)], False),
+        ([remove("a", deletionVector=VECTOR), add("b", deletionVector=VECTOR), add("a", deletionVector=VECTOR)], True),
+        ([remove("a"), add("b")], False),
+    ],
+    ids=["one file", "new deletion vector", "one file with a vector", "two files"],
+)
+def test_condition_warns_of_a_commit_that_adds_and_removes_one_file(
+    tmp_path: Path, actions: list[dict[str, Any]], is_fault: bool
+) -> None:
+    write_log(tmp_path / "t", {0: [*FIRST, add("a")], 1: actions, 2: [remove("b"), add("c")]})
+    found = condition(tmp_path / "t", first=0)
+    texts = [fault.text for fault in found.faults_of(FaultKind.AMBIGUOUS_COMMIT)]
+    assert ([*found.loadable], found.mark) == ([0, 1, 2], "warning" if is_fault else "ok")
+    assert [("version 1 in the log" in text, "adds and removes" in text) for text in texts] == [(True, True)] * is_fault
+
+
+@pytest.mark.parametrize("columns", [["id", "id"], ["id", "ID"]])
+def test_condition_warns_of_a_partition_column_that_is_named_twice(tmp_path: Path, columns: list[str]) -> None:
+    write_log(tmp_path / "t", {0: [protocol(), metadata(partitionColumns=columns)], 1: [add("a")]})
+    found = condition(tmp_path / "t", first=0)
+    (fault,) = found.faults
+    assert (fault.kind, fault.mark, [*found.loadable]) == (FaultKind.AMBIGUOUS_COMMIT, "warning", [0, 1])
+    assert "names the partition column 'id' more than once" in fault.text
