@@ -10,6 +10,7 @@ from deltasnap_core import FaultKind, LogListing, TableCondition, TableLog, Vers
 
 _MAX_AGE_SECONDS = 24 * 3600.0
 _OF_STORAGE = (FaultKind.NO_TABLE, FaultKind.ACCESS_DENIED, FaultKind.STORAGE_FAILED)
+_OF_CHECKPOINT = (FaultKind.CORRUPT_CHECKPOINT, FaultKind.WRONG_CHECKPOINT, FaultKind.BROKEN_HINT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +35,8 @@ def condition_unless_known(
 ) -> TableCondition:
     """Return `TableLog.condition`. It is known if the log had faults, its listing is the same, and the errors remain.
 
-    The files with errors are read again, because a restored file may have the size and the time of the damaged one.
+    The files with errors are read again, because a restored file may have the size and the time of the damaged one. So
+    are the newest checkpoint and the hint, which no listing shows.
     """
     sound = VersionRanges() if sound is None else sound
     key, inputs = (settings.storage, table.name, read_pages), (listing, first, sound)
@@ -48,17 +50,15 @@ def condition_unless_known(
 
 
 def _is_in_force(log: TableLog, listing: LogListing, known: _Known) -> bool:
-    """Return whether the condition is recent, and the files with errors still have them. Reads no other commit."""
+    """Return whether the condition is recent, and its errors and those of hints remain. Reads no other commit."""
     if time.monotonic() - known.at >= _MAX_AGE_SECONDS:
         return False
     files = {fault.file for fault in known.condition.faults}
     sound = VersionRanges.of(version for version, file in listing.commits.items() if redacted(file.path) not in files)
-    has_bad_checkpoint = bool(known.condition.faults_of(FaultKind.CORRUPT_CHECKPOINT))
-    now = log.condition(listing, first=0, sound=sound, read_pages=has_bad_checkpoint)
+    read_pages = known.condition.pages_read and bool(known.condition.faults_of(*_OF_CHECKPOINT))
+    now = log.condition(listing, first=0, sound=sound, read_pages=read_pages)
     return _errors(now) == _errors(known.condition)
 
 
 def _errors(condition: TableCondition) -> set[str]:
-    return {
-        fault.text for fault in condition.faults if fault.mark == "error" or fault.kind is FaultKind.CORRUPT_CHECKPOINT
-    }
+    return {fault.text for fault in condition.faults if fault.mark == "error" or fault.kind in _OF_CHECKPOINT}

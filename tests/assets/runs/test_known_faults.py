@@ -16,6 +16,7 @@ from deltasnap_assets.runs.planning.names import ASSET_NAMES
 from deltasnap_assets.runs.planning.poll import poll_log
 from deltasnap_assets.runs.schedules import refresh_schedule
 from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_core import FaultKind
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from tests.builders import add, metadata, protocol, write_log
 from tests.fast_dagster import local_instance
@@ -105,3 +106,21 @@ def test_change_of_a_broken_log_is_noticed(change: str, broken: Broken) -> None:
     make(broken)
     assert broken.examined() == (is_broken, is_broken)
     assert condition_of_failure(broken.settings, broken.table).text != before.text
+
+
+@pytest.mark.parametrize("is_damaged", [False, True], ids=["a sound log", "a log with an error"])
+def test_fault_of_the_hint_begins_and_ends_with_it(broken: Broken, is_damaged: bool) -> None:
+    hint = broken.log / "_last_checkpoint"
+    if not is_damaged:
+        broken.commit.write_bytes(broken.sound)
+
+    def has_fault() -> bool:
+        condition = condition_of_failure(broken.settings, broken.table)
+        assert bool(condition.unloadable) == is_damaged
+        return bool(condition.faults_of(FaultKind.BROKEN_HINT))
+
+    found = [has_fault()]
+    hint.write_bytes(b"{")
+    found.append(has_fault())
+    hint.unlink()
+    assert [*found, has_fault()] == [False, True, False]
