@@ -28,7 +28,8 @@ T = TypeVar("T")
 class ChangeSummary:
     """The numbers of added and removed files, with bytes.
 
-    rearranged_files: added files with `dataChange` false: their rows were in other files before.
+    rearranged_files: added files whose commits had `dataChange` false: their rows were in other files before. It
+                      includes files of commits that are gone: only a checkpoint has them, which does not tell.
     files_with_other_vector: files that got another deletion vector: rows were deleted, none were added.
     """
 
@@ -76,11 +77,13 @@ class FileChanges:
         commits: Sequence[DeltaHistory],
         log_files: Sequence[str] = (),
         stored_files: Sequence[str] = (),
+        removes: DataFrame | None = None,
     ) -> None:
         """Create the changes.
 
         table:   at `to_version`.
         before, after: the files of the two versions, with the columns of AddFile.
+        removes: if `to_version` is the earlier one: every tombstone of the later one, with the columns of RemoveFile.
         commits: see the attribute.
         log_files, stored_files: the files (URLs) that Spark reads for both, of a log and of a snapshot store. An error
                  names the one that is damaged.
@@ -88,6 +91,7 @@ class FileChanges:
         self._table = table
         self._before = before
         self._after = after
+        self._removes = removes
         self._read_files = (log_files, stored_files)
         self.from_version = from_version
         self.to_version = to_version
@@ -119,7 +123,7 @@ class FileChanges:
         """
         came, went = (
             files.selectExpr(f"{flag} as came", f"{self._path_key} as path_key", "size", "dataChange")
-            for files, flag in ((self.added, "true"), (self.removed, "false"))
+            for files, flag in ((self._added_by_commits, "true"), (self.removed, "false"))
         )
         by_path = came.unionAll(went).groupBy("path_key").agg(
             F.expr("count_if(came)").alias("added_files"),
@@ -146,11 +150,23 @@ class FileChanges:
     def _path_key(self) -> str:
         return path_key_sql("path", self._table.table_path)
 
+    @property
+    def _added_by_commits(self) -> DataFrame:
+        """The added files with the `dataChange` of the commits between the versions, which may go backwards."""
+        if self._removes is None:
+            return self.added
+        undone = self._joined(self.added, self._removes, "left", "dataChange as _removed")
+        return undone.withColumn("dataChange", F.coalesce("_removed", "dataChange"))
+
     def _without(self, files: DataFrame, others: DataFrame) -> DataFrame:
+        return self._joined(files, others, "left_anti")
+
+    def _joined(self, files: DataFrame, others: DataFrame, how: str, *columns: str) -> DataFrame:
+        """Return files joined with the same files among others. columns: of the others."""
         key = self._path_key, vector_id_sql("deletionVector")
-        keys = others.selectExpr(*(f"{sql} as _key{number}" for number, sql in enumerate(key)))
+        keys = others.selectExpr(*(f"{sql} as _key{number}" for number, sql in enumerate(key)), *columns)
         condition = [F.expr(sql).eqNullSafe(F.col(f"_key{number}")) for number, sql in enumerate(key)]
-        return files.join(keys, condition, "left_anti")
+        return files.join(keys, condition, how)
 
 
 @dataclass(frozen=True, slots=True)

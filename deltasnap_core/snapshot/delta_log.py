@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from threading import Lock
 from typing import Any, ClassVar
@@ -13,7 +14,7 @@ from weakref import WeakValueDictionary
 from pyspark.sql import DataFrame, SparkSession
 
 from deltasnap_core.clock import Clock, system_clock
-from deltasnap_core.errors import DeltaTableNotFoundError
+from deltasnap_core.errors import DeltaTableNotFoundError, VersionGapError, VersionNotFoundError
 from deltasnap_core.log.history.delta_history_manager import DeltaHistoryManager
 from deltasnap_core.log.listing.catalog_commits import CatalogCommits
 from deltasnap_core.log.listing.log_segment import LogSegment
@@ -21,6 +22,7 @@ from deltasnap_core.log.listing.log_segment_builder import check_versions
 from deltasnap_core.log.table_log import TableLog, milliseconds
 from deltasnap_core.protocol.log_files.file_names import LOG_FOLDER
 from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpointInfo
+from deltasnap_core.protocol.properties.retention import KEEPS_EVERYTHING
 from deltasnap_core.protocol.state.version_checksum import VersionChecksum
 from deltasnap_core.redaction import redacted, safe_repr
 from deltasnap_core.replay.engine import ReplayEngine
@@ -261,8 +263,10 @@ class DeltaLog:
         `to_version` may be the earlier one.
         Errors: as get_snapshot_at.
         """
-        before, after = (self.get_snapshot_at(version) for version in (from_version, to_version))
         first, last = sorted((from_version, to_version))
+        earlier, later = self.get_snapshot_at(first), self._with_commits_after(first, last)
+        is_forward = from_version <= to_version
+        before, after = (earlier, later) if is_forward else (later, earlier)
         return FileChanges(
             after.scanned_table(options),
             before.all_files,
@@ -271,7 +275,24 @@ class DeltaLog:
             to_version=to_version,
             commits=self.history.get_history(start=first + 1, end=last),
             log_files=(*before.log.replayable.files, *after.log.replayable.files),
+            removes=None if is_forward else later.tombstones,
         )
+
+    def _with_commits_after(self, first: int, version: int) -> Snapshot:
+        """Return the snapshot of a version with every tombstone, and with all commits after an earlier version.
+
+        A checkpoint does not tell which actions only rearranged rows. If the log lacks some of the commits, it replays
+        the newest checkpoint.
+        """
+        snapshot = self.get_snapshot_at(version, min_file_retention_timestamp=KEEPS_EVERYTHING)
+        if snapshot.log_segment.checkpoint_provider.version <= first:
+            return snapshot
+        listing = self._context.log.list(first)
+        with suppress(VersionGapError, VersionNotFoundError):
+            segment = LogSegment.from_listing(listing, version, listing.best_checkpoint(first))
+            loader = SnapshotLoader(context=self._context)
+            return loader.load(segment, predecessor=snapshot, min_file_retention_timestamp=KEEPS_EVERYTHING)
+        return snapshot
 
     def row_changes(
         self,

@@ -34,7 +34,7 @@ from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.listing.log_segment_builder import check_versions
 from deltasnap_core.log.table_log import TableLog
-from deltasnap_core.protocol.properties.retention import Retention
+from deltasnap_core.protocol.properties.retention import KEEP_ALL, Retention
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.replay.engine import EngineUse, Question, ReplayEngine
@@ -279,21 +279,24 @@ class SnapshotStore:
     ) -> FileChanges:
         """Return the files that were added or removed between two stored versions, as DeltaLog.file_changes.
 
-        The commits between them are those of the log if it still has the version `to_version`, otherwise those of the
-        stored versions.
+        The commits between them are those of the log if it still has the later version, otherwise those of the stored
+        versions.
         """
         check_versions(from_version, to_version)
         before, after = (self._reader.version(table, version) for version in (from_version, to_version))
         scanned = self._reader.scanned(after, options)
         first, last = sorted((from_version, to_version))
+        is_forward = from_version <= to_version
+        later = after if is_forward else before
         return FileChanges(
             scanned,
             before.all_files(),
             after.all_files(),
             from_version=from_version,
             to_version=to_version,
-            commits=stored_history(scanned, after.stored, after.manifest, first + 1, last),
+            commits=stored_history(scanned, later.stored, later.manifest, first + 1, last),
             stored_files=(*before.files, *after.files),
+            removes=None if is_forward else later.tombstones(KEEP_ALL),
         )
 
     def row_changes(

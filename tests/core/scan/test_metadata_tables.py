@@ -343,6 +343,35 @@ def test_changes_can_go_backwards(made: Made) -> None:
     assert rows(there.added) == rows(back.removed)
     assert rows(there.removed) == rows(back.added)
     assert [commit.version for commit in back.commits] == [5, 4, 3, 2, 1]
+    for undone in (made.log.file_changes(5, 4), made.store.file_changes("events", 5, 4)):
+        assert (undone.summary.added_files, undone.summary.rearranged_files) == (3, 3)
+
+
+def test_checkpoint_does_not_turn_appended_or_deleted_files_into_rearranged_ones(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    first = [protocol(), metadata(), add("deleted"), add("compacted")]
+    compaction = [remove("compacted", dataChange=False), add("rearranged", dataChange=False)]
+    commits = [first, [add("appended")], [remove("deleted")], compaction]
+    log = write_log(tmp_path, dict(enumerate(commits)))
+    for version, state in ((1, replay(commits)[1]), (3, replay(commits)[3])):
+        write_checkpoint(log, version, "classic", [*map(_without_data_change, state.actions(0))])
+    made = DeltaLog.for_table(spark, tmp_path)
+
+    def found(start: int, end: int) -> tuple[int, int, int]:
+        summary = made.file_changes(start, end).summary
+        return summary.added_files, summary.removed_files, summary.rearranged_files
+
+    assert [found(0, 1), found(2, 1), found(2, 3), found(3, 2)] == [(1, 0, 0), (1, 0, 0), (1, 1, 1), (1, 1, 1)]
+    assert made.file_changes(0, 1).summary.is_append_only
+    for version in range(1, 4):
+        (log / commit_file(version)).unlink()
+    assert made.file_changes(1, 3).summary.rearranged_files == 1  # its commit is gone
+
+
+def _without_data_change(action: Action) -> Action:
+    """Return an action of a checkpoint as writers write it."""
+    return {name: {**each, "dataChange": False} if "dataChange" in each else each for name, each in action.items()}
 
 
 def test_stored_version_is_scanned_and_compared_when_its_log_is_gone(made: Made, tmp_path: Path) -> None:
@@ -354,6 +383,7 @@ def test_stored_version_is_scanned_and_compared_when_its_log_is_gone(made: Made,
         changes = made.store.file_changes("events", 0, 1)
         assert changes.added.count() == 1
         assert [commit.operation for commit in changes.commits] == ["WRITE"]
+        assert [commit.version for commit in made.store.file_changes("events", 2, 0).commits] == [2, 1]
         assert made.store.tables("events").history.count() == 6
         assert made.store.tables("events", 1).files.count() == 2
     finally:
