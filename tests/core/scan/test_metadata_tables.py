@@ -67,7 +67,7 @@ def rows(frame: DataFrame) -> list[dict[str, Any]]:
     return [row.asDict(recursive=True) for row in frame.collect()]
 
 
-@pytest.fixture(params=["snapshot", "store"])
+@pytest.fixture(params=["snapshot", pytest.param("store", marks=pytest.mark.spark)])
 def tables(made: Made, request: pytest.FixtureRequest) -> MetadataTables:
     return made.log.snapshot.tables if request.param == "snapshot" else made.store.tables("events")
 

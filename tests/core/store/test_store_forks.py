@@ -17,8 +17,8 @@ from deltasnap_core.errors import LogChangedError, VersionNotFoundError
 from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.protocol.log_files import file_names
 from deltasnap_core.replay.engine import ReplayEngine
-from deltasnap_core.replay.sessions import GivenSession
-from deltasnap_core.replay.spark.session.spark_files import SparkFiles, can_read
+from deltasnap_core.replay.sessions import NoSession
+from deltasnap_core.replay.spark.session.spark_files import SparkFiles
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.log_store import FileStatus, LogStore
@@ -30,6 +30,7 @@ from deltasnap_core.store.versions.generations import LogRelation
 from tests.builders import CountingLogStore, metadata, mtime_of, protocol, write_log
 from tests.core.store.manifests import commit_actions
 from tests.core.store.tables import check_version
+from tests.driver_bases import use_driver_bases
 
 
 def write_branch(table: Path, last: int, *, after: int | None = None) -> Path:
@@ -50,7 +51,7 @@ def restore(table: Path, last: int, *, after: int | None = None) -> None:
 
 
 def files_of(store: SnapshotStore, version: int) -> set[str]:
-    return {row.path for row in store.all_files("events", version).collect()}
+    return set(store.read_arrow("events", version, columns=["path"])["path"].to_pylist())
 
 
 def expected_files(version: int, *, after: int | None = None) -> set[str]:
@@ -64,62 +65,70 @@ def table(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def store(spark: SparkSession, tmp_path: Path) -> SnapshotStore:
+def store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SnapshotStore:
+    use_driver_bases(monkeypatch)
+    return SnapshotStore.open(None, tmp_path / "store")
+
+
+@pytest.fixture
+def spark_store(spark: SparkSession, tmp_path: Path) -> SnapshotStore:
     return SnapshotStore.open(spark, tmp_path / "store")
 
 
-def log_of(spark: SparkSession, table: Path, store: LogStore | None = None) -> DeltaLog:
+def log_of(table: Path, store: LogStore | None = None, spark: SparkSession | None = None) -> DeltaLog:
     DeltaLog.clear_cache()
     return DeltaLog.for_table(spark, table, store=store)
 
 
 @pytest.mark.thorough
 def test_restored_table_with_new_commits_keeps_common_versions_and_stores_the_rest_again(
-    spark: SparkSession, table: Path, store: SnapshotStore, caplog: pytest.LogCaptureFixture
+    spark: SparkSession, table: Path, spark_store: SnapshotStore, caplog: pytest.LogCaptureFixture
 ) -> None:
-    first = store.write_range("events", log_of(spark, table), 0, 6)
+    first = spark_store.write_range("events", log_of(table, spark=spark), 0, 6)
     assert first.common.relation is LogRelation.NEW
     restore(table, 8, after=3)
-    log = log_of(spark, table)
-    assert store.common_version("events", log.context.log).version == 3
+    log = log_of(table, spark=spark)
+    assert spark_store.common_version("events", log.context.log).version == 3
     with caplog.at_level(logging.WARNING):
-        stored = store.write_range("events", log, 2, 8)
+        stored = spark_store.write_range("events", log, 2, 8)
     assert (stored.common.relation, stored.common.version) == (LogRelation.FORKED, 3)
     assert stored.written == (4, 5, 6, 7, 8)
     assert "version 3 in common" in caplog.text
-    assert store.versions("events") == list(range(9))
+    assert spark_store.versions("events") == list(range(9))
     for version in range(9):
-        assert files_of(store, version) == expected_files(version, after=3)
+        assert files_of(spark_store, version) == expected_files(version, after=3)
     for version in (3, 4, 8):
-        check_version(store, "events", log, version)
+        check_version(spark_store, "events", log, version)
     assert [manifest.generation[:6] for manifest in stored] == ["000001"] * 2 + ["000002"] * 5
-    again = store.write_range("events", log, 0, 8)
+    again = spark_store.write_range("events", log, 0, 8)
     assert (again.common.relation, again.written) == (LogRelation.SAME, ())
 
 
 @pytest.mark.thorough
-def test_fork_of_a_fork_is_pruned_to_current_versions(spark: SparkSession, table: Path, store: SnapshotStore) -> None:
-    store.write_range("events", log_of(spark, table), 0, 6)
+def test_fork_of_a_fork_is_pruned_to_current_versions(
+    spark: SparkSession, table: Path, spark_store: SnapshotStore
+) -> None:
+    spark_store.write_range("events", log_of(table, spark=spark), 0, 6)
     restore(table, 6, after=3)
-    store.write_range("events", log_of(spark, table), 0, 6)
+    spark_store.write_range("events", log_of(table, spark=spark), 0, 6)
     restore(table, 5, after=4)
-    stored = store.write_range("events", log_of(spark, table), 0, 5, materialize_as="table")
+    stored = spark_store.write_range("events", log_of(table, spark=spark), 0, 5, materialize_as="table")
     assert stored.common.version == 3
-    assert store.versions("events") == list(range(6))
-    report = store.prune("events", min_age_ms=-60_000)
+    assert spark_store.versions("events") == list(range(6))
+    report = spark_store.prune("events", min_age_ms=-60_000)
     assert len(report.generations) == 1
-    assert store.usage("events").num_unreferenced_files == 0
-    assert store.usage("events").num_generations == 2
+    assert spark_store.usage("events").num_unreferenced_files == 0
+    assert spark_store.usage("events").num_generations == 2
     for version in range(6):
-        assert files_of(store, version) == expected_files(version, after=4)
-    assert store.prune("events", keep=2, min_age_ms=-60_000).versions == (0, 1, 2, 3)
-    assert files_of(store, 5) == expected_files(5, after=4)
+        assert files_of(spark_store, version) == expected_files(version, after=4)
+    assert spark_store.prune("events", keep=2, min_age_ms=-60_000).versions == (0, 1, 2, 3)
+    assert files_of(spark_store, 5) == expected_files(5, after=4)
 
 
-def test_rolled_back_log_excludes_later_versions(spark: SparkSession, table: Path, store: SnapshotStore) -> None:
-    store.write_range("events", log_of(spark, table), 0, 6)
+def test_rolled_back_log_excludes_later_versions(table: Path, store: SnapshotStore) -> None:
+    store.write_range("events", log_of(table), 0, 6)
     restore(table, 4)
-    log = log_of(spark, table)
+    log = log_of(table)
     with pytest.raises(VersionNotFoundError):
         store.write_range("events", log, 4, 6)
     assert store.versions("events") == list(range(7))
@@ -132,9 +141,9 @@ def test_rolled_back_log_excludes_later_versions(spark: SparkSession, table: Pat
 
 
 def test_rolled_back_log_with_nothing_to_write_is_recorded_without_spark(
-    spark: SparkSession, tmp_path: Path, table: Path, store: SnapshotStore
+    tmp_path: Path, table: Path, store: SnapshotStore
 ) -> None:
-    store.write_range("events", log_of(spark, table), 0, 6)
+    store.write_range("events", log_of(table), 0, 6)
     restore(table, 4)
     small = SnapshotStore.open(None, tmp_path / "store")
     common = small.common_version("events", TableLog.for_path(table))
@@ -148,29 +157,29 @@ def test_rolled_back_log_with_nothing_to_write_is_recorded_without_spark(
 
 @pytest.mark.parametrize("stored_again", [False, True], ids=["nothing written", "latest written"])
 def test_log_rolled_back_to_before_the_first_stored_version_has_lost_versions_until_it_is_written_on(
-    spark: SparkSession, table: Path, store: SnapshotStore, stored_again: bool
+    table: Path, store: SnapshotStore, stored_again: bool
 ) -> None:
-    store.write_range("events", log_of(spark, table), 3, 6)
+    store.write_range("events", log_of(table), 3, 6)
     restore(table, 1)
     common = store.common_version("events", TableLog.for_path(table))
     assert (common.relation, common.version, common.lost.text()) == (LogRelation.ROLLED_BACK, 1, "3 to 6")
     store.begin_fork("events", common)
     assert store.versions("events") == []
     if stored_again:
-        store.write_range("events", log_of(spark, table), 1, 1)
+        store.write_range("events", log_of(table), 1, 1)
         assert store.versions("events") == [1]
     assert store.common_version("events", TableLog.for_path(table)).lost.text() == "3 to 6"
     restore(table, 3, after=1)
     assert not store.common_version("events", TableLog.for_path(table)).lost
-    store.write_range("events", log_of(spark, table), 3, 3)
+    store.write_range("events", log_of(table), 3, 3)
     assert files_of(store, 3) == expected_files(3, after=1)
     assert not store.common_version("events", TableLog.for_path(table)).lost
 
 
 def test_another_table_with_fewer_versions_was_recreated_and_lacks_the_stored_ones(
-    spark: SparkSession, table: Path, store: SnapshotStore
+    table: Path, store: SnapshotStore
 ) -> None:
-    store.write_range("events", log_of(spark, table), 3, 6)
+    store.write_range("events", log_of(table), 3, 6)
     shutil.rmtree(table)
     write_log(table, {0: [protocol(), metadata(table_id="another")]})
     common = store.common_version("events", TableLog.for_path(table))
@@ -217,44 +226,40 @@ class SwappedLogStore:
 @pytest.mark.parametrize("calls", [1, 2], ids=["before the commits are read", "before the log is listed again"])
 @pytest.mark.parametrize(("last", "after"), [(6, -1), (8, 1), (1, None)], ids=["recreated", "restored", "rolled back"])
 def test_log_replaced_during_a_read_commits_nothing(
-    spark: SparkSession, table: Path, store: SnapshotStore, calls: int, last: int, after: int | None
+    table: Path, store: SnapshotStore, calls: int, last: int, after: int | None
 ) -> None:
-    store.write_range("events", log_of(spark, table), 0, 1)
+    store.write_range("events", log_of(table), 0, 1)
     before = store.manifests("events")
     swapped = SwappedLogStore(partial(restore, table, last, after=after), calls)
     with pytest.raises(LogChangedError, match="was replaced while it was read"):
-        store.write_range("events", log_of(spark, table, swapped), 0, 1 + 4)  # type: ignore[arg-type]
+        store.write_range("events", log_of(table, swapped), 0, 1 + 4)  # type: ignore[arg-type]
     assert store.manifests("events") == before
     if last >= 5:
-        store.write_range("events", log_of(spark, table), 0, 5)
+        store.write_range("events", log_of(table), 0, 5)
         assert files_of(store, 5) == expected_files(5, after=after)
 
 
 @pytest.mark.parametrize("message", ["Reading", "Writing the changes", "Wrote"])
-def test_log_replaced_at_any_step_commits_nothing(
-    spark: SparkSession, table: Path, store: SnapshotStore, message: str
-) -> None:
+def test_log_replaced_at_any_step_commits_nothing(table: Path, store: SnapshotStore, message: str) -> None:
     def on_progress(what: str, done: int, total: int) -> None:
         if what.startswith(message):
             restore(table, 6, after=-1)
 
-    store.write_range("events", log_of(spark, table), 0, 0)
+    store.write_range("events", log_of(table), 0, 0)
     with pytest.raises(LogChangedError) as error:
-        store.write_range("events", log_of(spark, table), 0, 6, on_progress=on_progress)
+        store.write_range("events", log_of(table), 0, 6, on_progress=on_progress)
     assert error.value.file == file_names.commit_file(0)
     assert store.versions("events") == [0]
 
 
-def test_commits_added_and_cleaned_up_concurrently_are_handled(
-    spark: SparkSession, table: Path, store: SnapshotStore
-) -> None:
+def test_commits_added_and_cleaned_up_concurrently_are_handled(table: Path, store: SnapshotStore) -> None:
     def on_progress(what: str, done: int, total: int) -> None:
         if what.startswith("Writing the changes"):
             write_log(table, {7: commit_actions(7)})
             for version in (0, 1):
                 (table / "_delta_log" / file_names.commit_file(version)).unlink(missing_ok=True)
 
-    store.write_range("events", log_of(spark, table), 0, 6, on_progress=on_progress)
+    store.write_range("events", log_of(table), 0, 6, on_progress=on_progress)
     assert not (table / "_delta_log" / file_names.commit_file(0)).exists()
     assert store.versions("events") == list(range(7))
 
@@ -275,17 +280,20 @@ class CountingFiles(WritableFiles):
         return super().read_many(paths)
 
 
-def asked_for(spark: SparkSession, folder: Path, count: int, gaps: Mapping[int, int]) -> dict[str, int]:
+def asked_for(folder: Path, count: int, gaps: Mapping[int, int]) -> dict[str, int]:
     """The requests of storing `count` versions after version 0, except those stored before (`gaps`: first to last)."""
     write_branch(folder / "events", count)
     log_store = CountingLogStore(FsspecLogStore())
     files = CountingFiles(to_url(folder / "store"))
-    spark_files = SparkFiles({}, partial(can_read, spark))
-    engine = ReplayEngine(GivenSession(spark))
-    store = SnapshotStore(
-        StoreReader(engine=engine, root=to_url(folder / "store"), storage=files, spark_files=spark_files)
+    sessions = NoSession()
+    reader = StoreReader(
+        engine=ReplayEngine(sessions),
+        root=to_url(folder / "store"),
+        storage=files,
+        spark_files=SparkFiles.of(None, sessions),
     )
-    log = log_of(spark, folder / "events", log_store)
+    store = SnapshotStore(reader)
+    log = log_of(folder / "events", log_store)
     store.write_range("events", log, 0, 0)
     for first, last in gaps.items():
         store.write_range("events", log, first, last)
@@ -301,14 +309,18 @@ def asked_for(spark: SparkSession, folder: Path, count: int, gaps: Mapping[int, 
     return {"log": len(log_store.lists), "statuses": len(log_store.statuses), **files.requested}
 
 
-def test_range_costs_the_same_requests_for_any_number_of_versions(spark: SparkSession, tmp_path: Path) -> None:
-    few = asked_for(spark, tmp_path / "few", 5, {})
-    many = asked_for(spark, tmp_path / "many", 30, {})
+def test_range_costs_the_same_requests_for_any_number_of_versions(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    use_driver_bases(monkeypatch)
+    few = asked_for(tmp_path / "few", 5, {})
+    many = asked_for(tmp_path / "many", 30, {})
     assert few.pop("reads") <= 4
     assert many.pop("reads") <= 6  # the list of commits is then a separate document
     assert few == many == {"log": 2, "lists": 2, "statuses": 0}
 
 
-def test_gaps_cost_no_further_listing(spark: SparkSession, tmp_path: Path) -> None:
-    requested = asked_for(spark, tmp_path, 9, {3: 3, 6: 6})
+def test_gaps_cost_no_further_listing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    use_driver_bases(monkeypatch)
+    requested = asked_for(tmp_path, 9, {3: 3, 6: 6})
     assert (requested["log"], requested["lists"], requested["statuses"]) == (2, 2, 0)

@@ -17,6 +17,7 @@ from deltasnap_core.store.snapshot_store import SnapshotStore
 from deltasnap_core.store.versions.generations import LogRelation
 from tests.builders import add, commit_info, metadata, protocol, write_log
 from tests.core.store.manifests import commit_actions
+from tests.driver_bases import use_driver_bases
 
 
 @pytest.fixture
@@ -26,13 +27,14 @@ def table(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def store(spark: SparkSession, tmp_path: Path) -> SnapshotStore:
-    return SnapshotStore.open(spark, tmp_path / "store")
+def store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SnapshotStore:
+    use_driver_bases(monkeypatch)
+    return SnapshotStore.open(None, tmp_path / "store")
 
 
-def log_of(spark: SparkSession, table: Path) -> DeltaLog:
+def log_of(table: Path) -> DeltaLog:
     DeltaLog.clear_cache()
-    return DeltaLog.for_table(spark, table)
+    return DeltaLog.for_table(None, table)
 
 
 def once(work: Callable[[], object]) -> Callable[[str, int, int], None]:
@@ -47,76 +49,69 @@ def once(work: Callable[[], object]) -> Callable[[str, int, int], None]:
     return on_progress
 
 
-def test_listing_older_than_the_store_does_not_roll_back(
-    spark: SparkSession, table: Path, store: SnapshotStore
-) -> None:
-    store.write_range("events", log_of(spark, table), 0, 4)
-    old = log_of(spark, table).context.log.list()
+def test_listing_older_than_the_store_does_not_roll_back(table: Path, store: SnapshotStore) -> None:
+    store.write_range("events", log_of(table), 0, 4)
+    old = log_of(table).context.log.list()
     write_log(table, {6: commit_actions(6)})
-    store.write_range("events", log_of(spark, table), 5, 6)
-    log = log_of(spark, table)
+    store.write_range("events", log_of(table), 5, 6)
+    log = log_of(table)
     assert store.common_version("events", log.context.log, old).relation is LogRelation.SAME
     found = store.write_range("events", log, 5, 5, listing=old)
     assert (found.common.relation, found.written) == (LogRelation.SAME, ())
     assert store.versions("events") == list(range(7))
 
 
-def test_versions_of_a_generation_replaced_in_the_meantime_are_not_committed(
-    spark: SparkSession, table: Path, store: SnapshotStore
-) -> None:
-    store.write_range("events", log_of(spark, table), 0, 3)
+def test_versions_of_a_generation_replaced_in_the_meantime_are_not_committed(table: Path, store: SnapshotStore) -> None:
+    store.write_range("events", log_of(table), 0, 3)
 
     def fork() -> None:
         table_of = store._reader.table("events")
         table_of.begin_fork(table_of.stored_versions().forked_generation(2))
 
     with pytest.raises(StoreChangedError, match=r"generation .* began"):
-        store.write_range("events", log_of(spark, table), 4, 5, on_progress=once(fork))
+        store.write_range("events", log_of(table), 4, 5, on_progress=once(fork))
     assert store.versions("events") == [0, 1, 2]
 
 
-def test_versions_with_a_base_pruned_in_the_meantime_are_not_committed(
-    spark: SparkSession, table: Path, store: SnapshotStore
-) -> None:
-    store.write_range("events", log_of(spark, table), 0, 1)
-    store.write_range("events", log_of(spark, table), 4, 5)
+def test_versions_with_a_base_pruned_in_the_meantime_are_not_committed(table: Path, store: SnapshotStore) -> None:
+    store.write_range("events", log_of(table), 0, 1)
+    store.write_range("events", log_of(table), 4, 5)
     old = time.time() - 2 * 24 * 60 * 60
     for file in Path(store.root.removeprefix("file://")).rglob("*"):
         os.utime(file, (old, old))
     with pytest.raises(StoreChangedError, match="expected a file, found none"):
-        store.write_range("events", log_of(spark, table), 2, 2, on_progress=once(lambda: store.prune("events", keep=2)))
+        store.write_range("events", log_of(table), 2, 2, on_progress=once(lambda: store.prune("events", keep=2)))
     assert store.versions("events") == [4, 5]
 
 
 def test_history_of_stored_version_is_not_that_of_another_table(
-    spark: SparkSession, table: Path, store: SnapshotStore
+    spark: SparkSession, tmp_path: Path, table: Path, store: SnapshotStore
 ) -> None:
-    store.write_range("events", log_of(spark, table), 0, 5)
-    before = [row.operation for row in store.tables("events", 5).history.collect()]
+    store.write_range("events", log_of(table), 0, 5)
+    stored = SnapshotStore.open(spark, tmp_path / "store")
+    before = [row.operation for row in stored.tables("events", 5).history.collect()]
     shutil.rmtree(table)
     other = [protocol(), metadata(table_id="other"), commit_info("OTHER"), add("x")]
     write_log(table, {0: other} | {version: [commit_info("OTHER"), add(f"x-{version}")] for version in range(1, 6)})
-    history = store.tables("events", 5).history.collect()
+    history = stored.tables("events", 5).history.collect()
     assert [row.operation for row in history] == before
     assert [row.version for row in history] == [5, 4, 3, 2, 1, 0]
-    assert [commit.version for commit in store.file_changes("events", 2, 4).commits] == [3, 4]
+    assert [commit.version for commit in stored.file_changes("events", 2, 4).commits] == [3, 4]
 
 
-def test_unknown_column_is_a_value_error_for_every_kind_of_rows(
-    spark: SparkSession, table: Path, store: SnapshotStore
-) -> None:
-    store.write_range("events", log_of(spark, table), 0, 0)
+def test_unknown_column_is_a_value_error_for_every_kind_of_rows(table: Path, store: SnapshotStore) -> None:
+    store.write_range("events", log_of(table), 0, 0)
     for kind in ("all_files", "tombstones", "state"):
         with pytest.raises(ValueError, match="found nope"):
             store.read_arrow("events", 0, kind, ["nope"])
 
 
 def test_damaged_footer_of_a_stored_file_is_also_an_error_on_spark(
-    spark: SparkSession, table: Path, store: SnapshotStore
+    spark: SparkSession, tmp_path: Path, table: Path, store: SnapshotStore
 ) -> None:
-    store.write_range("events", log_of(spark, table), 0, 0)
-    store.write_range("events", log_of(spark, table), 1, 3)
+    store.write_range("events", log_of(table), 0, 0)
+    store.write_range("events", log_of(table), 1, 3)
     (changes,) = Path(store.root.removeprefix("file://")).rglob("changes/**/*.parquet")
     changes.write_bytes(changes.read_bytes().replace(b"version", b"wersion"))
     with pytest.raises(CorruptStoreError, match="expected the footer that was written"):
-        store.all_files("events", 3)
+        SnapshotStore.open(spark, tmp_path / "store").all_files("events", 3)

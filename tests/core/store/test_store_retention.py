@@ -16,6 +16,7 @@ from deltasnap_core.store.format.change_sets import ChangePolicy
 from deltasnap_core.store.snapshot_store import SnapshotStore
 from tests.builders import Action, add, metadata, mtime_of, protocol, remove, write_log
 from tests.core.store.tables import as_rows
+from tests.driver_bases import use_driver_bases
 from tests.oracle import OracleState, comparable, replay
 
 RETENTION_MS = 2 * 60_000
@@ -50,6 +51,12 @@ def log(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> DeltaL
     table = tmp_path_factory.mktemp("tables") / "events"
     write_log(table, dict(enumerate(COMMITS)))
     return DeltaLog.for_table(spark, table)
+
+
+@pytest.fixture
+def store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SnapshotStore:
+    use_driver_bases(monkeypatch)
+    return SnapshotStore.open(None, tmp_path / "store")
 
 
 @pytest.fixture(scope="module")
@@ -107,8 +114,9 @@ def test_plain_tables_contain_only_unexpired_rows_of_each_version(
     assert [row.path for row in kept.collect()] == ["a"]
 
 
-def test_id_that_changes_within_a_log_starts_no_generation(spark: SparkSession, tmp_path: Path, log: DeltaLog) -> None:
-    store = SnapshotStore.open(spark, tmp_path)
+def test_id_that_changes_within_a_log_starts_no_generation(tmp_path: Path, store: SnapshotStore) -> None:
+    write_log(tmp_path / "events", dict(enumerate(COMMITS)))
+    log = DeltaLog.for_table(None, tmp_path / "events")
     store.write_range("events", log, 4, 5)
     store.write_range("events", log, 6, 7)
     store.write_range("events", log, 3, 3)
@@ -116,7 +124,7 @@ def test_id_that_changes_within_a_log_starts_no_generation(spark: SparkSession, 
     assert [store.manifest("events", version).table_id for version in (5, 6)] == ["table-id", "another"]
 
 
-def test_transactions_expire_by_the_time_of_the_commit(spark: SparkSession, tmp_path: Path) -> None:
+def test_transactions_expire_by_the_time_of_the_commit(tmp_path: Path, store: SnapshotStore) -> None:
     configuration = {"delta.setTransactionRetentionDuration": "interval 2 minutes"}
     commits: list[list[Action]] = [
         [protocol(), metadata(configuration=configuration), {"txn": {"appId": "timeless", "version": 1}}],
@@ -125,15 +133,13 @@ def test_transactions_expire_by_the_time_of_the_commit(spark: SparkSession, tmp_
         [add("a")],
     ]
     write_log(tmp_path / "events", dict(enumerate(commits)))
-    store, log = SnapshotStore.open(spark, tmp_path / "store"), DeltaLog.for_table(spark, tmp_path / "events")
+    log = DeltaLog.for_table(None, tmp_path / "events")
     store.write_range("events", log, 0, 2)
     store.write_range("events", log, 3, 3)
     found = [[txn.app_id for txn in store.computed_state("events", v).set_transactions] for v in range(4)]
     assert found == [[], ["app"], ["app"], []]
-    in_state = [
-        [row.txn.appId for row in store.state("events", v).where("txn is not null").collect()] for v in range(4)
-    ]
-    assert in_state == found
+    states = [store.read_arrow("events", version, "state", ["txn"])["txn"].to_pylist() for version in range(4)]
+    assert [[txn["appId"] for txn in state if txn] for state in states] == found
 
 
 RANGES = [[(0, 4)], [(0, 0), (1, 4)], [(0, 1), (2, 2), (3, 4)], [(v, v) for v in range(5)]]
@@ -141,7 +147,7 @@ RANGES = [[(0, 4)], [(0, 0), (1, 4)], [(0, 1), (2, 2), (3, 4)], [(v, v) for v in
 
 @pytest.mark.parametrize("ranges", RANGES, ids=str)
 def test_expired_transaction_stays_away_however_the_versions_were_divided_into_ranges(
-    spark: SparkSession, tmp_path: Path, ranges: list[tuple[int, int]]
+    tmp_path: Path, store: SnapshotStore, ranges: list[tuple[int, int]]
 ) -> None:
     def kept_for(minutes: int | None) -> Action:
         properties = {} if minutes is None else {"delta.setTransactionRetentionDuration": f"interval {minutes} minutes"}
@@ -158,7 +164,7 @@ def test_expired_transaction_stays_away_however_the_versions_were_divided_into_r
         [kept_for(60)],
     ]
     write_log(tmp_path / "events", dict(enumerate(commits)))
-    store, log = SnapshotStore.open(spark, tmp_path / "store"), DeltaLog.for_table(spark, tmp_path / "events")
+    log = DeltaLog.for_table(None, tmp_path / "events")
     for first, last in ranges:
         store.write_range("events", log, first, last)
     found = [sorted(txn.app_id for txn in store.computed_state("events", v).set_transactions) for v in range(5)]
@@ -167,7 +173,7 @@ def test_expired_transaction_stays_away_however_the_versions_were_divided_into_r
 
 @pytest.mark.parametrize("ranges", [[(0, 3)], [(0, 1), (2, 3)], [(2, 3)]], ids=str)
 def test_nothing_expires_before_its_time_because_of_a_commit_dated_in_the_future(
-    spark: SparkSession, tmp_path: Path, ranges: list[tuple[int, int]]
+    tmp_path: Path, store: SnapshotStore, ranges: list[tuple[int, int]]
 ) -> None:
     configuration = {
         "delta.enableInCommitTimestamps": "true",
@@ -182,8 +188,7 @@ def test_nothing_expires_before_its_time_because_of_a_commit_dated_in_the_future
         [{"commitInfo": {"inCommitTimestamp": now * 2 + 1}}, add("b")],
     ]
     write_log(tmp_path / "events", dict(enumerate(commits)))
-    log = DeltaLog.for_table(spark, tmp_path / "events", clock=lambda: now)
-    store = SnapshotStore.open(spark, tmp_path / "store")
+    log = DeltaLog.for_table(None, tmp_path / "events", clock=lambda: now)
     for first, last in ranges:
         store.write_range("events", log, first, last)
     for version in (2, 3):
