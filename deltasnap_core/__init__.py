@@ -48,8 +48,9 @@ if TYPE_CHECKING:
     from deltasnap_core.log.commits.commit_reader import read_commits
     from deltasnap_core.log.commits.commit_summary import CommitSummary
     from deltasnap_core.log.condition.examined_files import ReadCommits
+    from deltasnap_core.log.condition.fault import Fault, FaultKind
     from deltasnap_core.log.condition.loadable_versions import SoundVersion
-    from deltasnap_core.log.condition.table_condition import Fault, FaultKind, TableCondition
+    from deltasnap_core.log.condition.table_condition import TableCondition
     from deltasnap_core.log.history.delta_history_manager import DeltaHistory, DeltaHistoryManager
     from deltasnap_core.log.listing.catalog_commits import CatalogCommits
     from deltasnap_core.log.listing.log_listing import LogListing
@@ -210,12 +211,9 @@ _MODULES = {
     ),
     "log.listing.log_segment": ("LogSegment",),
     "log.condition.examined_files": ("ReadCommits",),
+    "log.condition.fault": ("Fault", "FaultKind"),
     "log.condition.loadable_versions": ("SoundVersion",),
-    "log.condition.table_condition": (
-        "Fault",
-        "FaultKind",
-        "TableCondition",
-    ),
+    "log.condition.table_condition": ("TableCondition",),
     "log.table_log": ("TableLog",),
     "log.version_log": ("VersionLog",),
     "replay.driver.file_difference": ("FileDifference", "file_difference"),

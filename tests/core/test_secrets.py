@@ -20,7 +20,8 @@ import deltasnap_core
 from deltasnap_assets.settings.yaml_source import ConfigError, ConfigProblem
 from deltasnap_core import redaction
 from deltasnap_core.errors import CorruptLogError, DeltaSnapError, LogChangedError, StorageError
-from deltasnap_core.log.condition.table_condition import Fault, FaultKind, TableCondition
+from deltasnap_core.log.condition.fault import Fault, FaultKind
+from deltasnap_core.log.condition.table_condition import TableCondition
 from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.redaction import is_harmless_option, learn_options, learn_settings, learn_url, redacted
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore

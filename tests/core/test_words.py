@@ -9,7 +9,7 @@ import pytest
 from deltasnap_assets.command.rows.row_options import RowFormat
 from deltasnap_assets.command.views.fleet.fleet_format import FleetFormat
 from deltasnap_assets.tables.fleet_totals import FleetOrder
-from deltasnap_core.log.condition.table_condition import FaultKind
+from deltasnap_core.log.condition.fault import FaultKind
 from deltasnap_core.protocol.log_files.file_names import CheckpointKind, LogFileKind
 from deltasnap_core.store.fleet.table_level import TableLevel
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from deltasnap_core.errors import NoFilesystemError, StorageError, one_line
-from deltasnap_core.log.condition.table_condition import Fault, FaultKind
+from deltasnap_core.log.condition.fault import Fault, FaultKind
 from deltasnap_core.protocol.log_files.file_names import LOG_FOLDER
 from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.redaction import redacted

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from deltasnap_core.log.checkpoints.stated_contents import named_file, names_checkpoint
 from deltasnap_core.log.condition.examined_files import ExaminedFiles
-from deltasnap_core.log.condition.table_condition import Fault, FaultKind
+from deltasnap_core.log.condition.fault import Fault, FaultKind
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpointInfo
 from deltasnap_core.redaction import redacted

@@ -22,10 +22,7 @@ from deltasnap_core.log.condition.log_faults import (
     protocol_faults,
     timestamp_faults,
 )
-from deltasnap_core.log.condition.table_condition import (
-    TableCondition,
-    joined,
-)
+from deltasnap_core.log.condition.table_condition import TableCondition, joined
 from deltasnap_core.log.listing.log_listing import LogListing, table_path
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.ranges import VersionRanges

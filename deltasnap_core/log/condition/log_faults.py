@@ -10,11 +10,10 @@ from deltasnap_core.errors import CorruptLogError, StorageError, UnsupportedProt
 from deltasnap_core.log.checksum_validation import compare_actions_with_log
 from deltasnap_core.log.condition.access_faults import storage_fault
 from deltasnap_core.log.condition.examined_files import ExaminedFiles, ReadCommits
-from deltasnap_core.log.condition.loadable_versions import SOUND, ExaminedState, SoundVersion, Unloadable
-from deltasnap_core.log.condition.table_condition import (
-    Fault,
-    FaultKind,
+from deltasnap_core.log.condition.fault import Fault, FaultKind
+from deltasnap_core.log.condition.fault_messages import (
     ambiguous_commits,
+    contradictory_commits,
     corrupt_checkpoint,
     corrupt_commit,
     decreasing_timestamps,
@@ -24,8 +23,10 @@ from deltasnap_core.log.condition.table_condition import (
     incomplete_enablement,
     missing_commits,
     negative_numbers,
+    repeated_partition_column,
     wrong_checksum,
 )
+from deltasnap_core.log.condition.loadable_versions import SOUND, ExaminedState, SoundVersion, Unloadable
 from deltasnap_core.log.history.commit_timestamps import decreasing, in_commit_timestamp
 from deltasnap_core.log.listing.log_listing import LogListing, table_path
 from deltasnap_core.log.non_file_actions import NonFileActions
@@ -65,20 +66,14 @@ def ambiguous_commit_faults(table: str, commits: ReadCommits) -> Iterator[Fault]
         if versions := VersionRanges.of(sorted(v for v, count in counts.items() if count > 1)):
             yield ambiguous_commits(redacted(table), action, versions)
     if versions := VersionRanges.of(sorted(commits.contradictory)):
-        yield _contradictory_commits(redacted(table), versions)
+        yield contradictory_commits(redacted(table), versions)
 
 
 def partition_column_faults(table: str, metadata: Metadata) -> Iterator[Fault]:
     """Yield the fault of metadata that names a partition column twice, ignoring case as Spark does."""
     names = Counter(column.lower() for column in metadata.partition_columns)
     if repeated := [name for name, count in names.items() if count > 1]:
-        yield Fault(
-            kind=FaultKind.AMBIGUOUS_COMMIT,
-            text=f"The metadata of {redacted(table)} names the partition column {repeated[0]!r} more than once. "
-            "deltasnap uses it once, other readers may fail.",
-            advice="Check the writer, and set the partition columns of the table again.",
-            reason=f"expected each partition column once, found {list(metadata.partition_columns)!r:.200}",
-        )
+        yield repeated_partition_column(redacted(table), repeated[0], metadata.partition_columns)
 
 
 def negative_number_faults(table: str, files: ExaminedFiles, commits: ReadCommits) -> Iterator[Fault]:
@@ -218,19 +213,6 @@ def _fault_of(problem: Fault | UnsupportedProtocolError, versions: VersionRanges
     if isinstance(problem, UnsupportedProtocolError):
         return _unsupported(problem, versions)
     return Fault(kind=problem.kind, text=problem.text, advice=problem.advice, reason=problem.reason, versions=versions)
-
-
-def _contradictory_commits(table: str, versions: VersionRanges) -> Fault:
-    is_one = len(versions) == 1
-    return Fault(
-        kind=FaultKind.AMBIGUOUS_COMMIT,
-        text=f"The {'commit of version' if is_one else 'commits of versions'} {versions.text()} in the log of {table} "
-        f"{'adds and removes' if is_one else 'add and remove'} the same file. deltasnap keeps the file, other readers "
-        "may not.",
-        advice="Check the writer, and whether the rows of the file belong to the table. Then insert or "
-        "delete them again.",
-        reason="expected at most one action of a file in a commit",
-    )
 
 
 def _unsupported(error: UnsupportedProtocolError, versions: VersionRanges) -> Fault:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from deltasnap_core.log.condition.table_condition import FaultKind
+from deltasnap_core.log.condition.fault import FaultKind
 from deltasnap_core.protocol.json_fields import JsonFields, is_json_kind
 from deltasnap_core.redaction import redacted, safe_repr
 from deltasnap_core.store.fleet.timeline import Points, VersionPoint

@@ -13,7 +13,7 @@ import fsspec
 import pytest
 
 from deltasnap_core import FsspecLogStore, StorageError, TableLog
-from deltasnap_core.log.condition.table_condition import FaultKind
+from deltasnap_core.log.condition.fault import FaultKind
 from deltasnap_core.storage.storage_errors import translated_stream
 from deltasnap_core.storage.urls import to_url
 from tests.builders import add, metadata, protocol, write_log

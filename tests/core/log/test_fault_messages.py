@@ -8,16 +8,14 @@ import pytest
 
 from deltasnap_core.errors import StorageError
 from deltasnap_core.log.condition.access_faults import storage_fault
-from deltasnap_core.log.condition.table_condition import (
-    Fault,
-    FaultKind,
-    TableCondition,
+from deltasnap_core.log.condition.fault import Fault, FaultKind
+from deltasnap_core.log.condition.fault_messages import (
     ambiguous_commits,
     corrupt_commit,
     empty_commits,
-    joined,
     missing_commits,
 )
+from deltasnap_core.log.condition.table_condition import TableCondition, joined
 from deltasnap_core.protocol.log_files.file_names import ParsedLogPath
 from deltasnap_core.ranges import VersionRanges
 

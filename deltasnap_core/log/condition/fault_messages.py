@@ -1,0 +1,249 @@
+"""What each fault of a log says: its text, its advice and its reason. A function for each fault."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from deltasnap_core.errors import one_line
+from deltasnap_core.log.condition.fault import Fault, FaultKind
+from deltasnap_core.ranges import VersionRanges
+from deltasnap_core.redaction import redacted
+
+
+def missing_commits(table: str, missing: VersionRanges, versions: VersionRanges) -> Fault:
+    """Return the fault of commits that are not in the log."""
+    word, they = ("commit of version", "is") if len(missing) == 1 else ("commits of versions", "are")
+    return Fault(
+        kind=FaultKind.MISSING_COMMIT,
+        text=f"The {word} {missing.text()} {they} missing in the log of {redacted(table)}: {_cannot_load(versions)}.",
+        advice="Restore the missing commits from a backup of the log. If there is none, write a checkpoint of a "
+        "later version with a writer that still has the table loaded: from there on, versions can be loaded again.",
+        reason="no such commit in the log, and no checkpoint replaces it",
+        versions=versions,
+        missing=missing,
+    )
+
+
+def corrupt_commit(version: int, path: str, line: int | None, reason: str, versions: VersionRanges) -> Fault:
+    """Return the fault of a commit that cannot be parsed."""
+    where = redacted(path) if line is None else f"{redacted(path)}, line {line}"
+    return Fault(
+        kind=FaultKind.CORRUPT_COMMIT,
+        text=f"Version {version} cannot be read: {where}: {_sentence(reason)} {_cannot_load(versions, upper=True)}.",
+        advice="Restore this commit from a backup of the log. If there is none, restore the table to the version "
+        "before it, or write a checkpoint of a later version with a writer that still has the table loaded.",
+        file=redacted(path),
+        line=line,
+        reason=redacted(reason),
+        versions=versions,
+    )
+
+
+def empty_commits(table: str, empty: VersionRanges) -> Fault:
+    """Return the fault of commits without content. The protocol allows a commit without actions: the versions load."""
+    word, they = ("commit of version", "is") if len(empty) == 1 else ("commits of versions", "are")
+    return Fault(
+        kind=FaultKind.EMPTY_COMMIT,
+        text=f"The {word} {empty.text()} {they} empty (0 bytes, or only blank lines) in the log of "
+        f"{redacted(table)}. A writer always records at least a commitInfo, so an upload failed, or the file was "
+        "truncated. deltasnap treats it as a commit without changes.",
+        advice="Restore the commit from a backup of the log, or check that the writer's last changes are in the table.",
+        reason="a commit without any line of content",
+    )
+
+
+def ambiguous_commits(table: str, action: str, versions: VersionRanges) -> Fault:
+    """Return the fault of commits with several actions of a kind that may occur once. deltasnap uses the last one."""
+    word = "commit of version" if len(versions) == 1 else "commits of versions"
+    return Fault(
+        kind=FaultKind.AMBIGUOUS_COMMIT,
+        text=f"The {word} {versions.text()} in the log of {table} {'has' if len(versions) == 1 else 'have'} more than "
+        f"one {action} action. deltasnap uses the last one, other readers may use another.",
+        advice="Check the writer, and set the schema, the properties and the protocol of the table again.",
+        reason=f"expected at most one {action} action in a commit",
+    )
+
+
+def contradictory_commits(table: str, versions: VersionRanges) -> Fault:
+    """Return the fault of commits that add and remove one file. deltasnap uses the added one."""
+    is_one = len(versions) == 1
+    return Fault(
+        kind=FaultKind.AMBIGUOUS_COMMIT,
+        text=f"The {'commit of version' if is_one else 'commits of versions'} {versions.text()} in the log of {table} "
+        f"{'adds and removes' if is_one else 'add and remove'} the same file. deltasnap keeps the file, other readers "
+        "may not.",
+        advice="Check the writer, and whether the rows of the file belong to the table. Then insert or "
+        "delete them again.",
+        reason="expected at most one action of a file in a commit",
+    )
+
+
+def repeated_partition_column(table: str, name: str, found: Sequence[str]) -> Fault:
+    """Return the fault of metadata that names a partition column twice. found: all partition columns."""
+    return Fault(
+        kind=FaultKind.AMBIGUOUS_COMMIT,
+        text=f"The metadata of {table} names the partition column {name!r} more than once. deltasnap uses it once, "
+        "other readers may fail.",
+        advice="Check the writer, and set the partition columns of the table again.",
+        reason=f"expected each partition column once, found {list(found)!r:.200}",
+    )
+
+
+def negative_numbers(table: str, versions: VersionRanges) -> Fault:
+    """Return the fault of files with a negative size or number of rows; sums include them as they are."""
+    word = "version" if len(versions) == 1 else "versions"
+    return Fault(
+        kind=FaultKind.NEGATIVE_NUMBER,
+        text=f"Files of {word} {versions.text()} in the log of {table} have a negative size, number of records or "
+        "number of deleted rows, or more deleted rows than records. The sizes and numbers of rows of the table are "
+        "wrong.",
+        advice="Check the writer, and rewrite the files, for example with OPTIMIZE.",
+        reason="expected sizes and numbers of rows of at least 0",
+    )
+
+
+def wrong_checksum(version: int, fields: Sequence[str]) -> Fault:
+    """Return the fault of a `.crc` file that differs from the log. fields: the names of those that differ."""
+    return Fault(
+        kind=FaultKind.WRONG_CHECKSUM,
+        text=f"The log differs from the checksum of version {version}: {', '.join(fields)}.",
+        advice="Trust the log, not the checksum: delete the `.crc` file, and upgrade the writer of that version.",
+        reason=f"expected the values of the log: {', '.join(fields)}",
+    )
+
+
+def decreasing_timestamps(table: str, versions: VersionRanges) -> Fault:
+    """Return the fault of in-commit timestamps before that of the previous version. They do not hinder a load."""
+    word = "version" if len(versions) == 1 else "versions"
+    return Fault(
+        kind=FaultKind.BROKEN_TIMESTAMPS,
+        text=f"The in-commit timestamp of {word} {versions.text()} in the log of {table} is before that of the version "
+        "before. Time travel to a timestamp may fail.",
+        advice="Use versions instead of timestamps, and check the clock and the version of the writer.",
+        reason="expected in-commit timestamps that increase",
+    )
+
+
+def future_timestamps(table: str, versions: VersionRanges) -> Fault:
+    """Return the fault of commits whose timestamp is more than a day in the future. They do not hinder a load."""
+    word = "version" if len(versions) == 1 else "versions"
+    return Fault(
+        kind=FaultKind.BROKEN_TIMESTAMPS,
+        text=f"The timestamp of {word} {versions.text()} in the log of {table} is in the future. Time travel to a "
+        "timestamp finds neither this version nor later ones.",
+        advice="Use versions instead of timestamps, and correct the clock of the writer. Without in-commit timestamps, "
+        "also correct the modification time of the commit.",
+        reason="expected timestamps up to now",
+    )
+
+
+def incomplete_enablement(table: str) -> Fault:
+    """Return the fault of a table that states only partly since when it has in-commit timestamps."""
+    names = [f"delta.inCommitTimestampEnablement{each}" for each in ("Version", "Timestamp")]
+    return Fault(
+        kind=FaultKind.BROKEN_TIMESTAMPS,
+        text=f"Of the table properties {' and '.join(names)}, {table} has only one. Other readers may reject time "
+        "travel to a timestamp.",
+        advice="Set both properties to the first version with in-commit timestamps and to its timestamp.",
+        reason="expected both properties or none",
+    )
+
+
+def lost_versions(table: str, lost: VersionRanges, latest: int) -> Fault:
+    """Return the fault of stored versions that are gone from the end of the log. They do not hinder a load."""
+    word, they, were = ("Version", "is", "it was") if len(lost) == 1 else ("Versions", "are", "they were")
+    return Fault(
+        kind=FaultKind.LOST_VERSIONS,
+        text=f"{word} {lost.text()} {they} gone from the log of {table}: {were} stored, and the log now ends with "
+        f"version {latest}.",
+        advice="If the table was not rolled back or created again on purpose, restore the commits from a backup of the "
+        "log. Otherwise no action is needed: this warning ends when the next version is stored.",
+        reason=f"the log ends with version {latest}",
+    )
+
+
+def corrupt_checkpoint(
+    version: int, path: str, reason: str, read_instead: str | None, versions: VersionRanges
+) -> Fault:
+    """Return the fault of a checkpoint that cannot be read. read_instead: None: nothing can replace it."""
+    name = redacted(path).rpartition("/")[2]
+    text = f"The checkpoint of version {version} cannot be read: {name}: {_sentence(redacted(reason))}"
+    if read_instead is None:
+        text += f" Nothing can replace it: {_cannot_load(versions)}."
+        advice = "Restore the file from a backup of the log."
+    else:
+        text += f" deltasnap reads {read_instead} instead. Other readers that use this checkpoint fail."
+        advice = (
+            "Move the damaged checkpoint out of _delta_log, and _last_checkpoint too if it names this version. Then "
+            "write a new checkpoint (`deltasnap checkpoint PATH`, or any Delta writer)."
+        )
+    return Fault(
+        kind=FaultKind.CORRUPT_CHECKPOINT,
+        text=text,
+        advice=advice,
+        file=redacted(path),
+        reason=redacted(reason),
+        versions=versions,
+        read_instead=read_instead,
+    )
+
+
+def doubted_checkpoint(version: int, path: str, reason: str, is_replaceable: bool) -> Fault:
+    """Return the fault of a checkpoint that a hint contradicts, where nothing shows which of them is right."""
+    name, instead = redacted(path).rpartition("/")[2], "an older checkpoint or the commits"
+    read = f"deltasnap reads {instead} instead" if is_replaceable else "Nothing can replace it: deltasnap reads it"
+    return Fault(
+        kind=FaultKind.WRONG_CHECKPOINT,
+        text=f"The checkpoint of version {version} contradicts a hint: {name}: {_sentence(redacted(reason))} {read}. "
+        "If the hint is right, readers of this checkpoint lose files or other actions.",
+        advice="If the hint is wrong, delete it. Otherwise restore the checkpoint from a backup of the log, or move it "
+        "out of _delta_log and write a new one.",
+        file=redacted(path),
+        reason=redacted(reason),
+        read_instead=instead if is_replaceable else None,
+    )
+
+
+def wrong_checkpoint(version: int, path: str, num_found: int, num_stored: int) -> Fault:
+    """Return the fault of a checkpoint that can be read, but contradicts the commits that the store follows.
+
+    num_found, num_stored: the number of files in the checkpoint and in the stored version.
+    """
+    name = redacted(path).rpartition("/")[2]
+    files = f"{num_found:,} file{'' if num_found == 1 else 's'}"
+    return Fault(
+        kind=FaultKind.WRONG_CHECKPOINT,
+        text=f"The checkpoint of version {version} contradicts the stored version: {name} has {files}, the "
+        f"stored version has {num_stored:,}. The store follows the commits. Readers of this checkpoint see {files} and "
+        "the later commits.",
+        advice="If the log still has all commits since version 0, or since an older checkpoint, move this checkpoint "
+        "out of _delta_log, and _last_checkpoint too if it names this version. Only then write a new checkpoint, with "
+        "`deltasnap checkpoint PATH` or any Delta writer. Otherwise restore the checkpoint from a backup of the log.",
+        file=redacted(path),
+        reason=f"expected {num_stored} files, found {num_found}",
+    )
+
+
+def broken_schema(table: str, reason: str) -> Fault:
+    """Return the fault of a schema that cannot be parsed, or that the protocol does not allow."""
+    reason = redacted(reason)
+    return Fault(
+        kind=FaultKind.BROKEN_SCHEMA,
+        text=f"The schema of {table} cannot be read: {_sentence(reason)} Its files can be counted, "
+        "but its rows cannot be read.",
+        advice="Restore the commit that wrote the schema from a backup of the log, or restore the table to the version "
+        "before it.",
+        reason=reason,
+    )
+
+
+def _cannot_load(versions: VersionRanges, *, upper: bool = False) -> str:
+    if not versions:
+        return f"{'N' if upper else 'n'}o version is lost"
+    word = "ersion" if len(versions) == 1 else "ersions"
+    return f"{'V' if upper else 'v'}{word} {versions.text()} cannot be loaded"
+
+
+def _sentence(text: str) -> str:
+    text = one_line(text)
+    return text if text.endswith((".", "!", "?")) else f"{text}."
