@@ -7,7 +7,7 @@ from contextlib import suppress
 from threading import Lock
 from typing import Literal
 
-from deltasnap_core.errors import ActionNotFoundError, CorruptLogError
+from deltasnap_core.errors import ActionNotFoundError, CorruptLogError, DeltaSnapError
 from deltasnap_core.log.checksum_file import read_checksum
 from deltasnap_core.log.commits.commit_scan import read_commit_infos
 from deltasnap_core.log.history.commit_timestamps import version_timestamps
@@ -73,6 +73,14 @@ class VersionLog:
         loaded = self._loader.load(self.segment, self._known)
         self._known = None  # the new log has its reusable parts: free the rest
         return loaded
+
+    def rely_on_log(self) -> None:
+        """Read the log, so that from now on it decides instead of the checksum, which may be wrong.
+
+        If it cannot be read, the checksum still decides, and members that need the log raise the error.
+        """
+        with suppress(DeltaSnapError):
+            _ = self.loaded
 
     @once
     def replayable(self) -> LoadedLog:

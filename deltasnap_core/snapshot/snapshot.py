@@ -178,6 +178,7 @@ class Snapshot:
         return self._as_scanned(None)
 
     def _as_scanned(self, options: ScanOptions | None) -> ScannedTable:
+        self._log.rely_on_log()  # a scan reads it anyway, and the schema decides which rows it returns
         return ScannedTable(
             self._context.engine.sessions,
             table_path=self._context.log.table_path,

@@ -88,6 +88,7 @@ class SnapshotFrames:
     @once
     def tombstones(self) -> DataFrame:
         """The removed files whose tombstones have not expired, with the columns of RemoveFile."""
+        self._log.rely_on_log()  # its properties decide what has expired
         return self._tombstones(self.retention)
 
     def every_tombstone(self) -> DataFrame:

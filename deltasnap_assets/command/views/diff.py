@@ -121,6 +121,8 @@ def compare_versions(pair: VersionPair) -> VersionDiff:
     missing, and LargeCommitError.
     """
     log, before, after = pair.log, pair.first, pair.last
+    for version in (before, after):
+        version.rely_on_log()
     changes = (*metadata_changes(before.metadata, after.metadata), *protocol_changes(before.protocol, after.protocol))
     if pair.missing:
         raise VersionGapError(path=log.table_path, version=after.version, missing=pair.missing)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +15,6 @@ from deltasnap_assets.command.views.history import Entry, LostCommits, lost_vers
 from deltasnap_assets.quantities import bytes_text, counted, time_text
 from deltasnap_core import (
     DeltaHistory,
-    DeltaSnapError,
     LogSegment,
     Metadata,
     Protocol,
@@ -91,8 +89,7 @@ def read_facts(
         log = table.at(timestamp=timestamp_ms)
     else:
         log = table.latest() if version is None else table.at(version)
-    with suppress(DeltaSnapError):  # from here on, the log decides instead of the version checksum, which may be wrong
-        _ = log.loaded
+    log.rely_on_log()
     segment, manager = log.segment, table.history
     history = read_history(table, commits, segment.version, condition).entries
     newest = history[0] if history else None

@@ -104,6 +104,7 @@ class CheckpointWriter:
 
     def _check_allowed(self) -> None:
         for each in (self.newest, self.snapshot):
+            each.log.rely_on_log()  # a wrong checksum must not allow what the protocol forbids
             check_writable(each.protocol, path=self._table_path, version=each.version)
         before = protected_checkpoints_before(self.newest.metadata.configuration)
         if "checkpointProtection" in self.newest.protocol.features and self._version < before:

@@ -23,6 +23,7 @@ from deltasnap_core import (
     read_commits,
 )
 from deltasnap_core.log.commits import commit_reader
+from deltasnap_core.protocol.log_files.file_names import checksum_file
 from tests.assets.command.test_driver_commands import parsed, run
 from tests.builders import Action, add, metadata, protocol, remove, write_log
 from tests.checkpoint_files import STYLES, CheckpointStyle, write_checkpoint
@@ -138,6 +139,14 @@ def test_diff_compares_logical_files(
         write_checkpoint(log, 0, style, [*CREATED, *before])
         (log / commit_file(0)).unlink()
     assert files_of(compared(tmp_path, 0, 1)) == (added, removed)
+
+
+def test_wrong_checksum_changes_no_difference(tmp_path: Path) -> None:
+    log = write_log(tmp_path, {0: [*CREATED], 1: [add("a")]})
+    wrong = {"tableSizeBytes": 1, "numFiles": 1, "numMetadata": 1, "numProtocol": 1, **protocol(3, 7)}
+    wrong |= {"metadata": metadata(table_id="other")["metaData"]}
+    (log / checksum_file(1)).write_text(json.dumps(wrong))
+    assert compared(tmp_path, 0, 1).changes == ()
 
 
 def test_commits_that_do_not_fit_into_memory_are_not_damage_of_a_checkpoint(

@@ -204,6 +204,16 @@ def test_unknown_writer_features_are_rejected_by_name(version: int | None, spark
     assert names(log) == before
 
 
+def test_wrong_checksum_does_not_allow_what_the_protocol_forbids(spark: SparkSession, tmp_path: Path) -> None:
+    log = make_table(tmp_path, of=protocol(1, 8))
+    counts = {"tableSizeBytes": 1, "numFiles": 1, "numMetadata": 1, "numProtocol": 1}
+    (log / file_names.checksum_file(LAST)).write_text(
+        json.dumps({**counts, **protocol(), "metadata": metadata()["metaData"]})
+    )
+    with pytest.raises(UnsupportedWriterError, match="writer version 8"):
+        log_of(spark, log).checkpoint()
+
+
 def test_unknown_writer_version_is_rejected(spark: SparkSession, tmp_path: Path) -> None:
     log = make_table(tmp_path, of=protocol(1, 8))
     with pytest.raises(UnsupportedWriterError, match="writer version 8"):

@@ -38,6 +38,15 @@ def test_protocol_metadata_and_counts_with_a_checksum_are_one_listing_and_one_re
     assert table.store.reads == [f"{LOG_PATH}/{file_names.checksum_file(12)}"]
 
 
+def test_scans_take_the_schema_from_the_log_even_if_the_checksum_has_another(table: Table) -> None:
+    table.commits(0, 1)
+    table.checksum(1, metadata=metadata(table_id="other")["metaData"])
+    snapshot = table.log().get_snapshot_at(1)
+    assert snapshot.metadata.id == "other"
+    assert snapshot.scanned_table().metadata.id == "table-id"
+    assert snapshot.metadata.id == "table-id"
+
+
 def test_in_commit_timestamp_comes_from_the_checksum_without_another_read(table: Table) -> None:
     table.commits(0, 1)
     table.checksum(1, metadata=metadata(configuration=ICT)["metaData"], inCommitTimestampOpt=77)
