@@ -10,7 +10,7 @@ FILE_COLUMNS: Mapping[str, str] = {
     "size": "The size of the file in bytes.",
     "modificationTime": "When the file was written, in ms since the epoch.",
     "deletionTimestamp": "When the file was removed, in ms since the epoch. Its retention starts then.",
-    "dataChange": "False: the commit only rearranged existing rows, as OPTIMIZE does.",
+    "dataChange": "False: the commit only rearranged existing rows, as OPTIMIZE does, or a checkpoint has the file.",
     "extendedFileMetadata": "Whether partitionValues, size and tags are set.",
     "stats": "Statistics of the file as JSON: the number of records; minimum, maximum and null count by column.",
     "tags": "Tags that the writer set on the file.",

@@ -122,9 +122,10 @@ class MetadataTables:
     def files(self) -> DataFrame:
         """The live files.
 
-        path (string, as in the log), size (long), modification_time (timestamp), data_change (boolean), records (long,
-        null: not stated), deleted_records (long, by its deletion vector), partition (struct of the typed partition
-        columns), stats (struct by column: min, max in the column's type, null_count; null: not stated), tags (map).
+        path (string, as in the log), size (long), modification_time (timestamp), data_change (boolean, as in the log: a
+        checkpoint has false for every file), records (long, null: not stated), deleted_records (long, by its deletion
+        vector), partition (struct of the typed partition columns), stats (struct by column: min, max in the column's
+        type, null_count; null: not stated), tags (map).
         """
         return self._source.files().selectExpr(
             "path",
@@ -166,7 +167,7 @@ class MetadataTables:
         An add of a file that is in the table already starts no new row.
         path (string), deletion_vector (string, its unique id; null: none), size (long), added_version (long; null:
         in the first version whose later commits all exist, or before), removed_version (long; null: still in the
-        table), data_change (boolean).
+        table), data_change (boolean; null: unknown, since it was added before and a checkpoint does not tell).
         """
         return _lives(self._source.file_history(), path_key_sql("path", self._table.table_path))
 
@@ -198,7 +199,7 @@ class MetadataTables:
         """The removed files that the log still has, ordered by expiry.
 
         path (string), deletion_timestamp, expires_at (timestamp), expired (boolean), size (long, null: not stated),
-        data_change (boolean), deletion_vector (string, unique id).
+        data_change (boolean, as in `files`), deletion_vector (string, unique id).
         """
         expires = later_sql("coalesce(deletionTimestamp, 0L)", self._source.retention_ms)
         return self._source.tombstones().selectExpr(
@@ -322,7 +323,7 @@ def _lives(known: FileHistory, path_key: str) -> DataFrame:
     """
     actions = known.files.selectExpr(
         *("cast(null as bigint) as version", "path", f"{path_key} as path_key", "true as is_add", "size"),
-        *("dataChange as data_change", f"{vector_id_sql('deletionVector')} as deletion_vector"),
+        *("nullif(dataChange, false) as data_change", f"{vector_id_sql('deletionVector')} as deletion_vector"),
     )
     if known.events is not None:
         events = known.events.selectExpr(
