@@ -91,7 +91,8 @@ class NonFileActions:
         if retention is None:
             return self
         earliest = timestamp_ms - retention
-        kept = {name: txn for name, txn in self.transactions.items() if (txn.last_updated or 0) > earliest}
+        times = {name: txn.last_updated for name, txn in self.transactions.items()}
+        kept = {name: self.transactions[name] for name, time in times.items() if time is not None and time > earliest}
         return replace(self, transactions=kept)
 
 

@@ -36,6 +36,12 @@ def test_transaction_expires_when_it_reaches_the_retention_and_does_not_come_bac
     assert [sorted(state.transactions) for state in found.values()] == [["new"], ["new"]]
 
 
+def test_transaction_without_a_time_expires_even_if_the_retention_reaches_back_before_1970() -> None:
+    timed, untimed = SetTransaction(app_id="a", version=1, last_updated=0), SetTransaction(app_id="b", version=1)
+    state = actions(timed, untimed, setTransactionRetentionDuration="interval 3 days")
+    assert [*state.without_expired_transactions(2 * DAY_MS).transactions] == ["a"]
+
+
 def test_transaction_that_is_set_again_counts_again() -> None:
     old, again = (
         SetTransaction(app_id="a", version=1, last_updated=0),
