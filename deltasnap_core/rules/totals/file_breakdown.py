@@ -273,8 +273,11 @@ def size_bin(size: int) -> int:
 
 
 def partition_of(values: Iterable[tuple[str, str | None]]) -> PartitionValues:
-    """Return the values of a partition in the order of their names; of two values of a name the first, as in scans."""
-    first_wins = dict(reversed([*values]))
+    """Return the values of a partition in the order of their names; of two values of a name the first, as in scans.
+
+    An empty text is null. Source: PROTOCOL.md, Partition Value Serialization.
+    """
+    first_wins = {name: value or None for name, value in reversed([*values])}
     return tuple(sorted(first_wins.items()))
 
 
@@ -295,7 +298,9 @@ def _size_bin_sql() -> str:
 
 
 BREAKDOWN_MEASURES: Mapping[str, str] = {
-    "partition": "map_entries(add.partitionValues)",
+    "partition": (
+        "transform(map_entries(add.partitionValues), e -> named_struct('key', e.key, 'value', nullif(e.value, '')))"
+    ),
     "removed_size": "remove.size",
     "file_path": "path",
 }

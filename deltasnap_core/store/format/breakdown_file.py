@@ -26,7 +26,7 @@ from deltasnap_core.rules.totals.file_breakdown import (
 from deltasnap_core.store.format.manifest import VersionManifest
 from deltasnap_core.store.format.shared_documents import document_digest
 
-BREAKDOWN_FORMAT = 1
+BREAKDOWN_FORMAT = 2
 """The format of the files written here. It changes with the rules of `rules/totals/file_breakdown.py`."""
 
 BREAKDOWN_ROWS = pa.schema(

@@ -22,6 +22,7 @@ STARTS = [rules._least_size(n) + more for n in range(252) for more in (-1, 0)]
 FILES = [
     *((f"{n:04}", size, {"day": f"{n % 7}", "who": None}) for n, size in enumerate([-1, LARGEST, *POWERS, *STARTS])),
     ("no values", 3, None),
+    ("null as an empty text", 5, {"day": "1", "who": ""}),
     ("unpartitioned", 4, {}),
 ]
 TOMBSTONES = [("gone", 5, 9), ("gone with a size", 5, None), ("gone some time", None, 1), ("gone too", 7, LARGEST)]

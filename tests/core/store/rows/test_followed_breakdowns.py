@@ -54,7 +54,7 @@ def expected(state: OracleState, retention: Retention) -> dict[str, Any]:
     without: Counter[int] = Counter()
     for add in state.files.values():
         number = next(n for n in range(252) if max(add["size"], 1) ** 4 < 2 ** (n + 1))
-        values = tuple(sorted(add["partitionValues"].items()))
+        values = tuple(sorted((name, value or None) for name, value in add["partitionValues"].items()))
         sizes[number] += 1
         partitions[values] += 1
         bytes_of[number] += add["size"]
