@@ -33,8 +33,10 @@ def recent_commits(snapshots: RunSnapshots, table: TableSettings, version: int) 
 
 
 def last_vacuum_ms(commits: Sequence[DeltaHistory]) -> int | None:
-    """Return when VACUUM last ended (ms since the epoch); None: not in these commits."""
-    return max((commit.timestamp for commit in commits if commit.operation == "VACUUM END"), default=None)
+    """Return when VACUUM last ended (ms since the epoch), unless it failed; None: not in these commits."""
+    ended = (commit for commit in commits if commit.operation == "VACUUM END")
+    done = (commit for commit in ended if (commit.operation_parameters or {}).get("status") != "FAILED")
+    return max((commit.timestamp for commit in done), default=None)
 
 
 def table_observation(

@@ -24,7 +24,8 @@ from deltasnap_assets.tables.pages.asset_pages import (
 )
 from deltasnap_assets.tables.pages.column_schema import table_schema
 from deltasnap_assets.tables.pages.pictures import MAX_CHARACTERS, VersionStep, file_sizes_picture, versions_picture
-from deltasnap_core import CommitInfo, FileSizeHistogram, Metadata
+from deltasnap_assets.tables.pages.table_observation import last_vacuum_ms
+from deltasnap_core import CommitInfo, DeltaHistory, FileSizeHistogram, Metadata
 from tests.assets.checks.known import segment
 from tests.assets.tables.test_metadata import plain, state
 
@@ -131,6 +132,14 @@ def test_unpartitioned_table_has_no_chart_of_partitions() -> None:
     everything = PartitionFiles(values={}, num_files=2, size_in_bytes=10)
     facts = FileFacts(bins=(), largest=(), smallest=(), partitions=(everything,), num_partitions=1)
     assert plain(all_files_page(facts)) == {"file_sizes": "no files"}
+
+
+def test_vacuum_that_failed_is_not_the_last_one() -> None:
+    ends = [
+        DeltaHistory(version=v, timestamp=1_000 * v, operation="VACUUM END", operation_parameters={"status": status})
+        for v, status in ((3, "FAILED"), (2, "COMPLETED"), (1, "COMPLETED"))
+    ]
+    assert (last_vacuum_ms(ends), last_vacuum_ms(ends[:1])) == (2_000, None)
 
 
 def test_tombstones_page_shows_what_vacuum_would_free() -> None:
