@@ -27,8 +27,8 @@ class NewCommits:
     known:  the commit of the known version as it is now; None: it no longer exists (cleaned up, or the table was
             dropped).
     later:  the commits after it, ascending, up to the first missing one.
-    is_cut: whether `later` is empty but there is a checkpoint of a later version: the commits up to it are lost or
-            cleaned up.
+    is_cut: whether `later` is empty but there is a checkpoint of a later version, or a listing shows a later commit:
+            the commits up to it are lost or cleaned up.
     checkpoint: identifies the newest checkpoint of the known version or a later one; None: none was seen. It changes
             with its files, or with the hint if that is what was read.
     """
@@ -44,7 +44,8 @@ def find_new_commits(log: LogSegmentBuilder, version: int) -> NewCommits:
 
     If the storage can list from a name, this is one listing from that version. Otherwise it takes three small requests
     if nothing is new, one request for each of a few new commits, or a listing for many. A missing folder and a log
-    without commits give the same result. Commits after a gap are ignored; building a segment reports the gap.
+    without commits give the same result. Commits after a gap are ignored; building a segment reports the gap. If
+    nothing but a gap follows, requests by name do not show it.
     """
     return (_listed if log.store.lists_from_name(log.log_path) else _requested_by_name)(log, version)
 
@@ -70,11 +71,11 @@ def _listed(log: LogSegmentBuilder, version: int) -> NewCommits:
     except FileNotFoundError:
         return NewCommits(known=None, later=(), is_cut=False)
     later = tuple(_contiguous(listing.commits.items(), version + 1))
-    has_checkpoint = any(checkpoint.version > version for checkpoint in listing.checkpoints)
+    latest = version if listing.latest_version is None else listing.latest_version
     return NewCommits(
         known=listing.commits.get(version),
         later=later,
-        is_cut=has_checkpoint and not later,
+        is_cut=latest > version and not later,
         checkpoint=listing.newest_checkpoint,
     )
 
