@@ -234,7 +234,7 @@ class RunSnapshots:
         segments: dict[int, LogSegment] = {}
         for first, last in contiguous(versions):
             try:
-                segments |= log.range(first, last, listing).segments
+                segments |= log.range(first, last, listing).segments()
             except (VersionNotFoundError, VersionGapError) as error:
                 try:
                     manifests = self.manifests(table, range(first, last + 1))

@@ -19,27 +19,33 @@ from deltasnap_core.protocol.commit_info import CommitInfo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogRange:
-    """The log segments of a range of versions, with the loader for their commits.
-
-    segments: by version, ascending.
-    """
+    """A range of versions that all exist, with the loader for their commits."""
 
     loader: LogLoader
-    segments: Mapping[int, LogSegment]
+    listing: LogListing
+    versions: range
+
+    def segment(self, version: int) -> LogSegment:
+        """Return the log segment of a version. It is not kept: each may name thousands of commits."""
+        return self.loader.builder.segment_of(self.listing, version)
+
+    def segments(self) -> dict[int, LogSegment]:
+        """Return the log segments of all versions."""
+        return {version: self.segment(version) for version in self.versions}
 
     def has_commit(self, version: int) -> bool:
         """Return whether the commit of a version exists.
 
         Without it, the version can only be loaded from its checkpoint.
         """
-        return self.segments[version].last_commit_file is not None
+        return version in self.listing.commits
 
     def load(self, version: int) -> LoadedLog:
         """Return the loaded log of one version, after checking that it is readable.
 
         Errors: CorruptLogError; UnsupportedProtocolError, ActionNotFoundError naming the version.
         """
-        loaded = self.loader.load(self.segments[version])
+        loaded = self.loader.load(self.segment(version))
         check_replayable(loaded, path=table_path(self.loader.builder.log_path), validate_state=True)
         return loaded
 
@@ -49,8 +55,7 @@ class LogRange:
         File actions of large commits are checked, but not kept in memory.
         Errors: CorruptLogError naming file and line.
         """
-        commits = [self.segments[version].last_commit_file for version in range(first, last + 1)]
-        return read_commits(self.loader.store, [commit for commit in commits if commit is not None])
+        return read_commits(self.loader.store, self.listing.commits_between(first, last))
 
 
 def read_log_range(loader: LogLoader, first: int, last: int, listing: LogListing | None) -> LogRange:
@@ -61,10 +66,11 @@ def read_log_range(loader: LogLoader, first: int, last: int, listing: LogListing
     """
     if first > last:
         raise ValueError(f"Expected first <= last, found {first} and {last}")
-    builder = loader.builder
-    listing = listing or builder.list_versions(first, last)
-    segments = {version: builder.segment_of(listing, version) for version in range(first, last + 1)}
-    return LogRange(loader=loader, segments=segments)
+    listing = listing or loader.builder.list_versions(first, last)
+    found = LogRange(loader=loader, listing=listing, versions=range(first, last + 1))
+    for version in found.versions:
+        found.segment(version)
+    return found
 
 
 def reaches_back(listing: LogListing, first: int) -> bool:
@@ -108,5 +114,5 @@ def commit_timestamps(
         metadata = states[version].metadata
         return {} if metadata is None else metadata.configuration
 
-    segments = [logged.segments[version] for version in states]
+    segments = (logged.segment(version) for version in states)
     return version_timestamps(logged.loader.store, segments, configuration_of, infos)

@@ -45,10 +45,16 @@ class WritableFiles:
         self._storage_options = dict(storage_options or {})
         self._log_store = FsspecLogStore(storage_options)
 
-    def list_folder(self, folder: str) -> list[FileStatus]:
-        """Return the files of a folder by name; empty if there is no such folder, but the bucket exists."""
+    def names(self, folder: str) -> list[str]:
+        """Return the names in a folder, ascending; empty if there is no such folder, but the bucket exists.
+
+        Names of local folders are included. Size and time of a file would take a request for each.
+        """
         try:
-            return list(self._log_store.list_from(join_url(folder, "")))
+            if self._is_local:
+                with storage_errors(folder):
+                    return sorted(os.listdir(local_path(folder)))  # noqa: PTH208 - names only, many times as fast
+            return [status.name for status in self._log_store.list_from(join_url(folder, ""))]
         except FileNotFoundError as error:
             _check_bucket(folder, error)
             return []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -54,8 +54,10 @@ class EmptyCheckpointProvider:
         """Return None: there is no checkpoint."""
 
 
-def checkpoint_from_json(values: Mapping[str, Any] | None) -> CheckpointProvider | EmptyCheckpointProvider:
-    """Return a checkpoint from the result of `to_json`.
+def checkpoint_from_json(
+    values: Mapping[str, Any] | None, files: Iterable[FileStatus]
+) -> CheckpointProvider | EmptyCheckpointProvider:
+    """Return a checkpoint from the result of `to_json`, and its files.
 
     Errors: KeyError for a missing field, ValueError for an unknown kind.
     """
@@ -63,7 +65,7 @@ def checkpoint_from_json(values: Mapping[str, Any] | None) -> CheckpointProvider
         return EmptyCheckpointProvider()
     return CheckpointProvider(
         version=values["version"],
-        files=tuple(FileStatus.from_json(file) for file in values["files"]),
+        files=tuple(files),
         kind=CheckpointKind(values["kind"]),
         format=values["format"],
     )

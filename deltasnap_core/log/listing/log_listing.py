@@ -29,6 +29,12 @@ class UnusableCheckpoint:
     reason: str
 
 
+class CommitRun(tuple[FileStatus, ...]):
+    """Commits of consecutive versions, ascending, as a listing found them: a segment of them is not checked again."""
+
+    __slots__ = ()
+
+
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogListing:
@@ -51,9 +57,12 @@ class LogListing:
     unusable_checkpoints: tuple[UnusableCheckpoint, ...] = ()
     _versions: tuple[int, ...] = field(init=False, repr=False, compare=False)
     """The versions of the commits, for searches."""
+    _files: tuple[FileStatus, ...] = field(init=False, repr=False, compare=False)
+    """The commits, for slices."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_versions", tuple(self.commits))
+        object.__setattr__(self, "_files", tuple(self.commits.values()))
 
     @property
     def latest_version(self) -> int | None:
@@ -74,9 +83,9 @@ class LogListing:
         return version in self.commits or any(checkpoint.version == version for checkpoint in self.checkpoints)
 
     def commits_between(self, first: int, last: int) -> tuple[FileStatus, ...]:
-        """Return the existing commits of the versions first to last, ascending."""
-        found = self._versions[bisect_left(self._versions, first) : bisect_right(self._versions, last)]
-        return tuple(self.commits[version] for version in found)
+        """Return the existing commits of the versions first to last, ascending: a CommitRun if all of them exist."""
+        found = self._files[bisect_left(self._versions, first) : bisect_right(self._versions, last)]
+        return CommitRun(found) if len(found) == last - first + 1 else found
 
     def best_checkpoint(self, version: int) -> CheckpointProvider | EmptyCheckpointProvider:
         """Return the checkpoint to replay a version from: the newest up to that version, the best of its version."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from deltasnap_core.log.listing.checkpoint_provider import (
     EmptyCheckpointProvider,
     checkpoint_from_json,
 )
-from deltasnap_core.log.listing.log_listing import LogListing, table_path
+from deltasnap_core.log.listing.log_listing import CommitRun, LogListing, table_path
 from deltasnap_core.protocol.log_files.file_names import ParsedLogPath, commit_version
 from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.redaction import redacted, safe_repr
@@ -50,11 +50,13 @@ class LogSegment:
     last_commit_timestamp: int
 
     def __post_init__(self) -> None:
-        versions = [commit_version(file.path) for file in self.deltas]
+        start = self.checkpoint_provider.version
         validate_checkpoint(self.log_path, self.version, self.checkpoint_provider)
-        validate_end(self.log_path, self.version, versions, self.checkpoint_provider.version)
-        validate_contiguous(self.log_path, self.version, versions, self.checkpoint_provider.version)
-        validate_compactions(self.version, self.compactions, self.checkpoint_provider.version)
+        if not (isinstance(self.deltas, CommitRun) and _spans(self.deltas, start + 1, self.version)):
+            versions = [commit_version(file.path) for file in self.deltas]
+            validate_end(self.log_path, self.version, versions, start)
+            validate_contiguous(self.log_path, self.version, versions, start)
+        validate_compactions(self.version, self.compactions, start)
 
     @classmethod
     def from_listing(
@@ -98,7 +100,7 @@ class LogSegment:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain JSON values. `from_json` returns an equal segment."""
+        """Return plain JSON values."""
         return {
             **self.to_json_without_lists(),
             "logPath": self.log_path,
@@ -108,7 +110,10 @@ class LogSegment:
         }
 
     def to_json_without_lists(self) -> dict[str, Any]:
-        """Return the result of `to_json` without the path and the lists of files, also of the checkpoint."""
+        """Return the result of `to_json` without the path and the lists of files, also of the checkpoint.
+
+        With these, `from_json` returns an equal segment.
+        """
         checkpoint = self.checkpoint_provider.to_json()
         return {
             "version": self.version,
@@ -119,15 +124,26 @@ class LogSegment:
         }
 
     @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> LogSegment:
-        """Return the segment from the result of `to_json`. Errors: KeyError for a missing field."""
+    def from_json(
+        cls,
+        values: Mapping[str, Any],
+        *,
+        log_path: str,
+        deltas: Iterable[FileStatus],
+        compactions: Iterable[FileStatus],
+        checkpoint_files: Iterable[FileStatus],
+    ) -> LogSegment:
+        """Return the segment from the result of `to_json_without_lists`, the path and the lists of files.
+
+        Errors: KeyError for a missing field; ValueError, VersionGapError if the files are not a segment.
+        """
         checksum, last_commit = values["checksumFile"], values["lastCommitFile"]
         return cls(
-            log_path=values["logPath"],
+            log_path=log_path,
             version=values["version"],
-            deltas=tuple(FileStatus.from_json(file) for file in values["deltas"]),
-            checkpoint_provider=checkpoint_from_json(values["checkpoint"]),
-            compactions=tuple(FileStatus.from_json(file) for file in values["compactions"]),
+            deltas=tuple(deltas),
+            checkpoint_provider=checkpoint_from_json(values["checkpoint"], checkpoint_files),
+            compactions=tuple(compactions),
             checksum_file=checksum and FileStatus.from_json(checksum),
             last_commit_file=last_commit and FileStatus.from_json(last_commit),
             last_commit_timestamp=values["lastCommitTimestamp"],
@@ -140,6 +156,11 @@ def is_within(compaction: FileStatus, after: int, version: int) -> bool:
     return (
         parsed is not None and parsed.end_version is not None and after < parsed.version < parsed.end_version <= version
     )
+
+
+def _spans(commits: CommitRun, first: int, last: int) -> bool:
+    """Return whether commits are those of the versions first to last. Takes the same time for any number of commits."""
+    return bool(commits) and (commit_version(commits[0].path), commit_version(commits[-1].path)) == (first, last)
 
 
 def validate_checkpoint(log_path: str, version: int, checkpoint: CheckpointProvider | EmptyCheckpointProvider) -> None:

@@ -79,9 +79,10 @@ class ParsedLogPath:
         Also None for names that no writer may create: a version above 64 bits, a part number outside 1 to `num_parts`,
         a compaction that does not end after it starts.
         """
-        # A fast path for commits: most files are commits, and a log may hold a hundred thousand.
-        if name[20:] == ".json" and name[:20].isascii() and name[:20].isdigit() and int(name[:20]) <= _MAX_VERSION:
-            return cls(name=name, kind=LogFileKind.COMMIT, version=int(name[:20]), extension="json")
+        # No regular expression for commits and checksums: nearly all files, and a log may hold a hundred thousand.
+        if (kind := _PLAIN.get(name[20:])) is not None and (digits := name[:20]).isascii() and digits.isdigit():
+            version, extension = int(digits), _EXTENSIONS.get(name[21:])
+            return cls(name=name, kind=kind, version=version, extension=extension) if version <= _MAX_VERSION else None
         for kind, checkpoint_kind, pattern in _PATTERNS:
             if match := pattern.fullmatch(name):
                 return cls._from_groups(name, kind, checkpoint_kind, match.groupdict())
@@ -118,12 +119,13 @@ class ParsedLogPath:
 
 _EXTENSIONS: dict[str, Extension] = {"json": "json", "parquet": "parquet"}
 
+_PLAIN = {".json": LogFileKind.COMMIT, ".crc": LogFileKind.CHECKSUM}
+"""The kinds of files whose name is a version and this."""
+
 _VERSION = r"(?P<version>[0-9]{20})"
 _PATTERNS = tuple(
     (kind, checkpoint_kind, re.compile(_VERSION + rest))
     for kind, checkpoint_kind, rest in (
-        (LogFileKind.COMMIT, None, r"\.json"),
-        (LogFileKind.CHECKSUM, None, r"\.crc"),
         (LogFileKind.CHECKPOINT, CheckpointKind.CLASSIC, r"\.checkpoint\.parquet"),
         (
             LogFileKind.CHECKPOINT,

@@ -57,9 +57,10 @@ class FleetHistory:
         return len(old)
 
     def _files(self) -> Iterator[tuple[str, int]]:
-        for file in self.storage.list_folder(join_url(self.root, FLEET_FOLDER)):
-            if (found := _NAME.match(file.name)) is not None:
-                yield file.path, int(found["taken"])
+        folder = join_url(self.root, FLEET_FOLDER)
+        for name in self.storage.names(folder):
+            if (found := _NAME.match(name)) is not None:
+                yield join_url(folder, name), int(found["taken"])
 
 
 def _parsed(url: str, content: bytes) -> pa.Table:

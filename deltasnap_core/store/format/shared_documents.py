@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 INLINE_BYTES = 1024
@@ -47,6 +47,18 @@ class Part:
         if self.removed:
             found["removed"] = list(self.removed)
         return found
+
+    @property
+    def is_small(self) -> bool:
+        """Whether a manifest holds this part. If not, its object needs another shared document."""
+        if self.shared is None:
+            return len(encode_document(self.entries)) <= INLINE_BYTES
+        return len(encode_document(self.to_json())) <= PATCH_BYTES
+
+    def extended(self, entries: JsonObject) -> Part:
+        """Return the part of the same object with entries added or replaced. Takes no time for the rest of it."""
+        removed = tuple(key for key in self.removed if key not in entries)
+        return replace(self, entries={**self.entries, **entries}, removed=removed)
 
     def resolve(self, documents: Mapping[str, JsonObject]) -> dict[str, Any]:
         """Return the whole object with sorted keys. documents: by digest; must include the shared document.
@@ -93,17 +105,16 @@ def split_document(value: JsonObject, previous: Part | None, documents: Mapping[
     shared = None if previous is None else previous.shared
     if shared is not None and shared in documents:
         patch = _patch(value, documents[shared], shared)
-        if patch is not None:
+        if patch.is_small:
             return SplitPart(part=patch)
-    content = encode_document(value)
-    if len(content) <= INLINE_BYTES:
-        return SplitPart(part=Part(entries=value))
-    return SplitPart(part=Part(shared=document_digest(content)), document=value)
+    whole = Part(entries=value)
+    if whole.is_small:
+        return SplitPart(part=whole)
+    return SplitPart(part=Part(shared=document_digest(encode_document(value))), document=value)
 
 
-def _patch(value: JsonObject, document: JsonObject, name: str) -> Part | None:
+def _patch(value: JsonObject, document: JsonObject, name: str) -> Part:
     removed = tuple(sorted(document.keys() - value.keys()))
     known = document.items()
     changed = dict(entry for entry in value.items() if entry not in known)
-    part = Part(entries=changed, shared=name, removed=removed)
-    return part if len(encode_document(part.to_json())) <= PATCH_BYTES else None
+    return Part(entries=changed, shared=name, removed=removed)

@@ -38,31 +38,29 @@ class VersionDocuments:
     def __init__(self, previous: VersionManifest | None, documents: Mapping[str, JsonObject]) -> None:
         self._parts: Mapping[str, Part] = {} if previous is None else previous.parts
         self._documents = dict(documents)
-        self._commits: tuple[str, tuple[FileStatus, ...], JsonObject] = ("", (), {})
+        self._commits: tuple[str, tuple[FileStatus, ...]] = ("", ())
         self.new: dict[str, JsonObject] = {}
         """Shared documents by digest. They must be written before the manifests."""
 
     def added_to(self, manifest: VersionManifest, state: SnapshotState, segment: LogSegment) -> VersionManifest:
         """Return a manifest with the documents of its version added."""
-        computed_state, of_state = _split_state(state)
-        of_segment = {
-            DELTAS: self._deltas(segment),
-            COMPACTIONS: _by_name(segment.compactions, segment.log_path),
-            CHECKPOINT_FILES: _by_name(segment.checkpoint_provider.files, segment.log_path),
-        }
-        self._parts = {name: self._part(name, whole) for name, whole in {**of_state, **of_segment}.items()}
+        computed_state, parts = _split_state(state)
+        parts[COMPACTIONS] = _by_name(segment.compactions, segment.log_path)
+        parts[CHECKPOINT_FILES] = _by_name(segment.checkpoint_provider.files, segment.log_path)
+        deltas = self._deltas(segment)
+        self._parts = {DELTAS: deltas} | {name: self._part(name, whole) for name, whole in parts.items()}
         log_segment = segment.to_json_without_lists()
         return replace(manifest, computed_state=computed_state, log_segment=log_segment, parts=self._parts)
 
-    def _deltas(self, segment: LogSegment) -> JsonObject:
+    def _deltas(self, segment: LogSegment) -> Part:
         """Return the commits by name. There may be thousands, nearly all as in the previous version."""
-        log_path, known, by_name = self._commits
+        log_path, known = self._commits
+        self._commits = segment.log_path, segment.deltas
         if log_path == segment.log_path and segment.deltas[: len(known)] == known:
-            by_name = {**by_name, **_by_name(segment.deltas[len(known) :], log_path)}
-        else:
-            by_name = _by_name(segment.deltas, segment.log_path)
-        self._commits = (segment.log_path, segment.deltas, by_name)
-        return by_name
+            extended = self._parts[DELTAS].extended(_by_name(segment.deltas[len(known) :], log_path))
+            if extended.is_small:
+                return extended
+        return self._part(DELTAS, _by_name(segment.deltas, segment.log_path))
 
     def _part(self, name: str, whole: JsonObject) -> Part:
         found = split_document(whole, self._parts.get(name), self._documents)
@@ -96,20 +94,17 @@ def log_segment_of(manifest: VersionManifest, documents: Mapping[str, JsonObject
 
     Errors: KeyError, ValueError or TypeError if the manifest or a document is damaged.
     """
-    small, log_path = manifest.log_segment, manifest.log_path
-    files = {
-        name: _statuses(manifest.parts[name].resolve(documents), log_path)
-        for name in (DELTAS, COMPACTIONS, CHECKPOINT_FILES)
-    }
-    checkpoint = small["checkpoint"]
+    compactions, files = (
+        _statuses(manifest.parts[name].resolve(documents), manifest.log_path)
+        for name in (COMPACTIONS, CHECKPOINT_FILES)
+    )
+    deltas = _statuses(manifest.parts[DELTAS].resolve(documents), manifest.log_path)
     return LogSegment.from_json(
-        {
-            **small,
-            "logPath": log_path,
-            "checkpoint": checkpoint and {**checkpoint, "files": [file.to_json() for file in files[CHECKPOINT_FILES]]},
-            "deltas": [file.to_json() for file in sorted(files[DELTAS], key=lambda file: commit_version(file.path))],
-            "compactions": [file.to_json() for file in files[COMPACTIONS]],
-        }
+        manifest.log_segment,
+        log_path=manifest.log_path,
+        deltas=sorted(deltas, key=lambda file: commit_version(file.path)),
+        compactions=compactions,
+        checkpoint_files=files,
     )
 
 
@@ -119,14 +114,13 @@ def last_commit_file_of(manifest: VersionManifest) -> FileStatus | None:
     return None if values is None else FileStatus.from_json(values)
 
 
-def deltas_of(manifest: VersionManifest, documents: Mapping[str, JsonObject]) -> dict[int, FileStatus]:
-    """Return the commits of a stored version's log segment, by version.
+def deltas_of(manifest: VersionManifest, documents: Mapping[str, JsonObject]) -> dict[int, tuple[int, int]]:
+    """Return size and modification time (ms) of the commits in a stored version's log segment, by version.
 
     Errors: as `log_segment_of`.
     """
-    part = manifest.parts.get(DELTAS)
-    files = [] if part is None else _statuses(part.resolve(documents), manifest.log_path)
-    return {commit_version(file.path): file for file in files}
+    part = manifest.parts.get(DELTAS, Part())
+    return {commit_version(name): (size, time) for name, (size, time) in part.resolve(documents).items()}
 
 
 def non_file_actions_of(state: SnapshotState) -> NonFileActions:

@@ -239,9 +239,9 @@ class _Comparison:
         is_copied = own.modification_time != listed[manifest.version].modification_time
         changed = {
             version
-            for version, commit in self._deltas(manifest).items()
-            if (found := listed.get(version, commit)).size != commit.size
-            or (found.modification_time != commit.modification_time and not is_copied)
+            for version, (size, time) in self._deltas(manifest).items()
+            if (found := listed.get(version)) is not None
+            and (found.size != size or (found.modification_time != time and not is_copied))
         }
         names = [name for name in self.in_force if name.version in changed]
         known = {found.version: found for found in self._manifests(names)}
@@ -258,7 +258,7 @@ class _Comparison:
         self.held.update({name_of(manifest): manifest for manifest in self.stored.read_sound_manifests(missing)})
         return [self.held[name] for name in names if name in self.held]
 
-    def _deltas(self, manifest: VersionManifest) -> dict[int, FileStatus]:
+    def _deltas(self, manifest: VersionManifest) -> dict[int, tuple[int, int]]:
         try:
             return deltas_of(manifest, self.stored.read_documents([manifest], [DELTAS]))
         except (CorruptStoreError, KeyError, TypeError, ValueError):

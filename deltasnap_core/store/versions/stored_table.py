@@ -84,12 +84,17 @@ class StoredTable:
 
     def stored_versions(self) -> StoredVersions:
         """Return the names of all manifests and forks, from one listing."""
-        listed = [status.name for status in self.storage.list_folder(join_url(self.folder, MANIFESTS))]
-        manifests = (ManifestName.parse(name) for name in listed)
-        forks = (parse_fork_marker(name) for name in listed)
-        kept = (parse_pruned_marker(name) for name in listed)
+        manifests: list[ManifestName] = []
+        markers: list[str] = []
+        for name in self.storage.names(join_url(self.folder, MANIFESTS)):
+            if (manifest := ManifestName.parse(name)) is None:
+                markers.append(name)
+            else:
+                manifests.append(manifest)
+        forks = map(parse_fork_marker, markers)
+        kept = map(parse_pruned_marker, markers)
         return StoredVersions(
-            manifests=tuple(sorted((name for name in manifests if name is not None), key=_IN_ORDER)),
+            manifests=tuple(sorted(manifests, key=_IN_ORDER)),
             forks=tuple(sorted(generation for generation in forks if generation is not None)),
             kept=tuple(name for name in kept if name is not None),
         )

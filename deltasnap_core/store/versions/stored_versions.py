@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from deltasnap_core.once import once
 from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.store.format.layout import (
     ForkPoint,
@@ -21,7 +22,7 @@ from deltasnap_core.store.format.layout import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class StoredVersions:
     """The names of all stored versions of a table.
 
@@ -34,7 +35,7 @@ class StoredVersions:
     forks: tuple[str, ...] = ()
     kept: tuple[ManifestName, ...] = ()
 
-    @property
+    @once
     def generations(self) -> tuple[str, ...]:
         """Every generation, the newest last."""
         return tuple(sorted({*self.forks, *(name.generation for name in self.manifests)}))
@@ -46,6 +47,10 @@ class StoredVersions:
 
     def current(self) -> tuple[ManifestName, ...]:
         """Return the current versions, ascending: those of the newest generation, and those it shares."""
+        return self._current
+
+    @once
+    def _current(self) -> tuple[ManifestName, ...]:
         newest = self.current_generation
         return () if newest is None else self.lineage(newest)
 

@@ -78,9 +78,10 @@ class RangeWriter:
         log = loaded or self.logged.load(version)
         commits, draft, state = on_ladder(log, self._write_base, self.logged.loader.next_rung)
         documents = VersionDocuments(None, {})
-        manifest = documents.added_to(draft, state, self.logged.segments[version])
+        segment = self.logged.segment(version)
+        manifest = documents.added_to(draft, state, segment)
         self.stored.write_documents(self.generation, documents.new)
-        return commits.added_to(manifest, None, self.logged.segments[version])
+        return commits.added_to(manifest, None, segment)
 
     def write_after(self, previous: VersionManifest, last: int) -> list[VersionManifest]:
         """Write the versions after one of this generation, up to `last`, and return their manifests.
@@ -130,7 +131,7 @@ class RangeWriter:
         manifests, identity = [], new.previous.identity
         file_actions = {commit.version: commit.file_actions for commit in new.batch.commits}
         for version in versions:
-            number, segment = version.version, self.logged.segments[version.version]
+            number, segment = version.version, self.logged.segment(version.version)
             draft = self._manifest(
                 number,
                 new.timestamps[number],

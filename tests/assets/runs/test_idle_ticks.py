@@ -103,7 +103,7 @@ def test_every_tick_fails_while_the_store_cannot_be_read_and_examines_no_log(
     def denied(_: WritableFiles, path: str, *__: object) -> bytes:
         raise StorageError(path=path, reason="access denied")
 
-    for name in ("read", "list_folder"):
+    for name in ("read", "names"):
         monkeypatch.setattr(WritableFiles, name, denied)
     monkeypatch.setattr(TableLog, "condition", None)  # no log is read
     for _ in range(2):

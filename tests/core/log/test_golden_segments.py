@@ -99,6 +99,13 @@ def test_segment_survives_json(golden: Path) -> None:
         if "error" in expected["latest"]:
             continue
         segment = builder_of(golden, table).build()
-        assert LogSegment.from_json(json.loads(json.dumps(segment.to_json()))) == segment
+        found = LogSegment.from_json(
+            json.loads(json.dumps(segment.to_json_without_lists())),
+            log_path=segment.log_path,
+            deltas=segment.deltas,
+            compactions=segment.compactions,
+            checkpoint_files=segment.checkpoint_provider.files,
+        )
+        assert found == segment
         cases += 1
     assert cases >= 154

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deltasnap_core.log.listing.catalog_commits import CatalogCommits
-from deltasnap_core.log.listing.log_listing import list_log
+from deltasnap_core.log.listing.log_listing import CommitRun, list_log
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from tests.builders import (
     LOG_PATH,
@@ -70,4 +70,5 @@ def test_commits_between_versions_exclude_gaps() -> None:
     listing = list_log(MemoryLogStore(commits(0, 3), commits(6, 8)), LOG_PATH)
     assert listing.commits_between(2, 6) == (*commits(2, 3), *commits(6, 6))
     assert listing.commits_between(4, 5) == ()
+    assert [isinstance(listing.commits_between(2, last), CommitRun) for last in (3, 4)] == [True, False]
     assert listing.latest_version == 8

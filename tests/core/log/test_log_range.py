@@ -19,9 +19,9 @@ def test_range_costs_one_listing_and_its_segments_match_the_builder() -> None:
     found = log.range(5, 25)
     assert len(store.lists) == 1
     builder = LogSegmentBuilder(store=store, log_path=LOG_PATH)
-    assert list(found.segments) == list(range(5, 26))
+    assert list(found.segments()) == list(range(5, 26))
     for version in (5, 9, 10, 19, 20, 25):
-        assert found.segments[version] == builder.build(version)
+        assert found.segment(version) == builder.build(version)
 
 
 def test_listing_starts_a_thousand_versions_earlier_and_further_back_only_without_a_checkpoint() -> None:

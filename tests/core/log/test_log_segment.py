@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,12 +36,12 @@ def classic(version: int) -> CheckpointProvider:
 
 
 def segment(
-    version: int, deltas: list[FileStatus], *, after: int = -1, compactions: list[FileStatus] | None = None
+    version: int, deltas: Sequence[FileStatus], *, after: int = -1, compactions: list[FileStatus] | None = None
 ) -> LogSegment:
     return LogSegment(
         log_path=LOG_PATH,
         version=version,
-        deltas=tuple(deltas),
+        deltas=deltas if isinstance(deltas, tuple) else tuple(deltas),
         checkpoint_provider=EmptyCheckpointProvider() if after < 0 else classic(after),
         compactions=tuple(compactions or ()),
         last_commit_timestamp=0,
@@ -66,6 +68,14 @@ def test_segment_validates_its_invariants(
 ) -> None:
     with pytest.raises(error):
         segment(version, deltas, after=after)
+
+
+@pytest.mark.parametrize(("version", "after"), [(4, 0), (5, 1), (3, 1)])
+def test_run_of_commits_must_be_the_one_of_the_segment(version: int, after: int) -> None:
+    run = list_log(MemoryLogStore(commits(0, 9)), LOG_PATH).commits_between(2, 4)
+    assert segment(4, run, after=1).deltas == tuple(commits(2, 4))
+    with pytest.raises((VersionGapError, VersionNotFoundError, ValueError)):
+        segment(version, run, after=after)
 
 
 @pytest.mark.parametrize(("size", "timestamp"), [(0, mtime_of(5)), (1, 7)])

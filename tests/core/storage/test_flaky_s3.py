@@ -32,13 +32,13 @@ def test_throttled_storage_is_retried(flaky_s3: tuple[FlakyS3, dict[str, Any]], 
     assert files.read(f"{root}/a.json") == b"1"
     assert files.status(f"{root}/a.json") is not None
     files.move(f"{root}/a.json", f"{root}/b.json")
-    assert [file.name for file in files.list_folder(root)] == ["b.json"]
+    assert files.names(root) == ["b.json"]
     assert [file.name for file in files.walk(root)] == ["b.json"]
     with log_store.open(f"{root}/b.json") as stream:
         assert stream.read() == b"1"
     files.delete([f"{root}/b.json"])
     flaky.reset()
-    assert files.list_folder(root) == []
+    assert files.names(root) == []
 
 
 def test_hanging_storage_is_retried(flaky_s3: tuple[FlakyS3, dict[str, Any]], tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_file_is_written_read_listed_and_deleted(root: str) -> None:
     files.write_many({f"{root}/a/c.json": b"22", f"{root}/d.json": b"333"})
     assert files.read(f"{root}/a/b.json") == b"1"
     assert files.read_many([f"{root}/d.json", f"{root}/a/c.json"]) == [b"333", b"22"]
-    assert [(status.name, status.size) for status in files.list_folder(f"{root}/a")] == [("b.json", 1), ("c.json", 2)]
+    assert files.names(f"{root}/a") == ["b.json", "c.json"]
     assert names(files, root) == ["a/b.json", "a/c.json", "d.json"]
     assert [status.size for status in files.walk(root)] == [1, 2, 3]
     files.delete([f"{root}/a/b.json", f"{root}/a/gone.json"])
@@ -95,7 +95,7 @@ def test_failed_write_to_a_mounted_storage_leaves_no_temporary_file(
 
 def test_missing_folder_is_empty(root: str) -> None:
     files = WritableFiles(root)
-    assert (files.list_folder(f"{root}/no"), files.walk(f"{root}/no")) == ([], [])
+    assert (files.names(f"{root}/no"), files.walk(f"{root}/no")) == ([], [])
     assert files.statuses([f"{root}/no"]) == [None]
 
 
@@ -242,8 +242,8 @@ def test_s3_rejects_a_name_created_after_the_check(s3_options: dict[str, Any], m
 @pytest.mark.spark  # a server
 def test_missing_folder_of_a_bucket_is_empty_and_a_missing_bucket_is_an_error(s3_options: dict[str, Any]) -> None:
     files = WritableFiles("s3://lake/none", s3_options)
-    assert (files.list_folder("s3://lake/none"), files.folders("s3://lake/none")) == ([], [])
-    for listed in (files.list_folder, files.folders):
+    assert (files.names("s3://lake/none"), files.folders("s3://lake/none")) == ([], [])
+    for listed in (files.names, files.folders):
         with pytest.raises(StorageError, match="the bucket does not exist"):
             listed("s3://no-such-bucket/none")
 

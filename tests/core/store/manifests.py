@@ -57,7 +57,7 @@ def store_versions(
     listing, identity = log.builder.list_versions(0), None
     for version in versions:
         logged = read_log_range(log.loader, version, version, listing)
-        segment = logged.segments[version]
+        segment = logged.segment(version)
         facts = CommitFacts.of(logged.read_commits(version, version))
         manifest = VersionManifest(
             table=stored.name,
@@ -80,7 +80,7 @@ def store_computed_versions(stored: StoredTable, log: TableLog, versions: Iterab
     listing, identity = log.builder.list_versions(0), None
     for version in versions:
         logged = read_log_range(log.loader, version, version, listing)
-        segment = logged.segments[version]
+        segment = logged.segment(version)
         manifest = VersionManifest(
             table=stored.name,
             version=version,

@@ -271,9 +271,9 @@ class CountingFiles(WritableFiles):
         super().__init__(root)
         self.requested: Counter[str] = Counter()
 
-    def list_folder(self, folder: str) -> list[FileStatus]:
+    def names(self, folder: str) -> list[str]:
         self.requested["lists"] += 1
-        return super().list_folder(folder)
+        return super().names(folder)
 
     def read_many(self, paths: Sequence[str]) -> list[bytes]:
         self.requested["reads"] += bool(paths)

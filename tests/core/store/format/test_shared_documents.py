@@ -60,6 +60,23 @@ def test_name_of_a_shared_document_must_be_a_text() -> None:
         Part.from_json({"entries": {}, "shared": 1})
 
 
+def test_extended_part_has_more_entries_and_needs_no_document() -> None:
+    part = Part(shared=BIG_DIGEST, entries={"a": 1}, removed=("key00001", "key00002"))
+    found = part.extended({"a": 2, "b": 3, "key00001": 4})
+    expected = {**BIG, "a": 2, "b": 3, "key00001": 4}
+    del expected["key00002"]
+    assert found.resolve({BIG_DIGEST: BIG}) == expected
+    assert found.is_small
+
+
+def test_part_is_small_up_to_a_size() -> None:
+    for shared, limit in ((None, INLINE_BYTES), (BIG_DIGEST, PATCH_BYTES)):
+        empty = Part(shared=shared, entries={"a": ""})
+        room = limit - len(encode_document(empty.to_json() if shared else empty.entries))
+        sizes = [replace(empty, entries={"a": "x" * (room + more)}).is_small for more in (0, 1)]
+        assert sizes == [True, False]
+
+
 def test_large_difference_starts_a_new_document() -> None:
     value = {key: {"version": -1} for key in BIG}
     found = split_document(value, Part(shared=BIG_DIGEST), {BIG_DIGEST: BIG})

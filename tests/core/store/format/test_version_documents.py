@@ -10,6 +10,7 @@ import pytest
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.log_range import read_log_range
 from deltasnap_core.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
+from deltasnap_core.protocol.log_files.file_names import commit_version
 from deltasnap_core.protocol.state.deleted_record_counts_histogram import DeletedRecordCountsHistogram
 from deltasnap_core.protocol.state.file_size_histogram import DEFAULT_BIN_BOUNDARIES, FileSizeHistogram
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
@@ -68,7 +69,7 @@ def state_of(transactions: int = 2, **fields: Any) -> SnapshotState:
 
 def segment_of(version: int, *files: Any) -> LogSegment:
     log = table_log(MemoryLogStore(*files))
-    return read_log_range(log.loader, version, version, log.builder.list_versions(0)).segments[version]
+    return read_log_range(log.loader, version, version, log.builder.list_versions(0)).segment(version)
 
 
 SEGMENTS = {
@@ -90,7 +91,9 @@ def test_state_and_segment_are_read_back_from_a_manifest(segment: LogSegment) ->
     assert log_segment_of(stored, documents.new) == segment
     assert last_commit_file_of(stored) == segment.last_commit_file
     assert stored.checksum_file == segment.checksum_file
-    assert list(deltas_of(stored, documents.new).values()) == list(segment.deltas)
+    assert deltas_of(stored, documents.new) == {
+        commit_version(commit.path): (commit.size, commit.modification_time) for commit in segment.deltas
+    }
 
 
 def test_segments_that_do_not_continue_the_previous_one_are_read_back() -> None:
@@ -121,6 +124,16 @@ def test_versions_share_large_objects_and_store_differences() -> None:
     for manifest in manifests:
         assert log_segment_of(manifest, documents.new) == segments[manifest.version]
         assert computed_state_of(manifest, documents.new) == state_of(900 + manifest.version)
+
+
+def test_commits_of_many_versions_share_documents_of_bounded_differences() -> None:
+    documents = VersionDocuments(None, {})
+    for version in range(300, 600, 20):
+        segment = segment_of(version, commits(0, version))
+        found = documents.added_to(manifest_of(version), state_of(), segment)
+        assert len(found.to_bytes()) < 16_000
+        assert log_segment_of(found, documents.new) == segment
+    assert 2 <= len(documents.new) <= 4
 
 
 def test_version_after_a_stored_one_needs_no_separate_document() -> None:
