@@ -31,6 +31,7 @@ from tests.builders import (
     commits,
     metadata,
     mtime_of,
+    protocol,
 )
 
 ENABLED = {"delta.enableInCommitTimestamps": "true"}
@@ -178,7 +179,18 @@ def test_enabling_version_comes_from_the_checksum_file_if_it_exists() -> None:
     log.put(checksum_file(4), json.dumps(crc).encode())
     store = CountingLogStore(log)
     assert DeltaHistoryManager(store, LOG_PATH).commit_timestamps(4) == {4: 7000}
-    assert len(store.reads) == 2, "the checksum file of the latest commit, and the one commit asked for"
+    assert len(store.reads) == 3, "the checksum file of the latest commit, that commit, and the one asked for"
+
+
+@pytest.mark.parametrize("is_enabled", [False, True])
+def test_checksum_file_that_the_latest_commit_contradicts_does_not_count(*, is_enabled: bool) -> None:
+    configurations = [ENABLED, {}] if is_enabled else [{}, ENABLED]
+    info = commit_info(inCommitTimestamp=100) if is_enabled else commit_info()
+    store = log_of((info, metadata(configuration=configurations[0])))
+    crc = {"tableSizeBytes": 0, "numFiles": 0, "numMetadata": 1, "numProtocol": 1, **protocol()}
+    crc |= {"metadata": metadata(configuration=configurations[1])["metaData"]}
+    store.put(checksum_file(0), json.dumps(crc).encode())
+    assert DeltaHistoryManager(store, LOG_PATH).commit_timestamps() == {0: 100 if is_enabled else mtime_of(0)}
 
 
 def test_known_properties_are_not_queried() -> None:
