@@ -98,8 +98,8 @@ class LogLoader:
     ) -> LoadedLog:
         doubted: LoadedLog | None = None
         while True:
-            batch = self._commits(used.deltas, known)
             try:
+                batch = self._commits(used.deltas, known)
                 contents = self._open(used, known)
                 non_file = load_non_file_actions(self.store, contents, batch)
                 loaded = LoadedLog(
@@ -110,11 +110,11 @@ class LogLoader:
                 doubted = doubted if doubt.is_certain else doubted or loaded
                 raise doubt.error
             except CorruptLogError as error:
-                if error.path in {commit.path for commit in used.deltas}:
-                    raise
                 first_error = first_error or error
                 unreadable |= {file.name for file in used.checkpoint_provider.files}
                 try:
+                    if error.path in {commit.path for commit in used.deltas}:
+                        raise
                     used = self._without(unreadable, segment, error, first_error)
                 except CorruptLogError:
                     if doubted is None:

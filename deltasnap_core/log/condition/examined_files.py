@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Collection, Container, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from deltasnap_core.errors import CorruptLogError, DeltaSnapError, StorageError, UnsupportedProtocolError
@@ -114,6 +114,17 @@ class ExaminedFiles:
         """The newest sound checkpoint; None: there is none. Read on first use."""
         return self.newest_sound(self.latest)
 
+    @property
+    def start(self) -> int:
+        """The version after which a load reads commits; -1: it reads all.
+
+        It is that of the newest checkpoint that no hint contradicts, or that nothing replaces.
+        """
+        found = self.sound
+        while found is not None and found in self.doubted and self.is_replaceable(found):
+            found = self.newest_sound(found.version - 1)
+        return -1 if found is None else found.version
+
     def newest_sound(self, version: int) -> CheckpointProvider | None:
         """Return the newest sound checkpoint up to a version. Reads checkpoints, newest first, until one is sound."""
         found = (each for each in self.listing.checkpoints if each.version <= version)
@@ -159,10 +170,15 @@ class ExaminedFiles:
         """Return whether a version has a sound checkpoint."""
         return any(self._is_sound(each) for each in self.listing.checkpoints if each.version == version)
 
-    def is_replaceable(self, provider: CheckpointProvider) -> bool:
-        """Return whether the listing has another start for the version of a checkpoint, and all commits after it."""
+    def is_replaceable(self, provider: CheckpointProvider, broken: Collection[int] = ()) -> bool:
+        """Return whether there is another start for the version of a checkpoint, and all commits after it.
+
+        broken: the versions of commits that cannot be read.
+        """
         known = [each for each in self.listing.checkpoints if each != provider and each not in self.broken]
         start = max((each.version for each in known if each.version <= provider.version), default=-1)
+        if any(start < version <= provider.version for version in broken):
+            return False
         return len(self.listing.commits_between(start + 1, provider.version)) == provider.version - start
 
     def refused(self, version: int) -> StorageError | None:

@@ -78,7 +78,7 @@ def _condition(
 ) -> TableCondition:
     """Return the condition of a listed log. The others: as for `examine_log`."""
     table, listing = table_path(builder.log_path), files.listing
-    start = -1 if files.sound is None else files.sound.version
+    start = files.start
     first = start + 1 if first is None else first
     if 0 < first <= start and first - 1 not in sound:
         before = files.newest_sound(first)
@@ -100,7 +100,7 @@ def _condition(
         *(enablement_faults(table, newest.metadata) if newest.metadata else ()),
         *(partition_column_faults(table, newest.metadata) if newest.metadata else ()),
         *(checksum_faults(files, commits, states[-1]) if states and files.read_pages and not sound else ()),
-        *checkpoint_faults(files, VersionRanges.of(loadable)),
+        *checkpoint_faults(files, VersionRanges.of(loadable), commits.broken),
         *hint_faults(builder, files),
     ]
     lost = joined(fault.versions for fault in unreadable)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import groupby
 
 from deltasnap_core.errors import CorruptLogError, StorageError, UnsupportedProtocolError
@@ -96,13 +96,16 @@ def checksum_faults(files: ExaminedFiles, commits: ReadCommits, newest: Examined
         yield wrong_checksum(files.latest, [each.field for each in found])
 
 
-def checkpoint_faults(files: ExaminedFiles, loadable: VersionRanges) -> Iterator[Fault]:
-    """Yield the faults of damaged checkpoints. loadable: the versions that can be loaded without them."""
+def checkpoint_faults(files: ExaminedFiles, loadable: VersionRanges, broken: Collection[int]) -> Iterator[Fault]:
+    """Yield the faults of damaged checkpoints.
+
+    loadable: the versions that can be loaded without them. broken: those of commits that cannot be read.
+    """
     for provider, error in files.broken.items():
         if isinstance(error, CorruptLogError):
             yield _checkpoint_fault(files, provider.version, error.path, error.reason, loadable)
     for provider, doubt in files.doubted.items():
-        yield doubted_checkpoint(provider.version, doubt.path, doubt.reason, files.is_replaceable(provider))
+        yield doubted_checkpoint(provider.version, doubt.path, doubt.reason, files.is_replaceable(provider, broken))
     sound = -1 if files.sound is None else files.sound.version
     for unusable in files.listing.unusable_checkpoints:
         if unusable.version > sound:

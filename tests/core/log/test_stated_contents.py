@@ -97,6 +97,19 @@ def test_checkpoint_without_replacement_is_used_if_the_hints_do_not_agree(
     assert "expected 6 files, as _last_checkpoint states, found 3" in fault.text
 
 
+def test_wrong_hint_does_not_stop_a_load_if_an_older_commit_is_damaged(tmp_path: Path) -> None:
+    log = cut_table(tmp_path / "t", "classic", files=6)
+    put_hint(log, numOfAddFiles=5)
+    (log / commit_file(1)).write_bytes(b"?")
+    assert num_files(log) == 7
+    found = condition(tmp_path / "t")
+    assert ([*found.loadable], [fault.kind for fault in found.faults]) == (
+        [0, 2, 3],
+        [FaultKind.CORRUPT_COMMIT, FaultKind.WRONG_CHECKPOINT],
+    )
+    assert found.faults[1].read_instead is None
+
+
 def test_hint_that_the_checksum_refutes_is_wrong_itself(tmp_path: Path) -> None:
     log = cut_table(tmp_path / "t", "classic", files=6, keeps_commits=False)
     put_hint(log, numOfAddFiles=5)
