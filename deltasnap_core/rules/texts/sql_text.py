@@ -31,6 +31,12 @@ def long_sum_sql(number: str) -> str:
     return f"try_cast({exact_sum_sql(number)} as bigint)"
 
 
+def let_sql(name: str, value: str, result: str) -> str:
+    """Return SQL for a result in which `name` is a value, so that the value is evaluated once. All are SQL."""
+    # An index in brackets is checked, for which Sail copies the value: nested, its plan grows exponentially.
+    return f"get(transform(array({value}), {name} -> {result}), 0)"
+
+
 def quoted(name: str) -> str:
     """Return a name as quoted SQL."""
     return f"`{name.replace('`', '``')}`"

@@ -7,7 +7,7 @@ length of a name remain: beyond them, a text is invalid.
 from __future__ import annotations
 
 from deltasnap_core.protocol.json_text import MAX_NESTING
-from deltasnap_core.rules.texts.sql_text import string_sql
+from deltasnap_core.rules.texts.sql_text import let_sql, string_sql
 
 _STRICT = {
     "allowSingleQuotes": "false",
@@ -26,8 +26,8 @@ def whole_json_sql(text: str, struct: str) -> str:
     options = ", ".join(f"'{name}', '{value}'" for name, value in _STRICT.items())
     # The text is put in an array, before an empty object: it is one value if the array has two. A text with a `]` could
     # end the array, and Spark ignores what follows. So it is put before more objects than it can have values, which
-    # are at most one more than its commas. The lambda is needed so that the JSON is parsed only once.
+    # are at most one more than its commas.
     objects = f"if(contains({text}, ']'), length({text}) - length(replace({text}, ',', '')) + 1, 1)"
     array = f"concat('[', {text}, repeat(',{{}}', {objects}), ']')"
     parsed = f"from_json({array}, {string_sql(f'array<{struct}>')}, map({options}))"
-    return f"transform(array({parsed}), j -> if(size(j) = 1 + {objects}, j[0], null))[0]"
+    return let_sql("j", parsed, f"if(size(j) = 1 + {objects}, get(j, 0), null)")

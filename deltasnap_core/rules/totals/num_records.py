@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from deltasnap_core.protocol.json_fields import is_json_kind
 from deltasnap_core.protocol.json_text import parse_json
 from deltasnap_core.rules.texts.json_lines import parse_texts
-from deltasnap_core.rules.texts.sql_text import string_sql
+from deltasnap_core.rules.texts.sql_text import let_sql, string_sql
 from deltasnap_core.rules.texts.whole_json import whole_json_sql
 
 _KEY = '{"numRecords":'
@@ -63,10 +63,10 @@ def checked_number_sql(stats: str, text: str, number: str) -> str:
 
 
 def _parsed_sql(stats: str) -> str:
-    """Return SQL for the number in any text. The lambda is needed so that the JSON is parsed only once."""
+    """Return SQL for the number in any text."""
     parsed = whole_json_sql(stats, "struct<numRecords: string>")
     is_number = f"n.numRecords rlike {string_sql(f'^{_NUMBER_AS_TEXT}$')}"
-    number = f"transform(array({parsed}), n -> if({is_number}, try_cast(n.numRecords as bigint), null))[0]"
+    number = let_sql("n", parsed, f"if({is_number}, try_cast(n.numRecords as bigint), null)")
     # While it reads an array as text, Spark's parser skips an invalid character. It does not while it reads a number.
     is_json = f"{whole_json_sql(stats, 'struct<numRecords: bigint>')} is not null"
     return f"if({is_json}, {number}, null)"

@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 
 from deltasnap_core.rules.paths import path_key_sql
-from deltasnap_core.rules.texts.sql_text import string_sql
+from deltasnap_core.rules.texts.sql_text import let_sql, string_sql
 from deltasnap_core.storage.urls import scheme_names
 
 UNRESOLVED = "?"
@@ -61,7 +61,7 @@ class FileKeys:
         scheme, _, rest = self._table_path.partition("://")
         root = f"file:{rest}/" if scheme == "file" else f"{self._table_path}/"
         shown = f"if(startswith(shown, {string_sql(root)}), substring(shown, {len(root) + 1}), shown)"
-        return _let("shown", self._decoded(path), shown)
+        return let_sql("shown", self._decoded(path), shown)
 
     def _decoded(self, path: str) -> str:
         return path_key_sql(path, self._table_path)
@@ -69,14 +69,14 @@ class FileKeys:
     def _keys(self, path: str) -> str:
         whole = f"regexp_replace({_lower(path)}, {_own_address(self._table_path)}, '')"
         full = f"if(startswith(whole, '/'), whole, concat({string_sql(self._folders[0] + '/')}, whole))"
-        inside = f"if(whole rlike {_HAS_SCHEME}, null, {_let('resolved', _normal(full), self._below('resolved'))})"
+        inside = f"if(whole rlike {_HAS_SCHEME}, null, {let_sql('resolved', _normal(full), self._below('resolved'))})"
         names = f"array(name, regexp_extract(name, {_BEFORE_QUERY}, 0))"
-        names = _let("name", "substring_index(whole, '/', -1)", names)
+        names = let_sql("name", "substring_index(whole, '/', -1)", names)
         by_name = f"if(inside is null or whole rlike {_HAS_PARENT}, {names}, cast(array() as array<string>))"
         found = f"filter(concat(array(inside), {by_name}), key -> key is not null and key not in ('', '/', '.', '..'))"
         is_none = f"whole is null or whole rlike {_CANNOT_BE} or size(found) = 0"
-        result = _let("found", _let("inside", inside, found), f"if({is_none}, array('{UNRESOLVED}'), found)")
-        return _let("whole", whole, result)
+        result = let_sql("found", let_sql("inside", inside, found), f"if({is_none}, array('{UNRESOLVED}'), found)")
+        return let_sql("whole", whole, result)
 
     def _below(self, full: str) -> str:
         """Return a full path relative to the table's folder, with a leading slash; null: it is not below the folder."""
@@ -115,8 +115,3 @@ def _own_address(table_path: str) -> str:
         return string_sql(r"^(?:file|local):(?://(?:localhost)?)?(?=/)")
     names = "|".join(map(re.escape, scheme_names(scheme)))
     return string_sql(rf"^(?:{names})://{re.escape(rest.partition('/')[0])}(?=/)")
-
-
-def _let(name: str, value: str, result: str) -> str:
-    """Return an expression that binds a value to a name, so that the value is evaluated once."""
-    return f"transform(array({value}), {name} -> {result})[0]"

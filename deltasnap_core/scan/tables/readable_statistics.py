@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
-from deltasnap_core.rules.texts.sql_text import quoted, string_sql
+from deltasnap_core.rules.texts.sql_text import let_sql, quoted, string_sql
 from deltasnap_core.rules.texts.statistics_schema import struct_type
 from deltasnap_core.rules.texts.typed_texts import typed_sql
 from deltasnap_core.rules.texts.whole_json import whole_json_sql
@@ -26,7 +26,7 @@ class ReadableStatistics:
     @property
     def values(self) -> str:
         """SQL: a struct by column: min, max in the column's type, null_count; null: not stated."""
-        return f"transform(array({self._parsed}), s -> {self._typed})[0]"
+        return let_sql("s", self._parsed, self._typed)
 
     def coverage(self, files: DataFrame) -> DataFrame:
         """Return the coverage of the statistics of files, one row for each column, as `MetadataTables.column_stats`."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from deltasnap_core.protocol.actions import Metadata, Protocol
 from deltasnap_core.protocol.properties.table_config import num_indexed_cols, stats_columns
-from deltasnap_core.rules.texts.sql_text import quoted, sql_type, string_sql
+from deltasnap_core.rules.texts.sql_text import let_sql, quoted, sql_type, string_sql
 from deltasnap_core.rules.texts.statistics_schema import bound_sql, struct_type
 from deltasnap_core.rules.texts.whole_json import whole_json_sql
 from deltasnap_core.scan.skipping.partition_values import partition_value
@@ -35,7 +35,7 @@ def statistics_type(metadata: Metadata, protocol: Protocol) -> str:
 def statistics_sql(metadata: Metadata, protocol: Protocol) -> str:
     """Return SQL over `add` for `stats_parsed`. A bound that a scan ignores is null."""
     parsed = whole_json_sql("add.stats", statistics_type(metadata, protocol))
-    return f"transform(array({parsed}), s -> {_typed('s', _statistics(metadata, protocol))})[0]"
+    return let_sql("s", parsed, _typed("s", _statistics(metadata, protocol)))
 
 
 def partition_values(metadata: Metadata) -> tuple[tuple[str, str], ...]:

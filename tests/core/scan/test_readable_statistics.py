@@ -25,7 +25,7 @@ def fields() -> dict[str, dict[str, set[str]]]:
     """Return, by column and field, the statistics that its SQL reads."""
     schema = json.dumps({"type": "struct", "fields": FIELDS})
     columns = TableColumns(Metadata(id="t", schema_string=schema, partition_columns=(), configuration=NAMES)).leaves
-    sql = ReadableStatistics(columns=list(columns)).values.partition(", s -> ")[2].rpartition(")[0]")[0]
+    sql = ReadableStatistics(columns=list(columns)).values.partition(", s -> ")[2].rpartition("), 0)")[0]
     whole = sqlglot.parse_one(sql, read="spark")
     return {
         column.this.name: {field.this.name: statistics_in(field.expression) for field in column.expression.expressions}
