@@ -91,21 +91,29 @@ def _record(folder: Path) -> None:
 def _tests_near(module: Path) -> Iterable[str]:
     """Return the test files named after a module or after one that imports it, and those that import it.
 
-    Of a command: all tests of commands.
+    Of a command: all tests of commands. If there are none: those near the modules that import it, and so on.
     """
     side = Path(_FOLDERS[module.parts[0]])
-    users = [path for path, text in _texts_below(*PACKAGES).items() if _imported(module).search(text)]
-    named = {f"test_{path.stem}" for path in (module, *users) if path.stem != "__init__"}
-    for path, text in _texts_below(*_FOLDERS.values()).items():
-        is_named = path.stem in named and path.is_relative_to(side)
-        is_of_commands = module.is_relative_to("deltasnap_assets/command") and path.is_relative_to(side / "command")
-        if path.name.startswith("test_") and (is_named or is_of_commands or _imported(module).search(text)):
-            yield str(path)
+    reached, level = {module}, {module}
+    while level:
+        importing = re.compile("|".join(_imported(each) for each in sorted(level)), re.MULTILINE)
+        users = {path for path, text in _texts_below(*PACKAGES).items() if importing.search(text)}
+        named = {f"test_{path.stem}" for path in level | users if path.stem != "__init__"}
+        found = []
+        for path, text in _texts_below(*_FOLDERS.values()).items():
+            is_named = path.stem in named and path.is_relative_to(side)
+            is_of_commands = module.is_relative_to("deltasnap_assets/command") and path.is_relative_to(side / "command")
+            if path.name.startswith("test_") and (is_named or is_of_commands or importing.search(text)):
+                found.append(str(path))
+        if found:
+            return found
+        level = users - reached
+        reached |= users
+    return []
 
 
-def _imported(module: Path) -> re.Pattern[str]:
-    name = re.escape(".".join(module.with_suffix("").parts))
-    return re.compile(rf"^ *(from|import) {name}\b", re.MULTILINE)
+def _imported(module: Path) -> str:
+    return rf"^ *(?:from|import) {re.escape('.'.join(module.with_suffix('').parts))}\b"
 
 
 @cache

@@ -73,6 +73,16 @@ def test_rows_of_a_version_are_an_arrow_table(manager: SnapshotIOManager) -> Non
     ]
 
 
+@pytest.mark.parametrize(
+    ("name", "method"), [("reconstructed_state", "state"), ("all_files", "all_files"), ("tombstones", "tombstones")]
+)
+def test_rows_of_a_version_are_a_frame_by_default(
+    manager: SnapshotIOManager, monkeypatch: pytest.MonkeyPatch, name: str, method: str
+) -> None:
+    monkeypatch.setattr(SnapshotStore, method, lambda store, table, version: (method, table, version.version))
+    assert read(manager, name, 1) == (method, "events", 1)
+
+
 def test_output_is_left_to_the_assets(manager: SnapshotIOManager) -> None:
     context: Any = None
     assert manager.handle_output(context, object()) is None  # type: ignore[func-returns-value]

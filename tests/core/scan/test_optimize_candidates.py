@@ -16,8 +16,6 @@ from tests.builders import add, metadata, protocol, write_log
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
-
 TARGET = 100
 FIRST = protocol(3, 7, readerFeatures=["deletionVectors"], writerFeatures=["deletionVectors"])
 
@@ -70,6 +68,7 @@ def packed(sizes: list[int]) -> tuple[int, int, int]:
     return sum(map(len, merged)), sum(map(sum, merged)), len(merged)
 
 
+@pytest.mark.spark
 def test_small_files_are_packed_into_files_of_the_target_size(spark: SparkSession, tmp_path: Path) -> None:
     sizes = {"2026-01-01": [10, 20, 30, 99, 100, 500], "2026-01-02": [5], "2026-01-03": [60, 60], None: [1, 1]}
     adds = [
@@ -119,6 +118,7 @@ def test_files_with_many_deleted_rows_are_rewritten_if_they_fit(spark: SparkSess
     assert found["partition"] == {}
 
 
+@pytest.mark.spark
 def test_packing_follows_the_rule_for_random_sizes(spark: SparkSession, tmp_path: Path) -> None:
     chance = random.Random(7)
     sizes = {str(number): [chance.randrange(0, 130) for _ in range(chance.randrange(1, 30))] for number in range(60)}
@@ -140,18 +140,21 @@ def test_packing_follows_the_rule_for_random_sizes(spark: SparkSession, tmp_path
     assert gains == sorted(gains, reverse=True)
 
 
+@pytest.mark.spark
 def test_impossible_sizes_do_not_fail(spark: SparkSession, tmp_path: Path) -> None:
     adds = [add(f"{number}", size=size) for number, size in enumerate([-5, 2**63 - 1, 2**63 - 1, 1])]
     (found,) = candidates(spark, table(tmp_path / "t", adds))
     assert (found["rewritten_files"], found["files_after"]) == (2, 3)
 
 
+@pytest.mark.spark
 def test_sums_beyond_64_bits_are_null(spark: SparkSession, tmp_path: Path) -> None:
     adds = [add(f"{number}", size=1 << 60) for number in range(20)]
     (found,) = candidates(spark, table(tmp_path / "t", adds, target="2048p"))
     assert (found["small_bytes"], found["rewritten_bytes"], found["files_after"]) == (None, None, 10)
 
 
+@pytest.mark.spark
 def test_target_is_128_mib_without_the_property(spark: SparkSession, tmp_path: Path) -> None:
     sizes = [64 << 20, 64 << 20, 128 << 20]
     (found,) = candidates(spark, table(tmp_path / "t", [add(str(n), size=s) for n, s in enumerate(sizes)], target=None))
@@ -171,6 +174,7 @@ VALUES = {
 }
 
 
+@pytest.mark.spark
 @pytest.mark.thorough
 @pytest.mark.parametrize("kind", VALUES)
 def test_statement_selects_exactly_the_partition(kind: str, spark: SparkSession, tmp_path: Path) -> None:
@@ -197,12 +201,14 @@ def test_statement_selects_exactly_the_partition(kind: str, spark: SparkSession,
     assert len({first for first, _ in values}) == len(found)
 
 
+@pytest.mark.spark
 def test_path_is_quoted(spark: SparkSession, tmp_path: Path) -> None:
     path = table(tmp_path / "a`b c", [add("1"), add("2")])
     (found,) = candidates(spark, path)
     assert found["statement"] == f"OPTIMIZE delta.`{tmp_path}/a``b c`"
 
 
+@pytest.mark.spark
 def test_deletion_vector_without_cardinality_deletes_no_rows(spark: SparkSession, tmp_path: Path) -> None:
     adds = [with_deletes(path, size=size, deleted=None, records=10) for path, size in (("a", 1), ("b", 2), ("c", 500))]
     (found,) = candidates(spark, table(tmp_path / "t", adds))
