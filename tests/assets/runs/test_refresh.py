@@ -21,6 +21,7 @@ from deltasnap_assets.runs.refresh import RefreshEvent, refresh_table
 from deltasnap_assets.runs.refresh_job import REFRESH_JOB
 from deltasnap_assets.settings.config import Settings, Since, TableSettings
 from deltasnap_core import DeltaSnapError, FileStatus, FsspecLogStore, SnapshotStore
+from deltasnap_core.storage.writable_files import WritableFiles
 from tests.builders import add, commit_info, metadata, protocol, write_log
 
 pytestmark = pytest.mark.spark
@@ -78,17 +79,22 @@ class Refreshed:
 def requested(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
     """The folders listed and the files read, of every log and store of this process."""
     found: dict[str, list[str]] = {"listed": [], "read": []}
-    list_from, read_bytes = FsspecLogStore.list_from, FsspecLogStore.read_bytes
+    list_from, read_bytes, names = FsspecLogStore.list_from, FsspecLogStore.read_bytes, WritableFiles.names
 
     def listed(self: FsspecLogStore, path: str) -> Iterator[FileStatus]:
         found["listed"].append(path.rpartition("/")[0].rpartition("/")[2])
         return list_from(self, path)
+
+    def named(self: WritableFiles, folder: str) -> list[str]:
+        found["listed"].append(folder.rpartition("/")[2])
+        return names(self, folder)
 
     def read(self: FsspecLogStore, path: str) -> bytes:
         found["read"].append(path)
         return read_bytes(self, path)
 
     monkeypatch.setattr(FsspecLogStore, "list_from", listed)
+    monkeypatch.setattr(WritableFiles, "names", named)
     monkeypatch.setattr(FsspecLogStore, "read_bytes", read)
     return found
 
