@@ -151,7 +151,7 @@ def test_credentials_are_not_shown_in_resources() -> None:
 def test_importing_the_code_location_reads_nothing_and_building_it_starts_no_spark(tmp_path: Path) -> None:
     (tmp_path / "deltasnap.yaml").write_text("tables: [{name: clicks, path: /nowhere/clicks}]", encoding="utf-8")
     script = """
-import os, sys
+import gc, os, sys
 for name in [name for name in sys.modules if name.startswith("deltasnap")]:
     del sys.modules[name]
 opened = []
@@ -160,8 +160,10 @@ sys.addaudithook(lambda event, args: opened.append(str(args[0])) if event in wat
 import deltasnap_assets.definitions as module
 assert not [name for name in opened if "deltasnap.yaml" in name or "nowhere" in name], opened
 opened.clear()
+gc.set_threshold(700, 10, 10)
 defs = module.defs
 assert defs is module.defs
+assert gc.isenabled() and gc.get_threshold() == (50_000, 10, 10)
 assert [name for name in opened if name.endswith("deltasnap.yaml")]
 assert not [name for name in opened if "nowhere" in name], opened
 assert defs.resolve_job_def("clicks_snapshots")
