@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +51,10 @@ def test_asset_loads_all_rows_and_then_only_new_ones(
     deltalake.DeltaTable("events").delete("id = 1")
     assert load() == [2, 3]
     assert loads == [("None", 0), ("0", 1), ("1", 2)]
+    shutil.rmtree("events")
+    for number in range(4, 9):
+        deltalake.write_deltalake("events", pa.table({"id": [number]}), mode="append")
+    assert load() == [4, 5, 6, 7, 8]  # of another table, which appended only
 
 
 def test_asset_gets_the_changes_since_its_last_run_as_documented(

@@ -181,7 +181,8 @@ class MetadataTables:
         """The versions.
 
         version (long), timestamp (timestamp, null: its commit no longer exists), has_commit, has_checkpoint, loadable
-        (boolean), why_not (string, null: it is loadable).
+        (boolean), why_not (string, null: it is loadable). Of a log: whether it has the files to load the version from.
+        What is in them is not read: see `TableLog.condition` for damaged ones.
         """
         return self._source.versions()
 
