@@ -47,7 +47,7 @@ def redacted(text: str) -> str:
     is kept, so that the file can still be identified.
     """
     shown = _PARAMETER.sub(_parameter, _USER_INFO.sub(_user_info, text))
-    for secret in _secrets():
+    for secret in _secrets(len(shown)):
         if secret in shown:
             shown = _occurrences(secret).sub(REDACTED, shown)
     return shown
@@ -141,9 +141,13 @@ class _Learned:
 _learned = _Learned()
 
 
-def _secrets() -> list[str]:
-    """Return the secrets of this process, the longest first: one may be a part of another."""
-    return sorted({*_learned.secrets, *_secrets_of_environment()}, key=len, reverse=True)
+def _secrets(length: int) -> list[str]:
+    """Return the secrets of this process, the longest first: one may be a part of another.
+
+    length: of the text to search. For a shorter text than any secret of the environment, these are not read.
+    """
+    environment = _secrets_of_environment() if length >= _SHORTEST_IN_ENVIRONMENT else ()
+    return sorted({*_learned.secrets, *environment}, key=len, reverse=True)
 
 
 def _secrets_of_environment() -> Iterator[str]:

@@ -52,6 +52,11 @@ def test_path_in_an_environment_variable_for_secrets_is_shown(monkeypatch: pytes
     assert "hunter22" not in redacted("read hunter22-hunter22/")
 
 
+def test_shortest_secret_of_the_environment_is_hidden_without_other_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKE_TOKEN", "hunter22")
+    assert redacted("hunter22") == STARS
+
+
 def test_path_of_a_secret_url_is_hidden_too_unless_it_may_be_a_word() -> None:
     learn_secret("https://hooks.example.com/services/T0/B0/7f3a9c1d5e")
     learn_secret("https://hooks.example.com/short-path")

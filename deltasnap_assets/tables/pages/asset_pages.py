@@ -35,7 +35,7 @@ _MAX_PROPERTIES = 100
 def log_segment_page(segment: LogSegment) -> Entries:
     """Return a summary of the files to read for a version, and the age of its checkpoint."""
     checkpoint, commits = segment.checkpoint_provider, len(segment.deltas)
-    size = bytes_text(sum(file.size for file in (*checkpoint.files, *segment.deltas)))
+    size = bytes_text(segment.size_in_bytes)
     if checkpoint.is_empty:
         return {"to_read": text_value(f"{counted(commits, 'commit')}, no checkpoint; {size}")}
     behind = span_text(segment.last_commit_timestamp - max(file.modification_time for file in checkpoint.files))

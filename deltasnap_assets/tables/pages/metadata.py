@@ -61,15 +61,14 @@ def noting_problems(make: Callable[P, Entries]) -> Callable[P, Entries]:
 def log_segment_metadata(segment: LogSegment) -> Entries:
     """Return the files to read for a version. modified_at: an in-commit timestamp would have to be read."""
     checkpoint = segment.checkpoint_provider
-    files = (*checkpoint.files, *segment.deltas)
     return {
         "version": text_value(f"{segment.version}"),
         "modified_at": time_value(segment.last_commit_timestamp),
         "commits_since_checkpoint": dg.MetadataValue.int(len(segment.deltas)),
         "checkpoint_version": _optional_text(None if checkpoint.is_empty else f"{checkpoint.version}"),
         "checkpoint_kind": _optional_text(checkpoint.kind),
-        "files_to_read": dg.MetadataValue.int(len(files)),
-        "dagster/size_bytes": dg.MetadataValue.int(sum(file.size for file in files)),
+        "files_to_read": dg.MetadataValue.int(len(segment.files)),
+        "dagster/size_bytes": dg.MetadataValue.int(segment.size_in_bytes),
         "compactions": _plotted_unless_zero(len(segment.compactions)),
         "has_checksum": dg.MetadataValue.bool(segment.checksum_file is not None),
         "dagster/uri": text_value(segment.log_path),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from deltasnap_core.errors import VersionGapError, VersionNotFoundError
@@ -86,6 +87,16 @@ class LogSegment:
             last_commit_file=last_commit,
             last_commit_timestamp=written.modification_time if written else 0,
         )
+
+    @property
+    def files(self) -> tuple[FileStatus, ...]:
+        """The files to read for the version: those of the checkpoint, then the commits."""
+        return (*self.checkpoint_provider.files, *self.deltas)
+
+    @property
+    def size_in_bytes(self) -> int:
+        """The size of all of `files`."""
+        return sum(map(attrgetter("size"), self.files))  # there may be thousands: no Python code for each
 
     def continues(self, previous: LogSegment) -> bool:
         """Return whether this segment extends `previous`, so that its loaded data can be reused.
