@@ -347,6 +347,7 @@ def test_changes_can_go_backwards(made: Made) -> None:
         assert (undone.summary.added_files, undone.summary.rearranged_files) == (3, 3)
 
 
+@pytest.mark.spark
 def test_checkpoint_does_not_turn_appended_or_deleted_files_into_rearranged_ones(
     spark: SparkSession, tmp_path: Path
 ) -> None:
