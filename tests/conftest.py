@@ -74,8 +74,9 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
         wanted = f"({option.markexpr}) and not thorough" if option.markexpr else "not thorough"
         os.environ[_MARKS] = option.markexpr = option.markexpr if "thorough" in option.markexpr else wanted
         if option.numprocesses is None and not option.usepdb:
-            # One more than cores, because each waits for its JVM or a server half of the time. Each takes up to 3 GB.
-            option.numprocesses = min((os.cpu_count() or 1) + 1, 8)
+            # With Spark one more than cores, because each waits for its JVM half of the time. Each takes up to 3 GB.
+            waiting = 0 if "not spark" in option.markexpr else 1
+            option.numprocesses = min((os.cpu_count() or 1) + waiting, 8)
             option.dist, option.loadscopereorder = "loadfile", False
 
 
