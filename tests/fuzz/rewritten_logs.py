@@ -94,8 +94,9 @@ def _rewritten(table: MadeTable, rng: Random) -> tuple[str, str, MadeTable]:
         file.unlink()
     commits = list(table.commits[: kept + 1])
     how = rng.choice(("equal size and time", "equal size", "clocks that go back", "other commits"))
-    for version in range(kept + 1, kept + 1 + rng.randint(0, 4)):
-        commit = _commit(table, version, how, rng)
+    end = kept + 1 + rng.randint(0, 4)
+    written = _plausible(table, {version: _commit(table, version, how, rng) for version in range(kept + 1, end)})
+    for version, commit in written.items():
         file = table.log / file_names.commit_file(version)
         file.write_bytes(content(commit))
         time = times.get(version, times[kept] + version * 60_000_000_000)
@@ -114,6 +115,16 @@ def _rewritten(table: MadeTable, rng: Random) -> tuple[str, str, MadeTable]:
         (table.log / file_names.LAST_CHECKPOINT).write_text(hint, encoding="utf-8")
     text = f"rolled back to {kept}, {len(commits) - kept - 1} commits written on: {how}"
     return f"rolled back and written on: {how}", text, replace(table, commits=tuple(commits), states=states)
+
+
+def _plausible(table: MadeTable, written: dict[int, list[dict[str, Any]]]) -> dict[int, list[dict[str, Any]]]:
+    """Return the commits without changes before one that is still the same: a log only grows, and commits have a time.
+
+    So the store compares the bytes of the newest stored commit, and sizes and times of those between checkpoint and it.
+    """
+    old = dict(enumerate(table.commits))
+    newest_same = max((version for version, commit in written.items() if commit == old.get(version)), default=-1)
+    return {version: old[version] if version <= newest_same else commit for version, commit in written.items()}
 
 
 def _commit(table: MadeTable, version: int, how: str, rng: Random) -> list[dict[str, Any]]:
