@@ -30,7 +30,7 @@ _NAMES_FILES = re.compile(
     r"|CANNOT_MERGE_SCHEMAS|FAILED_READ_SCHEMA|PARQUET_TYPE|ParquetDecodingException|is not a Parquet file"
     rf"|expected {ONE_ACTION}"
     # Errors of readers in Rust; those above are Java's.
-    r"|Parquet (?:argument )?error|ARROW:schema|invalid utf-8"
+    r"|Parquet (?:argument )?error|ARROW:schema|Fail to merge schema|invalid utf-8"
     # Decoding errors after the file was read. Our queries never index into arrays.
     r"|ArrayIndexOutOfBoundsException|NegativeArraySizeException|datasources\.parquet\.(?:Vectorized|ParquetDictionary)"
 )
