@@ -88,7 +88,7 @@ def named_file(hint: LastCheckpointInfo) -> str | None:
 
 def _hint_of(builder: LogSegmentBuilder, provider: CheckpointProvider) -> LastCheckpointInfo | None:
     try:
-        hint = builder.parse_hint()
+        hint = provider.hint or builder.parse_hint()
     except (OSError, ValueError):  # `read_hint` warns of it where the hint is needed
         return None
     return hint if names_checkpoint(hint, provider) else None

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from deltasnap_core.protocol.log_files.file_names import CheckpointKind, Extension
+from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpointInfo
 from deltasnap_core.storage.log_store import FileStatus
 
 
@@ -19,6 +20,7 @@ class CheckpointProvider:
     kind:    the kind of file name; a classic name may be a V1 or a V2 checkpoint.
     format:  the format of the top-level files.
     checksum_file: the `.crc` file of the version; None: there is none, or it is unknown.
+    hint:    `_last_checkpoint` as read before the checkpoint was listed; None: it was not read, or it is missing.
     Source: PROTOCOL.md, Checkpoints.
     """
 
@@ -29,6 +31,7 @@ class CheckpointProvider:
     kind: CheckpointKind
     format: Extension
     checksum_file: FileStatus | None = field(default=None, repr=False, compare=False)
+    hint: LastCheckpointInfo | None = field(default=None, repr=False, compare=False)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values."""

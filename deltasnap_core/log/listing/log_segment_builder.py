@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral
 from typing import NoReturn
 
@@ -92,7 +93,7 @@ class LogSegmentBuilder:
             check_versions(version)
         search = _Search(self, catalog, exclude_checkpoints)
         start = _start_of_listing(version, None if exclude_checkpoints else hint)
-        if segment := search.segment(version, first=start):
+        if segment := search.segment(version, first=start, hint=hint):
             return segment
         if hint and start == hint.version:
             path = redacted(self.log_path)
@@ -157,6 +158,7 @@ class _Search:
         *,
         first: int = 0,
         prefer: CheckpointProvider | EmptyCheckpointProvider | None = None,
+        hint: LastCheckpointInfo | None = None,
     ) -> LogSegment | None:
         """Return the segment of a version from a listing that starts at `first`; None: list from an earlier version."""
         wanted = self._catalog.max_version if version is None else version
@@ -170,6 +172,8 @@ class _Search:
         checkpoint = _checkpoint_for(target, listing, prefer)
         if checkpoint.is_empty and first > 0:
             return None
+        if isinstance(checkpoint, CheckpointProvider):
+            checkpoint = replace(checkpoint, hint=hint)  # whoever reads the checkpoint need not read the hint again
         return LogSegment.from_listing(listing, target, checkpoint)
 
     def raise_not_found(self, version: int | None) -> NoReturn:

@@ -11,7 +11,9 @@ import pytest
 
 from deltasnap_core import CorruptLogError, FaultKind, TableLog
 from deltasnap_core.protocol.log_files.file_names import LAST_CHECKPOINT, checksum_file, commit_file
-from tests.builders import Action, add, content, metadata, protocol, write_log
+from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
+from deltasnap_core.storage.urls import to_url
+from tests.builders import Action, CountingLogStore, add, content, metadata, protocol, write_log
 from tests.checkpoint_files import STYLES, CheckpointStyle, write_checkpoint
 from tests.core.log.test_table_condition import condition
 from tests.without_spark import log_without_spark
@@ -108,6 +110,15 @@ def test_wrong_hint_does_not_stop_a_load_if_an_older_commit_is_damaged(tmp_path:
         [FaultKind.CORRUPT_COMMIT, FaultKind.WRONG_CHECKPOINT],
     )
     assert found.faults[1].read_instead is None
+
+
+def test_hint_is_read_once_for_a_load(tmp_path: Path) -> None:
+    log = cut_table(tmp_path / "t", "classic", files=6)
+    put_hint(log, numOfAddFiles=6)
+    store = CountingLogStore(FsspecLogStore())
+    table = log_without_spark(TableLog(store, to_url(log)))
+    assert table.snapshot.computed_state.num_of_files == 7
+    assert [path.rpartition("/")[2] for path in store.opens].count(LAST_CHECKPOINT) == 1
 
 
 def test_hint_that_the_checksum_refutes_is_wrong_itself(tmp_path: Path) -> None:
