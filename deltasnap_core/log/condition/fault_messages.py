@@ -12,10 +12,10 @@ from deltasnap_core.redaction import redacted
 
 def missing_commits(table: str, missing: VersionRanges, versions: VersionRanges) -> Fault:
     """Return the fault of commits that are not in the log."""
-    word, they = ("commit of version", "is") if len(missing) == 1 else ("commits of versions", "are")
     return Fault(
         kind=FaultKind.MISSING_COMMIT,
-        text=f"The {word} {missing.text()} {they} missing in the log of {redacted(table)}: {_cannot_load(versions)}.",
+        text=f"The {_commits(missing)} {'is' if len(missing) == 1 else 'are'} missing in the log of {redacted(table)}: "
+        f"{_cannot_load(versions)}.",
         advice="Restore the missing commits from a backup of the log. If there is none, write a checkpoint of a "
         "later version with a writer that still has the table loaded: from there on, versions can be loaded again.",
         reason="no such commit in the log, and no checkpoint replaces it",
@@ -41,12 +41,11 @@ def corrupt_commit(version: int, path: str, line: int | None, reason: str, versi
 
 def empty_commits(table: str, empty: VersionRanges) -> Fault:
     """Return the fault of commits without content. The protocol allows a commit without actions: the versions load."""
-    word, they = ("commit of version", "is") if len(empty) == 1 else ("commits of versions", "are")
     return Fault(
         kind=FaultKind.EMPTY_COMMIT,
-        text=f"The {word} {empty.text()} {they} empty (0 bytes, or only blank lines) in the log of "
-        f"{redacted(table)}. A writer always records at least a commitInfo, so an upload failed, or the file was "
-        "truncated. deltasnap treats it as a commit without changes.",
+        text=f"The {_commits(empty)} {'is' if len(empty) == 1 else 'are'} empty (0 bytes, or only blank lines) in the "
+        f"log of {redacted(table)}. A writer always records at least a commitInfo, so an upload failed, or the file "
+        "was truncated. deltasnap treats it as a commit without changes.",
         advice="Restore the commit from a backup of the log, or check that the writer's last changes are in the table.",
         reason="a commit without any line of content",
     )
@@ -54,10 +53,9 @@ def empty_commits(table: str, empty: VersionRanges) -> Fault:
 
 def ambiguous_commits(table: str, action: str, versions: VersionRanges) -> Fault:
     """Return the fault of commits with several actions of a kind that may occur once. deltasnap uses the last one."""
-    word = "commit of version" if len(versions) == 1 else "commits of versions"
     return Fault(
         kind=FaultKind.AMBIGUOUS_COMMIT,
-        text=f"The {word} {versions.text()} in the log of {table} {'has' if len(versions) == 1 else 'have'} more than "
+        text=f"The {_commits(versions)} in the log of {table} {'has' if len(versions) == 1 else 'have'} more than "
         f"one {action} action. deltasnap uses the last one, other readers may use another.",
         advice="Check the writer, and set the schema, the properties and the protocol of the table again.",
         reason=f"expected at most one {action} action in a commit",
@@ -66,12 +64,11 @@ def ambiguous_commits(table: str, action: str, versions: VersionRanges) -> Fault
 
 def contradictory_commits(table: str, versions: VersionRanges) -> Fault:
     """Return the fault of commits that add and remove one file. deltasnap uses the added one."""
-    is_one = len(versions) == 1
     return Fault(
         kind=FaultKind.AMBIGUOUS_COMMIT,
-        text=f"The {'commit of version' if is_one else 'commits of versions'} {versions.text()} in the log of {table} "
-        f"{'adds and removes' if is_one else 'add and remove'} the same file. deltasnap keeps the file, other readers "
-        "may not.",
+        text=f"The {_commits(versions)} in the log of {table} "
+        f"{'adds and removes' if len(versions) == 1 else 'add and remove'} the same file. deltasnap keeps the file, "
+        "other readers may not.",
         advice="Check the writer, and whether the rows of the file belong to the table. Then insert or "
         "delete them again.",
         reason="expected at most one action of a file in a commit",
@@ -91,10 +88,9 @@ def repeated_partition_column(table: str, name: str, found: Sequence[str]) -> Fa
 
 def negative_numbers(table: str, versions: VersionRanges) -> Fault:
     """Return the fault of files with a negative size or number of rows; sums include them as they are."""
-    word = "version" if len(versions) == 1 else "versions"
     return Fault(
         kind=FaultKind.NEGATIVE_NUMBER,
-        text=f"Files of {word} {versions.text()} in the log of {table} have a negative size, number of records or "
+        text=f"Files of {_versions(versions)} in the log of {table} have a negative size, number of records or "
         "number of deleted rows, or more deleted rows than records. The sizes and numbers of rows of the table are "
         "wrong.",
         advice="Check the writer, and rewrite the files, for example with OPTIMIZE.",
@@ -114,10 +110,9 @@ def wrong_checksum(version: int, fields: Sequence[str]) -> Fault:
 
 def decreasing_timestamps(table: str, versions: VersionRanges) -> Fault:
     """Return the fault of in-commit timestamps before that of the previous version. They do not hinder a load."""
-    word = "version" if len(versions) == 1 else "versions"
     return Fault(
         kind=FaultKind.BROKEN_TIMESTAMPS,
-        text=f"The in-commit timestamp of {word} {versions.text()} in the log of {table} is before that of the version "
+        text=f"The in-commit timestamp of {_versions(versions)} in the log of {table} is before that of the version "
         "before. Time travel to a timestamp may fail.",
         advice="Use versions instead of timestamps, and check the clock and the version of the writer.",
         reason="expected in-commit timestamps that increase",
@@ -126,10 +121,9 @@ def decreasing_timestamps(table: str, versions: VersionRanges) -> Fault:
 
 def future_timestamps(table: str, versions: VersionRanges) -> Fault:
     """Return the fault of commits whose timestamp is more than a day in the future. They do not hinder a load."""
-    word = "version" if len(versions) == 1 else "versions"
     return Fault(
         kind=FaultKind.BROKEN_TIMESTAMPS,
-        text=f"The timestamp of {word} {versions.text()} in the log of {table} is in the future. Time travel to a "
+        text=f"The timestamp of {_versions(versions)} in the log of {table} is in the future. Time travel to a "
         "timestamp finds neither this version nor later ones.",
         advice="Use versions instead of timestamps, and correct the clock of the writer. Without in-commit timestamps, "
         "also correct the modification time of the commit.",
@@ -240,8 +234,16 @@ def broken_schema(table: str, reason: str) -> Fault:
 def _cannot_load(versions: VersionRanges, *, upper: bool = False) -> str:
     if not versions:
         return f"{'N' if upper else 'n'}o version is lost"
-    word = "ersion" if len(versions) == 1 else "ersions"
-    return f"{'V' if upper else 'v'}{word} {versions.text()} cannot be loaded"
+    text = f"{_versions(versions)} cannot be loaded"
+    return f"V{text[1:]}" if upper else text
+
+
+def _versions(versions: VersionRanges) -> str:
+    return f"version{'' if len(versions) == 1 else 's'} {versions.text()}"
+
+
+def _commits(versions: VersionRanges) -> str:
+    return f"commit{'' if len(versions) == 1 else 's'} of {_versions(versions)}"
 
 
 def _sentence(text: str) -> str:
