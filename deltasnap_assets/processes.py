@@ -83,10 +83,12 @@ def send_signal(process: str, number: signal.Signals) -> None:
 
 def stop_all(running: Callable[[], Sequence[str]], *, timeout_seconds: float) -> None:
     """Terminate processes until none is running, and kill the rest after a timeout."""
-    for process in running():
+    left = {*running()}
+    for process in left:
         send_signal(process, signal.SIGTERM)
     deadline = time.monotonic() + timeout_seconds
-    while left := running():
+    # A process that is ending loses its environment first, by which `running` may search, and then its files and ports.
+    while left := {*running(), *(process for process in left if has_ended(process) is False)}:
         if time.monotonic() > deadline:
             for process in left:
                 send_signal(process, signal.SIGKILL)

@@ -108,6 +108,19 @@ def test_processes_and_their_children_are_found_by_a_variable(program: subproces
 
 
 @needs_proc
+def test_process_that_is_no_longer_found_is_waited_for_until_it_ends() -> None:
+    on_end = "signal.signal(signal.SIGTERM, lambda *_: (time.sleep(0.5), sys.exit()))"
+    script = f"import signal, sys, time; {on_end}; print(flush=True); signal.pause()"
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as slow:
+        assert slow.stdout is not None
+        slow.stdout.readline()
+        name = process_name(slow.pid)
+        found = iter([[name]])  # the kernel frees the environment of a process some time before its files and ports
+        stop_all(lambda: next(found, []), timeout_seconds=30)
+        assert has_ended(name)
+
+
+@needs_proc
 def test_process_that_does_not_end_is_killed() -> None:
     script = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); signal.pause()"
     environment = {**os.environ, "DELTASNAP_TEST": "deaf"}
