@@ -155,7 +155,7 @@ def contiguous_states(table: GoldenTable) -> list[int]:
 RANGES = [table for table in TABLES if contiguous_states(table)]
 
 
-@pytest.mark.parametrize("table", one_in(4, RANGES), ids=ids(RANGES))
+@pytest.mark.parametrize("table", one_in(8, RANGES), ids=ids(RANGES))
 def test_golden_range_pass_returns_the_counts_of_every_version(
     table: GoldenTable, log_of: LogOf, spark: SparkSession
 ) -> None:

@@ -186,10 +186,10 @@ def test_missing_data_file_is_named(table: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("session")
-def test_every_version_has_the_rows_that_deltalake_reads(tmp_path: Path) -> None:
+def test_versions_have_the_rows_that_deltalake_reads(tmp_path: Path) -> None:
     deltalake = pytest.importorskip("deltalake")
     list(grow(tmp_path / "events", 14))
-    for version in range(14):
+    for version in (0, 4, 9, 13):
         out = tmp_path / f"{version}.parquet"
         result = run("scan", tmp_path / "events", "--version", version, "--limit", 0, "-O", out)
         assert result.exit_code == 0, result.output

@@ -144,7 +144,7 @@ ODD_JSON = st.one_of(
 def test_sql_and_arrow_agree_on_odd_json(spark: SparkSession) -> None:
     texts: list[str] = []
 
-    @hypothesis.settings(max_examples=2_000, database=None)
+    @hypothesis.settings(max_examples=500, database=None)
     @hypothesis.given(ODD_JSON)
     def collect(text: str) -> None:
         texts.append(text)

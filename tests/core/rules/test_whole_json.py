@@ -53,7 +53,7 @@ def test_only_texts_that_are_one_object_are_read(spark: SparkSession) -> None:
     assert all(map(is_object, ONE_VALUE))
     assert list(map(is_object, NESTED)) == [True, False]
 
-    @hypothesis.settings(max_examples=2_000, database=None)
+    @hypothesis.settings(max_examples=500, database=None)
     @hypothesis.given(ODD_JSON)
     def collect(text: str) -> None:
         texts.append(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -210,10 +210,10 @@ def test_partition_columns_may_change(spark: SparkSession, tmp_path: Path) -> No
     assert changes(DeltaLog.for_table(spark, table).row_changes(0, 1)) == [(1, "a", "insert", 0), (2, "b", "insert", 1)]
 
 
-def net_of(frame: DataFrame) -> Counter[int]:
+def net_of(rows: Sequence[tuple[Any, ...]]) -> Counter[int]:
     """How often the range inserted each id, minus how often it deleted it."""
     found: Counter[int] = Counter()
-    for number, change, _ in changes(frame):
+    for number, change, _ in rows:
         found[number] += 1 if change in ("insert", "update_postimage") else -1
     return found
 
@@ -247,11 +247,11 @@ def test_changes_of_an_irregular_log_are_the_difference_of_its_versions_also_wit
     def found() -> list[list[tuple[Any, ...]]]:
         return [changes(store.row_changes("t", first, last, net=net)) for first, last, net in ranges]
 
-    for first, to, net in ranges:
+    of_log = [changes(log.row_changes(first, to, net=net)) for first, to, net in ranges]
+    for (first, to, _), changed in zip(ranges, of_log, strict=True):
         expected = Counter(rows[to])
         expected.subtract(rows[first - 1] if first else {})
-        assert net_of(log.row_changes(first, to, net=net)) == Counter({i: n for i, n in expected.items() if n})
-    of_log = [changes(log.row_changes(first, to, net=net)) for first, to, net in ranges]
+        assert net_of(changed) == Counter({i: n for i, n in expected.items() if n})
     assert found() == of_log
     shutil.rmtree(table / "_delta_log")
     DeltaLog.clear_cache()

@@ -20,6 +20,7 @@ from deltasnap_core.scan.tables import vacuum_candidates as reasons
 from tests.builders import FIRST_COMMIT_MS, Action, add, metadata, protocol, remove, write_log
 from tests.conftest import NOW_MS
 from tests.core.scan.catalog_tables import FILES, write_catalog_managed
+from tests.thorough import one_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -275,7 +276,7 @@ def test_no_file_of_a_table_with_unknown_writer_features_is_deleted(spark: Spark
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("version", [0, 1, 2])
+@pytest.mark.parametrize("version", one_in(3, range(3)))
 def test_files_of_ratified_commits_are_needed(spark: SparkSession, tmp_path: Path, version: int) -> None:
     tail = write_catalog_managed(tmp_path)
     touch(tmp_path, *FILES, "orphan")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,18 +15,22 @@ from deltasnap_core.replay.engine import EngineUse
 from tests.builders import add, metadata, protocol, remove, write_log
 from tests.checkpoint_files import CheckpointStyle, write_checkpoint
 from tests.core.store.tables import check_version
+from tests.thorough import one_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
 
+STYLES: tuple[CheckpointStyle, ...] = "classic", "multipart", "v2-parquet-sidecars"
+ENGINES: tuple[EngineUse, ...] = "auto", "spark"
 
-@pytest.mark.parametrize("engine", ["auto", "spark"])
-@pytest.mark.parametrize("style", ["classic", "multipart", "v2-parquet-sidecars"])
+
+@pytest.mark.parametrize("form", one_in(3, product(STYLES, ENGINES)), ids="-".join)
 def test_all_views_agree_on_a_file_that_a_checkpoint_has_twice(
-    spark: SparkSession, tmp_path: Path, engine: EngineUse, style: CheckpointStyle
+    spark: SparkSession, tmp_path: Path, form: tuple[CheckpointStyle, EngineUse]
 ) -> None:
+    style, engine = form
     table, twice = tmp_path / "t", add("a", size=5)
     log = write_log(table, {0: [protocol(), metadata()], 1: [], 2: [add("c")], 3: [remove("a")], 4: [twice]})
     write_checkpoint(log, 1, style, [protocol(), metadata(), twice, add("b"), add("x"), twice])
