@@ -137,25 +137,7 @@ def _shared_sensor(
         cursors = _cursors_of(context.cursor)
         next_name = cursors.pop(_NEXT, None)
         first = names.index(next_name) if next_name in names else 0
-        turn, end = [*tables[first:], *tables[:first]], time.monotonic() + _MAX_TICK_SECONDS
-        table_polls, problems = TablePolls.of(settings, tables, context.instance), dict[str, str]()
-
-        def poll(table: TableSettings) -> Poll | None:
-            is_late = table is not turn[0] and time.monotonic() >= end
-            return None if is_late else table_polls.poll(table, cursors.get(table.name))
-
-        reads = _in_time(
-            {(settings.storage, table.name, cursors.get(table.name)): partial(poll, table) for table in turn}
-        )
-        found = dict[str, Poll | None]()
-        for key, read in reads.items():
-            _, name, cursor = key
-            try:
-                ended = _ended(key, read)
-                found[name] = None if ended is None else table_polls.still_valid(ended, settings.table(name), cursor)
-            except Exception as error:  # noqa: BLE001  # for any error, the other tables are read
-                problems[name] = without_secrets(str(error))
-                found[name] = Poll(cursor=cursor, message=f"{name}: {problems[name]}", is_problem=True)
+        found, problems = _polled(settings, [*tables[first:], *tables[:first]], context.instance, cursors)
         polls = [each for each in found.values() if each is not None]
         after = {name: cursors.get(name) if (each := found[name]) is None else each.cursor for name in names}
         if len(polls) < len(tables):
@@ -174,6 +156,30 @@ def _shared_sensor(
         return _result(polls, json.dumps(after))
 
     return new_commits
+
+
+def _polled(
+    settings: Settings, turn: Sequence[TableSettings], instance: dg.DagsterInstance, cursors: Mapping[str, str]
+) -> tuple[dict[str, Poll | None], dict[str, str]]:
+    """Return the poll of each table by name, None for those that a tick has no time for, and the problems by name."""
+    end, table_polls = time.monotonic() + _MAX_TICK_SECONDS, TablePolls.of(settings, turn, instance)
+
+    def poll(table: TableSettings) -> Poll | None:
+        is_late = table is not turn[0] and time.monotonic() >= end
+        return None if is_late else table_polls.poll(table, cursors.get(table.name))
+
+    keys = {table.name: (settings.storage, table.name, cursors.get(table.name)) for table in turn}
+    reads = _in_time({keys[table.name]: partial(poll, table) for table in turn})
+    found, problems = dict[str, Poll | None](), dict[str, str]()
+    for table in turn:
+        name, key = table.name, keys[table.name]
+        try:
+            ended = _ended(key, reads[key])
+            found[name] = None if ended is None else table_polls.still_valid(ended, table, cursors.get(name))
+        except Exception as error:  # noqa: BLE001  # for any error, the other tables are read
+            problems[name] = without_secrets(str(error))
+            found[name] = Poll(cursor=cursors.get(name), message=f"{name}: {problems[name]}", is_problem=True)
+    return found, problems
 
 
 def _in_time(polls: Mapping[_Key, Callable[[], Poll | None]]) -> Mapping[_Key, LongRead[Poll | None]]:
