@@ -30,7 +30,7 @@ _MAX_SHOWN = 10
 
 
 class LargeCommitError(DeltaSnapError):
-    """The commit `path` lists too many files to compare them in memory."""
+    """The commit `path`, between the versions or of the earlier one, has too many files to compare them in memory."""
 
     def __init__(self, *, path: str) -> None:
         self.path = path
@@ -129,7 +129,7 @@ def compare_versions(pair: VersionPair) -> VersionDiff:
     batch = read_commits(log.store, list(pair.commits.values()))
     files = file_difference(log.store, log.log_path, before, batch)
     if files is None:
-        raise LargeCommitError(path=batch.large[0].path)
+        raise LargeCommitError(path=(*batch.large, *before.replayable.batch.large)[0].path)
     added, removed = _files(files.added), _files(files.removed)
     return VersionDiff(
         first=before.version,

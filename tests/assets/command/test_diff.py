@@ -13,7 +13,7 @@ from urllib.parse import unquote
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from deltasnap_assets.command.views.diff import VersionDiff, compare_versions, find_versions
+from deltasnap_assets.command.views.diff import LargeCommitError, VersionDiff, compare_versions, find_versions
 from deltasnap_core import (
     TableLog,
     VersionGapError,
@@ -162,6 +162,17 @@ def test_commits_that_do_not_fit_into_memory_are_not_damage_of_a_checkpoint(
     assert file_difference(table.store, table.log_path, before, later) is None
     assert before.loaded.contents is not None
     assert "cannot be used" not in caplog.text
+
+
+@pytest.mark.parametrize("versions", [(0, 1), (1, 2)], ids=["between", "before"])
+def test_diff_with_a_commit_that_does_not_fit_into_memory_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, versions: tuple[int, int]
+) -> None:
+    write_log(tmp_path, {0: [*CREATED, add("a")], 1: [add(f"x{number}") for number in range(50)], 2: [add("b")]})
+    monkeypatch.setattr(commit_reader, "IN_MEMORY_BYTES", 1000)
+    monkeypatch.setattr(commit_reader, "MEASURED_BYTES", 10)
+    with pytest.raises(LargeCommitError, match=r"0001\.json is too large to compare in memory.*with Spark instead"):
+        compared(tmp_path, *versions)
 
 
 def test_diff_shows_a_file_with_a_changed_vector_as_removed_and_added(tmp_path: Path) -> None:

@@ -23,8 +23,12 @@ from deltasnap_assets.settings.config import Settings, Since, TableSettings
 from deltasnap_core import DeltaSnapError, FileStatus, FsspecLogStore, SnapshotStore
 from deltasnap_core.storage.writable_files import WritableFiles
 from tests.builders import add, commit_info, metadata, protocol, write_log
+from tests.driver_bases import use_driver_bases
 
-pytestmark = pytest.mark.spark
+
+@pytest.fixture(autouse=True)
+def _no_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    use_driver_bases(monkeypatch)
 
 
 STATS = '{"numRecords": 1}'
