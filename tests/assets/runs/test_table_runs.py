@@ -133,3 +133,17 @@ def test_run_from_the_page_of_an_asset_counts_though_other_tables_had_many_later
     for _ in range(4):
         ended(instance, "other", SUCCESS)
     assert (failed_run(instance, "events") is not None) == (status is FAILURE)
+
+
+def test_run_of_all_assets_counts_for_each_table() -> None:
+    @dg.asset(key=["events", "all_files"])
+    def all_files() -> None: ...
+
+    instance = dg.DagsterInstance.ephemeral()
+    run = instance.create_run_for_job(
+        dg.Definitions([all_files]).resolve_implicit_global_asset_job_def(), status=FAILURE
+    )
+    assert run.asset_selection is None
+    failed = failed_run(instance, "events")
+    assert failed is not None
+    assert failed.run_id == run.run_id
