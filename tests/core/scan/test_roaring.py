@@ -90,6 +90,7 @@ def test_empty_bitmap_array_has_no_rows() -> None:
     [
         (b"", "bytes more"),
         (struct.pack("<iq", 7, 0), "magic number"),
+        (struct.pack("<iq", MAGIC, -1), "number of bitmaps, found -1"),
         (array_of() + b"x", "expected the end"),
         (array_of(k0=bitmap_of(array_container(0, [1]))[:-1]), "bytes more"),
         (array_of(k0=bitmap_of(array_container(0, [7, 1]))), "ascending"),
@@ -98,7 +99,7 @@ def test_empty_bitmap_array_has_no_rows() -> None:
         (array_of(k1=bitmap_of(array_container(0, [1])), k0=bitmap_of(array_container(0, [1]))), "ascending"),
         (array_of(k2147483648=bitmap_of(array_container(0, [1]))), "below 2\\^31, found 2147483648"),
     ],
-    ids=["nothing", "magic", "more", "cut short", "unsorted", "cookie", "cardinality", "keys", "large key"],
+    ids=["nothing", "magic", "negative number", "more", "cut short", "unsorted", "cookie", "cardinality", "keys", "large key"],
 )
 def test_damaged_content_is_reported(content: bytes, reported: str) -> None:
     with pytest.raises(ValueError, match=reported):
