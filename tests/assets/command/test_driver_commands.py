@@ -53,6 +53,17 @@ def test_history_is_ordered_newest_first(tmp_path: Path) -> None:
     assert "\x1b[31m" not in shown
 
 
+def test_history_has_a_line_for_the_commits_lost_at_the_start(tmp_path: Path) -> None:
+    path = table(tmp_path)
+    for version in range(2):
+        (path / "_delta_log" / f"{version:020}.json").unlink()
+    result = run("history", path, "--json")
+    assert result.exit_code == 1
+    assert [(each["version"], each.get("lastVersion")) for each in json.loads(result.stdout)] == [
+        (4, None), (3, None), (2, None), (0, 1),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("width", [80, 100, 200])
 def test_history_truncates_no_metric(width: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(width))

@@ -138,6 +138,16 @@ def test_condition_of_a_damaged_checkpoint_without_fallback_is_an_error(tmp_path
     assert not found.loadable
 
 
+def test_condition_of_a_damaged_checkpoint_without_fallback_names_a_later_gap_too(tmp_path: Path) -> None:
+    log = make_log(tmp_path / "t", 6, checkpoint=4)
+    for version in (0, 1, 2, 3, 5):
+        (log / commit_file(version)).unlink()
+    (log / checkpoint_file(4)).write_bytes(b"PAR1")
+    found = condition(tmp_path / "t")
+    assert [fault.missing for fault in found.faults if fault.missing] == [(5,)]
+    assert not found.loadable
+
+
 def test_condition_falls_back_to_an_older_checkpoint(tmp_path: Path) -> None:
     log = make_log(tmp_path / "t", 9, checkpoint=4)
     write_checkpoint(log, 8, "classic", [*FIRST, add("a")])

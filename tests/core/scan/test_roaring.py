@@ -99,7 +99,18 @@ def test_empty_bitmap_array_has_no_rows() -> None:
         (array_of(k1=bitmap_of(array_container(0, [1])), k0=bitmap_of(array_container(0, [1]))), "ascending"),
         (array_of(k2147483648=bitmap_of(array_container(0, [1]))), "below 2\\^31, found 2147483648"),
     ],
-    ids=["nothing", "magic", "negative number", "more", "cut short", "unsorted", "cookie", "cardinality", "keys", "large key"],
+    ids=[
+        "nothing",
+        "magic",
+        "negative number",
+        "more",
+        "cut short",
+        "unsorted",
+        "cookie",
+        "cardinality",
+        "keys",
+        "large key",
+    ],
 )
 def test_damaged_content_is_reported(content: bytes, reported: str) -> None:
     with pytest.raises(ValueError, match=reported):

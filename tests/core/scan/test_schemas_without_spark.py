@@ -87,6 +87,8 @@ def test_files_are_read_by_physical_name_or_id_and_have_no_void_columns(mode: An
     [
         ("decimal(10,0)", ("integer",), "decimal(10,0)"),
         ("decimal(11,2)", ("integer",), "decimal(12,2)"),
+        ("decimal(11,2)", ("short",), "decimal(12,2)"),
+        ("decimal(11,2)", ("byte",), "decimal(12,2)"),
         ("decimal(12,2)", ("integer",), "decimal(12,2)"),
         ("decimal(12,2)", ("byte", "long"), "decimal(22,2)"),
         ("decimal(38,20)", ("long",), "decimal(38,20)"),

@@ -40,6 +40,7 @@ from deltasnap_core.storage.urls import (
         ("abfss://c@account.dfs.core.windows.net/t", "abfss://c@account.dfs.core.windows.net/t"),
         ("memory://events", "memory://events"),
         ("memory://", "memory://"),
+        ("s3://lake/backup~", "s3://lake/backup~"),
     ],
 )
 def test_to_url(typed: str | Path, url: str) -> None:
