@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -124,7 +125,10 @@ def put_parsed_statistics(file: Path, parsed: pa.StructArray, *, keep_json: bool
 
 
 def put_arrow_types(file: Path, text: pa.DataType, list_of: Callable[[pa.DataType], pa.DataType] = pa.list_) -> None:
-    """Write a checkpoint file again with other Arrow types of texts and lists. The Parquet types stay the same."""
+    """Write a checkpoint file again with other Arrow types of texts and lists. The Parquet types stay the same.
+
+    Write the sidecars before the file that states their sizes.
+    """
 
     def other(kind: pa.DataType) -> pa.DataType:
         if pa.types.is_struct(kind):
@@ -137,9 +141,13 @@ def put_arrow_types(file: Path, text: pa.DataType, list_of: Callable[[pa.DataTyp
 
     rows = pq.read_table(file)
     schema = pa.schema([field.with_type(other(field.type)) for field in rows.schema])
+    actions = rows.to_pylist()
+    for sidecar in filter(None, (action.get("sidecar") for action in actions)):
+        named = file.parent / file_names.SIDECAR_FOLDER / unquote(sidecar["path"])
+        sidecar["sizeInBytes"] = named.stat().st_size
     # pyarrow 26.0.1 counts too few nulls of a dictionary in a struct.
     pq.write_table(
-        pa.Table.from_pylist(rows.to_pylist(), schema=schema), file, write_statistics=not pa.types.is_dictionary(text)
+        pa.Table.from_pylist(actions, schema=schema), file, write_statistics=not pa.types.is_dictionary(text)
     )
 
 

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from os import SEEK_END
 from typing import Any
@@ -135,7 +135,7 @@ def open_checkpoint(store: LogStore, provider: CheckpointProvider, log_path: str
 
     Errors: CorruptLogError naming the file that is missing, unreadable, truncated or has another schema, or the file
     that names a sidecar outside the table or twice, has file actions beside its sidecars, has another version, or
-    states another number of actions in its sidecars.
+    states another size of a sidecar, or another number of actions in its sidecars.
     Source: PROTOCOL.md, Checkpoints; V2 Spec; Sidecar Files; Checkpoint Metadata.
     """
     file = provider.files[0]
@@ -149,7 +149,7 @@ def open_checkpoint(store: LogStore, provider: CheckpointProvider, log_path: str
         top_level = _open_all(store, provider.files)
         found = [action for part in top_level for action in _read_columns(store, part, _V2_COLUMNS)]
         metadata = [value for column, value in found if column == "checkpointMetadata"]
-        named = [str(value["path"]) for column, value in found if column == "sidecar"]
+        named = [value for column, value in found if column == "sidecar"]
         has_files = bool(named) and any(_has(store, part, column) for part in top_level for column in FILE_ACTIONS)
     versions = [each.get("version") if isinstance(each, dict) else each for each in metadata]
     if versions != [provider.version] and (versions or named or provider.kind is CheckpointKind.UUID):
@@ -157,10 +157,11 @@ def open_checkpoint(store: LogStore, provider: CheckpointProvider, log_path: str
         raise CorruptLogError(path=file.path, reason=reason)
     if named and has_files:
         raise CorruptLogError(path=file.path, reason="expected all file actions in sidecars, found some beside them")
-    statuses = [_sidecar_status(log_path, file.path, name) for name in named]
+    statuses = [_sidecar_status(log_path, file.path, str(sidecar["path"])) for sidecar in named]
     if repeated := [path for path, count in Counter(status.path for status in statuses).items() if count > 1]:
         raise CorruptLogError(path=file.path, reason=f"expected each sidecar once, found {repeated[0]} again")
     sidecars = _open_all(store, statuses)
+    _check_sizes(named, sidecars)
     _check_number_of_actions(file.path, metadata, sidecars)
     return CheckpointContents(
         version=provider.version,
@@ -283,7 +284,18 @@ def _open(store: LogStore, file: FileStatus) -> CheckpointFile:
     if has_stats and parsed is not None:
         without = null_count(metadata, "add.stats")
         has_stats = without is not None and without == null_count(metadata, "add.path")
-    return CheckpointFile(file=file, metadata=metadata, schema=schema, has_stats=has_stats, stats_parsed=parsed)
+    return CheckpointFile(
+        file=replace(file, size=size), metadata=metadata, schema=schema, has_stats=has_stats, stats_parsed=parsed
+    )
+
+
+def _check_sizes(named: Iterable[dict[str, Any]], sidecars: Iterable[CheckpointFile]) -> None:
+    """Raise CorruptLogError if a sidecar has another size than its action states. Null: the writer omitted it."""
+    for action, sidecar in zip(named, sidecars, strict=True):
+        stated, found = action.get("sizeInBytes"), sidecar.file.size
+        if stated is not None and stated != found:
+            reason = f"expected a sidecar of {stated} bytes, as the checkpoint states, found {found}"
+            raise CorruptLogError(path=sidecar.file.path, reason=reason)
 
 
 def _check_number_of_actions(path: str, metadata: list[Any], sidecars: Iterable[CheckpointFile]) -> None:
@@ -304,15 +316,15 @@ def _metadata_of_lines(path: str, lines: pa.Table) -> list[Any]:
     return [decode_line(path, row["line_number"], row["line"])["checkpointMetadata"] for row in rows]
 
 
-def _sidecars_of_lines(path: str, lines: pa.Table) -> list[str]:
-    names = []
+def _sidecars_of_lines(path: str, lines: pa.Table) -> list[dict[str, Any]]:
+    found = []
     for row in lines_with(lines, "sidecar").to_pylist():
         number = row["line_number"]
         sidecar = decode_line(path, number, row["line"])["sidecar"]
         if not isinstance(sidecar.get("path"), str):
             raise CorruptLogError(path=path, line=number, reason=f"expected a sidecar, found {json.dumps(sidecar)}")
-        names.append(sidecar["path"])
-    return names
+        found.append(sidecar)
+    return found
 
 
 def _sidecar_status(log_path: str, named_in: str, name: str) -> FileStatus:

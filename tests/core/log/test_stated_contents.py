@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from deltasnap_core import CorruptLogError, FaultKind, TableLog
-from deltasnap_core.protocol.log_files.file_names import LAST_CHECKPOINT, checksum_file, commit_file
+from deltasnap_core.protocol.log_files.file_names import LAST_CHECKPOINT, SIDECAR_FOLDER, checksum_file, commit_file
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.urls import to_url
 from tests.builders import Action, CountingLogStore, add, content, metadata, protocol, write_log
@@ -190,3 +192,20 @@ def test_tag_of_the_checkpoint_states_the_actions_of_its_sidecars(tmp_path: Path
     else:
         with pytest.raises(CorruptLogError, match=r"expected 7 actions in its sidecars, .* found 6"):
             num_files(log)
+
+
+@pytest.mark.parametrize("style", ["v2-json-sidecars", "v2-parquet-sidecars"])
+def test_sidecar_that_was_replaced_has_another_size_than_stated(tmp_path: Path, style: CheckpointStyle) -> None:
+    log = cut_table(tmp_path / "t", style, files=6)
+    sidecar = sorted((log / SIDECAR_FOLDER).iterdir())[0]
+    pq.write_table(pq.read_table(sidecar).slice(1), sidecar)
+
+    assert num_files(log) == 7
+    (fault,) = condition(tmp_path / "t").faults
+    assert (fault.kind, fault.mark) == (FaultKind.CORRUPT_CHECKPOINT, "warning")
+    assert re.fullmatch(r"expected a sidecar of \d+ bytes, as the checkpoint states, found \d+", fault.reason)
+
+    for version in range(3):
+        (log / commit_file(version)).unlink()
+    with pytest.raises(CorruptLogError, match="expected a sidecar of"):
+        num_files(log)
