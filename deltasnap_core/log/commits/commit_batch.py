@@ -23,6 +23,7 @@ from deltasnap_core.log.commits.action_lines import (
 from deltasnap_core.protocol.actions import CommitInfo
 from deltasnap_core.protocol.log_files.file_names import commit_version
 from deltasnap_core.redaction import safe_repr
+from deltasnap_core.rules.paths import path_keys
 from deltasnap_core.rules.totals.measures import has_negative_number
 from deltasnap_core.storage.log_store import FileStatus
 
@@ -171,7 +172,7 @@ class CommitBatch:
 
     @property
     def contradictory_versions(self) -> frozenset[int]:
-        """The versions whose commit adds and removes one file: the same path, as written, with the same vector.
+        """The versions whose commit adds and removes one file: the same path, in any spelling, with the same vector.
 
         Empty if the file actions are too many to hold.
         """
@@ -180,13 +181,18 @@ class CommitBatch:
             return frozenset()
         is_removed = pc.is_valid(rows["deleted_at"])
         removed, added = rows.filter(is_removed), rows.filter(pc.invert(is_removed))
-        key = ["commit_version", "path", "dv_id"]
         in_both = [pc.unique(each["commit_version"]) for each in (removed, added)]
-        removed = removed.filter(pc.is_in(removed["commit_version"], in_both[1])).select(key)
-        added = added.filter(pc.is_in(added["commit_version"], in_both[0])).select(key)
+        removed = self._keyed(removed.filter(pc.is_in(removed["commit_version"], in_both[1])))
+        added = self._keyed(added.filter(pc.is_in(added["commit_version"], in_both[0])))
         if not removed.num_rows:
             return frozenset()
-        return frozenset(removed.join(added, key, join_type="left semi")["commit_version"].to_pylist())
+        return frozenset(removed.join(added, removed.column_names, join_type="left semi")["commit_version"].to_pylist())
+
+    def _keyed(self, measures: pa.Table) -> pa.Table:
+        """Return the version and the logical file of each file action."""
+        paths = measures["path"].combine_chunks()
+        keys = path_keys(paths, self.commits[0].file.path) if len(paths) else paths
+        return measures.select(["commit_version", "dv_id"]).append_column("path_key", keys)
 
     def lines_with(self, *actions: str) -> pa.Table:
         """Return the lines with one of these actions (LINES_SCHEMA).

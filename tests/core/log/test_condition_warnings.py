@@ -284,9 +284,11 @@ VECTOR = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "sizeI
         ([add("a"), remove("a")], True),
         ([remove("a"), add("a", deletionVector=VECTOR)], False),
         ([remove("a", deletionVector=VECTOR), add("b", deletionVector=VECTOR), add("a", deletionVector=VECTOR)], True),
+        ([remove("a%20b"), add("a b"), remove("c")], True),
+        ([remove("/x/a"), add("file:///x/%61")], True),
         ([remove("a"), add("b")], False),
     ],
-    ids=["one file", "new deletion vector", "one file with a vector", "two files"],
+    ids=["one file", "new deletion vector", "one file with a vector", "two spellings", "two URLs", "two files"],
 )
 def test_condition_warns_of_a_commit_that_adds_and_removes_one_file(
     tmp_path: Path, actions: list[dict[str, Any]], is_fault: bool
