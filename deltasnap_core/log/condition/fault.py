@@ -40,12 +40,16 @@ class FaultKind(StrEnum):
         return self in _FOUND_IN_COMMITS
 
 
-_FOUND_IN_COMMITS = (FaultKind.AMBIGUOUS_COMMIT, FaultKind.BROKEN_TIMESTAMPS, FaultKind.NEGATIVE_NUMBER)
+_FOUND_IN_COMMITS = (
+    FaultKind.AMBIGUOUS_COMMIT,
+    FaultKind.BROKEN_TIMESTAMPS,
+    FaultKind.EMPTY_COMMIT,  # it may have blank lines, which no listing shows
+    FaultKind.NEGATIVE_NUMBER,
+)
 _MAY_HAVE_FALLBACK = (
     *_FOUND_IN_COMMITS,
     FaultKind.CORRUPT_CHECKPOINT,
     FaultKind.BROKEN_HINT,
-    FaultKind.EMPTY_COMMIT,
     FaultKind.LOST_VERSIONS,
     FaultKind.WRONG_CHECKSUM,
     FaultKind.WRONG_CHECKPOINT,

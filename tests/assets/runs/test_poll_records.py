@@ -19,7 +19,7 @@ from deltasnap_assets.checks.files.small_files import SmallFiles
 from deltasnap_assets.checks.log.contiguous_log import ContiguousLog
 from deltasnap_assets.runs.condition import poll_records
 from deltasnap_assets.runs.condition.condition_report import report_condition
-from deltasnap_assets.runs.condition.damage import report_where_nothing_is_new
+from deltasnap_assets.runs.condition.damage import examined, report_where_nothing_is_new
 from deltasnap_assets.runs.condition.fault_texts import FailedRun, problems_of
 from deltasnap_assets.runs.condition.poll_records import (
     LOG,
@@ -275,6 +275,17 @@ def test_warning_found_in_a_commit_remains_until_the_whole_log_is_read(table: Ta
         note(table.store, table.table, Found(problems={LOG: ()}, is_examined=is_examined))
         found.append(table.poll.problems)
     assert found == [(warning,) if kind.is_in_commits else (), ()]
+
+
+def test_blank_commit_of_a_stored_version_is_still_reported_when_only_a_checkpoint_is_read(table: Table) -> None:
+    (table.log / f"{1:020}.json").write_bytes(b"\n\n\n")
+    store_computed_versions(stored_table(table.log.parents[1] / "store"), log_of(table.table), range(3))
+    kinds = []
+    for is_whole in (True, False):
+        condition = examined(table.settings, table.table, is_whole=is_whole)
+        report_condition(table.instance, table.settings, table.table, condition)
+        kinds.append([fault.kind for fault in condition.faults])
+    assert (kinds, table.condition) == ([[FaultKind.EMPTY_COMMIT]] * 2, "warned")
 
 
 def test_log_with_warnings_is_read_hourly_and_one_with_errors_each_time(
