@@ -24,6 +24,9 @@ from deltasnap_core.protocol.schema_text import FIELD_ID, PHYSICAL_NAME, TYPE_CH
 from deltasnap_core.rules.texts.sql_text import quoted
 from deltasnap_core.scan.predicates.filter_pushdown import may_push_down
 
+OWN_PREFIX = "__deltasnap_"
+"""With it begin the names of the columns that scans and row changes add to rows."""
+
 _PARQUET_ID = "parquet.field.id"
 _KEPT = ("comment",)
 _DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}

@@ -20,6 +20,7 @@ import pyarrow as pa
 from pyspark.errors import AnalysisException, PySparkException, UnsupportedOperationException
 from pyspark.sql import Column, DataFrame, DataFrameReader
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from deltasnap_core.errors import CorruptLogError, DataFileNotFoundError, DataPathError, UnsupportedServerError
 from deltasnap_core.protocol.deletion_vector import DeletionVectorDescriptor
@@ -32,7 +33,7 @@ from deltasnap_core.rules.totals.num_records import num_records_sql
 from deltasnap_core.scan.files.data_paths import plain_url, spark_name
 from deltasnap_core.scan.files.deletion_vectors import ROW_BITS
 from deltasnap_core.scan.files.roaring import Rows
-from deltasnap_core.scan.physical_schema import logical_schema, physical_schema, to_logical
+from deltasnap_core.scan.physical_schema import OWN_PREFIX, logical_schema, physical_schema, to_logical
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.skipping.partition_values import is_malformed, shown_value
 from deltasnap_core.scan.table_columns import TableColumn
@@ -51,6 +52,9 @@ _NAME, _HASH, _NUMBER, _VALUE = "__deltasnap_name", "__deltasnap_hash", "__delta
 _TAG, _LISTED = "__deltasnap_tag", "__deltasnap_listed"
 _DELETED, _CHOSEN = "left_anti", "left_semi"
 """The join of rows with the listed rows of files: listed rows are deleted, or they are the only ones to read."""
+
+_ROW_OF_SPARK = "_tmp_metadata_row_index"
+"""The column in which Spark's Parquet source keeps the index of a row."""
 
 _RECORDS = ("path", f"{vector_id_sql('deletionVector')} as vector", f"{num_records_sql('stats')} as records")
 _NONE = "null"
@@ -252,6 +256,7 @@ class RowReader:
         tags = [F.lit(number).cast("long") for number in files[0].tags]
         is_same = len({file.tags for file in files}) == 1 and len(set(zip(*texts.values(), strict=True))) <= 1
         if listed or not is_same:
+            self._check_names()
             metadata = rows.metadataColumn("_metadata")
             located = rows.withColumns({_PATH: metadata["file_path"], _ROW: metadata["row_index"]})
             rows, values, tags = self._with_files(located, files, texts)
@@ -265,20 +270,29 @@ class RowReader:
             *(value.alias(name) for name, value in zip(self.tags, tags, strict=True)),
         )
 
-    def _parquet(self, paths: list[str]) -> DataFrame:
-        mode = column_mapping_mode(self.table.metadata.configuration)
+    @property
+    def _data_schema(self) -> StructType:
         partitions = {column.path[0] for column in self.table.columns.partition}
         data_fields = [field for field in self.table.schema if field.name not in partitions]
+        return physical_schema(StructType(data_fields), column_mapping_mode(self.table.metadata.configuration))
+
+    def _check_names(self) -> None:
+        """Raise CorruptLogError if a column of the files has a name that locates rows: it would be replaced."""
+        for name in self._data_schema.names:
+            if name.lower() == _ROW_OF_SPARK or name.lower().startswith(OWN_PREFIX):
+                reason = f"metadata of version {self.table.version}: the reader uses the column name {name!r} itself"
+                raise CorruptLogError(path=redacted(self.table.table_path), reason=reason)
+
+    def _parquet(self, paths: list[str]) -> DataFrame:
         # Treat file names literally, ignore the names of folders, and raise an error for a missing file.
-        data_schema = physical_schema(type(self.table.schema)(data_fields), mode)
         reader = (
-            self.table.spark.read.schema(data_schema)
+            self.table.spark.read.schema(self._data_schema)
             .option("__globPaths__", "false")
             .option("recursiveFileLookup", "true")
             .option("ignoreMissingFiles", "false")
             .option("ignoreCorruptFiles", "false")
         )
-        if mode == "id":
+        if column_mapping_mode(self.table.metadata.configuration) == "id":
             # Spark has no such option for a single read. The setting affects only schemas that have ids, which other
             # code hardly ever uses.
             self.table.spark.conf.set("spark.sql.parquet.fieldId.read.enabled", "true")

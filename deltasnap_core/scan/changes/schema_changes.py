@@ -27,13 +27,14 @@ from deltasnap_core.protocol.properties.table_config import ColumnMappingMode, c
 from deltasnap_core.protocol.schema_text import PHYSICAL_NAME, TYPE_CHANGES, type_name
 from deltasnap_core.replay.spark.reading.table_schema import schema_of
 from deltasnap_core.scan.changes.change_columns import CHANGE_COLUMNS
+from deltasnap_core.scan.physical_schema import OWN_PREFIX
 
 _INTEGERS: Sequence[type[DataType]] = (ByteType, ShortType, IntegerType, LongType)
 _FLOATS: Sequence[type[DataType]] = (FloatType, DoubleType)
 
 
 def _is_reserved(name: str) -> bool:
-    return name in CHANGE_COLUMNS or name.startswith("__deltasnap_")
+    return name in CHANGE_COLUMNS or name.startswith(OWN_PREFIX)
 
 
 def check_schemas(metadata: Mapping[int, Metadata], *, path: str, deleting: Collection[int]) -> None:
