@@ -10,6 +10,7 @@ from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.replay.spark.reading.file_action_layout import FULL
 from deltasnap_core.replay.spark.reading.load_actions import MEASURED_ADD, MEASURED_REMOVE
 from deltasnap_core.replay.spark.reading.schemas import ADD, REMOVE
+from deltasnap_core.replay.spark.session.grouping import aggregated
 from deltasnap_core.rules.totals.aggregates import sums_sql
 from deltasnap_core.rules.totals.file_breakdown import (
     BREAKDOWN_MEASURES,
@@ -80,7 +81,7 @@ def _num_partitions(files: DataFrame) -> int:
 
 
 def _summed(rows: DataFrame, *by: str) -> DataFrame:
-    return rows.groupBy(*by).agg(F.expr("sum(1) as rows"), *map(F.expr, sums_sql(summed=BREAKDOWN_SUMS)))
+    return aggregated(rows, by, F.expr("sum(1) as rows"), *map(F.expr, sums_sql(summed=BREAKDOWN_SUMS)))
 
 
 def _groups(rows: DataFrame) -> list[FileGroup]:

@@ -18,6 +18,7 @@ from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.replay.spark.file_breakdowns import breakdown_measures_sql
 from deltasnap_core.replay.spark.reading.file_action_layout import FULL, MEASURED, FileActionLayout, measures_sql
+from deltasnap_core.replay.spark.session.grouping import aggregated
 from deltasnap_core.replay.spark.state_reconstruction import NEXT_VERSION, newest_file_actions, reconcile
 from deltasnap_core.replay.state_delta import StateDelta
 from deltasnap_core.rules.expiry import expiring_sql
@@ -129,8 +130,9 @@ def grouped(rows: DataFrame, *by: str, sign: str | None = None, more: Sequence[s
 
     by: more columns to group by, as SQL. sign: see `sums_sql`. more: more sums, as SQL.
     """
-    groups = rows.groupBy(*map(F.expr, [*by, *grouping_sql()]))
-    yield from groups.agg(*map(F.expr, [*sums_sql(sign), *more])).collect()
+    yield from aggregated(
+        rows, [*map(F.expr, [*by, *grouping_sql()])], *map(F.expr, [*sums_sql(sign), *more])
+    ).collect()
 
 
 def touched_or_expiring(

@@ -24,6 +24,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from deltasnap_core.replay.spark.session.grouping import aggregated
 from deltasnap_core.rules.texts.sql_text import quoted
 from deltasnap_core.scan.changes.change_columns import (
     CHANGE_COLUMNS,
@@ -54,7 +55,9 @@ class RowComparison:
         """
         is_new = F.col(CHANGE_TYPE).isin(INSERT, POSTIMAGE)
         forms = [_form(F.col(quoted(f.name)), f.dataType).alias(self._form_names[f.name]) for f in self._in_other_form]
-        counted = changes.select("*", *forms).groupBy(*_TIMES, *self._row).agg(
+        counted = aggregated(
+            changes.select("*", *forms),
+            [*_TIMES, *self._row],
             F.sum(F.when(is_new, 1).otherwise(-1)).alias(_COPIES),
             # Rows of a group differ at most in the order of their maps.
             *(F.any_value(quoted(field.name)).alias(field.name) for field in self._in_other_form),

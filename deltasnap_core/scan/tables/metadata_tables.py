@@ -16,6 +16,7 @@ from typing import Protocol
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from deltasnap_core.replay.spark.session.grouping import aggregated
 from deltasnap_core.replay.spark.session.spark_failures import translated
 from deltasnap_core.rules.deletion_vector_ids import file_vector_id_sql, vector_id_sql
 from deltasnap_core.rules.paths import path_key_sql
@@ -147,18 +148,14 @@ class MetadataTables:
         state it, before deletion vectors), deleted_records (long), smallest_file, largest_file (long), last_change
         (timestamp: the newest modification time of its files). A sum beyond 64 bits is null.
         """
-        return (
-            self._source.files()
-            .selectExpr(
-                f"{self._partition} as partition",
-                "size",
-                "modificationTime",
-                f"{self._records} as records",
-                "coalesce(deletionVector.cardinality, 0L) as deleted",
-            )
-            .groupBy("partition")
-            .agg(*map(F.expr, _PARTITION_TOTALS))
+        files = self._source.files().selectExpr(
+            f"{self._partition} as partition",
+            "size",
+            "modificationTime",
+            f"{self._records} as records",
+            "coalesce(deletionVector.cardinality, 0L) as deleted",
         )
+        return aggregated(files, ["partition"], *map(F.expr, _PARTITION_TOTALS))
 
     @property
     def entries(self) -> DataFrame:

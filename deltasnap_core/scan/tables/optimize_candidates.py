@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 
 from deltasnap_core.protocol.properties.table_config import target_file_size_bytes
 from deltasnap_core.redaction import redacted, safe_repr
+from deltasnap_core.replay.spark.session.grouping import aggregated
 from deltasnap_core.rules.texts.sql_text import long_sum_sql, quoted, sql_type, string_sql
 from deltasnap_core.rules.totals.num_records import num_records, num_records_sql
 from deltasnap_core.scan.scanned_table import ScannedTable
@@ -146,7 +147,9 @@ def _candidates(table: ScannedTable, files: DataFrame) -> DataFrame:
         "coalesce(size, 0L) as size",
         f"(deletionVector is not null and {_has_many_deletes_sql()}) as has_deletes",
     )
-    by_partition = sizes.groupBy("texts").agg(
+    by_partition = aggregated(
+        sizes,
+        ["texts"],
         F.expr("count(1) as files"),
         F.expr(f"count_if(size < {target}L) as small_files"),
         F.expr(f"{long_sum_sql(f'if(size < {target}L, size, 0L)')} as small_bytes"),

@@ -22,6 +22,7 @@ from deltasnap_core.protocol.deletion_vector import DeletionVectorDescriptor
 from deltasnap_core.protocol.log_files.file_names import LOG_FOLDER
 from deltasnap_core.protocol.table_features import CATALOG_MANAGED, is_catalog_managed
 from deltasnap_core.protocol.writer_features import CHECKPOINT_WRITER_FEATURES, has_unknown_writer_features
+from deltasnap_core.replay.spark.session.grouping import aggregated
 from deltasnap_core.replay.spark.session.local_rows import arrow_rows
 from deltasnap_core.rules.texts.sql_text import timestamp_sql
 from deltasnap_core.scan.files.deletion_vectors import vector_file
@@ -131,7 +132,9 @@ def _by_file(entries: DataFrame, before: int) -> DataFrame:
         f"bool_or(if(by_name is null, deleted_at is null, null)) {by_key} as live",
         f"max(if(by_name is null, deleted_at, null)) {by_key} as deleted_at",
     ).where("by_name is not null")
-    return facts.groupBy(*_FILE).agg(
+    return aggregated(
+        facts,
+        _FILE,
         F.expr("max(size) as size"),
         F.expr("max(if(by_name = 0, live, null)) as live"),
         F.expr("max(if(by_name = 0, deleted_at, null)) as deleted_at"),
@@ -189,12 +192,11 @@ def _undecided(paths: DataFrame) -> tuple[list[dict[str, Any]], list[dict[str, A
 
     A path that cannot be decoded is None. There are few of them: one query finds them.
     """
-    rows = (
-        paths.where(f"encoding is not null or array_contains(keys, '{UNRESOLVED}')")
-        .selectExpr("deleted_at", "encoding", "if(encoding is null, null, path) as path")
-        .groupBy("encoding", "path")
-        .agg(F.expr("bool_or(deleted_at is null) as live"), F.expr("max(deleted_at) as deleted_at"))
+    undecided = paths.where(f"encoding is not null or array_contains(keys, '{UNRESOLVED}')").selectExpr(
+        "deleted_at", "encoding", "if(encoding is null, null, path) as path"
     )
+    ages = F.expr("bool_or(deleted_at is null) as live"), F.expr("max(deleted_at) as deleted_at")
+    rows = aggregated(undecided, ["encoding", "path"], *ages)
     unknown, vectors = [], []
     for row in rows.toArrow().to_pylist():
         if row["encoding"] is None:

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from deltasnap_core.redaction import safe_repr
+from deltasnap_core.replay.spark.session.grouping import aggregated
 from deltasnap_core.rules.texts.sql_text import exact_sum_sql
 
 AGES_DAYS = (0, 1, 7, 30, 90, 365)
@@ -82,18 +83,18 @@ def vacuum_summary(candidates: DataFrame, events: DataFrame | None, *, retention
     """
     age = f"{now_ms}L - unix_millis(coalesce(deletion_timestamp, modification_time))"
     ages = " ".join(f"when age >= {days * _DAY_MS}L then {days}" for days in reversed(AGES_DAYS[1:]))
+    aged = candidates.selectExpr(
+        "regexp_extract(path, '^(.*)/', 1) as folder",
+        "reason",
+        "protected",
+        "size",
+        f"{age} as age",
+        f"if(reason = '{EXPIRED}', coalesce(unix_millis(deletion_timestamp), 0L), null) as removed_at",
+    ).withColumn("age_days", F.expr(f"case when age is null then null {ages} else 0 end"))
     groups = (
-        candidates.selectExpr(
-            "regexp_extract(path, '^(.*)/', 1) as folder",
-            "reason",
-            "protected",
-            "size",
-            f"{age} as age",
-            f"if(reason = '{EXPIRED}', coalesce(unix_millis(deletion_timestamp), 0L), null) as removed_at",
-        )
-        .withColumn("age_days", F.expr(f"case when age is null then null {ages} else 0 end"))
-        .groupBy("folder", "reason", "protected", "age_days")
-        .agg(
+        aggregated(
+            aged,
+            ["folder", "reason", "protected", "age_days"],
             F.expr("count(1) as num_files"),
             F.expr(f"{exact_sum_sql('size')} as size_in_bytes"),
             F.expr("count_if(size is null) as num_without_size"),

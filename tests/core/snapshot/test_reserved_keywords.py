@@ -22,7 +22,11 @@ VECTOR = {"storageType": "i", "pathOrInlineDv": "wi5b=000010000siXQKl0rr91000f55
 
 @pytest.fixture
 def strict(spark: SparkSession) -> Iterator[SparkSession]:
-    names = {"spark.sql.ansi.enforceReservedKeywords": "true", "spark.sql.columnNameOfCorruptRecord": "add"}
+    names = {
+        "spark.sql.ansi.enforceReservedKeywords": "true",
+        "spark.sql.columnNameOfCorruptRecord": "add",
+        "spark.sql.retainGroupColumns": "false",
+    }
     for name, value in names.items():
         spark.conf.set(name, value)
     yield spark
@@ -41,9 +45,11 @@ def test_tables_are_read_stored_and_checkpointed_in_such_a_session(strict: Spark
     for name in NAMES:
         tables.create_view(name)
         assert strict.table(name).toArrow().num_rows >= 0
+    assert tables.partitions.columns[:2] == ["partition", "files"]
     assert tables.vacuum_candidates(list_files=True).count() == 0
     store = SnapshotStore.open(strict, str(tmp_path / "store"))
     store.write_range("t", log, 0, 2)
     assert store.all_files("t", 2).count() == log.snapshot.scan("id > 1").files.count() == 3
+    assert store.file_breakdown("t", 2).num_partitions == 1
     assert log.file_changes(0, 2).summary.added_files == 2
     assert log.checkpoint().is_new
