@@ -57,6 +57,8 @@ def test_page_has_one_row_per_table_the_worst_first(fleet: Fleet) -> None:
     assert [line.split("](")[0] for line in lines[2:]] == ["| [orders", "| [clicks", "| [events"]
     assert lines[2].startswith("| [orders](/assets/orders/delta_log) | broken | Version 3 is lost \\| \\<b\\>")
     assert lines[4].endswith("| 41 (2 behind) |")
+    assert page["contents"][0] == "| table | rows | files | size | in 7 days | in 30 days |"
+    assert page["maintenance"][0] == "| table | small files | VACUUM frees | checkpoint lag | features | owner |"
     assert page["contents"][4] == "| events | 8,000 | 80 | 80 MiB | +14 MiB | +60 MiB |"
     assert page["maintenance"][4] == "| events | 100% |  | 9 |  | team\\:web |"
     for table in ("conditions", "contents", "maintenance"):

@@ -14,6 +14,7 @@ import pytest
 from benchmarks.stored_fleet import FILE_BYTES, store_table
 from deltasnap_core import (
     FLEET_SCHEMA,
+    CorruptStoreError,
     LastPoll,
     SnapshotStore,
     StaleRule,
@@ -378,6 +379,16 @@ def test_stored_fleets_are_read_back_in_order(tmp_path: Path) -> None:
     assert pa.concat_tables(fleets)["age_ms"].to_pylist() == [2 * HOUR, 0, HOUR]
     assert store.fleet_history(NOW + HOUR, NOW + HOUR)["age_ms"].to_pylist() == [HOUR]
     assert opened(tmp_path / "nothing").fleet_history().num_rows == 0
+
+
+def test_damaged_file_of_the_history_is_an_error_that_names_it(tmp_path: Path) -> None:
+    store_table(tmp_path, "events", COMMITS)
+    store = opened(tmp_path)
+    store.fleet(now_ms=NOW, keep=True)
+    (file,) = (path for path in tmp_path.rglob("*.parquet") if f"{NOW}" in path.name)
+    file.write_bytes(file.read_bytes()[:-8])
+    with pytest.raises(CorruptStoreError, match=file.name):
+        store.fleet_history()
 
 
 def test_old_fleets_are_pruned(tmp_path: Path) -> None:

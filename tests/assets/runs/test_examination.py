@@ -1,0 +1,34 @@
+"""Examinations of logs that take longer than a tick."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+
+from deltasnap_assets.runs.condition import examination
+from deltasnap_assets.runs.condition.examination import examination_of, is_examined
+from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_core import TableCondition
+
+
+def test_table_does_not_wait_for_the_examination_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clicks, events = (TableSettings(name=name, path=f"/lake/{name}") for name in ("clicks", "events"))
+    settings, is_answered = Settings(storage=str(tmp_path), tables=(clicks, events)), Event()
+
+    def examined(_: Settings, table: TableSettings, **__: Any) -> TableCondition:
+        if table is clicks:
+            is_answered.wait(60)
+        return TableCondition(table=table.name)
+
+    monkeypatch.setattr(examination, "examined", examined)
+    monkeypatch.setattr(examination, "_WAIT_SECONDS", 0.01)
+    first = examination_of(settings, clicks, is_whole=False)
+    assert examination_of(settings, events, is_whole=False).future.result(60).table == "events"
+    assert is_examined(settings, clicks)
+    is_answered.set()
+    assert first.future.result(60).table == "clicks"
+    examination_of(settings, clicks, is_whole=False)
+    assert not is_examined(settings, clicks)
