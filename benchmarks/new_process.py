@@ -85,7 +85,9 @@ def run_connect(bench: Bench) -> list[Finding]:
 
 
 def _first_result(bench: Bench, folder: Path, config: dict[str, str]) -> Reports:
-    reports = run_child("first_result", folder / "child.log", table=str(bench.table(_TABLE)), config=config)
+    engine = bench.spark_settings.engine
+    table = str(bench.table(_TABLE))
+    reports = run_child("first_result", folder / "child.log", table=table, engine=engine, config=config)
     found = reports["result"].values
     compare({"found": found, "made": {"version": _TABLE.last_version, "files": _TABLE.live_files}})
     return reports

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 from benchmarks.children.reporting import arguments, report
-from deltasnap_core import DeltaLog
+from deltasnap_core import DeltaLog, SnapshotOptions
 
 
 def main() -> None:
@@ -17,7 +17,8 @@ def main() -> None:
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     report("session")
-    snapshot = DeltaLog.for_table(spark, given["table"]).update()
+    options = SnapshotOptions(engine=given["engine"])
+    snapshot = DeltaLog.for_table(spark, given["table"], options=options).update()
     report("result", version=snapshot.version, files=snapshot.computed_state.num_of_files)
 
 
