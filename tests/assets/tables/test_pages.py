@@ -26,8 +26,10 @@ from deltasnap_assets.tables.pages.column_schema import table_schema
 from deltasnap_assets.tables.pages.pictures import MAX_CHARACTERS, VersionStep, file_sizes_picture, versions_picture
 from deltasnap_assets.tables.pages.table_observation import last_vacuum_ms
 from deltasnap_core import CommitInfo, DeltaHistory, FileSizeHistogram, Metadata
+from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from tests.assets.checks.known import segment
 from tests.assets.tables.test_metadata import plain, state
+from tests.builders import LOG_PATH, MemoryLogStore, checkpoint, commits
 
 FACTS = FileFacts(
     bins=(SizeBin(start=1024, end=2048, count=3),),
@@ -46,6 +48,14 @@ def test_log_segment_shows_the_age_of_its_checkpoint() -> None:
     assert plain(log_segment_page(segment(last=10)))["checkpoint_age"] == "of this version"
     (reported,) = plain(log_segment_page(segment(last=2, at=None))).values()
     assert reported == "3 commits, no checkpoint; 303 B"
+
+
+def test_age_of_a_checkpoint_in_parts_is_that_of_its_last_one() -> None:
+    first, last = checkpoint(10, parts=2)
+    last = dataclasses.replace(last, modification_time=last.modification_time + 30_000)
+    store = MemoryLogStore(commits(10, 12), [first, last])
+    found = plain(log_segment_page(LogSegmentBuilder(store=store, log_path=LOG_PATH).build()))
+    assert found["checkpoint_age"] == "2 commits and 90 seconds"
 
 
 def test_changes_besides_files_are_shown_if_the_previous_version_is_known() -> None:
