@@ -99,7 +99,10 @@ def _expired_files(
 
     def of_frame(frame: DataFrame) -> pa.Table:
         expires = F.coalesce(_expires_sql(retention_ms), F.lit(_MOST))
-        found = frame.groupBy("path").agg(F.max(expires).alias("expires"), F.max("size").alias("size_max"))
+        by_path = frame.groupBy(F.col("path").alias("by"))  # a session may omit this column
+        found = by_path.agg(
+            F.max("path").alias("path"), F.max(expires).alias("expires"), F.max("size").alias("size_max")
+        )
         return found.where(F.col("expires") <= now_ms).select("path", "size_max").toArrow()
 
     columns = ("path", "deletionTimestamp", "size")

@@ -12,6 +12,7 @@ def test_only_wanted_commits_of_another_reader_are_added() -> None:
             infos=dict.fromkeys(versions),
             actions={version: [version] for version in versions},
             negative={*versions},
+            contradictory={*versions},
             blank={*versions},
         )
 
