@@ -67,6 +67,12 @@ def test_path_is_the_same_folder_in_a_locale_without_utf_8(tmp_path: Path) -> No
     assert Path(table.path) == tmp_path / "events_ü"
 
 
+def test_first_table_has_the_optional_keys_as_comments() -> None:
+    text = configuration([FoundTable(name="events", path="/e"), FoundTable(name="clicks", path="/c")], {})
+    assert text.count("# versions: all") == 1
+    assert text.index("name: events") < text.index("# versions: all") < text.index("name: clicks")
+
+
 def test_options_with_secrets_are_named_and_the_others_are_not() -> None:
     options = {"key": "region", "endpoint_url": "http://localhost", "anon": False, "region": "https://me:pw@host"}
     assert secret_options(options) == ["key", "region"]

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, open_checkpoint
+from deltasnap_core.log.checkpoints.checkpoint_rules import check_columns
 from deltasnap_core.log.commits.commit_batch import EMPTY_BATCH
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
 from deltasnap_core.log.non_file_actions import load_non_file_actions
@@ -109,3 +110,23 @@ def test_whole_rows_with_two_file_actions_are_an_error() -> None:
     rows = pa.Table.from_pylist([{}, {"add": KINDS["add"], "remove": KINDS["remove"]}], schema=SCHEMA)
     with pytest.raises(ValueError, match="at most one action in a row"):
         full_actions(rows)
+
+
+@pytest.mark.parametrize(
+    ("column", "field"),
+    [
+        ("add", "path"),
+        ("add", "size"),
+        ("add", "modificationTime"),
+        ("add", "deletionVector"),
+        ("add", "stats_parsed"),
+        ("remove", "path"),
+        ("remove", "deletionTimestamp"),
+        ("remove", "deletionVector"),
+        ("sidecar", "path"),
+    ],
+)
+def test_field_of_another_type_is_an_error_that_names_it(column: str, field: str) -> None:
+    schema = pa.schema([(column, pa.struct([(field, pa.list_(pa.bool_()))]))])
+    with pytest.raises(CorruptLogError, match=rf"expected {column}\.{field} to be \w+, found list<"):
+        check_columns("/t", schema)

@@ -1,12 +1,30 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from deltasnap_core.errors import DeltaTableNotFoundError, VersionGapError, VersionNotFoundError
+from deltasnap_core.errors import (
+    DeltaTableNotFoundError,
+    UnsupportedProtocolError,
+    VersionGapError,
+    VersionNotFoundError,
+)
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
-from deltasnap_core.log.log_range import list_again, reaches_back, read_log_range
+from deltasnap_core.log.log_range import list_again, range_actions, reaches_back, read_log_range
+from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.log.table_log import TableLog
-from tests.builders import LOG_PATH, CountingLogStore, MemoryLogStore, checkpoint, commits
+from tests.builders import (
+    LOG_PATH,
+    CountingLogStore,
+    MemoryLogStore,
+    add,
+    checkpoint,
+    commits,
+    metadata,
+    protocol,
+    write_log,
+)
 
 
 def counted(*files: object) -> tuple[CountingLogStore, TableLog]:
@@ -22,6 +40,14 @@ def test_range_costs_one_listing_and_its_segments_match_the_builder() -> None:
     assert list(found.segments()) == list(range(5, 26))
     for version in (5, 9, 10, 19, 20, 25):
         assert found.segment(version) == builder.build(version)
+
+
+def test_version_within_a_range_that_needs_an_unknown_feature_is_rejected(tmp_path: Path) -> None:
+    unknown = protocol(3, 7, readerFeatures=["fromTheFuture"], writerFeatures=["fromTheFuture"])
+    write_log(tmp_path, {0: [protocol(), metadata()], 1: [unknown], 2: [protocol()], 3: [add("a")]})
+    logged = TableLog.for_path(tmp_path).range(0, 3)
+    with pytest.raises(UnsupportedProtocolError, match="fromTheFuture"):
+        range_actions(logged, NonFileActions(), logged.read_commits(0, 3), 0, 3)
 
 
 def test_listing_starts_a_thousand_versions_earlier_and_further_back_only_without_a_checkpoint() -> None:

@@ -8,13 +8,23 @@ from deltasnap_core.protocol.properties.table_config import target_file_size_byt
 
 @pytest.mark.parametrize(
     ("text", "size"),
-    [("104857600", 100 << 20), ("100mb", 100 << 20), (" 1GB ", 1 << 30), ("64k", 64 << 10), ("2t", 2 << 40), ("7b", 7)],
+    [
+        ("104857600", 100 << 20),
+        ("100mb", 100 << 20),
+        (" 1GB ", 1 << 30),
+        ("64k", 64 << 10),
+        ("2t", 2 << 40),
+        ("7b", 7),
+        ("4096p", 1 << 62),
+    ],
 )
 def test_size_is_a_number_of_bytes_or_has_a_unit(text: str, size: int) -> None:
     assert parse_size_bytes(text) == size
 
 
-@pytest.mark.parametrize("text", ["", "mb", "0", "-1", "1.5gb", "1 gb", "1kib", "9e9", "٣", f"{1 << 62}0", "5000p1"])
+@pytest.mark.parametrize(
+    "text", ["", "mb", "0", "-1", "1.5gb", "1 gb", "1kib", "9e9", "٣", f"{(1 << 62) + 1}", f"{1 << 62}0", "5000p1"]
+)
 def test_other_text_is_not_a_size(text: str) -> None:
     with pytest.raises(ValueError, match="expected a size"):
         parse_size_bytes(text)

@@ -48,6 +48,13 @@ def test_transient_error_is_retried_after_increasing_pauses(error: Exception) ->
         assert 0.75 * expected <= pause <= 1.25 * expected
 
 
+@pytest.mark.parametrize("code", [408, 429, 500, 502, 503, 504])
+def test_transient_status_is_retried_and_another_is_not(code: int) -> None:
+    assert retrying(Storage(HttpError(code), 1).ask, pause=lambda _: None) == "content"
+    with pytest.raises(HttpError):
+        retrying(Storage(HttpError(404), 1).ask, pause=lambda _: None)
+
+
 def test_transient_error_is_raised_after_the_last_retry() -> None:
     storage = Storage(TimeoutError("slow"), 99)
     with pytest.raises(TimeoutError, match="slow"):

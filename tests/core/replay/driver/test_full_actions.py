@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import assume, given
@@ -13,7 +14,7 @@ from deltasnap_core import CorruptLogError, TableLog
 from deltasnap_core.replay.driver.full_actions import live_adds
 from deltasnap_core.replay.engine import UnusualError
 from tests.builders import add, metadata, protocol, write_log
-from tests.checkpoint_files import write_checkpoint
+from tests.checkpoint_files import put_parsed_statistics, write_checkpoint
 from tests.conftest import FixedClock
 from tests.core.replay.driver.test_held_files import PROPERTY
 from tests.oracle import comparable, replay
@@ -55,3 +56,14 @@ def test_path_that_is_not_utf8_is_damage_of_the_checkpoint(tmp_path: Path) -> No
         live_adds(log.context.log.store, snapshot.log.replayable, log.path)
     with pytest.raises(CorruptLogError, match="Invalid UTF8"):
         _ = snapshot.computed_state
+
+
+def test_statistics_that_are_only_a_struct_are_left_to_spark(tmp_path: Path) -> None:
+    actions = [protocol(), metadata(), add("a")]
+    log_folder = write_log(tmp_path, {0: actions})
+    (file,) = write_checkpoint(log_folder, 0, "classic", actions)
+    rows = pa.StructArray.from_arrays([pa.array([1] * len(actions), pa.int64())], ["numRecords"])
+    put_parsed_statistics(file, rows, keep_json=False)
+    log = log_without_spark(TableLog.for_path(tmp_path, clock=FixedClock()))
+    with pytest.raises(UnusualError, match="statistics as a struct"):
+        live_adds(log.context.log.store, log.get_snapshot_at(0).log.replayable, log.path)
