@@ -24,7 +24,6 @@ from pyspark.sql.types import StructType
 
 from deltasnap_core.errors import CorruptLogError, DataFileNotFoundError, DataPathError, UnsupportedServerError
 from deltasnap_core.protocol.deletion_vector import DeletionVectorDescriptor
-from deltasnap_core.protocol.properties.table_config import column_mapping_mode
 from deltasnap_core.redaction import logger_of, redacted
 from deltasnap_core.rules.deletion_vector_ids import vector_id_sql
 from deltasnap_core.rules.file_actions import values_of
@@ -263,36 +262,33 @@ class RowReader:
         if listed:
             rows = self._of_listed(rows, files, listed)
         by_name = {column.path[0]: value.alias(column.path[0]) for column, value in values.items()}
-        mode = column_mapping_mode(self.table.metadata.configuration)
+        mode = self.table.columns.mapping_mode
         fields = self.table.schema.fields
         return rows.select(
             *(by_name[f.name] if f.name in by_name else to_logical(f, mode) for f in fields),
             *(value.alias(name) for name, value in zip(self.tags, tags, strict=True)),
         )
 
-    @property
-    def _data_schema(self) -> StructType:
-        partitions = {column.path[0] for column in self.table.columns.partition}
-        data_fields = [field for field in self.table.schema if field.name not in partitions]
-        return physical_schema(StructType(data_fields), column_mapping_mode(self.table.metadata.configuration))
-
     def _check_names(self) -> None:
         """Raise CorruptLogError if a column of the files has a name that locates rows: it would be replaced."""
-        for name in self._data_schema.names:
+        for name in (column.physical_path[0] for column in self.table.columns.top if not column.is_partition):
             if name.lower() == _ROW_OF_SPARK or name.lower().startswith(OWN_PREFIX):
                 reason = f"metadata of version {self.table.version}: the reader uses the column name {name!r} itself"
                 raise CorruptLogError(path=redacted(self.table.table_path), reason=reason)
 
     def _parquet(self, paths: list[str]) -> DataFrame:
+        mode = self.table.columns.mapping_mode
+        partitions = {column.path[0] for column in self.table.columns.partition}
+        data_fields = [field for field in self.table.schema if field.name not in partitions]
         # Treat file names literally, ignore the names of folders, and raise an error for a missing file.
         reader = (
-            self.table.spark.read.schema(self._data_schema)
+            self.table.spark.read.schema(physical_schema(StructType(data_fields), mode))
             .option("__globPaths__", "false")
             .option("recursiveFileLookup", "true")
             .option("ignoreMissingFiles", "false")
             .option("ignoreCorruptFiles", "false")
         )
-        if column_mapping_mode(self.table.metadata.configuration) == "id":
+        if mode == "id":
             # Spark has no such option for a single read. The setting affects only schemas that have ids, which other
             # code hardly ever uses.
             self.table.spark.conf.set("spark.sql.parquet.fieldId.read.enabled", "true")

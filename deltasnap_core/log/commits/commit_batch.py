@@ -191,6 +191,7 @@ class CommitBatch:
     def _keyed(self, measures: pa.Table) -> pa.Table:
         """Return the version and the logical file of each file action."""
         paths = measures["path"].combine_chunks()
+        # Any path in the log gives its file system, which absolute paths without a scheme need.
         keys = path_keys(paths, self.commits[0].file.path) if len(paths) else paths
         return measures.select(["commit_version", "dv_id"]).append_column("path_key", keys)
 
