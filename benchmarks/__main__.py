@@ -27,6 +27,7 @@ from benchmarks import (
     capacity,
     checksum,
     cold_state,
+    commands,
     event_log,
     file_list,
     fleet,
@@ -42,6 +43,7 @@ from benchmarks import (
     shapes,
     update,
     version_range,
+    wide_table,
 )
 from benchmarks.bench import Bench
 from benchmarks.comparison import NotComparableError, moves, read_document, show_moves
@@ -71,6 +73,8 @@ BENCHMARKS: dict[str, Callable[[Bench], list[Finding]]] = {
     "shapes": shapes.run,
     "scan": scan.run,
     "capacity": capacity.run,
+    "commands": commands.run,
+    "wide_table": wide_table.run,
 }
 PACKAGES = ("pyspark", "deltalake", "dagster", "pyarrow")
 _COMPARE = "compare"
