@@ -7,7 +7,7 @@ import dagster as dg
 from dagster._core.events import EngineEventData
 from dagster._utils.error import serializable_error_info_from_exc_info
 
-from deltasnap_assets.runs.condition.fault_texts import FailedRun, fault_entries, plain_text
+from deltasnap_assets.runs.condition.fault_texts import FailedRun, fault_entries, is_explained, plain_text
 from deltasnap_assets.runs.table_runs import failure_reason, reason_of
 from deltasnap_assets.settings.yaml_source import ConfigError, ConfigProblem
 from deltasnap_core import TableLog
@@ -95,3 +95,14 @@ def test_reason_of_an_unsupported_feature_is_a_sentence(tmp_path: Path) -> None:
     why = str(entries_of(tmp_path)["cannot_be_loaded"]).splitlines()[2].split("|")[2]
     assert "madeUp" in why
     assert "deltasnap" in why
+
+
+def test_failure_is_explained_only_by_a_fault_with_its_sentence_or_reason(tmp_path: Path) -> None:
+    log = write_log(tmp_path, {0: [protocol(), metadata()], 1: [add("a")]})
+    (log / f"{1:020}.json").write_text("{nope\n", encoding="utf-8")
+    condition = TableLog.for_path(str(tmp_path)).condition(read_pages=False)
+    (fault,) = condition.faults
+    assert is_explained(condition, f"CorruptLogError: {fault.text}")
+    assert is_explained(condition, f"In another file: {fault.reason}")
+    assert not is_explained(condition, "The disk is full.")
+    assert not is_explained(None, fault.text)

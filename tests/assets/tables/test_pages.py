@@ -65,6 +65,14 @@ def test_changes_besides_files_are_shown_if_the_previous_version_is_known() -> N
     assert reported == "nothing"
 
 
+def test_changes_besides_files_are_a_list_with_a_line_for_each() -> None:
+    before, configuration = state(), {"delta.appendOnly": "false", "owner": "ann"}
+    assert before.metadata is not None
+    metadata = dataclasses.replace(before.metadata, configuration=configuration)
+    (changes,) = plain(changes_page(before, state(metadata=metadata))).values()
+    assert [line[:2] for line in str(changes).split("\n")] == ["- ", "- "]
+
+
 def test_healthy_table_is_reported_as_ok() -> None:
     assert health(state(), segment(), CheckSettings()).startswith("OK: 4 files, ")
 

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deltasnap_core import CorruptLogError
 from deltasnap_core.protocol.deletion_vector import DeletionVectorDescriptor
 from deltasnap_core.scan.changes.change_columns import DELETE, INSERT
 from deltasnap_core.scan.changes.changed_rows import ChangedRows, FileAction, changed_rows, file_actions
@@ -179,3 +181,9 @@ def test_remove_without_any_partition_value_has_those_of_the_file() -> None:
     assert found.partition_values == {"p": "x"}
     (found,) = changed_rows(actions_of(commits), deleted_by, Before([add("a", partitionValues={})]))
     assert found.partition_values == {}
+
+
+def test_invalid_deletion_vector_of_a_change_names_its_version() -> None:
+    values = {**FILE, "path": "a", "deletionVector": {**VECTOR, "cardinality": None}}
+    with pytest.raises(CorruptLogError, match=r"version 7: .*cardinality"):
+        file_actions([{"commit_version": 7, "add": values, "remove": None}], log_path=LOG_PATH)

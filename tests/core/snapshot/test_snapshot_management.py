@@ -427,3 +427,14 @@ def test_following_hundreds_of_commits_keeps_only_the_last_snapshot(table: Table
     del snapshot, loaded
     gc.collect()
     assert sum(ref() is not None for ref in seen) == 1
+
+
+def test_table_that_is_recreated_at_version_0_is_detected_by_its_id(
+    table: Table, caplog: pytest.LogCaptureFixture
+) -> None:
+    table.commits(0, 0)
+    log = table.log()
+    assert log.snapshot.metadata.id == "table-id"
+    table.files.put_commit(0, protocol(), metadata(table_id="another"), mtime=mtime_of(9))
+    assert log.update().version == 0
+    assert "Change in the table id detected while updating snapshot: table-id" in caplog.text

@@ -8,7 +8,7 @@ from typing import Any
 import hypothesis.strategies as st
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 
 from deltasnap_assets.command.rows.exact_values import UnsupportedColumnError, json_line, json_rows, value_text
 
@@ -54,6 +54,8 @@ def test_value_keeps_everything(case: str) -> None:
 
 
 @given(st.integers(-290_000 * 365, 290_000 * 365))
+@example(2_932_896)  # the last day of 9999
+@example(2_932_897)
 def test_day_outside_the_range_of_python_is_a_gregorian_date(days: int) -> None:
     (found,) = next(json_rows(pa.table({"x": pa.array([days], pa.date32())})))
     year, month, day = found.rsplit("-", 2)
