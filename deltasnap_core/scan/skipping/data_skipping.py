@@ -10,8 +10,10 @@ Source: PROTOCOL.md, Per-file Statistics; Partition Value Serialization.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from operator import itemgetter
 
 from sqlglot import exp
 
@@ -207,10 +209,22 @@ class _Rewriting:
         return bounds.compared(operator, value)
 
     def _in(self, node: exp.In, negated: bool) -> str | None:
-        if not 0 < len(node.expressions) <= _MAX_ALTERNATIVES or not self._is_of_one_type(node):
+        items = node.expressions
+        if not items or not self._is_of_one_type(node):
             return None
-        each = [self._comparison(node.this, "=", item, negated) for item in node.expressions]
+        if len(items) > _MAX_ALTERNATIVES:
+            return None if negated else self._within(node.this, items)
+        each = [self._comparison(node.this, "=", item, negated) for item in items]
         return _and(each) if negated else _or(each)
+
+    def _within(self, left: exp.Expr, items: Sequence[exp.Expr]) -> str | None:
+        """Return the condition that a value lies between the least and the greatest of many numbers or strings."""
+        known = [(value_of(item), item) for item in items]
+        ordered = [(_order(value), item) for value, item in known if value is not None and value.kind != "null"]
+        if not ordered or any(key is None for key, _ in ordered):
+            return None
+        low, high = (choose(ordered, key=itemgetter(0))[1] for choose in (min, max))
+        return self.rewritten(exp.Between(this=left, low=low, high=high))
 
     def _is_of_one_type(self, node: exp.In) -> bool:
         """Return whether IN compares as `=` does: Spark casts both sides of IN to the common type of all values."""
@@ -275,6 +289,13 @@ class _Rewriting:
         if bounds is not None:
             self.fields |= bounds.fields
         return bounds
+
+
+def _order(value: PredicateValue) -> Decimal | bytes | None:
+    """Return a key that orders numbers or strings as Spark does; None: the value is neither."""
+    if value.kind == "number":
+        return Decimal(value.sql.strip("()"))
+    return None if value.text is None else value.text.encode(errors="surrogatepass")
 
 
 def _and(parts: Iterable[str | None]) -> str | None:

@@ -379,3 +379,34 @@ def test_invalid_predicate_is_a_value_error_with_the_position(where: str, positi
 @pytest.mark.parametrize("where", ["exists(items, v -> w > 1)", "my_function(nope = 1)"])
 def test_names_inside_lambdas_and_unknown_functions_are_left_to_spark(where: str) -> None:
     assert skipping_of(where, columns()).unused
+
+
+MANY = {
+    "number": ("id", map(str, range(-7, 300)), "id between (-7) and 299"),
+    "null": ("id", ["null", *map(str, range(250))], "id between 0 and 249"),
+    "string": ("name", [f"'{number}'" for number in range(10, 300)], "name between '10' and '99'"),
+    "date": ("on_day", [f"'2026-01-01', '2025-{month:02}-{day:02}'" for month in range(1, 11) for day in range(1, 25)],
+             "on_day between '2025-01-01' and '2026-01-01'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", MANY)
+def test_many_alternatives_select_files_by_the_least_and_the_greatest(case: str) -> None:
+    column, values, same = MANY[case]
+    found = skipping_of(f"{column} in ({', '.join(values)})", columns())
+    assert found.statistics is not None
+    assert found.statistics == skipping_of(same, columns()).statistics
+    assert found.used
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        f"id not in ({', '.join(map(str, range(300)))})",
+        f"id in ({', '.join(['null'] * 300)})",
+        f"id in ({', '.join(map(str, range(300)))}, 1e3)",
+        f"flag in ({', '.join(['true', 'false'] * 150)})",
+    ],
+)
+def test_other_long_lists_only_select_rows(where: str) -> None:
+    assert skipping_of(where, columns()).statistics is None
