@@ -66,6 +66,17 @@ def test_checkpoint_with_fewer_files_than_the_hint_states_is_replaced_by_the_com
     assert fault.reason == "expected 6 files, as _last_checkpoint states, found 3"
 
 
+def test_checkpoint_with_fewer_files_than_stated_is_replaced_by_an_older_checkpoint_beside_its_commits(
+    tmp_path: Path,
+) -> None:
+    log = cut_table(tmp_path / "t", "classic")
+    write_checkpoint(log, 1, "classic", [*FIRST, *FILES[:5]])
+    put_hint(log, numOfAddFiles=6)
+    assert num_files(log) == 7
+    (fault,) = condition(tmp_path / "t").faults
+    assert (fault.kind, fault.read_instead) == (FaultKind.WRONG_CHECKPOINT, "an older checkpoint or the commits")
+
+
 def test_checkpoint_with_fewer_files_than_the_checksum_states_is_replaced_by_the_commits(tmp_path: Path) -> None:
     log = cut_table(tmp_path / "t", "classic")
     put_checksum(log, 6)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from deltasnap_core import TableLog
-from deltasnap_core.errors import ActionNotFoundError, CorruptLogError, RowChangesError
+from deltasnap_core.errors import ActionNotFoundError, CorruptLogError, RowChangesError, SparkRequiredError
 from deltasnap_core.protocol.log_files.file_names import commit_file
 from deltasnap_core.scan.changes.row_changes import (
     _CHANGE_FIELDS,
@@ -95,6 +95,15 @@ def test_removed_files_of_earlier_versions_are_found_in_a_checkpoint(tmp_path: P
     for version in range(4):
         (log / commit_file(version)).unlink()
     assert rows(planned(tmp_path, 4, 4)) == [(4, "delete", "e", None), (4, "insert", "f", 60)]
+
+
+def test_removed_files_of_a_checkpoint_in_json_need_spark(tmp_path: Path) -> None:
+    log = write_log(tmp_path, VERSIONS)
+    write_checkpoint(log, 3, "v2-json", [protocol(), metadata(), *(add(name, size=ord(name)) for name in "cde")])
+    for version in range(4):
+        (log / commit_file(version)).unlink()
+    with pytest.raises(SparkRequiredError):
+        planned(tmp_path, 4, 4)
 
 
 def test_commit_that_the_log_lost_is_named(tmp_path: Path) -> None:
