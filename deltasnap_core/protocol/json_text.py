@@ -36,6 +36,8 @@ def parse_json(text: str, **hooks: Any) -> Any:
         raise ValueError(f"nested deeper than {MAX_NESTING} levels")
     try:
         return json.loads(text, parse_constant=_refuse_constant, **hooks)
+    except json.JSONDecodeError as error:  # its own text counts lines, which a message about a log file does too
+        raise ValueError(f"{error.msg}: character {error.pos + 1}") from error
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
 

@@ -28,6 +28,12 @@ def test_json_values_are_decoded(value: object) -> None:
     assert decode_json(json.dumps(value, ensure_ascii=False).encode()) == value
 
 
+@pytest.mark.parametrize(("text", "place"), [("", 1), ('{"a":\n?}', 7)])
+def test_an_error_counts_characters_and_no_lines(text: str, place: int) -> None:
+    with pytest.raises(ValueError, match=rf"^Expecting value: character {place}$"):
+        decode_json(text)
+
+
 def test_nesting_up_to_the_limit_is_decoded() -> None:
     assert decode_json("[" * MAX_NESTING + "]" * MAX_NESTING)
     with pytest.raises(ValueError, match="nested deeper than"):
