@@ -27,9 +27,12 @@ def missing_commits(table: str, missing: VersionRanges, versions: VersionRanges)
 def corrupt_commit(version: int, path: str, line: int | None, reason: str, versions: VersionRanges) -> Fault:
     """Return the fault of a commit that cannot be parsed."""
     where = redacted(path) if line is None else f"{redacted(path)}, line {line}"
+    text = f"Version {version} cannot be read: {where}: {_sentence(reason)}"
+    if versions.runs != ((version, version),):  # otherwise the message would repeat itself
+        text += f" {_cannot_load(versions, upper=True)}."
     return Fault(
         kind=FaultKind.CORRUPT_COMMIT,
-        text=f"Version {version} cannot be read: {where}: {_sentence(reason)} {_cannot_load(versions, upper=True)}.",
+        text=text,
         advice="Restore this commit from a backup of the log. If there is none, restore the table to the version "
         "before it, or write a checkpoint of a later version with a writer that still has the table loaded.",
         file=redacted(path),

@@ -61,9 +61,10 @@ def test_sentence_agrees_with_the_number_of_versions(kind: str) -> None:
 def test_damaged_commit_is_named_with_its_line_and_what_cannot_be_loaded() -> None:
     with_line = corrupt_commit(3, "/t/3.json", 2, "not JSON", TWO)
     assert with_line.text.startswith("Version 3 cannot be read: /t/3.json, line 2: not JSON. Versions 3 to 4 cannot ")
-    assert corrupt_commit(3, "/t/3.json", None, "not JSON", ONE).text.startswith(
-        "Version 3 cannot be read: /t/3.json: "
-    )
+    only_itself = corrupt_commit(3, "/t/3.json", None, "not JSON", ONE)
+    assert only_itself.text == "Version 3 cannot be read: /t/3.json: not JSON."
+    replaced = corrupt_commit(3, "/t/3.json", None, "not JSON", VersionRanges(()))
+    assert replaced.text == "Version 3 cannot be read: /t/3.json: not JSON. No version is lost."
     assert (with_line.file, with_line.line, with_line.reason, with_line.versions) == ("/t/3.json", 2, "not JSON", TWO)
 
 
