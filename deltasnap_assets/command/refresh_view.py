@@ -150,7 +150,7 @@ class RunProgress:
     def __exit__(self, *_: object) -> None:
         for task in self._bars.tasks:
             if task.finished:
-                self._bars.update(task.id, message="")  # what Dagster says at the end of a run tells nobody anything
+                self._bars.update(task.id, message="")  # Dagster's last message of a run is not useful
         if self._bars.tasks:
             self._bars.stop()  # without a bar, it would print an empty line
 

@@ -34,7 +34,7 @@ _MAX_TICK_SECONDS = 30
 """Dagster ends a tick after 60 seconds, and its results are lost. No poll of a table is started after this time."""
 _LAST_POLL_SECONDS = 15
 """How long a tick waits for the poll of a table. A storage may not respond at all."""
-_LOOK_AGAIN_SECONDS = 0.5
+_CHECK_EVERY_SECONDS = 0.5
 """How often a tick compares its running polls with these limits."""
 _log = logger_of(__name__)
 _NEXT = "@next"
@@ -50,10 +50,10 @@ class UnfinishedPollError(DeltaSnapError):
 
 
 def minimum_interval(poll_seconds: int) -> int:
-    """Return the minimum interval with which Dagster's daemon polls as often as configured, and not more often.
+    """Return the minimum interval of a sensor, so that it ticks every `poll_seconds`, rounded down to a multiple of 5.
 
-    The daemon checks every five seconds which ticks are due. A tick with exactly that interval often becomes due just
-    after the check and waits for the next one.
+    The daemon checks every five seconds which ticks are due, so values below 5 count as 5. A tick with exactly that
+    interval often becomes due just after the check and waits for the next one.
     """
     rounds = poll_seconds // _DAEMON_ROUND_SECONDS
     return rounds * _DAEMON_ROUND_SECONDS - 2 if rounds else poll_seconds
@@ -89,7 +89,8 @@ def new_commits_sensors(
 def new_commits_sensor(settings: Settings, table: TableSettings, jobs: Sequence[Any]) -> dg.SensorDefinition:
     """Return the sensor `<table>_new_commits`: a tick adds the partitions of new versions and requests their range.
 
-    The cursor is the last commit handled. While a run of the table is in progress, ticks are skipped: a table has one
+    The cursor is a `SensorState`: the last commit handled, and for a broken table its fault and the time of the next
+    poll. While a run of the table is in progress, ticks are skipped: a table has one
     run at a time on any instance, and new commits become one range afterwards. Versions whose run failed are retried a
     few times, after pauses. For a damaged table, the loadable versions are requested. A fault fails one tick and is
     recorded on the page of the table. Later ticks skip, and poll again after increasing pauses. While the
@@ -203,7 +204,7 @@ def _in_time(polls: Mapping[_Key, Callable[[], Poll | None]]) -> Mapping[_Key, L
         left = min(end, max(begun.get(key, now) for key in running) + _LAST_POLL_SECONDS) - now
         if left <= 0:
             break
-        wait(running.values(), timeout=min(left, _LOOK_AGAIN_SECONDS))  # not after each poll: there may be thousands
+        wait(running.values(), timeout=min(left, _CHECK_EVERY_SECONDS))  # not after each poll: there may be thousands
     threads.cancel()
     return reads
 

@@ -102,7 +102,9 @@ class _FollowedSettings(_Settings):
     versions: Annotated[Literal["all", "latest"] | Since, BeforeValidator(_versions)] = "all"
     """Which versions to store: `all`; `latest` and later ones; `{since: 100}`: version 100 and later ones."""
     poll_seconds: int = Field(default=30, ge=1)
-    """How often the sensor polls for new commits, in seconds."""
+    """How often the sensor polls for new commits, in seconds: a multiple of 5, the interval of Dagster's daemon. Other
+    values are rounded down, and values below 5 count as 5.
+    """
     refresh: str | None = _HOURLY
     """When to materialize versions that the sensor missed or whose run failed: a cron expression; `null`: never."""
     materialize_as: Literal["view", "table"] = "view"
@@ -184,7 +186,9 @@ class SparkSettings(_Settings):
     """
 
     use: Literal["auto", "always"] = "auto"
-    """`auto`: Spark reconstructs; the driver applies new commits and queries small tables. `always`: Spark does all."""
+    """`auto`: Spark reconstructs; the driver applies new commits and queries small tables. `always`: Spark replays all
+    file actions.
+    """
     master: str | None = None
     """Where a run starts its own session: `local[*]`, `spark://host:7077`, `yarn`, `k8s://https://host:6443`."""
     remote: str | None = None

@@ -102,9 +102,9 @@ class RunSnapshots:
     def condition(self, table: TableSettings) -> TableCondition:
         """Return the condition of a table, from the listing of this run.
 
-        Commits of stored versions are not read, except once a day and while the log has faults: then the whole log is.
-        The commits that this run has stored are not read again, but their faults count.
-        The pages of a checkpoint are read once, and when its version is stored; each time while they are damaged.
+        Reads only commits that are not stored. Once a day, and while the log has faults, reads the whole log. The
+        commits that this run has stored are not read again, but their faults count. Reads the pages of a checkpoint
+        once, again when its version is stored, and each time while they are damaged.
         """
         if table.name not in self._conditions:
             try:

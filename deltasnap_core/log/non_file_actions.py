@@ -113,8 +113,8 @@ def load_non_file_actions(store: LogStore, contents: CheckpointContents | None, 
 def _check_complete(contents: CheckpointContents, actions: Iterable[Any]) -> None:
     """Raise CorruptLogError if a checkpoint has several protocol or metaData actions, or if one of JSON has none.
 
-    A file of JSON may be cut off at the end of a line. A Parquet file without an action was written so: the version
-    lacks it.
+    A file of JSON may be cut off at the end of a line. If a Parquet file lacks an action, its writer left it out: the
+    version has none.
     Source: PROTOCOL.md, Checkpoints.
     """
     kinds = [type(action) for action in actions]

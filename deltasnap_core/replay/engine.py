@@ -1,9 +1,9 @@
 """Chooses the engine for each question, Spark or the driver, with a reason. It has the limits of the driver.
 
-**Spark reconstructs**: it materializes versions from a checkpoint or from version 0, and everything large. **The driver
-follows**: it applies a few commits, which it reads anyway, to a known version. **The driver answers interactive
-requests** about small tables: counts, pages, pandas and Arrow inputs, the planning of a scan. With `use="spark"`, Spark
-does everything.
+**Spark reconstructs**: it materializes versions from a checkpoint or from version 0. It does all work above the limits.
+**The driver follows**: it applies a few commits, which it reads anyway, to a known version. **The driver answers
+interactive requests** up to the limits: counts, pages, pandas and Arrow inputs, the planning of a scan. With
+`use="spark"`, Spark replays all file actions. The process still parses commits and non-file actions.
 
 The driver raises UnusualError for an action in a form that Spark reads only after a conversion. Then Spark answers.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 EngineUse = Literal["auto", "spark"]
-"""auto: by the rules of this module. spark: always Spark."""
+"""auto: by the rules of this module. spark: always Spark, for file actions."""
 
 
 class Question(Enum):

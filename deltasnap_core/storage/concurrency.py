@@ -37,7 +37,7 @@ def map_concurrently(function: Callable[[T], R], items: Iterable[T], *, at_once:
 class ReadThreads:
     """Threads that run reads, at most `at_once`. Unlike those of an executor, they do not keep a process from exiting.
 
-    A storage may never respond. The process is then to end anyway, for example when a user stops `deltasnap ui`.
+    A storage may never respond. The process must still be able to exit, for example when a user stops `deltasnap ui`.
     """
 
     def __init__(self, at_once: int) -> None:

@@ -26,7 +26,7 @@ from deltasnap_assets.settings.config import (
     TableSettings,
 )
 from deltasnap_assets.settings.loading import demo_settings
-from deltasnap_core.replay.engine import LIMITS
+from deltasnap_core.replay.engine import LIMITS, Question
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = (
@@ -107,8 +107,10 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _limits() -> str:
+    rows_read = LIMITS[Question.ROWS]  # to apply commits, the driver reads the stored version too
+    more = {Question.FOLLOW: f", on a version of up to {rows_read.most:,} {rows_read.unit}"}
     rows = [
-        (question.value, f"{limit.most:,} {limit.unit}", limit.driver, limit.spark)
+        (question.value, f"{limit.most:,} {limit.unit}{more.get(question, '')}", limit.driver, limit.spark)
         for question, limit in LIMITS.items()
     ]
     return _table(("the driver computes", "up to", "cost on the driver", "cost on Spark"), rows)

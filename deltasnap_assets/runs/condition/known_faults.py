@@ -33,7 +33,7 @@ def condition_unless_known(
     sound: VersionRanges | None = None,
     read_pages: bool = True,
 ) -> TableCondition:
-    """Return `TableLog.condition`. It is known if the log had faults, its listing is the same, and the errors remain.
+    """Return the condition of a log. Reuses the last one if it had faults, the listing is unchanged, and errors remain.
 
     The files with errors are read again, because a restored file may have the size and the time of the damaged one. So
     are the newest checkpoint and the hint, which no listing shows.

@@ -100,7 +100,10 @@ def was_broken(instance: dg.DagsterInstance, table_name: str) -> bool:
 
 
 def prepare(instance: dg.DagsterInstance, table_name: str, todo: Plan) -> None:
-    """Add and drop the partitions of a plan, and record its observation. For a sensor, Dagster does that itself."""
+    """Add and drop the partitions of a plan, and record its observation.
+
+    The sensor, the schedule and `refresh` call it before they request or start runs.
+    """
     partitions = version_partitions(table_name).name or ""
     for version in todo.drop:
         instance.delete_dynamic_partition(partitions, key_of(version))

@@ -30,7 +30,10 @@ class GroupJob(UnresolvedAssetJobDefinition):
         return job
 
     def with_metadata(self, metadata: Mapping[str, Any]) -> GroupJob:
-        """Return a copy with other metadata. Dagster copies each job of a `dg` project so, but only its own fields."""
+        """Return a copy with other metadata.
+
+        Dagster copies each job of a `dg` project with this method, and copies only its own fields.
+        """
         job: Any = super().with_metadata(metadata)
         job.group = self.group
         return cast("GroupJob", job)

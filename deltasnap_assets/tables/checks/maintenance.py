@@ -98,7 +98,7 @@ def prune_job(settings: Settings, resources: Mapping[str, Any]) -> dg.JobDefinit
 
 
 def checkpoint_job(settings: Settings, resources: Mapping[str, Any]) -> dg.JobDefinition:
-    """Return the job `deltasnap_checkpoint`: it writes a checkpoint into the log. Nothing starts it but its user."""
+    """Return the job `deltasnap_checkpoint`: it writes a checkpoint into the log. It never runs automatically."""
     description = "Writes a checkpoint into the log of a table, so that readers can skip earlier commits."
     return _job_of(_write_checkpoint, "deltasnap_checkpoint", description, settings, resources)
 

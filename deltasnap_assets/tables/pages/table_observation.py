@@ -86,7 +86,7 @@ def table_observation(
 def _other_verdicts(
     snapshots: RunSnapshots, table: TableSettings, versions: Sequence[int], commits: Sequence[DeltaHistory]
 ) -> list[tuple[Check, Verdict]]:
-    """Return the verdicts of the checks that look at commits and versions. They are evaluated after the page."""
+    """Return the verdicts of the checks of commits and versions. They are evaluated after the page."""
     times, facts = sorted(commit.timestamp for commit in commits), facts_of_versions(snapshots, table, versions)
     of_versions = [(check, verdict_of_run(check.verdicts(facts, table.checks))) for check in VERSION_CHECKS]
     return [(FRESH_TABLE, FRESH_TABLE.of_commits(times, table.checks, now_ms=system_clock())), *of_versions]

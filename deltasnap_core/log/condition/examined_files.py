@@ -40,6 +40,8 @@ class ReadCommits:
 
     read:     the versions.
     broken:   by version, the reason why a commit is not usable.
+    actions:  by version, the non-file actions.
+    infos:    by version, the commitInfo; None: the commit has none.
     negative: the versions with a negative size or number of rows.
     contradictory: the versions whose commits add and remove one file.
     blank:    the versions whose commits have no line, or only blank ones.
@@ -65,7 +67,7 @@ class ReadCommits:
         self.blank |= batch.blank_versions
 
     def merge(self, other: ReadCommits, versions: Container[int]) -> None:
-        """Add those of some versions that another reader read."""
+        """Add those of some versions that another reader read. other: has no broken commits."""
         self.read |= {version for version in other.read if version in versions}
         self.infos |= {version: info for version, info in other.infos.items() if version in versions}
         self.actions |= {version: each for version, each in other.actions.items() if version in versions}

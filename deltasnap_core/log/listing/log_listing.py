@@ -38,7 +38,7 @@ class CommitRun(tuple[FileStatus, ...]):
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogListing:
-    """The log files of a range of versions. Unknown files and empty files, except commits, are left out.
+    """The log files of a range of versions. Unknown files are left out, and empty ones except commits and checkpoints.
 
     commits:     by version, ascending.
     checkpoints: complete checkpoints, the best first.

@@ -76,7 +76,7 @@ class LogSegment:
         last_commit = listing.commits.get(version)
         written = max(checkpoint.files, key=lambda file: file.modification_time, default=None)
         if last_commit and (last_commit.size or checkpoint.version != version):
-            written = last_commit  # otherwise it is lost, truncated or no file, and the checkpoint tells its time
+            written = last_commit  # otherwise it is lost, truncated or no file, and the time of the checkpoint is used
         return cls(
             log_path=listing.log_path,
             version=version,

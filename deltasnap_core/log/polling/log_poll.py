@@ -1,4 +1,7 @@
-"""The values of polling a log: LogCursor, the position in the log, and LogStatus, the result of a poll."""
+"""The values of polling a log.
+
+LogCursor is a position in the log, LogPoll what changed since then, LogStatus the versions that can be reconstructed.
+"""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ The files below the root, for a table `events`:
         base/<first>-<last>-<write>/part-*.parquet      key, add, remove: the whole state of one version
         changes/<first>-<last>-<write>/part-*.parquet   version, key, add, remove: the changes of those versions
         documents/<digest>.json                         shared by the manifests of many versions
-        breakdowns/<version>.parquet                    files by size and partition: derived data of a newest version
+        breakdowns/<version>.parquet                    files by size and partition: derived data of some versions
         all_files/version=12/all_files.parquet          with materialize_as="table" only
         tombstones/version=12/tombstones.parquet
         staging/                                        files being written; empty otherwise

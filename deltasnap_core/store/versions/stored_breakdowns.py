@@ -1,4 +1,4 @@
-"""StoredBreakdowns: the FileBreakdown of a table's newest versions, as files beside their data."""
+"""StoredBreakdowns: the FileBreakdown of versions that were requested, and of versions that follow these, as files."""
 
 from __future__ import annotations
 
