@@ -19,7 +19,7 @@ from deltasnap_assets.runs.condition.damage import BrokenTableError
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, ATTEMPT_TAG, run_tags
 from deltasnap_assets.runs.run_process import PROCESS_TAG
 from deltasnap_assets.runs.schedules import refresh_schedule
-from deltasnap_assets.runs.sensors import new_commits_sensor
+from deltasnap_assets.runs.sensors import minimum_interval, new_commits_sensor
 from deltasnap_assets.runs.table_runs import MAX_ATTEMPTS
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import TableLog
@@ -75,6 +75,12 @@ class Ticks:
     @property
     def partitions(self) -> list[str]:
         return list(self.instance.get_dynamic_partitions("events_versions"))
+
+
+@pytest.mark.parametrize(("configured", "ticks"), [(1, 5), (7, 5), (9, 5), (10, 10), (12, 10), (30, 30)])
+def test_interval_is_rounded_down_to_the_checks_of_the_daemon(configured: int, ticks: int) -> None:
+    checks = range(5, 100, 5)  # seconds after a tick, when the daemon checks, perhaps a moment early
+    assert next(check for check in checks if check - 0.1 >= minimum_interval(configured)) == ticks
 
 
 def test_one_run_is_requested_for_the_range_of_new_versions(tmp_path: Path) -> None:
