@@ -104,10 +104,9 @@ def test_documented_python_runs(name: str, folder: Path, spark: SparkSession, mo
         exec(block.replace('"/data/', f'"{folder}/data/'), names)
 
 
-def test_readme_begins_with_the_demo_the_ui_and_the_tests() -> None:
-    demo, ui, tests = blocks("README.md", "sh")[:3]
+def test_readme_has_the_two_commands_first() -> None:
+    demo, tests = blocks("README.md", "sh")[:2]
     assert demo.strip().endswith(".venv/bin/deltasnap demo")
-    assert ui.strip().endswith(".venv/bin/deltasnap ui")
     assert tests.strip().endswith(".venv/bin/python -m pytest -q")
 
 
