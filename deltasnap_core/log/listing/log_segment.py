@@ -58,6 +58,7 @@ class LogSegment:
             validate_end(self.log_path, self.version, versions, start)
             validate_contiguous(self.log_path, self.version, versions, start)
         validate_compactions(self.version, self.compactions, start)
+        validate_own_files(self.version, self.checksum_file, self.last_commit_file)
 
     @classmethod
     def from_listing(
@@ -197,6 +198,14 @@ def validate_contiguous(log_path: str, version: int, commits: Sequence[int], che
     if missing := VersionRanges.between(checkpoint_version + 1, version, commits):
         raise VersionGapError(path=table_path(log_path), version=version, missing=missing)
     raise ValueError(f"Commits of {redacted(log_path)} out of order or outside the range of version {version}")
+
+
+def validate_own_files(version: int, *files: FileStatus | None) -> None:
+    """Raise ValueError if a file is of another version."""
+    for file in filter(None, files):
+        parsed = ParsedLogPath.parse(file.name)
+        if parsed is None or parsed.version != version:
+            raise ValueError(f"Expected a file of version {version}, found {file.name}")
 
 
 def validate_compactions(version: int, compactions: Sequence[FileStatus], checkpoint_version: int) -> None:

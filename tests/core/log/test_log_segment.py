@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -84,6 +86,13 @@ def test_the_checkpoint_tells_the_time_of_a_commit_that_is_truncated_or_no_file(
     listing = list_log(MemoryLogStore([*commits(0, 4), touched, *commits(6, 6)], checkpoint(5)), LOG_PATH)
     assert LogSegment.from_listing(listing, 5).last_commit_timestamp == timestamp
     assert LogSegment.from_listing(listing, 5, EmptyCheckpointProvider()).last_commit_timestamp == 7
+
+
+@pytest.mark.parametrize("field", ["checksum_file", "last_commit_file"])
+def test_checksum_and_last_commit_are_of_the_version(field: str) -> None:
+    other: dict[str, Any] = {field: commits(5, 5)[0]}
+    with pytest.raises(ValueError, match=r"Expected a file of version 6, found 0*5"):
+        replace(segment(6, commits(3, 6), after=2), **other)
 
 
 @pytest.mark.parametrize("stray", [compaction(2, 4), compaction(5, 7), compaction(5, 5), commits(4, 4)])
