@@ -62,8 +62,8 @@ LIMITS: Mapping[Question, Limit] = {
     Question.FOLLOW: Limit(
         most=5_000,
         unit="file actions",
-        driver="0.2 s for 5,000",
-        spark="0.6 to 1 s for any commit",
+        driver="0.2 s for 5,000, plus 0.5 s if the version has a million files",
+        spark="0.6 to 1.6 s for any commit; plus 5 s if a session must start",
     ),
 }
 """The limits. RECONSTRUCT has none: Spark always answers it."""

@@ -107,8 +107,8 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _limits() -> str:
-    rows_read = LIMITS[Question.ROWS]  # to apply commits, the driver reads the stored version too
-    more = {Question.FOLLOW: f", on a version of up to {rows_read.most:,} {rows_read.unit}"}
+    counted = LIMITS[Question.COUNT]  # the files that the commits change are looked up in the stored version
+    more = {Question.FOLLOW: f", on a version of up to {counted.most:,}"}
     rows = [
         (question.value, f"{limit.most:,} {limit.unit}{more.get(question, '')}", limit.driver, limit.spark)
         for question, limit in LIMITS.items()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from io import BytesIO
 
 import numpy as np
@@ -21,7 +22,7 @@ from deltasnap_core.replay.driver.full_actions import decoded, newest_lines
 from deltasnap_core.replay.driver.reconciliation import newest_file_actions, with_path_keys, without_keys_of
 from deltasnap_core.replay.driver.state_deltas import deltas_of_range
 from deltasnap_core.rules.deletion_vector_ids import KEY_FIELDS
-from deltasnap_core.rules.expiry import unexpired
+from deltasnap_core.rules.expiry import expiring, unexpired
 from deltasnap_core.rules.file_actions import ADDS, FULL_ACTION, REMOVES, fitted
 from deltasnap_core.rules.key_hash import xxhash64
 from deltasnap_core.rules.paths import canonical_paths
@@ -76,23 +77,26 @@ class DriverRows:
         """
         changed = newest_lines(step.batch, self.log_path, within=("commit_version",))
         actions = decoded(changed["line"].to_pylist())
+        changes = _change_rows(changed, actions)
+        before, after = step.retentions[step.previous.version], step.retentions[step.last]
+        kept = partial(_touched_or_expiring, keys=changes["key"].combine_chunks(), before=before, after=after)
         measured = ["path_key", *MEASURED_ACTION.names[1:]]
         if not step.with_groups:
             commits = with_path_keys(_measured(step.batch), self.log_path)
-            before, groups_at = self._newest(step.previous, MEASURED_COLUMNS).select(measured), None
+            files, groups_at = self._newest(step.previous, MEASURED_COLUMNS, kept).select(measured), None
         else:
-            before = self._newest(step.previous, _BREAKDOWN_COLUMNS).select([*measured, *FULL_ACTION.names])
+            files = self._newest(step.previous, _BREAKDOWN_COLUMNS, kept).select([*measured, *FULL_ACTION.names])
             commits = changed.select(["commit_version", "line_number", *measured])
             for name in FULL_ACTION.names:
-                kind = before.schema.field(name)
+                kind = files.schema.field(name)
                 commits = commits.append_column(kind, fitted(actions[name].combine_chunks(), kind.type))
             groups_at = self.log_path
         try:
-            deltas = deltas_of_range(before, commits, step.non_file, step.retentions, groups_at=groups_at)
+            deltas = deltas_of_range(files, commits, step.non_file, step.retentions, groups_at=groups_at)
         except MissingSizeError as error:
             read = [join_url(self.folder, file.path) for file in step.previous.data_files]
             raise CorruptStoreError(path=[*read, self.folder][0], reason=str(error)) from error
-        return FollowResult(changes=self._write_changes(_change_rows(changed, actions), step), deltas=deltas)
+        return FollowResult(changes=self._write_changes(changes, step), deltas=deltas)
 
     def breakdown(self, manifest: VersionManifest) -> FileBreakdown:
         """Return the breakdown of a version, from one pass over its rows."""
@@ -118,18 +122,26 @@ class DriverRows:
         digest = footer_digest(read_footer(stream, len(content)))
         return (StoreFile(path=name, size=len(content), rows=rows.num_rows, footer=digest),)
 
-    def _newest(self, manifest: VersionManifest, columns: Iterable[str]) -> pa.Table:
+    def _newest(
+        self,
+        manifest: VersionManifest,
+        columns: Iterable[str],
+        kept: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None,
+    ) -> pa.Table:
         """Return the newest action of each logical file: MEASURED_LINES with its key, and `add` and `remove` as read.
 
         Rows of a base stay until a change replaces their file, even if a checkpoint had the file twice.
         columns: Parquet columns to read; measures that need other columns are null.
+        kept:    returns the rows to use, of some stored rows with `key` and `remove`; None: all. The other columns are
+                 read only from row groups with such rows.
         """
         schema = _narrowed({*columns, *_KEY_COLUMNS})
         leaves = _leaves(schema)
         empty = _base_rows(schema.empty_table(), schema)
-        base = [self._read(file, leaves, lambda rows: _base_rows(rows, schema)) for file in manifest.base.files]
+        base = [self._read(file, leaves, lambda rows: _base_rows(rows, schema), kept) for file in manifest.base.files]
         changed = [file for data_set in manifest.changes for file in data_set.files]
-        later = [self._read(file, ["version", *leaves], lambda rows: _measured_rows(rows, schema)) for file in changed]
+        leaves = ["version", *leaves]
+        later = [self._read(file, leaves, lambda rows: _measured_rows(rows, schema), kept) for file in changed]
         rows = pa.concat_tables([empty, *later])
         rows = rows.filter(pc.less_equal(rows["commit_version"], manifest.version))
         # One row per version and file: any order within a version works, but it must be unique.
@@ -148,8 +160,14 @@ class DriverRows:
         paths = canonical_paths(found["path"].combine_chunks(), self.log_path)
         return found.set_column(place, found.schema.field(place), paths)
 
-    def _read(self, file: StoreFile, columns: Sequence[str], made: Callable[[pa.Table], pa.Table]) -> pa.Table:
-        """Return the result of `made`, called with some columns of a file."""
+    def _read(
+        self,
+        file: StoreFile,
+        columns: Sequence[str],
+        made: Callable[[pa.Table], pa.Table],
+        kept: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None,
+    ) -> pa.Table:
+        """Return the result of `made`, called with some columns of a file. kept: as in `_newest`."""
         path = join_url(self.folder, file.path)
 
         def corrupt(error: Exception) -> CorruptStoreError:
@@ -157,13 +175,36 @@ class DriverRows:
 
         with damage_as(corrupt, KeyError), self.storage.open(path) as stream:
             known = parsed_footer(read_footer(stream, file.size, file.footer))
-            return made(verified_parquet(stream, known).read(columns=list(columns)))
+            parquet = verified_parquet(stream, known)
+            if kept is None:
+                return made(parquet.read(columns=list(columns)))
+            groups = [number for number in range(parquet.num_row_groups) if _has_rows(parquet, number, kept)]
+            if not groups:
+                return made(parquet.read_row_groups([], columns=list(columns)))
+            batches = parquet.iter_batches(row_groups=groups, columns=["key", _TIME_COLUMN, *columns])
+            return made(pa.Table.from_batches([kept(batch) for batch in batches]))
 
 
 def _change_rows(changed: pa.Table, actions: pa.Table) -> pa.Table:
     """Return the changes of lines (`newest_lines`) and their actions (FULL_ACTION)."""
     keys = pa.array(map(xxhash64, changed["path_key"].to_pylist()), pa.int64())
     return pa.table([changed["commit_version"], keys, *actions.columns], schema=CHANGE_ROWS)
+
+
+def _has_rows(parquet: pq.ParquetFile, group: int, kept: Callable[[pa.RecordBatch], pa.RecordBatch]) -> bool:
+    """Return whether a row group has rows to use. Reads their keys and deletion times."""
+    batches = parquet.iter_batches(row_groups=[group], columns=["key", _TIME_COLUMN])
+    return any(kept(batch).num_rows for batch in batches)
+
+
+def _touched_or_expiring(
+    rows: pa.RecordBatch, *, keys: pa.Array, before: Retention, after: Retention
+) -> pa.RecordBatch:
+    """Return the stored rows with some keys, and the tombstones that expire between two retentions."""
+    is_kept = pc.is_in(rows["key"], keys)
+    removes = rows["remove"]
+    expires = expiring(pc.fill_null(pc.struct_field(removes, "deletionTimestamp"), 0), before, after)
+    return rows.filter(is_kept if expires is None else pc.or_(is_kept, pc.and_(removes.is_valid(), expires)))
 
 
 def _measured(batch: CommitBatch) -> pa.Table:

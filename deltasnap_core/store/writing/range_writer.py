@@ -180,7 +180,7 @@ class RangeWriter:
 
     def _followed(self, step: FollowStep) -> Answer[FollowResult]:
         """Write the changes of a step, and return them with their effects, on the suitable engine."""
-        sizes = {Question.FOLLOW: step.rows_to_write, Question.ROWS: step.rows_to_read}
+        sizes = {Question.FOLLOW: step.rows_to_write, Question.COUNT: step.rows_to_read}
         return self.context.engine.answer(
             sizes if step.batch.measures is not None else dict.fromkeys(sizes),
             work=actions_text(step.batch.num_file_actions, f"applied to version {step.previous.version}"),
