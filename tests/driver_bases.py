@@ -6,9 +6,11 @@ The code under test has Spark write every base. Here only that is replaced; its 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from deltasnap_core.errors import CorruptLogError
@@ -52,6 +54,7 @@ def use_driver_bases(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(range_writer, "reconciled_files", lambda reader, log: _actions(reader, log))
     monkeypatch.setattr(SparkRows, "write_base", _write_base)
     monkeypatch.setattr(SparkRows, "counted", _counted)
+    monkeypatch.setattr(pq, "write_table", partial(pq.write_table, row_group_size=2))  # several, as of large versions
 
 
 def _actions(reader: Any, log: LoadedLog) -> pa.Table:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,22 @@ def test_plain_tables_contain_only_unexpired_rows_of_each_version(
         )
     kept = store.tombstones("events", 1, min_file_retention_timestamp=0)
     assert [row.path for row in kept.collect()] == ["a"]
+
+
+@pytest.mark.parametrize(
+    "bounds", [[0, 3, 5, LATEST + 1], [2, 3, 4, 5, 6, 7, LATEST + 1]], ids=["ranges", "one by one"]
+)
+def test_followed_versions_count_the_unexpired_tombstones_of_earlier_ones(
+    tmp_path: Path, store: SnapshotStore, states: list[OracleState], bounds: list[int]
+) -> None:
+    write_log(tmp_path / "events", dict(enumerate(COMMITS)))
+    log = DeltaLog.for_table(None, tmp_path / "events")
+    for first, end in pairwise(bounds):
+        store.write_range("events", log, first, end - 1)
+    for version in range(bounds[0], LATEST + 1):
+        removes = [action for action in states[version].actions(expired_at(version)) if "remove" in action]
+        computed = store.computed_state("events", version)
+        assert (computed.num_of_files, computed.num_of_removes) == (len(states[version].files), len(removes))
 
 
 def test_id_that_changes_within_a_log_starts_no_generation(tmp_path: Path, store: SnapshotStore) -> None:
