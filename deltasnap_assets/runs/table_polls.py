@@ -19,12 +19,11 @@ from deltasnap_assets.runs.condition.fault_texts import FAILED_RUN
 from deltasnap_assets.runs.condition.poll_records import (
     Found,
     is_examination_due,
-    may_be_known_broken,
-    may_be_unexamined,
-    may_have_new_checkpoint,
+    look_for_new_checkpoint,
     note,
     note_poll,
 )
+from deltasnap_assets.runs.condition.reminders import REMINDERS
 from deltasnap_assets.runs.planning.known_table import known_of, last_observation, prepare, was_broken
 from deltasnap_assets.runs.planning.names import job_name, run_tags
 from deltasnap_assets.runs.planning.partition_order import sort_partitions
@@ -44,6 +43,8 @@ from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.texts import without_secrets
 from deltasnap_core import DeltaSnapError, LogCursor, LogRelation, LogStatus, logger_of
 
+_BROKEN_ASKED_SECONDS = 60.0
+_EXAMINATION_ASKED_SECONDS = 3600.0
 _log = logger_of(__name__)
 
 
@@ -164,17 +165,17 @@ class _PolledTable:
             is_retried = self.failure.may_be_tried_again and (is_new or self.failure.pause_left <= 0)
             attempt = self.failure.attempt + is_retried
         if polled is not None and not is_new and not is_retried:
-            is_stored = note_poll(self.settings, self.table, followed=followed)
-            return self._poll_idle(polled.checkpoint) if is_stored else self.poll_examining()
+            was_known = note_poll(self.settings, self.table, followed=followed)
+            return self._poll_idle(polled.checkpoint) if was_known else self.poll_examining()
         # `plan` needs what was known before the log was read, and a poll without new commits does not read it.
         known = known_of(self.instance, self.table.name)
         status = None if cursor is None or is_retried else log.new_commits(cursor)
         status = log.status() if status is None else status
-        is_stored = note_poll(self.settings, self.table, status, followed)
+        was_known = note_poll(self.settings, self.table, status, followed)
         if was_broken(self.instance, self.table.name):
             return self.poll_examining()
         is_new_only = cursor is not None and all(version > cursor.version for version in status.versions)
-        if is_new_only and (not is_stored or known.done.intersection(status.versions)):
+        if is_new_only and (not was_known or known.done.intersection(status.versions)):
             # The store was lost or is an older copy, or lacks versions that Dagster has: others may be missing, too.
             status = replace(log.status(), is_fork=status.is_fork)
         stored = None if status.listing is None else what_is_stored(self.settings, self.table, status.listing)
@@ -197,10 +198,13 @@ class _PolledTable:
         if not is_examined(settings, table):
             if not may_examine():
                 return idle
-            if may_be_known_broken(settings, table) and shows_unloadable(self.instance, table.name):
+            is_asked = REMINDERS.restart_if_due("broken", settings, table, seconds=_BROKEN_ASKED_SECONDS)
+            if is_asked and shows_unloadable(self.instance, table.name):  # another process found it to be broken
                 return self.poll_examining()
-            is_whole = not may_have_new_checkpoint(settings, table, checkpoint)
-            if is_whole and not may_be_unexamined(settings, table):
+            is_whole = not look_for_new_checkpoint(settings, table, checkpoint)
+            if is_whole and not REMINDERS.restart_if_due(
+                "examination", settings, table, seconds=_EXAMINATION_ASKED_SECONDS, waits_first=True
+            ):
                 return idle
             if is_whole and not is_examination_due(store_of(settings), table.name):
                 return self.poll_examining()

@@ -10,7 +10,7 @@ from deltasnap_core import FaultKind, LogListing, TableCondition, TableLog, Vers
 
 _MAX_AGE_SECONDS = 24 * 3600.0
 _OF_STORAGE = (FaultKind.NO_TABLE, FaultKind.ACCESS_DENIED, FaultKind.STORAGE_FAILED)
-_OF_CHECKPOINT = (FaultKind.CORRUPT_CHECKPOINT, FaultKind.WRONG_CHECKPOINT, FaultKind.BROKEN_HINT)
+_OF_CHECKPOINT_OR_HINT = (FaultKind.CORRUPT_CHECKPOINT, FaultKind.WRONG_CHECKPOINT, FaultKind.BROKEN_HINT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,10 +55,10 @@ def _is_in_force(log: TableLog, listing: LogListing, known: _Known) -> bool:
         return False
     files = {fault.file for fault in known.condition.faults}
     sound = VersionRanges.of(version for version, file in listing.commits.items() if redacted(file.path) not in files)
-    read_pages = known.condition.pages_read and bool(known.condition.faults_of(*_OF_CHECKPOINT))
+    read_pages = known.condition.pages_read and bool(known.condition.faults_of(*_OF_CHECKPOINT_OR_HINT))
     now = log.condition(listing, first=0, sound=sound, read_pages=read_pages)
     return _errors(now) == _errors(known.condition)
 
 
 def _errors(condition: TableCondition) -> set[str]:
-    return {fault.text for fault in condition.faults if fault.mark == "error" or fault.kind in _OF_CHECKPOINT}
+    return {fault.text for fault in condition.faults if fault.mark == "error" or fault.kind in _OF_CHECKPOINT_OR_HINT}

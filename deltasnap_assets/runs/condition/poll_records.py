@@ -8,7 +8,6 @@ a storage failure here does not fail a run or a tick.
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -18,11 +17,11 @@ from deltasnap_assets.checks.check import ADVICE_MARK, FAILED_TO_RUN
 from deltasnap_assets.checks.commits.fresh_table import FreshTable
 from deltasnap_assets.checks.files.expired_tombstones import ExpiredTombstones
 from deltasnap_assets.checks.registry import CONDITION_CHECKS
+from deltasnap_assets.runs.condition.reminders import REMINDERS
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import (
     Fault,
-    FaultKind,
     LastPoll,
     LogStatus,
     ManifestName,
@@ -42,17 +41,11 @@ RUN = "run"
 ALL_CHECKS = "checks"
 """The name of the problem that the facts for the checks could not be read."""
 
-_OF_CHECKPOINT = (FaultKind.CORRUPT_CHECKPOINT, FaultKind.WRONG_CHECKPOINT)
 _NOTED_AGAIN_MS = 60 * 60 * 1000
 _HOUR_MS = 60 * 60 * 1000
 _CONDITION_NAMES = frozenset(check.name for check in CONDITION_CHECKS)
 _log = logger_of(__name__)
-_ASKED_IF_BROKEN_SECONDS = 60.0
 _EXAMINED_AGAIN_MS = 24 * _HOUR_MS
-_checkpoints: dict[tuple[str, str], str] = {}  # by store and table: the newest one that an idle poll saw
-_asked_if_broken: dict[tuple[str, str], float] = {}  # by store and table: `may_be_known_broken` last returned true
-_asked: dict[tuple[str, str], float] = {}  # by store and table: when `may_be_unexamined` last returned true
-_noted: dict[tuple[str, str], tuple[float, int | None]] = {}  # by store and table: when, and the latest version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,24 +74,6 @@ class Found:
     examined_checkpoint: str | None = None
 
 
-def may_be_known_broken(settings: Settings, table: TableSettings) -> bool:
-    """Return whether an idle tick checks if another process found the table to be broken: once a minute."""
-    key, now = (settings.storage, table.name), time.monotonic()
-    is_due = key not in _asked_if_broken or now - _asked_if_broken[key] >= _ASKED_IF_BROKEN_SECONDS
-    if is_due:
-        _asked_if_broken[key] = now
-    return is_due
-
-
-def may_be_unexamined(settings: Settings, table: TableSettings) -> bool:
-    """Return whether to call `is_examination_due`: once an hour, and not in the first hour of a process."""
-    key, now = (settings.storage, table.name), time.monotonic()
-    is_due = now - _asked.setdefault(key, now) >= _HOUR_MS / 1000
-    if is_due:
-        _asked[key] = now
-    return is_due
-
-
 def is_examination_due(store: SnapshotStore, table_name: str) -> bool:
     """Return whether to read the whole log of a table for faults: once a day, and while it has any (warnings: hourly).
 
@@ -115,19 +90,18 @@ def is_examination_due(store: SnapshotStore, table_name: str) -> bool:
     return abs(system_clock() - poll.examined_at_ms) >= patience
 
 
-def may_have_new_checkpoint(settings: Settings, table: TableSettings, seen: str | None) -> bool:
+def look_for_new_checkpoint(settings: Settings, table: TableSettings, seen: str | None) -> bool:
     """Return whether an idle poll saw a checkpoint that was not examined. Reads the store once for each checkpoint.
 
     seen: `LogPoll.checkpoint`.
     """
-    key = (settings.storage, table.name)
-    if seen is None or _checkpoints.get(key) == seen:
+    if seen is None or not REMINDERS.is_due("checkpoint", settings, table, value=seen):
         return False
     try:
         is_new = has_new_checkpoint(store_of(settings), table.name, seen)
     except StorageError:
         return False  # nothing can be recorded
-    _checkpoints[key] = seen
+    REMINDERS.restart("checkpoint", settings, table, seen)
     return is_new
 
 
@@ -143,7 +117,7 @@ def is_checkpoint_sound(store: SnapshotStore, table_name: str, checkpoint: str |
     if checkpoint is None or poll is None or poll.examined_checkpoint != checkpoint:
         return False
     # Damage may leave the size and time of a file unchanged.
-    return not any(problem.kind in _OF_CHECKPOINT for problem in poll.problems)
+    return not any(problem.kind is not None and problem.kind.is_of_checkpoint for problem in poll.problems)
 
 
 def known_errors(store: SnapshotStore, table_name: str) -> tuple[TableProblem, ...]:
@@ -186,24 +160,22 @@ def known_faults(store: SnapshotStore, table_name: str) -> tuple[Fault, ...]:
 def note_poll(
     settings: Settings, table: TableSettings, status: LogStatus | None = None, followed: int | None = None
 ) -> bool:
-    """Record that a poll read the log of a table: at once if there are new commits, otherwise every hour.
+    """Record that a poll read the log of a table, and return whether the store knew the table before.
 
-    Return False if the store is read for that and does not know the table as far as it was followed: it was lost,
-    replaced by an older copy, or cannot be read.
+    It is recorded at once if there are new commits, otherwise every hour. The store is read only then, and knows the
+    table if it recorded it as far as it was followed: not if it was lost, replaced by an older copy, or cannot be read.
     status: its result; None: no new commits. followed: the version of the cursor; None: not followed yet. Faults are
     recorded separately, where they are reported.
     """
-    key, now = (settings.storage, table.name), time.monotonic()
-    at, known = _noted.get(key, (None, None))
     latest = followed if status is None else status.latest
-    if at is not None and (now - at) * 1000 < _NOTED_AGAIN_MS and latest == known:
+    if not REMINDERS.is_due("poll", settings, table, seconds=_NOTED_AGAIN_MS / 1000, value=latest):
         return True
     commit = None if status is None else status.commits.get(status.latest)
     found = Found(latest_version=latest, last_commit_ms=None if commit is None else commit.modification_time)
     before = note(store_of(settings), table, found)
     is_known = before is not None and (before.latest_version is None or before.latest_version >= (followed or 0))
     if is_known or status is not None:  # otherwise the next tick reads the store again
-        _noted[key] = (now, latest)
+        REMINDERS.restart("poll", settings, table, latest)
     return is_known
 
 

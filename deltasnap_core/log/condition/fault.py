@@ -39,6 +39,11 @@ class FaultKind(StrEnum):
         """Whether only reading the commits shows such a fault, although every version can be loaded."""
         return self in _FOUND_IN_COMMITS
 
+    @property
+    def is_of_checkpoint(self) -> bool:
+        """Whether reading a checkpoint shows such a fault."""
+        return self in (FaultKind.CORRUPT_CHECKPOINT, FaultKind.WRONG_CHECKPOINT)
+
 
 _FOUND_IN_COMMITS = (
     FaultKind.AMBIGUOUS_COMMIT,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shutil
@@ -20,6 +21,7 @@ from deltasnap_assets.runs.condition import damage, examination, poll_records
 from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.damage import condition_of_failure
 from deltasnap_assets.runs.condition.poll_records import Found, note
+from deltasnap_assets.runs.condition.reminders import REMINDERS
 from deltasnap_assets.runs.long_reads import LongReads
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, run_tags
 from deltasnap_assets.runs.schedules import refresh_schedule
@@ -127,7 +129,7 @@ def long_examinations(monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], Event
 
     monkeypatch.setattr(examination, "_WAIT_SECONDS", 0.1)
     monkeypatch.setattr(damage, "condition_of_failure", slow)
-    monkeypatch.setattr(table_polls, "may_be_unexamined", lambda *_: True)
+    monkeypatch.setattr(table_polls, "_EXAMINATION_ASKED_SECONDS", 0.0)
     monkeypatch.setattr(table_polls, "is_examination_due", lambda *_: True)
     return started, end
 
@@ -156,7 +158,7 @@ def test_new_commits_are_requested_while_the_log_is_examined_and_stay_known(
     assert ticks.tick() == [("4", "4")]
     end.set()
     all_ended(examination._examinations)
-    monkeypatch.setattr(table_polls, "may_be_unexamined", lambda *_: False)
+    monkeypatch.setattr(table_polls, "_EXAMINATION_ASKED_SECONDS", math.inf)
     ticks.tick()
     table = TableSettings(name="events", path=str(tmp_path / "t"))
     poll = store_of(Settings(storage=str(tmp_path / "t-store"), tables=(table,))).polls.read("events")
@@ -279,7 +281,7 @@ def test_pages_of_a_new_checkpoint_are_read_once(tmp_path: Path, monkeypatch: py
         checkpointed(tmp_path / "t", version)
         for _ in range(3):
             ticks.tick()
-            poll_records._checkpoints.clear()  # as in a new process
+            REMINDERS._done.clear()  # as in a new process
     assert read == [3, 4]
 
 
@@ -289,6 +291,6 @@ def test_tick_names_the_damage_of_a_stored_commit_that_another_process_found_and
     store_versions(stored_table(tmp_path / "t-store"), log_of(table), range(4))
     (tmp_path / "t" / "_delta_log" / f"{1:020}.json").write_bytes(b"garbage")
     report_condition(ticks.instance, settings, table, condition_of_failure(settings, table))
-    poll_records._asked_if_broken.clear()  # a minute later
+    REMINDERS._done.clear()  # as in a new process
     assert "Version 1 cannot be read" in ticks.tick()
     assert re.fullmatch(r"events is broken: Version 1 cannot be read: .* Next poll in \d+ s\.", str(ticks.tick()))

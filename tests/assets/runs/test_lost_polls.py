@@ -15,9 +15,9 @@ import pytest
 
 from deltasnap_assets.checks.registry import CheckSettings
 from deltasnap_assets.definitions import build_definitions
-from deltasnap_assets.runs.condition import poll_records
 from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.damage import BrokenTableError
+from deltasnap_assets.runs.condition.reminders import REMINDERS
 from deltasnap_assets.runs.refresh import RefreshError
 from deltasnap_assets.runs.sensors import new_commits_sensor
 from deltasnap_assets.runs.stores import store_of
@@ -177,7 +177,7 @@ def test_outage_that_only_a_refresh_saw_is_over_with_the_next_tick(table: Lost) 
         table.refresh()
     assert table.row["condition"] == "broken"
     away.rename(table.folder)
-    poll_records._asked_if_broken.clear()
+    REMINDERS._done.clear()
     ticks.tick()
     assert table.row["condition"] == healthy
 

@@ -17,6 +17,7 @@ from deltasnap_assets.checks.commits.fresh_table import FreshTable
 from deltasnap_assets.checks.files.expired_tombstones import ExpiredTombstones
 from deltasnap_assets.checks.files.small_files import SmallFiles
 from deltasnap_assets.checks.log.contiguous_log import ContiguousLog
+from deltasnap_assets.runs import table_polls
 from deltasnap_assets.runs.condition import poll_records
 from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.damage import examined, report_where_nothing_is_new
@@ -321,7 +322,7 @@ def test_idle_tick_reads_the_whole_log_once_an_hour(table: Table, monkeypatch: p
     assert isinstance(first, dg.SensorResult)
     requested = []
     for hour in (HOUR, HOUR, 0):
-        monkeypatch.setattr(poll_records, "_HOUR_MS", hour)
+        monkeypatch.setattr(table_polls, "_EXAMINATION_ASKED_SECONDS", hour)
         result = sensor(dg.build_sensor_context(instance=table.instance, cursor=first.cursor))
         assert isinstance(result, dg.SensorResult)
         requested.append(len(result.run_requests or ()))  # the versions of the first tick are still missing
@@ -440,6 +441,6 @@ def test_table_whose_store_fails_is_not_examined(tmp_path: Path, monkeypatch: py
     with monkeypatch.context() as outage:
         outage.setattr(LastPolls, "read", fail)
         assert not poll_records.is_examination_due(store_of(settings), "events")
-        assert not poll_records.may_have_new_checkpoint(settings, table, "4.checkpoint.parquet")
-    assert not poll_records.may_have_new_checkpoint(settings, table, None)
-    assert poll_records.may_have_new_checkpoint(settings, table, "4.checkpoint.parquet")
+        assert not poll_records.look_for_new_checkpoint(settings, table, "4.checkpoint.parquet")
+    assert not poll_records.look_for_new_checkpoint(settings, table, None)
+    assert poll_records.look_for_new_checkpoint(settings, table, "4.checkpoint.parquet")
