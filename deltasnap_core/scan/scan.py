@@ -13,6 +13,8 @@ from deltasnap_core.once import once
 from deltasnap_core.redaction import redacted, safe_repr
 from deltasnap_core.replay.spark.session.spark_failures import SPARK_FAILURES, file_read, is_about_files, spark_cause
 from deltasnap_core.scan.arrow_rows import collected_rows
+from deltasnap_core.scan.data_file import DataFile
+from deltasnap_core.scan.file_lookup import FileLookup
 from deltasnap_core.scan.planning import (
     ScanReport,
     can_evaluate,
@@ -20,7 +22,7 @@ from deltasnap_core.scan.planning import (
     report_of,
 )
 from deltasnap_core.scan.predicate_analysis import checked_skipping, selected_names
-from deltasnap_core.scan.row_reader import DataFile, RowReader
+from deltasnap_core.scan.row_reader import RowReader
 from deltasnap_core.scan.scanned_files import ScannedFiles
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.skipping.data_skipping import Skipping, skipping_of
@@ -123,13 +125,12 @@ class Scan:
             ) from error
 
     def _look_up(self, choose: Callable[[DataFrame], DataFrame]) -> list[DataFile]:
-        reader = RowReader(self._table)
-        return self._run(lambda files: reader.looked_up(choose(files)))
+        lookup = FileLookup(self._table)
+        return self._run(lambda files: lookup.found_in(choose(files)))
 
     def _rows_of(self, files: Sequence[DataFile]) -> DataFrame:
-        reader = RowReader(self._table, self._skipping.pushed)
-        reader.warn_of_repeated(files)
-        rows = reader.read(files)
+        FileLookup(self._table).warn_of_repeated(files)
+        rows = RowReader(self._table, self._skipping.pushed).read(files)
         if self.where is not None:
             rows = rows.where(self.where)
         return rows if self.columns is None else rows.select(*self.columns)

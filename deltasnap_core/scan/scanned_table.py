@@ -8,9 +8,10 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from deltasnap_core.errors import CorruptLogError
+from deltasnap_core.errors import CorruptLogError, DataFileNotFoundError
 from deltasnap_core.once import once
 from deltasnap_core.protocol.actions import Metadata
+from deltasnap_core.redaction import redacted
 from deltasnap_core.replay.sessions import SparkProvider
 from deltasnap_core.replay.spark.reading.table_schema import parse_schema, schema_of
 from deltasnap_core.replay.spark.session.local_rows import no_rows
@@ -93,3 +94,7 @@ class ScannedTable:
             reason = f"metadata of version {self.version}: Spark cannot read rows of this schema: {spark_cause(error)}"
             raise CorruptLogError(path=self.table_path, reason=reason) from error
         return rows
+
+    def missing_file(self, path: str) -> DataFileNotFoundError:
+        """Return the error for a data file that is gone."""
+        return DataFileNotFoundError(path=redacted(path), table=redacted(self.table_path), version=self.version)

@@ -26,7 +26,8 @@ from deltasnap_core.scan.scan_options import ScanOptions
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.table_columns import TableColumns
 from deltasnap_core.scan.tables.metadata_tables import MetadataTables
-from deltasnap_core.snapshot.snapshot_counts import SnapshotCounts, SnapshotFiles
+from deltasnap_core.snapshot.snapshot_counts import SnapshotCounts
+from deltasnap_core.snapshot.snapshot_files import SnapshotFiles
 from deltasnap_core.snapshot.snapshot_frames import SnapshotFrames
 from deltasnap_core.snapshot.sources.snapshot_source import SnapshotSource
 from deltasnap_core.snapshot.state_replay import StateReplay

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TypeVar
-
-from pyspark.sql import DataFrame
+from dataclasses import replace
 
 from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.log.version_log import VersionLog
 from deltasnap_core.once import once
 from deltasnap_core.protocol.state.version_checksum import VersionChecksum
 from deltasnap_core.replay.known_state import KnownState
-from deltasnap_core.rules.texts.statistics_schema import StatisticPath
 from deltasnap_core.snapshot.snapshot_frames import SnapshotFrames
 from deltasnap_core.snapshot.state_replay import StateReplay
-
-T = TypeVar("T")
 
 
 class SnapshotCounts:
@@ -75,21 +68,3 @@ class SnapshotCounts:
     @property
     def _hint(self) -> VersionChecksum | None:
         return None if SnapshotCounts.computed.is_computed(self) else self._log.checksum
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotFiles:
-    """The live files of a snapshot, as `ScannedFiles`."""
-
-    frames: SnapshotFrames
-    counts: SnapshotCounts
-    replay: StateReplay
-
-    def frame(self) -> DataFrame:
-        return self.frames.all_files_with_stats
-
-    def run(self, statistics: frozenset[StatisticPath], query: Callable[[DataFrame], T]) -> T:
-        return self.frames.on_ladder(lambda log: query(self.replay.files_to_query(log, statistics, self.frame)))
-
-    def totals(self) -> tuple[int, int] | None:
-        return self.counts.totals

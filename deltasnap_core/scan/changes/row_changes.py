@@ -32,9 +32,11 @@ from deltasnap_core.scan.changes.changed_rows import ChangedRows, FileAction, Li
 from deltasnap_core.scan.changes.partition_pruning import rows_in_partitions
 from deltasnap_core.scan.changes.row_comparison import RowComparison
 from deltasnap_core.scan.changes.schema_changes import check_schemas
+from deltasnap_core.scan.data_file import DataFile
+from deltasnap_core.scan.file_lookup import FileLookup
 from deltasnap_core.scan.physical_schema import logical_schema
 from deltasnap_core.scan.predicate_analysis import checked_skipping, selected_names
-from deltasnap_core.scan.row_reader import DataFile, RowReader
+from deltasnap_core.scan.row_reader import RowReader
 from deltasnap_core.scan.scanned_table import ScannedTable
 
 _IS_INSERT, _MS = "__deltasnap_is_insert", "__deltasnap_ms"
@@ -184,7 +186,7 @@ class RowChanges:
         )
 
     def _data_files(self, table: ScannedTable, rows: Sequence[ChangedRows]) -> list[DataFile]:
-        found = RowReader(table).data_files([_file(each) for each in rows])
+        found = FileLookup(table).data_files([_file(each) for each in rows])
         tags = [(int(each.change == INSERT), each.version, self.versions[each.version].timestamp) for each in rows]
         return [replace(file, only=each.only, tags=tag) for file, each, tag in zip(found, rows, tags, strict=True)]
 

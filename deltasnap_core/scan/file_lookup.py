@@ -1,0 +1,145 @@
+"""FileLookup: the data files of actions, checked before Spark reads them.
+
+Source: PROTOCOL.md, Partition Value Serialization; Deletion Vectors; Add File and Remove File.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from deltasnap_core.errors import CorruptLogError, DataPathError
+from deltasnap_core.protocol.deletion_vector import DeletionVectorDescriptor
+from deltasnap_core.redaction import logger_of, redacted
+from deltasnap_core.rules.deletion_vector_ids import vector_id_sql
+from deltasnap_core.rules.file_actions import values_of
+from deltasnap_core.rules.texts.sql_text import string_sql
+from deltasnap_core.rules.totals.num_records import num_records_sql
+from deltasnap_core.scan.data_file import DataFile
+from deltasnap_core.scan.files.data_paths import plain_url
+from deltasnap_core.scan.parquet_rows import ParquetRows
+from deltasnap_core.scan.scanned_table import ScannedTable
+from deltasnap_core.scan.skipping.partition_values import is_malformed
+from deltasnap_core.storage.log_store import FileStatus
+from deltasnap_core.storage.urls import is_hidden
+
+_log = logger_of(__name__)
+
+_COLUMNS = ("path", "partitionValues", "size", "modificationTime", "deletionVector")
+_RECORDS = ("path", f"{vector_id_sql('deletionVector')} as vector", f"{num_records_sql('stats')} as records")
+_NONE = "null"
+
+
+@dataclass(frozen=True, slots=True)
+class FileLookup:
+    """Looks up the data files to read of one version of a table."""
+
+    table: ScannedTable
+
+    def found_in(self, files: DataFrame) -> list[DataFile]:
+        """Return the data files to read, from files with the columns of AddFile.
+
+        One Spark job, and another one that reads the statistics of the files with a deletion vector if there are some.
+        Errors: as Scan.to_df.
+        """
+        found = values_of(files.selectExpr(*_COLUMNS, f"{self._malformed} as malformed").toArrow())
+        if any(add["deletionVector"] for add in found):
+            stated = files.where("deletionVector is not null").selectExpr(*_RECORDS).toArrow().to_pylist()
+            records = {(row["path"], row["vector"]): row["records"] for row in stated}
+            return [replace(file, records=records.get(file.key)) for file in self._data_files(found)]
+        return self._data_files(found)
+
+    def data_files(self, files: Sequence[Mapping[str, Any]]) -> list[DataFile]:
+        """Return the data files to read, in order, from rows with the columns of AddFile.
+
+        Spark checks only typed partition values. Errors: as Scan.to_df.
+        """
+        malformed: Sequence[str | None] = [None] * len(files)
+        if files and self._malformed != _NONE:
+            values = [list(file["partitionValues"].items()) for file in files]
+            texts = pa.array(values, pa.map_(pa.string(), pa.string()))
+            frame = self.table.spark.createDataFrame(
+                pa.table({"number": pa.array(range(len(files)), pa.int64()), "partitionValues": texts})
+            )
+            found = frame.selectExpr("number", f"{self._malformed} as malformed").toArrow().to_pylist()
+            malformed = [row["malformed"] for row in sorted(found, key=lambda row: row["number"])]
+        return self._data_files([{**file, "malformed": name} for file, name in zip(files, malformed, strict=True)])
+
+    def _data_files(self, adds: Sequence[Mapping[str, Any]]) -> list[DataFile]:
+        urls = [self._checked(add) for add in adds]
+        statuses = [
+            FileStatus(path=url, size=add["size"] or 0, modification_time=add["modificationTime"] or 0)
+            for url, add in zip(urls, adds, strict=True)
+        ]
+        if statuses and self.table.spark_files.copies_all:
+            # Fail early if the server cannot read rows, before more files are copied.
+            ParquetRows(self.table).read(self._readable(statuses[:1]))
+        return [
+            DataFile(
+                path=add["path"],
+                url=url,
+                readable=readable,
+                partition_values=add["partitionValues"] or {},
+                vector=add["deletionVector"] and self._vector(url, add["deletionVector"]),
+            )
+            for url, readable, add in zip(urls, self._readable(statuses), adds, strict=True)
+        ]
+
+    def warn_of_repeated(self, files: Sequence[DataFile]) -> None:
+        """Log a warning if the files of one version have a data file several times, with different deletion vectors.
+
+        No commit may do this. Each of them counts as a file of its own, in all results, as in Delta.
+        Source: PROTOCOL.md, Add File and Remove File.
+        """
+        if all(file.vector is None for file in files):
+            return
+        counts = Counter(plain_url(file.url) for file in files)
+        repeated = [url for url, count in counts.items() if count > 1]
+        if repeated:
+            _log.warning(
+                "Version %s of %s has %d data files several times, with different deletion vectors, so their rows are "
+                "repeated. The first is %s", self.table.version, redacted(self.table.table_path), len(repeated),
+                redacted(repeated[0]),
+            )  # fmt: skip
+
+    def _vector(self, url: str, values: object) -> DeletionVectorDescriptor:
+        try:
+            return DeletionVectorDescriptor.from_json(values)
+        except ValueError as error:
+            path, reason = redacted(self.table.table_path), f"the deletion vector of {redacted(url)}: {error}"
+            raise CorruptLogError(path=path, reason=reason) from error
+
+    @property
+    def _malformed(self) -> str:
+        """SQL for the name of the partition column with an invalid value; null: none."""
+        tests = ((column, is_malformed(column)) for column in self.table.columns.partition)
+        cases = [f"when {test} then {string_sql(column.path[0])}" for column, test in tests if test is not None]
+        return f"case {' '.join(cases)} end" if cases else _NONE
+
+    def _checked(self, add: Mapping[str, Any]) -> str:
+        path, malformed = add["path"], add["malformed"]
+        if malformed is not None:
+            (column,) = (column for column in self.table.columns.partition if column.path[0] == malformed)
+            value = add["partitionValues"][column.physical_path[0]]
+            raise CorruptLogError(
+                path=redacted(self.table.table_path),
+                reason=f"version {self.table.version}, file {path}, partition column {column.name}: "
+                f"expected a value of type {column.data_type}, found {value!r}",
+            )
+        url = self.table.url_of(path)
+        if is_hidden(url):
+            raise DataPathError(
+                path=path, table=redacted(self.table.table_path), reason="Spark skips files with such a name"
+            )
+        return url
+
+    def _readable(self, files: Sequence[FileStatus]) -> list[str]:
+        try:
+            return self.table.spark_files.readable(files)
+        except FileNotFoundError as error:
+            raise self.table.missing_file(str(error)) from error

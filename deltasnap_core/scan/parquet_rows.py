@@ -1,0 +1,76 @@
+"""ParquetRows: the rows of data files, read with Spark's own Parquet reader.
+
+A file is read with the column names of the table's version; a column that it lacks is null.
+
+Source: PROTOCOL.md, Column Mapping; Reader Requirements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.errors import AnalysisException, PySparkException, UnsupportedOperationException
+from pyspark.sql import DataFrame, DataFrameReader
+from pyspark.sql.types import StructType
+
+from deltasnap_core.errors import UnsupportedServerError
+from deltasnap_core.scan.physical_schema import OWN_PREFIX, physical_schema
+from deltasnap_core.scan.scanned_table import ScannedTable
+
+_VERSION_1 = "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat"
+"""Spark's Parquet source. A session may prefer its version 2, which has no `_metadata`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetRows:
+    """Reads the rows of files of one version of a table, with the physical columns."""
+
+    table: ScannedTable
+    pushed: Sequence[str] = ()
+    """Conditions that Spark may push down into the files, as in Skipping."""
+
+    def read(self, paths: list[str]) -> DataFrame:
+        """Return the rows of files, by the names that Spark reads them by. Errors: as Scan.to_df."""
+        mode = self.table.columns.mapping_mode
+        partitions = {column.path[0] for column in self.table.columns.partition}
+        data_fields = [field for field in self.table.schema if field.name not in partitions]
+        # Treat file names literally, ignore the names of folders, and raise an error for a missing file.
+        reader = (
+            self.table.spark.read.schema(physical_schema(StructType(data_fields), mode))
+            .option("__globPaths__", "false")
+            .option("recursiveFileLookup", "true")
+            .option("ignoreMissingFiles", "false")
+            .option("ignoreCorruptFiles", "false")
+        )
+        if mode == "id":
+            # Spark has no such option for a single read. The setting affects only schemas that have ids, which other
+            # code hardly ever uses.
+            self.table.spark.conf.set("spark.sql.parquet.fieldId.read.enabled", "true")
+        try:
+            rows = _with_metadata(reader, paths)
+        except UnsupportedOperationException as error:
+            reason = "it has no column _metadata with the file and the index of a row"
+            raise UnsupportedServerError(work="read the rows of a table", reason=reason) from error
+        except PySparkException as error:
+            if error.getCondition() != "PATH_NOT_FOUND":
+                _ = self.table.no_rows  # raises CorruptLogError if the schema is the cause
+                raise
+            raise self.table.missing_file((error.getMessageParameters() or {}).get("path", paths[0])) from error
+        return reduce(DataFrame.where, self.pushed, rows)
+
+
+def _with_metadata(reader: DataFrameReader, paths: list[str]) -> DataFrame:
+    """Return the rows of Parquet files, by a source that has the column `_metadata`.
+
+    Without this column, no plan can distinguish the rows of two files.
+    """
+    rows = reader.parquet(*paths)
+    try:
+        _ = rows.select("*", rows.metadataColumn("_metadata")["row_index"].alias(f"{OWN_PREFIX}row")).schema
+    except AnalysisException as error:
+        if not (error.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
+            raise
+        return reader.format(_VERSION_1).load(paths)
+    return rows
