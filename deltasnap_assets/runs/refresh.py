@@ -10,16 +10,16 @@ import dagster as dg
 
 from deltasnap_assets.processes import this_process
 from deltasnap_assets.runs.condition.condition_report import report_condition
-from deltasnap_assets.runs.condition.damage import (
-    BrokenTableError,
-    condition_of_failure,
-    poll_or_report,
-    report_where_nothing_is_new,
-)
 from deltasnap_assets.runs.condition.fault_texts import FailedRun
+from deltasnap_assets.runs.condition.log_reports import (
+    BrokenTableError,
+    condition_of_whole_log,
+    poll_or_report,
+    report_condition_without_run,
+)
 from deltasnap_assets.runs.condition.poll_records import LOG, are_checks_due, known_errors
 from deltasnap_assets.runs.log_handover import ListedLog, handing_over
-from deltasnap_assets.runs.planning.known_table import known_of, prepare
+from deltasnap_assets.runs.planning.known_table import apply_to_instance, known_of
 from deltasnap_assets.runs.planning.names import STORING_ASSET, job_name, run_tags
 from deltasnap_assets.runs.planning.partition_order import sort_partitions
 from deltasnap_assets.runs.planning.partitions import known_versions
@@ -83,7 +83,7 @@ def refresh_table(
     status, stored = poll_or_report(settings, table, instance)
     while not is_done:
         todo = plan(table, status, known, stored)
-        prepare(instance, table.name, todo)
+        apply_to_instance(instance, table.name, todo)
         ranges, is_new = todo.ranges, is_new or bool(todo.ranges)
         if not is_new and problem is None:
             ranges = _with_due_checks(instance, settings, table, status, known)
@@ -97,7 +97,7 @@ def refresh_table(
                 on_stored(range(first, last + 1))
         except RefreshError as error:
             on_stored(error.stored)
-            error.condition = condition_of_failure(settings, table)
+            error.condition = condition_of_whole_log(settings, table)
             if problem is not None or not error.condition.unloadable:
                 report_condition(instance, settings, table, error.condition, _failed(error))
                 raise
@@ -112,7 +112,7 @@ def refresh_table(
     sort_partitions(instance, table.name)
     condition = None
     if not is_new:
-        condition = report_where_nothing_is_new(instance, settings, table, status, stored, is_requested=True)
+        condition = report_condition_without_run(instance, settings, table, status, stored, is_requested=True)
     is_damaged = status.condition is not None and bool(status.condition.unloadable)
     _raise_if_broken(instance, settings, table, condition, problem, is_damaged=is_damaged)
     return tuple(materialized)
@@ -156,7 +156,7 @@ def _raise_if_broken(
     errors = known_errors(store_of(settings), table.name)
     is_suspect = is_damaged or problem is not None or any(error.check == LOG for error in errors)
     if condition is None and is_suspect:
-        condition = condition_of_failure(settings, table)
+        condition = condition_of_whole_log(settings, table)
         report_condition(instance, settings, table, condition, _failed(problem) or failed_run(instance, table.name))
         errors = known_errors(store_of(settings), table.name)
     if problem is not None:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import dagster as dg
 
-from deltasnap_assets.runs.condition.damage import poll_or_report, report_where_nothing_is_new
-from deltasnap_assets.runs.condition.examination import examined_soon
-from deltasnap_assets.runs.planning.known_table import known_of, prepare
+from deltasnap_assets.runs.condition.examination import condition_soon
+from deltasnap_assets.runs.condition.log_reports import poll_or_report, report_condition_without_run
+from deltasnap_assets.runs.planning.known_table import apply_to_instance, known_of
 from deltasnap_assets.runs.planning.names import job_name, run_tags
 from deltasnap_assets.runs.planning.partition_order import sort_partitions
 from deltasnap_assets.runs.planning.plan import nothing_to_do, plan
@@ -46,10 +46,10 @@ def refresh_schedule(
         known = known_of(context.instance, table.name)
         status, stored = poll_or_report(settings, table, context.instance)
         todo = plan(table, status, known, stored)
-        prepare(context.instance, table.name, todo)
+        apply_to_instance(context.instance, table.name, todo)
         sort_partitions(context.instance, table.name)
         if not todo.ranges:
-            report_where_nothing_is_new(context.instance, settings, table, status, stored, examined_soon)
+            report_condition_without_run(context.instance, settings, table, status, stored, condition_soon)
             on_nothing_new(context.instance, table)
             if status.condition is not None and status.condition.unloadable:
                 return dg.SkipReason(without_secrets(status.condition.text))

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 import dagster as dg
 
 from deltasnap_assets.runs.condition.condition_report import report_condition, shows_unloadable
-from deltasnap_assets.runs.condition.damage import (
-    condition_after,
-    condition_of_failure,
-    report_where_nothing_is_new,
-)
 from deltasnap_assets.runs.condition.examination import examination_of, is_examined, may_examine
 from deltasnap_assets.runs.condition.fault_texts import FAILED_RUN
+from deltasnap_assets.runs.condition.log_reports import (
+    condition_after,
+    condition_of_whole_log,
+    report_condition_without_run,
+)
 from deltasnap_assets.runs.condition.poll_records import (
     Found,
     is_examination_due,
@@ -24,7 +24,7 @@ from deltasnap_assets.runs.condition.poll_records import (
     note_poll,
 )
 from deltasnap_assets.runs.condition.reminders import REMINDERS
-from deltasnap_assets.runs.planning.known_table import known_of, last_observation, prepare, was_broken
+from deltasnap_assets.runs.planning.known_table import apply_to_instance, known_of, last_observation, was_broken
 from deltasnap_assets.runs.planning.names import job_name, run_tags
 from deltasnap_assets.runs.planning.partition_order import sort_partitions
 from deltasnap_assets.runs.planning.pauses import SensorState
@@ -147,7 +147,8 @@ class _PolledTable:
         last = last_observation(self.instance, self.table.name)
         if last is not None and FAILED_RUN in last.metadata and last.metadata[FAILED_RUN].value == run_id:
             return False
-        condition, failed = condition_of_failure(self.settings, self.table), failed_run(self.instance, self.table.name)
+        condition = condition_of_whole_log(self.settings, self.table)
+        failed = failed_run(self.instance, self.table.name)
         is_new = report_condition(self.instance, self.settings, self.table, condition, failed)
         return is_new and bool(condition.unloadable)
 
@@ -182,7 +183,7 @@ class _PolledTable:
         requested = self._request(known, status, stored, attempt)
         is_recreated = stored is not None and stored.common.relation is LogRelation.RECREATED
         if stored is not None and stored.common.lost and not (is_recreated and requested.requests):
-            report_where_nothing_is_new(self.instance, self.settings, self.table, status, stored)
+            report_condition_without_run(self.instance, self.settings, self.table, status, stored)
         return requested
 
     def _poll_idle(self, checkpoint: str | None) -> Poll:
@@ -233,7 +234,7 @@ class _PolledTable:
             failed = failed_run(self.instance, self.table.name)
             report_condition(self.instance, self.settings, self.table, condition, failed)
         else:
-            condition = report_where_nothing_is_new(self.instance, self.settings, self.table, status, stored)
+            condition = report_condition_without_run(self.instance, self.settings, self.table, status, stored)
         if condition is None or not condition.unloadable:
             return requested
         fault = without_secrets(condition.text)
@@ -248,7 +249,7 @@ class _PolledTable:
         todo = plan(self.table, status, known, stored)
         if todo.ranges and stored is not None and not stored.common.is_continued:
             note(store_of(self.settings), self.table, Found(is_replaced=True))  # the requested run may never start
-        prepare(self.instance, name, todo)
+        apply_to_instance(self.instance, name, todo)
         sort_partitions(self.instance, name)
         # No run key, because a range that failed may be requested again.
         return Poll(

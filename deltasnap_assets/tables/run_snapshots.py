@@ -93,7 +93,7 @@ class RunSnapshots:
     def history(self, table: TableSettings) -> DeltaHistoryManager:
         """Return the history of a table, from the listing of this run."""
         listing = self.listing(table)
-        stored = None if listing.latest_version is None else self.stored_state(table, listing.latest_version)
+        stored = None if listing.latest_version is None else self.state_if_stored(table, listing.latest_version)
         if stored is None or stored.metadata is None:
             return self.log(table).context.log.history_of(listing)
         configuration = stored.metadata.configuration
@@ -141,7 +141,7 @@ class RunSnapshots:
         if not stored:
             return None
         version = stored.runs[-1][1]
-        state, manifest = self.states_of(table, [version])[version], self.manifests(table, [version])[version]
+        state, manifest = self.states(table, [version])[version], self.manifests(table, [version])[version]
         return SoundVersion(
             version=version, protocol=state.protocol, metadata=state.metadata, timestamp=manifest.timestamp
         )
@@ -157,7 +157,9 @@ class RunSnapshots:
         """Return the log at the table's latest version, from the listing of this run."""
         return self.log(table).context.log.latest_of(self.listing(table))
 
-    def stored(self, table: TableSettings, versions: Sequence[int], progress: OnProgress) -> dict[int, VersionManifest]:
+    def ensure_stored(
+        self, table: TableSettings, versions: Sequence[int], progress: OnProgress
+    ) -> dict[int, VersionManifest]:
         """Return the manifests of versions. Versions that are not stored are written first.
 
         Errors: the errors of reading the log and of the store.
@@ -186,12 +188,12 @@ class RunSnapshots:
         """Stop the computations that were started ahead."""
         self._facts.close()
 
-    def computed_states(
+    def ensure_states(
         self, table: TableSettings, versions: Sequence[int], progress: OnProgress
     ) -> dict[int, SnapshotState]:
-        """Return the computed states of versions. Versions that are not stored are written first, see `stored`."""
-        self.stored(table, versions, progress)
-        return self.states_of(table, versions)
+        """Return the computed states of versions. Versions that are not stored are written first."""
+        self.ensure_stored(table, versions, progress)
+        return self.states(table, versions)
 
     def stored_versions(self, table: TableSettings) -> list[int]:
         """Return the stored versions that are in force, ascending, including the ones of this run."""
@@ -205,15 +207,15 @@ class RunSnapshots:
         """Return the manifests of stored versions. Errors: StoredVersionNotFoundError."""
         return self._versions.manifests(table.name, versions)
 
-    def states_of(self, table: TableSettings, versions: Sequence[int]) -> dict[int, SnapshotState]:
+    def states(self, table: TableSettings, versions: Sequence[int]) -> dict[int, SnapshotState]:
         """Return the computed states of stored versions. Errors: StoredVersionNotFoundError."""
         return self._versions.states(table.name, versions)
 
-    def stored_state(self, table: TableSettings, version: int) -> SnapshotState | None:
+    def state_if_stored(self, table: TableSettings, version: int) -> SnapshotState | None:
         """Return the stored computed state of a version; None: not stored."""
         if version not in self.stored_versions(table):
             return None
-        return self.states_of(table, [version])[version]
+        return self.states(table, [version])[version]
 
     def file_facts(self, table: TableSettings, version: int, progress: OnProgress | None = None) -> FileFacts:
         """Return facts about the live files of a stored version. progress: called while the files are counted."""

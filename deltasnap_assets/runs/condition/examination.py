@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import wait
 from functools import partial
 
-from deltasnap_assets.runs.condition.damage import examined
+from deltasnap_assets.runs.condition.log_reports import condition_now
 from deltasnap_assets.runs.long_reads import LongRead, LongReads, in_thread
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import TableCondition
@@ -29,20 +29,20 @@ def may_examine() -> bool:
 
 
 def examination_of(settings: Settings, table: TableSettings, *, is_whole: bool) -> LongRead[TableCondition]:
-    """Return the examination of a table, `examined`. It is started if there is none.
+    """Return the examination of a table, `condition_now`. It is started if there is none.
 
     If it is done, its result is to be used now: the next call starts another one.
     """
     key = _key(settings, table)
     seconds = 0.0 if key in _examinations else _WAIT_SECONDS
-    found = _examinations.of(key, lambda: in_thread(partial(examined, settings, table, is_whole=is_whole)))
+    found = _examinations.of(key, lambda: in_thread(partial(condition_now, settings, table, is_whole=is_whole)))
     wait([found.future], timeout=seconds)
     if found.future.done():
         _examinations.end(key)
     return found
 
 
-def examined_soon(settings: Settings, table: TableSettings, *, is_whole: bool) -> TableCondition | None:
+def condition_soon(settings: Settings, table: TableSettings, *, is_whole: bool) -> TableCondition | None:
     """Return the condition of a table, after a few seconds at most; None: a later tick uses the examination."""
     found = examination_of(settings, table, is_whole=is_whole)
     return found.future.result() if found.future.done() else None

@@ -99,10 +99,10 @@ def was_broken(instance: dg.DagsterInstance, table_name: str) -> bool:
     return last is not None and CONDITION_TAG in last.tags
 
 
-def prepare(instance: dg.DagsterInstance, table_name: str, todo: Plan) -> None:
+def apply_to_instance(instance: dg.DagsterInstance, table_name: str, todo: Plan) -> None:
     """Add and drop the partitions of a plan, and record its observation.
 
-    The sensor, the schedule and `refresh` call it before they request or start runs.
+    The sensor, the schedule and `refresh` call it before runs start.
     """
     partitions = version_partitions(table_name).name or ""
     for version in todo.drop:
@@ -112,13 +112,13 @@ def prepare(instance: dg.DagsterInstance, table_name: str, todo: Plan) -> None:
         instance.add_dynamic_partitions(partitions, keys)
     except IntegrityError:  # another process added some of them in the meantime
         instance.add_dynamic_partitions(partitions, keys)
-    unseen_of_plan = unseen(instance, table_name, todo)
+    unseen_of_plan = _unseen(instance, table_name, todo)
     _keep_identity(instance, table_name, todo.observation.tags)
     for observation in unseen_of_plan:
         instance.report_runless_asset_event(observation)
 
 
-def unseen(instance: dg.DagsterInstance, table_name: str, todo: Plan) -> list[dg.AssetObservation]:
+def _unseen(instance: dg.DagsterInstance, table_name: str, todo: Plan) -> list[dg.AssetObservation]:
     """Return the observation of a plan, unless a run will record one, or it equals the last one.
 
     A run records one observation for all its versions, with their numbers. The page of a damaged table keeps the

@@ -61,11 +61,11 @@ class _Run:
 
     def states(self) -> dict[int, SnapshotState]:
         """Return the computed states of the versions; missing ones are written to the store first."""
-        return self.snapshots.computed_states(self.table, self.versions, self.report)
+        return self.snapshots.ensure_states(self.table, self.versions, self.report)
 
     def computed_by(self) -> dict[int, Entries]:
         """Return the engine that computed each version, as metadata."""
-        manifests = self.snapshots.stored(self.table, self.versions, self.report)
+        manifests = self.snapshots.ensure_stored(self.table, self.versions, self.report)
         return {version: computed_by_metadata(manifest) for version, manifest in manifests.items()}
 
 
@@ -90,11 +90,11 @@ def _log_segment(run: _Run) -> dict[int, Entries]:
 
 
 def _reconstructed_state(run: _Run) -> dict[int, Entries]:
-    manifests, states = run.snapshots.stored(run.table, run.versions, run.report), run.states()
+    manifests, states = run.snapshots.ensure_stored(run.table, run.versions, run.report), run.states()
     entries_of = {}
     for version, manifest in manifests.items():
         commit = manifest.commit or CommitSummary()
-        before = states.get(version - 1) or run.snapshots.stored_state(run.table, version - 1)
+        before = states.get(version - 1) or run.snapshots.state_if_stored(run.table, version - 1)
         changed = changes_page(before, states[version]) | stored_metadata(manifest)
         sample = sample_metadata(commit.sample)
         entries_of[version] = commit_metadata(commit.info) | changed | sample | operation_metadata(commit.info)

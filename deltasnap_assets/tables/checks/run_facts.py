@@ -53,7 +53,7 @@ class RunFacts:
 
     @property
     def state(self) -> SnapshotState:
-        return self.snapshots.states_of(self.table, [self.newest])[self.newest]
+        return self.snapshots.states(self.table, [self.newest])[self.newest]
 
     @property
     def segment(self) -> LogSegment:
@@ -83,7 +83,7 @@ class RunFacts:
 
     @property
     def loadable_state(self) -> SnapshotState | None:
-        return self.snapshots.stored_state(self.table, self.condition.latest or 0)
+        return self.snapshots.state_if_stored(self.table, self.condition.latest or 0)
 
     @property
     def commit_times_ms(self) -> list[int]:
@@ -112,7 +112,7 @@ class RunFacts:
     def checksum_differences(self) -> dict[int, tuple[ChecksumDifference, ...]]:
         table = self.table
         found = {version: checksum for version, checksum in self._checksums.items() if checksum is not None}
-        manifests, states = self.snapshots.manifests(table, list(found)), self.snapshots.states_of(table, list(found))
+        manifests, states = self.snapshots.manifests(table, list(found)), self.snapshots.states(table, list(found))
         differences = {}
         for version, checksum in found.items():
             state = states[version]
@@ -126,7 +126,7 @@ def facts_of_versions(snapshots: RunSnapshots, table: TableSettings, versions: S
     """Return the facts about the versions of a run. Errors: those of reading the store."""
     stored = snapshots.stored_versions(table)
     earlier = [version for version in stored if version < min(versions, default=0)][-HISTORY:]
-    found = {version: snapshots.stored_state(table, version) for version in (*earlier, *versions)}
+    found = {version: snapshots.state_if_stored(table, version) for version in (*earlier, *versions)}
     return version_facts({version: state for version, state in found.items() if state is not None}, versions)
 
 

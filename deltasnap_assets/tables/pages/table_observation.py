@@ -57,7 +57,7 @@ def table_observation(
     if version != max(snapshots.stored_versions(table), default=None):
         return None
     condition = snapshots.condition(table)
-    state = snapshots.states_of(table, [version])[version]
+    state = snapshots.states(table, [version])[version]
     (manifest,) = snapshots.manifests(table, [version]).values()
     page = table_page(
         table,

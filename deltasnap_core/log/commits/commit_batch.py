@@ -56,7 +56,7 @@ class ChangedFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadCommit:
+class ParsedCommit:
     """Facts about a commit that was read, without its lines.
 
     digest:       SHA-256 of its bytes, in hex.
@@ -89,7 +89,7 @@ class CommitBatch:
     large_measures: MEASURED_LINES; the file actions of the large commits; None: too many to hold.
     """
 
-    commits: tuple[ReadCommit, ...]
+    commits: tuple[ParsedCommit, ...]
     lines: pa.Table
     large_measures: pa.Table | None
 
@@ -202,7 +202,7 @@ class CommitBatch:
         """
         return lines_with(self.lines, *actions)
 
-    def actions(self, *names: str) -> Iterator[tuple[ReadCommit, int, str, Any]]:
+    def actions(self, *names: str) -> Iterator[tuple[ParsedCommit, int, str, Any]]:
         """Yield the commit, line number, name and decoded value of each of these actions, in log order.
 
         Errors: CorruptLogError naming file and line.

@@ -28,7 +28,7 @@ from deltasnap_core.log.commits.commit_batch import (
     SAMPLE_FILES,
     ChangedFile,
     CommitBatch,
-    ReadCommit,
+    ParsedCommit,
     first_files,
     in_one_piece,
     versions_with_negative_numbers,
@@ -89,7 +89,7 @@ class _Classified:
 class _Parts:
     """The result of reading some commits. measures: None: too many to hold."""
 
-    commits: tuple[ReadCommit, ...]
+    commits: tuple[ParsedCommit, ...]
     lines: tuple[pa.Table, ...]
     measures: pa.Table | None
     unusual: dict[int, int]
@@ -194,7 +194,7 @@ class _Reading:
     def parts(self, *, is_large: bool) -> _Parts:
         """Return the result. is_large: of each commit."""
         commits = (
-            ReadCommit(
+            ParsedCommit(
                 file=file,
                 digest=self._hashes[version].hexdigest(),
                 file_actions=self._counts[version],

@@ -112,9 +112,9 @@ class ExaminedFiles:
         self.counted: CountedCheckpoint | None = None
 
     @once
-    def sound(self) -> CheckpointProvider | None:
+    def checkpoint(self) -> CheckpointProvider | None:
         """The newest sound checkpoint; None: there is none. Read on first use."""
-        return self.newest_sound(self.latest)
+        return self.newest_sound_checkpoint(self.latest)
 
     @property
     def start(self) -> int:
@@ -122,12 +122,12 @@ class ExaminedFiles:
 
         It is that of the newest checkpoint that no hint contradicts, or that nothing replaces.
         """
-        found = self.sound
+        found = self.checkpoint
         while found is not None and found in self.doubted and self.is_replaceable(found):
-            found = self.newest_sound(found.version - 1)
+            found = self.newest_sound_checkpoint(found.version - 1)
         return -1 if found is None else found.version
 
-    def newest_sound(self, version: int) -> CheckpointProvider | None:
+    def newest_sound_checkpoint(self, version: int) -> CheckpointProvider | None:
         """Return the newest sound checkpoint up to a version. Reads checkpoints, newest first, until one is sound."""
         found = (each for each in self.listing.checkpoints if each.version <= version)
         return next((each for each in found if self._is_sound(each)), None)

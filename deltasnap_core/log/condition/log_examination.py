@@ -81,7 +81,7 @@ def _condition(
     start = files.start
     first = start + 1 if first is None else first
     if 0 < first <= start and first - 1 not in sound:
-        before = files.newest_sound(first)
+        before = files.newest_sound_checkpoint(first)
         first = 0 if before is None else before.version + 1
     commits = files.read_commits_from(min(first, start + 1), sound, read)
     loadable, unloadable = loadable_versions(files, commits.broken, first)

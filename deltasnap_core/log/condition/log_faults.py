@@ -106,7 +106,7 @@ def checkpoint_faults(files: ExaminedFiles, loadable: VersionRanges, broken: Col
             yield _checkpoint_fault(files, provider.version, error.path, error.reason, loadable)
     for provider, doubt in files.doubted.items():
         yield doubted_checkpoint(provider.version, doubt.path, doubt.reason, files.is_replaceable(provider, broken))
-    sound = -1 if files.sound is None else files.sound.version
+    sound = -1 if files.checkpoint is None else files.checkpoint.version
     for unusable in files.listing.unusable_checkpoints:
         if unusable.version > sound:
             yield _checkpoint_fault(files, unusable.version, unusable.files[0].path, unusable.reason, loadable)

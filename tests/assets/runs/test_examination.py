@@ -18,12 +18,12 @@ def test_table_does_not_wait_for_the_examination_of_another(tmp_path: Path, monk
     clicks, events = (TableSettings(name=name, path=f"/lake/{name}") for name in ("clicks", "events"))
     settings, is_answered = Settings(storage=str(tmp_path), tables=(clicks, events)), Event()
 
-    def examined(_: Settings, table: TableSettings, **__: Any) -> TableCondition:
+    def condition_now(_: Settings, table: TableSettings, **__: Any) -> TableCondition:
         if table is clicks:
             is_answered.wait(60)
         return TableCondition(table=table.name)
 
-    monkeypatch.setattr(examination, "examined", examined)
+    monkeypatch.setattr(examination, "condition_now", condition_now)
     monkeypatch.setattr(examination, "_WAIT_SECONDS", 0.01)
     first = examination_of(settings, clicks, is_whole=False)
     assert examination_of(settings, events, is_whole=False).future.result(60).table == "events"

@@ -17,9 +17,9 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.runs import sensors, table_polls
-from deltasnap_assets.runs.condition import damage, examination, poll_records
+from deltasnap_assets.runs.condition import examination, log_reports, poll_records
 from deltasnap_assets.runs.condition.condition_report import report_condition
-from deltasnap_assets.runs.condition.damage import condition_of_failure
+from deltasnap_assets.runs.condition.log_reports import condition_of_whole_log
 from deltasnap_assets.runs.condition.poll_records import Found, note
 from deltasnap_assets.runs.condition.reminders import REMINDERS
 from deltasnap_assets.runs.long_reads import LongReads
@@ -123,12 +123,12 @@ def long_examinations(monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], Event
 
     def slow(settings: Settings, table: TableSettings) -> Any:
         started.append(table.name)
-        condition = condition_of_failure(settings, table)
+        condition = condition_of_whole_log(settings, table)
         end.wait(60)
         return condition
 
     monkeypatch.setattr(examination, "_WAIT_SECONDS", 0.1)
-    monkeypatch.setattr(damage, "condition_of_failure", slow)
+    monkeypatch.setattr(log_reports, "condition_of_whole_log", slow)
     monkeypatch.setattr(table_polls, "_EXAMINATION_ASKED_SECONDS", 0.0)
     monkeypatch.setattr(table_polls, "is_examination_due", lambda *_: True)
     return started, end
@@ -290,7 +290,7 @@ def test_tick_names_the_damage_of_a_stored_commit_that_another_process_found_and
     settings = Settings(storage=str(tmp_path / "t-store"), tables=(table,))
     store_versions(stored_table(tmp_path / "t-store"), log_of(table), range(4))
     (tmp_path / "t" / "_delta_log" / f"{1:020}.json").write_bytes(b"garbage")
-    report_condition(ticks.instance, settings, table, condition_of_failure(settings, table))
+    report_condition(ticks.instance, settings, table, condition_of_whole_log(settings, table))
     REMINDERS._done.clear()  # as in a new process
     assert "Version 1 cannot be read" in ticks.tick()
     assert re.fullmatch(r"events is broken: Version 1 cannot be read: .* Next poll in \d+ s\.", str(ticks.tick()))

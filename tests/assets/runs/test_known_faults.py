@@ -11,7 +11,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from deltasnap_assets.runs.condition.damage import BrokenTableError, condition_of_failure
+from deltasnap_assets.runs.condition.log_reports import BrokenTableError, condition_of_whole_log
 from deltasnap_assets.runs.planning.names import ASSET_NAMES
 from deltasnap_assets.runs.planning.poll import poll_log
 from deltasnap_assets.runs.schedules import refresh_schedule
@@ -53,7 +53,7 @@ class Broken:
         """Whether each way to examine the log finds versions that cannot be loaded."""
         status, _ = poll_log(self.settings, self.table, examine=True)
         assert status.condition is not None
-        return bool(status.condition.unloadable), bool(condition_of_failure(self.settings, self.table).unloadable)
+        return bool(status.condition.unloadable), bool(condition_of_whole_log(self.settings, self.table).unloadable)
 
 
 @pytest.fixture
@@ -100,12 +100,12 @@ CHANGES: dict[str, tuple[Callable[[Broken], object], bool]] = {
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_change_of_a_broken_log_is_noticed(change: str, broken: Broken) -> None:
-    before = condition_of_failure(broken.settings, broken.table)
+    before = condition_of_whole_log(broken.settings, broken.table)
     make, is_broken = CHANGES[change]
     broken.examined()
     make(broken)
     assert broken.examined() == (is_broken, is_broken)
-    assert condition_of_failure(broken.settings, broken.table).text != before.text
+    assert condition_of_whole_log(broken.settings, broken.table).text != before.text
 
 
 @pytest.mark.parametrize("is_damaged", [False, True], ids=["a sound log", "a log with an error"])
@@ -115,7 +115,7 @@ def test_fault_of_the_hint_begins_and_ends_with_it(broken: Broken, is_damaged: b
         broken.commit.write_bytes(broken.sound)
 
     def has_fault() -> bool:
-        condition = condition_of_failure(broken.settings, broken.table)
+        condition = condition_of_whole_log(broken.settings, broken.table)
         assert bool(condition.unloadable) == is_damaged
         return bool(condition.faults_of(FaultKind.BROKEN_HINT))
 

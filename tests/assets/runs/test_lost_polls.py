@@ -16,7 +16,7 @@ import pytest
 from deltasnap_assets.checks.registry import CheckSettings
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.condition.condition_report import report_condition
-from deltasnap_assets.runs.condition.damage import BrokenTableError
+from deltasnap_assets.runs.condition.log_reports import BrokenTableError
 from deltasnap_assets.runs.condition.reminders import REMINDERS
 from deltasnap_assets.runs.refresh import RefreshError
 from deltasnap_assets.runs.sensors import new_commits_sensor

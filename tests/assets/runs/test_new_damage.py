@@ -12,10 +12,10 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.definitions import build_definitions
-from deltasnap_assets.runs.condition import damage
+from deltasnap_assets.runs.condition import log_reports
 from deltasnap_assets.runs.condition.condition_report import report_condition
-from deltasnap_assets.runs.condition.damage import BrokenTableError, condition_after, condition_of_failure
 from deltasnap_assets.runs.condition.fault_texts import FAILED_RUN
+from deltasnap_assets.runs.condition.log_reports import BrokenTableError, condition_after, condition_of_whole_log
 from deltasnap_assets.runs.condition.poll_records import Found, known_errors, note
 from deltasnap_assets.runs.planning.known_table import last_observation, observation_tags
 from deltasnap_assets.runs.planning.names import delta_log_key, run_tags
@@ -120,10 +120,10 @@ def test_refresh_without_new_commits_reads_a_short_log_again(
     examined: Examined, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commit(examined.log, 3).write_bytes(b"garbage")
-    monkeypatch.setattr(damage, "_SHORT_LOG", 5)
+    monkeypatch.setattr(log_reports, "_SHORT_LOG", 5)
     assert examined.refresh() == ()
     assert not examined.errors
-    monkeypatch.setattr(damage, "_SHORT_LOG", 6)
+    monkeypatch.setattr(log_reports, "_SHORT_LOG", 6)
     with pytest.raises(BrokenTableError, match="Version 3 cannot be read"):
         examined.refresh()
     assert examined.page["numbers_of"] == "version 5, stored before the damage"
@@ -190,7 +190,7 @@ def test_page_of_a_stored_version_that_is_damaged_says_so_and_names_the_file_wit
     examined: Examined,
 ) -> None:
     commit(examined.log, 3).write_bytes(b"garbage")
-    condition = condition_of_failure(examined.settings, examined.table)
+    condition = condition_of_whole_log(examined.settings, examined.table)
     report_condition(examined.instance, examined.settings, examined.table, condition)
     assert (examined.page["can_be_loaded"], examined.page["numbers_of"]) == (
         "0 to 2",

@@ -18,7 +18,7 @@ from sqlalchemy.exc import IntegrityError
 
 from deltasnap_assets.processes import has_ended, this_process
 from deltasnap_assets.runs.planning.forks import forks_of_text
-from deltasnap_assets.runs.planning.known_table import known_of, prepare
+from deltasnap_assets.runs.planning.known_table import apply_to_instance, known_of
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, CONDITION_TAG, delta_log_key, run_tags
 from deltasnap_assets.runs.planning.partitions import key_of
 from deltasnap_assets.runs.planning.plan import FORKS_TAG, Known, Plan, Stored, plan
@@ -188,14 +188,14 @@ def test_partitions_that_another_process_adds_at_the_same_time_are_no_error(monk
         raise IntegrityError("insert", {}, Exception("UNIQUE constraint failed"))
 
     monkeypatch.setattr(instance, "add_dynamic_partitions", too_late)
-    prepare(instance, "events", plan(table(), status(0, 3), Known()))
+    apply_to_instance(instance, "events", plan(table(), status(0, 3), Known()))
     assert instance.get_dynamic_partitions("events_versions") == [key_of(version) for version in range(4)]
 
 
 def test_instance_provides_partitions_materializations_and_generation() -> None:
     instance = dg.DagsterInstance.ephemeral()
     assert known_of(instance, "events") == Known()
-    prepare(instance, "events", plan(table(), status(8, 11), Known()))
+    apply_to_instance(instance, "events", plan(table(), status(8, 11), Known()))
     instance.add_dynamic_partitions("events_versions", ["by hand"])
     materialize(instance, 8, 9)
     materialize(instance, 10, names=ASSET_NAMES[:2])
@@ -205,12 +205,12 @@ def test_instance_provides_partitions_materializations_and_generation() -> None:
 
 def test_materializations_of_a_dropped_table_do_not_count_for_its_successor() -> None:
     instance = dg.DagsterInstance.ephemeral()
-    prepare(instance, "events", plan(table(), status(0, 3), Known()))
+    apply_to_instance(instance, "events", plan(table(), status(0, 3), Known()))
     materialize(instance, 0, 1, 2, 3)
     anew = status(0, 3, generation="new")
     for done in (frozenset[int](), frozenset({0})):
         todo = plan(table(max_versions_per_run=1), anew, known_of(instance, "events"), stored(*done))
-        prepare(instance, "events", todo)
+        apply_to_instance(instance, "events", todo)
         known = known_of(instance, "events")
         assert (known.generation, known.done) == ("new", done)
         materialize(instance, len(done))
@@ -230,7 +230,7 @@ def test_plan_is_observed_again_only_if_it_differs_whatever_the_condition_of_the
     tags = {**first.observation.tags, CONDITION_TAG: "a_fault"}
     instance.report_runless_asset_event(dg.AssetObservation(delta_log_key("events"), tags=tags))
     for todo, expected in ((first, 1), (plan(table(), status(0, 2), done), 2)):
-        prepare(instance, "events", replace(todo, ranges=()))
+        apply_to_instance(instance, "events", replace(todo, ranges=()))
         assert len(instance.fetch_observations(delta_log_key("events"), limit=9).records) == expected
 
 
@@ -398,7 +398,7 @@ IDS = ["", "a b/c", "x" * 5000, "\ud800", "\x00", "größe"]
 def test_every_id_of_a_table_can_be_observed(table_id: str) -> None:
     instance = dg.DagsterInstance.ephemeral()
     seen = status(0, 1, generation=table_id)
-    prepare(instance, "events", plan(table(), seen, Known()))
+    apply_to_instance(instance, "events", plan(table(), seen, Known()))
     known = known_of(instance, "events")
     assert plan(table(), seen, known).drop == ()
     assert plan(table(), status(0, 1, generation=table_id + "2"), known, stored()).drop == (0, 1)

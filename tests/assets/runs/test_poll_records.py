@@ -20,8 +20,8 @@ from deltasnap_assets.checks.log.contiguous_log import ContiguousLog
 from deltasnap_assets.runs import table_polls
 from deltasnap_assets.runs.condition import poll_records
 from deltasnap_assets.runs.condition.condition_report import report_condition
-from deltasnap_assets.runs.condition.damage import examined, report_where_nothing_is_new
 from deltasnap_assets.runs.condition.fault_texts import FailedRun, problems_of
+from deltasnap_assets.runs.condition.log_reports import condition_now, report_condition_without_run
 from deltasnap_assets.runs.condition.poll_records import (
     LOG,
     RUN,
@@ -235,10 +235,10 @@ def test_damage_in_a_log_without_new_commits_is_found_within_a_day(
     note(table.store, table.table, Found(is_examined=True))
     status = log_of(table.table).status()
     (table.log / f"{1:020}.json").write_bytes(b"{nope\n")
-    report_where_nothing_is_new(table.instance, table.settings, table.table, status, None)
+    report_condition_without_run(table.instance, table.settings, table.table, status, None)
     assert table.condition == "healthy"
     monkeypatch.setattr(poll_records, "_EXAMINED_AGAIN_MS", 0)
-    report_where_nothing_is_new(table.instance, table.settings, table.table, status, None)
+    report_condition_without_run(table.instance, table.settings, table.table, status, None)
     assert table.condition == "broken"
 
 
@@ -253,7 +253,7 @@ def test_damage_in_the_commit_of_a_stored_version_is_found_within_a_day(
     commit.write_bytes(content.replace(b'"add"', b'"\x00dd"'))
     os.utime(commit, ns=(times.st_atime_ns, times.st_mtime_ns))
     monkeypatch.setattr(poll_records, "_EXAMINED_AGAIN_MS", 0)
-    report_where_nothing_is_new(table.instance, table.settings, table.table, status, None)
+    report_condition_without_run(table.instance, table.settings, table.table, status, None)
     assert table.condition == "broken"
 
 
@@ -283,7 +283,7 @@ def test_blank_commit_of_a_stored_version_is_still_reported_when_only_a_checkpoi
     store_computed_versions(stored_table(table.log.parents[1] / "store"), log_of(table.table), range(3))
     kinds = []
     for is_whole in (True, False):
-        condition = examined(table.settings, table.table, is_whole=is_whole)
+        condition = condition_now(table.settings, table.table, is_whole=is_whole)
         report_condition(table.instance, table.settings, table.table, condition)
         kinds.append([fault.kind for fault in condition.faults])
     assert (kinds, table.condition) == ([[FaultKind.EMPTY_COMMIT]] * 2, "warned")

@@ -14,8 +14,8 @@ import pytest
 
 from deltasnap_assets.processes import this_process
 from deltasnap_assets.runs import schedules
-from deltasnap_assets.runs.condition import damage, poll_records
-from deltasnap_assets.runs.condition.damage import BrokenTableError
+from deltasnap_assets.runs.condition import log_reports, poll_records
+from deltasnap_assets.runs.condition.log_reports import BrokenTableError
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, ATTEMPT_TAG, run_tags
 from deltasnap_assets.runs.run_process import PROCESS_TAG
 from deltasnap_assets.runs.schedules import refresh_schedule
@@ -365,7 +365,7 @@ def test_schedule_keeps_a_version_that_the_sensor_added_meanwhile(
     write(tmp_path, 0, 3)
     ticks.tick()
     store_versions(store, TableLog.for_path(tmp_path), range(4))
-    poll_or_report = damage.poll_or_report
+    poll_or_report = log_reports.poll_or_report
 
     def slow_poll(*polled: Any) -> Any:
         found = poll_or_report(*polled)

@@ -25,7 +25,7 @@ from dagster._core.storage.asset_check_execution_record import (  # noqa: E402
     AssetCheckExecutionResolvedStatus,
 )
 
-from deltasnap_assets.runs.condition.damage import BrokenTableError  # noqa: E402
+from deltasnap_assets.runs.condition.log_reports import BrokenTableError  # noqa: E402
 from deltasnap_assets.runs.refresh import RefreshError  # noqa: E402
 from deltasnap_assets.runs.sensors import new_commits_sensor  # noqa: E402
 from deltasnap_core import DeltaTableNotFoundError  # noqa: E402

@@ -9,7 +9,7 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.definitions import build_definitions
-from deltasnap_assets.runs.planning.known_table import known_of, observation_tags, prepare
+from deltasnap_assets.runs.planning.known_table import apply_to_instance, known_of, observation_tags
 from deltasnap_assets.runs.planning.names import delta_log_key
 from deltasnap_assets.runs.planning.plan import plan
 from deltasnap_assets.runs.planning.poll import poll_log
@@ -45,7 +45,7 @@ class Follower:
         """The effect of a tick, and of the observation at the end of its run."""
         sight = log_of(self.table).status()
         todo = plan(self.table, sight, known_of(self.instance, "events"))
-        prepare(self.instance, "events", todo)
+        apply_to_instance(self.instance, "events", todo)
         if todo.last not in (None, self.run_of):
             self.run_of = todo.last
             tags = observation_tags(self.instance, self.table, sight.latest, sight.generation)

@@ -6,7 +6,7 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.runs.planning.forks import Fork
-from deltasnap_assets.runs.planning.known_table import prepare
+from deltasnap_assets.runs.planning.known_table import apply_to_instance
 from deltasnap_assets.runs.planning.names import delta_log_key
 from deltasnap_assets.runs.planning.plan import BEGAN_AFTER_TAG, Plan, observation_of
 from deltasnap_assets.settings.config import TableSettings
@@ -83,6 +83,6 @@ def test_versions_of_a_log_before_its_fork_do_not_count(instance: dg.DagsterInst
         ),
         ranges=((3, 3), (9, 9)),
     )
-    prepare(instance, "events", forked)  # the runs, not the plan, will record an observation
+    apply_to_instance(instance, "events", forked)  # the runs, not the plan, will record an observation
     store(instance, 3)
     assert again(instance, 3) is None

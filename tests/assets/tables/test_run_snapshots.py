@@ -75,13 +75,13 @@ def refresh(snapshots: RunSnapshots, table: TableSettings, versions: Sequence[in
         messages.append(what)
 
     assert list(snapshots.log_segments(table, versions)) == list(versions)
-    manifests = snapshots.stored(table, versions, progress)
+    manifests = snapshots.ensure_stored(table, versions, progress)
     assert [manifest.commit is not None for manifest in manifests.values()] == [True] * len(versions)
     for _ in range(3):
-        assert list(snapshots.computed_states(table, versions, progress)) == list(versions)
+        assert list(snapshots.ensure_states(table, versions, progress)) == list(versions)
     assert snapshots.stored_versions(table)[-1] == versions[-1]
     assert snapshots.manifests(table, versions) == manifests
-    assert list(snapshots.states_of(table, versions)) == list(versions)
+    assert list(snapshots.states(table, versions)) == list(versions)
 
 
 @pytest.mark.parametrize("count", [5, 30])
@@ -166,7 +166,7 @@ def test_rolled_back_table_is_logged_in_the_run(spark: SparkSession, tmp_path: P
     (log / f"{3:020d}.json").unlink()
     snapshots, table = run_of(spark, tmp_path)
     messages: list[str] = []
-    snapshots.stored(table, [2], lambda what, done, total: messages.append(what))
+    snapshots.ensure_stored(table, [2], lambda what, done, total: messages.append(what))
     assert messages == ["Table events: the log was rolled back: version 2 in common, stored up to 3"]
 
 
@@ -184,14 +184,14 @@ class NoSpark:
 def test_first_version_is_computed_by_spark_and_later_ones_by_the_driver(spark: SparkSession, tmp_path: Path) -> None:
     write_log(tmp_path / "events", {version: commit_actions(version) for version in range(2)})
     snapshots, table = run_of(spark, tmp_path)
-    first = snapshots.stored(table, [0, 1], lambda *_: None)
+    first = snapshots.ensure_stored(table, [0, 1], lambda *_: None)
     assert str(first[0].computed_by).startswith(f"Spark {spark.version}, local")
     assert str(first[1].computed_by).endswith(" applied to version 0")
     write_log(tmp_path / "events", {version: commit_actions(version) for version in (2, 3)})
     pyspark: Any = NoSpark()
     later = RunSnapshots(settings_of(tmp_path), RunSession(pyspark), queries_ahead=True)
     refresh(later, table, (2, 3))
-    files = later.states_of(table, [3])[3].num_of_files
+    files = later.states(table, [3])[3].num_of_files
     assert sum(partition.num_files for partition in later.file_facts(table, 3).partitions) == files
     assert later.tombstone_facts(table, 3) is not None
     assert str(later.manifests(table, [3])[3].computed_by).startswith("driver: ")
@@ -200,5 +200,5 @@ def test_first_version_is_computed_by_spark_and_later_ones_by_the_driver(spark: 
 def test_spark_computes_everything_if_always_used(spark: SparkSession, tmp_path: Path) -> None:
     write_log(tmp_path / "events", {version: commit_actions(version) for version in range(4)})
     snapshots, table = run_of(spark, tmp_path, use="always")
-    stored = snapshots.stored(table, range(4), lambda *_: None)
+    stored = snapshots.ensure_stored(table, range(4), lambda *_: None)
     assert {str(manifest.computed_by)[:6] for manifest in stored.values()} == {"Spark "}

@@ -30,7 +30,7 @@ _SHORT_LOG = 100
 
 
 class Examine(Protocol):
-    """Examines the log of a table, see `examined`."""
+    """Examines the log of a table, see `condition_now`."""
 
     def __call__(self, settings: Settings, table: TableSettings, *, is_whole: bool) -> TableCondition | None: ...
 
@@ -86,7 +86,7 @@ def _depth_in(folder: str, error: StorageError) -> int:
     return len(url) if f"{error.path}/".startswith(f"{url}/") else 0
 
 
-def condition_of_failure(settings: Settings, table: TableSettings) -> TableCondition:
+def condition_of_whole_log(settings: Settings, table: TableSettings) -> TableCondition:
     """Return the condition of a table after a failure.
 
     Reads the whole log: every commit, stored or not, and every page of the newest checkpoint; only the files with
@@ -118,18 +118,18 @@ def condition_with_new_checkpoint(settings: Settings, table: TableSettings) -> T
     return compared_with_stored(settings, table, found, stored)
 
 
-def examined(settings: Settings, table: TableSettings, *, is_whole: bool) -> TableCondition:
+def condition_now(settings: Settings, table: TableSettings, *, is_whole: bool) -> TableCondition:
     """Return the condition of a table. is_whole: read the whole log; False: only what a new checkpoint may change."""
-    return (condition_of_failure if is_whole else condition_with_new_checkpoint)(settings, table)
+    return (condition_of_whole_log if is_whole else condition_with_new_checkpoint)(settings, table)
 
 
-def report_where_nothing_is_new(
+def report_condition_without_run(
     instance: dg.DagsterInstance,
     settings: Settings,
     table: TableSettings,
     status: LogStatus,
     stored: Stored | None,
-    examine: Examine = examined,
+    examine: Examine = condition_now,
     *,
     is_requested: bool = False,
 ) -> TableCondition | None:
@@ -139,8 +139,8 @@ def report_where_nothing_is_new(
     not find damage in a log without new commits. A new checkpoint is read too: writers write it after the commit.
     is_requested: a user waits for the answer: then a short log is always examined.
     None: the log is not examined. status: the result of the poll without new commits.
-    stored: the stored versions and the log compared; None: unknown. examine: `examined`, or returns None if that takes
-    too long.
+    stored: the stored versions and the log compared; None: unknown. examine: `condition_now`, or returns None if that
+    takes too long.
     """
     note_poll(settings, table, status)
     failed, is_shorter = failed_run(instance, table.name), stored is not None and bool(stored.common.lost)
