@@ -14,17 +14,17 @@ from deltasnap_assets.runs.condition.fault_texts import FailedRun
 from deltasnap_assets.runs.condition.log_reports import (
     BrokenTableError,
     condition_of_whole_log,
-    poll_or_report,
+    read_status_or_report,
     report_condition_without_run,
 )
 from deltasnap_assets.runs.condition.poll_records import LOG, are_checks_due, known_errors
 from deltasnap_assets.runs.log_handover import ListedLog, handing_over
 from deltasnap_assets.runs.planning.known_table import apply_to_instance, known_of
+from deltasnap_assets.runs.planning.log_status import read_status, what_is_stored
 from deltasnap_assets.runs.planning.names import STORING_ASSET, job_name, run_tags
 from deltasnap_assets.runs.planning.partition_order import sort_partitions
 from deltasnap_assets.runs.planning.partitions import known_versions
 from deltasnap_assets.runs.planning.plan import Known, plan
-from deltasnap_assets.runs.planning.poll import poll_log, what_is_stored
 from deltasnap_assets.runs.run_process import PROCESS_TAG
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.runs.table_runs import failed_run, reason_of, unfinished_run
@@ -80,7 +80,7 @@ def refresh_table(
     materialized, is_done, is_new, problem = list[int](), False, False, None
     unfinished_run(instance, table.name)  # marks runs of a killed refresh as failed
     known = known_of(instance, table.name)
-    status, stored = poll_or_report(settings, table, instance)
+    status, stored = read_status_or_report(settings, table, instance)
     while not is_done:
         todo = plan(table, status, known, stored)
         apply_to_instance(instance, table.name, todo)
@@ -103,7 +103,7 @@ def refresh_table(
                 raise
             problem = error  # versions before the damage are materialized first, then it is reported
             known = known_of(instance, table.name)
-            status, stored = poll_log(settings, table, examine=True)
+            status, stored = read_status(settings, table, examine=True)
             continue
         is_done = todo.num_left == 0 or status.listing is None
         known = _up_to(known_of(instance, table.name), status.latest)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import dagster as dg
 
 from deltasnap_assets.runs.condition.examination import condition_soon
-from deltasnap_assets.runs.condition.log_reports import poll_or_report, report_condition_without_run
+from deltasnap_assets.runs.condition.log_reports import read_status_or_report, report_condition_without_run
 from deltasnap_assets.runs.planning.known_table import apply_to_instance, known_of
 from deltasnap_assets.runs.planning.names import job_name, run_tags
 from deltasnap_assets.runs.planning.partition_order import sort_partitions
@@ -44,7 +44,7 @@ def refresh_schedule(
         if run_id := unfinished_run(context.instance, table.name):
             return dg.SkipReason(f"Run {run_id} of {table.name} is in progress.")
         known = known_of(context.instance, table.name)
-        status, stored = poll_or_report(settings, table, context.instance)
+        status, stored = read_status_or_report(settings, table, context.instance)
         todo = plan(table, status, known, stored)
         apply_to_instance(context.instance, table.name, todo)
         sort_partitions(context.instance, table.name)

@@ -16,7 +16,7 @@ from typing import Any
 import dagster as dg
 
 from deltasnap_assets.runs.long_reads import LongRead, LongReads
-from deltasnap_assets.runs.table_polls import Poll, TablePolls
+from deltasnap_assets.runs.table_polls import SensorAnswer, TablePolls
 from deltasnap_assets.runs.table_runs import (
     TablesFailedError,
 )
@@ -41,7 +41,7 @@ _NEXT = "@next"
 """The key in a shared sensor's cursor of the table that the next tick starts with. No table has this name."""
 
 _Key = tuple[str, str, str | None]
-_polls = LongReads[_Key, Poll | None]()
+_polls = LongReads[_Key, SensorAnswer | None]()
 """The polls that did not end within their tick, by store, table and cursor."""
 
 
@@ -109,7 +109,7 @@ def new_commits_sensor(settings: Settings, table: TableSettings, jobs: Sequence[
         polls = TablePolls.of(settings, [table], context.instance)
         key = (settings.storage, table.name, context.cursor)
         (read,) = _in_time({key: lambda: polls.poll(table, context.cursor)}).values()
-        found = _ended(key, read) or Poll(cursor=context.cursor)
+        found = _ended(key, read) or SensorAnswer(cursor=context.cursor)
         found = polls.still_valid(found, table, context.cursor)
         return _result([found], found.cursor)
 
@@ -161,17 +161,17 @@ def _shared_sensor(
 
 def _polled(
     settings: Settings, turn: Sequence[TableSettings], instance: dg.DagsterInstance, cursors: Mapping[str, str]
-) -> tuple[dict[str, Poll | None], dict[str, str]]:
+) -> tuple[dict[str, SensorAnswer | None], dict[str, str]]:
     """Return the poll of each table by name, None for those that a tick has no time for, and the problems by name."""
     end, table_polls = time.monotonic() + _MAX_TICK_SECONDS, TablePolls.of(settings, turn, instance)
 
-    def poll(table: TableSettings) -> Poll | None:
+    def poll(table: TableSettings) -> SensorAnswer | None:
         is_late = table is not turn[0] and time.monotonic() >= end
         return None if is_late else table_polls.poll(table, cursors.get(table.name))
 
     keys = {table.name: (settings.storage, table.name, cursors.get(table.name)) for table in turn}
     reads = _in_time({keys[table.name]: partial(poll, table) for table in turn})
-    found, problems = dict[str, Poll | None](), dict[str, str]()
+    found, problems = dict[str, SensorAnswer | None](), dict[str, str]()
     for table in turn:
         name, key = table.name, keys[table.name]
         try:
@@ -179,11 +179,11 @@ def _polled(
             found[name] = None if ended is None else table_polls.still_valid(ended, table, cursors.get(name))
         except Exception as error:  # noqa: BLE001  # for any error, the other tables are read
             problems[name] = without_secrets(str(error))
-            found[name] = Poll(cursor=cursors.get(name), message=f"{name}: {problems[name]}", is_problem=True)
+            found[name] = SensorAnswer(cursor=cursors.get(name), message=f"{name}: {problems[name]}", is_problem=True)
     return found, problems
 
 
-def _in_time(polls: Mapping[_Key, Callable[[], Poll | None]]) -> Mapping[_Key, LongRead[Poll | None]]:
+def _in_time(polls: Mapping[_Key, Callable[[], SensorAnswer | None]]) -> Mapping[_Key, LongRead[SensorAnswer | None]]:
     """Run the polls of tables in threads. Return them when all are done, or before Dagster ends the tick.
 
     Then some are still running, and those not started are cancelled. A poll that is still running from an earlier tick
@@ -191,7 +191,7 @@ def _in_time(polls: Mapping[_Key, Callable[[], Poll | None]]) -> Mapping[_Key, L
     """
     threads, begun = ReadThreads(_POLLS_AT_ONCE), dict[_Key, float]()
 
-    def timed(key: _Key) -> Poll | None:
+    def timed(key: _Key) -> SensorAnswer | None:
         begun[key] = time.monotonic()
         return polls[key]()
 
@@ -209,7 +209,7 @@ def _in_time(polls: Mapping[_Key, Callable[[], Poll | None]]) -> Mapping[_Key, L
     return reads
 
 
-def _ended(key: _Key, read: LongRead[Poll | None]) -> Poll | None:
+def _ended(key: _Key, read: LongRead[SensorAnswer | None]) -> SensorAnswer | None:
     """Return the result of a poll, or a message since when its table waits for it; None: it was not started.
 
     Errors: those of the poll; UnfinishedPollError if it takes minutes.
@@ -224,10 +224,10 @@ def _ended(key: _Key, read: LongRead[Poll | None]) -> Poll | None:
     )
     if read.is_overdue:
         raise UnfinishedPollError(waits)
-    return Poll(cursor=cursor, message=waits, is_problem=True)
+    return SensorAnswer(cursor=cursor, message=waits, is_problem=True)
 
 
-def _result(polls: Sequence[Poll], cursor: str | None) -> dg.SensorResult:
+def _result(polls: Sequence[SensorAnswer], cursor: str | None) -> dg.SensorResult:
     requests = [request for poll in polls for request in poll.requests]
     worst_first = sorted(polls, key=lambda poll: not poll.is_problem)
     messages = [poll.message for poll in worst_first if poll.message and not poll.requests]

@@ -17,7 +17,7 @@ from deltasnap_assets.runs.condition.log_reports import (
     report_condition_without_run,
 )
 from deltasnap_assets.runs.condition.poll_records import (
-    Found,
+    PollFindings,
     is_examination_due,
     look_for_new_checkpoint,
     note,
@@ -25,11 +25,11 @@ from deltasnap_assets.runs.condition.poll_records import (
 )
 from deltasnap_assets.runs.condition.reminders import REMINDERS
 from deltasnap_assets.runs.planning.known_table import apply_to_instance, known_of, last_observation, was_broken
+from deltasnap_assets.runs.planning.log_status import DAMAGED, read_status, what_is_stored
 from deltasnap_assets.runs.planning.names import job_name, run_tags
 from deltasnap_assets.runs.planning.partition_order import sort_partitions
 from deltasnap_assets.runs.planning.pauses import SensorState
 from deltasnap_assets.runs.planning.plan import Known, Stored, nothing_to_do, plan
-from deltasnap_assets.runs.planning.poll import DAMAGED, poll_log, what_is_stored
 from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.runs.table_runs import (
     MAX_ATTEMPTS,
@@ -49,8 +49,8 @@ _log = logger_of(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Poll:
-    """The result of a poll of a table: runs to request, the next cursor, and a message if there is no request.
+class SensorAnswer:
+    """What a sensor answers for a table: runs to request, the next cursor, and a message if there is no request.
 
     is_problem: whether the message says that the table is broken, waits for its poll, or that its last run failed.
     """
@@ -86,24 +86,24 @@ class TablePolls:
             last_failed=last_failed(instance, names),
         )
 
-    def still_valid(self, poll: Poll, table: TableSettings, cursor: str | None) -> Poll:
-        """Return a poll that an earlier tick may have begun, without its requests if a run has begun meanwhile."""
+    def still_valid(self, answer: SensorAnswer, table: TableSettings, cursor: str | None) -> SensorAnswer:
+        """Return an answer whose poll an earlier tick may have begun, without requests if a run has begun meanwhile."""
         run_id = self.unfinished.get(table.name)
-        if run_id is None or not poll.requests:
-            return poll
-        return Poll(cursor=cursor, message=_in_progress(table, run_id))
+        if run_id is None or not answer.requests:
+            return answer
+        return SensorAnswer(cursor=cursor, message=_in_progress(table, run_id))
 
-    def poll(self, table: TableSettings, cursor: str | None) -> Poll:
+    def poll(self, table: TableSettings, cursor: str | None) -> SensorAnswer:
         """Poll a table, unless a run of it is in progress, or it is broken and to be polled later.
 
         Errors: DeltaSnapError if the store failed, or once for a new fault of the log, after it is recorded.
         """
         state = _state(table, cursor)
         if run_id := self.unfinished.get(table.name):
-            return Poll(cursor=state.to_text(), message=_in_progress(table, run_id))
+            return SensorAnswer(cursor=state.to_text(), message=_in_progress(table, run_id))
         if state.pause_left > 0:
             message = f"{table.name} is broken: {state.fault} Next poll in {state.pause_left:.0f} s."
-            return Poll(cursor=state.to_text(), message=message, is_problem=True)
+            return SensorAnswer(cursor=state.to_text(), message=message, is_problem=True)
         polled = _PolledTable(
             settings=self.settings,
             table=table,
@@ -124,7 +124,7 @@ class TablePolls:
                 raise  # once, with the reason on the page; each time if the log has no fault, so the store failed
             fault = without_secrets(condition.text)
             message = f"{table.name} is still broken: {fault}"
-            return Poll(cursor=state.broken(fault).to_text(), message=message, is_problem=True)
+            return SensorAnswer(cursor=state.broken(fault).to_text(), message=message, is_problem=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +152,7 @@ class _PolledTable:
         is_new = report_condition(self.instance, self.settings, self.table, condition, failed)
         return is_new and bool(condition.unloadable)
 
-    def poll(self) -> Poll:
+    def poll(self) -> SensorAnswer:
         """Request the new versions, without reading their commits.
 
         Errors: those of DAMAGED, if the log must be examined.
@@ -186,7 +186,7 @@ class _PolledTable:
             report_condition_without_run(self.instance, self.settings, self.table, status, stored)
         return requested
 
-    def _poll_idle(self, checkpoint: str | None) -> Poll:
+    def _poll_idle(self, checkpoint: str | None) -> SensorAnswer:
         """Return that nothing is new, unless an examination of the log is done: it was due, or a checkpoint is new.
 
         checkpoint: the newest one that the poll saw.
@@ -194,7 +194,7 @@ class _PolledTable:
         The examination goes on while ticks poll for new commits, because reading a long log takes longer than a tick.
         """
         settings, table, message = self.settings, self.table, _nothing_new(self.table, self.failure)
-        idle = Poll(cursor=self.state.cursor, message=message, is_problem=self.failure is not None)
+        idle = SensorAnswer(cursor=self.state.cursor, message=message, is_problem=self.failure is not None)
         is_whole = True
         if not is_examined(settings, table):
             if not may_examine():
@@ -217,14 +217,14 @@ class _PolledTable:
         if self.state.cursor and condition.latest == LogCursor.from_text(self.state.cursor).version:
             report_condition(self.instance, settings, table, condition, failed)
         elif not condition.faults:  # there are later commits: it says nothing about them
-            checkpoint = condition.checkpoint
-            note(store_of(settings), table, Found(is_examined=condition.is_complete, examined_checkpoint=checkpoint))
+            found = PollFindings(is_examined=condition.is_complete, examined_checkpoint=condition.checkpoint)
+            note(store_of(settings), table, found)
         return self.poll_examining()
 
-    def poll_examining(self) -> Poll:
+    def poll_examining(self) -> SensorAnswer:
         """Request the versions that can be loaded, after reading the commits. If none are left, report the faults."""
         known = known_of(self.instance, self.table.name)
-        status, stored = poll_log(self.settings, self.table, examine=True)
+        status, stored = read_status(self.settings, self.table, examine=True)
         attempt = self.failure.attempt + 1 if self.failure is not None and self.failure.may_be_tried_again else 1
         requested = self._request(known, status, stored, attempt)
         if requested.requests:
@@ -238,21 +238,22 @@ class _PolledTable:
         if condition is None or not condition.unloadable:
             return requested
         fault = without_secrets(condition.text)
-        return Poll(
+        return SensorAnswer(
             cursor=self.state.broken(fault, requested.cursor).to_text(),
             message=f"All loadable versions of {self.table.name} are materialized. {fault}",
             is_problem=True,
         )
 
-    def _request(self, known: Known, status: LogStatus, stored: Stored | None, attempt: int) -> Poll:
+    def _request(self, known: Known, status: LogStatus, stored: Stored | None, attempt: int) -> SensorAnswer:
         name = self.table.name
         todo = plan(self.table, status, known, stored)
         if todo.ranges and stored is not None and not stored.common.is_continued:
-            note(store_of(self.settings), self.table, Found(is_replaced=True))  # the requested run may never start
+            # The requested run may never start.
+            note(store_of(self.settings), self.table, PollFindings(is_replaced=True))
         apply_to_instance(self.instance, name, todo)
         sort_partitions(self.instance, name)
         # No run key, because a range that failed may be requested again.
-        return Poll(
+        return SensorAnswer(
             requests=tuple(
                 dg.RunRequest(job_name=job_name(name), tags=run_tags(name, *versions, attempt))
                 for versions in todo.ranges

@@ -8,9 +8,9 @@ from dataclasses import replace
 from deltasnap_assets.checks.facts import FileFacts, TombstoneFacts
 from deltasnap_assets.runs.condition.poll_records import is_checkpoint_sound, is_examination_due, known_faults
 from deltasnap_assets.runs.log_handover import ListedLog
+from deltasnap_assets.runs.planning.log_status import compared_with_stored, what_is_stored
 from deltasnap_assets.runs.planning.partitions import contiguous
 from deltasnap_assets.runs.planning.plan import Stored
-from deltasnap_assets.runs.planning.poll import compared_with_stored, what_is_stored
 from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.spark.session.run_session import RunSession

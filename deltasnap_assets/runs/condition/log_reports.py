@@ -11,8 +11,8 @@ from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.known_faults import condition_unless_known
 from deltasnap_assets.runs.condition.poll_records import has_new_checkpoint, is_examination_due, known_faults, note_poll
 from deltasnap_assets.runs.planning.known_table import was_broken
+from deltasnap_assets.runs.planning.log_status import compared_with_stored, read_status, what_is_stored
 from deltasnap_assets.runs.planning.plan import Stored
-from deltasnap_assets.runs.planning.poll import compared_with_stored, poll_log, what_is_stored
 from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.runs.table_runs import failed_run
 from deltasnap_assets.settings.config import Settings, TableSettings
@@ -49,14 +49,16 @@ class BrokenTableError(DeltaSnapError):
         super().__init__(" ".join([*([] if condition is None else [condition.text]), *texts]))
 
 
-def poll_or_report(settings: Settings, table: TableSettings, instance: dg.DagsterInstance) -> tuple[LogStatus, Stored]:
-    """Return the result of `poll_log`. Faults of the log are recorded first and then raised as BrokenTableError.
+def read_status_or_report(
+    settings: Settings, table: TableSettings, instance: dg.DagsterInstance
+) -> tuple[LogStatus, Stored]:
+    """Return the result of `read_status`. Faults of the log are recorded first and then raised as BrokenTableError.
 
     If the table had a fault before, commits that are not stored yet are read before a run is requested.
     """
     failed = failed_run(instance, table.name)
     try:
-        return poll_log(settings, table, examine=failed is not None or was_broken(instance, table.name))
+        return read_status(settings, table, examine=failed is not None or was_broken(instance, table.name))
     except DeltaSnapError as error:
         condition = condition_after(settings, table, error)
         report_condition(instance, settings, table, condition, failed)

@@ -49,8 +49,8 @@ _EXAMINED_AGAIN_MS = 24 * _HOUR_MS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """The result of a poll. None: not examined, and the earlier value is kept.
+class PollFindings:
+    """What to record about a table. None: not examined, and the earlier value is kept.
 
     latest_version, last_commit_ms: of the log.
     problems: by name of the check or other source; empty: no problems.
@@ -171,7 +171,7 @@ def note_poll(
     if not REMINDERS.is_due("poll", settings, table, seconds=_NOTED_AGAIN_MS / 1000, value=latest):
         return True
     commit = None if status is None else status.commits.get(status.latest)
-    found = Found(latest_version=latest, last_commit_ms=None if commit is None else commit.modification_time)
+    found = PollFindings(latest_version=latest, last_commit_ms=None if commit is None else commit.modification_time)
     before = note(store_of(settings), table, found)
     is_known = before is not None and (before.latest_version is None or before.latest_version >= (followed or 0))
     if is_known or status is not None:  # otherwise the next tick reads the store again
@@ -180,7 +180,7 @@ def note_poll(
 
 
 def note(
-    store: SnapshotStore, table: TableSettings, found: Found, in_force: Mapping[int, ManifestName] | None = None
+    store: SnapshotStore, table: TableSettings, found: PollFindings, in_force: Mapping[int, ManifestName] | None = None
 ) -> LastPoll | None:
     """Record the result of a poll. Nothing is written if only the time changed by less than an hour.
 
@@ -207,7 +207,7 @@ def note(
     return before
 
 
-def _new_poll(before: LastPoll | None, table: TableSettings, found: Found) -> LastPoll | None:
+def _new_poll(before: LastPoll | None, table: TableSettings, found: PollFindings) -> LastPoll | None:
     """Return the poll to write; None: only the time of `before` would change, by less than an hour."""
     now, after = system_clock(), _merged(before or LastPoll(polled_at_ms=0), table, found)
     if before is not None and after == before and abs(now - before.polled_at_ms) < _NOTED_AGAIN_MS:
@@ -217,7 +217,7 @@ def _new_poll(before: LastPoll | None, table: TableSettings, found: Found) -> La
     return replace(after, polled_at_ms=now, examined_at_ms=now if found.is_examined else after.examined_at_ms)
 
 
-def found_by_checks(results: Iterable[dg.AssetCheckResult]) -> Found:
+def found_by_checks(results: Iterable[dg.AssetCheckResult]) -> PollFindings:
     """Return the problems found by evaluated checks.
 
     Checks of the log's condition are omitted, unless they failed to run, because its faults are recorded.
@@ -236,7 +236,7 @@ def found_by_checks(results: Iterable[dg.AssetCheckResult]) -> Found:
             problems[name] = () if result.passed else (problem,)
         if name == ExpiredTombstones.name:
             vacuum = _number(result, "expired_bytes")
-    return Found(problems=problems, stale_rule=rule, vacuum_bytes=None if vacuum is None else int(vacuum))
+    return PollFindings(problems=problems, stale_rule=rule, vacuum_bytes=None if vacuum is None else int(vacuum))
 
 
 def _stale_rule(result: dg.AssetCheckResult) -> StaleRule | None:
@@ -260,7 +260,7 @@ def _number(result: dg.AssetCheckResult, name: str) -> float | None:
     return value if isinstance(value, int | float) else None
 
 
-def _merged(before: LastPoll, table: TableSettings, found: Found) -> LastPoll:
+def _merged(before: LastPoll, table: TableSettings, found: PollFindings) -> LastPoll:
     replaced = _replaced(before, found)
     kept = [problem for problem in before.problems if problem.check not in replaced]
     new = [problem for problems in replaced.values() for problem in problems]
@@ -287,7 +287,7 @@ def _merged(before: LastPoll, table: TableSettings, found: Found) -> LastPoll:
     )
 
 
-def _replaced(before: LastPoll, found: Found) -> Mapping[str, tuple[TableProblem, ...]]:
+def _replaced(before: LastPoll, found: PollFindings) -> Mapping[str, tuple[TableProblem, ...]]:
     """Return the found problems, by name. Only reading the whole log shows that faults of its commits are gone."""
     if found.is_examined or LOG not in found.problems:
         return found.problems

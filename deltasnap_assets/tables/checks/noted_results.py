@@ -12,7 +12,7 @@ from deltasnap_assets.runs.condition.poll_records import (
     ALL_CHECKS,
     LOG,
     RUN,
-    Found,
+    PollFindings,
     found_by_checks,
     inputs_of_checks,
     note,
@@ -64,7 +64,7 @@ def note_table_checks(
         _log.warning("Could not record the condition of table %s: %s", table.name, error)
         text = visible(str(error), MAX_TEXT_LENGTH)
         unread = TableProblem(check=ALL_CHECKS, severity="error", text=text, advice="Refresh the table to retry.")
-        note(snapshots.store, table, Found(problems={**found.problems, ALL_CHECKS: (unread,)}))
+        note(snapshots.store, table, PollFindings(problems={**found.problems, ALL_CHECKS: (unread,)}))
 
 
 def note_version_checks(
@@ -80,7 +80,7 @@ def note_version_checks(
     """
     if max(snapshots.stored_versions(table), default=None) in versions:
         problems = {**dict.fromkeys(names, ()), **found_by_checks(results).problems}
-        note(snapshots.store, table, Found(problems=problems))
+        note(snapshots.store, table, PollFindings(problems=problems))
 
 
 def _last_commit_ms(snapshots: RunSnapshots, table: TableSettings, latest: int | None) -> int | None:

@@ -1,7 +1,4 @@
-"""The values of polling a log.
-
-LogCursor is a position in the log, LogPoll what changed since then, LogStatus the versions that can be reconstructed.
-"""
+"""The values of polling a log: LogCursor, a position in it; LogPoll, what is new since; LogStatus, its versions."""
 
 from __future__ import annotations
 
@@ -66,7 +63,7 @@ class LogCursor:
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogStatus:
-    """The result of polling a log.
+    """The versions of a log that can be reconstructed: all of them, or the new ones.
 
     generation: the table id. It differs from that of a cursor if the table was dropped and created again.
     latest:     the latest version.
@@ -93,7 +90,7 @@ class LogStatus:
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogPoll:
-    """The result of polling a log from a cursor.
+    """What is new in a log since a cursor.
 
     status:     of the new commits; None: there are none.
     checkpoint: identifies the newest checkpoint of the cursor's version or a later one; None: none was seen. Compare

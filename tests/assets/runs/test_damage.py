@@ -6,8 +6,8 @@ from pathlib import Path
 
 import dagster as dg
 
+from deltasnap_assets.runs.planning.log_status import read_status
 from deltasnap_assets.runs.planning.names import CONDITION_TAG, delta_log_key
-from deltasnap_assets.runs.planning.poll import poll_log
 from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.runs.table_runs import failures, last_failed
 from deltasnap_assets.settings.config import TABLE_TAG, Settings, TableSettings
@@ -28,7 +28,7 @@ def test_damage_before_a_checkpoint_blocks_only_its_versions(tmp_path: Path) -> 
     settings = Settings(storage=str(tmp_path.with_name(f"{tmp_path.name}-store")), tables=(table,))
     store_versions(stored_table(tmp_path.with_name(f"{tmp_path.name}-store")), log_of(table), [0, 1, 2, 5])
     write(tmp_path, 6, 7)
-    status, _ = poll_log(settings, table, examine=True)
+    status, _ = read_status(settings, table, examine=True)
     assert status.versions == (0, 1, 2, 5, 6, 7)
     assert status.condition is not None
     assert status.condition.unloadable == (3, 4)

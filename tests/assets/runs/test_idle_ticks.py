@@ -20,7 +20,7 @@ from deltasnap_assets.runs import sensors, table_polls
 from deltasnap_assets.runs.condition import examination, log_reports, poll_records
 from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.log_reports import condition_of_whole_log
-from deltasnap_assets.runs.condition.poll_records import Found, note
+from deltasnap_assets.runs.condition.poll_records import PollFindings, note
 from deltasnap_assets.runs.condition.reminders import REMINDERS
 from deltasnap_assets.runs.long_reads import LongReads
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, run_tags
@@ -66,7 +66,7 @@ def test_checks_of_a_replaced_log_do_not_count_while_its_run_has_not_started(
     ticks, path = followed(tmp_path / "t"), tmp_path / "t"
     table = TableSettings(name="events", path=str(path))
     store_computed_versions(stored_table(tmp_path / "t-store"), log_of(table), range(4))
-    note(store_of(Settings(storage=f"{path}-store", tables=(table,))), table, Found(checked_version=3))
+    note(store_of(Settings(storage=f"{path}-store", tables=(table,))), table, PollFindings(checked_version=3))
     assert condition_of(path)[0] == "healthy"
     if is_recreated:
         shutil.rmtree(path)

@@ -12,8 +12,8 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.runs.condition.log_reports import BrokenTableError, condition_of_whole_log
+from deltasnap_assets.runs.planning.log_status import read_status
 from deltasnap_assets.runs.planning.names import ASSET_NAMES
-from deltasnap_assets.runs.planning.poll import poll_log
 from deltasnap_assets.runs.schedules import refresh_schedule
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import FaultKind
@@ -51,7 +51,7 @@ class Broken:
 
     def examined(self) -> tuple[bool, ...]:
         """Whether each way to examine the log finds versions that cannot be loaded."""
-        status, _ = poll_log(self.settings, self.table, examine=True)
+        status, _ = read_status(self.settings, self.table, examine=True)
         assert status.condition is not None
         return bool(status.condition.unloadable), bool(condition_of_whole_log(self.settings, self.table).unloadable)
 

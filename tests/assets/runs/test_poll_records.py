@@ -25,7 +25,7 @@ from deltasnap_assets.runs.condition.log_reports import condition_now, report_co
 from deltasnap_assets.runs.condition.poll_records import (
     LOG,
     RUN,
-    Found,
+    PollFindings,
     found_by_checks,
     has_new_checkpoint,
     is_checkpoint_sound,
@@ -82,7 +82,7 @@ class Table:
 
     def check(self) -> None:
         """Record that all checks passed."""
-        note(self.store, self.table, Found(checked_version=0))
+        note(self.store, self.table, PollFindings(checked_version=0))
 
     def report(self, failed: FailedRun | None = None) -> None:
         condition = log_of(self.table).condition()
@@ -138,41 +138,41 @@ def test_check_that_raised_an_error_is_a_problem(check: type[Check]) -> None:
 
 def test_problems_remain_until_their_check_passes(table: Table) -> None:
     table.check()
-    note(table.store, table.table, Found(problems={"small_files": (WARNING,)}))
-    note(table.store, table.table, Found(problems={"other": ()}))
+    note(table.store, table.table, PollFindings(problems={"small_files": (WARNING,)}))
+    note(table.store, table.table, PollFindings(problems={"other": ()}))
     assert (table.poll.problems, table.condition) == ((WARNING,), "warned")
-    note(table.store, table.table, Found(problems={"small_files": ()}))
+    note(table.store, table.table, PollFindings(problems={"small_files": ()}))
     assert (table.poll.problems, table.condition) == ((), "healthy")
 
 
 def test_poll_has_the_settings_of_the_table(table: Table) -> None:
-    note(table.store, table.table, Found(latest_version=2))
+    note(table.store, table.table, PollFindings(latest_version=2))
     assert (table.poll.owners, table.poll.path) == (("team:web",), table.table.path)
     assert table.poll.small_file_bytes == table.table.checks.small_file_bytes
 
 
 def test_nothing_is_written_again_if_nothing_changed(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    note(table.store, table.table, Found(latest_version=2))
+    note(table.store, table.table, PollFindings(latest_version=2))
     before = table.poll
-    note(table.store, table.table, Found(latest_version=2))
+    note(table.store, table.table, PollFindings(latest_version=2))
     assert table.poll == before
     monkeypatch.setattr(poll_records, "_NOTED_AGAIN_MS", 0)
-    note(table.store, table.table, Found(latest_version=2))
+    note(table.store, table.table, PollFindings(latest_version=2))
     assert table.poll.polled_at_ms >= before.polled_at_ms
 
 
 def test_poll_of_another_process_is_kept_while_the_checks_of_a_run_are_recorded(
     table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    note(table.store, table.table, Found(latest_version=2))
+    note(table.store, table.table, PollFindings(latest_version=2))
     points = LastPolls.points
 
     def meanwhile(polls: LastPolls, *arguments: Any) -> Any:
-        note(table.store, table.table, Found(latest_version=3, problems={"small_files": (WARNING,)}))
+        note(table.store, table.table, PollFindings(latest_version=3, problems={"small_files": (WARNING,)}))
         return points(polls, *arguments)
 
     monkeypatch.setattr(LastPolls, "points", meanwhile)
-    note(table.store, table.table, Found(checked_version=2))
+    note(table.store, table.table, PollFindings(checked_version=2))
     assert (table.poll.latest_version, table.poll.checked_version, table.poll.problems) == (3, 2, (WARNING,))
 
 
@@ -186,7 +186,7 @@ def test_problems_that_are_recorded_at_once_are_all_kept(table: Table, monkeypat
     monkeypatch.setattr(LastPolls, "touch", touch_late)
     with ThreadPoolExecutor(len(problems)) as threads:
         for problem in problems:
-            threads.submit(note, table.store, table.table, Found(problems={problem.check: (problem,)}))
+            threads.submit(note, table.store, table.table, PollFindings(problems={problem.check: (problem,)}))
     assert sorted(problem.check for problem in table.poll.problems) == [problem.check for problem in problems]
 
 
@@ -198,8 +198,8 @@ def test_process_that_died_while_it_recorded_a_poll_does_not_block_others(
         killed.setattr(WritableFiles, "delete", lambda *_: None)
         with table.store.polls.alone("events"):
             pass
-    note(table.store, table.table, Found(problems={"small_files": (WARNING,)}))
-    note(table.store, table.table, Found(latest_version=2))
+    note(table.store, table.table, PollFindings(problems={"small_files": (WARNING,)}))
+    note(table.store, table.table, PollFindings(latest_version=2))
     assert (table.poll.problems, table.poll.latest_version) == ((WARNING,), 2)
 
 
@@ -211,20 +211,20 @@ def test_recorded_poll_leaves_no_lock(table: Table) -> None:
 
 
 def test_poll_records_since_when_new_versions_are_unchecked(table: Table) -> None:
-    note(table.store, table.table, Found(latest_version=2))
+    note(table.store, table.table, PollFindings(latest_version=2))
     since = table.poll.unchecked_since_ms
     assert since is not None
-    note(table.store, table.table, Found(latest_version=3))
+    note(table.store, table.table, PollFindings(latest_version=3))
     assert table.poll.unchecked_since_ms == since
-    note(table.store, table.table, Found(checked_version=3))
+    note(table.store, table.table, PollFindings(checked_version=3))
     assert table.poll.unchecked_since_ms is None
 
 
 def test_time_of_a_commit_is_forgotten_with_its_version(table: Table) -> None:
-    note(table.store, table.table, Found(latest_version=2, last_commit_ms=5))
-    note(table.store, table.table, Found(latest_version=2))
+    note(table.store, table.table, PollFindings(latest_version=2, last_commit_ms=5))
+    note(table.store, table.table, PollFindings(latest_version=2))
     assert table.poll.last_commit_ms == 5
-    note(table.store, table.table, Found(latest_version=3))
+    note(table.store, table.table, PollFindings(latest_version=3))
     assert table.poll.last_commit_ms is None
 
 
@@ -232,7 +232,7 @@ def test_damage_in_a_log_without_new_commits_is_found_within_a_day(
     table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table.check()
-    note(table.store, table.table, Found(is_examined=True))
+    note(table.store, table.table, PollFindings(is_examined=True))
     status = log_of(table.table).status()
     (table.log / f"{1:020}.json").write_bytes(b"{nope\n")
     report_condition_without_run(table.instance, table.settings, table.table, status, None)
@@ -247,7 +247,7 @@ def test_damage_in_the_commit_of_a_stored_version_is_found_within_a_day(
 ) -> None:
     store_computed_versions(stored_table(table.log.parents[1] / "store"), log_of(table.table), range(3))
     table.check()
-    note(table.store, table.table, Found(is_examined=True))
+    note(table.store, table.table, PollFindings(is_examined=True))
     status, commit = log_of(table.table).status(), table.log / f"{1:020}.json"
     times, content = commit.stat(), commit.read_bytes()
     commit.write_bytes(content.replace(b'"add"', b'"\x00dd"'))
@@ -260,9 +260,9 @@ def test_damage_in_the_commit_of_a_stored_version_is_found_within_a_day(
 def test_only_reading_the_whole_log_shows_that_its_errors_are_gone(table: Table) -> None:
     error, found = replace(WARNING, check=LOG, severity="error"), []
     table.check()
-    note(table.store, table.table, Found(problems={LOG: (error,)}, is_examined=True))
+    note(table.store, table.table, PollFindings(problems={LOG: (error,)}, is_examined=True))
     for is_examined in (False, True):
-        note(table.store, table.table, Found(problems={LOG: ()}, is_examined=is_examined))
+        note(table.store, table.table, PollFindings(problems={LOG: ()}, is_examined=is_examined))
         found.append((table.poll.problems, poll_records.is_examination_due(table.store, "events")))
     assert found == [((error,), True), ((), False)]
 
@@ -270,10 +270,10 @@ def test_only_reading_the_whole_log_shows_that_its_errors_are_gone(table: Table)
 @pytest.mark.parametrize("kind", FaultKind)
 def test_warning_found_in_a_commit_remains_until_the_whole_log_is_read(table: Table, kind: FaultKind) -> None:
     warning = replace(WARNING, check=LOG, kind=kind)
-    note(table.store, table.table, Found(problems={LOG: (warning,)}, is_examined=True))
+    note(table.store, table.table, PollFindings(problems={LOG: (warning,)}, is_examined=True))
     found = []
     for is_examined in (False, True):
-        note(table.store, table.table, Found(problems={LOG: ()}, is_examined=is_examined))
+        note(table.store, table.table, PollFindings(problems={LOG: ()}, is_examined=is_examined))
         found.append(table.poll.problems)
     assert found == [(warning,) if kind.is_in_commits else (), ()]
 
@@ -296,7 +296,7 @@ def test_log_with_warnings_is_read_hourly_and_one_with_errors_each_time(
     for severity in ("warning", "error"):
         monkeypatch.setattr(poll_records, "system_clock", lambda: now)
         problem = replace(WARNING, check=LOG, severity=severity)
-        note(table.store, table.table, Found(problems={LOG: (problem,)}, is_examined=True))
+        note(table.store, table.table, PollFindings(problems={LOG: (problem,)}, is_examined=True))
         due = []
         for minutes in (0, 59, 60):
             monkeypatch.setattr(poll_records, "system_clock", lambda later=now + minutes * 60_000: later)
@@ -331,7 +331,7 @@ def test_idle_tick_reads_the_whole_log_once_an_hour(table: Table, monkeypatch: p
 
 def test_table_without_a_recent_check_for_damage_is_unknown(table: Table) -> None:
     table.check()
-    note(table.store, table.table, Found(is_examined=True))
+    note(table.store, table.table, PollFindings(is_examined=True))
     old = replace(table.poll, examined_at_ms=table.poll.polled_at_ms - 49 * HOUR)
     table.store.polls.touch("events", old)
     assert table.condition == "unknown"
@@ -403,17 +403,17 @@ def test_unwritable_store_is_a_warning(
         raise StorageError(path="/store", reason="read-only")
 
     monkeypatch.setattr("deltasnap_core.storage.writable_files.WritableFiles.write", fail)
-    note(table.store, table.table, Found(latest_version=2))
+    note(table.store, table.table, PollFindings(latest_version=2))
     assert "Could not record the condition of table events" in caplog.text
 
 
 def test_configured_freshness_applies_without_a_run(table: Table) -> None:
     table.check()
-    note(table.store, table.table, Found(latest_version=2, last_commit_ms=system_clock() - 2 * HOUR))
+    note(table.store, table.table, PollFindings(latest_version=2, last_commit_ms=system_clock() - 2 * HOUR))
     assert table.condition == "healthy"
     checks = table.table.checks.model_copy(update={"fresh_within_hours": 1.0})
     hourly = table.table.model_copy(update={"checks": checks})
-    note(table.store, hourly, Found())
+    note(table.store, hourly, PollFindings())
     assert table.condition == "stale"
 
 

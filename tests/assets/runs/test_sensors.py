@@ -365,15 +365,15 @@ def test_schedule_keeps_a_version_that_the_sensor_added_meanwhile(
     write(tmp_path, 0, 3)
     ticks.tick()
     store_versions(store, TableLog.for_path(tmp_path), range(4))
-    poll_or_report = log_reports.poll_or_report
+    read_status_or_report = log_reports.read_status_or_report
 
     def slow_poll(*polled: Any) -> Any:
-        found = poll_or_report(*polled)
+        found = read_status_or_report(*polled)
         write(tmp_path, 4, 4)
         assert ticks.tick() == [("4", "4")]
         return found
 
-    monkeypatch.setattr(schedules, "poll_or_report", slow_poll)
+    monkeypatch.setattr(schedules, "read_status_or_report", slow_poll)
     with dg.build_schedule_context(instance=ticks.instance) as context:
         refresh_schedule(settings, table, "@daily")(context)
     assert ticks.partitions == ["0", "1", "2", "3", "4"]

@@ -12,7 +12,7 @@ import pytest
 from deltasnap_assets.checks.check import FAILED_TO_RUN
 from deltasnap_assets.checks.log.checkpoint_lag import CheckpointLag
 from deltasnap_assets.definitions import build_definitions
-from deltasnap_assets.runs.condition.poll_records import LOG, RUN, Found, note
+from deltasnap_assets.runs.condition.poll_records import LOG, RUN, PollFindings, note
 from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.runs.table_runs import stores_versions
@@ -43,7 +43,9 @@ class Table:
         store_computed_versions(stored_table(folder / "store"), log_of(self.table), range(LAST + 1))
 
     def note(self, *problems: TableProblem) -> None:
-        found = Found(problems={each.check: (each,) for each in problems}, checked_version=LAST, is_examined=True)
+        found = PollFindings(
+            problems={each.check: (each,) for each in problems}, checked_version=LAST, is_examined=True
+        )
         note(store_of(self.settings), self.table, found)
 
     def check(self, name: str, asset: str = "log_segment", version: int | None = None) -> dg.AssetCheckEvaluation:

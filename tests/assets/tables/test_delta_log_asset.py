@@ -10,9 +10,9 @@ import pytest
 
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.planning.known_table import apply_to_instance, known_of, observation_tags
+from deltasnap_assets.runs.planning.log_status import read_status
 from deltasnap_assets.runs.planning.names import delta_log_key
 from deltasnap_assets.runs.planning.plan import plan
-from deltasnap_assets.runs.planning.poll import poll_log
 from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from tests.builders import add, commit_info, metadata, protocol, write_log
@@ -101,5 +101,5 @@ def test_manual_observation_leaves_a_recreated_table_to_the_next_plan(follower: 
     write_log(follower.path, {0: [commit_info(), protocol(), metadata(table_id="another")]})
     follower.observe()
     known = known_of(follower.instance, "events")
-    status, stored = poll_log(follower.settings, follower.table)
+    status, stored = read_status(follower.settings, follower.table)
     assert plan(follower.table, status, known, stored).drop == known.versions

@@ -44,7 +44,7 @@ def test_earlier_versions_whose_state_is_unknown_are_left_out() -> None:
     stored = [*range(1, HISTORY + 4)]
     unknown = HISTORY + 1
     snapshots: Any = SimpleNamespace(
-        stored_versions=lambda _: stored, stored_state=lambda _, version: None if version == unknown else state()
+        stored_versions=lambda _: stored, state_if_stored=lambda _, version: None if version == unknown else state()
     )
     table: Any = None
     facts = facts_of_versions(snapshots, table, (HISTORY + 2,))

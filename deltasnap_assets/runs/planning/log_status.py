@@ -1,4 +1,4 @@
-"""Polls a table: lists its log, and compares it with the stored versions."""
+"""Lists the whole log of a table, and compares it with the stored versions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DAMAGED = (VersionGapError, CorruptLogError, ActionNotFoundError)
 """The errors of `status` when some versions of the log may still be loadable."""
 
 
-def poll_log(settings: Settings, table: TableSettings, *, examine: bool = False) -> tuple[LogStatus, Stored]:
+def read_status(settings: Settings, table: TableSettings, *, examine: bool = False) -> tuple[LogStatus, Stored]:
     """Return the contents of a table's log, and how the stored versions relate to it. Lists the log and the store once.
 
     If the stored log is the current one, the table is the same, and its id is not read from the log.
