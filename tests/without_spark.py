@@ -13,6 +13,6 @@ def log_without_spark(table: TableLog) -> DeltaLog:
     """Return the log of a table without a Spark session."""
     sessions = NoSession()
     context = TableContext(
-        engine=ReplayEngine(sessions), log=table, files=SparkFiles.of(None, sessions), options=SnapshotOptions()
+        engine=ReplayEngine(sessions), table_log=table, files=SparkFiles.of(None, sessions), options=SnapshotOptions()
     )
     return DeltaLog(context, staleness_limit_ms=0)

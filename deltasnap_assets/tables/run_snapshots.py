@@ -95,9 +95,9 @@ class RunSnapshots:
         listing = self.listing(table)
         stored = None if listing.latest_version is None else self.state_if_stored(table, listing.latest_version)
         if stored is None or stored.metadata is None:
-            return self.log(table).context.log.history_of(listing)
+            return self.log(table).context.table_log.history_of(listing)
         configuration = stored.metadata.configuration
-        return self.log(table).context.log.history_of(listing, lambda: configuration)
+        return self.log(table).context.table_log.history_of(listing, lambda: configuration)
 
     def condition(self, table: TableSettings) -> TableCondition:
         """Return the condition of a table, from the listing of this run.
@@ -155,7 +155,7 @@ class RunSnapshots:
 
     def latest(self, table: TableSettings) -> VersionLog:
         """Return the log at the table's latest version, from the listing of this run."""
-        return self.log(table).context.log.latest_of(self.listing(table))
+        return self.log(table).context.table_log.latest_of(self.listing(table))
 
     def ensure_stored(
         self, table: TableSettings, versions: Sequence[int], progress: OnProgress

@@ -78,10 +78,10 @@ def reaches_back(listing: LogListing, first: int) -> bool:
     return not listing.first or (listing.first <= first and not listing.best_checkpoint(first).is_empty)
 
 
-def list_again(log: LogSegmentBuilder, listing: LogListing) -> LogListing:
+def list_again(builder: LogSegmentBuilder, listing: LogListing) -> LogListing:
     """Return a new listing of the same range; an empty one if the log no longer exists."""
     try:
-        return list_log(log.store, log.log_path, first=listing.first)
+        return list_log(builder.store, builder.log_path, first=listing.first)
     except FileNotFoundError:
         return replace(listing, commits={}, checkpoints=(), compactions=(), checksums={}, unusable_checkpoints=())
 

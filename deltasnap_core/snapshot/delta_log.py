@@ -64,7 +64,7 @@ class DeltaLog:
     def __init__(self, context: TableContext, *, staleness_limit_ms: int) -> None:
         self._context = context
         self._management = SnapshotManagement(SnapshotLoader(context=context), staleness_limit_ms=staleness_limit_ms)
-        self.history = context.log.history
+        self.history = context.table_log.history
 
     @classmethod
     def for_table(
@@ -131,7 +131,7 @@ class DeltaLog:
     @property
     def path(self) -> str:
         """URL of the `_delta_log` folder."""
-        return self._context.log.log_path
+        return self._context.table_log.log_path
 
     @property
     def context(self) -> TableContext:
@@ -223,7 +223,7 @@ class DeltaLog:
             raise ValueError("Expected either a version or a timestamp")
         catalog = CatalogCommits(log_tail=tuple(log_tail), max_version=max_catalog_version)
         if version is None:
-            history = DeltaHistoryManager(self._context.log.store, self.path, catalog=catalog)
+            history = DeltaHistoryManager(self._context.table_log.store, self.path, catalog=catalog)
             version = history.get_active_commit_at_time(
                 milliseconds(timestamp),
                 can_return_last_commit=can_return_last_commit,
@@ -252,7 +252,7 @@ class DeltaLog:
         """
         newest = self.update()
         if newest.version < 0:
-            raise DeltaTableNotFoundError(path=self._context.log.table_path)
+            raise DeltaTableNotFoundError(path=self._context.table_log.table_path)
         snapshot = newest if version in (None, newest.version) else self.get_snapshot_at(version)
         storage = WritableFiles(self.path, self._context.files.storage_options)
         return CheckpointWriter(context=self._context, storage=storage, snapshot=snapshot, newest=newest).write()
@@ -287,7 +287,7 @@ class DeltaLog:
         snapshot = self.get_snapshot_at(version, min_file_retention_timestamp=KEEPS_EVERYTHING)
         if snapshot.log_segment.checkpoint_provider.version <= first:
             return snapshot
-        listing = self._context.log.list(first)
+        listing = self._context.table_log.list(first)
         with suppress(VersionGapError, VersionNotFoundError):
             segment = LogSegment.from_listing(listing, version, listing.best_checkpoint(first))
             loader = SnapshotLoader(context=self._context)
@@ -362,7 +362,7 @@ def _context(
 ) -> TableContext:
     return TableContext(
         engine=ReplayEngine(sessions, options.engine),
-        log=TableLog(store or FsspecLogStore(storage_options), join_url(url, LOG_FOLDER), clock=clock),
+        table_log=TableLog(store or FsspecLogStore(storage_options), join_url(url, LOG_FOLDER), clock=clock),
         files=SparkFiles.of(storage_options, sessions),
         options=options,
     )

@@ -19,13 +19,13 @@ class InitialSnapshot(Snapshot):
 
     def __init__(self, context: TableContext, *, now_ms: int) -> None:
         segment = LogSegment(
-            log_path=context.log.log_path,
+            log_path=context.table_log.log_path,
             version=-1,
             deltas=(),
             checkpoint_provider=EmptyCheckpointProvider(),
             last_commit_timestamp=-1,
         )
-        super().__init__(context, VersionLog(context.log.loader, segment, now_ms=now_ms, validate_state=False))
+        super().__init__(context, VersionLog(context.table_log.loader, segment, now_ms=now_ms, validate_state=False))
 
     @property
     def protocol(self) -> Protocol:

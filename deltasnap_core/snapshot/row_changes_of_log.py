@@ -46,7 +46,7 @@ def read_row_changes(
                                   has it; None: unknown.
     Errors: see DeltaLog.row_changes.
     """
-    log = context.log
+    log = context.table_log
     listing = log.list(max(first - 1, 0) if first >= 0 else first)
     logged = log.range(first, last, listing)
     _check_has_commits(logged, first, last, log.table_path)
@@ -95,8 +95,8 @@ def _loaded_before(context: TableContext, listing: LogListing, first: int) -> Lo
     """Return the log of the version before `first`; None: the log does not have it."""
     if first and listing.has_version(first - 1):
         with suppress(VersionGapError):
-            segment = context.log.builder.segment_of(listing, first - 1)
-            return context.log.loader.load(segment)
+            segment = context.table_log.builder.segment_of(listing, first - 1)
+            return context.table_log.loader.load(segment)
     return None
 
 
@@ -110,11 +110,11 @@ def _non_file_actions_before(earlier: LoadedLog | None, logged: LogRange, first:
 def _live_files(context: TableContext, log: LoadedLog) -> LiveFilesBefore:
     return LiveFilesOfLog(
         engine=context.engine,
-        store=context.log.store,
-        log_path=context.log.log_path,
+        store=context.table_log.store,
+        log_path=context.table_log.log_path,
         log=log,
         reader=lambda session: context.reader(session, StatsPolicy.NONE),
-        next_rung=context.log.loader.next_rung,
+        next_rung=context.table_log.loader.next_rung,
     )
 
 
@@ -135,7 +135,7 @@ def _metadata(states: Mapping[int, NonFileActions], path: str) -> dict[int, Meta
 
 def _file_actions(context: TableContext, batch: CommitBatch) -> list[FileAction]:
     """Return the file actions of commits, on the suitable engine."""
-    log_path = context.log.log_path
+    log_path = context.table_log.log_path
 
     def by_driver() -> pa.Table:
         if batch.large:

@@ -182,10 +182,10 @@ class Snapshot:
         self._log.rely_on_log()  # a scan reads it anyway, and the schema decides which rows it returns
         return ScannedTable(
             self._context.engine.sessions,
-            table_path=self._context.log.table_path,
+            table_path=self._context.table_log.table_path,
             version=self.version,
             metadata=self._metadata_to_read,
-            store=self._context.log.store,
+            store=self._context.table_log.store,
             spark_files=self._context.files,
             options=options,
         )

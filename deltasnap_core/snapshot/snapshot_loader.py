@@ -43,9 +43,9 @@ class SnapshotLoader:
         start = "" if segment.checkpoint_provider.is_empty else _STARTING_FROM % segment.checkpoint_provider.version
         _log.info("Loading version %d%s.", segment.version, start)
         log = VersionLog(
-            self.context.log.loader,
+            self.context.table_log.loader,
             segment,
-            now_ms=self.context.log.clock(),
+            now_ms=self.context.table_log.clock(),
             known=None if predecessor is None else predecessor.log.best_known,
             checksum=checksum,
             validate_state=self.context.options.validate_state is not False,

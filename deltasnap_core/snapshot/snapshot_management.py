@@ -42,7 +42,7 @@ class SnapshotManagement:
 
     def __init__(self, loader: SnapshotLoader, *, staleness_limit_ms: int) -> None:
         self._loader = loader
-        self._builder = loader.context.log.builder
+        self._builder = loader.context.table_log.builder
         self._staleness_limit_ms = staleness_limit_ms
         self._captured: CapturedSnapshot | None = None
         self._update_lock = RLock()
@@ -66,7 +66,7 @@ class SnapshotManagement:
         captured = self._captured
         if self._staleness_limit_ms <= 0 or captured is None:
             return True
-        return captured.update_timestamp < max(0, self._loader.context.log.clock() - self._staleness_limit_ms)
+        return captured.update_timestamp < max(0, self._loader.context.table_log.clock() - self._staleness_limit_ms)
 
     def update(
         self,
@@ -107,7 +107,7 @@ class SnapshotManagement:
         Errors: VersionNotFoundError if a listing does not show the commit.
         """
         with self._update_lock:
-            started, previous = self._loader.context.log.clock(), self._capture(NO_CATALOG).snapshot
+            started, previous = self._loader.context.table_log.clock(), self._capture(NO_CATALOG).snapshot
             if committed_version <= previous.version:
                 return previous
             segment = self.get_log_segment_after_commit(committed_version, pre_commit_segment)
@@ -171,14 +171,14 @@ class SnapshotManagement:
             return captured
         with self._update_lock:
             if self._captured is None:
-                started = self._loader.context.log.clock()
+                started = self._loader.context.table_log.clock()
                 snapshot = self._snapshot_of(first_segment(self._builder, catalog), None, catalog)
                 self._captured = CapturedSnapshot(snapshot=snapshot, update_timestamp=started)
                 _log.info("Returning initial snapshot %s", snapshot)
             return self._captured
 
     def _update(self, catalog: CatalogCommits) -> Snapshot:
-        started, previous = self._loader.context.log.clock(), self._capture(catalog).snapshot
+        started, previous = self._loader.context.table_log.clock(), self._capture(catalog).snapshot
         is_loaded = previous.log.log_if_loaded is not None
         segment = next_segment(self._builder, previous.log_segment, catalog, is_loaded=is_loaded)
         is_same = previous.log_segment is segment and previous.log.catalog == catalog
@@ -188,7 +188,7 @@ class SnapshotManagement:
 
     def _snapshot_of(self, segment: LogSegment | None, previous: Snapshot | None, catalog: CatalogCommits) -> Snapshot:
         if segment is None:
-            return InitialSnapshot(self._loader.context, now_ms=self._loader.context.log.clock())
+            return InitialSnapshot(self._loader.context, now_ms=self._loader.context.table_log.clock())
         return self._loader.load(segment, predecessor=previous, is_current=True, catalog=catalog)
 
     def _replace_snapshot(self, previous: Snapshot, snapshot: Snapshot, started: int) -> Snapshot:

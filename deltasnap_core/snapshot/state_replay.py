@@ -61,7 +61,7 @@ class StateReplay:
         context, count = self._context, action_count(log)
 
         def by_driver() -> DataFrame:
-            adds = live_adds(context.log.store, log, context.log.log_path)
+            adds = live_adds(context.table_log.store, log, context.table_log.log_path)
             return arrow_rows(context.session("planning of a scan"), adds)
 
         def on_spark(session: SparkSession) -> DataFrame:
@@ -83,7 +83,7 @@ class StateReplay:
         context, count = self._context, action_count(log)
 
         def by_driver() -> tuple[KnownFiles, StateDelta]:
-            return HeldFiles.count(context.log.store, context.log.log_path, log, retention, hold=self._keep)
+            return HeldFiles.count(context.table_log.store, context.table_log.log_path, log, retention, hold=self._keep)
 
         def on_spark(session: SparkSession) -> tuple[KnownFiles, StateDelta]:
             reader = context.reader(session, StatsPolicy.NUM_RECORDS)

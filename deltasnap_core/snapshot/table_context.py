@@ -20,7 +20,7 @@ class TableContext:
     """The location of a table and the objects that read it. Immutable."""
 
     engine: ReplayEngine
-    log: TableLog
+    table_log: TableLog
     files: SparkFiles
     options: SnapshotOptions
 
@@ -35,4 +35,4 @@ class TableContext:
         parsed: frozenset[StatisticPath] = frozenset(),
     ) -> ActionReader:
         """Return a reader of file actions on Spark. stats, parsed: as in ActionReader."""
-        return ActionReader(spark=spark, files=self.files, log_path=self.log.log_path, stats=stats, parsed=parsed)
+        return ActionReader(spark=spark, files=self.files, log_path=self.table_log.log_path, stats=stats, parsed=parsed)

@@ -70,7 +70,7 @@ def stored_row_changes(
 
     if _is_in_log(table, [version.manifest for version in versions]):
         log = TableLog(table.store, last.log_path)
-        context = TableContext(engine=engine, log=log, files=table.spark_files, options=SnapshotOptions())
+        context = TableContext(engine=engine, table_log=log, files=table.spark_files, options=SnapshotOptions())
         return read_row_changes(
             context,
             first.version,

@@ -59,7 +59,7 @@ class StoredSource:
         """
         manifest = self.version.manifest
         with suppress(DeltaTableNotFoundError, CorruptLogError):
-            listing = self._context.log.list()
+            listing = self._context.table_log.list()
             is_whole = manifest.base.last + 1 in listing.commits or manifest.version == manifest.base.last
             if is_whole and is_version_of(manifest, self.table.store, listing):
                 return events_of_commits(self._context, listing.commits_between(0, manifest.version))
@@ -69,7 +69,7 @@ class StoredSource:
         """Return that of the log if it begins no later than the version's base, otherwise that of the store."""
         manifest = self.version.manifest
         with suppress(DeltaTableNotFoundError, CorruptLogError):
-            listing = self._context.log.list()
+            listing = self._context.table_log.list()
             begins_early = any(start <= manifest.base.last for start in listing.starts_before(manifest.version))
             if begins_early and is_version_of(manifest, self.table.store, listing):
                 found = file_history(self._context, listing, manifest.version)
@@ -106,7 +106,7 @@ class StoredSource:
     def _context(self) -> TableContext:
         log = TableLog(self.table.store, self.version.manifest.log_path)
         engine = ReplayEngine(self.table.sessions)
-        return TableContext(engine=engine, log=log, files=self.table.spark_files, options=SnapshotOptions())
+        return TableContext(engine=engine, table_log=log, files=self.table.spark_files, options=SnapshotOptions())
 
     def _stored_versions(self) -> Iterator[dict[str, Any]]:
         """Yield the stored versions. Does not read the log."""

@@ -164,7 +164,7 @@ def test_golden_range_pass_returns_the_counts_of_every_version(
     start = log.get_snapshot_at(first, min_file_retention_timestamp=KEEP_ALL)
     reader = ActionReader(spark=spark, files=log.context.files, log_path=log.path, stats=StatsPolicy.NUM_RECORDS)
     commits = [log.get_snapshot_at(version).log_segment.last_commit_file for version in rest]
-    batch = read_commits(log.context.log.store, [commit for commit in commits if commit is not None])
+    batch = read_commits(log.context.table_log.store, [commit for commit in commits if commit is not None])
     if len(batch.files) < len(rest):
         pytest.skip("the log has lost commits that checkpoints stand in for")
     actions = reader.commit_actions(batch)

@@ -91,7 +91,7 @@ def test_every_valid_checkpoint_gives_the_same_state(spark: SparkSession, made: 
         table = Path(folder, "table")
         write(table, made, states)
         log = DeltaLog.for_table(spark, table, clock=FixedClock(), options=IN_SPARK)
-        builder = LogSegmentBuilder(store=log.context.log.store, log_path=log.path)
+        builder = LogSegmentBuilder(store=log.context.table_log.store, log_path=log.path)
         loader = SnapshotLoader(context=log.context)
         names = {v: {f.name for f in builder.build(v).checkpoint_provider.files} for v in made.checkpoints}
         # Of a log that was cleaned up, older checkpoints lack the commits after them.

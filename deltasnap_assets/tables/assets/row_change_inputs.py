@@ -162,7 +162,7 @@ def _since_last_run(
             )
     missing = [] if since is None else [found for found in range(since + 1, version) if found not in in_force]
     if missing:
-        common = snapshots.store.common_version(table, snapshots.log(settings).context.log)
+        common = snapshots.store.common_version(table, snapshots.log(settings).context.table_log)
         if common.version is None or common.version < version:
             raise asset.error(f"version {missing[0]} is not stored, and {common}")
     asset.record(ReadVersion.of(manifest), since)

@@ -96,7 +96,7 @@ class RunFacts:
     @cached_property
     def _checksums(self) -> dict[int, VersionChecksum | None]:
         """The checksum of each version that has one; None: it cannot be read."""
-        log_store = self.snapshots.log(self.table).context.log.store
+        log_store = self.snapshots.log(self.table).context.table_log.store
         versions = {*self.versions, *self.snapshots.stored_versions(self.table)[-1:]}
         manifests = self.snapshots.manifests(self.table, sorted(versions))
         files = {v: file for v, manifest in manifests.items() if (file := manifest.checksum_file) is not None}

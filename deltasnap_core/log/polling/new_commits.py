@@ -39,7 +39,7 @@ class NewCommits:
     checkpoint: str | None = None
 
 
-def find_new_commits(log: LogSegmentBuilder, version: int) -> NewCommits:
+def find_new_commits(builder: LogSegmentBuilder, version: int) -> NewCommits:
     """Return the commit of a version as it is now, and the later ones.
 
     If the storage can list from a name, this is one listing from that version. Otherwise it takes three small requests
@@ -47,7 +47,7 @@ def find_new_commits(log: LogSegmentBuilder, version: int) -> NewCommits:
     without commits give the same result. Commits after a gap are ignored; building a segment reports the gap. If
     nothing but a gap follows, requests by name do not show it.
     """
-    return (_listed if log.store.lists_from_name(log.log_path) else _requested_by_name)(log, version)
+    return (_listed if builder.store.lists_from_name(builder.log_path) else _requested_by_name)(builder, version)
 
 
 def commit_of(store: LogStore, log_path: str, version: int) -> FileStatus | None:
@@ -65,9 +65,9 @@ def commit_of(store: LogStore, log_path: str, version: int) -> FileStatus | None
     return first if first is not None and first.path == path else None
 
 
-def _listed(log: LogSegmentBuilder, version: int) -> NewCommits:
+def _listed(builder: LogSegmentBuilder, version: int) -> NewCommits:
     try:
-        listing = list_log(log.store, log.log_path, first=version)
+        listing = list_log(builder.store, builder.log_path, first=version)
     except FileNotFoundError:
         return NewCommits(known=None, later=(), is_cut=False)
     later = tuple(_contiguous(listing.commits.items(), version + 1))
@@ -80,12 +80,12 @@ def _listed(log: LogSegmentBuilder, version: int) -> NewCommits:
     )
 
 
-def _requested_by_name(log: LogSegmentBuilder, version: int) -> NewCommits:
-    known = commit_of(log.store, log.log_path, version)
-    later = tuple(islice(_probe(log.store, log.log_path, version + 1), _MAX_PROBES))
+def _requested_by_name(builder: LogSegmentBuilder, version: int) -> NewCommits:
+    known = commit_of(builder.store, builder.log_path, version)
+    later = tuple(islice(_probe(builder.store, builder.log_path, version + 1), _MAX_PROBES))
     if len(later) == _MAX_PROBES:
-        later = (*later, *_list_contiguous(log.store, log.log_path, version + 1 + _MAX_PROBES))
-    hint = None if later else log.read_hint()
+        later = (*later, *_list_contiguous(builder.store, builder.log_path, version + 1 + _MAX_PROBES))
+    hint = None if later else builder.read_hint()
     if hint is None or hint.version < version:
         return NewCommits(known=known, later=later, is_cut=False)
     checkpoint = hashlib.sha256(repr(hint).encode()).hexdigest()[:40]

@@ -111,7 +111,7 @@ class CheckpointWriter:
             raise ProtectedVersionError(path=self._table_path, version=self._version, protected_before=before)
 
     def _existing(self) -> CheckpointProvider | None:
-        listed = self.context.log.list(self._version).checkpoints
+        listed = self.context.table_log.list(self._version).checkpoints
         return next((checkpoint for checkpoint in listed if checkpoint.version == self._version), None)
 
     def _written(self, staging: str) -> WrittenCheckpoint:
@@ -220,7 +220,7 @@ class CheckpointWriter:
         self, draft: _Draft, expected: SnapshotState, columns: CheckpointColumns, digest: FileDigest
     ) -> CheckpointContents:
         """Return the contents of a draft, as readers will see them. Errors: CheckpointMismatchError."""
-        store = self.context.log.store
+        store = self.context.table_log.store
         try:
             contents = open_checkpoint(store, draft.provider, self._log_path)
             log = LoadedLog(
@@ -252,7 +252,7 @@ class CheckpointWriter:
         segment = self.snapshot.log_segment
         commits = {commit_version(commit.path): commit for commit in segment.deltas}
         read = LogListing(log_path=self._log_path, commits=commits, checkpoints=(), compactions=(), checksums={})
-        now = self.context.log.list(min(commits, default=self._version))
+        now = self.context.table_log.list(min(commits, default=self._version))
         check_unchanged(read, now, segment.checkpoint_provider.files)
 
     def _placed(self, draft: _Draft) -> bool:
@@ -296,7 +296,7 @@ class CheckpointWriter:
             num_of_add_files=written.num_of_add_files,
             v2_checkpoint=v2 if self._is_v2 else None,
         )
-        return replace(written, is_hint_written=write_hint(self.storage, self.context.log, hint))
+        return replace(written, is_hint_written=write_hint(self.storage, self.context.table_log, hint))
 
     def _provider(self, file: FileStatus, extension: str) -> CheckpointProvider:
         return CheckpointProvider(
@@ -335,11 +335,11 @@ class CheckpointWriter:
 
     @property
     def _log_path(self) -> str:
-        return self.context.log.log_path
+        return self.context.table_log.log_path
 
     @property
     def _table_path(self) -> str:
-        return self.context.log.table_path
+        return self.context.table_log.table_path
 
 
 def _sidecar_action(file: FileStatus) -> dict[str, object]:

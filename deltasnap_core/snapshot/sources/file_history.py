@@ -34,7 +34,7 @@ def file_history(
             if start < 0:
                 files = no_rows(context.session(_REASON), ADD)
             else:
-                files = SnapshotFrames(context, context.log.at(start, catalog=catalog)).all_files
+                files = SnapshotFrames(context, context.table_log.at(start, catalog=catalog)).all_files
         except (ActionNotFoundError, CorruptLogError, UnsupportedProtocolError) as error:
             _log.warning("The history of files does not start at version %d: %s", start, error)
             continue
@@ -44,6 +44,6 @@ def file_history(
 
 def events_of_commits(context: TableContext, commits: tuple[FileStatus, ...]) -> DataFrame | None:
     """Return the file actions of commits by version, see `changes_of_versions`. None: there are none."""
-    batch = read_commits(context.log.store, commits)
+    batch = read_commits(context.table_log.store, commits)
     actions = context.reader(context.session(_REASON)).commit_actions(batch)
     return None if actions is None else changes_of_versions(actions)

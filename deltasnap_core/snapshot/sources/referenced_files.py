@@ -25,7 +25,7 @@ def referenced_files(context: TableContext, known: VersionLog | None = None, *, 
     """
     catalog = NO_CATALOG if known is None else known.catalog
     ratified = replace(catalog, max_version=None)  # commits published since then count too
-    newest = context.log.latest(catalog=ratified)
+    newest = context.table_log.latest(catalog=ratified)
     if known is not None and newest.segment == known.segment:
         newest, frames = known, []
     else:
@@ -37,8 +37,8 @@ def referenced_files(context: TableContext, known: VersionLog | None = None, *, 
     )
     if not every_commit:
         return found
-    store = context.log.store
-    batch = read_commits(store, tuple(list_log(store, context.log.log_path, catalog=ratified).commits.values()))
+    store = context.table_log.store
+    batch = read_commits(store, tuple(list_log(store, context.table_log.log_path, catalog=ratified).commits.values()))
     actions = context.reader(context.session("files that the log names")).commit_actions(batch)
     removed = [] if actions is None else [actions.where("remove is not null").select("remove.*")]
     paths = [rows.path for rows in change_data(batch)]

@@ -46,7 +46,7 @@ class SnapshotSource:
 
     @property
     def read_files(self) -> tuple[Sequence[str], Sequence[str]]:
-        return (*self.log.replayable.files, self.context.log.log_path), ()
+        return (*self.log.replayable.files, self.context.table_log.log_path), ()
 
     def files(self) -> DataFrame:
         return self.frames.all_files_with_stats
@@ -69,20 +69,22 @@ class SnapshotSource:
         return versions_table(self.context.session(_REASON), listed_versions(self._listing(), timestamps))
 
     def log_files(self) -> DataFrame:
-        published = self.context.log.store.list_from(join_url(self.context.log.log_path, ""))
+        published = self.context.table_log.store.list_from(join_url(self.context.table_log.log_path, ""))
         files = {file.path: file for file in (*published, *self.log.catalog.log_tail)}
         return log_files_table(self.context.session(_REASON), files.values(), self.log.segment)
 
     def listing(self) -> FolderListing:
-        return list_below(self.context.log.table_path, self.context.files.storage_options)
+        return list_below(self.context.table_log.table_path, self.context.files.storage_options)
 
     def referenced_files(self, *, every_commit: bool) -> ReferencedFiles:
         return referenced_files(self.context, self.log, every_commit=every_commit)
 
     @property
     def _history(self) -> DeltaHistoryManager:
-        return DeltaHistoryManager(self.context.log.store, self.context.log.log_path, catalog=self.log.catalog)
+        return DeltaHistoryManager(
+            self.context.table_log.store, self.context.table_log.log_path, catalog=self.log.catalog
+        )
 
     def _listing(self) -> LogListing:
-        log = self.context.log
+        log = self.context.table_log
         return list_log(log.store, log.log_path, last=self.log.version, catalog=self.log.catalog)

@@ -93,7 +93,7 @@ class RangeWriter:
         first, count = previous.version + 1, last - previous.version
         self.progress(f"Reading the commits {first} to {last}", 0, count)
         documents = self.stored.read_documents([previous])
-        new = read_new_versions(self.logged, previous, documents, last, self.context.log.clock())
+        new = read_new_versions(self.logged, previous, documents, last, self.context.table_log.clock())
         self.read.add(new.batch)
         kept, merged = self._sets_to_merge(previous, new.batch.num_file_actions)
         breakdown = self._breakdown_to_update(previous, new.batch)
@@ -198,7 +198,7 @@ class RangeWriter:
         base = self.context.engine.on_spark(f"the base of version {version} of table {self.stored.name}", on_spark)
         commits = self._commits_of(log)
         timestamps = commit_timestamps(self.logged, {version: log.non_file}, commits.infos)
-        time = times_of_expiry(timestamps, self.context.log.clock())[version]
+        time = times_of_expiry(timestamps, self.context.table_log.clock())[version]
         retention = retention_at(log.non_file, time)
         draft = self._manifest(
             version, timestamps[version], log.non_file, base.value, retention, computed_by=base.computed_by
@@ -259,7 +259,7 @@ class RangeWriter:
             version=version,
             generation=self.generation,
             table_id=non_file.metadata.id if non_file.metadata else "",
-            log_path=self.context.log.log_path,
+            log_path=self.context.table_log.log_path,
             timestamp=timestamp,
             min_file_retention_timestamp=retention.min_file_retention_timestamp,
             base=base,

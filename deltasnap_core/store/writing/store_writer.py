@@ -128,7 +128,7 @@ class StoreWriter:
 
     def _known(self, wanted: Sequence[int], listing: LogListing | None, common: CommonVersion | None) -> _Known:
         """Return what is stored already. See `write`."""
-        versions, log = self.stored.stored_versions(), self.log.context.log
+        versions, log = self.stored.stored_versions(), self.log.context.table_log
         in_force = versions.current()
         if listing is None or not (reaches_back(listing, wanted[0]) and listing.has_version(wanted[-1])):
             listing = log.builder.list_versions(min([wanted[0], *(name.version for name in in_force[-1:])]))
@@ -144,7 +144,7 @@ class StoreWriter:
     ) -> tuple[str, dict[int, VersionManifest]]:
         """Write the data of versions. Return their generation, and their manifests by version, not committed."""
         generation, loaded = self._generation(known, missing)
-        loader, new = self.log.context.log.loader, dict[int, VersionManifest]()
+        loader, new = self.log.context.table_log.loader, dict[int, VersionManifest]()
         for start, end in contiguous_runs(missing):
             writer = self._range_writer(generation, read_log_range(loader, start, end, known.listing), read)
             before = {**known.manifests, **new}.get(start - 1)
@@ -159,7 +159,7 @@ class StoreWriter:
         if known.common.version is not None:
             return known.versions.forked_generation(known.common.version), None
         first = missing[0]
-        loaded = read_log_range(self.log.context.log.loader, first, first, known.listing).load(first)
+        loaded = read_log_range(self.log.context.table_log.loader, first, first, known.listing).load(first)
         table_id = "" if loaded.non_file.metadata is None else loaded.non_file.metadata.id
         return known.versions.next_generation(table_id), loaded
 
@@ -182,7 +182,7 @@ class StoreWriter:
         return StoreChangedError(store=self.stored.root, table=self.stored.name, reason=reason)
 
     def _check_unchanged(self, listing: LogListing) -> None:
-        now = list_again(self.log.context.log.builder, listing)
+        now = list_again(self.log.context.table_log.builder, listing)
         check_unchanged(listing, now, [file for checkpoint in listing.checkpoints for file in checkpoint.files])
 
     def _range_writer(self, generation: str, logged: LogRange, read: ReadCommits) -> RangeWriter:
@@ -206,7 +206,7 @@ class StoreWriter:
         limit = -1 if common.version is None else common.version
         manifests = [manifest for manifest in held if manifest.version <= limit]
         broken = self.stored.missing_files(manifests)
-        store = self.log.context.log.store
+        store = self.log.context.table_log.store
         return {
             manifest.version: manifest
             for manifest in manifests

@@ -169,7 +169,7 @@ def test_computed_state_of_an_updated_snapshot_reads_only_new_commits(
     log_folder = table / file_names.LOG_FOLDER
     write_checkpoint(log_folder, 2, "classic", [protocol(), metadata(), add("a", size=5), remove("b")])
     cold = DeltaLog.for_table(spark, table, clock=clock)
-    store = CountingLogStore(cold.context.log.store)
+    store = CountingLogStore(cold.context.table_log.store)
     log = DeltaLog.for_table(spark, table, clock=clock, store=store)
     assert log.snapshot.computed_state.num_of_files == 1
     store.reset()

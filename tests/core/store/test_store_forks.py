@@ -88,7 +88,7 @@ def test_restored_table_with_new_commits_keeps_common_versions_and_stores_the_re
     assert first.common.relation is LogRelation.NEW
     restore(table, 8, after=3)
     log = log_of(table, spark=spark)
-    assert spark_store.common_version("events", log.context.log).version == 3
+    assert spark_store.common_version("events", log.context.table_log).version == 3
     with caplog.at_level(logging.WARNING):
         stored = spark_store.write_range("events", log, 2, 8)
     assert (stored.common.relation, stored.common.version) == (LogRelation.FORKED, 3)

@@ -51,11 +51,11 @@ def once(work: Callable[[], object]) -> Callable[[str, int, int], None]:
 
 def test_listing_older_than_the_store_does_not_roll_back(table: Path, store: SnapshotStore) -> None:
     store.write_range("events", log_of(table), 0, 4)
-    old = log_of(table).context.log.list()
+    old = log_of(table).context.table_log.list()
     write_log(table, {6: commit_actions(6)})
     store.write_range("events", log_of(table), 5, 6)
     log = log_of(table)
-    assert store.common_version("events", log.context.log, old).relation is LogRelation.SAME
+    assert store.common_version("events", log.context.table_log, old).relation is LogRelation.SAME
     found = store.write_range("events", log, 5, 5, listing=old)
     assert (found.common.relation, found.written) == (LogRelation.SAME, ())
     assert store.versions("events") == list(range(7))

@@ -33,7 +33,7 @@ def test_live_files_of_every_version_match_the_oracle(made: RandomLog) -> None:
         for version in made.versions:
             snapshot = log.get_snapshot_at(version)
             try:
-                found = live_adds(log.context.log.store, snapshot.log.replayable, log.path)
+                found = live_adds(log.context.table_log.store, snapshot.log.replayable, log.path)
             except UnusualError:  # Spark reads it
                 continue
             read += 1
@@ -53,7 +53,7 @@ def test_path_that_is_not_utf8_is_damage_of_the_checkpoint(tmp_path: Path) -> No
     log = log_without_spark(TableLog.for_path(tmp_path, clock=FixedClock()))
     snapshot = log.get_snapshot_at(1)
     with pytest.raises(CorruptLogError, match="Invalid UTF8"):
-        live_adds(log.context.log.store, snapshot.log.replayable, log.path)
+        live_adds(log.context.table_log.store, snapshot.log.replayable, log.path)
     with pytest.raises(CorruptLogError, match="Invalid UTF8"):
         _ = snapshot.computed_state
 
@@ -66,17 +66,4 @@ def test_statistics_that_are_only_a_struct_are_left_to_spark(tmp_path: Path) -> 
     put_parsed_statistics(file, rows, keep_json=False)
     log = log_without_spark(TableLog.for_path(tmp_path, clock=FixedClock()))
     with pytest.raises(UnusualError, match="statistics as a struct"):
-        live_adds(log.context.log.store, log.get_snapshot_at(0).log.replayable, log.path)
-
-
-def test_commits_replace_and_remove_files_of_the_checkpoint(tmp_path: Path) -> None:
-    actions = [protocol(), metadata(), add("kept"), add("removed"), add("again", size=1)]
-    log_folder = write_log(tmp_path, {0: actions, 1: [remove("removed"), add("again", size=2), add("new")]})
-    write_checkpoint(log_folder, 0, "classic", actions)
-    (log_folder / "00000000000000000000.json").unlink()
-    log = log_without_spark(TableLog.for_path(tmp_path, clock=FixedClock()))
-    snapshot = log.get_snapshot_at(1)
-    found = live_adds(log.context.log.store, snapshot.log.replayable, log.path)
-    sizes = dict(zip(found["path"].to_pylist(), found["size"].to_pylist(), strict=True))
-    assert sizes.keys() == {"kept", "again", "new"}
-    assert sizes["again"] == 2
+        live_adds(log.context.table_log.store, log.get_snapshot_at(0).log.replayable, log.path)
