@@ -28,8 +28,8 @@ from deltasnap_assets.runs.planning.known_table import apply_to_instance, known_
 from deltasnap_assets.runs.planning.log_status import DAMAGED, read_status, what_is_stored
 from deltasnap_assets.runs.planning.names import job_name, run_tags
 from deltasnap_assets.runs.planning.partition_order import sort_partitions
-from deltasnap_assets.runs.planning.pauses import SensorState
 from deltasnap_assets.runs.planning.plan import Known, Stored, nothing_to_do, plan
+from deltasnap_assets.runs.planning.sensor_state import SensorState
 from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.runs.table_runs import (
     MAX_ATTEMPTS,

@@ -17,6 +17,7 @@ from deltasnap_assets.runs.condition.fault_texts import FailedRun
 from deltasnap_assets.runs.planning.known_table import known_of
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, ATTEMPT_TAG, RANGE_END_TAG, RANGE_START_TAG, job_name
 from deltasnap_assets.runs.planning.partitions import known_versions
+from deltasnap_assets.runs.planning.pauses import doubling_pause, seconds_left
 from deltasnap_assets.runs.run_process import PROCESS_TAG
 from deltasnap_assets.settings.config import TABLE_TAG
 from deltasnap_assets.texts import lines_joined
@@ -25,7 +26,6 @@ from deltasnap_core import DeltaSnapError
 MAX_ATTEMPTS = 5
 """After this many failed runs in a row, a table waits for a commit, its schedule or `deltasnap refresh`."""
 
-_FIRST_PAUSE_SECONDS = 60  # doubled after each attempt
 _REMEMBERED_SECONDS = 86_400
 _MAX_FAILURES = 1_000
 _MAX_LATER_RUNS = 100
@@ -78,9 +78,8 @@ class Failure:
     @property
     def pause_left(self) -> float:
         """Return how many seconds to wait before the next attempt."""
-        pause = _FIRST_PAUSE_SECONDS * 2.0 ** (self.attempt - 1)
-        left = self.ended + pause - time.time()
-        return left if left <= 2 * pause else 0.0  # longer: a clock was wrong, not only a few seconds ahead
+        pause = doubling_pause(self.attempt)
+        return seconds_left(self.ended + pause, most=2 * pause)  # a clock may be a few seconds ahead
 
 
 def unfinished_run(instance: dg.DagsterInstance, table_name: str) -> str | None:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from deltasnap_core.log.checkpoints.checkpoint_contents import open_checkpoint
 from deltasnap_core.log.commits.commit_batch import EMPTY_BATCH
-from deltasnap_core.log.commits.commit_reader import read_commits
+from deltasnap_core.log.commits.commit_reader import COMMITS_AT_ONCE, read_commits
 from deltasnap_core.log.listing.checkpoint_provider import EmptyCheckpointProvider
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.non_file_actions import NonFileActions, load_non_file_actions
 from deltasnap_core.protocol.actions import Metadata, Protocol
 from deltasnap_core.storage.log_store import LogStore
-
-_COMMITS_AT_ONCE = 64
 
 
 def newest_protocol_and_metadata(store: LogStore, segment: LogSegment) -> tuple[Protocol | None, Metadata | None]:
@@ -23,8 +21,8 @@ def newest_protocol_and_metadata(store: LogStore, segment: LogSegment) -> tuple[
     """
     protocol: Protocol | None = None
     metadata: Metadata | None = None
-    for end in range(len(segment.deltas), 0, -_COMMITS_AT_ONCE):
-        batch = read_commits(store, segment.deltas[max(0, end - _COMMITS_AT_ONCE) : end])
+    for end in range(len(segment.deltas), 0, -COMMITS_AT_ONCE):
+        batch = read_commits(store, segment.deltas[max(0, end - COMMITS_AT_ONCE) : end])
         found = NonFileActions().advanced_by(batch)
         protocol, metadata = protocol or found.protocol, metadata or found.metadata
         if protocol is not None and metadata is not None:

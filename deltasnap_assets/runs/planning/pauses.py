@@ -1,61 +1,23 @@
-"""The state that a sensor keeps between ticks for a broken table, and when to poll again. Plain values."""
+"""Pauses between attempts, which double. Plain values."""
 
 from __future__ import annotations
 
-import json
+import math
 import time
-from dataclasses import asdict, dataclass
 
-from deltasnap_core import LogCursor
-
-_FIRST_PAUSE_SECONDS = 60.0  # doubled after each poll that finds the table still broken
-_MAX_PAUSE_SECONDS = 600.0
+FIRST_PAUSE_SECONDS = 60.0
 _MAX_DOUBLINGS = 10  # a float overflows after a thousand
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SensorState:
-    """How far a table was followed, and its known fault.
+def doubling_pause(attempt: int, *, most: float = math.inf) -> float:
+    """Return the pause in seconds after an attempt, from 1."""
+    return min(FIRST_PAUSE_SECONDS * 2.0 ** min(attempt - 1, _MAX_DOUBLINGS), most)
 
-    cursor: of the log; None: not followed yet. fault: None: no fault. polls: the number of polls that found the fault.
-    next_poll: earliest time of the next poll, in s since the epoch.
+
+def seconds_left(until: float, *, most: float) -> float:
+    """Return the seconds until a time in s since the epoch; 0 or less: it has come.
+
+    More than `most` means that a clock was wrong: 0.
     """
-
-    cursor: str | None = None
-    fault: str | None = None
-    polls: int = 0
-    next_poll: float = 0.0
-
-    @classmethod
-    def from_text(cls, text: str | None) -> SensorState:
-        """Return the value from a text of `to_text`. Errors: ValueError for any other text."""
-        if not text:
-            return cls()
-        values = json.loads(text)
-        if not isinstance(values, dict):
-            raise ValueError(f"expected an object, found {text!r}")
-        try:
-            followed = cls(**values) if "fault" in values else cls(cursor=text)
-            if followed.cursor is not None:
-                LogCursor.from_text(str(followed.cursor))
-            if followed.polls < 0 or followed.next_poll < 0:
-                raise ValueError(f"expected a number of polls and a time, found {text!r}")
-        except TypeError as error:
-            raise ValueError(str(error)) from error
-        return followed
-
-    def to_text(self) -> str | None:
-        """Return the value as a sensor cursor."""
-        return self.cursor if self.fault is None else json.dumps(asdict(self))
-
-    @property
-    def pause_left(self) -> float:
-        """Return how many seconds to wait before the next poll; 0 or less: it is due."""
-        left = self.next_poll - time.time() if self.fault is not None else 0.0
-        return left if left <= _MAX_PAUSE_SECONDS else 0.0  # longer than any pause: a clock was wrong
-
-    def broken(self, fault: str, cursor: str | None = None) -> SensorState:
-        """Return the state after a poll that found a fault. The pauses between polls grow."""
-        polls = self.polls + 1
-        pause = min(_FIRST_PAUSE_SECONDS * 2.0 ** min(polls - 1, _MAX_DOUBLINGS), _MAX_PAUSE_SECONDS)
-        return SensorState(cursor=cursor or self.cursor, fault=fault, polls=polls, next_poll=time.time() + pause)
+    left = until - time.time()
+    return left if left <= most else 0.0

@@ -43,6 +43,9 @@ IN_MEMORY_BYTES = 128 << 20
 MEASURED_BYTES = 512 << 20
 """The maximum size of the measures of these other commits: about three million file actions."""
 
+COMMITS_AT_ONCE = 64
+"""How many commits a reader parses at once if it may stop early, or if each is to be read again alone."""
+
 _PARSER_THREADS = 4
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from deltasnap_core.log.checkpoints.checkpoint_pages import page_bytes, read_eve
 from deltasnap_core.log.checkpoints.stated_contents import doubt_about, stated_files
 from deltasnap_core.log.checksum_file import read_checksum
 from deltasnap_core.log.commits.commit_batch import EMPTY_BATCH, CommitBatch
-from deltasnap_core.log.commits.commit_reader import read_commits
+from deltasnap_core.log.commits.commit_reader import COMMITS_AT_ONCE, read_commits
 from deltasnap_core.log.condition.table_condition import CountedCheckpoint
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
 from deltasnap_core.log.listing.log_listing import LogListing, table_path
@@ -29,8 +29,6 @@ from deltasnap_core.protocol.state.version_checksum import VersionChecksum
 from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.storage.log_store import FileStatus, LogStore
-
-_COMMITS_AT_ONCE = 64
 
 
 @safe_repr
@@ -201,8 +199,8 @@ class ExaminedFiles:
         found.merge(read, self.listing.commits)
         listed = {commit_version(commit.path): commit for commit in self.listing.commits_between(first, self.latest)}
         wanted = [commit for v, commit in listed.items() if v not in sound and v not in found.read]
-        for place in range(0, len(wanted), _COMMITS_AT_ONCE):
-            commits = wanted[place : place + _COMMITS_AT_ONCE]
+        for place in range(0, len(wanted), COMMITS_AT_ONCE):
+            commits = wanted[place : place + COMMITS_AT_ONCE]
             try:
                 found.add(_batch_of(self._store, commits, table_path(self.listing.log_path)))
             except (CorruptLogError, StorageError, UnsupportedProtocolError):

@@ -8,7 +8,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from deltasnap_assets.runs.planning.pauses import SensorState
+from deltasnap_assets.runs.planning.sensor_state import SensorState
 from deltasnap_assets.runs.table_polls import TablePolls
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import DeltaSnapError

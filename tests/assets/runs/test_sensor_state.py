@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from deltasnap_assets.runs.planning import pauses
-from deltasnap_assets.runs.planning.pauses import SensorState
+from deltasnap_assets.runs.planning import pauses, sensor_state
+from deltasnap_assets.runs.planning.sensor_state import SensorState
 from deltasnap_assets.runs.table_runs import Failure
 from deltasnap_core import LogCursor
 
@@ -33,7 +33,7 @@ def test_pauses_double_until_the_longest(now: float) -> None:
     for _ in range(7):
         followed = followed.broken("Version 3 is lost.")
         waits.append(followed.next_poll - now)
-    first, longest = pauses._FIRST_PAUSE_SECONDS, pauses._MAX_PAUSE_SECONDS
+    first, longest = pauses.FIRST_PAUSE_SECONDS, sensor_state._MAX_PAUSE_SECONDS
     assert waits == [min(first * 2**number, longest) for number in range(7)]
     assert waits[-1] == longest
 
@@ -57,7 +57,7 @@ def test_state_survives_the_cursor_of_a_sensor(now: float) -> None:
 
 def test_pause_remains_the_longest_after_weeks(now: float) -> None:
     followed = SensorState(fault="Version 3 is lost.", polls=5_000).broken("Version 3 is lost.")
-    assert followed.pause_left == pauses._MAX_PAUSE_SECONDS
+    assert followed.pause_left == sensor_state._MAX_PAUSE_SECONDS
 
 
 @pytest.mark.parametrize(("ended", "left"), [(-60, 0), (-10, 50), (5, 65), (60, 120), (61, 0), (86_400, 0)])

@@ -1,0 +1,59 @@
+"""The state that a sensor keeps between ticks for a broken table, and when to poll again. Plain values."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict, dataclass
+
+from deltasnap_assets.runs.planning.pauses import doubling_pause, seconds_left
+from deltasnap_core import LogCursor
+
+_MAX_PAUSE_SECONDS = 600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SensorState:
+    """How far a table was followed, and its known fault.
+
+    cursor: of the log; None: not followed yet. fault: None: no fault. polls: the number of polls that found the fault.
+    next_poll: earliest time of the next poll, in s since the epoch.
+    """
+
+    cursor: str | None = None
+    fault: str | None = None
+    polls: int = 0
+    next_poll: float = 0.0
+
+    @classmethod
+    def from_text(cls, text: str | None) -> SensorState:
+        """Return the value from a text of `to_text`. Errors: ValueError for any other text."""
+        if not text:
+            return cls()
+        values = json.loads(text)
+        if not isinstance(values, dict):
+            raise ValueError(f"expected an object, found {text!r}")
+        try:
+            followed = cls(**values) if "fault" in values else cls(cursor=text)
+            if followed.cursor is not None:
+                LogCursor.from_text(str(followed.cursor))
+            if followed.polls < 0 or followed.next_poll < 0:
+                raise ValueError(f"expected a number of polls and a time, found {text!r}")
+        except TypeError as error:
+            raise ValueError(str(error)) from error
+        return followed
+
+    def to_text(self) -> str | None:
+        """Return the value as a sensor cursor."""
+        return self.cursor if self.fault is None else json.dumps(asdict(self))
+
+    @property
+    def pause_left(self) -> float:
+        """Return how many seconds to wait before the next poll; 0 or less: it is due."""
+        return 0.0 if self.fault is None else seconds_left(self.next_poll, most=_MAX_PAUSE_SECONDS)
+
+    def broken(self, fault: str, cursor: str | None = None) -> SensorState:
+        """Return the state after a poll that found a fault. The pauses between polls grow."""
+        polls = self.polls + 1
+        next_poll = time.time() + doubling_pause(polls, most=_MAX_PAUSE_SECONDS)
+        return SensorState(cursor=cursor or self.cursor, fault=fault, polls=polls, next_poll=next_poll)
