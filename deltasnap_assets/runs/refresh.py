@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import dagster as dg
 
@@ -24,7 +24,7 @@ from deltasnap_assets.runs.planning.log_status import read_status, what_is_store
 from deltasnap_assets.runs.planning.names import STORING_ASSET, job_name, run_tags
 from deltasnap_assets.runs.planning.partition_order import sort_partitions
 from deltasnap_assets.runs.planning.partitions import known_versions
-from deltasnap_assets.runs.planning.plan import Known, plan
+from deltasnap_assets.runs.planning.plan import Known, Stored, plan
 from deltasnap_assets.runs.run_process import PROCESS_TAG
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.runs.table_runs import failed_run, reason_of, unfinished_run
@@ -76,46 +76,109 @@ def refresh_table(
     reached, its log has an error in any version, wanted or not, or its last check found an error. Loadable versions are
     materialized first, and the page of the table shows the faults.
     """
-    job = defs.resolve_job_def(job_name(table.name))
-    materialized, is_done, is_new, problem = list[int](), False, False, None
+    refresh = _Refresh(
+        job=defs.resolve_job_def(job_name(table.name)),
+        settings=settings,
+        table=table,
+        instance=instance,
+        on_event=on_event,
+        on_stored=on_stored,
+        log_level=log_level,
+    )
     unfinished_run(instance, table.name)  # marks runs of a killed refresh as failed
     known = known_of(instance, table.name)
     status, stored = read_status_or_report(settings, table, instance)
-    while not is_done:
-        todo = plan(table, status, known, stored)
-        apply_to_instance(instance, table.name, todo)
-        ranges, is_new = todo.ranges, is_new or bool(todo.ranges)
-        if not is_new and problem is None:
-            ranges = _with_due_checks(instance, settings, table, status, known)
-        try:
-            for first, last in ranges:
-                run_id = str(uuid.uuid4())
-                seen = None if status.listing is None else ListedLog(listing=status.listing, common=stored.common)
-                with handing_over(run_id, table.name, seen):
-                    _run(job, table.name, instance, run_id, (first, last), on_event, log_level)
-                materialized.extend(range(first, last + 1))
-                on_stored(range(first, last + 1))
-        except RefreshError as error:
-            on_stored(error.stored)
-            error.condition = condition_of_whole_log(settings, table)
-            if problem is not None or not error.condition.unloadable:
-                report_condition(instance, settings, table, error.condition, _failed(error))
-                raise
-            problem = error  # versions before the damage are materialized first, then it is reported
-            known = known_of(instance, table.name)
-            status, stored = read_status(settings, table, examine=True)
-            continue
-        is_done = todo.num_left == 0 or status.listing is None
-        known = _up_to(known_of(instance, table.name), status.latest)
-        if not is_done and status.listing is not None:
-            stored = what_is_stored(settings, table, status.listing)
+    problem = refresh.attempt(known, status, stored)
+    if problem is not None:  # versions before the damage are materialized first, then it is reported
+        known = known_of(instance, table.name)
+        status, stored = read_status(settings, table, examine=True)
+        refresh.attempt(known, status, stored, earlier=problem)
     sort_partitions(instance, table.name)
     condition = None
-    if not is_new:
+    if not refresh.is_new:
         condition = report_condition_without_run(instance, settings, table, status, stored, is_requested=True)
     is_damaged = status.condition is not None and bool(status.condition.unloadable)
     _raise_if_broken(instance, settings, table, condition, problem, is_damaged=is_damaged)
-    return tuple(materialized)
+    return tuple(refresh.materialized)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Refresh:
+    """A refresh of a table, in progress. is_new: whether versions were missing. materialized: the versions so far."""
+
+    job: dg.JobDefinition
+    settings: Settings
+    table: TableSettings
+    instance: dg.DagsterInstance
+    on_event: Callable[[RefreshEvent], None]
+    on_stored: Callable[[Sequence[int]], None]
+    log_level: str
+    is_new: bool = False
+    materialized: list[int] = field(default_factory=list)
+
+    def attempt(
+        self, known: Known, status: LogStatus, stored: Stored, earlier: RefreshError | None = None
+    ) -> RefreshError | None:
+        """Materialize the missing versions. Return the failure of a run if versions of the log cannot be loaded.
+
+        earlier: that of an earlier attempt. Errors: RefreshError for any other failure, or a second one, recorded.
+        """
+        try:
+            self._run_all(known, status, stored, evaluates_checks=earlier is None)
+        except RefreshError as error:
+            self.on_stored(error.stored)
+            error.condition = condition_of_whole_log(self.settings, self.table)
+            if earlier is not None or not error.condition.unloadable:
+                report_condition(self.instance, self.settings, self.table, error.condition, _failed(error))
+                raise
+            return error
+        return None
+
+    def _run_all(self, known: Known, status: LogStatus, stored: Stored, *, evaluates_checks: bool) -> None:
+        """Run range after range. evaluates_checks: whether checks that are due are evaluated if nothing is missing."""
+        while True:
+            todo = plan(self.table, status, known, stored)
+            apply_to_instance(self.instance, self.table.name, todo)
+            ranges, self.is_new = todo.ranges, self.is_new or bool(todo.ranges)
+            if evaluates_checks and not self.is_new:
+                ranges = _with_due_checks(self.instance, self.settings, self.table, status, known)
+            seen = None if status.listing is None else ListedLog(listing=status.listing, common=stored.common)
+            for first, last in ranges:
+                run_id = str(uuid.uuid4())
+                with handing_over(run_id, self.table.name, seen):
+                    self._run(run_id, first, last)
+                self.materialized.extend(range(first, last + 1))
+                self.on_stored(range(first, last + 1))
+            if todo.num_left == 0 or status.listing is None:
+                return
+            known = _up_to(known_of(self.instance, self.table.name), status.latest)
+            stored = what_is_stored(self.settings, self.table, status.listing)
+
+    def _run(self, run_id: str, first: int, last: int) -> None:
+        def listener(event: dg.EventLogEntry) -> None:
+            self.on_event(RefreshEvent(table=self.table.name, first=first, last=last, message=event.message))
+
+        self.instance.add_event_listener(run_id, listener)
+        result = self.job.execute_in_process(
+            instance=self.instance,
+            run_id=run_id,
+            # Set when the run is created, so that the run is detected as lost even if this process dies early.
+            tags=run_tags(self.table.name, first, last) | {PROCESS_TAG: this_process()},
+            raise_on_error=False,
+            run_config={"loggers": {"console": {"config": {"log_level": self.log_level}}}},
+        )
+        if _was_interrupted(result.all_events):
+            raise KeyboardInterrupt
+        if not result.success:
+            asset, events = dg.AssetKey([self.table.name, STORING_ASSET]), result.get_asset_materialization_events()
+            # The newest version of the table may be recorded again.
+            stored = {*known_versions(event.partition or "" for event in events if event.asset_key == asset)}
+            raise RefreshError(
+                table=self.table.name,
+                run_id=result.run_id,
+                reason=reason_of(result.all_events) or "see the run's log",
+                stored=sorted(stored.intersection(range(first, last + 1))),
+            )
 
 
 def _up_to(known: Known, latest: int) -> Known:
@@ -175,40 +238,3 @@ def _was_interrupted(events: Iterable[dg.DagsterEvent]) -> bool:
     """Return whether a user stopped a run. Dagster records that as the error of a step."""
     errors = (event.step_failure_data.error for event in events if event.is_step_failure)
     return any(error is not None and error.cls_name == "DagsterExecutionInterruptedError" for error in errors)
-
-
-def _run(
-    job: dg.JobDefinition,
-    table_name: str,
-    instance: dg.DagsterInstance,
-    run_id: str,
-    versions: tuple[int, int],
-    on_event: Callable[[RefreshEvent], None],
-    log_level: str,
-) -> None:
-    first, last = versions
-
-    def listener(event: dg.EventLogEntry) -> None:
-        on_event(RefreshEvent(table=table_name, first=first, last=last, message=event.message))
-
-    instance.add_event_listener(run_id, listener)
-    result = job.execute_in_process(
-        instance=instance,
-        run_id=run_id,
-        # Set when the run is created, so that the run is detected as lost even if this process dies early.
-        tags=run_tags(table_name, first, last) | {PROCESS_TAG: this_process()},
-        raise_on_error=False,
-        run_config={"loggers": {"console": {"config": {"log_level": log_level}}}},
-    )
-    if _was_interrupted(result.all_events):
-        raise KeyboardInterrupt
-    if not result.success:
-        asset, events = dg.AssetKey([table_name, STORING_ASSET]), result.get_asset_materialization_events()
-        # The newest version of the table may be recorded again.
-        stored = {*known_versions(event.partition or "" for event in events if event.asset_key == asset)}
-        raise RefreshError(
-            table=table_name,
-            run_id=result.run_id,
-            reason=reason_of(result.all_events) or "see the run's log",
-            stored=sorted(stored.intersection(range(first, last + 1))),
-        )

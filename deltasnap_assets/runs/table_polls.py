@@ -41,7 +41,7 @@ from deltasnap_assets.runs.table_runs import (
 )
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.texts import without_secrets
-from deltasnap_core import DeltaSnapError, LogCursor, LogRelation, LogStatus, logger_of
+from deltasnap_core import DeltaSnapError, LogCursor, LogRelation, LogStatus, TableLog, logger_of
 
 _BROKEN_ASKED_SECONDS = 60.0
 _EXAMINATION_ASKED_SECONDS = 3600.0
@@ -158,21 +158,22 @@ class _PolledTable:
         Errors: those of DAMAGED, if the log must be examined.
         """
         log, cursor = log_of(self.table), LogCursor.from_text(self.state.cursor) if self.state.cursor else None
-        followed = None if cursor is None else cursor.version
         polled = None if cursor is None else log.poll(cursor)
         is_new = polled is None or polled.status is not None
-        is_retried, attempt = False, 1
-        if self.failure is not None:
-            is_retried = self.failure.may_be_tried_again and (is_new or self.failure.pause_left <= 0)
-            attempt = self.failure.attempt + is_retried
-        if polled is not None and not is_new and not is_retried:
-            was_known = note_poll(self.settings, self.table, followed=followed)
+        failure = self.failure
+        is_retried = failure is not None and failure.may_be_tried_again and (is_new or failure.pause_left <= 0)
+        if cursor is not None and polled is not None and not is_new and not is_retried:
+            was_known = note_poll(self.settings, self.table, followed=cursor.version)
             return self._poll_idle(polled.checkpoint) if was_known else self.poll_examining()
+        return self._poll_new(log, cursor, is_retried=is_retried)
+
+    def _poll_new(self, log: TableLog, cursor: LogCursor | None, *, is_retried: bool) -> SensorAnswer:
+        """Request new versions, or those of a failed run again (is_retried)."""
         # `plan` needs what was known before the log was read, and a poll without new commits does not read it.
         known = known_of(self.instance, self.table.name)
         status = None if cursor is None or is_retried else log.new_commits(cursor)
         status = log.status() if status is None else status
-        was_known = note_poll(self.settings, self.table, status, followed)
+        was_known = note_poll(self.settings, self.table, status, None if cursor is None else cursor.version)
         if was_broken(self.instance, self.table.name):
             return self.poll_examining()
         is_new_only = cursor is not None and all(version > cursor.version for version in status.versions)
@@ -180,6 +181,7 @@ class _PolledTable:
             # The store was lost or is an older copy, or lacks versions that Dagster has: others may be missing, too.
             status = replace(log.status(), is_fork=status.is_fork)
         stored = None if status.listing is None else what_is_stored(self.settings, self.table, status.listing)
+        attempt = 1 if self.failure is None else self.failure.attempt + is_retried
         requested = self._request(known, status, stored, attempt)
         is_recreated = stored is not None and stored.common.relation is LogRelation.RECREATED
         if stored is not None and stored.common.lost and not (is_recreated and requested.requests):
