@@ -75,9 +75,9 @@ class LogLoader:
         """
         if known is not None and segment.continues(known.segment):
             return self._extended(segment, known)
-        return self._descend(segment, segment, known, frozenset(), None)
+        return self._load_or_fall_back(segment, segment, known, frozenset(), None)
 
-    def next_rung(self, log: LoadedLog, error: CorruptLogError) -> LoadedLog:
+    def fall_back(self, log: LoadedLog, error: CorruptLogError) -> LoadedLog:
         """Return the same version without the checkpoint of `log`, after a scan of its files found it damaged.
 
         Errors: the given error, if it concerns a commit or nothing can replace the checkpoint.
@@ -86,9 +86,9 @@ class LogLoader:
             raise error
         unreadable = log.unreadable | log.contents.names
         used = self._without(unreadable, log.segment, error, error)
-        return self._descend(log.segment, used, log, unreadable, error)
+        return self._load_or_fall_back(log.segment, used, log, unreadable, error)
 
-    def _descend(
+    def _load_or_fall_back(
         self,
         segment: LogSegment,
         used: LogSegment,

@@ -58,7 +58,7 @@ class VersionLog:
         self._known = known
         self._given_checksum = checksum
         self._validate_state = validate_state
-        self._ladder = Lock()
+        self._falling_back = Lock()
         self.catalog = catalog
         self.segment = segment
 
@@ -96,14 +96,14 @@ class VersionLog:
             warn_of_catalog(log.non_file.protocol, path=self.table_path, version=self.segment.version)
         return log
 
-    def next_rung(self, log: LoadedLog, error: CorruptLogError) -> LoadedLog:
+    def fall_back(self, log: LoadedLog, error: CorruptLogError) -> LoadedLog:
         """Return the log without the checkpoint of `log`, which a scan found damaged, and use it from now on.
 
-        Errors: see LogLoader.next_rung.
+        Errors: see LogLoader.fall_back.
         """
-        with self._ladder:
+        with self._falling_back:
             if self.loaded.contents is log.contents:  # otherwise another thread replaced it already
-                VersionLog.loaded.replace(self, self._loader.next_rung(self.loaded, error))
+                VersionLog.loaded.replace(self, self._loader.fall_back(self.loaded, error))
                 VersionLog.replayable.forget(self)
                 VersionLog.non_file.forget(self)
         return self.replayable

@@ -114,7 +114,7 @@ def _live_files(context: TableContext, log: LoadedLog) -> LiveFilesBefore:
         log_path=context.table_log.log_path,
         log=log,
         reader=lambda session: context.reader(session, StatsPolicy.NONE),
-        next_rung=context.table_log.loader.next_rung,
+        fall_back=context.table_log.loader.fall_back,
     )
 
 

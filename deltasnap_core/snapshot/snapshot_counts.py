@@ -28,7 +28,7 @@ class SnapshotCounts:
     @once
     def computed(self) -> KnownState:
         """The computed state, with the engine that computed it."""
-        self._known_state = computed = self._frames.on_ladder(self._compute)
+        self._known_state = computed = self._frames.run(self._compute)
         return computed
 
     @property

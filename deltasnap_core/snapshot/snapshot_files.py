@@ -28,7 +28,7 @@ class SnapshotFiles:
         return self.frames.all_files_with_stats
 
     def run(self, statistics: frozenset[StatisticPath], query: Callable[[DataFrame], T]) -> T:
-        return self.frames.on_ladder(lambda log: query(self.replay.files_to_query(log, statistics, self.frame)))
+        return self.frames.run(lambda log: query(self.replay.files_to_query(log, statistics, self.frame)))
 
     def totals(self) -> tuple[int, int] | None:
         return self.counts.totals

@@ -13,10 +13,10 @@ from deltasnap_core.log.version_log import VersionLog
 from deltasnap_core.once import forget_all, once
 from deltasnap_core.protocol.actions import AddFile
 from deltasnap_core.protocol.properties.retention import KEEP_ALL, Retention
+from deltasnap_core.replay.spark.fallback import with_fallback
 from deltasnap_core.replay.spark.reading.load_actions import ActionReader
 from deltasnap_core.replay.spark.reading.schemas import ADD, REMOVE
 from deltasnap_core.replay.spark.session.local_rows import no_rows
-from deltasnap_core.replay.spark.session.spark_failures import on_ladder
 from deltasnap_core.replay.spark.session.state_cache import StateCache
 from deltasnap_core.replay.spark.state_computation import reconciled_files
 from deltasnap_core.replay.spark.state_reconstruction import live_files, state_actions, unexpired_tombstones
@@ -31,7 +31,7 @@ T = TypeVar("T")
 class SnapshotFrames:
     """The file actions of one version, each DataFrame created once. See `Snapshot` for their rows and errors.
 
-    They read the log from one rung. If a query finds its checkpoint damaged, all of them are dropped.
+    They read one loaded log. If a query finds its checkpoint damaged, all of them are dropped.
 
     min_file_retention_timestamp: None: use the table's property.
     cache: of `state`; None: Spark does not cache it.
@@ -82,7 +82,7 @@ class SnapshotFrames:
         """The live files with their statistics, even if `all_files` has none."""
         if self._context.options.load_stats:
             return self.all_files
-        files = self.on_ladder(lambda log: self._reconciled(log, self._reader()))
+        files = self.run(lambda log: self._reconciled(log, self._reader()))
         return no_rows(self._context.session(_REASON), ADD) if files is None else live_files(files)
 
     @once
@@ -106,24 +106,24 @@ class SnapshotFrames:
             except ValueError as error:
                 raise CorruptLogError(path=self._log.segment.log_path, reason=str(error)) from error
 
-        return self.on_ladder(collected)
+        return self.run(collected)
 
-    def on_ladder(self, query: Callable[[LoadedLog], T]) -> T:
-        """Return the result of a query over the log. If its checkpoint is damaged, the query runs on the next rung."""
-        return on_ladder(self._log.replayable, query, self._next_rung)
+    def run(self, query: Callable[[LoadedLog], T]) -> T:
+        """Return the result of a query over the log. If its checkpoint is damaged, the query runs without it."""
+        return with_fallback(self._log.replayable, query, self._fall_back)
 
     def forget(self) -> None:
         """Drop the DataFrames. The next access creates them again."""
         forget_all(self)
 
-    def _next_rung(self, log: LoadedLog, error: CorruptLogError) -> LoadedLog:
-        replayable = self._log.next_rung(log, error)
+    def _fall_back(self, log: LoadedLog, error: CorruptLogError) -> LoadedLog:
+        replayable = self._log.fall_back(log, error)
         self.forget()  # the DataFrames read the damaged checkpoint
         return replayable
 
     @once
     def _files(self) -> DataFrame | None:
-        return self.on_ladder(lambda log: self._reconciled(log, self._reader(self._context.options.stats)))
+        return self.run(lambda log: self._reconciled(log, self._reader(self._context.options.stats)))
 
     def _tombstones(self, retention: Retention) -> DataFrame:
         if self._files is None:

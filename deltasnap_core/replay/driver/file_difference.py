@@ -67,7 +67,7 @@ def _live_among(store: LogStore, log_path: str, version: VersionLog, wanted: pa.
         try:
             return _live_in(store, log_path, log, wanted)
         except CorruptLogError as error:
-            log = version.next_rung(log, error)
+            log = version.fall_back(log, error)
 
 
 def _live_in(store: LogStore, log_path: str, log: LoadedLog, wanted: pa.Table) -> pa.Table | None:

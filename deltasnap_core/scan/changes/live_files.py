@@ -23,9 +23,9 @@ from deltasnap_core.replay.driver.full_actions import decoded, full_actions, new
 from deltasnap_core.replay.driver.held_files import action_count
 from deltasnap_core.replay.driver.reconciliation import KEY, without_keys_of
 from deltasnap_core.replay.engine import Question, ReplayEngine, UnusualError, actions_text
+from deltasnap_core.replay.spark.fallback import with_fallback
 from deltasnap_core.replay.spark.reading.load_actions import ActionReader
 from deltasnap_core.replay.spark.session.local_rows import arrow_rows
-from deltasnap_core.replay.spark.session.spark_failures import on_ladder
 from deltasnap_core.replay.spark.state_computation import reconciled_files
 from deltasnap_core.replay.spark.state_reconstruction import live_files
 from deltasnap_core.rules.deletion_vector_ids import KEY_FIELDS, vector_ids
@@ -46,7 +46,7 @@ class LiveFilesOfLog:
 
     Commits are in memory. Of the checkpoint, only LIVE_FILE_COLUMNS are read: by the driver as long as it may count the
     version's files, otherwise by Spark.
-    reader: on Spark. next_rung: see `on_ladder`.
+    reader: on Spark. fall_back: see `with_fallback`.
     """
 
     engine: ReplayEngine
@@ -54,12 +54,12 @@ class LiveFilesOfLog:
     log_path: str
     log: LoadedLog
     reader: Callable[[SparkSession], ActionReader]
-    next_rung: Callable[[LoadedLog, CorruptLogError], LoadedLog]
+    fall_back: Callable[[LoadedLog, CorruptLogError], LoadedLog]
 
     def __call__(self, keys: Sequence[str]) -> list[FileAction]:
         """Return the live files with these path keys. Errors: CorruptLogError; SparkRequiredError."""
         wanted = pa.array(keys, pa.string())
-        rows = on_ladder(self.log, partial(self._rows, wanted), self.next_rung)
+        rows = with_fallback(self.log, partial(self._rows, wanted), self.fall_back)
         return adds_of(self.log.version, rows, self.log_path)
 
     def _rows(self, wanted: pa.StringArray, log: LoadedLog) -> list[dict[str, Any]]:

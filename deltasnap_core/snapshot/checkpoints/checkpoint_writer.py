@@ -43,9 +43,10 @@ from deltasnap_core.protocol.properties.table_config import checkpoint_policy, p
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.protocol.writer_features import check_writable
 from deltasnap_core.redaction import logger_of, redacted
+from deltasnap_core.replay.spark.fallback import with_fallback
 from deltasnap_core.replay.spark.reading.file_action_layout import FULL
 from deltasnap_core.replay.spark.session.parquet_writing import write_parquet
-from deltasnap_core.replay.spark.session.spark_failures import on_ladder, translated
+from deltasnap_core.replay.spark.session.spark_failures import translated
 from deltasnap_core.replay.spark.state_computation import reconciled_files
 from deltasnap_core.snapshot.checkpoints.checkpoint_hint import drop_side_file, write_hint
 from deltasnap_core.snapshot.checkpoints.checkpoint_rows import NO_FILES, CheckpointColumns, FileDigest
@@ -120,8 +121,8 @@ class CheckpointWriter:
         columns = CheckpointColumns.of(self.snapshot.metadata, self.snapshot.protocol)
         make = self._v2 if self._is_v2 else self._classic
         try:
-            draft, digest = on_ladder(
-                self.snapshot.log.replayable, lambda log: make(log, columns, staging), self.snapshot.log.next_rung
+            draft, digest = with_fallback(
+                self.snapshot.log.replayable, lambda log: make(log, columns, staging), self.snapshot.log.fall_back
             )
         except UnsupportedOperationException as error:
             reason = "it cannot observe the rows that it writes"

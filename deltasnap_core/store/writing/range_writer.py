@@ -18,8 +18,9 @@ from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.redaction import logger_of
 from deltasnap_core.replay.engine import Answer, Question, actions_text
+from deltasnap_core.replay.spark.fallback import with_fallback
 from deltasnap_core.replay.spark.reading.file_action_layout import FULL
-from deltasnap_core.replay.spark.session.spark_failures import on_ladder, translated
+from deltasnap_core.replay.spark.session.spark_failures import translated
 from deltasnap_core.replay.spark.state_computation import reconciled_files
 from deltasnap_core.replay.state_delta import StateDelta
 from deltasnap_core.replay.version_range import RangeVersion, versions_of
@@ -76,7 +77,7 @@ class RangeWriter:
         """
         self.progress(f"Writing the base of version {version}", 0, 1)
         log = loaded or self.logged.load(version)
-        commits, draft, state = on_ladder(log, self._write_base, self.logged.loader.next_rung)
+        commits, draft, state = with_fallback(log, self._write_base, self.logged.loader.fall_back)
         documents = VersionDocuments(None, {})
         segment = self.logged.segment(version)
         manifest = documents.added_to(draft, state, segment)

@@ -1,23 +1,21 @@
 """Translates failures inside Spark to the errors of this package: damaged pages, missing files, values of a wrong type.
 
 All queries of the core run within `translated`: if Spark cannot read a file, it raises CorruptLogError or
-CorruptStoreError naming the file. `on_ladder` then falls back to an older checkpoint or to the commits alone.
+CorruptStoreError naming the file. `with_fallback` then uses an older checkpoint or the commits alone.
 DataFrames that are returned to users run elsewhere: see Snapshot.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
 from urllib.parse import quote
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from deltasnap_core.errors import CorruptLogError, CorruptStoreError, StorageError
-from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.replay.spark.session.spark_files import DamagedPageError
 from deltasnap_core.rules.one_action import ONE_ACTION
 from deltasnap_core.rules.totals.aggregates import MissingSizeError
@@ -49,8 +47,6 @@ _CAUSE = re.compile(r"^Caused by: (.+)$", re.MULTILINE)
 _GRPC_DETAILS = re.compile(r'^\s*details = "(.+)"$', re.MULTILINE)  # from a Connect server that has stopped
 _JAVA_PACKAGE = re.compile(r"^(?:[a-z][\w]*\.)+(?=[A-Z])")
 _LONGEST = 300
-
-T = TypeVar("T")
 
 
 @contextmanager
@@ -95,22 +91,6 @@ def storing(target: str) -> Iterator[None]:
             path=target,
             reason=f"Spark cannot write there: {spark_cause(error)}. Check that you may write to this folder",
         ) from error
-
-
-def on_ladder(
-    log: LoadedLog, query: Callable[[LoadedLog], T], next_rung: Callable[[LoadedLog, CorruptLogError], LoadedLog]
-) -> T:
-    """Return the result of a query over a log. If Spark finds the checkpoint damaged, fall back and run it again.
-
-    next_rung: returns the same version without the damaged checkpoint, or raises; see LogLoader.next_rung.
-    Errors: CorruptLogError naming the file, if nothing can replace it.
-    """
-    while True:
-        try:
-            with translated(log.files):
-                return query(log)
-        except CorruptLogError as error:
-            log = next_rung(log, error)
 
 
 def file_read(error: BaseException) -> str | None:
