@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import dagster as dg
 
@@ -164,53 +165,62 @@ def _problem_line(check: Check, verdict: Verdict) -> str:
     return f"{plain_text(verdict.description)} {verdict.advice or check.advice}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownVersion:
+    """What the page of a table shows about its current version.
+
+    committed_at_ms: the time of the version (ms since the epoch). commit: None: it is missing in the log.
+    steps: the changes of the latest versions. others: the verdicts of further checks.
+    facts: of the live files, gone: of the tombstones, condition: of the log; None: not known.
+    """
+
+    state: SnapshotState
+    segment: LogSegment
+    committed_at_ms: int
+    commit: CommitInfo | None
+    steps: Sequence[VersionStep]
+    facts: FileFacts | None
+    gone: TombstoneFacts | None
+    condition: TableCondition | None = None
+    others: Sequence[tuple[Check, Verdict]] = ()
+
+
 @noting_problems
-def table_page(
-    table: TableSettings,
-    *,
-    state: SnapshotState,
-    segment: LogSegment,
-    committed_at_ms: int,
-    commit: CommitInfo | None,
-    steps: Sequence[VersionStep],
-    facts: FileFacts | None,
-    gone: TombstoneFacts | None,
-    condition: TableCondition | None = None,
-    others: Sequence[tuple[Check, Verdict]] = (),
-) -> Entries:
+def table_page(table: TableSettings, shown: ShownVersion) -> Entries:
     """Return the page of the current table: health, contents, last writer, charts.
 
     The numbers come last: they are for plots, and `contents` repeats them as text.
-    committed_at_ms: the time of the version (ms since the epoch).
-    commit: the last one; None: it is missing in the log. steps: the changes of the latest versions. facts: of the live
-    files.
-    gone: of the tombstones. condition: of the log; None: not known. others: the verdicts of further checks.
     """
-    text = health(state, segment, table.checks, facts=facts, gone=gone, condition=condition, others=others)
+    state, segment, condition = shown.state, shown.segment, shown.condition
+    text = health(
+        state, segment, table.checks, facts=shown.facts, gone=shown.gone, condition=condition, others=shown.others
+    )
     entries: Entries = {"health": dg.MetadataValue.md(text)}
     if condition is not None:
         last_good = None if condition.is_readable else segment.version
         entries |= fault_entries(condition, None, last_good)
     entries["contents"] = text_value(contents_text(state))
-    if commit is not None:
-        entries["last_commit"] = text_value(commit_text(segment.version, commit))
-    entries |= {
-        "committed_at": time_value(committed_at_ms),
-        "file_sizes": dg.MetadataValue.md(
-            file_sizes_picture(state.file_size_histogram) if facts is None else sizes_picture(facts.bins)
-        ),
-    }
-    if facts is not None and (partitions := partitions_picture(facts)):
-        entries["bytes_by_partition"] = dg.MetadataValue.md(partitions)
-    if steps:
-        entries["bytes_by_version"] = dg.MetadataValue.md(versions_picture("bytes by version", steps))
-        entries["operations"] = dg.MetadataValue.md(_operations(steps))
+    if shown.commit is not None:
+        entries["last_commit"] = text_value(commit_text(segment.version, shown.commit))
+    entries |= {"committed_at": time_value(shown.committed_at_ms), **_charts(shown)}
     if state.metadata is not None:
         entries |= _schema_entries(state.metadata) | _described(state.metadata)
     if state.protocol is not None:
         entries["protocol"] = text_value(protocol_text(state.protocol))
     links = {name: dg.MetadataValue.asset(dg.AssetKey([table.name, name])) for name in ("computed_state", "all_files")}
     return {**entries, **links, "dagster/uri": text_value(redacted(table.path)), **_numbers(state, segment)}
+
+
+def _charts(shown: ShownVersion) -> Entries:
+    facts, histogram = shown.facts, shown.state.file_size_histogram
+    sizes = file_sizes_picture(histogram) if facts is None else sizes_picture(facts.bins)
+    entries: Entries = {"file_sizes": dg.MetadataValue.md(sizes)}
+    if facts is not None and (partitions := partitions_picture(facts)):
+        entries["bytes_by_partition"] = dg.MetadataValue.md(partitions)
+    if shown.steps:
+        entries["bytes_by_version"] = dg.MetadataValue.md(versions_picture("bytes by version", shown.steps))
+        entries["operations"] = dg.MetadataValue.md(_operations(shown.steps))
+    return entries
 
 
 def contents_text(state: SnapshotState) -> str:

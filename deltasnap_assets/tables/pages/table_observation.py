@@ -15,7 +15,7 @@ from deltasnap_assets.runs.planning.names import CONDITION_TAG, delta_log_key
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.checks.run_facts import facts_of_versions
 from deltasnap_assets.tables.checks.version_checks import verdict_of_run
-from deltasnap_assets.tables.pages.asset_pages import table_page
+from deltasnap_assets.tables.pages.asset_pages import ShownVersion, table_page
 from deltasnap_assets.tables.pages.pictures import MAX_STEPS, VersionStep
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_assets.texts import plain_of_markdown
@@ -59,8 +59,7 @@ def table_observation(
     condition = snapshots.condition(table)
     state = snapshots.states(table, [version])[version]
     (manifest,) = snapshots.manifests(table, [version]).values()
-    page = table_page(
-        table,
+    shown = ShownVersion(
         state=state,
         segment=snapshots.log_segments(table, [version])[version],
         committed_at_ms=manifest.timestamp,
@@ -71,6 +70,7 @@ def table_observation(
         condition=condition,
         others=_other_verdicts(snapshots, table, versions, commits),
     )
+    page = table_page(table, shown)
     table_id = "" if state.metadata is None else state.metadata.id
     tags = observation_tags(instance, table, version, table_id)
     if (tag := condition_tag(fault_lines(condition), None)) is not None:

@@ -11,6 +11,7 @@ from deltasnap_assets.checks.facts import FileFacts, PartitionFiles, SizeBin, To
 from deltasnap_assets.checks.registry import FRESH_TABLE, CheckSettings
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.pages.asset_pages import (
+    ShownVersion,
     _described,
     _largest_and_smallest,
     all_files_page,
@@ -110,13 +111,17 @@ def test_page_of_the_table_starts_with_health_and_contents_and_ends_with_plots()
     steps = [VersionStep(version=12, operation="WRITE", added=10, removed=0)]
     entries = table_page(
         TableSettings(name="events", path="s3://key:secret@lake/events"),
-        state=state(),
-        segment=segment(),
-        committed_at_ms=1_700_000_720_000,
-        commit=CommitInfo(operation="WRITE", operation_parameters={"mode": "Append"}, user_name="ada", engine_info="x"),
-        steps=steps,
-        facts=FACTS,
-        gone=None,
+        ShownVersion(
+            state=state(),
+            segment=segment(),
+            committed_at_ms=1_700_000_720_000,
+            commit=CommitInfo(
+                operation="WRITE", operation_parameters={"mode": "Append"}, user_name="ada", engine_info="x"
+            ),
+            steps=steps,
+            facts=FACTS,
+            gone=None,
+        ),
     )
     names = list(entries)
     assert names[:5] == ["health", "contents", "last_commit", "committed_at", "file_sizes"]
@@ -201,14 +206,16 @@ def test_page_of_the_table_has_every_fact_as_text_and_as_number() -> None:
     table = TableSettings(name="events", path="s3://lake/events")
     entries = table_page(
         table,
-        state=state(),
-        segment=segment(),
-        committed_at_ms=1_700_000_720_000,
-        commit=None,
-        steps=steps,
-        facts=None,
-        gone=None,
-        condition=None,
+        ShownVersion(
+            state=state(),
+            segment=segment(),
+            committed_at_ms=1_700_000_720_000,
+            commit=None,
+            steps=steps,
+            facts=None,
+            gone=None,
+            condition=None,
+        ),
     )
     assert entries.pop("dagster/column_schema").value == table_schema(state().metadata).value  # type: ignore[arg-type]
     values: dict[str, Any] = plain(entries)
