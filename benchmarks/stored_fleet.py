@@ -19,9 +19,9 @@ from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.urls import join_url, to_url
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.format.layout import generation_name
-from deltasnap_core.store.format.log_identity import CommitIdentity, VersionIdentity
 from deltasnap_core.store.format.manifest import DataSet, StoreFile, VersionManifest
 from deltasnap_core.store.format.version_documents import VersionDocuments
+from deltasnap_core.store.format.version_identity import CommitIdentity, VersionIdentity
 from deltasnap_core.store.versions.stored_table import StoredTable
 
 FILE_BYTES = 1 << 20

@@ -111,14 +111,14 @@ if TYPE_CHECKING:
     from deltasnap_core.storage.log_store import FileStatus, LogStore
     from deltasnap_core.storage.matching import folder_of_pattern, matching_paths
     from deltasnap_core.storage.urls import is_url, to_url
-    from deltasnap_core.store.fleet.fleet_reader import LastPolls
     from deltasnap_core.store.fleet.fleet_row import FLEET_SCHEMA, FleetRow
     from deltasnap_core.store.fleet.last_poll import LastPoll, StaleRule, TableProblem
+    from deltasnap_core.store.fleet.last_polls import LastPolls
     from deltasnap_core.store.fleet.table_level import CLOCK_SKEW_MS, TableLevel, TableStatus
     from deltasnap_core.store.format.layout import ManifestName
     from deltasnap_core.store.format.manifest import VersionChanges, VersionManifest
     from deltasnap_core.store.snapshot_store import SnapshotStore
-    from deltasnap_core.store.versions.generations import CommonVersion, LogRelation
+    from deltasnap_core.store.versions.common_version import CommonVersion, LogRelation
 
 _MODULES = {
     "errors": (
@@ -251,11 +251,11 @@ _MODULES = {
     "snapshot.initial_snapshot": ("InitialSnapshot",),
     "snapshot.snapshot_options": ("SnapshotOptions",),
     "snapshot.snapshot": ("Snapshot",),
-    "store.versions.generations": (
+    "store.versions.common_version": (
         "CommonVersion",
         "LogRelation",
     ),
-    "store.fleet.fleet_reader": ("LastPolls",),
+    "store.fleet.last_polls": ("LastPolls",),
     "store.fleet.fleet_row": (
         "FLEET_SCHEMA",
         "FleetRow",

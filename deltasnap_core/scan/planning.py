@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from deltasnap_core.redaction import safe_repr
-from deltasnap_core.replay.spark.reading.load_actions import PARSED
+from deltasnap_core.replay.spark.reading.action_reader import PARSED
 from deltasnap_core.replay.spark.session.spark_failures import SPARK_FAILURES, is_about_files
 from deltasnap_core.rules.texts.sql_text import exact_sum_sql
 from deltasnap_core.rules.texts.whole_json import whole_json_sql

@@ -14,12 +14,16 @@ from deltasnap_core.once import forget_all, once
 from deltasnap_core.protocol.actions import AddFile
 from deltasnap_core.protocol.properties.retention import KEEP_ALL, Retention
 from deltasnap_core.replay.spark.fallback import with_fallback
-from deltasnap_core.replay.spark.reading.load_actions import ActionReader
+from deltasnap_core.replay.spark.reading.action_reader import ActionReader
 from deltasnap_core.replay.spark.reading.schemas import ADD, REMOVE
 from deltasnap_core.replay.spark.session.local_rows import no_rows
 from deltasnap_core.replay.spark.session.state_cache import StateCache
-from deltasnap_core.replay.spark.state_computation import reconciled_files
-from deltasnap_core.replay.spark.state_reconstruction import live_files, state_actions, unexpired_tombstones
+from deltasnap_core.replay.spark.state_reconstruction import (
+    live_files,
+    reconciled_files,
+    state_actions,
+    unexpired_tombstones,
+)
 from deltasnap_core.replay.stats_policy import StatsPolicy
 from deltasnap_core.rules.file_actions import values_of
 from deltasnap_core.snapshot.table_context import TableContext

@@ -13,11 +13,11 @@ from deltasnap_core.replay.driver.full_actions import live_adds
 from deltasnap_core.replay.driver.held_files import HeldFiles, action_count
 from deltasnap_core.replay.engine import Answer, Question, actions_text
 from deltasnap_core.replay.known_state import KnownFiles, KnownState
-from deltasnap_core.replay.spark.reading.load_actions import PARSED
+from deltasnap_core.replay.spark.measured_files import measure_files
+from deltasnap_core.replay.spark.reading.action_reader import PARSED
 from deltasnap_core.replay.spark.session.local_rows import arrow_rows
 from deltasnap_core.replay.spark.session.state_cache import StateCache
-from deltasnap_core.replay.spark.state_computation import measure_files, reconciled_files
-from deltasnap_core.replay.spark.state_reconstruction import live_files
+from deltasnap_core.replay.spark.state_reconstruction import live_files, reconciled_files
 from deltasnap_core.replay.state_delta import StateDelta
 from deltasnap_core.replay.stats_policy import StatsPolicy
 from deltasnap_core.rules.texts.statistics_schema import StatisticPath

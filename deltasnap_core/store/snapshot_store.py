@@ -56,8 +56,8 @@ from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.storage.urls import is_local, local_path, to_url
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.fleet.fleet_history import FleetHistory
-from deltasnap_core.store.fleet.fleet_reader import LastPolls, read_fleet, stored_table_names
 from deltasnap_core.store.fleet.fleet_row import fleet_table, worst_first
+from deltasnap_core.store.fleet.last_polls import LastPolls, read_fleet, stored_table_names
 from deltasnap_core.store.format.change_sets import ChangePolicy
 from deltasnap_core.store.format.layout import ManifestName
 from deltasnap_core.store.format.manifest import VersionManifest
@@ -65,7 +65,7 @@ from deltasnap_core.store.store_reader import StoreReader, Version
 from deltasnap_core.store.stored_scan import stored_history
 from deltasnap_core.store.stored_source import StoredSource
 from deltasnap_core.store.stored_version import FileKind, RowKind, StoredFiles, rows_of
-from deltasnap_core.store.versions.generations import CommonVersion, find_common_version
+from deltasnap_core.store.versions.common_version import CommonVersion, find_common_version
 from deltasnap_core.store.versions.pruning import DAY_MS, PruneReport, StoreUsage, prune, usage
 from deltasnap_core.store.writing.range_writer import Progress
 from deltasnap_core.store.writing.store_writer import StoredRange, StoreWriter

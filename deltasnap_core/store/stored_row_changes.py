@@ -37,7 +37,7 @@ from deltasnap_core.snapshot.table_context import TableContext
 from deltasnap_core.store.format.commit_facts import commit_times
 from deltasnap_core.store.format.manifest import DataSet, VersionManifest
 from deltasnap_core.store.stored_version import StoredVersion
-from deltasnap_core.store.versions.generations import is_version_of
+from deltasnap_core.store.versions.common_version import is_version_of
 
 _OF_REMOVED = ("path", "dataChange", "deletionVector")
 _IDENTITY = ["path", "deletionVector"]

@@ -18,7 +18,7 @@ from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.store.format.commit_facts import commit_times
 from deltasnap_core.store.format.manifest import VersionManifest
-from deltasnap_core.store.versions.generations import is_version_of
+from deltasnap_core.store.versions.common_version import is_version_of
 from deltasnap_core.store.versions.stored_table import StoredTable
 
 

@@ -27,7 +27,7 @@ from deltasnap_core.storage.folder_listing import FolderListing, list_below
 from deltasnap_core.store.format.commit_facts import commit_times
 from deltasnap_core.store.stored_scan import stored_history
 from deltasnap_core.store.stored_version import StoredVersion
-from deltasnap_core.store.versions.generations import is_version_of
+from deltasnap_core.store.versions.common_version import is_version_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,9 +13,9 @@ from deltasnap_core import DeltaLog, InitialSnapshot, SnapshotOptions
 from deltasnap_core.log.commits.commit_reader import read_commits
 from deltasnap_core.log.non_file_actions import non_file_actions_by_version
 from deltasnap_core.protocol.properties.retention import Retention
-from deltasnap_core.replay.spark.reading.load_actions import ActionReader
-from deltasnap_core.replay.spark.state_computation import reconciled_files
+from deltasnap_core.replay.spark.reading.action_reader import ActionReader
 from deltasnap_core.replay.spark.state_deltas import changes_of_versions, deltas_of_range
+from deltasnap_core.replay.spark.state_reconstruction import reconciled_files
 from deltasnap_core.replay.stats_policy import StatsPolicy
 from deltasnap_core.replay.version_range import RangeBase, monotonic_retentions, versions_of
 from tests.conftest import FixedClock, golden_folder

@@ -7,8 +7,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from deltasnap_core.protocol.properties.retention import Retention
+from deltasnap_core.replay.spark.reading.action_reader import MEASURED_ADD, MEASURED_REMOVE
 from deltasnap_core.replay.spark.reading.file_action_layout import FULL
-from deltasnap_core.replay.spark.reading.load_actions import MEASURED_ADD, MEASURED_REMOVE
 from deltasnap_core.replay.spark.reading.schemas import ADD, REMOVE
 from deltasnap_core.replay.spark.session.grouping import aggregated
 from deltasnap_core.rules.totals.aggregates import sums_sql

@@ -5,8 +5,11 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from deltasnap_core.log.commits.commit_batch import CommitBatch
+from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.properties.retention import Retention
+from deltasnap_core.replay.spark.reading.action_reader import ActionReader
 from deltasnap_core.replay.spark.reading.file_action_layout import FULL, FileActionLayout
 from deltasnap_core.replay.spark.reading.schemas import ADD, REMOVE, STATE
 from deltasnap_core.replay.spark.session.local_rows import local_rows
@@ -27,7 +30,7 @@ NEXT_VERSION = (
 Not `lead`: a checkpoint may have a file twice, and both rows end with the next version.
 """
 
-BROADCAST_BYTES = 32 << 20
+_BROADCAST_BYTES = 32 << 20
 """Commits up to this size are sent to every task that scans the base, so that the base is not shuffled."""
 
 
@@ -73,6 +76,21 @@ def reconcile(
     # Some keys are duplicates: removing them takes longer than sending them.
     rest = base if broadcast else layout.partitioned(base, partitions)
     return layout.join(rest, commits, how="left_anti", broadcast=broadcast).union(newest)
+
+
+def reconciled_files(reader: ActionReader, log: LoadedLog, *, partitions: int | None = None) -> DataFrame | None:
+    """Return the newest action of each logical file (FULL), including expired tombstones. None: there are none.
+
+    partitions: the number of shuffle partitions, if there is a shuffle. Delta's `stateReconstruction`.
+    Source: PROTOCOL.md, Action Reconciliation.
+    """
+    base = None if log.contents is None else reader.checkpoint_actions(log.contents)
+    return reconcile(base, reader.commit_actions(log.batch), broadcast=is_small(log.batch), partitions=partitions)
+
+
+def is_small(batch: CommitBatch) -> bool:
+    """Return whether the keys of a batch are few enough to send to every task."""
+    return batch.size_in_bytes <= _BROADCAST_BYTES
 
 
 def live_files(files: DataFrame, *others: str) -> DataFrame:

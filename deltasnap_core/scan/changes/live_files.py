@@ -24,10 +24,9 @@ from deltasnap_core.replay.driver.held_files import action_count
 from deltasnap_core.replay.driver.reconciliation import KEY, without_keys_of
 from deltasnap_core.replay.engine import Question, ReplayEngine, UnusualError, actions_text
 from deltasnap_core.replay.spark.fallback import with_fallback
-from deltasnap_core.replay.spark.reading.load_actions import ActionReader
+from deltasnap_core.replay.spark.reading.action_reader import ActionReader
 from deltasnap_core.replay.spark.session.local_rows import arrow_rows
-from deltasnap_core.replay.spark.state_computation import reconciled_files
-from deltasnap_core.replay.spark.state_reconstruction import live_files
+from deltasnap_core.replay.spark.state_reconstruction import live_files, reconciled_files
 from deltasnap_core.rules.deletion_vector_ids import KEY_FIELDS, vector_ids
 from deltasnap_core.rules.file_actions import fitted, values_of
 from deltasnap_core.rules.paths import path_key_sql, path_keys

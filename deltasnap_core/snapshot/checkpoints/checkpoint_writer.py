@@ -47,7 +47,7 @@ from deltasnap_core.replay.spark.fallback import with_fallback
 from deltasnap_core.replay.spark.reading.file_action_layout import FULL
 from deltasnap_core.replay.spark.session.parquet_writing import write_parquet
 from deltasnap_core.replay.spark.session.spark_failures import translated
-from deltasnap_core.replay.spark.state_computation import reconciled_files
+from deltasnap_core.replay.spark.state_reconstruction import reconciled_files
 from deltasnap_core.snapshot.checkpoints.checkpoint_hint import drop_side_file, write_hint
 from deltasnap_core.snapshot.checkpoints.checkpoint_rows import NO_FILES, CheckpointColumns, FileDigest
 from deltasnap_core.snapshot.checkpoints.written_checkpoint import WrittenCheckpoint

@@ -10,8 +10,8 @@ from deltasnap_core.log.commits.commit_summary import CommitSummary, summaries
 from deltasnap_core.log.history.commit_timestamps import strictly_increasing
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.protocol.commit_info import CommitInfo
-from deltasnap_core.store.format.log_identity import CommitIdentity, VersionIdentity
 from deltasnap_core.store.format.manifest import VersionManifest
+from deltasnap_core.store.format.version_identity import CommitIdentity, VersionIdentity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,8 +18,8 @@ from deltasnap_core.log.commits.commit_summary import CommitSummary
 from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.storage.log_store import FileStatus
-from deltasnap_core.store.format.log_identity import VersionIdentity
 from deltasnap_core.store.format.shared_documents import JsonObject, Part
+from deltasnap_core.store.format.version_identity import VersionIdentity
 
 MANIFEST_FORMAT = 3
 """The format of the documents written here. A document of a higher format is rejected."""

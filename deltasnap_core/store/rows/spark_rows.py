@@ -17,13 +17,12 @@ from pyspark.sql.types import LongType, StructField, StructType
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.replay.spark.file_breakdowns import BREAKDOWN_FILE_ACTIONS, file_breakdown
+from deltasnap_core.replay.spark.reading.action_reader import MEASURED_FILE_ACTIONS, ActionReader, with_keys
 from deltasnap_core.replay.spark.reading.file_action_layout import measured
-from deltasnap_core.replay.spark.reading.load_actions import MEASURED_FILE_ACTIONS, ActionReader, with_keys
 from deltasnap_core.replay.spark.reading.schemas import FILE_ACTION_COLUMNS
 from deltasnap_core.replay.spark.session.spark_failures import translated
-from deltasnap_core.replay.spark.state_computation import is_small
 from deltasnap_core.replay.spark.state_deltas import changes_of_versions, counted, deltas_of_range
-from deltasnap_core.replay.spark.state_reconstruction import reconcile
+from deltasnap_core.replay.spark.state_reconstruction import is_small, reconcile
 from deltasnap_core.replay.state_delta import StateDelta
 from deltasnap_core.rules.expiry import expiring_sql
 from deltasnap_core.rules.totals.file_breakdown import FileBreakdown

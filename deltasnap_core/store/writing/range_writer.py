@@ -21,7 +21,7 @@ from deltasnap_core.replay.engine import Answer, Question, actions_text
 from deltasnap_core.replay.spark.fallback import with_fallback
 from deltasnap_core.replay.spark.reading.file_action_layout import FULL
 from deltasnap_core.replay.spark.session.spark_failures import translated
-from deltasnap_core.replay.spark.state_computation import reconciled_files
+from deltasnap_core.replay.spark.state_reconstruction import reconciled_files
 from deltasnap_core.replay.state_delta import StateDelta
 from deltasnap_core.replay.version_range import RangeVersion, versions_of
 from deltasnap_core.rules.totals.aggregates import MissingSizeError

@@ -22,7 +22,7 @@ from deltasnap_core.store.format.manifest import VersionManifest
 from deltasnap_core.store.rows.driver_rows import DriverRows
 from deltasnap_core.store.rows.parquet_files import ParquetFiles
 from deltasnap_core.store.rows.spark_rows import SparkRows
-from deltasnap_core.store.versions.generations import CommonVersion, find_common_version, is_version_of
+from deltasnap_core.store.versions.common_version import CommonVersion, find_common_version, is_version_of
 from deltasnap_core.store.versions.stored_breakdowns import StoredBreakdowns
 from deltasnap_core.store.versions.stored_table import StoredTable, name_of
 from deltasnap_core.store.versions.stored_versions import StoredVersions

@@ -25,7 +25,7 @@ from deltasnap_assets.runs.table_runs import failed_run
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.tables.pages.table_observation import health_of
 from deltasnap_core import SnapshotStore, StorageError
-from deltasnap_core.store.fleet.fleet_reader import LastPolls
+from deltasnap_core.store.fleet.last_polls import LastPolls
 from tests.assets.jobs import idle_job
 from tests.assets.runs.test_refresh import STATS, Refreshed
 from tests.assets.runs.test_sensors import Ticks

@@ -46,7 +46,7 @@ from deltasnap_core import (
     system_clock,
 )
 from deltasnap_core.storage.writable_files import WritableFiles
-from deltasnap_core.store.fleet import fleet_reader
+from deltasnap_core.store.fleet import last_polls
 from tests.assets.jobs import idle_job
 from tests.builders import add, metadata, protocol, write_log
 from tests.checkpoint_files import write_checkpoint
@@ -193,7 +193,7 @@ def test_problems_that_are_recorded_at_once_are_all_kept(table: Table, monkeypat
 def test_process_that_died_while_it_recorded_a_poll_does_not_block_others(
     table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fleet_reader, "_DEAD_AFTER_SECONDS", 0.1)
+    monkeypatch.setattr(last_polls, "_DEAD_AFTER_SECONDS", 0.1)
     with monkeypatch.context() as killed:
         killed.setattr(WritableFiles, "delete", lambda *_: None)
         with table.store.polls.alone("events"):

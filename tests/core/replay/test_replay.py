@@ -16,8 +16,8 @@ from deltasnap_core.protocol.properties.retention import KEEP_ALL, Retention
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.replay.driver import state_deltas as driver_deltas
 from deltasnap_core.replay.driver.reconciliation import newest_file_actions, with_path_keys
+from deltasnap_core.replay.spark.reading.action_reader import ActionReader
 from deltasnap_core.replay.spark.reading.file_action_layout import FULL, MEASURED, FileActionLayout, measured
-from deltasnap_core.replay.spark.reading.load_actions import ActionReader
 from deltasnap_core.replay.spark.session.spark_files import SparkFiles
 from deltasnap_core.replay.spark.state_deltas import changes_of_versions, counted, deltas_of_range
 from deltasnap_core.replay.spark.state_reconstruction import (

@@ -19,8 +19,8 @@ from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.replay.driver import state_deltas as driver
 from deltasnap_core.replay.driver.reconciliation import newest_file_actions, with_path_keys
 from deltasnap_core.replay.spark import state_deltas as spark_deltas
+from deltasnap_core.replay.spark.reading.action_reader import ActionReader
 from deltasnap_core.replay.spark.reading.file_action_layout import MEASURED
-from deltasnap_core.replay.spark.reading.load_actions import ActionReader
 from deltasnap_core.replay.spark.state_reconstruction import reconcile
 from deltasnap_core.replay.state_delta import StateDelta
 from deltasnap_core.rules.expiry import unexpired

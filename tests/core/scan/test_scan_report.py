@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.errors import PySparkException
 
-from deltasnap_core.replay.spark.reading.load_actions import PARSED
+from deltasnap_core.replay.spark.reading.action_reader import PARSED
 from deltasnap_core.scan.planning import chosen_files, report_of
 from deltasnap_core.scan.predicate_analysis import _position
 from deltasnap_core.scan.skipping.data_skipping import skipping_of

@@ -10,7 +10,7 @@ import pytest
 from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.protocol.actions import Metadata, Protocol
-from deltasnap_core.replay.spark.reading.load_actions import PARSED
+from deltasnap_core.replay.spark.reading.action_reader import PARSED
 from deltasnap_core.scan.planning import condition_on_files
 from deltasnap_core.scan.skipping.data_skipping import Skipping
 from deltasnap_core.scan.tables.log_tables import _log_files, listed_versions

@@ -18,7 +18,7 @@ from deltasnap_core.store.format.commit_facts import CommitFacts
 from deltasnap_core.store.format.layout import ManifestName
 from deltasnap_core.store.format.manifest import DataSet, VersionManifest
 from deltasnap_core.store.format.version_documents import VersionDocuments
-from deltasnap_core.store.versions.generations import CommonVersion, find_common_version
+from deltasnap_core.store.versions.common_version import CommonVersion, find_common_version
 from deltasnap_core.store.versions.stored_table import StoredTable
 from tests.builders import LOG_PATH, Action, MemoryLogStore, add, metadata, protocol
 

@@ -26,7 +26,7 @@ from deltasnap_core.storage.urls import to_url
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.snapshot_store import SnapshotStore
 from deltasnap_core.store.store_reader import StoreReader
-from deltasnap_core.store.versions.generations import LogRelation
+from deltasnap_core.store.versions.common_version import LogRelation
 from tests.builders import CountingLogStore, metadata, mtime_of, protocol, write_log
 from tests.core.store.manifests import commit_actions
 from tests.core.store.tables import check_version

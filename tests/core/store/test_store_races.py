@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from deltasnap_core.errors import CorruptStoreError, StoreChangedError
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.store.snapshot_store import SnapshotStore
-from deltasnap_core.store.versions.generations import LogRelation
+from deltasnap_core.store.versions.common_version import LogRelation
 from tests.builders import add, commit_info, metadata, protocol, write_log
 from tests.core.store.manifests import commit_actions
 from tests.driver_bases import use_driver_bases

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from deltasnap_core import SPARK_FAILURES, DeltaLog, Scan, SnapshotStore
 from deltasnap_core.errors import DeltaSnapError
-from deltasnap_core.replay.spark.reading.load_actions import PARSED
+from deltasnap_core.replay.spark.reading.action_reader import PARSED
 from deltasnap_core.rules.texts.statistics_schema import StatisticPath
 from deltasnap_core.scan.physical_schema import logical_schema
 from deltasnap_core.scan.planning import condition_on_files

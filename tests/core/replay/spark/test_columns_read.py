@@ -12,7 +12,7 @@ import pytest
 from deltasnap_core import DeltaLog, SnapshotOptions
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.properties.retention import Retention
-from deltasnap_core.replay.spark import state_computation
+from deltasnap_core.replay.spark import measured_files
 from deltasnap_core.replay.spark.state_deltas import counted
 from deltasnap_core.replay.state_delta import StateDelta
 from deltasnap_core.scan import scan
@@ -68,7 +68,7 @@ def test_computed_state_reads_the_fewest_columns_of_a_checkpoint_and_shuffles_no
         found.append(rows)
         return counted(rows, non_file, retention)
 
-    monkeypatch.setattr(state_computation, "counted", count)
+    monkeypatch.setattr(measured_files, "counted", count)
     options = SnapshotOptions(engine="spark", cache_state=False)
     state = DeltaLog.for_table(spark, tmp_path, options=options).snapshot.computed_state
     plan = plan_of(found[0])

@@ -33,7 +33,7 @@ def frame(spark: SparkSession) -> DataFrame:
     from pyspark.sql import functions as F
 
     from deltasnap_core.replay.spark.file_breakdowns import BREAKDOWN_FILE_ACTIONS
-    from deltasnap_core.replay.spark.reading.load_actions import with_keys
+    from deltasnap_core.replay.spark.reading.action_reader import with_keys
 
     actions: list[dict[str, Any]] = [
         {"add": {"path": path, "size": size, "partitionValues": values}} for path, size, values in FILES
@@ -82,7 +82,7 @@ def test_groups_beyond_the_limit_are_counted_separately(frame: DataFrame, monkey
 @pytest.mark.spark
 def test_first_of_two_values_of_a_partition_counts(spark: SparkSession) -> None:
     from deltasnap_core.replay.spark.file_breakdowns import BREAKDOWN_FILE_ACTIONS, file_breakdown
-    from deltasnap_core.replay.spark.reading.load_actions import with_keys
+    from deltasnap_core.replay.spark.reading.action_reader import with_keys
 
     lines = [('{"add":{"path":"a","size":1,"partitionValues":{"p":"2","p":"1"}}}',)]
     parsed = spark.createDataFrame(lines, "line string").selectExpr(

@@ -24,7 +24,7 @@ from deltasnap_core import (
 )
 from deltasnap_core.protocol.actions import Protocol
 from deltasnap_core.storage.writable_files import WritableFiles
-from deltasnap_core.store.fleet import fleet_reader
+from deltasnap_core.store.fleet import last_polls
 from deltasnap_core.store.versions.stored_table import StoredTable
 
 HOUR = 3_600_000
@@ -235,7 +235,7 @@ def test_lock_released_while_it_is_read_is_taken(tmp_path: Path, monkeypatch: py
         return len(attempts) > 1 and write_new(files, path, content)
 
     monkeypatch.setattr(WritableFiles, "write_new", taken_at_first)
-    monkeypatch.setattr(fleet_reader, "_WAIT_SECONDS", 0)
+    monkeypatch.setattr(last_polls, "_WAIT_SECONDS", 0)
     with store.polls.alone("events"):
         assert len(attempts) == 2
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

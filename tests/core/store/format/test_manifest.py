@@ -9,9 +9,9 @@ import pytest
 from deltasnap_core.log.commits.commit_batch import ChangedFile
 from deltasnap_core.log.commits.commit_summary import CommitSummary
 from deltasnap_core.protocol.commit_info import CommitInfo
-from deltasnap_core.store.format.log_identity import CommitIdentity, VersionIdentity
 from deltasnap_core.store.format.manifest import DataSet, PlainParquetFiles, StoreFile, VersionChanges, VersionManifest
 from deltasnap_core.store.format.shared_documents import Part
+from deltasnap_core.store.format.version_identity import CommitIdentity, VersionIdentity
 
 FILE = StoreFile(path="base/x/part-0.parquet", size=1024, rows=20)
 BASE = DataSet(first=10, last=10, files=(FILE,))

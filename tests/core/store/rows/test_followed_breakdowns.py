@@ -18,8 +18,8 @@ from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.properties.retention import KEEP_ALL, Retention
 from deltasnap_core.rules.totals.file_breakdown import FileBreakdown
 from deltasnap_core.store.format.breakdown_file import breakdown_bytes, breakdown_of
-from deltasnap_core.store.format.log_identity import VersionIdentity
 from deltasnap_core.store.format.manifest import VersionManifest
+from deltasnap_core.store.format.version_identity import VersionIdentity
 from deltasnap_core.store.rows.follow_step import FollowStep
 from tests.builders import Action, MemoryLogStore, write_log
 from tests.core.replay.test_state_delta import law

@@ -13,7 +13,7 @@ import pytest
 
 from deltasnap_core.protocol.properties.retention import KEEP_ALL, Retention
 from deltasnap_core.replay.sessions import provider_of
-from deltasnap_core.replay.spark.reading.load_actions import ActionReader
+from deltasnap_core.replay.spark.reading.action_reader import ActionReader
 from deltasnap_core.replay.spark.session.spark_files import SparkFiles
 from deltasnap_core.replay.state_delta import StateDelta
 from deltasnap_core.rules.key_hash import xxhash64

@@ -15,7 +15,7 @@ from deltasnap_core.protocol.log_files.file_names import commit_file
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.urls import to_url
 from deltasnap_core.store.format.manifest import VersionChanges
-from deltasnap_core.store.versions.generations import LogRelation
+from deltasnap_core.store.versions.common_version import LogRelation
 from deltasnap_core.store.versions.stored_breakdowns import StoredBreakdowns
 from tests.builders import Action, add, metadata, protocol, remove, write_log
 from tests.checkpoint_files import write_checkpoint

@@ -14,7 +14,7 @@ from deltasnap_core.log.commits import commit_batch
 from deltasnap_core.log.commits.commit_reader import read_commits
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
 from deltasnap_core.protocol.log_files.file_names import CheckpointKind
-from deltasnap_core.replay.spark.reading.load_actions import PARSED, ActionReader
+from deltasnap_core.replay.spark.reading.action_reader import PARSED, ActionReader
 from deltasnap_core.replay.spark.session.spark_files import SparkFiles
 from deltasnap_core.replay.stats_policy import StatsPolicy
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore

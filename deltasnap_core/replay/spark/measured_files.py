@@ -1,4 +1,4 @@
-"""Computes the reconciled file actions of a loaded log and their counts, in Spark."""
+"""MeasuredFiles: the measured files of a version, and their counts, in Spark."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
-from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.replay.engine import Answer
 from deltasnap_core.replay.known_state import KnownState
+from deltasnap_core.replay.spark.reading.action_reader import ActionReader
 from deltasnap_core.replay.spark.reading.file_action_layout import MEASURED, measured
-from deltasnap_core.replay.spark.reading.load_actions import ActionReader
 from deltasnap_core.replay.spark.session.state_cache import StateCache, job_description
 from deltasnap_core.replay.spark.state_deltas import counted, delta_between
-from deltasnap_core.replay.spark.state_reconstruction import BROADCAST_BYTES, reconcile
+from deltasnap_core.replay.spark.state_reconstruction import is_small, reconcile
 from deltasnap_core.replay.state_delta import StateDelta
 
 
@@ -61,16 +60,6 @@ class MeasuredFiles:
         return job_description(self.reader.spark, f"Delta: Compute snapshot for version: {log.version}")
 
 
-def reconciled_files(reader: ActionReader, log: LoadedLog, *, partitions: int | None = None) -> DataFrame | None:
-    """Return the newest action of each logical file (FULL), including expired tombstones. None: there are none.
-
-    partitions: the number of shuffle partitions, if there is a shuffle. Delta's `stateReconstruction`.
-    Source: PROTOCOL.md, Action Reconciliation.
-    """
-    base = None if log.contents is None else reader.checkpoint_actions(log.contents)
-    return reconcile(base, reader.commit_actions(log.batch), broadcast=is_small(log.batch), partitions=partitions)
-
-
 def measure_files(
     reader: ActionReader, log: LoadedLog, cache: StateCache | None, *, partitions: int | None
 ) -> MeasuredFiles:
@@ -82,8 +71,3 @@ def measure_files(
     if rows is not None and cache is not None:
         rows = cache.cached(rows)
     return MeasuredFiles(reader=reader, version=log.version, rows=rows, cache=cache)
-
-
-def is_small(batch: CommitBatch) -> bool:
-    """Return whether the keys of a batch are few enough to send to every task."""
-    return batch.size_in_bytes <= BROADCAST_BYTES

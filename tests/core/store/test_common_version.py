@@ -12,7 +12,7 @@ from deltasnap_core.errors import UnsupportedStoreError
 from deltasnap_core.protocol.log_files import file_names
 from deltasnap_core.store.format.shared_documents import Part
 from deltasnap_core.store.format.version_documents import DELTAS
-from deltasnap_core.store.versions.generations import LogRelation, find_common_version, is_version_of
+from deltasnap_core.store.versions.common_version import LogRelation, find_common_version, is_version_of
 from deltasnap_core.store.versions.stored_table import StoredTable
 from tests.builders import CountingLogStore, MemoryLogStore, checkpoint, commits, metadata, mtime_of
 from tests.core.store.manifests import (
