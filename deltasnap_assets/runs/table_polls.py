@@ -41,7 +41,7 @@ from deltasnap_assets.runs.table_runs import (
 )
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.texts import without_secrets
-from deltasnap_core import DeltaSnapError, LogCursor, LogRelation, LogStatus, TableLog, logger_of
+from deltasnap_core import DeltaSnapError, LogCursor, LogRelation, LogStatus, TableCondition, TableLog, logger_of
 
 _BROKEN_ASKED_SECONDS = 60.0
 _EXAMINATION_ASKED_SECONDS = 3600.0
@@ -215,13 +215,17 @@ class _PolledTable:
         if not examination.future.done():
             message = f"{message} Its log is being read for faults {examination.since_text}."
             return replace(idle, message=message, is_problem=idle.is_problem or examination.is_overdue)
-        condition, failed = examination.future.result(), failed_run(self.instance, table.name)
+        self._report_examined(examination.future.result())
+        return self.poll_examining()
+
+    def _report_examined(self, condition: TableCondition) -> None:
+        """Record the result of an examination of the log, which may have received commits since it began."""
+        failed = failed_run(self.instance, self.table.name)
         if self.state.cursor and condition.latest == LogCursor.from_text(self.state.cursor).version:
-            report_condition(self.instance, settings, table, condition, failed)
+            report_condition(self.instance, self.settings, self.table, condition, failed)
         elif not condition.faults:  # there are later commits: it says nothing about them
             found = PollFindings(is_examined=condition.is_complete, examined_checkpoint=condition.checkpoint)
-            note(store_of(settings), table, found)
-        return self.poll_examining()
+            note(store_of(self.settings), self.table, found)
 
     def poll_examining(self) -> SensorAnswer:
         """Request the versions that can be loaded, after reading the commits. If none are left, report the faults."""

@@ -79,10 +79,7 @@ def _condition(
     """Return the condition of a listed log. The others: as for `examine_log`."""
     table, listing = table_path(builder.log_path), files.listing
     start = files.start
-    first = start + 1 if first is None else first
-    if 0 < first <= start and first - 1 not in sound:
-        before = files.newest_sound_checkpoint(first)
-        first = 0 if before is None else before.version + 1
+    first = start + 1 if first is None else _first_to_read(files, start, first, sound)
     commits = files.read_commits_from(min(first, start + 1), sound, read)
     loadable, unloadable = loadable_versions(files, commits.broken, first)
     states = [*known_states(files, commits, sound, VersionRanges.of(loadable), newest_sound)]
@@ -117,3 +114,11 @@ def _condition(
         counted=files.counted,
     )
     return found if newest.metadata is SOUND.metadata else found.with_schema_of(newest.metadata, newest.protocol)
+
+
+def _first_to_read(files: ExaminedFiles, start: int, first: int, sound: VersionRanges) -> int:
+    """Return the first version whose commit the versions from `first` on need. start: `ExaminedFiles.start`."""
+    if not 0 < first <= start or first - 1 in sound:
+        return first
+    before = files.newest_sound_checkpoint(first)
+    return 0 if before is None else before.version + 1
