@@ -79,7 +79,7 @@ class StaleRule:
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastPoll:
-    """The result of the last poll of a table. Times are in ms since the epoch.
+    """What the store records about a table when its log was read last. Times are in ms since the epoch.
 
     polled_at_ms:     when the log of the table was last polled or read.
     examined_at_ms:   when it was last read completely for faults: every commit, and every page of its newest

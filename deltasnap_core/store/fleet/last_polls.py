@@ -1,4 +1,4 @@
-"""Reads the facts about many tables of a store: for each, a listing, its last poll, and its newest manifest. No Spark.
+"""LastPolls: the facts about many tables of a store: for each, a listing, its last poll, its newest manifest. No Spark.
 
 A table without a poll takes some more reads: the manifests of its recent versions, and those of some days ago.
 """
