@@ -67,3 +67,16 @@ def test_statistics_that_are_only_a_struct_are_left_to_spark(tmp_path: Path) -> 
     log = log_without_spark(TableLog.for_path(tmp_path, clock=FixedClock()))
     with pytest.raises(UnusualError, match="statistics as a struct"):
         live_adds(log.context.table_log.store, log.get_snapshot_at(0).log.replayable, log.path)
+
+
+def test_commits_replace_and_remove_files_of_the_checkpoint(tmp_path: Path) -> None:
+    actions = [protocol(), metadata(), add("kept"), add("removed"), add("again", size=1)]
+    log_folder = write_log(tmp_path, {0: actions, 1: [remove("removed"), add("again", size=2), add("new")]})
+    write_checkpoint(log_folder, 0, "classic", actions)
+    (log_folder / "00000000000000000000.json").unlink()
+    log = log_without_spark(TableLog.for_path(tmp_path, clock=FixedClock()))
+    snapshot = log.get_snapshot_at(1)
+    found = live_adds(log.context.table_log.store, snapshot.log.replayable, log.path)
+    sizes = dict(zip(found["path"].to_pylist(), found["size"].to_pylist(), strict=True))
+    assert sizes.keys() == {"kept", "again", "new"}
+    assert sizes["again"] == 2
