@@ -16,6 +16,8 @@ _DENIED = re.compile(
     r"(?i)permission denied|access ?denied|forbidden|unauthori[sz]ed|not authori[sz]ed|\b40[13]\b|credential"
     r"|InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|AuthenticationFailed|authentication"
 )
+_OF_ARGUMENTS = (AttributeError, TypeError, ValueError)
+"""The exceptions of filesystems for an unknown option, or an option or a bucket name with an invalid value."""
 
 
 def storage_fault(error: StorageError, versions: VersionRanges | None = None) -> Fault:
@@ -30,8 +32,8 @@ def storage_fault(error: StorageError, versions: VersionRanges | None = None) ->
         advice = "Try again later. If it fails again, check the path, storage_options and the network."
     if isinstance(error, NoFilesystemError):
         advice = "Correct the scheme of the path, or install the package of the filesystem."
-    elif isinstance(error.__cause__, TypeError):
-        advice = "Correct storage_options: the filesystem does not accept one of them."
+    elif isinstance(error.__cause__, _OF_ARGUMENTS):
+        advice = "Correct the path or storage_options: the filesystem does not accept one of their values."
     text = text if text.endswith(".") else f"{text}."
     return Fault(kind=kind, text=text, advice=advice, file=path, reason=reason, versions=versions or VersionRanges())
 

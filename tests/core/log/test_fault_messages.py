@@ -100,9 +100,10 @@ def test_fault_that_is_known_and_found_again_is_named_once() -> None:
     assert found.faults == (first, second)
 
 
-def test_options_that_the_filesystem_rejects_are_to_be_corrected() -> None:
-    error = StorageError(path="s3://lake/t", reason="unexpected keyword argument 'flavour'")
-    error.__cause__ = TypeError()
+@pytest.mark.parametrize("cause", [TypeError(), ValueError(), AttributeError()], ids=["unknown", "invalid", "no-map"])
+def test_options_that_the_filesystem_rejects_are_to_be_corrected(cause: Exception) -> None:
+    error = StorageError(path="s3://lake/t", reason="Invalid endpoint: minio:9000")
+    error.__cause__ = cause
     fault = storage_fault(error, TWO)
-    assert fault.advice == "Correct storage_options: the filesystem does not accept one of them."
+    assert fault.advice == ("Correct the path or storage_options: the filesystem does not accept one of their values.")
     assert (fault.kind, fault.versions) == (FaultKind.STORAGE_FAILED, TWO)
