@@ -179,6 +179,16 @@ class DiscoverSettings(_FollowedSettings):
     """The name of each table: `{name}` is its folder, `{parent}` the folder above."""
 
 
+def _is_property(value: object) -> object:
+    if not isinstance(value, str | int | float):  # a boolean is an int
+        raise ValueError("expected text, a number, true or false")
+    return value
+
+
+_Property = Annotated[str | bool | int | float, BeforeValidator(_is_property)]
+"""The value of a Spark property. Without the validator, an invalid one is reported once for each type."""
+
+
 class SparkSettings(_Settings):
     """The session: `master` starts one in the run's process, `remote` (`sc://HOST:PORT`) uses a Connect server.
 
@@ -193,7 +203,7 @@ class SparkSettings(_Settings):
     """Where a run starts its own session: `local[*]`, `spark://host:7077`, `yarn`, `k8s://https://host:6443`."""
     remote: str | None = None
     """The Spark Connect server to use instead: `sc://host:15002`. `sail`: Sail, started in the run's process."""
-    config: dict[str, str | bool | int | float] = Field(default_factory=dict, repr=False)
+    config: dict[str, _Property] = Field(default_factory=dict, repr=False)
     """Spark properties: `{spark.driver.memory: 2g}`."""
 
     @field_validator("remote")

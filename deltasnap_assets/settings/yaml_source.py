@@ -126,10 +126,10 @@ class _Reader:
         seen: dict[str, int] = {}
         for key_node, value_node in node.value:
             key, line = key_node.value, key_node.start_mark.line + 1
-            if not isinstance(key_node, yaml.ScalarNode) or key_node.tag == f"{_OWN_TAGS}merge":
-                self.problems.append(
-                    ConfigProblem(reason="a key must be text", line=line, key=key_text(location) or None)
-                )
+            is_merge = key_node.tag == f"{_OWN_TAGS}merge"
+            if is_merge or not isinstance(key_node, yaml.ScalarNode):
+                reason = "the merge key << is not supported: repeat the keys" if is_merge else "a key must be text"
+                self.problems.append(ConfigProblem(reason=reason, line=line, key=key_text(location) or None))
                 continue
             if key in seen:
                 reason = f"duplicate key, first on line {seen[key]}"

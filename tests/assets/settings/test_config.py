@@ -175,7 +175,7 @@ MISTAKES = {
     ),
     "key that is a list": ("tables: []\n[a]: 1\n", ":2: a key must be text"),
     "nested key that is a list": ("tables:\n  - {name: a, [b]: 1}\n", ":2: tables[0]: a key must be text"),
-    "merged key": ("storage: &x {}\n<<: *x\n", ":2: a key must be text"),
+    "merged key": ("storage: &x {}\n<<: *x\n", ":2: the merge key << is not supported: repeat the keys"),
     "not a mapping": ("- a\n", ": expected keys such as tables: ..."),
     "empty": ("", ": expected keys such as tables: ..."),
     "unknown tag": (
@@ -196,7 +196,7 @@ MISTAKES = {
     ),
     "credentials are not shown": (
         "tables:\n  - name: a\n    path: /a\nspark:\n  config: {spark.secret: [hunter2]}\n",
-        ":5: spark.config.spark.secret: expected a valid string",
+        ":5: spark.config.spark.secret: expected text, a number, true or false",
     ),
 }
 
@@ -210,6 +210,13 @@ def test_mistake_names_file_line_key_and_value(case: str, tmp_path: Path) -> Non
     first_line = str(raised.value).splitlines()[0]
     assert first_line == f"{path}{expected}"
     assert "hunter2" not in str(raised.value)
+
+
+def test_spark_property_that_is_a_list_is_reported_once(tmp_path: Path) -> None:
+    path = write(tmp_path, "tables: [{name: a, path: /a}]\nspark: {config: {spark.jars: [a.jar, b.jar]}}\n")
+    with pytest.raises(ConfigError) as raised:
+        read_settings(path, {})
+    assert [problem.key for problem in raised.value.problems] == ["spark.config.spark.jars"]
 
 
 @pytest.mark.parametrize("kind", [str, Path])
