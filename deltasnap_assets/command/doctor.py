@@ -22,6 +22,7 @@ from deltasnap_assets.quantities import counted
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.runs.table_runs import failed_run, unfinished_run
 from deltasnap_assets.settings.config import SAIL, Settings, TableSettings
+from deltasnap_assets.settings.discovery import lost_tables
 from deltasnap_assets.settings.distribution import how_to_install
 from deltasnap_assets.settings.loading import find_config, load_settings, nothing_to_follow
 from deltasnap_assets.settings.yaml_source import ConfigError
@@ -82,6 +83,7 @@ def examine() -> Iterator[Finding]:
     for warning in warnings:
         advice = "Correct the path of the pattern, unless its tables come later."
         yield Finding(subject="discover", mark="warning", message=visible(warning), advice=advice)
+    yield from _lost_tables(settings)
     yield from _repeated_paths(settings)
     for table in settings.tables:
         yield _table(settings, table)
@@ -218,6 +220,19 @@ def _repeated_paths(settings: Settings) -> Iterator[Finding]:
             message = f"{', '.join(same)} have the same path: it is read and stored {counted(len(same), 'time')}."
             advice = "Remove all but one of them, unless they need different settings."
             yield Finding(subject="paths", mark="warning", message=message, advice=advice)
+
+
+def _lost_tables(settings: Settings) -> Iterator[Finding]:
+    """Yield a warning for each table that `discover` finds no longer. Nothing else reports it: no asset is left."""
+    if not settings.discover:
+        return
+    stored = dict[str, str]()
+    with suppress(DeltaSnapError):  # the store is checked separately
+        stored = {row["table"]: row["path"] for row in store_of(settings).fleet().to_pylist() if row["path"]}
+    for name in lost_tables(settings, stored):
+        message = _line(f"{name} is in the store, but {stored[name]} is no Delta table any more and is not followed.")
+        advice = "Restore its log. If the table was dropped, delete its folder from the store."
+        yield Finding(subject="discover", mark="warning", message=message, advice=advice)
 
 
 def _table(settings: Settings, table: TableSettings) -> Finding:

@@ -65,6 +65,27 @@ def with_discovered(settings: Settings, on_no_table: Callable[[str], None] = _lo
     return settings.model_copy(update={"tables": tuple(tables)})
 
 
+def lost_tables(settings: Settings, stored: Mapping[str, str]) -> list[str]:
+    """Return the names of stored tables that a pattern found earlier but finds no longer: their log or folder is gone.
+
+    stored: the path of each table in the store, without credentials, by name.
+    """
+    names, urls = {table.name for table in settings.tables}, {to_url(table.path) for table in settings.tables}
+    return [
+        name
+        for name, path in stored.items()
+        if name not in names
+        and (url := to_url(path)) not in urls
+        and any(_matches(pattern, url) for pattern in settings.discover)
+    ]
+
+
+def _matches(pattern: DiscoverSettings, url: str) -> bool:
+    wanted, found = redacted(to_url(pattern.path)).rstrip("/").split("/"), url.split("/")
+    is_excluded = any(fnmatchcase(found[-1], each) for each in pattern.exclude)
+    return not is_excluded and len(wanted) == len(found) and all(map(fnmatchcase, found, wanted))
+
+
 def _no_table_at(path: str) -> str:
     path = redacted(path.rstrip("/"))
     if _WILDCARD.search(path):

@@ -21,6 +21,7 @@ from deltasnap_assets.settings.loading import CONFIG_VARIABLE
 from deltasnap_assets.spark.connect_check import RemoteError
 from deltasnap_assets.spark.connect_server import DEFAULT_FOLDER, SparkServer
 from deltasnap_assets.spark.java import JavaError
+from deltasnap_core import LastPoll, SnapshotStore
 from tests.assets.command.test_cli import java_of
 from tests.assets.jobs import idle_job
 from tests.builders import commit_info, metadata, protocol, write_log
@@ -157,6 +158,45 @@ def test_pattern_without_a_table_is_a_warning(folder: Path) -> None:
     assert f"{folder}/empty/*" in found["discover"]["message"]
     assert found["configuration"]["message"].endswith(": no table")
     assert found["store"]["mark"] == "ok"
+
+
+def follow(folder: Path) -> None:
+    """Record a poll of the table, as a sensor does."""
+    poll = LastPoll(polled_at_ms=1, path=str(folder / "lake" / "events"))
+    SnapshotStore.open(None, str(folder / "store")).polls.write("events", poll)
+
+
+def test_discovered_table_that_lost_its_log_is_a_warning(folder: Path) -> None:
+    write_log(folder / "lake" / "users", {0: [protocol(), metadata()]})
+    follow(folder)
+    config = "storage: store\ndiscover: [{path: lake/*}]"
+    assert "discover" not in findings(folder, config)
+    (folder / "lake" / "events" / "_delta_log").rename(folder / "moved")
+    found = findings(folder, config)["discover"]
+    assert found["mark"] == "warning"
+    assert found["message"] == (
+        f"events is in the store, but {folder}/lake/events is no Delta table any more and is not followed."
+    )
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        "discover: [{path: lake/*, exclude: [ev*]}]",
+        "discover: [{path: lake/*/x}]",
+        "discover: [{path: lake/u*}]",
+        "discover: [{path: lake/*, name: 'raw_{name}'}]",
+        "tables: [{name: users, path: lake/users}]",
+    ],
+    ids=["excluded", "deeper", "another pattern", "renamed", "no pattern"],
+)
+def test_stored_table_that_no_pattern_should_find_is_not_lost(folder: Path, config: str) -> None:
+    write_log(folder / "lake" / "users", {0: [protocol(), metadata()]})
+    write_log(folder / "lake" / "users" / "x", {0: [protocol(), metadata()]})
+    follow(folder)
+    if "raw" not in config:
+        (folder / "lake" / "events" / "_delta_log").rename(folder / "moved")
+    assert "discover" not in findings(folder, f"storage: store\n{config}")
 
 
 def test_pattern_in_a_folder_that_does_not_exist_is_an_error(folder: Path) -> None:
