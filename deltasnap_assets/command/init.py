@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from deltasnap_assets.quantities import iso_time
-from deltasnap_assets.settings.discovery import matching
+from deltasnap_assets.settings.discovery import DiscoveryError, matching
 from deltasnap_assets.texts import visible
 from deltasnap_core import (
+    LOG_FOLDER,
     DeltaSnapError,
     DeltaTableNotFoundError,
     TableLog,
@@ -60,14 +62,29 @@ def find_tables(places: Sequence[str], storage_options: Mapping[str, Any]) -> li
     for place in places:
         is_pattern = _is_pattern(place)
         paths = matching(place, storage_options) if is_pattern else [place]
+        if is_pattern and _is_relative(place):
+            paths = [os.path.relpath(path) for path in paths]
         for path in paths:
             if to_url(path) in {to_url(table.path) for table in tables}:
                 continue
             table = _found_table(path, _free_name(path, taken), storage_options)
-            if table.is_table or not is_pattern:
-                tables.append(table)
-                taken.add(table.name.casefold())
+            if not table.is_table and is_pattern:
+                continue
+            if not table.is_table:
+                table = replace(table, problem=_what_is_there(path, storage_options))
+            tables.append(table)
+            taken.add(table.name.casefold())
     return tables
+
+
+def _what_is_there(path: str, storage_options: Mapping[str, Any]) -> str:
+    """Return what is at a path without a table, and the pattern of the tables in it."""
+    text = TableLog.for_path(path, storage_options).condition().text
+    pattern = f"{path.rstrip('/')}/*"
+    with suppress(DiscoveryError):  # there is no such folder
+        if matching(f"{pattern}/{LOG_FOLDER}", storage_options):
+            text += f" For the tables in it, use '{pattern}'."
+    return visible(text)
 
 
 def _is_pattern(place: str) -> bool:
@@ -75,6 +92,10 @@ def _is_pattern(place: str) -> bool:
     if _PATTERN.search(place) is None:
         return False
     return is_url(place) or not Path(place).expanduser().exists()
+
+
+def _is_relative(path: str) -> bool:
+    return not is_url(path) and not Path(path).expanduser().is_absolute()
 
 
 def configuration(tables: Iterable[FoundTable], storage_options: Mapping[str, Any], folder: Path = Path()) -> str:
@@ -109,7 +130,7 @@ def variable_of(option: str) -> str:
 
 def _path_from(folder: Path, path: str) -> str:
     """Return a relative path relative to a folder; other paths and URLs as they are. The text is that in UTF-8."""
-    if not is_url(path) and not Path(path).expanduser().is_absolute():
+    if _is_relative(path):
         # `..` of a link leads out of the folder that the link points to.
         path = os.path.relpath(path, folder.resolve())
     return os.fsencode(path).decode("utf-8", "surrogateescape")  # another text only in a locale without UTF-8

@@ -151,7 +151,7 @@ def test_init_reports_paths_that_are_not_tables(tmp_path: Path, monkeypatch: pyt
     monkeypatch.chdir(tmp_path)
     result = run("init", tmp_path / "nothing")
     assert result.exit_code == 1
-    assert "No Delta table found" in result.output.replace("\n", " ")
+    assert "No Delta table at" in result.output.replace("\n", " ")
     assert not (tmp_path / "deltasnap.yaml").exists()
 
 

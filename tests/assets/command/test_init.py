@@ -40,6 +40,38 @@ def test_existing_folder_with_brackets_is_no_pattern(tmp_path: Path) -> None:
     assert [table.path for table in find_tables([f"{tmp_path}/[a]* events"], {})] == [f"{tmp_path}/a events"]
 
 
+def test_paths_that_a_relative_pattern_matches_are_relative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_log(tmp_path / "lake" / "events", {0: [protocol(), metadata()]})
+    (tmp_path / "project").mkdir()
+    monkeypatch.chdir(tmp_path / "project")
+    assert [table.path for table in find_tables(["../lake/*"], {})] == ["../lake/events"]
+
+
+@pytest.mark.parametrize(
+    ("path", "problem"),
+    [
+        ("nothing", "No Delta table at file://{here}/nothing: there is no such folder."),
+        (
+            "lake",
+            "No Delta table at file://{here}/lake: the folder has no _delta_log. For the tables in it, use 'lake/*'.",
+        ),
+        ("empty", "No Delta table at file://{here}/empty: the folder has no _delta_log."),
+        (
+            "lake/events/_delta_log",
+            "No Delta table at file://{here}/lake/events/_delta_log: the path names a log folder.",
+        ),
+    ],
+    ids=["missing", "folder of tables", "empty folder", "log folder"],
+)
+def test_path_without_a_table_says_what_is_there(
+    path: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_log(tmp_path / "lake" / "events", {0: [protocol(), metadata()]})
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert [table.problem for table in find_tables([path], {})] == [problem.format(here=tmp_path)]
+
+
 @pytest.mark.spark  # a separate program
 def test_path_is_the_same_folder_in_a_locale_without_utf_8(tmp_path: Path) -> None:
     write_log(tmp_path / "events_ü", {0: [protocol(), metadata()]})
