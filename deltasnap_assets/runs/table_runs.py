@@ -15,7 +15,15 @@ from deltasnap_assets.quantities import counted
 from deltasnap_assets.runs.condition.ended_failures import ended_failures
 from deltasnap_assets.runs.condition.fault_texts import FailedRun
 from deltasnap_assets.runs.planning.known_table import known_of
-from deltasnap_assets.runs.planning.names import ASSET_NAMES, ATTEMPT_TAG, RANGE_END_TAG, RANGE_START_TAG, job_name
+from deltasnap_assets.runs.planning.names import (
+    ASSET_NAMES,
+    ATTEMPT_TAG,
+    CHECKPOINT_JOB,
+    PRUNE_JOB,
+    RANGE_END_TAG,
+    RANGE_START_TAG,
+    job_name,
+)
 from deltasnap_assets.runs.planning.partitions import known_versions
 from deltasnap_assets.runs.planning.pauses import doubling_pause, seconds_left
 from deltasnap_assets.runs.run_process import PROCESS_TAG
@@ -236,7 +244,9 @@ def _blocking(check: dg.AssetCheckEvaluation) -> Iterator[str]:
 
 
 def stores_versions(run: dg.DagsterRun) -> bool:
-    """Return whether a run materializes versions, unlike a run that prunes the store or only evaluates checks."""
+    """Return whether a run materializes versions, unlike a run of maintenance or one that only evaluates checks."""
+    if run.job_name in (PRUNE_JOB, CHECKPOINT_JOB):  # their partitions are tables
+        return False
     has_versions = RANGE_START_TAG in run.tags or "dagster/partition" in run.tags
     return has_versions and bool(run.asset_selection or not run.asset_check_selection)
 

@@ -14,6 +14,7 @@ import dagster as dg
 from pydantic import Field
 
 from deltasnap_assets.quantities import bytes_text, counted
+from deltasnap_assets.runs.planning.names import CHECKPOINT_JOB, PRUNE_JOB
 from deltasnap_assets.runs.planning.partitions import key_of, version_partitions, versions_in_order
 from deltasnap_assets.settings.config import TABLE_TAG, Settings, TableSettings
 from deltasnap_assets.spark.session.failures import using_spark
@@ -94,13 +95,13 @@ def prune_job(settings: Settings, resources: Mapping[str, Any]) -> dg.JobDefinit
     materialized again.
     """
     description = "Removes old versions of a table and left-over files from the snapshot store."
-    return _job_of(_prune_store, "deltasnap_prune", description, settings, resources)
+    return _job_of(_prune_store, PRUNE_JOB, description, settings, resources)
 
 
 def checkpoint_job(settings: Settings, resources: Mapping[str, Any]) -> dg.JobDefinition:
     """Return the job `deltasnap_checkpoint`: it writes a checkpoint into the log. It never runs automatically."""
     description = "Writes a checkpoint into the log of a table, so that readers can skip earlier commits."
-    return _job_of(_write_checkpoint, "deltasnap_checkpoint", description, settings, resources)
+    return _job_of(_write_checkpoint, CHECKPOINT_JOB, description, settings, resources)
 
 
 def _job_of(

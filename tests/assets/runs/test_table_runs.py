@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,8 @@ from deltasnap_assets.runs import table_runs
 from deltasnap_assets.runs.condition.ended_failures import end_failure, is_over
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, run_tags
 from deltasnap_assets.runs.table_runs import failed_run, failures, last_failed, unfinished_runs
+from deltasnap_assets.settings.config import TABLE_TAG, Settings, TableSettings
+from deltasnap_assets.tables.checks.maintenance import checkpoint_job, prune_job
 from deltasnap_core import TableCondition
 from tests.assets.jobs import idle_job
 
@@ -43,6 +46,24 @@ def test_failed_run_is_remembered_until_a_run_succeeds(monkeypatch: pytest.Monke
     assert failed.run_id == run_id
     ended(instance, "events", SUCCESS)
     assert failed_run(instance, "events") is None
+
+
+@pytest.mark.parametrize("job_of", [prune_job, checkpoint_job])
+def test_job_of_maintenance_neither_fails_a_table_nor_ends_its_failure(
+    job_of: Callable[[Settings, dict[str, Any]], dg.JobDefinition],
+) -> None:
+    settings = Settings(tables=(TableSettings(name="events", path="/events"),))
+    job = job_of(settings, {"snapshots": dg.ResourceDefinition.none_resource()})
+    instance, tags = dg.DagsterInstance.ephemeral(), {"dagster/partition": "events", TABLE_TAG: "events"}
+    instance.create_run_for_job(job, status=FAILURE, tags=tags)
+    assert failed_run(instance, "events") is None
+    assert last_failed(instance, ["events"]) == {}
+    run_id = ended(instance, "events", FAILURE)
+    instance.create_run_for_job(job, status=SUCCESS, tags=tags)
+    failed = failed_run(instance, "events")
+    assert failed is not None
+    assert failed.run_id == run_id
+    assert last_failed(instance, ["events"]) == {"events": run_id}
 
 
 def test_run_that_failed_after_its_versions_were_materialized_is_forgotten_after_a_day(
