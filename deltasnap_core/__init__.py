@@ -69,7 +69,11 @@ if TYPE_CHECKING:
         SetTransaction,
     )
     from deltasnap_core.protocol.log_files.file_names import LOG_FOLDER, checkpoint_file, commit_file
-    from deltasnap_core.protocol.properties.table_config import deleted_file_retention_ms, in_commit_timestamps_enabled
+    from deltasnap_core.protocol.properties.table_config import (
+        deleted_file_retention_ms,
+        in_commit_timestamps_enabled,
+        target_file_size_bytes,
+    )
     from deltasnap_core.protocol.state.file_size_histogram import FileSizeHistogram
     from deltasnap_core.protocol.state.snapshot_state import SnapshotState
     from deltasnap_core.protocol.state.version_checksum import VersionChecksum
@@ -173,6 +177,7 @@ _MODULES = {
     "protocol.properties.table_config": (
         "deleted_file_retention_ms",
         "in_commit_timestamps_enabled",
+        "target_file_size_bytes",
     ),
     "protocol.table_features": ("check_readable",),
     "protocol.state.version_checksum": ("VersionChecksum",),
@@ -405,6 +410,7 @@ __all__ = [
     "redacted",
     "spark_cause",
     "system_clock",
+    "target_file_size_bytes",
     "to_url",
 ]
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from deltasnap_core import ChecksumDifference, LogSegment, OptimizeCandidate, SnapshotState, TableCondition
+    from deltasnap_assets.checks.compaction import Compaction
+    from deltasnap_core import ChecksumDifference, LogSegment, SnapshotState, TableCondition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +87,8 @@ class PageFacts(Protocol):
         """Facts about its tombstones; None: not known."""
 
     @property
-    def compaction(self) -> Sequence[OptimizeCandidate] | None:
-        """The partitions that OPTIMIZE would compact, the largest reduction of files first; None: not known."""
+    def compaction(self) -> Compaction | None:
+        """The partitions that OPTIMIZE would compact; None: not known."""
 
 
 class TableFacts(PageFacts, Protocol):
@@ -134,7 +135,7 @@ class KnownPageFacts:
     segment: LogSegment
     files: FileFacts | None = None
     tombstones: TombstoneFacts | None = None
-    compaction: Sequence[OptimizeCandidate] | None = None
+    compaction: Compaction | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from deltasnap_assets.checks.compaction import Compaction
 from deltasnap_assets.checks.facts import FileFacts, TombstoneFacts
 from deltasnap_assets.runs.condition.poll_records import is_checkpoint_sound, is_examination_due, known_faults
 from deltasnap_assets.runs.log_handover import ListedLog
@@ -25,7 +26,6 @@ from deltasnap_core import (
     LogListing,
     LogSegment,
     ManifestName,
-    OptimizeCandidate,
     ReadCommits,
     SnapshotOptions,
     SnapshotState,
@@ -39,6 +39,8 @@ from deltasnap_core import (
     VersionNotFoundError,
     VersionRanges,
 )
+
+_MAX_EXAMINED_ROWS = 50_000
 
 
 class RunSnapshots:
@@ -225,10 +227,18 @@ class RunSnapshots:
         """Return facts about the tombstones of a stored version, as of now. progress: as for `file_facts`."""
         return self._facts.tombstones(table.name, version, progress)
 
-    def optimize_candidates(self, table: TableSettings, version: int) -> tuple[OptimizeCandidate, ...]:
-        """Return the partitions of a stored version that OPTIMIZE would compact."""
+    def compaction(self, table: TableSettings, version: int) -> Compaction | None:
+        """Return which partitions of a stored version OPTIMIZE would compact; None: unknown.
+
+        Of large versions an estimate: the exact answer reads every file, and would do so for each new version.
+        """
         manifest = self.manifests(table, [version])[version]
-        return self.store.optimize_candidates(table.name, manifest)
+        if manifest.base.rows + manifest.change_rows <= _MAX_EXAMINED_ROWS:
+            return Compaction.exact(self.store.optimize_candidates(table.name, manifest))
+        metadata = self.states(table, [version])[version].metadata
+        if metadata is None:
+            return None
+        return Compaction.estimated(self.file_facts(table, version), metadata.configuration)
 
     def log_segments(self, table: TableSettings, versions: Sequence[int]) -> dict[int, LogSegment]:
         """Return the log segments of versions, from the log; from the store if the log no longer has them."""

@@ -232,7 +232,7 @@ class SnapshotStore:
         newest = max(self.in_force(table), default=None)
         if newest is None:
             return self._reader.engine.reason_for_spark({Question.RECONSTRUCT: None})
-        return self._reader.engine.reason_for_spark({Question.ROWS: rows_of(self.manifest(table, newest))})
+        return self._reader.engine.reason_for_spark({Question.COUNT: rows_of(self.manifest(table, newest))})
 
     def file_breakdown(self, table: str, version: Version) -> FileBreakdown:
         """Return the live files by size and by partition, the tombstones by time, the largest and smallest files.

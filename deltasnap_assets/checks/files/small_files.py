@@ -8,17 +8,13 @@ from pydantic import Field
 
 from deltasnap_assets.checks.check import Limits, PageCheck, Verdict
 from deltasnap_assets.quantities import bytes_text
-from deltasnap_assets.texts import markdown_code
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from deltasnap_assets.checks.compaction import Compaction
     from deltasnap_assets.checks.facts import PageFacts
-    from deltasnap_core import OptimizeCandidate
 
 _FEW_FILES = 16  # with fewer files the ratio is not meaningful
 _MAX_STATEMENTS = 3
-_MAX_STATEMENT_LENGTH = 2000
 _NOTHING_TO_MERGE = (
     "`OPTIMIZE` would not compact files: no partition has two small files that fit into a file of "
     "`delta.targetFileSize`. Choose a coarser partitioning, or configure the writer to make larger files."
@@ -52,32 +48,29 @@ class SmallFiles(PageCheck[SmallFilesLimits]):
         small = state.file_size_histogram.files_below(limits.small_file_bytes)
         ratio = small / max(state.num_of_files, 1)
         passed = ratio <= limits.max_small_file_ratio or state.num_of_files < _FEW_FILES
-        candidates = None if passed else facts.compaction
-        lost = sum(each.files - each.files_after for each in candidates or ())
+        plan = None if passed else facts.compaction
+        after = state.num_of_files - (0 if plan is None else sum(each.lost for each in plan.partitions))
         return Verdict(
             passed=passed,
-            advice="" if candidates is None else _advice(candidates, state.num_of_files, lost),
+            advice="" if plan is None else _advice(plan, state.num_of_files, after),
             description=(
                 f"{small:,} of {state.num_of_files:,} files are smaller than {bytes_text(limits.small_file_bytes)} "
                 f"({ratio:.0%}, at most {limits.max_small_file_ratio:.0%} expected)."
             ),
             numbers={"small_files": small, "small_file_ratio": ratio}
-            | ({} if candidates is None else {"files_after_optimize": state.num_of_files - lost}),
+            | ({} if plan is None else {"files_after_optimize": after}),
         )
 
 
-def _advice(candidates: Sequence[OptimizeCandidate], files: int, lost: int) -> str:
-    """Return the effect of OPTIMIZE, with the statements for the partitions with the largest reduction of files."""
-    if not candidates:
+def _advice(plan: Compaction, files: int, after: int) -> str:
+    """Return the effect of OPTIMIZE, with the partitions with the largest reduction of files."""
+    if not plan.partitions:
         return _NOTHING_TO_MERGE
-    lines = [f"Run `OPTIMIZE`: {files:,} files become {files - lost:,}. Partitions with the most files to compact:"]
-    for each in candidates[:_MAX_STATEMENTS]:
-        statement = "a partition with a binary value" if each.statement is None else _code(each.statement)
-        lines.append(f"- {statement}: {each.files:,} files become {each.files_after:,}")
-    if len(candidates) > _MAX_STATEMENTS:
-        lines.append(f"- and {len(candidates) - _MAX_STATEMENTS:,} more, see the metadata table `optimize_candidates`")
+    about = "" if plan.is_exact else "about "
+    lines = [f"Run `OPTIMIZE`: {files:,} files become {about}{after:,}. Partitions with the most files to compact:"]
+    shown = plan.partitions[:_MAX_STATEMENTS]
+    lines += [f"- {each.text}: {each.files:,} files become {about}{each.files_after:,}" for each in shown]
+    if len(plan.partitions) > _MAX_STATEMENTS:
+        more = len(plan.partitions) - _MAX_STATEMENTS
+        lines.append(f"- and {more:,} more, see the metadata table `optimize_candidates`")
     return "\n".join(lines)
-
-
-def _code(statement: str) -> str:
-    return markdown_code(statement, _MAX_STATEMENT_LENGTH)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
+from deltasnap_assets.checks.compaction import Compaction
 from deltasnap_assets.checks.facts import FileFacts, TombstoneFacts, VersionFacts
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.changes import schema_changes
@@ -15,7 +16,6 @@ from deltasnap_core import (
     ChecksumDifference,
     DeltaHistoryManager,
     LogSegment,
-    OptimizeCandidate,
     SnapshotState,
     StoredVersionNotFoundError,
     TableCondition,
@@ -68,9 +68,9 @@ class RunFacts:
         return self.snapshots.tombstone_facts(self.table, self.newest)
 
     @property
-    def compaction(self) -> tuple[OptimizeCandidate, ...]:
+    def compaction(self) -> Compaction | None:
         """The partitions that OPTIMIZE would compact. Not cached: only a failing check uses it."""
-        return self.snapshots.optimize_candidates(self.table, self.newest)
+        return self.snapshots.compaction(self.table, self.newest)
 
     @property
     def condition(self) -> TableCondition:

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from deltasnap_assets.checks.compaction import Compaction
 from deltasnap_assets.checks.facts import FileFacts, KnownPageFacts, PartitionFiles, TombstoneFacts
 from deltasnap_core import (
     ChecksumDifference,
     Fault,
     FaultKind,
     LogSegment,
-    OptimizeCandidate,
     SnapshotState,
     TableCondition,
     VersionRanges,
@@ -31,7 +31,7 @@ def segment(first: int = 0, last: int = 12, at: int | None = 10) -> LogSegment:
 def page_facts(
     files: FileFacts | None = None,
     tombstones: TombstoneFacts | None = None,
-    compaction: Sequence[OptimizeCandidate] | None = None,
+    compaction: Compaction | None = None,
     **changes: object,
 ) -> KnownPageFacts:
     """Return the facts of a page. changes: of the computed state."""
@@ -97,7 +97,7 @@ class KnownTableFacts:
     checksum_differences: Mapping[int, Sequence[ChecksumDifference]] = field(default_factory=dict)
     files: FileFacts | None = None
     tombstones: TombstoneFacts | None = None
-    compaction: Sequence[OptimizeCandidate] | None = None
+    compaction: Compaction | None = None
 
     @cached_property
     def state(self) -> SnapshotState:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 from deltasnap_assets.checks.check import Verdict
+from deltasnap_assets.checks.compaction import Compaction
+from deltasnap_assets.checks.facts import FileFacts, PartitionFiles
 from deltasnap_assets.checks.files.small_files import SmallFiles, SmallFilesLimits
 from deltasnap_core import FileSizeHistogram, OptimizeCandidate
 from tests.assets.checks.known import page_facts
@@ -10,7 +12,7 @@ MIB = 1024 * 1024
 
 def verdict_of(small: int, large: int, *candidates: OptimizeCandidate, is_known: bool = False) -> Verdict:
     sizes = [MIB] * small + [100 * MIB] * large
-    compaction = candidates if candidates or is_known else None
+    compaction = Compaction.exact(candidates) if candidates or is_known else None
     facts = page_facts(
         compaction=compaction, num_of_files=len(sizes), file_size_histogram=FileSizeHistogram.of_sizes(sizes)
     )
@@ -57,6 +59,40 @@ def test_advice_lists_the_statements_that_compact_the_most_files() -> None:
     ]
     assert found.numbers["files_after_optimize"] == 4
     assert SmallFiles().text_of(found).endswith(found.advice)
+
+
+def partition(day: str, num_files: int, size_in_bytes: int) -> PartitionFiles:
+    return PartitionFiles(values={"day": day}, num_files=num_files, size_in_bytes=size_in_bytes)
+
+
+def estimated(*partitions: PartitionFiles, num_partitions: int | None = None) -> Verdict:
+    """Return the verdict on small files if only the sums of partitions are known."""
+    sizes = [MIB] * sum(each.num_files for each in partitions)
+    histogram = FileSizeHistogram.of_sizes(sizes)
+    number = len(partitions) if num_partitions is None else num_partitions
+    files = FileFacts(bins=(), largest=(), smallest=(), partitions=partitions, num_partitions=number)
+    compaction = Compaction.estimated(files, {})
+    facts = page_facts(compaction=compaction, num_of_files=len(sizes), file_size_histogram=histogram)
+    return SmallFiles().verdict(facts, SmallFilesLimits())
+
+
+def test_files_of_a_large_table_are_estimated_from_the_bytes_of_its_partitions() -> None:
+    found = estimated(partition("a", 10, 128 * MIB), partition("b", 20, 128 * MIB + 1), partition("c", 2, 300 * MIB))
+    assert found.advice.splitlines() == [
+        "Run `OPTIMIZE`: 32 files become about 5. Partitions with the most files to compact:",
+        "- `day=b`: 20 files become about 2",
+        "- `day=a`: 10 files become about 1",
+    ]
+    assert found.numbers["files_after_optimize"] == 5
+    whole = PartitionFiles(values={}, num_files=16, size_in_bytes=MIB)
+    assert estimated(whole).advice.splitlines()[1] == "- the table: 16 files become about 1"
+
+
+def test_estimate_needs_all_partitions_and_something_to_compact() -> None:
+    several = [partition(str(number), 1, MIB) for number in range(16)]
+    assert estimated(*several).advice == ""
+    assert estimated(partition("a", 16, MIB), num_partitions=2).advice == ""
+    assert "files_after_optimize" not in estimated(*several).numbers
 
 
 def test_advice_reports_if_there_is_nothing_to_compact() -> None:

@@ -52,5 +52,5 @@ def test_followed_table_needs_spark_only_if_large_or_configured(
     assert reason_for_spark(settings_of(tmp_path)) is None
     assert "the engine is set to Spark" in str(reason_for_spark(settings_of(tmp_path, "always")))
     rows = engine.Limit(most=1, unit="rows", driver="", spark="")
-    monkeypatch.setattr(engine, "LIMITS", {**engine.LIMITS, engine.Question.ROWS: rows})
+    monkeypatch.setattr(engine, "LIMITS", {**engine.LIMITS, engine.Question.COUNT: rows})
     assert "2 rows, more than 1" in str(reason_for_spark(settings_of(tmp_path)))
