@@ -348,12 +348,21 @@ class StoreChangedError(DeltaSnapError):
 
 
 class CorruptStoreError(DeltaSnapError):
-    """The file or folder `path` of a snapshot store is damaged. reason: what is wrong."""
+    """The file or folder `path` of a snapshot store is damaged.
 
-    def __init__(self, *, path: str, reason: str) -> None:
+    reason: what is wrong. advice: what to do, in sentences; empty: unknown.
+    """
+
+    def __init__(self, *, path: str, reason: str, advice: str = "") -> None:
         self.path = path
         self.reason = reason
-        super().__init__(f"Corrupt snapshot store file {path}: {reason}")
+        self.advice = advice
+        super().__init__(f"Corrupt snapshot store file {path}: {reason}{advice and f'. {advice}'}")
+
+    @property
+    def problem(self) -> str:
+        """The message without the advice."""
+        return str(self).removesuffix(f" {self.advice}")
 
 
 class UnsupportedStoreError(DeltaSnapError):

@@ -31,8 +31,20 @@ from deltasnap_assets.spark.connect_server import DEFAULT_FOLDER, answers, runni
 from deltasnap_assets.spark.java import check_java
 from deltasnap_assets.spark.jvm_options import archive_path
 from deltasnap_assets.spark.sail import sail_version
+from deltasnap_assets.tables.checks.run_facts import HISTORY
 from deltasnap_assets.texts import lines_joined, visible
-from deltasnap_core import DeltaSnapError, Fault, FaultKind, SnapshotStore, TableCondition, TableLog, is_url, to_url
+from deltasnap_core import (
+    CorruptStoreError,
+    DeltaSnapError,
+    Fault,
+    FaultKind,
+    SnapshotStore,
+    TableCondition,
+    TableLog,
+    UnsupportedStoreError,
+    is_url,
+    to_url,
+)
 
 _MAX_MESSAGE_LENGTH = 4000
 _DATABASE_PACKAGES = ("alembic", "sqlalchemy", "sqlite3")
@@ -87,7 +99,9 @@ def examine() -> Iterator[Finding]:
     yield from _repeated_paths(settings)
     for table in settings.tables:
         yield _table(settings, table)
-    yield _try("store", lambda: _store_message(settings), "Correct storage or storage_options.")
+    damaged = list[Finding]()
+    found = _try("store", lambda: _store_message(settings, damaged), "Correct storage or storage_options.")
+    yield from damaged if damaged and found.mark == "ok" else [found, *damaged]
     yield from _runs(settings)
 
 
@@ -275,10 +289,18 @@ def _faults_beside_stored(settings: Settings, table: TableSettings, condition: T
     return []
 
 
-def _store_message(settings: Settings) -> str:
+def _store_message(settings: Settings, damaged: list[Finding]) -> str:
+    """Return what the store has. damaged: receives an error for each table with a manifest that a run cannot read."""
     _check_writable(settings)
-    store = store_of(settings)
-    counts = [len(store.versions(table.name)) for table in settings.tables]
+    store, counts = store_of(settings), list[int]()
+    for table in settings.tables:
+        in_force = store.in_force(table.name)
+        counts.append(len(in_force))
+        try:
+            store.manifests(table.name, [*in_force][-HISTORY:], in_force)  # those that the next run reads
+        except (CorruptStoreError, UnsupportedStoreError) as error:
+            problem, advice = (error.problem, error.advice) if isinstance(error, CorruptStoreError) else (error, "")
+            damaged.append(Finding(subject="store", mark="error", message=_line(str(problem)), advice=advice))
     stored = f"{counted(sum(counts), 'version')} of {counted(sum(map(bool, counts)), 'table')}"
     return f"{settings.storage}: {stored if any(counts) else 'no version is stored yet'}"
 

@@ -26,7 +26,7 @@ from deltasnap_core.store.fleet.table_level import TableLevel, TableStatus, is_n
 from deltasnap_core.store.fleet.timeline import Timeline, VersionPoint
 from deltasnap_core.store.format.layout import ManifestName, is_table_name
 from deltasnap_core.store.format.manifest import VersionManifest, parse_manifest
-from deltasnap_core.store.versions.stored_table import StoredTable
+from deltasnap_core.store.versions.stored_table import StoredTable, corrupt_manifest
 
 _DEAD_AFTER_SECONDS = 20.0  # a read and a write of one small document take less
 _WAIT_SECONDS = 0.05
@@ -204,7 +204,7 @@ class _TableReader:
             return self._row(newest, damage or self._damage)
         except (KeyError, TypeError, ValueError) as error:
             url = self._stored.manifest_url(self._names[-1])
-            return self._row(None, _damaged(CorruptStoreError(path=url, reason=str(error))))
+            return self._row(None, _damaged(corrupt_manifest(url, str(error))))
 
     def points(self) -> dict[ManifestName, VersionPoint]:
         """Return the points that the row needs."""
@@ -263,12 +263,7 @@ def _point(timestamp: object, computed_state: Mapping[str, Any]) -> VersionPoint
 
 
 def _damaged(error: CorruptStoreError) -> TableStatus:
-    return TableStatus(
-        level=TableLevel.BROKEN,
-        reason=str(error),
-        check="store",
-        advice="Delete the damaged file and refresh the table: its version is stored again.",
-    )
+    return TableStatus(level=TableLevel.BROKEN, reason=error.problem, check="store", advice=error.advice)
 
 
 def _unreadable(error: StorageError) -> TableStatus:

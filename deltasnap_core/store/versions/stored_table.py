@@ -178,7 +178,7 @@ class StoredTable:
                 found[manifest.version] = value_of(manifest, documents)
             except (KeyError, TypeError, ValueError) as error:
                 reason = f"{type(error).__name__}: {error}"
-                raise CorruptStoreError(path=self.manifest_url(name_of(manifest)), reason=reason) from error
+                raise corrupt_manifest(self.manifest_url(name_of(manifest)), reason) from error
         return found
 
     def file_urls(self, manifest: VersionManifest) -> dict[str, int | None]:
@@ -241,14 +241,20 @@ class StoredTable:
         except LaterFormatError as error:
             raise UnsupportedStoreError(path=url, found=error.found, supported=MANIFEST_FORMAT) from error
         except ValueError as error:
-            raise CorruptStoreError(path=url, reason=str(error)) from error
+            raise corrupt_manifest(url, str(error)) from error
         if (manifest.table, name_of(manifest)) != (self.name, name):
-            raise CorruptStoreError(
-                path=url,
-                reason=f"expected the manifest of {name} of table {self.name}, "
+            raise corrupt_manifest(
+                url,
+                f"expected the manifest of {name} of table {self.name}, "
                 f"found that of {name_of(manifest)} of table {manifest.table}",
             )
         return manifest
+
+
+def corrupt_manifest(url: str, reason: str) -> CorruptStoreError:
+    """Return the error of a damaged manifest. A refresh alone does not repair it: its version counts as stored."""
+    advice = "Move the file away and refresh the table: its version is stored again, if the log still has it."
+    return CorruptStoreError(path=url, reason=reason, advice=advice)
 
 
 def name_of(manifest: VersionManifest) -> ManifestName:

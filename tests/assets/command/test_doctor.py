@@ -21,10 +21,11 @@ from deltasnap_assets.settings.loading import CONFIG_VARIABLE
 from deltasnap_assets.spark.connect_check import RemoteError
 from deltasnap_assets.spark.connect_server import DEFAULT_FOLDER, SparkServer
 from deltasnap_assets.spark.java import JavaError
-from deltasnap_core import LastPoll, SnapshotStore
+from deltasnap_core import LastPoll, SnapshotStore, TableLog
 from tests.assets.command.test_cli import java_of
 from tests.assets.jobs import idle_job
-from tests.builders import commit_info, metadata, protocol, write_log
+from tests.builders import add, commit_info, metadata, protocol, write_log
+from tests.core.store.manifests import store_versions, stored_table
 
 
 @pytest.fixture(autouse=True)
@@ -85,6 +86,28 @@ def test_writable_store_is_unchanged(storage: str, folder: Path) -> None:
 def test_store_on_a_url_is_probed_and_left_unchanged(folder: Path) -> None:
     assert store(folder, "memory://doctor/store")["mark"] == "ok"
     assert fsspec.filesystem("memory").find("/doctor") == []
+
+
+@pytest.mark.parametrize(
+    ("content", "problem", "advice"),
+    [
+        (b"{", "Corrupt snapshot store file", "Move the file away and refresh the table"),
+        (b'{"format":4}', "format 4", ""),
+    ],
+)
+def test_recent_manifest_that_no_run_can_read_is_an_error(
+    content: bytes, problem: str, advice: str, folder: Path
+) -> None:
+    write_log(folder / "lake" / "events", {version: [add(f"{version}.parquet")] for version in range(1, 8)})
+    store_versions(stored_table(folder / "store"), TableLog.for_path(folder / "lake" / "events"), range(4, 8))
+    assert store(folder, "store")["mark"] == "ok"
+    (manifest,) = (folder / "store" / "events" / "manifests").glob("*6.json")
+    manifest.write_bytes(content)
+    found = store(folder, "store")
+    assert found["mark"] == "error"
+    assert problem in found["message"]
+    assert manifest.name in found["message"]
+    assert found["advice"].partition(":")[0] == advice
 
 
 def test_failed_write_leaves_no_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

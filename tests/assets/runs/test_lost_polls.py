@@ -156,6 +156,18 @@ def test_refresh_finds_the_error_of_a_check_again_after_its_record_is_lost(new_t
     assert new_table.row["condition"] == "broken"
 
 
+def test_refresh_that_fails_on_a_damaged_manifest_says_how_to_repair_it(table: Lost) -> None:
+    (manifest,) = (table.document.parent / "manifests").glob("*2.json")
+    manifest.write_bytes(b"{")
+    table.write(4, 4)
+    with pytest.raises(RefreshError, match=f"{manifest.name}.* Move the file away and refresh the table"):
+        table.refresh()
+    assert "Move the file away and refresh the table" in table.row["reason"]
+    manifest.rename(table.folder / "moved")
+    assert 2 in table.refresh()
+    assert table.row["condition"] == "stale"
+
+
 def test_refresh_without_new_commits_starts_no_run_if_the_results_of_the_checks_are_known(new_table: Lost) -> None:
     new_table.table = new_table.table.model_copy(update={"max_versions_per_run": 3})
     assert new_table.refresh() == (0, 1, 2, 3)

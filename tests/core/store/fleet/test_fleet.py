@@ -194,6 +194,8 @@ def test_damaged_manifest_affects_only_its_table(tmp_path: Path) -> None:
     damaged, sound = store.fleet(now_ms=NOW).to_pylist()
     assert (damaged["table"], damaged["condition"], damaged["check"]) == ("events", "broken", "store")
     assert newest.name in damaged["reason"]
+    assert damaged["advice"].startswith("Move the file away")
+    assert damaged["advice"] not in damaged["reason"]
     assert (damaged["num_files"], sound["condition"], sound["num_files"]) == (None, "healthy", 41)
 
 
