@@ -17,6 +17,7 @@ from deltasnap_assets.runs.condition.log_reports import (
     report_condition_without_run,
 )
 from deltasnap_assets.runs.condition.poll_records import (
+    NotedPoll,
     PollFindings,
     is_examination_due,
     look_for_new_checkpoint,
@@ -163,8 +164,10 @@ class _PolledTable:
         failure = self.failure
         is_retried = failure is not None and failure.may_be_tried_again and (is_new or failure.pause_left <= 0)
         if cursor is not None and polled is not None and not is_new and not is_retried:
-            was_known = note_poll(self.settings, self.table, followed=cursor.version)
-            return self._poll_idle(polled.checkpoint) if was_known else self.poll_examining()
+            noted = note_poll(self.settings, self.table, followed=cursor.version)
+            if not noted.is_known:
+                return self.poll_examining()
+            return self._request_checks(noted) or self._poll_idle(polled.checkpoint)
         return self._poll_new(log, cursor, is_retried=is_retried)
 
     def _poll_new(self, log: TableLog, cursor: LogCursor | None, *, is_retried: bool) -> SensorAnswer:
@@ -173,11 +176,11 @@ class _PolledTable:
         known = known_of(self.instance, self.table.name)
         status = None if cursor is None or is_retried else log.new_commits(cursor)
         status = log.status() if status is None else status
-        was_known = note_poll(self.settings, self.table, status, None if cursor is None else cursor.version)
+        noted = note_poll(self.settings, self.table, status, None if cursor is None else cursor.version)
         if was_broken(self.instance, self.table.name):
             return self.poll_examining()
         is_new_only = cursor is not None and all(version > cursor.version for version in status.versions)
-        if is_new_only and (not was_known or known.done.intersection(status.versions)):
+        if is_new_only and (not noted.is_known or known.done.intersection(status.versions)):
             # The store was lost or is an older copy, or lacks versions that Dagster has: others may be missing, too.
             status = replace(log.status(), is_fork=status.is_fork)
         stored = None if status.listing is None else what_is_stored(self.settings, self.table, status.listing)
@@ -187,6 +190,21 @@ class _PolledTable:
         if stored is not None and stored.common.lost and not (is_recreated and requested.requests):
             report_condition_without_run(self.instance, self.settings, self.table, status, stored)
         return requested
+
+    def _request_checks(self, noted: NotedPoll) -> SensorAnswer | None:
+        """Request the newest version again if the settings of its checks changed, as `refresh` does; None: no need.
+
+        Once in a process: the run may have loaded other settings than this process, or fail.
+        """
+        settings, table = self.settings, self.table
+        if not noted.has_old_checks or self.failure is not None:
+            return None
+        newest = max(known_of(self.instance, table.name).done, default=None)
+        if newest is None or not REMINDERS.is_due("checks", settings, table, value=table.checks):
+            return None
+        REMINDERS.restart("checks", settings, table, table.checks)
+        request = dg.RunRequest(job_name=job_name(table.name), tags=run_tags(table.name, newest, newest))
+        return SensorAnswer(requests=(request,), cursor=self.state.cursor)
 
     def _poll_idle(self, checkpoint: str | None) -> SensorAnswer:
         """Return that nothing is new, unless an examination of the log is done: it was due, or a checkpoint is new.

@@ -49,6 +49,17 @@ _EXAMINED_AGAIN_MS = 24 * _HOUR_MS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NotedPoll:
+    """What the store knew of a table before a poll. Without reading the store: nothing to do.
+
+    is_known: see `note_poll`. has_old_checks: whether its checks were last evaluated with other settings.
+    """
+
+    is_known: bool = True
+    has_old_checks: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PollFindings:
     """What to record about a table. None: not examined, and the earlier value is kept.
 
@@ -142,8 +153,18 @@ def are_checks_due(store: SnapshotStore, table: TableSettings, newest: int, chec
 
 
 def inputs_of_checks(table: TableSettings, checkpoint: str | None) -> str:
-    """Return a digest of what the checks of a version use and a commit does not change."""
-    return hashlib.sha256(f"{table.checks.model_dump_json()} {checkpoint}".encode()).hexdigest()[:32]
+    """Return digests of what the checks of a version use and a commit does not change: settings, then checkpoint."""
+    return _digest(table.checks.model_dump_json()) + _digest(str(checkpoint))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _has_old_checks(poll: LastPoll | None, table: TableSettings) -> bool:
+    """Return whether the checks were last evaluated with other settings. A new checkpoint does not count."""
+    inputs = None if poll is None else poll.checked_inputs
+    return inputs is not None and not inputs.startswith(_digest(table.checks.model_dump_json()))
 
 
 def known_faults(store: SnapshotStore, table_name: str) -> tuple[Fault, ...]:
@@ -159,8 +180,8 @@ def known_faults(store: SnapshotStore, table_name: str) -> tuple[Fault, ...]:
 
 def note_poll(
     settings: Settings, table: TableSettings, status: LogStatus | None = None, followed: int | None = None
-) -> bool:
-    """Record that a poll read the log of a table, and return whether the store knew the table before.
+) -> NotedPoll:
+    """Record that a poll read the log of a table, and return what the store knew of the table before.
 
     It is recorded at once if there are new commits, otherwise every hour. The store is read only then, and knows the
     table if it recorded it as far as it was followed: not if it was lost, replaced by an older copy, or cannot be read.
@@ -169,14 +190,14 @@ def note_poll(
     """
     latest = followed if status is None else status.latest
     if not REMINDERS.is_due("poll", settings, table, seconds=_NOTED_AGAIN_MS / 1000, value=latest):
-        return True
+        return NotedPoll()
     commit = None if status is None else status.commits.get(status.latest)
     found = PollFindings(latest_version=latest, last_commit_ms=None if commit is None else commit.modification_time)
     before = note(store_of(settings), table, found)
     is_known = before is not None and (before.latest_version is None or before.latest_version >= (followed or 0))
     if is_known or status is not None:  # otherwise the next tick reads the store again
         REMINDERS.restart("poll", settings, table, latest)
-    return is_known
+    return NotedPoll(is_known=is_known, has_old_checks=_has_old_checks(before, table))
 
 
 def note(

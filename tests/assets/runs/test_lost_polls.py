@@ -15,6 +15,7 @@ import pytest
 
 from deltasnap_assets.checks.registry import CheckSettings
 from deltasnap_assets.definitions import build_definitions
+from deltasnap_assets.runs.condition import poll_records
 from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.log_reports import BrokenTableError
 from deltasnap_assets.runs.condition.reminders import REMINDERS
@@ -207,6 +208,29 @@ def test_refresh_ends_a_warning_after_its_limit_is_raised(lagging: Lost) -> None
     lagging.configure(checks=CheckSettings(max_commits_since_checkpoint=4, fresh_within_hours=HOURS))
     assert lagging.refresh() == (3,)
     assert lagging.row["condition"] == "healthy"
+
+
+def test_idle_tick_evaluates_the_checks_again_once_after_their_settings_changed(
+    table: Lost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticks, idle = Ticks(table.folder), "No new commit of events."
+
+    def in_a_new_process() -> list[tuple[str, str]] | str:
+        REMINDERS._done.clear()
+        ticks.sensor = new_commits_sensor(table.settings, table.table, [idle_job])
+        return ticks.tick()
+
+    ticks.instance = table.instance
+    ticks.sensor = new_commits_sensor(table.settings, table.table, [idle_job])
+    ticks.tick()
+    assert in_a_new_process() == idle
+    table.configure(checks=LAGS)
+    assert in_a_new_process() == [("3", "3")]
+    monkeypatch.setattr(poll_records, "_NOTED_AGAIN_MS", 0)  # each tick reads the store
+    assert ticks.tick() == idle
+    assert table.refresh() == (3,)
+    write_checkpoint(table.folder / "_delta_log", 3, "classic", [protocol(), metadata()])
+    assert in_a_new_process() == idle
 
 
 def test_refresh_of_a_table_with_a_warning_still_reads_its_log_for_faults(lagging: Lost) -> None:
