@@ -44,9 +44,7 @@ def expiring_sql(before: Retention, after: Retention, deleted_at: str) -> str:
     return expired if before.expired_until is None else f"{deleted_at} > {before.expired_until} and {expired}"
 
 
-def expiring(
-    deleted_at: pa.Array | pa.ChunkedArray, before: Retention, after: Retention
-) -> pa.Array | pa.ChunkedArray | None:
+def expiring(deleted_at: pa.ChunkedArray, before: Retention, after: Retention) -> pa.ChunkedArray | None:
     """Return a mask of the tombstones that have expired under the later retention; None: none expires between the two.
 
     The mask may include tombstones that the earlier retention does not keep either.

@@ -224,7 +224,10 @@ class _Rewriting:
         if not ordered or any(key is None for key, _ in ordered):
             return None
         low, high = (choose(ordered, key=itemgetter(0))[1] for choose in (min, max))
-        return self.rewritten(exp.Between(this=left, low=low, high=high))
+        # No new node around them: that would move them out of the tree of the predicate.
+        return _and(
+            [self._comparison(left, ">=", low, negated=False), self._comparison(left, "<=", high, negated=False)]
+        )
 
     def _is_of_one_type(self, node: exp.In) -> bool:
         """Return whether IN compares as `=` does: Spark casts both sides of IN to the common type of all values."""

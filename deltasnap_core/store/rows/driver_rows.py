@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +35,8 @@ from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.format.footer import footer_digest, read_footer
 from deltasnap_core.store.format.manifest import DataSet, StoreFile, VersionManifest
 from deltasnap_core.store.rows.follow_step import FollowResult, FollowStep
+
+T = TypeVar("T")
 
 CHANGE_ROWS = pa.schema([("version", pa.int64()), ("key", pa.int64()), *FULL_ACTION])
 """The columns of the store's changes. A base has the last three."""
@@ -78,14 +81,13 @@ class DriverRows:
         changed = newest_lines(step.batch, self.log_path, within=("commit_version",))
         actions = decoded(changed["line"].to_pylist())
         changes = _change_rows(changed, actions)
-        before, after = step.retentions[step.previous.version], step.retentions[step.last]
-        kept = partial(_touched_or_expiring, keys=changes["key"].combine_chunks(), before=before, after=after)
+        keys = self._keys_touched_or_expiring(step, changes)
         measured = ["path_key", *MEASURED_ACTION.names[1:]]
         if not step.with_groups:
             commits = with_path_keys(_measured(step.batch), self.log_path)
-            files, groups_at = self._newest(step.previous, MEASURED_COLUMNS, kept).select(measured), None
+            files, groups_at = self._newest(step.previous, MEASURED_COLUMNS, keys).select(measured), None
         else:
-            files = self._newest(step.previous, _BREAKDOWN_COLUMNS, kept).select([*measured, *FULL_ACTION.names])
+            files = self._newest(step.previous, _BREAKDOWN_COLUMNS, keys).select([*measured, *FULL_ACTION.names])
             commits = changed.select(["commit_version", "line_number", *measured])
             for name in FULL_ACTION.names:
                 kind = files.schema.field(name)
@@ -122,26 +124,33 @@ class DriverRows:
         digest = footer_digest(read_footer(stream, len(content)))
         return (StoreFile(path=name, size=len(content), rows=rows.num_rows, footer=digest),)
 
-    def _newest(
-        self,
-        manifest: VersionManifest,
-        columns: Iterable[str],
-        kept: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None,
-    ) -> pa.Table:
+    def _keys_touched_or_expiring(self, step: FollowStep, changes: pa.Table) -> pa.Array:
+        """Return the keys of the logical files that changes (CHANGE_ROWS) touch, or whose tombstones expire.
+
+        It reads only the keys and deletion times of the stored rows, and nothing if no tombstone can expire.
+        """
+        before, after = step.retentions[step.previous.version], step.retentions[step.last]
+        found = [changes["key"]]
+        if not before.is_within(after):
+            sets = (step.previous.base, *step.previous.changes)
+            keys = partial(_keys_expiring, before=before, after=after)
+            found += [self._read(file, ["key", _TIME_COLUMN], keys) for data_set in sets for file in data_set.files]
+        return pa.chunked_array([chunk for each in found for chunk in each.chunks], pa.int64()).unique()
+
+    def _newest(self, manifest: VersionManifest, columns: Iterable[str], keys: pa.Array | None = None) -> pa.Table:
         """Return the newest action of each logical file: MEASURED_LINES with its key, and `add` and `remove` as read.
 
         Rows of a base stay until a change replaces their file, even if a checkpoint had the file twice.
         columns: Parquet columns to read; measures that need other columns are null.
-        kept:    returns the rows to use, of some stored rows with `key` and `remove`; None: all. The other columns are
-                 read only from row groups with such rows.
+        keys:    of the logical files to read, see CHANGE_ROWS; None: all of them.
         """
         schema = _narrowed({*columns, *_KEY_COLUMNS})
         leaves = _leaves(schema)
         empty = _base_rows(schema.empty_table(), schema)
-        base = [self._read(file, leaves, lambda rows: _base_rows(rows, schema), kept) for file in manifest.base.files]
+        base = [self._read(file, leaves, lambda rows: _base_rows(rows, schema), keys) for file in manifest.base.files]
         changed = [file for data_set in manifest.changes for file in data_set.files]
         leaves = ["version", *leaves]
-        later = [self._read(file, leaves, lambda rows: _measured_rows(rows, schema), kept) for file in changed]
+        later = [self._read(file, leaves, lambda rows: _measured_rows(rows, schema), keys) for file in changed]
         rows = pa.concat_tables([empty, *later])
         rows = rows.filter(pc.less_equal(rows["commit_version"], manifest.version))
         # One row per version and file: any order within a version works, but it must be unique.
@@ -161,13 +170,12 @@ class DriverRows:
         return found.set_column(place, found.schema.field(place), paths)
 
     def _read(
-        self,
-        file: StoreFile,
-        columns: Sequence[str],
-        made: Callable[[pa.Table], pa.Table],
-        kept: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None,
-    ) -> pa.Table:
-        """Return the result of `made`, called with some columns of a file. kept: as in `_newest`."""
+        self, file: StoreFile, columns: Sequence[str], made: Callable[[pa.Table], T], keys: pa.Array | None = None
+    ) -> T:
+        """Return the result of `made`, called with some columns of a file.
+
+        keys: of the rows to read, in `key`; None: all. The other columns are read only from row groups with these.
+        """
         path = join_url(self.folder, file.path)
 
         def corrupt(error: Exception) -> CorruptStoreError:
@@ -176,13 +184,13 @@ class DriverRows:
         with damage_as(corrupt, KeyError), self.storage.open(path) as stream:
             known = parsed_footer(read_footer(stream, file.size, file.footer))
             parquet = verified_parquet(stream, known)
-            if kept is None:
+            if keys is None:
                 return made(parquet.read(columns=list(columns)))
-            groups = [number for number in range(parquet.num_row_groups) if _has_rows(parquet, number, kept)]
+            groups = [number for number in range(parquet.num_row_groups) if _has_any(parquet, number, keys)]
             if not groups:
                 return made(parquet.read_row_groups([], columns=list(columns)))
-            batches = parquet.iter_batches(row_groups=groups, columns=["key", _TIME_COLUMN, *columns])
-            return made(pa.Table.from_batches([kept(batch) for batch in batches]))
+            batches = parquet.iter_batches(row_groups=groups, columns=["key", *columns])
+            return made(pa.Table.from_batches([batch.filter(pc.is_in(batch["key"], keys)) for batch in batches]))
 
 
 def _change_rows(changed: pa.Table, actions: pa.Table) -> pa.Table:
@@ -191,20 +199,17 @@ def _change_rows(changed: pa.Table, actions: pa.Table) -> pa.Table:
     return pa.table([changed["commit_version"], keys, *actions.columns], schema=CHANGE_ROWS)
 
 
-def _has_rows(parquet: pq.ParquetFile, group: int, kept: Callable[[pa.RecordBatch], pa.RecordBatch]) -> bool:
-    """Return whether a row group has rows to use. Reads their keys and deletion times."""
-    batches = parquet.iter_batches(row_groups=[group], columns=["key", _TIME_COLUMN])
-    return any(kept(batch).num_rows for batch in batches)
+def _has_any(parquet: pq.ParquetFile, group: int, keys: pa.Array) -> bool:
+    """Return whether a row group has rows with some of the keys."""
+    return pc.any(pc.is_in(parquet.read_row_group(group, columns=["key"])["key"], keys)).as_py() is True
 
 
-def _touched_or_expiring(
-    rows: pa.RecordBatch, *, keys: pa.Array, before: Retention, after: Retention
-) -> pa.RecordBatch:
-    """Return the stored rows with some keys, and the tombstones that expire between two retentions."""
-    is_kept = pc.is_in(rows["key"], keys)
-    removes = rows["remove"]
-    expires = expiring(pc.fill_null(pc.struct_field(removes, "deletionTimestamp"), 0), before, after)
-    return rows.filter(is_kept if expires is None else pc.or_(is_kept, pc.and_(removes.is_valid(), expires)))
+def _keys_expiring(rows: pa.Table, *, before: Retention, after: Retention) -> pa.ChunkedArray:
+    """Return the keys of the tombstones that expire between two retentions. rows: with key and deletion time."""
+    gone = rows.filter(rows["remove"].is_valid())
+    times = pc.fill_null(pc.struct_field(gone["remove"], "deletionTimestamp"), 0)
+    expires = expiring(times, before, after)
+    return gone["key"].slice(0, 0) if expires is None else gone.filter(expires)["key"]
 
 
 def _measured(batch: CommitBatch) -> pa.Table:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
 from deltasnap_core.protocol.log_files.file_names import commit_file
@@ -129,6 +133,30 @@ def test_followed_versions_count_the_unexpired_tombstones_of_earlier_ones(
         removes = [action for action in states[version].actions(expired_at(version)) if "remove" in action]
         computed = store.computed_state("events", version)
         assert (computed.num_of_files, computed.num_of_removes) == (len(states[version].files), len(removes))
+
+
+PATHS = st.sampled_from("abc")
+
+
+@settings(max_examples=25, derandomize=True, deadline=None)
+@given(st.lists(st.lists(st.tuples(PATHS, st.booleans()), max_size=2, unique_by=itemgetter(0)), min_size=4, max_size=7))
+def test_followed_versions_of_any_history_count_what_a_replay_counts(history: list[list[tuple[str, bool]]]) -> None:
+    commits: list[list[Action]] = [
+        [add(path) if is_add else remove(path, deletion_timestamp=mtime_of(version)) for path, is_add in actions]
+        for version, actions in enumerate(history)
+    ]
+    commits[0] = [protocol(), metadata(configuration=CONFIGURATION), *commits[0]]
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
+        use_driver_bases(patch)
+        write_log(Path(folder, "events"), dict(enumerate(commits)))
+        log = DeltaLog.for_table(None, Path(folder, "events"))
+        keeps_changes = ChangePolicy(base_fraction=9, least_rows=99, fan_in=3)
+        store = SnapshotStore.open(None, Path(folder, "store"), policy=keeps_changes)
+        for version, state in enumerate(replay(commits)):
+            store.write_range("events", log, version, version)
+            removes = [action for action in state.actions(expired_at(version)) if "remove" in action]
+            computed = store.computed_state("events", version)
+            assert (computed.num_of_files, computed.num_of_removes) == (len(state.files), len(removes))
 
 
 def test_id_that_changes_within_a_log_starts_no_generation(tmp_path: Path, store: SnapshotStore) -> None:
