@@ -199,8 +199,10 @@ class _PolledTable:
         settings, table = self.settings, self.table
         if not noted.has_old_checks or self.failure is not None:
             return None
+        if not REMINDERS.is_due("checks", settings, table, value=table.checks):
+            return None
         newest = max(known_of(self.instance, table.name).done, default=None)
-        if newest is None or not REMINDERS.is_due("checks", settings, table, value=table.checks):
+        if newest is None:
             return None
         REMINDERS.restart("checks", settings, table, table.checks)
         request = dg.RunRequest(job_name=job_name(table.name), tags=run_tags(table.name, newest, newest))

@@ -41,6 +41,7 @@ from deltasnap_core import (
 )
 
 _MAX_EXAMINED_ROWS = 50_000
+"""Up to so many files and tombstones, the advice on small files is exact. It reads the files for each version."""
 
 
 class RunSnapshots:

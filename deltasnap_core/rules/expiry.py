@@ -45,10 +45,10 @@ def expiring_sql(before: Retention, after: Retention, deleted_at: str) -> str:
 
 
 def expiring(deleted_at: pa.ChunkedArray, before: Retention, after: Retention) -> pa.ChunkedArray | None:
-    """Return a mask of the tombstones that have expired under the later retention; None: none expires between the two.
-
-    The mask may include tombstones that the earlier retention does not keep either.
-    """
+    """Return a mask of the tombstones that one retention keeps and a later one does not; None: there can be none."""
     if after.expired_until is None or before.is_within(after):
         return None
-    return pc.fill_null(pc.less_equal(deleted_at, after.expired_until), False)
+    mask = pc.less_equal(deleted_at, after.expired_until)
+    if before.expired_until is not None:
+        mask = pc.and_(mask, pc.greater(deleted_at, before.expired_until))
+    return pc.fill_null(mask, False)

@@ -39,6 +39,7 @@ def test_tombstones_expire_at_their_time_and_live_files_never() -> None:
 
 def test_tombstones_that_expire_between_two_retentions_are_found() -> None:
     assert expired(0, 5) == [0, 4, 5]
+    assert expired(4, 9) == [5, 6, 9]
     assert expired(9, 5) == []
     assert expired(5, 5) == []
 
