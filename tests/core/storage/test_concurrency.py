@@ -20,8 +20,11 @@ from deltasnap_core.log.commits.action_lines import LINES_SCHEMA
 from deltasnap_core.replay.driver import checkpoint_shares
 from deltasnap_core.storage.concurrency import map_concurrently
 
+first = threading.Lock()
+
 def hang(*_):
-    threading.Timer(0.05, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    if first.acquire(blocking=False):  # a second signal may interrupt the output of the traceback
+        threading.Timer(0.05, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     threading.Event().wait()
 
 def batches():
