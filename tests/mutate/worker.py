@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 
 from tests.forks import ROOT, Forks
-from tests.mutate.mutants import PACKAGES, Mutant
+from tests.mutate.mutants import Mutant
 
-_FILES = ("pyproject.toml", "README.md", "constraints.txt", "constraints-sail.txt")
-_COPIED = (*PACKAGES, "tests", "benchmarks", "docs", *_FILES)
 _MAX_CPU_SECONDS = 300
 _MAX_SECONDS = 900
 _MAX_BYTES = 6 << 30
@@ -52,12 +51,11 @@ QUICK = ("-m", "not spark and not thorough", "-p", "no:cacheprovider", "--hypoth
 
 
 def copy_project(folder: Path) -> None:
-    """Copy the code and its tests into a folder."""
-    for name in _COPIED:
-        source = ROOT / name
-        if source.is_dir():
-            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
+    """Copy the tracked and new files into a folder."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    for name in subprocess.check_output(command, cwd=ROOT, text=True).split("\0"):
+        if (source := ROOT / name).is_file():  # not if it is deleted, but not committed
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, folder / name)
 
 
