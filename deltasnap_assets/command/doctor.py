@@ -19,10 +19,9 @@ from deltasnap_assets.command.local.running_ui import last_ui, stop_leftovers
 from deltasnap_assets.command.views.condition_view import counted_versions
 from deltasnap_assets.processes import pid_of
 from deltasnap_assets.quantities import counted
-from deltasnap_assets.runs.stores import store_of
+from deltasnap_assets.runs.stores import lost_tables, store_of
 from deltasnap_assets.runs.table_runs import failed_run, unfinished_run
 from deltasnap_assets.settings.config import SAIL, Settings, TableSettings
-from deltasnap_assets.settings.discovery import lost_tables
 from deltasnap_assets.settings.distribution import how_to_install
 from deltasnap_assets.settings.loading import find_config, load_settings, nothing_to_follow
 from deltasnap_assets.settings.yaml_source import ConfigError
@@ -237,16 +236,10 @@ def _repeated_paths(settings: Settings) -> Iterator[Finding]:
 
 
 def _lost_tables(settings: Settings) -> Iterator[Finding]:
-    """Yield a warning for each table that `discover` finds no longer. Nothing else reports it: no asset is left."""
-    if not settings.discover:
-        return
-    stored = dict[str, str]()
     with suppress(DeltaSnapError):  # the store is checked separately
-        stored = {row["table"]: row["path"] for row in store_of(settings).fleet().to_pylist() if row["path"]}
-    for name in lost_tables(settings, stored):
-        message = _line(f"{name} is in the store, but {stored[name]} is no Delta table any more and is not followed.")
-        advice = "Restore its log. If the table was dropped, delete its folder from the store."
-        yield Finding(subject="discover", mark="warning", message=message, advice=advice)
+        for name, (_, status) in lost_tables(settings).items():
+            message = _line(f"{name}: {status.reason}")
+            yield Finding(subject="discover", mark="warning", message=message, advice=status.advice)
 
 
 def _table(settings: Settings, table: TableSettings) -> Finding:

@@ -65,19 +65,20 @@ def with_discovered(settings: Settings, on_no_table: Callable[[str], None] = _lo
     return settings.model_copy(update={"tables": tuple(tables)})
 
 
-def lost_tables(settings: Settings, stored: Mapping[str, str]) -> list[str]:
+def no_longer_found(settings: Settings, stored: Mapping[str, str]) -> list[str]:
     """Return the names of stored tables that a pattern found earlier but finds no longer: their log or folder is gone.
 
-    stored: the path of each table in the store, without credentials, by name.
+    stored: the path of each table in the store, without credentials, by name. Patterns are listed again only if they
+    match a table that is not followed: it may be new since the definitions loaded. Errors: DiscoveryError.
     """
     names, urls = {table.name for table in settings.tables}, {to_url(table.path) for table in settings.tables}
-    return [
-        name
-        for name, path in stored.items()
-        if name not in names
-        and (url := to_url(path)) not in urls
-        and any(_matches(pattern, url) for pattern in settings.discover)
-    ]
+    others = {name: url for name, path in stored.items() if name not in names and (url := to_url(path)) not in urls}
+    lost = list[str]()
+    for pattern in settings.discover:
+        if matched := {name: url for name, url in others.items() if name not in lost and _matches(pattern, url)}:
+            found = {redacted(to_url(path)) for path in _table_paths(pattern)}
+            lost += [name for name, url in matched.items() if url not in found]
+    return lost
 
 
 def _matches(pattern: DiscoverSettings, url: str) -> bool:

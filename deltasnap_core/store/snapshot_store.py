@@ -58,6 +58,7 @@ from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.fleet.fleet_history import FleetHistory
 from deltasnap_core.store.fleet.fleet_row import fleet_table, worst_first
 from deltasnap_core.store.fleet.last_polls import LastPolls, read_fleet, stored_table_names
+from deltasnap_core.store.fleet.table_level import TableStatus
 from deltasnap_core.store.format.change_sets import ChangePolicy
 from deltasnap_core.store.format.layout import ManifestName
 from deltasnap_core.store.format.manifest import VersionManifest
@@ -443,17 +444,33 @@ class SnapshotStore:
             sorted(set(versions)), as_plain_parquet=materialize_as == "table", listing=listing, common=common
         )
 
-    def fleet(self, tables: Sequence[str] | None = None, *, now_ms: int | None = None, keep: bool = False) -> pa.Table:
+    def table_names(self) -> list[str]:
+        """Return the names of the tables in the store, ascending. No Spark."""
+        return stored_table_names(self._reader.storage, self.root)
+
+    def fleet(
+        self,
+        tables: Sequence[str] | None = None,
+        *,
+        now_ms: int | None = None,
+        keep: bool = False,
+        conditions: Mapping[str, TableStatus] | None = None,
+    ) -> pa.Table:
         """Return one row for each table, the worst first, then by name, with the columns of `FLEET_SCHEMA`.
 
         It reads only the store: no log, no Spark. `FleetRow` describes the columns. The condition is derived from the
         last poll of the log (`polls`): `unknown` without a poll in the last day.
 
-        tables: None: all tables of the store. now_ms: None: the clock. keep: also keep the rows for `fleet_history`.
+        tables:     None: all tables of the store. now_ms: None: the clock.
+        keep:       whether to keep the rows for `fleet_history`.
+        conditions: of tables whose condition the caller knows better, by name.
         """
         now = system_clock() if now_ms is None else now_ms
-        names = stored_table_names(self._reader.storage, self.root) if tables is None else list(dict.fromkeys(tables))
-        rows = fleet_table(sorted(read_fleet(self._reader.storage, self.root, names, now), key=worst_first))
+        names = self.table_names() if tables is None else list(dict.fromkeys(tables))
+        found = read_fleet(self._reader.storage, self.root, names, now)
+        known = conditions or {}
+        judged = [row.judged(known[row.table]) if row.table in known else row for row in found]
+        rows = fleet_table(sorted(judged, key=worst_first))
         if keep:
             FleetHistory(storage=self._reader.storage, root=self.root).keep(rows, now)
         return rows

@@ -13,8 +13,8 @@ import dagster as dg
 from deltasnap_assets.quantities import counted
 from deltasnap_assets.runs.condition.webhook import WebhookError, post_text
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, delta_log_key
-from deltasnap_assets.runs.stores import store_of
-from deltasnap_assets.settings.config import AlertSettings, Settings, TableSettings
+from deltasnap_assets.runs.stores import lost_tables, store_of
+from deltasnap_assets.settings.config import AlertSettings, Settings
 from deltasnap_assets.texts import lines_joined, secrets_hidden, visible
 from deltasnap_core import LastPolls, TableLevel, TableStatus, redacted, system_clock
 
@@ -100,10 +100,11 @@ def send_alerts(settings: Settings, instance: dg.DagsterInstance) -> str:
     if settings.alerts.webhook is None:
         return "There is no webhook in `alerts`."
     url, started = settings.alerts.webhook.get_secret_value(), time.monotonic()
-    names = [table.name for table in settings.tables]
-    polls = store_of(settings).polls
-    statuses = polls.statuses(names, system_clock())
-    keys = {table.name: _key(table) for table in settings.tables}
+    polls, lost = store_of(settings).polls, lost_tables(settings)
+    paths = {table.name: table.path for table in settings.tables} | {name: path for name, (path, _) in lost.items()}
+    names = list(paths)
+    statuses = polls.statuses(names, system_clock()) | {name: status for name, (_, status) in lost.items()}
+    keys = {name: _key(name, path) for name, path in paths.items()}
     next_key = f"deltasnap/alerts/{_NEXT}/{_digest(settings.storage)}"
     reported = instance.daemon_cursor_storage.get_cursor_values({*keys.values(), next_key})
     first = names.index(reported[next_key]) if reported.get(next_key) in names else 0
@@ -145,9 +146,9 @@ def _of_a_lost_poll(instance: dg.DagsterInstance, polls: LastPolls, table_name: 
     )
 
 
-def _key(table: TableSettings) -> str:
+def _key(table: str, path: str) -> str:
     # With the path: a table of the same name elsewhere is another table.
-    return f"deltasnap/alerts/{table.name}/{_digest(table.path)}"
+    return f"deltasnap/alerts/{table}/{_digest(path)}"
 
 
 def _digest(url: str) -> str:

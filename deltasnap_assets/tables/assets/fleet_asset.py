@@ -8,7 +8,7 @@ from typing import Any
 import dagster as dg
 
 from deltasnap_assets.runs.run_process import heartbeat
-from deltasnap_assets.runs.stores import store_of
+from deltasnap_assets.runs.stores import fleet_of
 from deltasnap_assets.runs.table_runs import UNFINISHED
 from deltasnap_assets.settings.config import TABLE_TAG, Settings
 from deltasnap_assets.tables.pages.fleet_page import fleet_page
@@ -39,7 +39,7 @@ def fleet_asset(settings: Settings) -> dg.AssetsDefinition:
     )
     def fleet(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
         with secrets_hidden(), heartbeat(context.instance, context.run.run_id):
-            rows = store_of(settings).fleet([table.name for table in settings.tables], keep=True).to_pylist()
+            rows = fleet_of(settings, keep=True)
             context.log.info(f"{len(rows)} tables")
             return dg.MaterializeResult(metadata=fleet_page(rows))
 

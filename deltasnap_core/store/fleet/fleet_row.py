@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import pyarrow as pa
@@ -106,6 +106,12 @@ class FleetRow:
         """The condition, with its reason."""
         level = TableLevel(self.condition)
         return TableStatus(level=level, reason=self.reason, check=self.check, advice=self.advice)
+
+    def judged(self, status: TableStatus) -> FleetRow:
+        """Return this row with another condition."""
+        return replace(
+            self, condition=status.level.value, reason=status.reason, check=status.check, advice=status.advice
+        )
 
 
 def fleet_row(

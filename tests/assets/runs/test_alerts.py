@@ -19,12 +19,13 @@ from pydantic import ValidationError
 from deltasnap_assets.runs.condition.alerts import alerts_sensor, send_alerts
 from deltasnap_assets.runs.condition.webhook import WebhookError, post_text
 from deltasnap_assets.runs.planning.names import ASSET_NAMES
-from deltasnap_assets.runs.stores import store_of
+from deltasnap_assets.runs.stores import fleet_of, store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.settings.loading import read_settings
 from deltasnap_assets.settings.yaml_source import ConfigError
 from deltasnap_core import LastPoll, StaleRule, StorageError, TableProblem, system_clock
 from deltasnap_core.storage.writable_files import WritableFiles
+from tests.builders import metadata, protocol, write_log
 
 SECRET = "T000/B000/a-very-secret-token"
 HOUR = 3_600_000
@@ -208,6 +209,36 @@ def test_nothing_is_sent_without_a_webhook(tmp_path: Path) -> None:
     table = TableSettings(name="events", path="/lake/events")
     settings = Settings(storage=str(tmp_path / "store"), tables=(table,))
     assert send_alerts(settings, dg.DagsterInstance.ephemeral()) == "There is no webhook in `alerts`."
+
+
+def test_discovered_table_that_lost_its_log_is_reported(tmp_path: Path, chat: Chat) -> None:
+    fleet = Fleet(tmp_path, chat.url)
+    write_log(tmp_path / "lake" / "users", {0: [protocol(), metadata()]})
+    lost = tmp_path / "lake" / "orders"
+    fleet.settings = Settings.model_validate(
+        {**fleet.settings.model_dump(), "alerts": {"webhook": chat.url}, "discover": [{"path": f"{tmp_path}/lake/*"}]}
+    )
+    fleet.sensor = alerts_sensor(fleet.settings)
+    fleet.note(table="orders", path=str(lost))
+    fleet.note(table="users", path=str(tmp_path / "lake" / "users"))  # found after the definitions were loaded
+    fleet.tick()
+    (text,) = chat.taken()
+    assert text.startswith(f"Table orders has a warning. This table is in the store, but {lost} is no Delta table any")
+    assert (fleet.tick(), chat.taken()) == ("No table got worse or recovered.", [])
+    rows = {row["table"]: row for row in fleet_of(fleet.settings)}
+    assert {name: row["condition"] for name, row in rows.items()} == {"events": "unknown", "orders": "warned"}
+    assert rows["orders"]["advice"].startswith("Restore its log.")
+
+
+def test_unreadable_folder_of_a_pattern_does_not_block_alerts(tmp_path: Path, chat: Chat) -> None:
+    fleet = Fleet(tmp_path, chat.url)
+    fleet.settings = Settings.model_validate(
+        {**fleet.settings.model_dump(), "alerts": {"webhook": chat.url}, "discover": [{"path": f"{tmp_path}/none/*"}]}
+    )
+    fleet.sensor = alerts_sensor(fleet.settings)
+    fleet.note(table="orders", path=str(tmp_path / "none" / "orders"))
+    fleet.note(WARNING)
+    assert fleet.tick() == "Sent 1 message."
 
 
 def test_table_without_any_poll_is_not_reported(tmp_path: Path, chat: Chat) -> None:

@@ -14,7 +14,7 @@ from rich.text import Text
 from deltasnap_assets.command.terminal import print_line, shown
 from deltasnap_assets.command.views.fleet.fleet_format import FleetFormat
 from deltasnap_assets.command.views.fleet.prometheus import prometheus_text
-from deltasnap_assets.runs.stores import store_of
+from deltasnap_assets.runs.stores import fleet_of
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.tables.fleet_totals import FleetOrder, Row, ordered_rows, totals_of_fleet
 from deltasnap_assets.tables.pages.fleet_texts import (
@@ -44,8 +44,8 @@ _LEAST_IMPORTANT = ("30 days", "7 days", "VACUUM", "small", "files", "rows", "ve
 
 
 def read_rows(settings: Settings, order: FleetOrder, only: Sequence[TableLevel] = ()) -> tuple[list[Row], list[Row]]:
-    """Return the rows of all followed tables, and the rows to show, in order. only: conditions to show; empty: all."""
-    rows: list[Row] = store_of(settings).fleet([table.name for table in settings.tables]).to_pylist()
+    """Return the rows of `fleet_of`, and the rows to show, in order. only: conditions to show; empty: all."""
+    rows: list[Row] = [*fleet_of(settings)]
     return rows, ordered_rows((row for row in rows if not only or row["condition"] in only), order)
 
 
