@@ -91,15 +91,16 @@ def plan(table: TableSettings, status: LogStatus, known: Known, stored: Stored |
     Versions that are done are left out. If the table was dropped and created again, all its partitions are dropped
     first, and no version counts as done. If its log forked, the same holds for the versions after the last common one.
     It also holds for versions that the store lost, for example to a fork which a run found. Pruned versions stay done.
-    A version that is done and stored gets its partition back if that was lost. A version that cannot be loaded and was
-    never done loses its partition until it can.
+    A version that is done and stored gets its partition back if that was lost. A version that cannot be loaded, for
+    example because its commit was cleaned up, and was never done loses its partition until it can.
     known: read before `status`, so that a version which another process adds in the meantime is not taken for lost.
     """
     is_recreated = known.generation is not None and _is_recreated(status, known, stored)
     fork = None if is_recreated else _fork(status, known, stored)
     done = frozenset[int]() if is_recreated else known.done - _no_longer_stored(known, stored)
     unloadable = _unloadable(status)
-    lost = {version for version in known.versions if version in unloadable and version not in done}
+    first = 0 if stored is None else min(status.versions, default=0)  # the commits before it were cleaned up
+    lost = {version for version in known.versions if version not in done and (version < first or version in unloadable)}
     kept = () if is_recreated else tuple(v for v in known.versions if (fork is None or v <= fork) and v not in lost)
     missing = [v for v in _wanted(table, status, kept) if v not in done or (fork is not None and v > fork)]
     chosen = missing[: table.max_versions_per_run]
