@@ -13,7 +13,7 @@ import pytest
 
 from deltasnap_assets.demo.demo_table import grow
 from deltasnap_assets.spark.java import JavaError, check_java, java_major
-from deltasnap_core import DeltaLog, SnapshotStore
+from deltasnap_core import DeltaLog, LastPoll, SnapshotStore
 from tests.builders import metadata, protocol, write_log
 from tests.forks import Forks
 
@@ -363,6 +363,15 @@ def test_fleet_without_tables_reports_patterns_without_matches(tmp_path: Path) -
     assert result.returncode == 0
     assert result.stderr == f"warning: The pattern {tmp_path}/lake/* matches no table.\n"
     assert json.loads(result.stdout)["tables"] == []
+
+
+def test_refresh_warns_of_a_discovered_table_that_lost_its_log(tmp_path: Path) -> None:
+    empty_lake(tmp_path)
+    poll = LastPoll(polled_at_ms=1, path=str(tmp_path / "lake" / "events"))
+    SnapshotStore.open(None, tmp_path / "store").polls.touch("events", poll)
+    _, warning, error = deltasnap("refresh", folder=tmp_path).stderr.strip().splitlines()
+    assert warning.startswith(f"warning: events: This table is in the store, but {tmp_path}/lake/events is no Delta")
+    assert "no table to refresh" in error
 
 
 def test_refresh_of_unknown_table_lists_configured_tables(tmp_path: Path) -> None:
