@@ -10,7 +10,7 @@ from deltasnap_assets.texts import markdown_code
 from deltasnap_core import target_file_size_bytes
 
 if TYPE_CHECKING:
-    from deltasnap_assets.checks.facts import FileFacts
+    from deltasnap_assets.checks.partition_files import PartitionFiles
     from deltasnap_core import OptimizeCandidate
 
 _MAX_NAME_LENGTH = 2000
@@ -51,12 +51,15 @@ class Compaction:
         return cls(partitions=tuple(found), is_exact=True)
 
     @classmethod
-    def estimated(cls, files: FileFacts, configuration: Mapping[str, str]) -> Compaction | None:
+    def estimated(
+        cls, partitions: Sequence[PartitionFiles], num_partitions: int, configuration: Mapping[str, str]
+    ) -> Compaction | None:
         """Return an estimate: the files of a partition become as many as its bytes fill.
 
-        configuration: of the table. None: not all partitions are known, or the estimate finds nothing to compact.
+        partitions: the known ones of `num_partitions`. configuration: of the table.
+        None: not all partitions are known, or the estimate finds nothing to compact.
         """
-        if len(files.partitions) < files.num_partitions:
+        if len(partitions) < num_partitions:
             return None
         target = target_file_size_bytes(configuration)
         found = (
@@ -65,10 +68,10 @@ class Compaction:
                 files=each.num_files,
                 files_after=min(each.num_files, max(1, -(-each.size_in_bytes // target))),
             )
-            for each in files.partitions
+            for each in partitions
         )
-        partitions = sorted((each for each in found if each.lost), key=lambda each: -each.lost)
-        return cls(partitions=partitions, is_exact=False) if partitions else None
+        smaller = sorted((each for each in found if each.lost), key=lambda each: -each.lost)
+        return cls(partitions=smaller, is_exact=False) if smaller else None
 
 
 def _code(text: str) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from deltasnap_assets.checks.partition_files import PartitionFiles
+
 if TYPE_CHECKING:
     from deltasnap_assets.checks.compaction import Compaction
     from deltasnap_core import ChecksumDifference, LogSegment, SnapshotState, TableCondition
@@ -18,20 +20,6 @@ class SizeBin:
     start: float
     end: float | None
     count: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionFiles:
-    """The files of one partition of the table. values: by column, as in the log."""
-
-    values: Mapping[str, str | None]
-    num_files: int
-    size_in_bytes: int
-
-    @property
-    def label(self) -> str:
-        """Return the partition in the form of a path: `day=2026-03-02/country=de`."""
-        return "/".join(f"{name}={'null' if value is None else value}" for name, value in self.values.items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

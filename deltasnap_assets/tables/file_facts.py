@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from deltasnap_assets.checks.facts import FileFacts, PartitionFiles, SizeBin, TombstoneFacts
+from deltasnap_assets.checks.facts import FileFacts, SizeBin, TombstoneFacts
+from deltasnap_assets.checks.partition_files import PartitionFiles
 from deltasnap_core import FileBreakdown, SnapshotState, SnapshotStore, VersionManifest
 
 _NAMED = 5

@@ -239,7 +239,8 @@ class RunSnapshots:
         metadata = self.states(table, [version])[version].metadata
         if metadata is None:
             return None
-        return Compaction.estimated(self.file_facts(table, version), metadata.configuration)
+        files = self.file_facts(table, version)
+        return Compaction.estimated(files.partitions, files.num_partitions, metadata.configuration)
 
     def log_segments(self, table: TableSettings, versions: Sequence[int]) -> dict[int, LogSegment]:
         """Return the log segments of versions, from the log; from the store if the log no longer has them."""

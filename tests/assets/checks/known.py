@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from deltasnap_assets.checks.compaction import Compaction
-from deltasnap_assets.checks.facts import FileFacts, KnownPageFacts, PartitionFiles, TombstoneFacts
+from deltasnap_assets.checks.facts import FileFacts, KnownPageFacts, TombstoneFacts
+from deltasnap_assets.checks.partition_files import PartitionFiles
 from deltasnap_core import (
     ChecksumDifference,
     Fault,

@@ -17,7 +17,7 @@ from deltasnap_assets.runs.planning.names import ASSET_NAMES
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.checks.asset_checks import table_checks
 
-NOT_CHECKS = {"compaction", "__init__", "check", "condition_check", "facts", "registry"}
+NOT_CHECKS = {"compaction", "__init__", "check", "condition_check", "facts", "partition_files", "registry"}
 
 
 def test_each_file_of_a_check_is_named_after_it_and_in_the_registry() -> None:

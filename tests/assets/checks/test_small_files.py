@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from deltasnap_assets.checks.check import Verdict
 from deltasnap_assets.checks.compaction import Compaction
-from deltasnap_assets.checks.facts import FileFacts, PartitionFiles
 from deltasnap_assets.checks.files.small_files import SmallFiles, SmallFilesLimits
+from deltasnap_assets.checks.partition_files import PartitionFiles
 from deltasnap_core import FileSizeHistogram, OptimizeCandidate
 from tests.assets.checks.known import page_facts
 
@@ -70,8 +70,7 @@ def estimated(*partitions: PartitionFiles, num_partitions: int | None = None) ->
     sizes = [MIB] * sum(each.num_files for each in partitions)
     histogram = FileSizeHistogram.of_sizes(sizes)
     number = len(partitions) if num_partitions is None else num_partitions
-    files = FileFacts(bins=(), largest=(), smallest=(), partitions=partitions, num_partitions=number)
-    compaction = Compaction.estimated(files, {})
+    compaction = Compaction.estimated(partitions, number, {})
     facts = page_facts(compaction=compaction, num_of_files=len(sizes), file_size_histogram=histogram)
     return SmallFiles().verdict(facts, SmallFilesLimits())
 

@@ -7,7 +7,8 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.checks.check import Verdict
-from deltasnap_assets.checks.facts import FileFacts, PartitionFiles, SizeBin, TombstoneFacts
+from deltasnap_assets.checks.facts import FileFacts, SizeBin, TombstoneFacts
+from deltasnap_assets.checks.partition_files import PartitionFiles
 from deltasnap_assets.checks.registry import FRESH_TABLE, CheckSettings
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.pages.asset_pages import (
