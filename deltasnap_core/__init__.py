@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from deltasnap_core.log.commits.commit_batch import ChangedFile
     from deltasnap_core.log.commits.commit_reader import read_commits
     from deltasnap_core.log.commits.commit_summary import CommitSummary
-    from deltasnap_core.log.condition.examined_files import ReadCommits
+    from deltasnap_core.log.condition.commit_findings import CommitFindings
     from deltasnap_core.log.condition.fault import Fault, FaultKind
     from deltasnap_core.log.condition.loadable_versions import SoundVersion
     from deltasnap_core.log.condition.table_condition import TableCondition
@@ -215,7 +215,7 @@ _MODULES = {
         "LogStatus",
     ),
     "log.listing.log_segment": ("LogSegment",),
-    "log.condition.examined_files": ("ReadCommits",),
+    "log.condition.commit_findings": ("CommitFindings",),
     "log.condition.fault": ("Fault", "FaultKind"),
     "log.condition.loadable_versions": ("SoundVersion",),
     "log.condition.table_condition": ("TableCondition",),
@@ -300,6 +300,7 @@ __all__ = [
     "ChangedFile",
     "CheckpointMismatchError",
     "ChecksumDifference",
+    "CommitFindings",
     "CommitInfo",
     "CommitSummary",
     "CommonVersion",
@@ -344,7 +345,6 @@ __all__ = [
     "PredicateError",
     "ProtectedVersionError",
     "Protocol",
-    "ReadCommits",
     "ReadThreads",
     "RemoveFile",
     "RowChangesError",

@@ -18,6 +18,7 @@ from deltasnap_assets.spark.session.run_session import RunSession
 from deltasnap_assets.tables.fact_queries import FactQueries, OnProgress
 from deltasnap_assets.tables.held_versions import HeldVersions
 from deltasnap_core import (
+    CommitFindings,
     CommonVersion,
     DeltaHistoryManager,
     DeltaLog,
@@ -26,7 +27,6 @@ from deltasnap_core import (
     LogListing,
     LogSegment,
     ManifestName,
-    ReadCommits,
     SnapshotOptions,
     SnapshotState,
     SnapshotStore,
@@ -68,7 +68,7 @@ class RunSnapshots:
         self._listed_logs = dict(listed_logs or {})
         self._conditions: dict[str, TableCondition] = {}
         self._continued: dict[str, CommonVersion] = {}
-        self._read: dict[str, ReadCommits] = {}
+        self._findings: dict[str, CommitFindings] = {}
         self._queries_ahead = queries_ahead
         self._versions = HeldVersions(settings, sessions)
         self._facts = FactQueries(self._versions)
@@ -119,11 +119,11 @@ class RunSnapshots:
 
     def _condition(self, table: TableSettings) -> TableCondition:
         listing, known = self.listing(table), self._compared(table)
-        read = self._read.get(table.name, ReadCommits())
-        before = replace(known, versions=known.versions - read.read)  # this run
+        findings = self._findings.get(table.name, CommitFindings())
+        before = replace(known, versions=known.versions - findings.versions)  # this run
         before = before if before.versions else known
         first, sound = before.first_unread, before.sound
-        is_comparable = any(each.version in read.read for each in listing.checkpoints[:1])  # since this run
+        is_comparable = any(each.version in findings.versions for each in listing.checkpoints[:1])  # since this run
         read_pages = is_comparable or not is_checkpoint_sound(self.store, table.name, listing.newest_checkpoint)
         if is_examination_due(self.store, table.name):
             first, sound, read_pages = 0, VersionRanges(), True
@@ -133,7 +133,7 @@ class RunSnapshots:
             sound=sound,
             newest_sound=self._newest_of(table, sound),
             read_pages=read_pages,
-            read=read,
+            findings=findings,
         )
         found = found.without(FaultKind.WRONG_CHECKSUM)  # `checksum_agrees` reports it
         if not found.is_complete:
@@ -182,7 +182,7 @@ class RunSnapshots:
             self._versions.add(table.name, stored.in_force, stored)
             if stored.common.is_continued:
                 self._continued[table.name] = stored.common
-            self._read.setdefault(table.name, ReadCommits()).merge(stored.read, stored.read.read)
+            self._findings.setdefault(table.name, CommitFindings()).merge(stored.findings, stored.findings.versions)
         if self._queries_ahead:
             self._facts.start(table.name, max(versions))
         return self._versions.manifests(table.name, versions)

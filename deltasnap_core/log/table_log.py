@@ -14,7 +14,7 @@ from deltasnap_core.errors import (
     CorruptLogError,
     DeltaTableNotFoundError,
 )
-from deltasnap_core.log.condition.examined_files import ReadCommits
+from deltasnap_core.log.condition.commit_findings import CommitFindings
 from deltasnap_core.log.condition.loadable_versions import SoundVersion
 from deltasnap_core.log.condition.log_examination import examine_log
 from deltasnap_core.log.condition.table_condition import TableCondition
@@ -139,7 +139,7 @@ class TableLog:
         newest_sound: SoundVersion | None = None,
         read_pages: bool = True,
         max_page_bytes: int | None = None,
-        read: ReadCommits | None = None,
+        findings: CommitFindings | None = None,
     ) -> TableCondition:
         """Return which versions can be loaded, the faults of the log, and advice. Never raises DeltaSnapError.
 
@@ -152,7 +152,7 @@ class TableLog:
         read_pages: whether to read every page of the newest checkpoint; False: only its footers and non-file actions.
                     Only reading the pages detects damaged pages.
         max_page_bytes: the pages of a larger checkpoint are not read; None: no limit.
-        read:       commits of the listing that are read already, for example to store them.
+        findings:   about commits of the listing that are read already, for example to store them.
         """
         return examine_log(
             self.store,
@@ -163,7 +163,7 @@ class TableLog:
             newest_sound=newest_sound,
             read_pages=read_pages,
             max_page_bytes=max_page_bytes,
-            read=read,
+            findings=findings,
             now_ms=self.clock(),
         )
 

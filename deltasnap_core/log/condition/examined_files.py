@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
 
 from deltasnap_core.errors import CorruptLogError, DeltaSnapError, StorageError, UnsupportedProtocolError
 from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, has_negative_numbers, open_checkpoint
@@ -12,6 +11,7 @@ from deltasnap_core.log.checkpoints.stated_contents import doubt_about, stated_f
 from deltasnap_core.log.checksum_file import read_checksum
 from deltasnap_core.log.commits.commit_batch import EMPTY_BATCH, CommitBatch
 from deltasnap_core.log.commits.commit_reader import COMMITS_AT_ONCE, read_commits
+from deltasnap_core.log.condition.commit_findings import CommitFindings
 from deltasnap_core.log.condition.table_condition import CountedCheckpoint
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
 from deltasnap_core.log.listing.log_listing import LogListing, table_path
@@ -19,59 +19,13 @@ from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.log.non_file_actions import (
     NonFileActions,
     load_non_file_actions,
-    non_file_actions_by_version,
 )
 from deltasnap_core.log.protocol_checks import check_no_manifest_commits
 from deltasnap_core.once import once
-from deltasnap_core.protocol.actions import CommitInfo
 from deltasnap_core.protocol.log_files.file_names import commit_version
 from deltasnap_core.protocol.state.version_checksum import VersionChecksum
 from deltasnap_core.ranges import VersionRanges
-from deltasnap_core.redaction import safe_repr
 from deltasnap_core.storage.log_store import FileStatus, LogStore
-
-
-@safe_repr
-@dataclass(slots=True)
-class ReadCommits:
-    """The commits that were read.
-
-    read:     the versions.
-    broken:   by version, the reason why a commit is not usable.
-    actions:  by version, the non-file actions.
-    infos:    by version, the commitInfo; None: the commit has none.
-    negative: the versions with a negative size or number of rows.
-    contradictory: the versions whose commits add and remove one file.
-    blank:    the versions whose commits have no line, or only blank ones.
-    """
-
-    read: set[int] = field(default_factory=set)
-    broken: dict[int, DeltaSnapError] = field(default_factory=dict)
-    actions: dict[int, list[object]] = field(default_factory=dict)
-    infos: dict[int, CommitInfo | None] = field(default_factory=dict)
-    negative: set[int] = field(default_factory=set)
-    contradictory: set[int] = field(default_factory=set)
-    blank: set[int] = field(default_factory=set)
-
-    def add(self, batch: CommitBatch) -> None:
-        """Add sound commits. Errors: CorruptLogError; nothing is added then."""
-        versions = [commit.version for commit in batch.commits]
-        actions, infos = non_file_actions_by_version(batch), batch.commit_infos()
-        self.read.update(versions)
-        self.infos |= infos
-        self.actions |= {version: actions.get(version, []) for version in versions}
-        self.negative |= batch.versions_with_negative_numbers
-        self.contradictory |= batch.contradictory_versions
-        self.blank |= batch.blank_versions
-
-    def merge(self, other: ReadCommits, versions: Container[int]) -> None:
-        """Add those of some versions that another reader read. other: has no broken commits."""
-        self.read |= {version for version in other.read if version in versions}
-        self.infos |= {version: info for version, info in other.infos.items() if version in versions}
-        self.actions |= {version: each for version, each in other.actions.items() if version in versions}
-        self.negative |= {version for version in other.negative if version in versions}
-        self.contradictory |= {version for version in other.contradictory if version in versions}
-        self.blank |= {version for version in other.blank if version in versions}
 
 
 class ExaminedFiles:
@@ -190,15 +144,15 @@ class ExaminedFiles:
         """Return the checksum of the latest version; None: there is none, or it is not usable."""
         return read_checksum(self._store, self.listing.checksums.get(self.latest))
 
-    def read_commits_from(self, first: int, sound: VersionRanges, read: ReadCommits) -> ReadCommits:
+    def read_commits_from(self, first: int, sound: VersionRanges, known: CommitFindings) -> CommitFindings:
         """Read the commits from a version on, except those that are known to be sound.
 
-        read: those that are read already, of this listing; they are part of the result.
+        known: of the commits that are read already; those of this listing are part of the result.
         """
-        found = ReadCommits()
-        found.merge(read, self.listing.commits)
+        found = CommitFindings()
+        found.merge(known, self.listing.commits)
         listed = {commit_version(commit.path): commit for commit in self.listing.commits_between(first, self.latest)}
-        wanted = [commit for v, commit in listed.items() if v not in sound and v not in found.read]
+        wanted = [commit for v, commit in listed.items() if v not in sound and v not in found.versions]
         for place in range(0, len(wanted), COMMITS_AT_ONCE):
             commits = wanted[place : place + COMMITS_AT_ONCE]
             try:
@@ -207,13 +161,13 @@ class ExaminedFiles:
                 self._read_one_by_one(commits, found)
         return found
 
-    def _read_one_by_one(self, commits: Iterable[FileStatus], found: ReadCommits) -> None:
+    def _read_one_by_one(self, commits: Iterable[FileStatus], found: CommitFindings) -> None:
         for commit in commits:
             try:
                 found.add(_batch_of(self._store, [commit], table_path(self.listing.log_path)))
             except (CorruptLogError, StorageError, UnsupportedProtocolError) as error:
                 version = commit_version(commit.path)
-                found.read.add(version)
+                found.versions.add(version)
                 found.broken[version] = error
 
 

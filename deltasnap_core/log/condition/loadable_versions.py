@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from deltasnap_core.errors import DeltaSnapError
-from deltasnap_core.log.condition.examined_files import ExaminedFiles, ReadCommits
+from deltasnap_core.log.condition.commit_findings import CommitFindings
+from deltasnap_core.log.condition.examined_files import ExaminedFiles
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.actions import Metadata, Protocol
 from deltasnap_core.protocol.properties.table_config import in_commit_timestamps_enabled
@@ -102,7 +103,7 @@ def loadable_versions(
 
 def known_states(
     files: ExaminedFiles,
-    commits: ReadCommits,
+    commits: CommitFindings,
     sound: VersionRanges,
     readable: VersionRanges,
     newest_sound: SoundVersion | None,

@@ -7,7 +7,8 @@ from deltasnap_core.errors import (
     StorageError,
 )
 from deltasnap_core.log.condition.access_faults import no_table, storage_fault
-from deltasnap_core.log.condition.examined_files import ExaminedFiles, ReadCommits
+from deltasnap_core.log.condition.commit_findings import CommitFindings
+from deltasnap_core.log.condition.examined_files import ExaminedFiles
 from deltasnap_core.log.condition.hint_faults import hint_faults
 from deltasnap_core.log.condition.loadable_versions import SOUND, SoundVersion, known_states, loadable_versions
 from deltasnap_core.log.condition.log_faults import (
@@ -40,7 +41,7 @@ def examine_log(
     newest_sound: SoundVersion | None,
     read_pages: bool,
     max_page_bytes: int | None,
-    read: ReadCommits | None,
+    findings: CommitFindings | None,
     now_ms: int,
 ) -> TableCondition:
     """Return the condition of a table. Never raises DeltaSnapError: problems become faults.
@@ -51,7 +52,7 @@ def examine_log(
     newest_sound: the newest of them; None: unknown. Then the times and the schema of later commits are not checked.
     read_pages: whether to read every page of the newest checkpoint; False: only its footers and non-file actions.
     max_page_bytes: the pages of a larger checkpoint are not read; None: no limit.
-    read:       commits of the listing that are read already, for example to store them.
+    findings:   about commits of the listing that are read already, for example to store them.
     now_ms:     the current time.
     """
     table = table_path(builder.log_path)
@@ -60,7 +61,7 @@ def examine_log(
         if listing.latest_version is None:
             raise DeltaTableNotFoundError(path=table)
         files = ExaminedFiles(store, listing, read_pages=read_pages, max_page_bytes=max_page_bytes)
-        return _condition(builder, files, first, sound, newest_sound, read or ReadCommits(), now_ms)
+        return _condition(builder, files, first, sound, newest_sound, findings or CommitFindings(), now_ms)
     except DeltaTableNotFoundError:
         return TableCondition(table=redacted(table), faults=(no_table(store, table),))
     except StorageError as error:
@@ -73,14 +74,14 @@ def _condition(
     first: int | None,
     sound: VersionRanges,
     newest_sound: SoundVersion | None,
-    read: ReadCommits,
+    findings: CommitFindings,
     now_ms: int,
 ) -> TableCondition:
     """Return the condition of a listed log. The others: as for `examine_log`."""
     table, listing = table_path(builder.log_path), files.listing
     start = files.start
     first = start + 1 if first is None else _first_to_read(files, start, first, sound)
-    commits = files.read_commits_from(min(first, start + 1), sound, read)
+    commits = files.read_commits_from(min(first, start + 1), sound, findings)
     loadable, unloadable = loadable_versions(files, commits.broken, first)
     states = [*known_states(files, commits, sound, VersionRanges.of(loadable), newest_sound)]
     newest = states[-1].actions if states else SOUND
@@ -106,8 +107,8 @@ def _condition(
         latest=files.latest,
         loadable=VersionRanges.of([version for version in loadable if version not in lost]),
         faults=tuple(sorted(faults, key=lambda fault: fault.mark != "error")),
-        commits_read=VersionRanges.of(sorted(commits.read)),
-        unread=VersionRanges.of(listing.commits.keys() - commits.read),
+        commits_read=VersionRanges.of(sorted(commits.versions)),
+        unread=VersionRanges.of(listing.commits.keys() - commits.versions),
         checkpoints_read=tuple(files.names),
         pages_read=files.read_pages,
         checkpoint=listing.newest_checkpoint if files.read_pages else None,

@@ -9,7 +9,8 @@ from itertools import groupby
 from deltasnap_core.errors import CorruptLogError, StorageError, UnsupportedProtocolError
 from deltasnap_core.log.checksum_validation import compare_actions_with_log
 from deltasnap_core.log.condition.access_faults import storage_fault
-from deltasnap_core.log.condition.examined_files import ExaminedFiles, ReadCommits
+from deltasnap_core.log.condition.commit_findings import CommitFindings
+from deltasnap_core.log.condition.examined_files import ExaminedFiles
 from deltasnap_core.log.condition.fault import Fault, FaultKind
 from deltasnap_core.log.condition.fault_messages import (
     ambiguous_commits,
@@ -53,14 +54,14 @@ def commit_faults(table: str, unloadable: Iterable[Unloadable]) -> Iterator[Faul
                 yield storage_fault(error, each.versions)
 
 
-def empty_commit_faults(table: str, listing: LogListing, commits: ReadCommits) -> Iterator[Fault]:
+def empty_commit_faults(table: str, listing: LogListing, commits: CommitFindings) -> Iterator[Fault]:
     # Of the commits that are not read, only those too short for any line are known to be empty.
     short = {v for v, commit in listing.commits.items() if commit.size < _SHORTEST_LINE}
-    if empty := VersionRanges.of(sorted(commits.blank | short.difference(commits.read))):
+    if empty := VersionRanges.of(sorted(commits.blank | short.difference(commits.versions))):
         yield empty_commits(table, empty)
 
 
-def ambiguous_commit_faults(table: str, commits: ReadCommits) -> Iterator[Fault]:
+def ambiguous_commit_faults(table: str, commits: CommitFindings) -> Iterator[Fault]:
     for kind, action in ((Metadata, "metaData"), (Protocol, "protocol")):
         counts = {v: sum(isinstance(each, kind) for each in found) for v, found in commits.actions.items()}
         if versions := VersionRanges.of(sorted(v for v, count in counts.items() if count > 1)):
@@ -76,12 +77,12 @@ def partition_column_faults(table: str, metadata: Metadata) -> Iterator[Fault]:
         yield repeated_partition_column(redacted(table), repeated[0], metadata.partition_columns)
 
 
-def negative_number_faults(table: str, files: ExaminedFiles, commits: ReadCommits) -> Iterator[Fault]:
+def negative_number_faults(table: str, files: ExaminedFiles, commits: CommitFindings) -> Iterator[Fault]:
     if versions := VersionRanges.of(sorted(files.negative | commits.negative)):
         yield negative_numbers(redacted(table), versions)
 
 
-def checksum_faults(files: ExaminedFiles, commits: ReadCommits, newest: ExaminedState) -> Iterator[Fault]:
+def checksum_faults(files: ExaminedFiles, commits: CommitFindings, newest: ExaminedState) -> Iterator[Fault]:
     """Yield the fault of a checksum of the latest version that differs from its non-file actions.
 
     newest: the newest known state, of a log that was read without gaps.
@@ -133,7 +134,7 @@ def protocol_faults(table: str, states: Iterable[ExaminedState]) -> Iterator[Fau
 
 def timestamp_faults(
     listing: LogListing,
-    commits: ReadCommits,
+    commits: CommitFindings,
     states: Sequence[ExaminedState],
     sound: VersionRanges,
     newest_sound: SoundVersion | None,

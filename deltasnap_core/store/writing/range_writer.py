@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.log.commits.commit_batch import CommitBatch
-from deltasnap_core.log.condition.examined_files import ReadCommits
+from deltasnap_core.log.condition.commit_findings import CommitFindings
 from deltasnap_core.log.expiry_times import retention_at, times_of_expiry, without_expired_transactions
 from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.log.log_range import LogRange, commit_timestamps
@@ -52,7 +52,7 @@ _log = logger_of(__name__)
 class RangeWriter:
     """Writes versions of one generation of a table. A version is stored when the caller commits the returned manifest.
 
-    rows, driver_rows: the generation's data, for each engine. read: receives the commits that are read.
+    rows, driver_rows: the generation's data, for each engine. findings: receives the findings of reading commits.
     """
 
     stored: StoredTable
@@ -61,7 +61,7 @@ class RangeWriter:
     logged: LogRange
     rows: SparkRows
     driver_rows: DriverRows
-    read: ReadCommits
+    findings: CommitFindings
     policy: ChangePolicy
     progress: Progress
 
@@ -95,7 +95,7 @@ class RangeWriter:
         self.progress(f"Reading the commits {first} to {last}", 0, count)
         documents = self.stored.read_documents([previous])
         new = read_new_versions(self.logged, previous, documents, last, self.context.table_log.clock())
-        self.read.add(new.batch)
+        self.findings.add(new.batch)
         kept, merged = self._sets_to_merge(previous, new.batch.num_file_actions)
         breakdown = self._breakdown_to_update(previous, new.batch)
         step = FollowStep(
@@ -215,11 +215,11 @@ class RangeWriter:
     def _commits_of(self, loaded: LoadedLog) -> CommitFacts:
         """Return the facts about the commit of a version. Reads it only if a checkpoint replaced it in the batch."""
         version = loaded.version
-        self.read.add(loaded.batch)
+        self.findings.add(loaded.batch)
         batch = loaded.batch.after(version - 1)
         if not batch.files and self.logged.has_commit(version):
             batch = self.logged.read_commits(version, version)
-            self.read.add(batch)
+            self.findings.add(batch)
         return CommitFacts.of(batch)
 
     def _sets_to_merge(self, previous: VersionManifest, rows: int) -> tuple[tuple[DataSet, ...], tuple[DataSet, ...]]:

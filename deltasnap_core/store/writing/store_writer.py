@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import overload
 
 from deltasnap_core.errors import CorruptStoreError, StoreChangedError, StoredVersionNotFoundError
-from deltasnap_core.log.condition.examined_files import ReadCommits
+from deltasnap_core.log.condition.commit_findings import CommitFindings
 from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.log.log_range import LogRange, list_again, reaches_back, read_log_range
@@ -39,14 +39,14 @@ class StoredRange(Sequence[VersionManifest]):
     common:   the relation of the log to the versions that were stored before.
     written:  the versions that were written; the others were stored already.
     in_force: the manifest of every current stored version, ascending.
-    read:     the commits that were read.
+    findings: about the commits that were read.
     """
 
     manifests: tuple[VersionManifest, ...]
     common: CommonVersion
     written: tuple[int, ...]
     in_force: Mapping[int, ManifestName]
-    read: ReadCommits
+    findings: CommitFindings
 
     @overload
     def __getitem__(self, index: int) -> VersionManifest: ...
@@ -103,9 +103,9 @@ class StoreWriter:
         """
         known = self._known(wanted, listing, common)
         missing = [version for version in wanted if version not in known.manifests]
-        read = ReadCommits()
+        findings = CommitFindings()
         try:
-            generation, new = self._write_missing(known, missing, read)
+            generation, new = self._write_missing(known, missing, findings)
         except Exception:
             self._check_unchanged(known.listing)  # if the log was replaced in the meantime, any file may be missing
             raise
@@ -123,7 +123,7 @@ class StoreWriter:
             common=known.common,
             written=tuple(new),
             in_force=_in_force_now(known.versions.current(), known.common, new.values()),
-            read=read,
+            findings=findings,
         )
 
     def _known(self, wanted: Sequence[int], listing: LogListing | None, common: CommonVersion | None) -> _Known:
@@ -140,13 +140,13 @@ class StoreWriter:
         return _Known(versions=versions, listing=listing, common=common, manifests=manifests)
 
     def _write_missing(
-        self, known: _Known, missing: Sequence[int], read: ReadCommits
+        self, known: _Known, missing: Sequence[int], findings: CommitFindings
     ) -> tuple[str, dict[int, VersionManifest]]:
         """Write the data of versions. Return their generation, and their manifests by version, not committed."""
         generation, loaded = self._generation(known, missing)
         loader, new = self.log.context.table_log.loader, dict[int, VersionManifest]()
         for start, end in contiguous_runs(missing):
-            writer = self._range_writer(generation, read_log_range(loader, start, end, known.listing), read)
+            writer = self._range_writer(generation, read_log_range(loader, start, end, known.listing), findings)
             before = {**known.manifests, **new}.get(start - 1)
             new |= {manifest.version: manifest for manifest in _write_run(writer, start, end, before, loaded)}
         return generation, new
@@ -185,7 +185,7 @@ class StoreWriter:
         now = list_again(self.log.context.table_log.builder, listing)
         check_unchanged(listing, now, [file for checkpoint in listing.checkpoints for file in checkpoint.files])
 
-    def _range_writer(self, generation: str, logged: LogRange, read: ReadCommits) -> RangeWriter:
+    def _range_writer(self, generation: str, logged: LogRange, findings: CommitFindings) -> RangeWriter:
         rows = self._rows(generation)
         return RangeWriter(
             stored=self.stored,
@@ -194,7 +194,7 @@ class StoreWriter:
             logged=logged,
             rows=rows,
             driver_rows=DriverRows(storage=self.parquet.storage, folder=rows.parquet.folder, log_path=self.log.path),
-            read=read,
+            findings=findings,
             policy=self.policy,
             progress=self.progress,
         )

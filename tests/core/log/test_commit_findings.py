@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from deltasnap_core.log.condition.examined_files import ReadCommits
+from deltasnap_core.log.condition.commit_findings import CommitFindings
 
 
 def test_only_wanted_commits_of_another_reader_are_added() -> None:
-    def read(*versions: int) -> ReadCommits:
-        return ReadCommits(
-            read={*versions},
+    def read(*versions: int) -> CommitFindings:
+        return CommitFindings(
+            versions={*versions},
             infos=dict.fromkeys(versions),
             actions={version: [version] for version in versions},
             negative={*versions},
