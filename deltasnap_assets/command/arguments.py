@@ -10,6 +10,9 @@ from typing import Annotated
 
 import typer
 
+from deltasnap_core import learn_options
+
+_BOOLEANS = {"true": True, "false": False}  # filesystems take any text as true
 _NAME = re.compile(r"(?:`[^`]*`|[^,`])+")
 
 
@@ -48,6 +51,24 @@ TablePaths = Annotated[
     list[str],
     typer.Argument(metavar="PATH", help="Folders or URLs of tables; * and ? match.", callback=_none_empty),
 ]
+StorageOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option", "-o", metavar="KEY=VALUE", help="A storage option; true and false are booleans. Repeatable."
+    ),
+]
+
+
+def storage_options(texts: list[str] | None) -> dict[str, str | bool]:
+    """Return `KEY=VALUE` texts as storage options; `true` and `false` as booleans. Errors: typer.BadParameter."""
+    options: dict[str, str | bool] = {}
+    for text in texts or []:
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            raise typer.BadParameter("Expected KEY=VALUE.", param_hint="--option")  # the text may be a secret
+        options[key] = _BOOLEANS.get(value.lower(), value)
+    learn_options(options)
+    return options
 
 
 def column_names(text: str) -> tuple[str, ...]:

@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from deltasnap_assets.command.arguments import TablePath, column_names
-from deltasnap_assets.command.driver_commands import storage_options
+from deltasnap_assets.command.arguments import StorageOptions, TablePath, column_names, storage_options
 from deltasnap_assets.command.rows.row_options import FormatOption, LimitOption, OutOption, row_destination
 
 
@@ -34,9 +33,7 @@ def changes(
     limit: LimitOption = None,
     form: FormatOption = None,
     out: OutOption = None,
-    option: Annotated[
-        list[str] | None, typer.Option("--option", "-o", metavar="KEY=VALUE", help="A storage option; repeatable.")
-    ] = None,
+    option: StorageOptions = None,
 ) -> None:
     """Show the rows changed by the versions V1 to V2 (inclusive). Needs Spark to read the data files.
 

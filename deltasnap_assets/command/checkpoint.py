@@ -7,17 +7,14 @@ from typing import Annotated
 
 import typer
 
-from deltasnap_assets.command.arguments import TablePath
-from deltasnap_assets.command.driver_commands import storage_options
+from deltasnap_assets.command.arguments import StorageOptions, TablePath, storage_options
 from deltasnap_assets.quantities import counted
 
 
 def checkpoint(
     path: TablePath,
     version: Annotated[int | None, typer.Option(metavar="N", min=0, help="The version. Default: the latest.")] = None,
-    option: Annotated[
-        list[str] | None, typer.Option("--option", "-o", metavar="KEY=VALUE", help="A storage option; repeatable.")
-    ] = None,
+    option: StorageOptions = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Write a checkpoint into the log of a table, so that readers can skip earlier commits. Deletes nothing.

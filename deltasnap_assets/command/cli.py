@@ -22,10 +22,10 @@ import typer
 from rich.console import Console
 from typer.exceptions import TyperException
 
-from deltasnap_assets.command.arguments import TablePath, timestamp_argument
+from deltasnap_assets.command.arguments import StorageOptions, TablePath, storage_options, timestamp_argument
 from deltasnap_assets.command.changes_command import changes
 from deltasnap_assets.command.checkpoint import checkpoint
-from deltasnap_assets.command.driver_commands import add_commands, storage_options
+from deltasnap_assets.command.driver_commands import add_commands
 from deltasnap_assets.command.help_text import CommandLine
 from deltasnap_assets.command.scan_command import scan
 from deltasnap_assets.command.terminal import WarningLines, error_text, prepare_terminal, print_problem
@@ -396,9 +396,7 @@ def inspect_table(
         str | None,
         typer.Option(metavar="TIME", help="Show the version at this time (ISO 8601; without an offset: local time)."),
     ] = None,
-    option: Annotated[
-        list[str] | None, typer.Option("--option", "-o", metavar="KEY=VALUE", help="A storage option; repeatable.")
-    ] = None,
+    option: StorageOptions = None,
     commits: Annotated[int, typer.Option(metavar="N", min=1, help="The number of commits to show.")] = 10,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

@@ -9,15 +9,18 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from deltasnap_assets.command.arguments import TablePath, TablePaths, check_file_to_write
+from deltasnap_assets.command.arguments import (
+    StorageOptions,
+    TablePath,
+    TablePaths,
+    check_file_to_write,
+    storage_options,
+)
 from deltasnap_assets.command.terminal import output_console, print_line, print_problem, shown
 from deltasnap_assets.command.views.fleet.fleet_format import FleetFormat
 from deltasnap_assets.tables.fleet_totals import FleetOrder
-from deltasnap_core import TableLevel, learn_options
+from deltasnap_core import TableLevel
 
-_Options = Annotated[
-    list[str] | None, typer.Option("--option", "-o", metavar="KEY=VALUE", help="A storage option; repeatable.")
-]
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 _ORDERS = f"The sort order: {', '.join(FleetOrder)}."
 _ONLY = f"Show only tables in this condition: {', '.join(TableLevel)}; repeatable."
@@ -32,7 +35,7 @@ def add_commands(app: typer.Typer) -> None:
 
 def init(
     places: TablePaths,
-    option: _Options = None,
+    option: StorageOptions = None,
     out: Annotated[Path, typer.Option(metavar="FILE", help="The file to write.")] = Path("deltasnap.yaml"),
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     as_json: _Json = False,
@@ -72,7 +75,7 @@ def history(
     limit: Annotated[
         int, typer.Option("--limit", "-n", metavar="N", min=1, help="The number of commits, newest first.")
     ] = 20,
-    option: _Options = None,
+    option: StorageOptions = None,
     as_json: _Json = False,
 ) -> None:
     """Show who committed what and when, newest first.
@@ -102,7 +105,7 @@ def diff(
     path: TablePath,
     one: Annotated[int, typer.Argument(metavar="V1", min=0, help="A version.")],
     other: Annotated[int, typer.Argument(metavar="V2", min=0, help="Another version.")],
-    option: _Options = None,
+    option: StorageOptions = None,
     as_json: _Json = False,
 ) -> None:
     """Show the differences between two versions: schema, properties, protocol, files.
@@ -184,18 +187,6 @@ def fleet(
         show_fleet(output_console(), rows, chosen)
     else:
         typer.echo(fleet_text(rows, chosen, how), nl=False)
-
-
-def storage_options(texts: list[str] | None) -> dict[str, str]:
-    """Return `KEY=VALUE` texts as storage options. Errors: typer.BadParameter."""
-    options = {}
-    for text in texts or []:
-        key, equals, value = text.partition("=")
-        if not key or not equals:
-            raise typer.BadParameter("Expected KEY=VALUE.", param_hint="--option")  # the text may be a secret
-        options[key] = value
-    learn_options(options)
-    return options
 
 
 def _finding_json(finding: Any) -> dict[str, Any]:

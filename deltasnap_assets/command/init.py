@@ -120,7 +120,9 @@ def secret_options(storage_options: Mapping[str, Any]) -> list[str]:
 
 
 def _option(name: str, value: Any) -> str:
-    return _quoted(str(value)) if is_harmless_option(name, value) else f'"${{{variable_of(name)}}}"'
+    if isinstance(value, bool):
+        return str(value).lower()
+    return _quoted(value) if is_harmless_option(name, value) else f'"${{{variable_of(name)}}}"'
 
 
 def variable_of(option: str) -> str:

@@ -6,8 +6,13 @@ from typing import Annotated
 
 import typer
 
-from deltasnap_assets.command.arguments import TablePath, column_names, timestamp_argument
-from deltasnap_assets.command.driver_commands import storage_options
+from deltasnap_assets.command.arguments import (
+    StorageOptions,
+    TablePath,
+    column_names,
+    storage_options,
+    timestamp_argument,
+)
 from deltasnap_assets.command.rows.row_options import FormatOption, LimitOption, OutOption, row_destination
 
 
@@ -30,9 +35,7 @@ def scan(
     explain: Annotated[
         bool, typer.Option("--explain", help="Show on stderr which files are read, which are skipped, and why.")
     ] = False,
-    option: Annotated[
-        list[str] | None, typer.Option("--option", "-o", metavar="KEY=VALUE", help="A storage option; repeatable.")
-    ] = None,
+    option: StorageOptions = None,
 ) -> None:
     """Show the rows of a version, in any order. Needs Spark to read the data files.
 

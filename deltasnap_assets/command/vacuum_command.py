@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from deltasnap_assets.command.arguments import TablePath
-from deltasnap_assets.command.driver_commands import storage_options
+from deltasnap_assets.command.arguments import StorageOptions, TablePath, storage_options
 
 _HOUR_MS = 3_600_000
 
@@ -34,9 +33,7 @@ def vacuum(
             metavar="HOURS", min=0, max=1_000_000, help="The retention. Default: delta.deletedFileRetentionDuration."
         ),
     ] = None,
-    option: Annotated[
-        list[str] | None, typer.Option("--option", "-o", metavar="KEY=VALUE", help="A storage option; repeatable.")
-    ] = None,
+    option: StorageOptions = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show what VACUUM would delete: files and bytes by folder and age, and the versions that would lose files.

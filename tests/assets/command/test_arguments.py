@@ -9,7 +9,7 @@ import pytest
 import typer
 
 from deltasnap_assets.command import cli
-from deltasnap_assets.command.arguments import check_file_to_write
+from deltasnap_assets.command.arguments import check_file_to_write, storage_options
 from tests.assets.command.test_driver_commands import run, table
 
 WRONG = {
@@ -57,3 +57,14 @@ def test_output_in_a_folder_without_permission_is_wrong_usage(tmp_path: Path, mo
     monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.raises(typer.BadParameter, match="No permission to write"):
         check_file_to_write(tmp_path / "x.yaml")
+
+
+def test_true_and_false_are_booleans_in_storage_options() -> None:
+    # Of the text `false`, s3fs takes `anon` as true.
+    assert storage_options(["anon=false", "use_ssl=True", "key=1", "name=a=b"]) == {
+        "anon": False,
+        "use_ssl": True,
+        "key": "1",
+        "name": "a=b",
+    }
+    assert storage_options(None) == {}

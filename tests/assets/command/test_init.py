@@ -108,3 +108,10 @@ def test_first_table_has_the_optional_keys_as_comments() -> None:
 def test_options_with_secrets_are_named_and_the_others_are_not() -> None:
     options = {"key": "region", "endpoint_url": "http://localhost", "anon": False, "region": "https://me:pw@host"}
     assert secret_options(options) == ["key", "region"]
+
+
+def test_texts_of_options_are_quoted_and_secrets_are_variables() -> None:
+    options = {"region": "eu-1", "use_ssl": True, "secret": "abcdefgh"}
+    text = configuration([FoundTable(name="events", path="s3://b/e")], options)
+    line = '    storage_options: {region: "eu-1", use_ssl: true, secret: "${DELTASNAP_SECRET}"}'
+    assert line in text.splitlines()
