@@ -174,3 +174,10 @@ def test_connect_server_uses_the_default_compilers_and_collects_large_arrays_sep
     options = server_config(SparkSettings(), 15009)[DEFAULT_OPTIONS]
     assert "Tiered" not in options
     assert "-XX:G1HeapRegionSize=16m" in options.split()
+
+
+def test_connect_server_keeps_the_archive_of_the_user(machine: Path) -> None:
+    made()
+    assert "SharedArchiveFile" in server_config(SparkSettings(), 15009)[DEFAULT_OPTIONS]
+    mine: Config = {EXTRA_OPTIONS: "-XX:SharedArchiveFile=mine.jsa"}
+    assert "SharedArchiveFile" not in server_config(SparkSettings(config=mine), 15009)[DEFAULT_OPTIONS]

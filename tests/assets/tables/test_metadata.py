@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -9,6 +11,7 @@ from dagster import serialize_value
 from deltasnap_assets.quantities import bytes_text
 from deltasnap_assets.tables.pages.metadata import (
     commit_metadata,
+    computed_by_metadata,
     computed_state_metadata,
     log_segment_metadata,
     operation_metadata,
@@ -248,3 +251,23 @@ def test_table_features_of_readers_and_writers_are_shown_once_by_name() -> None:
         "min_writer_version": "7",
         "table_features": "appendOnly, columnMapping, v2Checkpoint",
     }
+
+
+@pytest.mark.parametrize("computed_by", [None, "driver: 3 actions"])
+def test_engine_that_computed_a_version_is_shown_if_it_is_known(computed_by: str | None) -> None:
+    manifest: Any = SimpleNamespace(computed_by=computed_by)
+    assert plain(computed_by_metadata(manifest)) == ({} if computed_by is None else {"computed_by": computed_by})
+
+
+def test_parameters_of_a_commit_are_shown_ten_levels_deep() -> None:
+    parameters = {"list": "[" * 12 + "]" * 12, "object": '{"a": ' * 12 + "1" + "}" * 12}
+    shown = plain(operation_metadata(CommitInfo(operation="WRITE", operation_parameters=parameters)))
+    text = json.dumps(shown["operation_parameters"])
+    assert text == json.dumps({"list": nested(list, 9), "object": nested(dict, 9)})
+
+
+def nested(kind: type, depth: int) -> object:
+    if not depth:
+        return "..."
+    inner = nested(kind, depth - 1)
+    return [inner] if kind is list else {"a": inner}

@@ -64,6 +64,8 @@ def test_checkpoint_with_fewer_files_than_the_hint_states_is_replaced_by_the_com
         "an older checkpoint or the commits",
     )
     assert fault.reason == "expected 6 files, as _last_checkpoint states, found 3"
+    first = next(each for each in sorted(log.iterdir()) if ".checkpoint" in each.name)
+    assert str(fault.file).endswith(first.name)
 
 
 def test_checkpoint_with_fewer_files_than_stated_is_replaced_by_an_older_checkpoint_beside_its_commits(

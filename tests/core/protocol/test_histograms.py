@@ -97,3 +97,11 @@ def test_histogram_of_sizes_with_a_total_that_is_not_an_integer_is_an_error(tota
 def test_total_of_sizes_may_be_beyond_sixty_four_bits() -> None:
     values = {"sortedBinBoundaries": [0], "fileCounts": [2], "totalBytes": [2**64]}
     assert FileSizeHistogram.from_json(values).total_bytes == (2**64,)
+
+
+def test_histogram_in_fewer_bins_adds_up_the_others() -> None:
+    def of(boundaries: tuple[int, ...], counts: tuple[int, ...], totals: tuple[int, ...]) -> FileSizeHistogram:
+        return FileSizeHistogram(sorted_bin_boundaries=boundaries, file_counts=counts, total_bytes=totals)
+
+    fine, coarse = of((0, 10, 20, 30), (1, 2, 3, 4), (1, 20, 60, 120)), of((0, 20, 25), (0, 0, 0), (0, 0, 0))
+    assert fine.in_bins_of(coarse) == of((0, 20), (3, 7), (21, 180))
