@@ -6,13 +6,13 @@ import os
 import re
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from deltasnap_assets.settings.option_values import with_booleans
 from deltasnap_core import learn_options
 
-_BOOLEANS = {"true": True, "false": False}  # filesystems take any text as true
 _NAME = re.compile(r"(?:`[^`]*`|[^,`])+")
 
 
@@ -59,16 +59,16 @@ StorageOptions = Annotated[
 ]
 
 
-def storage_options(texts: list[str] | None) -> dict[str, str | bool]:
-    """Return `KEY=VALUE` texts as storage options; `true` and `false` as booleans. Errors: typer.BadParameter."""
-    options: dict[str, str | bool] = {}
+def storage_options(texts: list[str] | None) -> dict[str, Any]:
+    """Return `KEY=VALUE` texts as storage options. Errors: typer.BadParameter."""
+    options = {}
     for text in texts or []:
         key, equals, value = text.partition("=")
         if not key or not equals:
             raise typer.BadParameter("Expected KEY=VALUE.", param_hint="--option")  # the text may be a secret
-        options[key] = _BOOLEANS.get(value.lower(), value)
+        options[key] = value
     learn_options(options)
-    return options
+    return with_booleans(options)
 
 
 def column_names(text: str) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from pydantic import (
 )
 
 from deltasnap_assets.checks.registry import CheckSettings
+from deltasnap_assets.settings.option_values import with_booleans
 from deltasnap_core import EngineUse, learn_options, learn_secret, learn_settings, redacted
 
 DEFAULT_STORAGE = Path(".deltasnap") / "store"
@@ -65,6 +66,7 @@ def _home_is_known(path: str) -> str:
 
 
 FolderOrUrl = Annotated[str, AfterValidator(_home_is_known)]
+_StorageOptions = Annotated[dict[str, Any], AfterValidator(with_booleans)]
 
 
 def _number_of_variable(value: object) -> object:
@@ -97,7 +99,7 @@ class CheckpointSettings(_Settings):
 class _FollowedSettings(_Settings):
     """How to follow a table: the keys shared by tables and discovered tables."""
 
-    storage_options: dict[str, Any] = Field(default_factory=dict, repr=False)
+    storage_options: _StorageOptions = Field(default_factory=dict, repr=False)
     """Options of the table's filesystem, for fsspec: `{key: "${AWS_ACCESS_KEY_ID}"}`."""
     versions: Annotated[Literal["all", "latest"] | Since, BeforeValidator(_versions)] = "all"
     """Which versions to store: `all`; `latest` and later ones; `{since: 100}`: version 100 and later ones."""
@@ -270,7 +272,7 @@ class Settings(_Settings):
 
     storage: FolderOrUrl = Field(default=str(DEFAULT_STORAGE), min_length=1)
     """The location of the store: a folder or an fsspec URL. Beside the tables: not in a table's folder or around it."""
-    storage_options: dict[str, Any] = Field(default_factory=dict, repr=False)
+    storage_options: _StorageOptions = Field(default_factory=dict, repr=False)
     """Options of the store's filesystem, for fsspec."""
     spark: SparkSettings = SparkSettings()
     """The Spark session, see below."""

@@ -331,6 +331,15 @@ def test_table_has_the_location_of_its_configuration(tmp_path: Path) -> None:
     assert demo_settings(tmp_path).tables[0].defined_at is None
 
 
+def test_storage_option_in_an_environment_variable_may_be_a_boolean(tmp_path: Path) -> None:
+    options = '{anon: "${ANON}", key: "1", client_kwargs: {verify: "true"}}'
+    table = f"{{name: t, path: s3://b/t, storage_options: {options}}}"
+    (tmp_path / "x.yaml").write_text(f"storage_options: {options}\ntables: [{table}]", encoding="utf-8")
+    settings = read_settings(tmp_path / "x.yaml", {"ANON": "False"})
+    expected = {"anon": False, "key": "1", "client_kwargs": {"verify": True}}
+    assert (settings.storage_options, settings.tables[0].storage_options) == (expected, expected)
+
+
 def test_first_version_may_be_an_environment_variable(tmp_path: Path) -> None:
     file = tmp_path / "deltasnap.yaml"
     file.write_text('tables: [{name: a, path: /a, versions: {since: "${FIRST}"}}]', encoding="utf-8")
