@@ -284,6 +284,16 @@ def test_version_without_files_is_stored(spark: SparkSession, tmp_path: Path) ->
         assert store.computed_state("events", version) == expected.computed_state
 
 
+def test_plain_tables_of_versions_without_file_actions_have_the_earlier_files(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    write_log(tmp_path / "events", {0: [protocol(), metadata(), add("a")], 1: [metadata(name="named")], 2: []})
+    store, log = SnapshotStore.open(spark, tmp_path / "store"), DeltaLog.for_table(spark, tmp_path / "events")
+    store.write_range("events", log, 0, 2, materialize_as="table")
+    for version in range(3):
+        assert [row.path for row in store.all_files("events", version).collect()] == ["a"]
+
+
 def test_times_of_copied_commits_increase_in_the_store_as_in_the_history(spark: SparkSession, tmp_path: Path) -> None:
     folder = write_log(tmp_path / "events", {0: [protocol(), metadata()], 1: [add("a")], 2: [add("b")], 3: [add("c")]})
     start = mtime_of(0)
