@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache, lru_cache
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 import dagster as dg
@@ -19,6 +20,8 @@ import sqlalchemy as sa
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 from dagster._core.storage.event_log import in_memory as events_in_memory
+from dagster._core.storage.event_log.schema import AssetKeyTable, SqlEventLogStorageMetadata
+from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
 from dagster._core.storage.event_log.sqlite import sqlite_event_log
 from dagster._core.storage.runs import in_memory as runs_in_memory
 from dagster._core.storage.runs.sqlite import sqlite_run_storage
@@ -95,6 +98,28 @@ def _held_connection(storage: Any) -> Iterator[sa.Connection]:
 
 
 events_in_memory.InMemoryEventLogStorage._connect = _held_connection  # type: ignore[assignment]
+
+_lock_of_runs = RLock()
+
+
+@contextmanager
+def _held_connection_of_runs(storage: Any) -> Iterator[sa.Connection]:
+    """Yield the connection that a storage of runs in memory holds, to one thread at a time."""
+    held = storage._held_conn
+    with _lock_of_runs, nullcontext() if held.in_transaction() else held.begin():
+        yield held
+
+
+runs_in_memory.InMemoryRunStorage.connect = _held_connection_of_runs  # type: ignore[method-assign]
+
+# Dagster queries the database for the tables and columns that it created, several times for each event.
+events_in_memory.InMemoryEventLogStorage.has_table = (  # type: ignore[method-assign]
+    lambda _, name: name in SqlEventLogStorageMetadata.tables
+)
+SqlEventLogStorage.has_asset_key_col = lambda _, name: name in AssetKeyTable.c  # type: ignore[method-assign]
+SqlEventLogStorage._has_asset_key_col_on_connection = (  # type: ignore[method-assign]
+    lambda self, _, name: name in AssetKeyTable.c
+)
 
 
 def local_instance(folder: Path) -> dg.DagsterInstance:
