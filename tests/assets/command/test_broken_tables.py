@@ -12,9 +12,12 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from deltasnap_core import commit_file
+from deltasnap_assets.command.refresh_view import refresh_tables
+from deltasnap_assets.settings.loading import load_settings
+from deltasnap_core import SnapshotStore, commit_file
 from deltasnap_core.protocol.log_files.file_names import checkpoint_file
-from tests.assets.command.test_cli import COMMAND, WITHOUT_SPARK, deltasnap
+from tests.assets.command.test_cli import deltasnap
+from tests.driver_bases import use_driver_bases
 from tests.flaky_s3 import FlakyS3
 from tests.thorough import one_in
 
@@ -33,10 +36,6 @@ def flip(file: Path, start: int) -> None:
 
 def newest_checkpoint(table: Path) -> Path:
     return table / "_delta_log" / checkpoint_file(4)
-
-
-def footer(table: Path) -> None:
-    flip(newest_checkpoint(table), newest_checkpoint(table).stat().st_size - 400)
 
 
 def pages(table: Path) -> None:
@@ -90,7 +89,6 @@ def no_log(table: Path) -> None:
     shutil.rmtree(table / "_delta_log")
 
 
-CHECKPOINTS = (footer, pages, empty)
 LOST: dict[Callable[[Path], None], tuple[str, int | None]] = {
     gap: ("The commit of version 6 is missing", 5),
     garbage: ("Version 6 cannot be read: ", 5),
@@ -115,12 +113,12 @@ def table(sound: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(sound, tmp_path / "events"))
 
 
-def run(table: Path, *arguments: str, versions: str = "all", command: str = COMMAND) -> tuple[int, list[str], str]:
+def run(table: Path, *arguments: str) -> tuple[int, list[str], str]:
     """Return the exit code, the lines on stderr and stdout of a command, on a machine without Java."""
     folder = table.parent
-    text = f"tables: [{{name: events, path: events, versions: {versions}}}]\nstorage: store"
+    text = "tables: [{name: events, path: events, versions: all}]\nstorage: store"
     (folder / "deltasnap.yaml").write_text(text, encoding="utf-8")
-    result = deltasnap(*arguments, folder=folder, command=command, JAVA_HOME=str(folder / "none"), DAGSTER_HOME="")
+    result = deltasnap(*arguments, folder=folder, JAVA_HOME=str(folder / "none"), DAGSTER_HOME="")
     assert "Traceback" not in result.stdout + result.stderr
     return result.returncode, result.stderr.splitlines(), result.stdout
 
@@ -134,7 +132,7 @@ def of_table(findings: list[dict[str, Any]]) -> dict[str, Any]:
     return next(finding for finding in findings if finding["subject"] == "table events")
 
 
-@pytest.mark.parametrize("damage", CHECKPOINTS, ids=lambda damage: damage.__name__)
+@pytest.mark.parametrize("damage", [pages, empty], ids=lambda damage: damage.__name__)
 def test_corrupt_checkpoint_is_a_warning_of_inspect_and_an_error_of_doctor(
     damage: Callable[[Path], None], table: Path
 ) -> None:
@@ -182,14 +180,51 @@ def test_unreadable_table_is_one_line_with_advice_and_its_last_good_version(
     assert finding["condition"] == found["condition"] | {"unread_versions": []}
 
 
-@pytest.mark.parametrize("damage", LOST, ids=lambda damage: damage.__name__)
-def test_refresh_stores_what_can_be_loaded_and_fails(damage: Callable[[Path], None], table: Path) -> None:
+@pytest.fixture
+def refreshed(
+    table: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Callable[[str], tuple[bool, list[str], str]]:
+    """Return a function that refreshes the wanted versions: whether it succeeds, its lines on stderr, its stdout."""
+    monkeypatch.chdir(table.parent)
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    use_driver_bases(monkeypatch)
+
+    def refresh(versions: str) -> tuple[bool, list[str], str]:
+        settings = {"tables": [{"name": "events", "path": "events", "versions": versions}], "storage": "store"}
+        Path("deltasnap.yaml").write_text(json.dumps(settings), encoding="utf-8")
+        done = refresh_tables(load_settings(), ["events"])["events"]
+        monkeypatch.delenv("DAGSTER_HOME")  # the command sets it for its process
+        out, err = capfd.readouterr()
+        return done.error is None, err.splitlines(), out
+
+    return refresh
+
+
+@pytest.mark.parametrize(
+    ("damage", "lost"), [(covered_gap, {3}), (garbage, {6, 7}), (dropped, set(range(LAST + 1)))], ids=str
+)
+def test_refresh_stores_what_can_be_loaded_prints_the_fault_once_and_fails(
+    damage: Callable[[Path], None], lost: set[int], table: Path, refreshed: Callable[[str], tuple[bool, list[str], str]]
+) -> None:
     damage(table)
-    newest = LOST[damage][1]
-    code, _, out = run(table, "refresh", "--json", command=WITHOUT_SPARK)
-    reported = json.loads(out)
-    stored = [] if newest is None else list(range(newest + 1))
-    assert (code, reported["events"]["versions"]) == (1, stored)
+    succeeds, problems, out = refreshed("all")
+    assert (succeeds, len([line for line in problems if line.startswith("error: ")])) == (False, 1)
+    assert "error" not in out
+    stored = SnapshotStore.open(None, table.parent / "store").versions("events")
+    assert stored == sorted(set(range(LAST + 1)) - lost)
+
+
+def test_refresh_fails_each_time_while_a_version_that_is_not_wanted_is_lost(
+    table: Path, refreshed: Callable[[str], tuple[bool, list[str], str]]
+) -> None:
+    covered_gap(table)
+    first, second = (refreshed("latest") for _ in range(2))
+    for succeeds, problems, _ in (first, second):
+        (problem,) = problems
+        assert not succeeds
+        assert problem.startswith("error: events: The commit of version 3 is missing in the log of ")
+        assert "Loadable: versions 0 to 2, 4 to 7." in problem
+    assert f"{LAST} materialized" in first[2]
 
 
 def test_unsupported_feature_is_one_line_and_the_facts_are_shown(table: Path) -> None:
@@ -204,7 +239,7 @@ def test_unsupported_feature_is_one_line_and_the_facts_are_shown(table: Path) ->
     assert "fromTheFuture" in found["error"]
 
 
-@pytest.mark.parametrize(("damage", "version"), [(gap, 6), (covered_gap, 3), (garbage, 6), (truncated, LAST)])
+@pytest.mark.parametrize(("damage", "version"), [(covered_gap, 3), (garbage, 6), (truncated, LAST)])
 def test_history_has_a_line_for_lost_commits(damage: Callable[[Path], None], version: int, table: Path) -> None:
     damage(table)
     code, problems, out = run(table, "history", "events")
@@ -254,26 +289,6 @@ def test_version_lost_in_a_gap_is_explained_by_the_gap(table: Path) -> None:
     assert code == 0
     assert "the newest loadable version" not in out
     assert len(problems) == 1
-
-
-@pytest.mark.parametrize("versions", ["all", "latest"])
-def test_refresh_fails_each_time_while_a_version_before_the_checkpoint_is_lost(versions: str, table: Path) -> None:
-    covered_gap(table)
-    first, second = (run(table, "refresh", versions=versions, command=WITHOUT_SPARK) for _ in range(2))
-    assert (first[0], second[0]) == (1, 1)
-    for _, problems, _ in (first, second):
-        (problem,) = problems
-        assert problem.startswith("error: events: The commit of version 3 is missing in the log of ")
-        assert "Loadable: versions 0 to 2, 4 to 7." in problem
-    assert f"{LAST} materialized" in first[2] or f"and {LAST} materialized" in first[2]
-
-
-@pytest.mark.parametrize("damage", [gap, truncated, dropped])
-def test_refresh_prints_each_fault_once(damage: Callable[[Path], None], table: Path) -> None:
-    damage(table)
-    code, problems, out = run(table, "refresh", versions="latest", command=WITHOUT_SPARK)
-    assert (code, len([line for line in problems if line.startswith("error: ")])) == (1, 1)
-    assert "error" not in out
 
 
 @pytest.mark.spark  # a server
