@@ -20,10 +20,10 @@ import sqlalchemy as sa
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 from dagster._core.storage.event_log import in_memory as events_in_memory
-from dagster._core.storage.event_log.schema import AssetKeyTable, SqlEventLogStorageMetadata
 from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
 from dagster._core.storage.event_log.sqlite import sqlite_event_log
 from dagster._core.storage.runs import in_memory as runs_in_memory
+from dagster._core.storage.runs.sql_run_storage import SqlRunStorage
 from dagster._core.storage.runs.sqlite import sqlite_run_storage
 from dagster._core.storage.schedules.sqlite import sqlite_schedule_storage
 from dagster._core.storage.sql import ALEMBIC_SCRIPTS_LOCATION
@@ -110,20 +110,41 @@ def _held_connection_of_runs(storage: Any) -> Iterator[sa.Connection]:
         yield held
 
 
-runs_in_memory.InMemoryRunStorage.connect = _held_connection_of_runs  # type: ignore[method-assign]
+runs_in_memory.InMemoryRunStorage.connect = _held_connection_of_runs  # type: ignore[assignment]
 
-# Dagster queries the database for the tables and columns that it created, several times for each event.
-events_in_memory.InMemoryEventLogStorage.has_table = (  # type: ignore[method-assign]
-    lambda _, name: name in SqlEventLogStorageMetadata.tables
-)
-SqlEventLogStorage.has_asset_key_col = lambda _, name: name in AssetKeyTable.c  # type: ignore[method-assign]
-SqlEventLogStorage._has_asset_key_col_on_connection = (  # type: ignore[method-assign]
-    lambda self, _, name: name in AssetKeyTable.c
-)
+
+# Dagster queries a database for the tables and columns that it created itself, several times for each event.
+for _storage, _names in {
+    events_in_memory.InMemoryEventLogStorage: ["has_table"],
+    SqlEventLogStorage: ["has_asset_key_col", "_has_asset_key_col_on_connection"],
+    SqlRunStorage: ["has_run_stats_index_cols", "has_backfill_id_column"],
+}.items():
+    for _name in _names:
+        setattr(_storage, _name, lambda *_: True)
+
+
+class _CopiedTables:
+    """Creates the tables of a storage in memory as a copy of those of another one."""
+
+    def __init__(self, first: Any) -> None:
+        self._first = first
+
+    def create_all(self, connection: sa.Connection) -> None:
+        self._first._held_conn.connection.dbapi_connection.backup(connection.connection.dbapi_connection)
+
+
+_tables_of_events = _CopiedTables(events_in_memory.InMemoryEventLogStorage())
+_tables_of_runs = _CopiedTables(runs_in_memory.InMemoryRunStorage())
+for _module, _tables, _held in (
+    (events_in_memory, "SqlEventLogStorageMetadata", _tables_of_events),
+    (runs_in_memory, "RunStorageSqlMetadata", _tables_of_runs),
+):
+    setattr(_module, _tables, _held)
+    setattr(_module, "stamp_alembic_rev", lambda *_: None)  # noqa: B010 - mypy refuses the assignment
 
 
 def local_instance(folder: Path) -> dg.DagsterInstance:
-    """Return a new instance with its databases in a folder: one in memory refuses two threads at once."""
+    """Return a new instance with its databases in a folder: a schedule does not accept one in memory."""
     for name, content in new_databases().items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)

@@ -21,7 +21,6 @@ from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import TableLog
 from tests.assets.jobs import idle_job
 from tests.assets.runs.test_sensors import write
-from tests.fast_dagster import local_instance
 
 if TYPE_CHECKING:
     from tests.flaky_s3 import FlakyS3
@@ -71,7 +70,7 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
 
 def test_many_tables_share_a_sensor(tmp_path: Path) -> None:
     sensor, settings = many_tables(tmp_path, SENSORS + 1)
-    instance, cursor = local_instance(tmp_path), None
+    instance, cursor = dg.DagsterInstance.ephemeral(), None
     for table in settings.tables[1:]:
         write(Path(table.path), 0, 1)
     requested = []
@@ -95,7 +94,7 @@ def test_unreadable_cursor_of_a_shared_sensor_is_ignored(tmp_path: Path, cursor:
     sensor, settings = many_tables(tmp_path, SENSORS + 1)
     for table in settings.tables:
         write(Path(table.path), 0, 0)
-    instance = local_instance(tmp_path)
+    instance = dg.DagsterInstance.ephemeral()
     result = sensor(dg.build_sensor_context(instance=instance, cursor=cursor))
     assert isinstance(result, dg.SensorResult)
     assert len(result.run_requests or ()) == SENSORS + 1
@@ -104,7 +103,7 @@ def test_unreadable_cursor_of_a_shared_sensor_is_ignored(tmp_path: Path, cursor:
 def test_next_tick_continues_a_tick_that_takes_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sensors, "_MAX_TICK_SECONDS", 0)
     sensor, settings = many_tables(tmp_path, SENSORS + 1)
-    instance, cursor = local_instance(tmp_path), None
+    instance, cursor = dg.DagsterInstance.ephemeral(), None
     for table in settings.tables:
         write(Path(table.path), 0, 0)
     requested = []
@@ -121,7 +120,7 @@ def test_unresponsive_storage_of_a_table_does_not_delay_others(tmp_path: Path, s
     for table in settings.tables:
         write(Path(table.path), 0, 0)
     silent("t0")
-    with dg.build_sensor_context(instance=local_instance(tmp_path)) as context:
+    with dg.build_sensor_context(instance=dg.DagsterInstance.ephemeral()) as context:
         result = sensor(context)
     assert isinstance(result, dg.SensorResult)
     assert len(result.run_requests or ()) == SENSORS
@@ -140,7 +139,7 @@ def test_shared_sensor_shows_a_table_that_waits_before_tables_without_new_commit
     sensor, settings = many_tables(tmp_path, SENSORS + 1)
     for table in settings.tables:
         write(Path(table.path), 0, 0)
-    instance = local_instance(tmp_path)
+    instance = dg.DagsterInstance.ephemeral()
     first = sensor(dg.build_sensor_context(instance=instance))
     assert isinstance(first, dg.SensorResult)
     if not is_idle:
@@ -162,7 +161,7 @@ def test_shared_sensor_shows_a_failed_run_before_tables_without_new_commits(
     sensor, settings = many_tables(tmp_path, SENSORS + 1)
     for table in settings.tables:
         write(Path(table.path), 0, 0)
-    instance = local_instance(tmp_path)
+    instance = dg.DagsterInstance.ephemeral()
     first = sensor(dg.build_sensor_context(instance=instance))
     assert isinstance(first, dg.SensorResult)
     instance.create_run_for_job(idle_job, status=dg.DagsterRunStatus.FAILURE, tags=run_tags(f"t{SENSORS}", 0, 0))
@@ -184,7 +183,7 @@ def test_idle_tick_on_s3_costs_one_listing_per_table(tmp_path: Path, flaky_s3: t
         fsspec.filesystem("s3", **options).put(f"{tmp_path}/t/", f"{folder}/t{number}/", recursive=True)
     sensor, _ = many_tables(folder, count, **options)
     # An instance in memory refuses two threads at once.
-    instance, cursor = local_instance(tmp_path), None
+    instance, cursor = dg.DagsterInstance.ephemeral(), None
     requested = []
     for _ in range(2):
         flaky.reset()
@@ -209,7 +208,7 @@ def test_shared_sensor_reports_a_failure_without_credentials(
         return log_of(table)
 
     monkeypatch.setattr(table_polls, "log_of", refused)
-    with dg.build_sensor_context(instance=local_instance(tmp_path)) as context:
+    with dg.build_sensor_context(instance=dg.DagsterInstance.ephemeral()) as context:
         result = sensor(context)
     assert isinstance(result, dg.SensorResult)
     assert len(result.run_requests or ()) == SENSORS
