@@ -13,13 +13,13 @@ from deltasnap_assets.command.rows.row_options import RowFormat
 from deltasnap_assets.command.rows.row_output import write_rows
 from tests.core.scan.test_golden_rows import cases, counted
 
-MAX_ROWS = 1_000  # a table of decimals has 1,000,000
+MAX_ROWS = 200  # a table of decimals has 1,000,000
 
 
 @pytest.mark.parametrize("expected", list(cases()))
 def test_rows_are_written_completely_in_each_format(expected: Path, tmp_path: Path) -> None:
     rows = pq.read_table(expected).slice(0, MAX_ROWS)
-    few = rows.slice(0, 100)
+    few = rows.slice(0, 20)
     for form in RowFormat:
         write_rows(few if form is RowFormat.TABLE else rows, form, tmp_path / form)
 
