@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import dagster as dg
 import pytest
 
@@ -16,19 +14,15 @@ from deltasnap_assets.runs.stores import store_of
 from deltasnap_core import CorruptStoreError, FaultKind, SnapshotStore
 from deltasnap_core.protocol.log_files.file_names import commit_file
 from tests.assets.runs.test_sensors import write
-from tests.assets.tables.test_checks_alone import LAST, Table
+from tests.assets.tables.test_checks_alone import LAST, Table, original, table
 from tests.builders import add, metadata, protocol, remove
 from tests.checkpoint_files import STYLES, CheckpointStyle, write_checkpoint
 from tests.thorough import one_in
 
+__all__ = ["original", "table"]
+
 AT = 4
 EXPECTED = "The checkpoint of version 4 contradicts the stored version: "
-
-
-@pytest.fixture
-def table(tmp_path: Path) -> Table:
-    """A table with one file more in each version, whose versions are stored."""
-    return Table(tmp_path)
 
 
 def put_checkpoint(table: Table, num_files: int, version: int = AT, style: CheckpointStyle = "classic") -> None:
@@ -41,7 +35,7 @@ def report(table: Table) -> None:
     report_condition(table.instance, table.settings, table.table, condition)
 
 
-@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("style", one_in(3, STYLES))
 def test_checkpoint_with_other_files_than_the_stored_version_is_on_the_page_in_its_check_and_in_the_fleet(
     table: Table, style: CheckpointStyle
 ) -> None:

@@ -148,9 +148,9 @@ def without_a_file(file: Path) -> None:
 
 def test_checkpoint_that_lacks_a_file_is_found_when_its_version_is_stored(spark: SparkSession, tmp_path: Path) -> None:
     app = App(tmp_path, max_versions_per_run=2)
-    without_a_file(with_checkpoint(app, 6))
-    assert app.refresh() == tuple(range(6))
-    assert "The checkpoint of version 5 contradicts the stored version" in page(app)["health"]
+    without_a_file(with_checkpoint(app, 4))
+    assert app.refresh() == tuple(range(4))
+    assert "The checkpoint of version 3 contradicts the stored version" in page(app)["health"]
 
 
 def test_checkpoint_that_lacks_a_file_is_a_warning_until_it_is_replaced(spark: SparkSession, tmp_path: Path) -> None:
@@ -189,19 +189,19 @@ def test_repaired_checkpoint_is_reported_without_a_new_commit(spark: SparkSessio
 
 def test_gap_stores_loadable_versions_and_names_the_rest(spark: SparkSession, tmp_path: Path) -> None:
     app = App(tmp_path)
-    app.grow(11)
-    (log_folder(app) / commit_file(6)).unlink()
-    with pytest.raises(BrokenTableError, match="The commit of version 6 is missing"):
+    app.grow(6)
+    (log_folder(app) / commit_file(3)).unlink()
+    with pytest.raises(BrokenTableError, match="The commit of version 3 is missing"):
         app.refresh()
-    assert app.materialized("all_files") == {str(version) for version in range(6)}
+    assert app.materialized("all_files") == {"0", "1", "2"}
     (check, reported) = evaluations(app, None)["contiguous_log"], page(app)
     assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.ERROR)
-    assert "Of versions 0 to 10, 5 cannot be loaded: 6 to 10." in (check.description or "")
-    assert reported["health"].startswith("The commit of version 6 is missing")
+    assert "Of versions 0 to 5, 3 cannot be loaded: 3 to 5." in (check.description or "")
+    assert reported["health"].startswith("The commit of version 3 is missing")
     assert "write a checkpoint" in reported["health"]
-    assert "| 6 to 10 | the commit of version 6 is missing |" in reported["cannot_be_loaded"]
-    assert reported["numbers_of"] == "version 5, the last good one"
-    assert reported["num_of_files"] == len(live_paths_of_log(app, 5))
+    assert "| 3 to 5 | the commit of version 3 is missing |" in reported["cannot_be_loaded"]
+    assert reported["numbers_of"] == "version 2, the last good one"
+    assert reported["num_of_files"] == len(live_paths_of_log(app, 2))
     assert not any(status == "EXECUTION_FAILED" for status in statuses(app).values())
 
 

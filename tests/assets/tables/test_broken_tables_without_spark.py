@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from tests.assets.tables.test_broken_tables import (
-    test_checkpoint_that_lacks_a_file_is_a_warning_until_it_is_replaced,
     test_checkpoint_that_lacks_a_file_is_found_when_its_version_is_stored,
     test_dropped_table_keeps_its_last_known_facts,
     test_gap_stores_loadable_versions_and_names_the_rest,

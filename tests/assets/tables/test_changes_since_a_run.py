@@ -18,9 +18,9 @@ from deltasnap_assets.tables.assets.row_change_inputs import (
 )
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_core import ScanOptions
-from tests.assets.tables.test_checks_alone import LAST, Table, table
+from tests.assets.tables.test_checks_alone import LAST, Table, original, table
 
-__all__ = ["table"]
+__all__ = ["original", "table"]
 
 SINCE_LAST_RUN = ChangeSelection(of="since_last_run")
 UNUSED: Any = None

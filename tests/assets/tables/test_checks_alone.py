@@ -30,17 +30,13 @@ FAILED = TableProblem(check=RUN, severity="warning", text="The last run failed."
 
 
 class Table:
-    """A stored table, and its checks as jobs."""
+    """The table `events` of a folder with its store, and its checks as jobs."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "events"
         self.table = TableSettings(name="events", path=str(self.path))
         self.settings = Settings(storage=str(folder / "store"), tables=(self.table,))
         self.instance = dg.DagsterInstance.ephemeral()
-        write(self.path, 0, LAST)
-        wrong = {"tableSizeBytes": 99, "numFiles": 77, "numMetadata": 1, "numProtocol": 1}
-        (self.path / "_delta_log" / checksum_file(LAST)).write_text(json.dumps(wrong))
-        store_computed_versions(stored_table(folder / "store"), log_of(self.table), range(LAST + 1))
 
     def note(self, *problems: TableProblem) -> None:
         found = PollFindings(
@@ -80,9 +76,27 @@ class Table:
         return found
 
 
+def stored(folder: Path) -> Table:
+    """Return a new table with one file more in each version, whose versions are stored."""
+    table = Table(folder)
+    write(table.path, 0, LAST)
+    wrong = {"tableSizeBytes": 99, "numFiles": 77, "numMetadata": 1, "numProtocol": 1}
+    (table.path / "_delta_log" / checksum_file(LAST)).write_text(json.dumps(wrong))
+    store_computed_versions(stored_table(folder / "store"), log_of(table.table), range(LAST + 1))
+    return table
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("original")
+    stored(folder)
+    return folder
+
+
 @pytest.fixture
-def table(tmp_path: Path) -> Table:
-    return Table(tmp_path)
+def table(original: Path, tmp_path: Path) -> Table:
+    """A copy of a stored table. Its store names the files of the original log, such as its checksum."""
+    return Table(shutil.copytree(original, tmp_path, dirs_exist_ok=True))
 
 
 def test_failed_run_stays_a_problem_when_a_check_is_executed_alone(table: Table) -> None:

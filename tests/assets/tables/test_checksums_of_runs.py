@@ -10,12 +10,12 @@ import pytest
 
 from deltasnap_core import DeltaLog
 from deltasnap_core.protocol.log_files.file_names import checksum_file
-from tests.assets.tables.test_checks_alone import LAST, Table
+from tests.assets.tables.test_checks_alone import LAST, Table, stored
 
 
 @pytest.fixture
 def table(tmp_path: Path) -> Table:
-    return Table(tmp_path)
+    return stored(tmp_path)
 
 
 def checksum_of(table: Table) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -39,15 +40,16 @@ class Fleet:
         store.polls.write("events", poll)
         store.polls.write("orders", LastPoll(polled_at_ms=self.now, problems=(ERROR,)))
 
-    @property
+    @cached_property
     def rows(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = store_of(self.settings).fleet(now_ms=self.now).to_pylist()
         return found
 
 
-@pytest.fixture
-def fleet(tmp_path: Path) -> Fleet:
-    return Fleet(tmp_path)
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Fleet:
+    """The fleet, whose rows no test changes."""
+    return Fleet(tmp_path_factory.mktemp("fleet"))
 
 
 def test_page_has_one_row_per_table_the_worst_first(fleet: Fleet) -> None:

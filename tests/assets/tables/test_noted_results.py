@@ -14,10 +14,10 @@ from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_core import LastPoll, StorageError, TableProblem
 from tests.assets.jobs import idle_job
 from tests.assets.runs.test_sensors import write
-from tests.assets.tables.test_checks_alone import LAST, Table, table
+from tests.assets.tables.test_checks_alone import LAST, Table, original, table
 from tests.builders import mtime_of
 
-__all__ = ["table"]
+__all__ = ["original", "table"]
 
 WARNED = dg.AssetCheckResult(
     passed=False, check_name="checkpoint_lag", description=f"Late.{ADVICE_MARK}Write one.",
