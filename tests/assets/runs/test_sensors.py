@@ -85,22 +85,22 @@ def test_interval_is_rounded_down_to_the_checks_of_the_daemon(configured: int, t
 
 def test_one_run_is_requested_for_the_range_of_new_versions(tmp_path: Path) -> None:
     ticks = Ticks(tmp_path)
-    write(tmp_path, 0, 11)
-    assert ticks.tick() == [("0", "11")]
-    assert ticks.partitions == [str(version) for version in range(12)]
+    write(tmp_path, 0, 2)
+    assert ticks.tick() == [("0", "2")]
+    assert ticks.partitions == ["0", "1", "2"]
     assert ticks.tick() == "No new commit of events."
-    write(tmp_path, 12, 14)
-    assert ticks.tick() == [("12", "14")]
+    write(tmp_path, 3, 4)
+    assert ticks.tick() == [("3", "4")]
     assert ticks.tick() == "No new commit of events."
 
 
 def test_backlog_is_worked_off_range_by_range(tmp_path: Path) -> None:
-    ticks = Ticks(tmp_path, max_versions_per_run=4)
-    write(tmp_path, 0, 9)
+    ticks = Ticks(tmp_path, max_versions_per_run=2)
+    write(tmp_path, 0, 4)
     assert [ticks.tick() for _ in range(4)] == [
-        [("0", "3")],
-        [("4", "7")],
-        [("8", "9")],
+        [("0", "1")],
+        [("2", "3")],
+        [("4", "4")],
         "No new commit of events.",
     ]
 
@@ -142,15 +142,15 @@ def test_versions_that_the_store_lost_are_requested_again(tmp_path: Path) -> Non
 
 
 def test_backlog_of_a_lost_store_is_worked_off_range_by_range(tmp_path: Path) -> None:
-    ticks, store = Ticks(tmp_path, max_versions_per_run=4), stored_table(tmp_path.with_name(f"{tmp_path.name}-store"))
-    write(tmp_path, 0, 9)
+    ticks, store = Ticks(tmp_path, max_versions_per_run=2), stored_table(tmp_path.with_name(f"{tmp_path.name}-store"))
+    write(tmp_path, 0, 4)
     for _ in range(3):
         ticks.tick()
     ticks.cursor, requested = None, list[Any]()
-    for versions in (range(4), range(4, 8), range(8, 10)):
+    for versions in (range(2), range(2, 4), range(4, 5)):
         requested.append(ticks.tick())
         store_versions(store, TableLog.for_path(tmp_path), versions)
-    assert requested == [[("0", "3")], [("4", "7")], [("8", "9")]]
+    assert requested == [[("0", "1")], [("2", "3")], [("4", "4")]]
 
 
 @pytest.mark.parametrize("is_copied", [False, True])
