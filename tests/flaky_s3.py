@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import Any
 
-from moto.server import ThreadedMotoServer
-
 _THROTTLED = b"<Error><Code>%s</Code><Message>Please reduce your request rate.</Message></Error>"
 _DENIED = b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
 
@@ -61,6 +59,8 @@ class FlakyS3:
 @contextmanager
 def serve() -> Iterator[tuple[FlakyS3, str]]:
     """Serve the buckets of this process. Yields the application and its endpoint."""
+    from moto.server import ThreadedMotoServer
+
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()

@@ -46,7 +46,7 @@ def functions_of(file: Path) -> frozenset[str]:
 
 
 def _functions(node: ast.AST, owner: str) -> Iterator[str]:
-    for child in ast.iter_child_nodes(node):
+    for child in (*getattr(node, "body", ()), *getattr(node, "orelse", ())):
         if isinstance(child, ast.FunctionDef):
             yield from (child.name, owner + child.name)
         yield from _functions(child, f"{child.name}." if isinstance(child, ast.ClassDef) else owner)

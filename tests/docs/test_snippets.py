@@ -26,6 +26,7 @@ COMMAND = re.compile(r"`(deltasnap [^`]+)`")
 MODULE = re.compile(r"python -m\s+([\w.]+)")
 OPTIONS = re.compile(r"^\|.*\| `(\{.*?\})`", re.MULTILINE)
 ENVIRONMENT = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "SLACK_URL": "https://chat.example/hook"}
+COMMANDS = typer.main.get_command(app)
 TEXTS = {document.name: document.read_text(encoding="utf-8") for document in DOCUMENTS}
 
 
@@ -45,7 +46,7 @@ def commands() -> Iterator[str]:
 
 @pytest.mark.parametrize("line", sorted(set(commands())))
 def test_documented_command_is_valid(line: str) -> None:
-    command, (_, *words) = typer.main.get_command(app), shlex.split(line)
+    command, (_, *words) = COMMANDS, shlex.split(line)
     context = typer.Context(command)
     while isinstance(command, typer.core.TyperGroup) and words:
         name, *words = words
