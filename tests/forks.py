@@ -66,12 +66,16 @@ class Forks:
 
 _MAX_SECONDS = 300
 
+LOADED_BY: dict[str, str] = {}
+"""In the process that forks: the imported module that first loaded a package, by the name of the package."""
+
 
 def main() -> None:
     """Import the given modules; then fork for each line of stdin, and report the exit code of the fork."""
     for name in sys.argv[1:]:
         with suppress(ImportError):
             importlib.import_module(name)
+        LOADED_BY.update(dict.fromkeys(sys.modules.keys() - LOADED_BY.keys(), name))
     gc.freeze()  # a garbage collection in a fork would copy the memory of all modules
     for line in sys.stdin:
         child = os.fork()

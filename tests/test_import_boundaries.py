@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ast
 import json
-import subprocess
-import sys
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
@@ -164,33 +162,23 @@ def test_one_module_defines_the_limits_of_the_driver() -> None:
     assert catching == {"deltasnap_core.replay.engine"}
 
 
-@cache
-def loaded_libraries() -> dict[str, str]:
-    """Return which libraries a new process loads: first our pure modules, then the code location; each with who."""
-    check = """if True:
-        import importlib, json, sys
-        loaded = {}
-        for module in sys.argv[1:]:
-            importlib.import_module(module)
-            for name in {"pyspark", "dagster", "pandas"} & sys.modules.keys():
-                loaded.setdefault(name, module)
-        print(json.dumps(loaded))"""
-    modules = [*PURE_MODULES, CODE_LOCATION]
-    result = subprocess.run(
-        [sys.executable, "-c", check, *modules], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert result.returncode == 0, result.stderr
-    found: dict[str, str] = json.loads(result.stdout)
-    return found
+def modules_that_load(*packages: str) -> set[str]:
+    """Return the modules that load some packages, if a new process imports the pure modules, then the code location."""
+    from tests.assets.command.test_cli import FORKS
+
+    result = FORKS.run("import json, __main__; print(json.dumps(__main__.LOADED_BY))")
+    loaded_by = json.loads(result.stdout)
+    assert {*PURE_MODULES, CODE_LOCATION} <= loaded_by.keys(), result.stderr
+    return {loaded_by[package] for package in packages}
 
 
 def test_pure_modules_load_neither_pyspark_nor_dagster() -> None:
-    assert {loaded_libraries().get(name) for name in ("pyspark", "dagster")} <= {CODE_LOCATION, None}
+    assert modules_that_load("pyspark", "dagster").isdisjoint(PURE_MODULES)
 
 
 def test_code_location_loads_no_pandas_before_a_run_needs_it() -> None:
     """Arrow imports pandas for the first array or scalar made from a Python value: a tenth of the time to load."""
-    assert "pandas" not in loaded_libraries()
+    assert modules_that_load("pandas").isdisjoint([*PURE_MODULES, CODE_LOCATION])
 
 
 def found_in(modules: Iterable[str], offends: Callable[[str], set[str]]) -> dict[str, set[str]]:

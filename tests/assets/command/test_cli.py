@@ -16,6 +16,7 @@ from deltasnap_assets.spark.java import JavaError, check_java, java_major
 from deltasnap_core import DeltaLog, LastPoll, SnapshotStore
 from tests.builders import metadata, protocol, write_log
 from tests.forks import Forks
+from tests.test_import_boundaries import CODE_LOCATION, PURE_MODULES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,6 +26,8 @@ WITHOUT_SPARK = f"import pytest, tests.driver_bases as by; by.use_driver_bases(p
 """The command, with bases written by the driver: it starts no JVM to store the first version of a table."""
 ROOT = Path(__file__).resolve().parents[3]
 FORKS = Forks(
+    *PURE_MODULES,  # test_import_boundaries asserts what these two load
+    CODE_LOCATION,
     "dagster",
     "pyspark.sql",
     "pyarrow.acero",
