@@ -11,6 +11,7 @@ import logging
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from threading import Lock
 from typing import Any, TypeVar
 from urllib.parse import unquote
@@ -151,10 +152,15 @@ def _secrets(length: int) -> list[str]:
 
 
 def _secrets_of_environment() -> Iterator[str]:
-    for name in filter(_IN_ENVIRONMENT.search, os.environ):
+    for name in filter(_is_secret_name, os.environ):
         value = os.environ.get(name, "")
         if len(value) >= _SHORTEST_IN_ENVIRONMENT and not value.startswith(("/", "~", ".")):
             yield value
+
+
+@lru_cache(maxsize=1024)  # every text that is redacted searches all names
+def _is_secret_name(name: str) -> bool:
+    return _IN_ENVIRONMENT.search(name) is not None
 
 
 def _secrets_of_url(url: str) -> Iterator[str]:

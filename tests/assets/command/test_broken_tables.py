@@ -201,7 +201,9 @@ def refreshed(
 
 
 @pytest.mark.parametrize(
-    ("damage", "lost"), [(covered_gap, {3}), (garbage, {6, 7}), (dropped, set(range(LAST + 1)))], ids=str
+    ("damage", "lost"),
+    [(covered_gap, {3}), (garbage, {6, 7}), (dropped, set(range(LAST + 1)))],
+    ids=["before the checkpoint", "newest", "all"],
 )
 def test_refresh_stores_what_can_be_loaded_prints_the_fault_once_and_fails(
     damage: Callable[[Path], None], lost: set[int], table: Path, refreshed: Callable[[str], tuple[bool, list[str], str]]
