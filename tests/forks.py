@@ -72,11 +72,13 @@ LOADED_BY: dict[str, str] = {}
 
 def main() -> None:
     """Import the given modules; then fork for each line of stdin, and report the exit code of the fork."""
+    gc.disable()  # while modules are imported
     for name in sys.argv[1:]:
         with suppress(ImportError):
             importlib.import_module(name)
         LOADED_BY.update(dict.fromkeys(sys.modules.keys() - LOADED_BY.keys(), name))
     gc.freeze()  # a garbage collection in a fork would copy the memory of all modules
+    gc.enable()
     for line in sys.stdin:
         child = os.fork()
         if not child:
