@@ -244,7 +244,7 @@ def test_unsupported_feature_is_one_line_and_the_facts_are_shown(table: Path) ->
     assert "fromTheFuture" in found["error"]
 
 
-@pytest.mark.parametrize(("damage", "version"), [(covered_gap, 3), (garbage, 6), (truncated, LAST)])
+@pytest.mark.parametrize(("damage", "version"), [(covered_gap, 3), (truncated, LAST)])
 def test_history_has_a_line_for_lost_commits(damage: Callable[[Path], None], version: int, table: Path) -> None:
     damage(table)
     code, problems, out = run(table, "history", "events")
