@@ -34,8 +34,8 @@ FOLDER = golden_folder()
 TABLES = list(load_golden_tables(FOLDER)) if FOLDER is not None else []
 KEEP_ALL = 0
 ALL_VERSIONS = "DELTASNAP_ALL_VERSIONS" in os.environ
-"""Whether Spark replays each version on its own. Otherwise it replays the first and the last; one pass of Spark below,
-and the driver in `test_held_files`, give the counts of all."""
+"""Whether Spark replays each version on its own. Otherwise it replays the first and the last; one pass of Spark below
+gives the counts of all, and the driver in `test_held_files` those of the first and last one after each checkpoint."""
 
 LENIENT = {
     "falling back to the commits from 0 (41 rows at 13) is right as well": "we fall back, with a warning",

@@ -82,6 +82,7 @@ def test_replay_range_pass_and_store_agree_with_the_oracle_at_every_version(
         DeltaLog.clear_cache()
 
 
+@pytest.mark.spark
 @PROPERTY
 @given(made=random_logs())
 def test_every_valid_checkpoint_gives_the_same_state(spark: SparkSession, made: RandomLog) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SEED = int(os.environ.get("DELTASNAP_FUZZ_SEED", "1"))
 COUNT = int(os.environ.get("DELTASNAP_FUZZ_COUNT", "8"))
 WITHOUT_SPARK = 100
-A_TEST = 10
+A_TEST = 5
 _MARKS = (pytest.mark.spark, pytest.mark.thorough)
 
 
@@ -70,17 +70,16 @@ def test_table_of_a_seed_is_deterministic(tmp_path: Path) -> None:
     assert contents[0] == contents[1]
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_wrong_result_is_detected(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_result_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     from deltasnap_core.log.version_log import VersionLog
     from tests.fuzz import judge
 
     nothing: list[Mutation] = []
     monkeypatch.setattr(judge, "mutated", lambda *_: nothing)
-    assert reported([try_table(seed)]) == []
+    assert reported([try_table(SEED)]) == []
     wrong: Any = property(lambda log: 0)
     monkeypatch.setattr(VersionLog, "timestamp", wrong)
-    assert {finding.kind for finding in try_table(seed).findings} == {"timestamp: not what the log says"}
+    assert {finding.kind for finding in try_table(SEED).findings} == {"timestamp: not what the log says"}
 
 
 def test_opening_a_file_outside_the_table_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:

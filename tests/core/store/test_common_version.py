@@ -233,7 +233,7 @@ def test_version_of_unknown_identity_is_compared_by_size_and_time(tmp_path: Path
 
 
 def test_many_versions_are_compared_by_halves(tmp_path: Path) -> None:
-    found, last = stored_table(tmp_path), 100
+    found, last = stored_table(tmp_path), 60
     store_versions(found, table_log(log_store(range(last + 1))), range(last + 1))
     store = CountingLogStore(other_after(42, last, touched=9))
     assert compared(found, store).version == 42

@@ -72,14 +72,14 @@ def folder_of(store: SnapshotStore) -> Path:
     return Path(store.root.removeprefix("file://"))
 
 
-@pytest.mark.parametrize("version", one_in(3, range(LATEST + 1)))
+@pytest.mark.parametrize("version", one_in(5, [0, 1, 2, 3, 4, LATEST, 5, 6, 7, 8]))
 def test_version_of_a_range_equals_its_snapshot(stored: SnapshotStore, log: DeltaLog, version: int) -> None:
     check_version(stored, "events", log, version)
 
 
 def test_all_files_match_delta_rs(stored: SnapshotStore, table: Path) -> None:
     assert stored.versions("events") == list(range(LATEST + 1))
-    for version in (0, 4, 5, 6, LATEST):
+    for version in (0, 5, LATEST):
         found = stored.all_files("events", version)
         assert paths_and_sizes(found) == files_of_delta_rs(table, version)
 

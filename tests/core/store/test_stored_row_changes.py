@@ -162,7 +162,7 @@ def test_changed_actions_of_random_logs_equal_a_full_comparison_of_both_lists(
 def test_actions_of_consecutive_versions_read_the_base_once_and_parse_only_changes(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    files, versions = 500, 8
+    files, versions = 100, 5
     first = [protocol(), metadata(), *(add(f"{number}") for number in range(files))]
     later = {v: [remove(f"{v}", deletion_timestamp=LATER), add(f"new{v}")] for v in range(1, versions)}
     write_log(tmp_path / "t", {0: first, **later})
