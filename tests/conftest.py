@@ -31,7 +31,7 @@ _MARKS = "DELTASNAP_TEST_MARKS"
 """The environment variable that gives the processes of a test run its marks."""
 
 # Tests have no time limits, because machines may be busy. Fuzzers try many more examples.
-hypothesis.settings.register_profile("untimed", deadline=None, max_examples=50)
+hypothesis.settings.register_profile("untimed", deadline=None, max_examples=25)
 hypothesis.settings.load_profile("untimed")
 
 

@@ -79,7 +79,7 @@ def test_history_reads_commits_up_to_a_mebibyte_together() -> None:
 def test_commit_beyond_sixteen_mebibytes_is_checked_in_blocks_and_not_kept() -> None:
     files = WatchedStore()
     small = files.put("00000000000000000000.json", content([protocol(), metadata()]))
-    large = files.put("00000000000000000001.json", large_commit(size=40 * MIB))
+    large = files.put("00000000000000000001.json", large_commit(size=20 * MIB))
     store = CountingLogStore(files)
 
     batch = read_commits(store, [small, large])

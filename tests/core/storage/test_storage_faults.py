@@ -62,8 +62,7 @@ def test_folder_or_link_in_place_of_a_hint_or_checkpoint_does_not_fail_a_load(
     assert TableLog.for_path(tmp_path).status().latest == 2
 
 
-@pytest.mark.parametrize("version", [1, 2])
-@pytest.mark.parametrize("make", NO_FILES.values(), ids=NO_FILES)
+@pytest.mark.parametrize(("make", "version"), [*((make, 2) for make in NO_FILES.values()), (Path.mkdir, 1)])
 def test_commit_that_is_not_a_file_cannot_be_read(tmp_path: Path, make: Callable[[Path], object], version: int) -> None:
     log = log_of(tmp_path)
     (log / f"{version:020d}.json").unlink()
@@ -103,8 +102,7 @@ def test_commit_that_is_not_a_file_has_no_timestamp(tmp_path: Path, make: Callab
         _ = TableLog.for_path(tmp_path).latest().timestamp
 
 
-@pytest.mark.parametrize("version", [1, 2])
-@pytest.mark.parametrize("make", NO_FILES.values(), ids=NO_FILES)
+@pytest.mark.parametrize(("make", "version"), [*((make, 2) for make in NO_FILES.values()), (Path.mkdir, 1)])
 def test_history_names_a_commit_that_is_not_a_file(
     tmp_path: Path, make: Callable[[Path], object], version: int
 ) -> None:

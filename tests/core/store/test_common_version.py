@@ -153,8 +153,7 @@ def damage(request: pytest.FixtureRequest) -> bytes:
     return content
 
 
-@pytest.mark.parametrize("damaged", [0, 4, LAST])
-@pytest.mark.parametrize("last", [LAST, LAST + 2], ids=["as it was", "with later commits"])
+@pytest.mark.parametrize(("damaged", "last"), [(0, LAST), (4, LAST + 2), (LAST, LAST), (LAST, LAST + 2)])
 def test_damaged_commit_is_no_fork(stored: StoredTable, damage: bytes, damaged: int, last: int) -> None:
     store = log_store(range(last + 1))
     store.put(file_names.commit_file(damaged), damage)
@@ -197,6 +196,7 @@ def test_only_stored_version_stays_if_its_commit_is_damaged(tmp_path: Path, dama
     assert (common.relation, common.version) == (LogRelation.SAME, LAST)
 
 
+@pytest.mark.parametrize("damage", [b"", b'{"add":{"path"'], indirect=True)
 @pytest.mark.parametrize("stored_from", [0, LAST], ids=["all versions stored", "only the newest stored"])
 def test_damaged_commit_below_an_unchanged_one_is_no_fork(tmp_path: Path, damage: bytes, stored_from: int) -> None:
     found, store = stored_table(tmp_path), log_store(range(LAST + 1))

@@ -321,9 +321,9 @@ def test_table_unchecked_for_too_long_is_not_new(tmp_path: Path, fields: dict[st
 def test_rows_are_sorted_worst_first_then_by_name(tmp_path: Path) -> None:
     store = opened(tmp_path)
     for name, problems in {"d": (), "c": (ERROR,), "b": (WARNING,), "a": ()}.items():
-        store_table(tmp_path, name, COMMITS)
+        store_table(tmp_path, name, COMMITS[:1])
         store.polls.write(name, poll(problems=problems))
-    store_table(tmp_path, "e", COMMITS)
+    store_table(tmp_path, "e", COMMITS[:1])
     assert store.fleet(now_ms=NOW)["table"].to_pylist() == ["c", "e", "b", "a", "d"]
 
 

@@ -97,7 +97,7 @@ def test_bytes_per_version_stay_bounded_while_a_large_object_grows() -> None:
     value: dict[str, Any] = dict(BIG)
     documents: dict[str, JsonObject] = {}
     previous, in_manifests, shared_bytes = None, 0, 0
-    versions = 500
+    versions = 200
     for version in range(versions):
         value = {**value, f"app{version}": {"version": version}}
         found = split_document(value, previous, documents)
