@@ -56,6 +56,7 @@ def reconcile(
     layout: FileActionLayout = FULL,
     *,
     broadcast: bool,
+    changed: DataFrame | None = None,
     partitions: int | None = None,
 ) -> DataFrame | None:
     """Return a reconciled base, a checkpoint or a stored state, with the newest actions of later commits applied.
@@ -63,6 +64,7 @@ def reconcile(
     In:  base: the columns of the layout, one row per key. commits: as for `newest_file_actions`. None: no rows.
     Out: the columns of the layout, one row per key, any order. With `broadcast`, the base is scanned but not shuffled.
 
+    changed: the keys of the commits, to broadcast; None: their columns are read again.
     partitions: of the shuffles, if the keys are not broadcast; None: Spark's default.
     Source: PROTOCOL.md, Action Reconciliation. Delta's `stateReconstruction`, whose tasks run `InMemoryLogReplay`.
     """
@@ -75,7 +77,8 @@ def reconcile(
         return newest
     # Some keys are duplicates: removing them takes longer than sending them.
     rest = base if broadcast else layout.partitioned(base, partitions)
-    return layout.join(rest, commits, how="left_anti", broadcast=broadcast).union(newest)
+    keys = changed if broadcast and changed is not None else commits
+    return layout.join(rest, keys, how="left_anti", broadcast=broadcast).union(newest)
 
 
 def reconciled_files(reader: ActionReader, log: LoadedLog, *, partitions: int | None = None) -> DataFrame | None:
@@ -85,7 +88,10 @@ def reconciled_files(reader: ActionReader, log: LoadedLog, *, partitions: int | 
     Source: PROTOCOL.md, Action Reconciliation.
     """
     base = None if log.contents is None else reader.checkpoint_actions(log.contents)
-    return reconcile(base, reader.commit_actions(log.batch), broadcast=is_small(log.batch), partitions=partitions)
+    commits = reader.commit_actions(log.batch)
+    broadcast = is_small(log.batch)
+    changed = reader.commit_keys(log.batch) if base is not None and broadcast else None
+    return reconcile(base, commits, broadcast=broadcast, changed=changed, partitions=partitions)
 
 
 def is_small(batch: CommitBatch) -> bool:

@@ -62,7 +62,7 @@ class Replay:
     def files(self) -> DataFrame:
         base = None if self.contents is None else self.reader.checkpoint_actions(self.contents)
         commits = self.reader.commit_actions(self.batch)
-        files = reconcile(base, commits, broadcast=True)
+        files = reconcile(base, commits, broadcast=True, changed=self.reader.commit_keys(self.batch))
         assert files is not None
         return files
 

@@ -117,6 +117,16 @@ class ActionReader:
             return None
         return self._keyed(frames, *_PLACE)
 
+    def commit_keys(self, batch: CommitBatch) -> DataFrame | None:
+        """Return the keys (path_key, dv_id) of the file actions of commits, without parsing the lines again.
+
+        None: there are none, or too many to hold.
+        """
+        if batch.measures is None or not batch.measures.num_rows:
+            return None
+        rows = self._of_arrow(batch.measures.select(["path", "dv_id"]), is_large=batch.is_large)
+        return rows.selectExpr(f"{path_key_sql('path', self.log_path)} as path_key", "dv_id")
+
     def commit_measures(self, batch: CommitBatch) -> DataFrame | None:
         """Return the measured file actions of commits (commit_version, line_number, MEASURED). None: there are none."""
         if batch.measures is None:
