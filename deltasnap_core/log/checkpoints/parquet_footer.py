@@ -63,8 +63,9 @@ def null_counts(metadata: pq.FileMetaData, leaf: str) -> list[tuple[int, int | N
 
     metadata: `checked`. The number of nulls is None if not stated. The result is None if there is no such leaf.
     """
-    indexes = [index for index in range(metadata.num_columns) if metadata.schema.column(index).path == leaf]
-    return list(_counts(metadata, indexes[0])) if indexes else None
+    schema = metadata.schema
+    index = next((index for index in range(metadata.num_columns) if schema.column(index).path == leaf), None)
+    return None if index is None else list(_counts(metadata, index))
 
 
 def null_count(metadata: pq.FileMetaData, leaf: str) -> int | None:
