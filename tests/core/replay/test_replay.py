@@ -76,36 +76,28 @@ class Replay:
         return counted(measured(self.files), self.non_file, Retention.after(retention)).applied_to(None)
 
 
-def test_a_file_removed_after_it_was_added_is_a_tombstone(spark: SparkSession) -> None:
-    replay = Replay(spark, [add("a"), add("b")], [remove("a")])
+def test_newest_action_of_a_logical_file_counts(spark: SparkSession) -> None:
+    """In one commit, the add counts. The same path with another deletion vector is another logical file."""
+    at_0 = {**VECTOR, "offset": 0}  # not the same as no offset
+    replay = Replay(
+        spark,
+        [
+            add("removed"),
+            add("again", size=1),
+            add("one commit"),
+            remove("one commit"),
+            add("v"),
+            add("w", deletionVector=at_0),
+        ],
+        [remove("removed"), remove("again"), remove("another"), add("another"), remove("w", deletionVector=VECTOR)],
+        [add("again", size=7, stats='{"numRecords":5}'), remove("v"), add("v", deletionVector=VECTOR)],
+    )
 
-    assert (set(replay.live()), replay.tombstones()) == ({"b"}, {"a"})
-
-
-def test_a_file_added_again_is_live_with_its_newest_fields(spark: SparkSession) -> None:
-    replay = Replay(spark, [add("a", size=1)], [remove("a")], [add("a", size=7, stats='{"numRecords":5}')])
-
-    assert replay.live()["a"].size == 7
-    assert replay.tombstones() == set()
-
-
-def test_an_add_and_a_remove_of_one_key_in_one_commit_leave_the_add(spark: SparkSession) -> None:
-    replay = Replay(spark, [add("a"), remove("a")], [remove("b"), add("b")])
-
-    assert (set(replay.live()), replay.tombstones()) == ({"a", "b"}, set())
-
-
-def test_a_deletion_vector_makes_a_separate_logical_file_of_the_same_path(spark: SparkSession) -> None:
-    replay = Replay(spark, [add("a")], [remove("a"), add("a", deletionVector=VECTOR)])
-
-    assert replay.live()["a"].deletionVector.cardinality == 3
-    assert replay.tombstones() == {"a"}
-
-
-def test_no_offset_of_a_deletion_vector_is_not_offset_0(spark: SparkSession) -> None:
-    replay = Replay(spark, [add("a", deletionVector={**VECTOR, "offset": 0})], [remove("a", deletionVector=VECTOR)])
-
-    assert set(replay.live()) == {"a"}
+    live = replay.live()
+    assert set(live) == {"again", "one commit", "another", "v", "w"}
+    assert (live["again"].size, live["v"].deletionVector.cardinality) == (7, VECTOR["cardinality"])
+    assert live["w"].deletionVector.offset == 0
+    assert replay.tombstones() == {"removed", "v", "w"}
 
 
 def test_two_spellings_of_a_path_are_one_file(spark: SparkSession) -> None:

@@ -186,7 +186,7 @@ def test_no_setting_of_the_session_skips_files_of_a_log_or_a_store(
         stored.collect()
 
 
-@pytest.mark.parametrize("style", ["classic", "v2-parquet-sidecars", "v2-json-sidecars"])
+@pytest.mark.parametrize("style", ["classic", "v2-json-sidecars"])
 def test_file_that_vanishes_between_listing_and_reading_is_skipped(
     spark: SparkSession, tmp_path: Path, style: CheckpointStyle
 ) -> None:

@@ -23,8 +23,11 @@ from deltasnap_core.store.versions.stored_table import StoredTable
 from deltasnap_core.store.writing import range_writer
 from tests.builders import Action, add, metadata, protocol, remove, write_log
 from tests.core.store.manifests import log_store, store_versions, stored_table, table_log
+from tests.driver_bases import use_driver_bases
 from tests.thorough import one_in
 
+NEW_BASES = ChangePolicy(base_fraction=0.3, least_rows=3, fan_in=2)
+KEEPS_CHANGES = ChangePolicy(base_fraction=9, least_rows=99, fan_in=3)
 ONE_FILE = FileBreakdown.of([FileGroup.of_file("a", 1, ())])
 
 
@@ -122,10 +125,11 @@ LATER: list[list[Action]] = [
 ]
 
 
-def store_of(spark: SparkSession, folder: Path, engine: Any) -> tuple[SnapshotStore, DeltaLog, StoredTable]:
+def store_of(
+    spark: SparkSession | None, folder: Path, engine: Any, policy: ChangePolicy = NEW_BASES
+) -> tuple[SnapshotStore, DeltaLog, StoredTable]:
     write_log(folder / "t", dict(enumerate([START, *LATER])))
     log = DeltaLog.for_table(spark, folder / "t", options=SnapshotOptions(engine=engine))
-    policy = ChangePolicy(base_fraction=0.3, least_rows=3, fan_in=2)
     store = SnapshotStore.open(spark, folder / "store", engine=engine, policy=policy)
     return store, log, store._reader.table("t")
 
@@ -173,10 +177,9 @@ def test_store_of_an_earlier_release_is_counted_and_then_updated(
     assert found == store._reader.version("t", 4).breakdown()
 
 
-def test_large_range_is_counted_again(
-    spark: SparkSession, tmp_path: Path, counted: Counted, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store, log, stored = store_of(spark, tmp_path, "auto")
+def test_large_range_is_counted_again(tmp_path: Path, counted: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
+    use_driver_bases(monkeypatch)
+    store, log, stored = store_of(None, tmp_path, "auto", KEEPS_CHANGES)
     store.write_range("t", log, 0, 0)
     store.file_breakdown("t", 0)
     monkeypatch.setattr(range_writer, "MAX_BREAKDOWN_ACTIONS", 3)
@@ -204,15 +207,16 @@ def test_wrong_breakdown_is_detected_by_the_state_and_computed_again(
     assert store.file_breakdown("t", 1) == store._reader.version("t", 1).breakdown()
 
 
-def test_rolled_back_log_has_a_separate_breakdown(spark: SparkSession, tmp_path: Path, counted: Counted) -> None:
-    store, log, stored = store_of(spark, tmp_path, "auto")
+def test_rolled_back_log_has_a_separate_breakdown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use_driver_bases(monkeypatch)
+    store, log, stored = store_of(None, tmp_path, "auto", KEEPS_CHANGES)
     store.write_range("t", log, 0, 3)
     store.file_breakdown("t", 3)
     for version in (2, 3, 4):
         (tmp_path / "t" / "_delta_log" / f"{version:020d}.json").unlink()
     write_log(tmp_path / "t", {2: [add("other", size=3)], 3: [remove("other"), add("another", size=40)]})
     DeltaLog.clear_cache()
-    log = DeltaLog.for_table(spark, tmp_path / "t")
+    log = DeltaLog.for_table(None, tmp_path / "t")
     for version in (2, 3):
         store.write_range("t", log, version, version)
         assert store.file_breakdown("t", version) == store._reader.version("t", version).breakdown()
