@@ -257,7 +257,7 @@ def test_checksum_is_compared_with_the_log_even_if_the_checkpoint_is_damaged(
     assert opened(spark, tmp_path).validate_checksum() == ()
 
 
-@pytest.mark.parametrize("damage", one_in(2, DAMAGES.values()), ids=DAMAGES)
+@pytest.mark.parametrize("damage", one_in(4, DAMAGES.values()), ids=DAMAGES)
 def test_store_is_written_despite_a_damaged_checkpoint(spark: SparkSession, tmp_path: Path, damage: Damage) -> None:
     damage(make_table(tmp_path / "table"))
     log = DeltaLog.for_table(spark, tmp_path / "table", clock=FixedClock())
