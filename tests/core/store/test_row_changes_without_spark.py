@@ -22,7 +22,7 @@ from tests.core.store.test_stored_row_changes import (
     test_actions_of_consecutive_versions_read_the_base_once_and_parse_only_changes,
     write_versions,
 )
-from tests.driver_bases import spark
+from tests.driver_bases import spark, use_driver_bases
 
 
 @pytest.mark.usefixtures("spark")
@@ -33,13 +33,16 @@ def test_actions_of_stored_versions_equal_a_comparison_of_all_files(tmp_path: Pa
     check(store, 0, len(COMMITS) - 1, starts=(1,))
 
 
-@pytest.fixture
-def stored(spark: None, tmp_path: Path) -> SnapshotStore:
-    """Versions 0 to 5 of `COMMITS`, in two writes, without the log."""
-    write_log(tmp_path / "t", dict(enumerate(COMMITS)))
-    store = SnapshotStore.open(None, tmp_path / "store")
-    write_versions(store, DeltaLog.for_table(None, tmp_path / "t"), (4,))
-    shutil.rmtree(tmp_path / "t")
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> SnapshotStore:
+    """The versions of `COMMITS`, in two writes, without the log. Tests do not change it."""
+    folder = tmp_path_factory.mktemp("stored")
+    write_log(folder / "t", dict(enumerate(COMMITS)))
+    store = SnapshotStore.open(None, folder / "store")
+    with pytest.MonkeyPatch.context() as patch:
+        use_driver_bases(patch)
+        write_versions(store, DeltaLog.for_table(None, folder / "t"), (4,))
+    shutil.rmtree(folder / "t")
     return store
 
 
