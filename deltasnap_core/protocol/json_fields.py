@@ -163,6 +163,8 @@ def _camel_case(name: str) -> str:
 
 
 def _to_json(value: Any) -> Any:
+    if isinstance(value, int | str):  # first: histograms have hundreds of numbers
+        return value
     if isinstance(value, JsonRecord):
         return value.to_json()
     if isinstance(value, tuple):
