@@ -64,7 +64,7 @@ def reconcile(
     In:  base: the columns of the layout, one row per key. commits: as for `newest_file_actions`. None: no rows.
     Out: the columns of the layout, one row per key, any order. With `broadcast`, the base is scanned but not shuffled.
 
-    changed: the keys of the commits, to broadcast; None: their columns are read again.
+    changed: the keys of the commits; None: they are read again from the commits.
     partitions: of the shuffles, if the keys are not broadcast; None: Spark's default.
     Source: PROTOCOL.md, Action Reconciliation. Delta's `stateReconstruction`, whose tasks run `InMemoryLogReplay`.
     """
@@ -77,7 +77,7 @@ def reconcile(
         return newest
     # Some keys are duplicates: removing them takes longer than sending them.
     rest = base if broadcast else layout.partitioned(base, partitions)
-    keys = changed if broadcast and changed is not None else commits
+    keys = commits if changed is None else changed
     return layout.join(rest, keys, how="left_anti", broadcast=broadcast).union(newest)
 
 
