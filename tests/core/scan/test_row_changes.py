@@ -7,6 +7,7 @@ import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -227,14 +228,21 @@ IRREGULAR: dict[str, list[list[str]]] = {
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("name", IRREGULAR)
 def test_changes_of_an_irregular_log_are_the_difference_of_its_versions_also_without_the_log(
-    spark: SparkSession, tmp_path: Path, name: str
+    spark: SparkSession, tmp_path: Path
 ) -> None:
-    table, commits = tmp_path / "t", IRREGULAR[name]
-    files = {"a": file(table, "a", ids(1, 2)), "b": file(table, "b", ids(3))}
+    table, commits = tmp_path / "t", [*zip_longest(*IRREGULAR.values(), fillvalue=())]
+    files = {
+        f"{case}{name}": file(table, f"{case}{name}", ids(10 * case + number))
+        for case in range(len(IRREGULAR))
+        for number, name in enumerate("ab")
+    }
     versions = {
-        version: [files[path] if kind == "add" else removed(files[path]) for kind, path in map(str.split, commit)]
+        version: [
+            files[f"{case}{path}"] if kind == "add" else removed(files[f"{case}{path}"])
+            for case, actions in enumerate(commit)
+            for kind, path in map(str.split, actions)
+        ]
         for version, commit in enumerate(commits)
     }
     log = DeltaLog.for_table(spark, table_of(table, versions))
