@@ -19,7 +19,8 @@ from deltasnap_assets.command.local.running_ui import last_ui, stop_leftovers
 from deltasnap_assets.command.views.condition_view import counted_versions
 from deltasnap_assets.processes import pid_of
 from deltasnap_assets.quantities import counted
-from deltasnap_assets.runs.stores import lost_tables, store_of
+from deltasnap_assets.runs.fleet import lost_tables
+from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.runs.table_runs import failed_run, unfinished_run
 from deltasnap_assets.settings.config import SAIL, Settings, TableSettings
 from deltasnap_assets.settings.distribution import how_to_install
@@ -237,9 +238,9 @@ def _repeated_paths(settings: Settings) -> Iterator[Finding]:
 
 def _lost_tables(settings: Settings) -> Iterator[Finding]:
     with suppress(DeltaSnapError):  # the store is checked separately
-        for name, (_, status) in lost_tables(settings).items():
-            message = _line(f"{name}: {status.reason}")
-            yield Finding(subject="discover", mark="warning", message=message, advice=status.advice)
+        for name, lost in lost_tables(settings).items():
+            message = _line(f"{name}: {lost.status.reason}")
+            yield Finding(subject="discover", mark="warning", message=message, advice=lost.status.advice)
 
 
 def _table(settings: Settings, table: TableSettings) -> Finding:

@@ -21,9 +21,10 @@ from deltasnap_assets.command.terminal import error_text, output_to, print_line,
 from deltasnap_assets.command.views.condition_view import condition_lines
 from deltasnap_assets.runs.condition.fault_texts import is_explained
 from deltasnap_assets.runs.condition.log_reports import BrokenTableError
+from deltasnap_assets.runs.fleet import lost_tables
 from deltasnap_assets.runs.planning.names import ASSET_NAMES
 from deltasnap_assets.runs.refresh import RefreshEvent, refresh_table
-from deltasnap_assets.runs.stores import lost_tables, store_of
+from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.tables.pages.table_observation import health_of
 from deltasnap_core import DeltaSnapError, TableCondition
@@ -63,8 +64,8 @@ def refresh_tables(settings: Settings, names: Sequence[str], *, as_json: bool = 
 def report_lost_tables(settings: Settings) -> None:
     """Print a warning for each table that `discover` found earlier but finds no longer."""
     with suppress(DeltaSnapError):  # of the store: each refresh reports it
-        for name, (_, status) in lost_tables(settings).items():
-            print_problem(Console(stderr=True), "warning", f"{name}: {status.reason} {status.advice}")
+        for name, lost in lost_tables(settings).items():
+            print_problem(Console(stderr=True), "warning", f"{name}: {lost.status.reason} {lost.status.advice}")
 
 
 def _refresh(

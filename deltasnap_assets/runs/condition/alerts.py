@@ -12,8 +12,9 @@ import dagster as dg
 
 from deltasnap_assets.quantities import counted
 from deltasnap_assets.runs.condition.webhook import WebhookError, post_text
+from deltasnap_assets.runs.fleet import lost_tables
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, delta_log_key
-from deltasnap_assets.runs.stores import lost_tables, store_of
+from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import AlertSettings, Settings
 from deltasnap_assets.texts import lines_joined, secrets_hidden, visible
 from deltasnap_core import LastPolls, TableLevel, TableStatus, redacted, system_clock
@@ -101,9 +102,9 @@ def send_alerts(settings: Settings, instance: dg.DagsterInstance) -> str:
         return "There is no webhook in `alerts`."
     url, started = settings.alerts.webhook.get_secret_value(), time.monotonic()
     polls, lost = store_of(settings).polls, lost_tables(settings)
-    paths = {table.name: table.path for table in settings.tables} | {name: path for name, (path, _) in lost.items()}
+    paths = {table.name: table.path for table in settings.tables} | {name: each.path for name, each in lost.items()}
     names = list(paths)
-    statuses = polls.statuses(names, system_clock()) | {name: status for name, (_, status) in lost.items()}
+    statuses = polls.statuses(names, system_clock()) | {name: each.status for name, each in lost.items()}
     keys = {name: _key(name, path) for name, path in paths.items()}
     next_key = f"deltasnap/alerts/{_NEXT}/{_digest(settings.storage)}"
     reported = instance.daemon_cursor_storage.get_cursor_values({*keys.values(), next_key})

@@ -7,8 +7,8 @@ from typing import Any
 
 import dagster as dg
 
+from deltasnap_assets.runs.fleet import fleet_of
 from deltasnap_assets.runs.run_process import heartbeat
-from deltasnap_assets.runs.stores import fleet_of
 from deltasnap_assets.runs.table_runs import UNFINISHED
 from deltasnap_assets.settings.config import TABLE_TAG, Settings
 from deltasnap_assets.tables.pages.fleet_page import fleet_page

@@ -18,8 +18,9 @@ from pydantic import ValidationError
 
 from deltasnap_assets.runs.condition.alerts import alerts_sensor, send_alerts
 from deltasnap_assets.runs.condition.webhook import WebhookError, post_text
+from deltasnap_assets.runs.fleet import fleet_of
 from deltasnap_assets.runs.planning.names import ASSET_NAMES
-from deltasnap_assets.runs.stores import fleet_of, store_of
+from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.settings.loading import read_settings
 from deltasnap_assets.settings.yaml_source import ConfigError

@@ -14,7 +14,7 @@ from rich.text import Text
 from deltasnap_assets.command.terminal import print_line, shown
 from deltasnap_assets.command.views.fleet.fleet_format import FleetFormat
 from deltasnap_assets.command.views.fleet.prometheus import prometheus_text
-from deltasnap_assets.runs.stores import fleet_of
+from deltasnap_assets.runs.fleet import fleet_of
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.tables.fleet_totals import FleetOrder, Row, ordered_rows, totals_of_fleet
 from deltasnap_assets.tables.pages.fleet_texts import (
