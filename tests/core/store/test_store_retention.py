@@ -140,7 +140,7 @@ PATHS = st.sampled_from("abc")
 
 
 @settings(max_examples=25, derandomize=True, deadline=None)
-@given(st.lists(st.lists(st.tuples(PATHS, st.booleans()), max_size=2, unique_by=itemgetter(0)), min_size=4, max_size=5))
+@given(st.lists(st.lists(st.tuples(PATHS, st.booleans()), max_size=2, unique_by=itemgetter(0)), min_size=4, max_size=7))
 def test_followed_versions_of_any_history_count_what_a_replay_counts(history: list[list[tuple[str, bool]]]) -> None:
     commits: list[list[Action]] = [
         [add(path) if is_add else remove(path, deletion_timestamp=mtime_of(version)) for path, is_add in actions]
