@@ -201,6 +201,7 @@ def test_condition_names_each_gap_and_the_versions_that_cannot_be_loaded(tmp_pat
     (log / commit_file(8)).unlink()
     found = condition(tmp_path / "t")
     assert [fault.missing for fault in found.faults] == [(6,), (8,)]
+    assert found.text == f"{found.faults[0].text} {found.faults[1].text}"
     assert found.unloadable == (6, 7, 8, 9, 10)
     assert [fault.missing for fault in found.faults_at(7)] == [(6,)]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deltasnap_core.protocol.json_fields import JsonFields, whole_number
+from deltasnap_core.protocol.json_fields import JsonFields, json_text, whole_number
 
 
 @pytest.mark.parametrize("number", [-(2**63), -1, 0, 2**63 - 1])
@@ -34,3 +34,7 @@ def test_value_that_is_not_a_32_bit_integer_is_an_error(number: int) -> None:
 )
 def test_only_a_float_without_fraction_becomes_an_integer(value: float, number: float) -> None:
     assert (whole_number(value), type(whole_number(value))) == (number, type(number))
+
+
+def test_text_of_a_value_is_compact_and_has_its_characters() -> None:
+    assert json_text({"a": [1, "é\n"], "b": None}) == '{"a":[1,"é\\n"],"b":null}'

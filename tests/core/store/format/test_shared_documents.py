@@ -24,6 +24,10 @@ BIG = {f"key{n:05d}": {"version": n} for n in range(1000)}
 BIG_DIGEST = document_digest(encode_document(BIG))
 
 
+def test_equal_objects_have_one_text() -> None:
+    assert encode_document({"b": {"d": 1, "c": "é"}, "a": 2}) == '{"a":2,"b":{"c":"é","d":1}}'.encode()
+
+
 def test_small_object_stays_in_the_manifest() -> None:
     found = split_document({"a": 1}, None, {})
     assert (found.part, found.document) == (Part(entries={"a": 1}), None)
