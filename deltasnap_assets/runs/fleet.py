@@ -42,9 +42,9 @@ def lost_tables(settings: Settings) -> dict[str, LostTable]:
     """
     if not settings.discover:
         return {}
-    store, followed = store_of(settings), {table.name for table in settings.tables}
-    polls = {name: store.polls.read(name) for name in store.table_names() if name not in followed}
-    stored = {name: poll.path for name, poll in polls.items() if poll is not None and poll.path}
+    polls, followed = store_of(settings).polls, {table.name for table in settings.tables}
+    found = {name: polls.read(name) for name in polls.table_names() if name not in followed}
+    stored = {name: poll.path for name, poll in found.items() if poll is not None and poll.path}
     try:
         return {name: LostTable(stored[name]) for name in no_longer_found(settings, stored)}
     except DiscoveryError as error:  # then nobody knows whether they are lost

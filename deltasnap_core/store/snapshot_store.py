@@ -57,7 +57,7 @@ from deltasnap_core.storage.urls import is_local, local_path, to_url
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.fleet.fleet_history import FleetHistory
 from deltasnap_core.store.fleet.fleet_row import fleet_table, worst_first
-from deltasnap_core.store.fleet.last_polls import LastPolls, read_fleet, stored_table_names
+from deltasnap_core.store.fleet.last_polls import LastPolls
 from deltasnap_core.store.fleet.table_level import TableStatus
 from deltasnap_core.store.format.change_sets import ChangePolicy
 from deltasnap_core.store.format.layout import ManifestName
@@ -438,15 +438,11 @@ class SnapshotStore:
             parquet=self._reader.parquet(stored.folder),
             log=log,
             policy=self._policy,
-            progress=on_progress or _no_progress,
+            progress=on_progress or (lambda *_: None),
         )
         return writer.write(
             sorted(set(versions)), as_plain_parquet=materialize_as == "table", listing=listing, common=common
         )
-
-    def table_names(self) -> list[str]:
-        """Return the names of the tables in the store, ascending. No Spark."""
-        return stored_table_names(self._reader.storage, self.root)
 
     def fleet(
         self,
@@ -461,16 +457,13 @@ class SnapshotStore:
         It reads only the store: no log, no Spark. `FleetRow` describes the columns. The condition is derived from the
         last poll of the log (`polls`): `unknown` without a poll in the last day.
 
-        tables:     None: all tables of the store. now_ms: None: the clock.
-        keep:       whether to keep the rows for `fleet_history`.
+        tables: None: all tables of the store. now_ms: None: the clock. keep: whether to keep them for `fleet_history`.
         conditions: of tables whose condition the caller knows better, by name.
         """
         now = system_clock() if now_ms is None else now_ms
-        names = self.table_names() if tables is None else list(dict.fromkeys(tables))
-        found = read_fleet(self._reader.storage, self.root, names, now)
-        known = conditions or {}
-        judged = [row.judged(known[row.table]) if row.table in known else row for row in found]
-        rows = fleet_table(sorted(judged, key=worst_first))
+        names = self.polls.table_names() if tables is None else list(dict.fromkeys(tables))
+        found = (row.judged((conditions or {}).get(row.table)) for row in self.polls.rows(names, now))
+        rows = fleet_table(sorted(found, key=worst_first))
         if keep:
             FleetHistory(storage=self._reader.storage, root=self.root).keep(rows, now)
         return rows
@@ -504,6 +497,3 @@ class SnapshotStore:
 
 def _retention(chosen: int | None) -> Retention | None:
     return None if chosen is None else Retention.after(chosen)
-
-
-def _no_progress(message: str, done: int, total: int) -> None: ...

@@ -107,8 +107,10 @@ class FleetRow:
         level = TableLevel(self.condition)
         return TableStatus(level=level, reason=self.reason, check=self.check, advice=self.advice)
 
-    def judged(self, status: TableStatus) -> FleetRow:
-        """Return this row with another condition."""
+    def judged(self, status: TableStatus | None) -> FleetRow:
+        """Return this row with another condition; None: the same."""
+        if status is None:
+            return self
         return replace(
             self, condition=status.level.value, reason=status.reason, check=status.check, advice=status.advice
         )

@@ -42,6 +42,10 @@ class LastPolls:
     storage: WritableFiles
     root: str
 
+    def table_names(self) -> list[str]:
+        """Return the names of all tables in the store, ascending, from one listing."""
+        return sorted(name for name in self.storage.folders(self.root) if is_table_name(name))
+
     def read(self, table: str) -> LastPoll | None:
         """Return the last poll of a table; None: never, or its document is damaged, which is logged."""
         return self._read(table)[0]
@@ -156,16 +160,6 @@ class LastPolls:
 
     def _url(self, table: str) -> str:
         return self._stored(table).poll_url
-
-
-def stored_table_names(storage: WritableFiles, root: str) -> list[str]:
-    """Return the names of all tables in a store, sorted, from one listing."""
-    return sorted(name for name in storage.folders(root) if is_table_name(name))
-
-
-def read_fleet(storage: WritableFiles, root: str, tables: Sequence[str], now_ms: int) -> list[FleetRow]:
-    """Return the row of each table, in order."""
-    return LastPolls(storage=storage, root=root).rows(tables, now_ms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
