@@ -102,9 +102,10 @@ def send_alerts(settings: Settings, instance: dg.DagsterInstance) -> str:
         return "There is no webhook in `alerts`."
     url, started = settings.alerts.webhook.get_secret_value(), time.monotonic()
     polls, lost = store_of(settings).polls, lost_tables(settings)
-    paths = {table.name: table.path for table in settings.tables} | {name: each.path for name, each in lost.items()}
+    paths = {table.name: table.path for table in settings.tables}
+    statuses = polls.statuses(list(paths), system_clock()) | {name: each.status for name, each in lost.items()}
+    paths |= {name: each.path for name, each in lost.items()}
     names = list(paths)
-    statuses = polls.statuses(names, system_clock()) | {name: each.status for name, each in lost.items()}
     keys = {name: _key(name, path) for name, path in paths.items()}
     next_key = f"deltasnap/alerts/{_NEXT}/{_digest(settings.storage)}"
     reported = instance.daemon_cursor_storage.get_cursor_values({*keys.values(), next_key})

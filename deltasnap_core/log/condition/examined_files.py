@@ -16,10 +16,7 @@ from deltasnap_core.log.condition.table_condition import CountedCheckpoint
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
 from deltasnap_core.log.listing.log_listing import LogListing, table_path
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
-from deltasnap_core.log.non_file_actions import (
-    NonFileActions,
-    load_non_file_actions,
-)
+from deltasnap_core.log.non_file_actions import NonFileActions, load_non_file_actions
 from deltasnap_core.log.protocol_checks import check_no_manifest_commits
 from deltasnap_core.once import once
 from deltasnap_core.protocol.log_files.file_names import commit_version
