@@ -14,18 +14,18 @@ from deltasnap_core import SnapshotState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A version, its live files, their bytes and rows."""
+    """A version, its live files, their bytes and rows. records: known ones, before deletion vectors."""
 
     version: int
     files: int
     size_in_bytes: int
-    records: int | None
+    records: int
 
 
 def ours(version: int, state: SnapshotState) -> Answer:
     """Return deltasnap's result."""
     return Answer(
-        version=version, files=state.num_of_files, size_in_bytes=state.size_in_bytes, records=state.num_records
+        version=version, files=state.num_of_files, size_in_bytes=state.size_in_bytes, records=state.num_known_records
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from deltalake import DeltaTable
 
@@ -20,6 +21,16 @@ STATS_COLUMNS = {2: 0.25, 4: 0.2, 32: 0.16}
 
 ROW_GROUPS = (1, 10, 100)
 
+OTHER_SHAPES: dict[str, dict[str, Any]] = {
+    "10 parts": {"checkpoint": CheckpointKind.MULTI_PART, "parts": 10},
+    "V2 checkpoint with 10 sidecars": {"checkpoint": CheckpointKind.V2_JSON, "parts": 10},
+    "statistics only as values": {"parsed_stats": True},
+    "no statistics": {"stats_columns": 0},
+    "three partition columns": {"partition_columns": 3},
+    "mapped columns": {"mapped": True},
+    "a deletion vector on each tenth file": {"vectors_every": 10},
+}
+
 
 def run(bench: Bench) -> list[Finding]:
     """Measure a million files, or `--files`, in each shape; then tables that are small or have no checkpoint."""
@@ -30,6 +41,9 @@ def run(bench: Bench) -> list[Finding]:
     for count in ROW_GROUPS:
         shape = replace(bench.shape, row_groups=count)
         findings.append(cold_state(bench, shape, f"{_files(shape)}, {count} row groups"))
+    for name, others in OTHER_SHAPES.items():
+        shape = replace(bench.shape, **others)
+        findings.append(cold_state(bench, shape, f"{_files(shape)}, {name}"))
     for writer in (CheckpointWriter.DELTALAKE, CheckpointWriter.SPARK):
         shape = replace(bench.shape, writer=writer)
         _table_of_peer(bench, shape)

@@ -129,16 +129,13 @@ def _file_actions(shape: LogShape, share: tuple[Numbers, Numbers] | None) -> Ite
 def _adds(numbers: Numbers, shape: LogShape) -> pa.StructArray:
     return _struct(
         path=columns.paths(numbers, shape.partition_columns),
-        partitionValues=columns.partition_values(numbers, shape.partition_columns),
+        partitionValues=columns.partition_values(numbers, shape.partition_columns, mapped=shape.mapped),
         size=pa.array(columns.sizes(numbers)),
         modificationTime=pa.array(EPOCH_MS - numbers),
         dataChange=pa.repeat(pa.scalar(False), len(numbers)),
         tags=pa.nulls(len(numbers), MAP),
-        **(
-            {"stats_parsed": columns.stats_parsed(numbers, shape.stats_columns)}
-            if shape.parsed_stats
-            else {"stats": columns.stats(numbers, shape.stats_columns)}
-        ),
+        **_statistics(numbers, shape),
+        **_vectors(numbers, shape),
     )
 
 
@@ -148,9 +145,23 @@ def _removes(numbers: Numbers, shape: LogShape) -> pa.StructArray:
         deletionTimestamp=pa.array(EPOCH_MS - numbers % 600_000_000),
         dataChange=pa.repeat(pa.scalar(False), len(numbers)),
         extendedFileMetadata=pa.repeat(pa.scalar(True), len(numbers)),
-        partitionValues=columns.partition_values(numbers, shape.partition_columns),
+        partitionValues=columns.partition_values(numbers, shape.partition_columns, mapped=shape.mapped),
         size=pa.array(columns.sizes(numbers)),
+        **_vectors(numbers, shape),
     )
+
+
+def _statistics(numbers: Numbers, shape: LogShape) -> dict[str, pa.Array]:
+    if not shape.stats_columns:
+        return {"stats": pa.nulls(len(numbers), pa.string())}
+    make = columns.stats_parsed if shape.parsed_stats else columns.stats
+    name = "stats_parsed" if shape.parsed_stats else "stats"
+    return {name: make(numbers, shape.stats_columns, mapped=shape.mapped)}
+
+
+def _vectors(numbers: Numbers, shape: LogShape) -> dict[str, pa.Array]:
+    every = shape.vectors_every
+    return {"deletionVector": columns.deletion_vectors(numbers, every)} if every else {}
 
 
 def _struct(**fields: pa.Array) -> pa.StructArray:

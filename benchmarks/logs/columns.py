@@ -36,6 +36,11 @@ def partition_names(count: int) -> list[str]:
     return [f"p{i:02d}" for i in range(count)]
 
 
+def physical(name: str, *, mapped: bool) -> str:
+    """Return the physical name of a column."""
+    return f"col-{name}" if mapped else name
+
+
 def paths(numbers: Numbers, partition_columns: int) -> pa.Array:
     """Return paths in the style of Spark: partition values, task, and an incompressible UUID."""
     if partition_columns > _MAX_COLUMNS_IN_PATH:
@@ -48,10 +53,10 @@ def paths(numbers: Numbers, partition_columns: int) -> pa.Array:
     return _joined(*folders, "part-", task, "-", _uuids(numbers), ".c000.snappy.parquet")
 
 
-def partition_values(numbers: Numbers, partition_columns: int) -> pa.MapArray:
+def partition_values(numbers: Numbers, partition_columns: int, *, mapped: bool = False) -> pa.MapArray:
     """Return partition values in the form of a checkpoint."""
     count, columns = len(numbers), partition_columns
-    names = pa.array(partition_names(columns), pa.string())
+    names = pa.array([physical(name, mapped=mapped) for name in partition_names(columns)], pa.string())
     keys = names.take(pa.array(np.tile(np.arange(columns), count)))
     codes = np.stack([_partition_codes(numbers, i) for i in range(columns)], axis=1) if columns else np.empty((0,))
     offsets = np.arange(count + 1, dtype=np.int32) * columns
@@ -59,11 +64,12 @@ def partition_values(numbers: Numbers, partition_columns: int) -> pa.MapArray:
     return pa.MapArray.from_arrays(pa.array(offsets, pa.int32()), keys, values)
 
 
-def partition_values_json(numbers: Numbers, partition_columns: int) -> pa.Array:
+def partition_values_json(numbers: Numbers, partition_columns: int, *, mapped: bool = False) -> pa.Array:
     """Return partition values in the form of a commit."""
     pieces: list[pa.Array | str] = []
     for i, name in enumerate(partition_names(partition_columns)):
-        pieces += [f'{"," if i else ""}"{name}":"', _partition_values(numbers, i), '"']
+        key = physical(name, mapped=mapped)
+        pieces += [f'{"," if i else ""}"{key}":"', _partition_values(numbers, i), '"']
     return _joined("{", *pieces, _repeated("}", numbers))
 
 
@@ -78,15 +84,38 @@ def records(numbers: Numbers) -> Numbers:
     return 100 + numbers * 31 % 9_900
 
 
-def stats(numbers: Numbers, width: int) -> pa.Array:
+def deletion_vectors(numbers: Numbers, every: int) -> pa.StructArray:
+    """Return the deletion vector of one file in `every`, null for the others; each deletes five rows."""
+    vectors = pa.StructArray.from_arrays(
+        [
+            pa.repeat(pa.scalar("u"), len(numbers)),
+            pc.utf8_slice_codeunits(_uuids(numbers + 3), 0, 20),
+            pa.repeat(pa.scalar(1, pa.int32()), len(numbers)),
+            pa.repeat(pa.scalar(40, pa.int32()), len(numbers)),
+            pa.repeat(pa.scalar(5, pa.int64()), len(numbers)),
+        ],
+        ["storageType", "pathOrInlineDv", "offset", "sizeInBytes", "cardinality"],
+    )
+    return pc.if_else(pa.array(numbers % every == 0), vectors, pa.scalar(None, vectors.type))
+
+
+def deletion_vectors_json(numbers: Numbers, every: int) -> pa.Array:
+    """Return the same deletion vectors as the end of an action in a commit; empty for files without one."""
+    path = pc.utf8_slice_codeunits(_uuids(numbers + 3), 0, 20)
+    rest = '","offset":1,"sizeInBytes":40,"cardinality":5}'
+    vectors = _joined(',"deletionVector":{"storageType":"u","pathOrInlineDv":"', path, _repeated(rest, numbers))
+    return pc.if_else(pa.array(numbers % every == 0), vectors, "")
+
+
+def stats(numbers: Numbers, width: int, *, mapped: bool = False) -> pa.Array:
     """Return statistics of `width` columns, as JSON."""
-    names = [name for name, _ in statistics_columns(width)]
+    names = _statistics_names(width, mapped=mapped)
     low, high = _bounds(numbers, width)
     count = records(numbers)
     nulls = _text(count // 7)
     null_counts: list[pa.Array | str] = []
     for index, name in enumerate(names):
-        null_counts += [f'{"," if index else ""}"{name}":', "0" if name in _NEVER_NULL else nulls]
+        null_counts += [f'{"," if index else ""}"{name}":', "0" if index < _NEVER_NULL else nulls]
     return _joined(
         '{"numRecords":', _text(count),
         ',"minValues":', *_values_json(names, low),
@@ -95,13 +124,13 @@ def stats(numbers: Numbers, width: int) -> pa.Array:
     )  # fmt: skip
 
 
-def stats_parsed(numbers: Numbers, width: int) -> pa.StructArray:
+def stats_parsed(numbers: Numbers, width: int, *, mapped: bool = False) -> pa.StructArray:
     """Return the same statistics, as a struct."""
-    names = [name for name, _ in statistics_columns(width)]
+    names = _statistics_names(width, mapped=mapped)
     low, high = _bounds(numbers, width)
     count = records(numbers)
     zero, nulls = pa.array(np.zeros_like(count)), pa.array(count // 7)
-    null_count = pa.StructArray.from_arrays([zero if name in _NEVER_NULL else nulls for name in names], names)
+    null_count = pa.StructArray.from_arrays([zero if at < _NEVER_NULL else nulls for at in range(width)], names)
     return pa.StructArray.from_arrays(
         [pa.array(count), _values_struct(names, low), _values_struct(names, high), null_count],
         ["numRecords", "minValues", "maxValues", "nullCount"],
@@ -114,9 +143,16 @@ def statistics_columns(width: int) -> list[tuple[str, str]]:
 
 
 _COLUMNS = (("id", "long"), ("event_time", "timestamp"), ("name", "string"), ("amount", "double"))
-_NEVER_NULL = ("id", "event_time")
+_NEVER_NULL = 2
+"""The number of columns without nulls, the first ones."""
+_TIME = 1
+"""The place of the column with times."""
 
 _PARTITION_VALUES = pa.array([f"v{i:03d}" for i in range(PARTITIONS)])
+
+
+def _statistics_names(width: int, *, mapped: bool) -> list[str]:
+    return [physical(name, mapped=mapped) for name, _ in statistics_columns(width)]
 
 
 def _bounds(numbers: Numbers, width: int) -> tuple[list[pa.Array], list[pa.Array]]:
@@ -135,7 +171,7 @@ def _values_json(names: list[str], values: list[pa.Array]) -> list[pa.Array | st
     text: list[pa.Array | str] = []
     for index, (name, value) in enumerate(zip(names, values, strict=True)):
         key = f'{"," if index else "{"}"{name}":'
-        if name == "event_time":
+        if index == _TIME:
             text += [f'{key}"', value, 'Z"']
         else:
             text += [f'{key}"', value, '"'] if pa.types.is_string(value.type) else [key, _text(value)]
@@ -143,7 +179,7 @@ def _values_json(names: list[str], values: list[pa.Array]) -> list[pa.Array | st
 
 
 def _values_struct(names: list[str], values: list[pa.Array]) -> pa.StructArray:
-    moments = [_moments(value) if name == "event_time" else value for name, value in zip(names, values, strict=True)]
+    moments = [_moments(value) if index == _TIME else value for index, value in enumerate(values)]
     return pa.StructArray.from_arrays(moments, names)
 
 

@@ -101,11 +101,11 @@ def _settle(path: Path, seconds: int) -> None:
 def _adds(numbers: Numbers, seconds: Numbers, shape: LogShape) -> _Lines:
     return _lines(
         '{"add":{"path":"', columns.paths(numbers, shape.partition_columns),
-        '","partitionValues":', columns.partition_values_json(numbers, shape.partition_columns),
+        '","partitionValues":', _partition_values(numbers, shape),
         ',"size":', pa.array(columns.sizes(numbers)),
         ',"modificationTime":', pa.array(EPOCH_MS + seconds * 1000),
-        ',"dataChange":true,"stats":"', pc.replace_substring(columns.stats(numbers, shape.stats_columns), '"', '\\"'),
-        '"}}\n',
+        ',"dataChange":true', *_statistics(numbers, shape), *_vectors(numbers, shape),
+        "}}\n",
     )  # fmt: skip
 
 
@@ -114,10 +114,27 @@ def _removes(numbers: Numbers, seconds: Numbers, shape: LogShape) -> _Lines:
         '{"remove":{"path":"', columns.paths(numbers, shape.partition_columns),
         '","deletionTimestamp":', pa.array(EPOCH_MS + seconds * 1000),
         ',"dataChange":true,"extendedFileMetadata":true,"partitionValues":',
-        columns.partition_values_json(numbers, shape.partition_columns),
+        _partition_values(numbers, shape),
         ',"size":', pa.array(columns.sizes(numbers)),
+        *_vectors(numbers, shape),
         "}}\n",
     )  # fmt: skip
+
+
+def _partition_values(numbers: Numbers, shape: LogShape) -> pa.Array:
+    return columns.partition_values_json(numbers, shape.partition_columns, mapped=shape.mapped)
+
+
+def _statistics(numbers: Numbers, shape: LogShape) -> list[pa.Array | str]:
+    if not shape.stats_columns:
+        return []
+    stats = columns.stats(numbers, shape.stats_columns, mapped=shape.mapped)
+    return [',"stats":"', pc.replace_substring(stats, '"', '\\"'), '"']
+
+
+def _vectors(numbers: Numbers, shape: LogShape) -> list[pa.Array]:
+    every = shape.vectors_every
+    return [columns.deletion_vectors_json(numbers, every)] if every else []
 
 
 def _lines(*pieces: pa.Array | str) -> _Lines:

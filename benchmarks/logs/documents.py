@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from benchmarks.logs.columns import partition_names, statistics_columns
+from benchmarks.logs.columns import partition_names, physical, statistics_columns
 from benchmarks.logs.shape import EPOCH_MS, LogShape
 
 TABLE_ID = "6a1a2c3e-51ab-4c1e-9f60-00000000be9c"
@@ -13,22 +13,32 @@ TABLE_ID = "6a1a2c3e-51ab-4c1e-9f60-00000000be9c"
 
 def protocol(shape: LogShape) -> dict[str, Any]:
     """Return the lowest protocol that the shape needs."""
-    if not shape.checkpoint.is_v2:
+    needed = {
+        "v2Checkpoint": shape.checkpoint.is_v2,
+        "columnMapping": shape.mapped,
+        "deletionVectors": bool(shape.vectors_every),
+    }
+    features = [name for name, is_needed in needed.items() if is_needed]
+    if not features:
         return {"minReaderVersion": 1, "minWriterVersion": 2}
-    features = {"readerFeatures": ["v2Checkpoint"], "writerFeatures": ["appendOnly", "invariants", "v2Checkpoint"]}
-    return {"minReaderVersion": 3, "minWriterVersion": 7, **features}
+    both = {"readerFeatures": features, "writerFeatures": ["appendOnly", "invariants", *features]}
+    return {"minReaderVersion": 3, "minWriterVersion": 7, **both}
 
 
 def metadata(shape: LogShape) -> dict[str, Any]:
     """Return schema, partition columns and properties. Tombstones are kept for a century, so answers do not change."""
     partitions = partition_names(shape.partition_columns)
     columns = [*statistics_columns(shape.stats_columns), *((name, "string") for name in partitions)]
-    fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in columns]
+    fields = [_field(shape, number, *column) for number, column in enumerate(columns, start=1)]
     configuration = {"delta.deletedFileRetentionDuration": "interval 5200 weeks"}
     if shape.parsed_stats:
         configuration |= {"delta.checkpoint.writeStatsAsStruct": "true", "delta.checkpoint.writeStatsAsJson": "false"}
     if shape.checkpoint.is_v2:
         configuration["delta.checkpointPolicy"] = "v2"
+    if shape.mapped:
+        configuration |= {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": str(len(columns))}
+    if shape.vectors_every:
+        configuration["delta.enableDeletionVectors"] = "true"
     return {
         "id": TABLE_ID,
         "format": {"provider": "parquet", "options": {}},
@@ -37,6 +47,11 @@ def metadata(shape: LogShape) -> dict[str, Any]:
         "configuration": configuration,
         "createdTime": EPOCH_MS,
     }
+
+
+def _field(shape: LogShape, number: int, name: str, kind: str) -> dict[str, Any]:
+    mapping = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": physical(name, mapped=True)}
+    return {"name": name, "type": kind, "nullable": True, "metadata": mapping if shape.mapped else {}}
 
 
 def commit_info(timestamp_ms: int) -> dict[str, Any]:

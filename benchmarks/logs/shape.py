@@ -45,10 +45,12 @@ class LogShape:
     The base version is a checkpoint at version 10, or without a checkpoint the commit of version 0.
     parts:             of a multi-part checkpoint, or sidecars of a V2 one.
     partition_columns: how many; up to three are in the paths, as in Hive.
-    stats_columns:     how many columns have statistics.
+    stats_columns:     how many columns have statistics; 0: no file has statistics, not even a number of rows.
     parsed_stats:      the checkpoint has `stats_parsed` instead of `stats`.
     row_groups:        the number of row groups for the live files of each Parquet file; 0: one per 131,072 files.
     writer:            who wrote the checkpoint: this package, or a peer that rewrote ours in its own way.
+    mapped:            the columns are mapped by name: partition values and statistics have physical names.
+    vectors_every:     one file in so many has a deletion vector; 0: none.
     checksums:         each version has a `.crc` file.
 
     Every file of the table has a number, ascending in the order of adds. Tombstones of the base version come last.
@@ -64,6 +66,8 @@ class LogShape:
     stats_columns: int = 4
     parsed_stats: bool = False
     row_groups: int = 0
+    mapped: bool = False
+    vectors_every: int = 0
     writer: CheckpointWriter = CheckpointWriter.OURS
     checksums: bool = False
 

@@ -26,6 +26,16 @@ SHAPES: dict[str, dict[str, Any]] = {
     "many-partition-columns": {"partition_columns": 40},
     "no-partition-column": {"partition_columns": 0},
     "statistics-as-struct": {"parsed_stats": True},
+    "no-statistics": {"stats_columns": 0},
+    "mapped-columns": {"mapped": True},
+    "deletion-vectors": {"vectors_every": 10},
+    "mapped-columns-and-vectors-in-sidecars": {
+        "checkpoint": CheckpointKind.V2_JSON,
+        "parts": 2,
+        "mapped": True,
+        "parsed_stats": True,
+        "vectors_every": 3,
+    },
     "more-removes-than-base-files": {"actions": 40},
 }
 
