@@ -137,34 +137,57 @@ def known_errors(store: SnapshotStore, table_name: str) -> tuple[TableProblem, .
     return () if poll is None else tuple(problem for problem in poll.problems if problem.severity == "error")
 
 
-def are_checks_due(store: SnapshotStore, table: TableSettings, newest: int, checkpoint: str | None) -> bool:
+def are_checks_due(
+    store: SnapshotStore,
+    table: TableSettings,
+    newest: int,
+    checkpoint: str | None,
+    *,
+    has_failed: bool,
+    is_requested: bool,
+) -> bool:
     """Return whether a refresh evaluates the checks again although nothing is new.
 
-    An error of a check may be over, as may a warning after a checkpoint or a change of the settings.
-    newest: the newest stored version. Its results are missing if the record was lost, damaged or not written.
-    checkpoint: `LogListing.newest_checkpoint`.
+    They are due if their results are missing, or were lost, damaged or not written; after a change of the settings,
+    and after a checkpoint, which may end a warning; after a failed run, unless a check found an error, which may have
+    failed it.
+    newest: the newest stored version. checkpoint: `LogListing.newest_checkpoint`.
+    has_failed: whether the last run failed after all its versions were materialized: nothing else ends its warning.
+    is_requested: a user waits for the answer. Then they are also due if a check found an error, which may be over.
     """
     poll = store.polls.read(table.name)
     if poll is None or poll.checked_version is None or poll.checked_version < newest:
         return True
     if poll.checked_inputs not in (None, inputs_of_checks(table, checkpoint)):
         return True
-    return any(problem.severity == "error" and problem.check != LOG for problem in poll.problems)
+    errors = {problem.check for problem in poll.problems if problem.severity == "error"} - {LOG}
+    if is_requested:
+        return has_failed or bool(errors)
+    return (has_failed or ALL_CHECKS in errors) and errors <= {RUN, ALL_CHECKS}
 
 
 def inputs_of_checks(table: TableSettings, checkpoint: str | None) -> str:
     """Return digests of what the checks of a version use and a commit does not change: settings, then checkpoint."""
-    return _digest(table.checks.model_dump_json()) + _digest(str(checkpoint))
+    return digest_of_settings(table) + _digest(str(checkpoint))
+
+
+def digest_of_settings(table: TableSettings) -> str:
+    """Return a digest of the settings of the checks of a table."""
+    return _digest(table.checks.model_dump_json())
 
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _has_old_checks(poll: LastPoll | None, table: TableSettings) -> bool:
+def has_old_checks(store: SnapshotStore, table: TableSettings) -> bool:
     """Return whether the checks were last evaluated with other settings. A new checkpoint does not count."""
+    return _has_old_checks(store.polls.read(table.name), table)
+
+
+def _has_old_checks(poll: LastPoll | None, table: TableSettings) -> bool:
     inputs = None if poll is None else poll.checked_inputs
-    return inputs is not None and not inputs.startswith(_digest(table.checks.model_dump_json()))
+    return inputs is not None and not inputs.startswith(digest_of_settings(table))
 
 
 def known_faults(store: SnapshotStore, table_name: str) -> tuple[Fault, ...]:
