@@ -18,6 +18,8 @@ from deltasnap_core import DeltaSnapError, redacted
 Location = tuple[str | int, ...]
 
 _OWN_TAGS = "tag:yaml.org,2002:"
+_CONVERTED = frozenset(f"{_OWN_TAGS}{kind}" for kind in ("int", "float", "bool"))
+"""The tags that convert the value of an environment variable. Without one, it is text."""
 VARIABLE = re.compile(r"\$\{(\w+)\}")
 """The name of an environment variable in a text."""
 
@@ -71,7 +73,7 @@ class YamlSource:
 
 
 def read_yaml(path: Path, environment: Mapping[str, str], *, only: str | None = None) -> YamlSource:
-    """Read one YAML document; `${NAME}` in a value stands for an environment variable.
+    """Read one YAML document; `${NAME}` in a value stands for an environment variable: text, unless tagged `!!int`.
 
     only: a key at the top; all other keys are left out. None: read all.
     Errors: `ConfigError` for a file that cannot be read, YAML that cannot be parsed, a duplicate key, a key that is not
@@ -154,7 +156,10 @@ class _Reader:
                 )
             return self.environment.get(name, "")
 
-        return VARIABLE.sub(look_up, node.value)
+        num_problems, text = len(self.problems), VARIABLE.sub(look_up, node.value)
+        if node.tag not in _CONVERTED or len(self.problems) > num_problems:
+            return text
+        return self._constructed(yaml.ScalarNode(node.tag, text), location)
 
     def _constructed(self, node: yaml.Node, location: Location) -> Any:
         try:
