@@ -19,6 +19,7 @@ from deltasnap_assets.command.local.running_ui import last_ui, stop_leftovers
 from deltasnap_assets.command.views.condition_view import counted_versions
 from deltasnap_assets.processes import pid_of
 from deltasnap_assets.quantities import counted
+from deltasnap_assets.runs.condition.poll_records import NO_VERSIONS_ADVICE
 from deltasnap_assets.runs.fleet import lost_tables
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.runs.table_runs import failed_run, unfinished_run
@@ -253,6 +254,10 @@ def _table(settings: Settings, table: TableSettings) -> Finding:
         return Finding(subject=subject, mark="error", message=message, advice="Correct its path or storage_options.")
     condition = condition.with_known_faults(_faults_beside_stored(settings, table, condition))
     if not condition.faults:
+        if (reason := table.why_none_wanted(condition.latest)) is not None:
+            return Finding(
+                subject=subject, mark="warning", message=reason, advice=NO_VERSIONS_ADVICE, condition=condition
+            )
         return Finding(
             subject=subject, mark="ok", message=f"version {condition.latest} can be read", condition=condition
         )

@@ -40,6 +40,9 @@ RUN = "run"
 """The name of the problem that the last run failed."""
 ALL_CHECKS = "checks"
 """The name of the problem that the facts for the checks could not be read."""
+VERSIONS = "versions"
+"""The name of the problem that the key `versions` selects no version of the log."""
+NO_VERSIONS_ADVICE = "Correct `versions` in the configuration, or wait for this version."
 
 _NOTED_AGAIN_MS = 60 * 60 * 1000
 _HOUR_MS = 60 * 60 * 1000
@@ -215,12 +218,23 @@ def note_poll(
     if not REMINDERS.is_due("poll", settings, table, seconds=_NOTED_AGAIN_MS / 1000, value=latest):
         return NotedPoll()
     commit = None if status is None else status.commits.get(status.latest)
-    found = PollFindings(latest_version=latest, last_commit_ms=None if commit is None else commit.modification_time)
+    found = PollFindings(
+        latest_version=latest,
+        last_commit_ms=None if commit is None else commit.modification_time,
+        problems={VERSIONS: _none_wanted(table, latest)},
+    )
     before = note(store_of(settings), table, found)
     is_known = before is not None and (before.latest_version is None or before.latest_version >= (followed or 0))
     if is_known or status is not None:  # otherwise the next tick reads the store again
         REMINDERS.restart("poll", settings, table, latest)
     return NotedPoll(is_known=is_known, has_old_checks=_has_old_checks(before, table))
+
+
+def _none_wanted(table: TableSettings, latest: int | None) -> tuple[TableProblem, ...]:
+    text = table.why_none_wanted(latest)
+    if text is None:
+        return ()
+    return (TableProblem(check=VERSIONS, severity="warning", text=text, advice=NO_VERSIONS_ADVICE),)
 
 
 def note(

@@ -176,10 +176,7 @@ def _first_kept(known: Known, stored: Stored) -> int:
 
 def nothing_to_do(table: TableSettings, status: LogStatus) -> str:
     """Return why no version of a table is left to materialize."""
-    if isinstance(table.versions, Since) and table.versions.since > status.latest:
-        first = table.versions.since
-        return f"The latest version of {table.name} is {status.latest}, but `versions` starts at version {first}."
-    return f"All versions of {table.name} are materialized."
+    return table.why_none_wanted(status.latest) or f"All versions of {table.name} are materialized."
 
 
 def _wanted(table: TableSettings, status: LogStatus, earlier: tuple[int, ...]) -> list[int]:

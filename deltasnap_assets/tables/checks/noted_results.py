@@ -12,6 +12,7 @@ from deltasnap_assets.runs.condition.poll_records import (
     ALL_CHECKS,
     LOG,
     RUN,
+    VERSIONS,
     PollFindings,
     found_by_checks,
     inputs_of_checks,
@@ -47,7 +48,7 @@ def note_table_checks(
     try:
         condition = snapshots.condition(table)
         newest = max(snapshots.stored_versions(table), default=None)
-        of_run = {RUN: ()} if stores_versions(run) else {}
+        of_run = {RUN: (), VERSIONS: ()} if stores_versions(run) else {}
         noted = replace(
             found,
             latest_version=condition.latest,

@@ -189,6 +189,12 @@ def follow(folder: Path) -> None:
     SnapshotStore.open(None, str(folder / "store")).polls.write("events", poll)
 
 
+def test_table_with_no_configured_version_yet_is_a_warning(folder: Path) -> None:
+    found = findings(folder, "storage: store\ntables: [{name: events, path: lake/events, versions: {since: 7}}]")
+    expected = "The latest version of events is 0, but `versions` starts at version 7."
+    assert (found["table events"]["mark"], found["table events"]["message"]) == ("warning", expected)
+
+
 def test_discovered_table_that_lost_its_log_is_a_warning(folder: Path) -> None:
     write_log(folder / "lake" / "users", {0: [protocol(), metadata()]})
     follow(folder)
