@@ -44,6 +44,7 @@ from deltasnap_core import (
     TableLog,
     UnsupportedStoreError,
     is_url,
+    of_another_table,
     to_url,
 )
 
@@ -98,6 +99,7 @@ def examine() -> Iterator[Finding]:
         yield Finding(subject="discover", mark="warning", message=visible(warning), advice=advice)
     yield from _lost_tables(settings)
     yield from _repeated_paths(settings)
+    yield from _other_tables(settings)
     for table in settings.tables:
         yield _table(settings, table)
     damaged = list[Finding]()
@@ -242,6 +244,18 @@ def _lost_tables(settings: Settings) -> Iterator[Finding]:
         for name, lost in lost_tables(settings).items():
             message = _line(f"{name}: {lost.status.reason}")
             yield Finding(subject="discover", mark="warning", message=message, advice=lost.status.advice)
+
+
+def _other_tables(settings: Settings) -> Iterator[Finding]:
+    """Yield a warning for each table whose name has another table in the store."""
+    with suppress(DeltaSnapError):  # the store is checked separately
+        polls = store_of(settings).polls
+        for table in settings.tables:
+            if (poll := polls.read(table.name)) is not None and poll.is_elsewhere(table.path):
+                status = of_another_table(poll)
+                yield Finding(
+                    subject=f"name {table.name}", mark="warning", message=_line(status.reason), advice=status.advice
+                )
 
 
 def _table(settings: Settings, table: TableSettings) -> Finding:

@@ -21,11 +21,13 @@ from deltasnap_assets.runs.condition.poll_records import (
     PollFindings,
     has_old_checks,
     is_examination_due,
+    is_to_be_noted,
     look_for_new_checkpoint,
     note,
     note_poll,
 )
 from deltasnap_assets.runs.condition.reminders import REMINDERS
+from deltasnap_assets.runs.condition.taken_names import check_name
 from deltasnap_assets.runs.due_checks import request_for_checks, were_evaluated
 from deltasnap_assets.runs.planning.known_table import apply_to_instance, known_of, last_observation, was_broken
 from deltasnap_assets.runs.planning.log_status import DAMAGED, read_status, what_is_stored
@@ -166,7 +168,7 @@ class _PolledTable:
         failure = self.failure
         is_retried = failure is not None and failure.may_be_tried_again and (is_new or failure.pause_left <= 0)
         if cursor is not None and polled is not None and not is_new and not is_retried:
-            noted = note_poll(self.settings, self.table, followed=cursor.version)
+            noted = self._note(followed=cursor.version)
             if not noted.is_known:
                 return self.poll_examining()
             return self._request_checks(noted) or self._poll_idle(polled.checkpoint)
@@ -181,7 +183,7 @@ class _PolledTable:
         known = known_of(self.instance, self.table.name)
         status = None if cursor is None or is_retried else log.new_commits(cursor)
         status = log.status() if status is None else status
-        noted = note_poll(self.settings, self.table, status, None if cursor is None else cursor.version)
+        noted = self._note(status, followed=None if cursor is None else cursor.version)
         if was_broken(self.instance, self.table.name):
             return self.poll_examining()
         is_new_only = cursor is not None and all(version > cursor.version for version in status.versions)
@@ -195,6 +197,13 @@ class _PolledTable:
         if stored is not None and stored.common.lost and not (is_recreated and requested.requests):
             report_condition_without_run(self.instance, self.settings, self.table, status, stored)
         return requested
+
+    def _note(self, status: LogStatus | None = None, *, followed: int | None) -> NotedPoll:
+        """Record this poll, see `note_poll`. Errors: TakenNameError, before anything is recorded."""
+        settings, table = self.settings, self.table
+        if is_to_be_noted(settings, table, status, followed):
+            check_name(self.instance, settings, table)
+        return note_poll(settings, table, status, followed)
 
     def _request_checks(self, noted: NotedPoll) -> SensorAnswer | None:
         """Request the newest version again if the settings of its checks changed, as `refresh` does; None: no need."""

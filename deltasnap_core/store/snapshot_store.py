@@ -451,6 +451,7 @@ class SnapshotStore:
         now_ms: int | None = None,
         keep: bool = False,
         conditions: Mapping[str, TableStatus] | None = None,
+        paths: Mapping[str, str] | None = None,
     ) -> pa.Table:
         """Return one row for each table, the worst first, then by name, with the columns of `FLEET_SCHEMA`.
 
@@ -458,11 +459,11 @@ class SnapshotStore:
         last poll of the log (`polls`): `unknown` without a poll in the last day.
 
         tables: None: all tables of the store. now_ms: None: the clock. keep: whether to keep them for `fleet_history`.
-        conditions: of tables whose condition the caller knows better, by name.
+        conditions: of tables whose condition the caller knows better, by name. paths: see `LastPolls.rows`.
         """
         now = system_clock() if now_ms is None else now_ms
         names = self.polls.table_names() if tables is None else list(dict.fromkeys(tables))
-        found = (row.judged((conditions or {}).get(row.table)) for row in self.polls.rows(names, now))
+        found = (row.judged((conditions or {}).get(row.table)) for row in self.polls.rows(names, now, paths))
         rows = fleet_table(sorted(found, key=worst_first))
         if keep:
             FleetHistory(storage=self._reader.storage, root=self.root).keep(rows, now)

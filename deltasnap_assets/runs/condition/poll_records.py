@@ -214,9 +214,9 @@ def note_poll(
     status: its result; None: no new commits. followed: the version of the cursor; None: not followed yet. Faults are
     recorded separately, where they are reported.
     """
-    latest = followed if status is None else status.latest
-    if not REMINDERS.is_due("poll", settings, table, seconds=_NOTED_AGAIN_MS / 1000, value=latest):
+    if not is_to_be_noted(settings, table, status, followed):
         return NotedPoll()
+    latest = followed if status is None else status.latest
     commit = None if status is None else status.commits.get(status.latest)
     found = PollFindings(
         latest_version=latest,
@@ -228,6 +228,12 @@ def note_poll(
     if is_known or status is not None:  # otherwise the next tick reads the store again
         REMINDERS.restart("poll", settings, table, latest)
     return NotedPoll(is_known=is_known, has_old_checks=_has_old_checks(before, table))
+
+
+def is_to_be_noted(settings: Settings, table: TableSettings, status: LogStatus | None, followed: int | None) -> bool:
+    """Return whether `note_poll` would record a poll."""
+    latest = followed if status is None else status.latest
+    return REMINDERS.is_due("poll", settings, table, seconds=_NOTED_AGAIN_MS / 1000, value=latest)
 
 
 def _none_wanted(table: TableSettings, latest: int | None) -> tuple[TableProblem, ...]:

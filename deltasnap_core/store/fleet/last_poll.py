@@ -15,6 +15,7 @@ from typing import Any, Literal
 from deltasnap_core.log.condition.fault import FaultKind
 from deltasnap_core.protocol.json_fields import JsonFields, is_json_kind
 from deltasnap_core.redaction import redacted, safe_repr
+from deltasnap_core.storage.urls import to_url
 from deltasnap_core.store.fleet.timeline import Points, VersionPoint
 from deltasnap_core.store.format.layout import ManifestName
 
@@ -146,6 +147,10 @@ class LastPoll:
             path=fields.optional_string("path"),
             points=_points_of(values.get("points", {})),
         )
+
+    def is_elsewhere(self, path: str) -> bool:
+        """Return whether this is the poll of a table at another path. A path that is not recorded may be the same."""
+        return self.path is not None and to_url(self.path) != redacted(to_url(path))
 
     def to_bytes(self) -> bytes:
         """Return the document: UTF-8 JSON."""
