@@ -20,8 +20,8 @@ Location = tuple[str | int, ...]
 _OWN_TAGS = "tag:yaml.org,2002:"
 _CONVERTED = frozenset(f"{_OWN_TAGS}{kind}" for kind in ("int", "float", "bool"))
 """The tags that convert the value of an environment variable. Without one, it is text."""
-VARIABLE = re.compile(r"\$\{(\w+)\}")
-"""The name of an environment variable in a text."""
+VARIABLE = re.compile(r"\$?\$\{(\w+)\}")
+"""The name of an environment variable in a text. With a second `$`, the text after that stands for itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +100,11 @@ def read_yaml(path: Path, environment: Mapping[str, str], *, only: str | None = 
     return YamlSource(file=str(path), values=values, lines=reader.lines, texts=reader.texts)
 
 
+def with_variables_escaped(text: str) -> str:
+    """Return a text so that no part of it stands for an environment variable."""
+    return VARIABLE.sub(lambda match: f"${match[0]}", text)
+
+
 def key_text(location: Location) -> str:
     """Return a location as text: `("tables", 0, "path")` is `tables[0].path`."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
@@ -148,6 +153,8 @@ class _Reader:
 
         def look_up(match: re.Match[str]) -> str:
             name = match[1]
+            if match[0].startswith("$$"):
+                return match[0][1:]
             if name not in self.environment:
                 reason = f"the environment variable {name} is not set"
                 line = self.lines.get(location)
