@@ -95,7 +95,7 @@ def examine() -> Iterator[Finding]:
     )
     yield Finding(subject="configuration", mark="ok", message=message)
     for warning in warnings:
-        advice = "Correct the path of the pattern, unless its tables come later."
+        advice = "Correct the pattern, unless its tables come later."
         yield Finding(subject="discover", mark="warning", message=visible(warning), advice=advice)
     yield from _lost_tables(settings)
     yield from _repeated_paths(settings)

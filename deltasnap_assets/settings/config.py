@@ -180,7 +180,9 @@ class DiscoverSettings(_FollowedSettings):
     """Tables that match a pattern. They are listed when the definitions load. Other keys apply to all of them."""
 
     path: FolderOrUrl = Field(min_length=1)
-    """A pattern (`*`, `?`, `[...]`), such as `s3://lake/bronze/*`: each matching folder with a log is a table."""
+    """A pattern (`*`, `?`, `[...]`), such as `s3://lake/bronze/*`: each matching folder with a log is a table. If
+    several patterns match it, the first one counts.
+    """
     exclude: tuple[str, ...] = ()
     """Patterns of folder names to skip."""
     name: str = "{name}"
