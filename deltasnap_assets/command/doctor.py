@@ -307,10 +307,10 @@ def _store_message(settings: Settings, damaged: list[Finding]) -> str:
     _check_writable(settings)
     store, counts = store_of(settings), list[int]()
     for table in settings.tables:
-        in_force = store.in_force(table.name)
-        counts.append(len(in_force))
+        current = store.current_names(table.name)
+        counts.append(len(current))
         try:
-            store.manifests(table.name, [*in_force][-HISTORY:], in_force)  # those that the next run reads
+            store.manifests(table.name, [*current][-HISTORY:], current)  # those that the next run reads
         except (CorruptStoreError, UnsupportedStoreError) as error:
             problem, advice = (error.problem, error.advice) if isinstance(error, CorruptStoreError) else (error, "")
             damaged.append(Finding(subject="store", mark="error", message=_line(str(problem)), advice=advice))

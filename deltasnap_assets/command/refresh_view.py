@@ -38,7 +38,7 @@ class Refreshed:
     """The result of one table: the versions stored, and its health now, or the error.
 
     condition: of its log, as JSON; None: the refresh did not fail because of it.
-    problems: those in force, as in the fleet, the latest first, as JSON; empty if the results are printed.
+    problems: the current ones, as in the fleet, the latest first, as JSON; empty if the results are printed.
     """
 
     versions: tuple[int, ...] = ()

@@ -154,7 +154,7 @@ class RunSnapshots:
         continued = self._continued.get(table.name)
         if continued is None:
             return what_is_stored(self._settings, table, self.listing(table))
-        return Stored(common=continued, versions=frozenset(self.in_force(table)))
+        return Stored(common=continued, versions=frozenset(self.current_names(table)))
 
     def latest(self, table: TableSettings) -> VersionLog:
         """Return the log at the table's latest version, from the listing of this run."""
@@ -179,7 +179,7 @@ class RunSnapshots:
             )
             if not stored.common.is_continued:
                 progress(f"Table {table.name}: {stored.common}", 0, len(stored))
-            self._versions.add(table.name, stored.in_force, stored)
+            self._versions.add(table.name, stored.current, stored)
             if stored.common.is_continued:
                 self._continued[table.name] = stored.common
             self._findings.setdefault(table.name, CommitFindings()).merge(stored.findings, stored.findings.versions)
@@ -199,10 +199,10 @@ class RunSnapshots:
         return self.states(table, versions)
 
     def stored_versions(self, table: TableSettings) -> list[int]:
-        """Return the stored versions that are in force, ascending, including the ones of this run."""
-        return list(self.in_force(table))
+        """Return the current stored versions, ascending, including the ones of this run."""
+        return list(self.current_names(table))
 
-    def in_force(self, table: TableSettings) -> Mapping[int, ManifestName]:
+    def current_names(self, table: TableSettings) -> Mapping[int, ManifestName]:
         """Return the manifest names of the stored versions, ascending, including the ones of this run."""
         return self._versions.names(table.name)
 

@@ -138,21 +138,21 @@ class SnapshotStore:
         """Return the manifest of a version."""
         return self.manifests(table, [version])[version]
 
-    def in_force(self, table: str) -> dict[int, ManifestName]:
+    def current_names(self, table: str) -> dict[int, ManifestName]:
         """Return the manifest names of the current stored versions, ascending, from one listing."""
-        return self._reader.table(table).names_in_force()
+        return self._reader.table(table).current_names()
 
     def manifests(
         self,
         table: str,
         versions: Collection[int] | None = None,
-        in_force: Mapping[int, ManifestName] | None = None,
+        current: Mapping[int, ManifestName] | None = None,
     ) -> dict[int, VersionManifest]:
         """Return the manifests of versions (None: all current versions), ascending. Needs no Spark.
 
-        in_force: the result of `in_force`; None: list the store.
+        current: the result of `current_names`; None: list the store.
         """
-        return self._reader.manifests(table, versions, in_force)
+        return self._reader.manifests(table, versions, current)
 
     def computed_state(self, table: str, version: Version) -> SnapshotState:
         """Return the computed state of a version, as Snapshot.computed_state. Needs no Spark."""
@@ -230,7 +230,7 @@ class SnapshotStore:
 
     def reason_for_spark(self, table: str) -> str | None:
         """Return why the version after the newest stored one needs Spark; None: the driver can probably follow it."""
-        newest = max(self.in_force(table), default=None)
+        newest = max(self.current_names(table), default=None)
         if newest is None:
             return self._reader.engine.reason_for_spark({Question.RECONSTRUCT: None})
         return self._reader.engine.reason_for_spark({Question.COUNT: rows_of(self.manifest(table, newest))})

@@ -244,21 +244,21 @@ def _none_wanted(table: TableSettings, latest: int | None) -> tuple[TableProblem
 
 
 def note(
-    store: SnapshotStore, table: TableSettings, found: PollFindings, in_force: Mapping[int, ManifestName] | None = None
+    store: SnapshotStore, table: TableSettings, found: PollFindings, current: Mapping[int, ManifestName] | None = None
 ) -> LastPoll | None:
     """Record the result of a poll. Nothing is written if only the time changed by less than an hour.
 
     Results that processes record at once are all kept.
 
     Return the earlier poll of the table in the store; None: there is none, or it cannot be read.
-    in_force: the stored versions, if they are listed already.
+    current: the stored versions, if they are listed already.
     """
     before = None
     try:
         before, points = store.polls.read(table.name), None
         if found.checked_version is not None:
             known = replace(before or LastPoll(polled_at_ms=0), polled_at_ms=system_clock())
-            points = store.polls.points(table.name, known, in_force)
+            points = store.polls.points(table.name, known, current)
         if _new_poll(before, table, found) is None:
             return before
         with store.polls.alone(table.name):

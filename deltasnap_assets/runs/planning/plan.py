@@ -46,7 +46,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """The stored versions of a table, compared with its log. versions: the versions in force."""
+    """The stored versions of a table, compared with its log. versions: the current ones."""
 
     common: CommonVersion
     versions: frozenset[int]
@@ -128,7 +128,7 @@ def _is_recreated(status: LogStatus, known: Known, stored: Stored | None) -> boo
     """
     if stored is None:
         return False
-    if stored.common.in_force:
+    if stored.common.current:
         return stored.common.relation is LogRelation.RECREATED
     return status.is_fork or known.generation != tag_value(status.generation)
 

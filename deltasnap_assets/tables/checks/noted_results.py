@@ -60,7 +60,7 @@ def note_table_checks(
             is_examined=condition.is_complete,
             examined_checkpoint=condition.checkpoint,
         )
-        note(snapshots.store, table, noted, snapshots.in_force(table))
+        note(snapshots.store, table, noted, snapshots.current_names(table))
     except DeltaSnapError as error:
         _log.warning("Could not record the condition of table %s: %s", table.name, error)
         text = visible(str(error), MAX_TEXT_LENGTH)

@@ -91,7 +91,7 @@ class LastPoll:
     checked_version:  the newest stored version when checks were last evaluated; None: never, or its log was replaced.
     checked_inputs:   identifies the settings and the checkpoint that these checks used; None: unknown.
     unchecked_since_ms: when a poll first found a version after `checked_version`; None: it found none.
-    problems:         the problems in force, the latest first; empty: none was found.
+    problems:         the current problems, the latest first; empty: none was found.
     stale_rule:       None: the table never counts as stale.
     small_file_bytes: a file below this size counts as small.
     facts_version:    the version of the two facts below; None: they are unknown.

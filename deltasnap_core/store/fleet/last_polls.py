@@ -75,19 +75,19 @@ class LastPolls:
         """
         return [found.row for found in self._each(tables, now_ms, paths or {})]
 
-    def write(self, table: str, poll: LastPoll, in_force: Mapping[int, ManifestName] | None = None) -> None:
+    def write(self, table: str, poll: LastPoll, current: Mapping[int, ManifestName] | None = None) -> None:
         """Replace the last poll of a table.
 
         Its points are replaced by those that the row of the table needs, so that the next reader finds them here.
-        in_force: the result of `SnapshotStore.in_force`; None: list the store.
+        current: the result of `SnapshotStore.current_names`; None: list the store.
         """
-        self.touch(table, replace(poll, points=self.points(table, poll, in_force)))
+        self.touch(table, replace(poll, points=self.points(table, poll, current)))
 
     def points(
-        self, table: str, poll: LastPoll, in_force: Mapping[int, ManifestName] | None = None
+        self, table: str, poll: LastPoll, current: Mapping[int, ManifestName] | None = None
     ) -> dict[ManifestName, VersionPoint]:
-        """Return the points that the row of a table needs. Those of `poll` are not read. in_force: see `write`."""
-        names = None if in_force is None else tuple(in_force.values())
+        """Return the points that the row of a table needs. Those of `poll` are not read. current: see `write`."""
+        names = None if current is None else tuple(current.values())
         return _TableReader(stored=self._stored(table), poll=poll, now_ms=poll.polled_at_ms, names=names).points()
 
     def touch(self, table: str, poll: LastPoll) -> None:

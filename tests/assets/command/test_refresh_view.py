@@ -52,7 +52,7 @@ def test_failing_table_does_not_delay_others(
     assert "hunter2" not in reported + problems
 
 
-def test_result_has_the_problems_in_force_even_if_the_refresh_succeeds(
+def test_result_has_the_current_problems_even_if_the_refresh_succeeds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = demo_settings(tmp_path)
