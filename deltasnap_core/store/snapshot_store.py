@@ -229,7 +229,7 @@ class SnapshotStore:
         return self._reader.version(table, version).arrow(kind, columns)
 
     def reason_for_spark(self, table: str) -> str | None:
-        """Return why the version after the newest stored one needs Spark; None: the driver can probably follow it."""
+        """Return why the version after the newest stored one needs Spark; None: the driver can probably write it."""
         newest = max(self.current_names(table), default=None)
         if newest is None:
             return self._reader.engine.reason_for_spark({Question.RECONSTRUCT: None})
