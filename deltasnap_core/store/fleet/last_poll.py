@@ -1,4 +1,4 @@
-"""LastPoll: the result of the last poll of a table, as one small JSON document beside its manifests. Pure.
+"""LastPoll: the result of the last poll of a table, as one small JSON document beside its manifests.
 
 The condition of a table's log is not part of any stored version: it changes while no version is added. Runs, polls and
 schedules record their findings here, so that the condition of many tables can be shown without reading their logs. The
@@ -8,6 +8,7 @@ document is for display only: the manifests alone determine which versions are s
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -15,7 +16,7 @@ from typing import Any, Literal
 from deltasnap_core.log.condition.fault import FaultKind
 from deltasnap_core.protocol.json_fields import JsonFields, is_json_kind
 from deltasnap_core.redaction import redacted, safe_repr
-from deltasnap_core.storage.urls import to_url
+from deltasnap_core.storage.urls import is_local, local_path, to_url
 from deltasnap_core.store.fleet.timeline import Points, VersionPoint
 from deltasnap_core.store.format.layout import ManifestName
 
@@ -149,8 +150,11 @@ class LastPoll:
         )
 
     def is_elsewhere(self, path: str) -> bool:
-        """Return whether this is the poll of a table at another path. A path that is not recorded may be the same."""
-        return self.path is not None and to_url(self.path) != redacted(to_url(path))
+        """Return whether this is the poll of a table at another path. A path that is not recorded may be the same.
+
+        Links of a local path are resolved.
+        """
+        return self.path is not None and _place(self.path) != redacted(_place(path))
 
     def to_bytes(self) -> bytes:
         """Return the document: UTF-8 JSON."""
@@ -175,6 +179,11 @@ class LastPoll:
             "points": _points_json(self.points),
         }
         return json.dumps(values, separators=(",", ":")).encode()
+
+
+def _place(path: str) -> str:
+    url = to_url(path)
+    return os.path.realpath(local_path(url)) if is_local(url) else url
 
 
 def _stored_text(text: str) -> str:
