@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from deltasnap_assets.checks.compaction import Compaction
@@ -57,12 +57,16 @@ class RunSnapshots:
         listed_logs: Mapping[str, ListedLog] | None = None,
         *,
         queries_ahead: bool = False,
+        check_name: Callable[[TableSettings], None] = lambda _: None,
     ) -> None:
         """listed_logs: by table, a recent listing of its log.
 
         queries_ahead: whether the run will need all facts about its newest version. They are then computed as soon as
         that version is stored, while Dagster records the events of earlier assets.
+        check_name: called once for each table before its stored versions are used. Raises if they are of another table.
         """
+        self._check_name = check_name
+        self._checked_names = set[str]()
         self._settings = settings
         self._sessions = sessions
         self._listed_logs = dict(listed_logs or {})
@@ -165,8 +169,11 @@ class RunSnapshots:
     ) -> dict[int, VersionManifest]:
         """Return the manifests of versions. Versions that are not stored are written first.
 
-        Errors: the errors of reading the log and of the store.
+        Errors: the errors of reading the log and of the store; TakenNameError.
         """
+        if table.name not in self._checked_names:
+            self._check_name(table)
+            self._checked_names.add(table.name)
         if missing := self._versions.missing(table.name, versions):
             stored = self.store.write_versions(
                 table.name,

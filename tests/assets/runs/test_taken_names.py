@@ -14,8 +14,10 @@ from deltasnap_assets.runs.condition.alerts import send_alerts
 from deltasnap_assets.runs.condition.reminders import REMINDERS
 from deltasnap_assets.runs.condition.taken_names import TakenNameError
 from deltasnap_assets.runs.fleet import fleet_of
+from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.runs.sensors import new_commits_sensor
 from deltasnap_assets.runs.stores import store_of
+from deltasnap_assets.runs.table_runs import reason_of
 from deltasnap_assets.settings.config import AlertSettings, Settings
 from tests.assets.jobs import idle_job
 from tests.assets.runs.test_refresh import Refreshed
@@ -67,6 +69,16 @@ def test_refresh_stores_nothing_under_the_name_of_another_table(projects: tuple[
     with pytest.raises(TakenNameError, match=f"another table named events, at {second.folder}, which another project"):
         first.refresh()
     assert second.refresh() == ()
+    assert first.stored_at == str(second.folder)
+
+
+def test_run_of_a_user_records_no_numbers_of_another_table(projects: tuple[Project, Project]) -> None:
+    first, second = projects
+    job, asset = first.defs.resolve_job_def("events_snapshots"), dg.AssetKey(["events", "computed_state"])
+    before = first.instance.fetch_materializations(asset, limit=9).records
+    result = job.execute_in_process(instance=first.instance, tags=run_tags("events", 0, 2), raise_on_error=False)
+    assert "another table named events" in (reason_of(result.all_events) or "")
+    assert first.instance.fetch_materializations(asset, limit=9).records == before
     assert first.stored_at == str(second.folder)
 
 
