@@ -13,7 +13,7 @@ one such file: its tables share the Spark session and the store, whose resource 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import dagster as dg
 from pydantic import BaseModel, Field
@@ -21,11 +21,14 @@ from pydantic import BaseModel, Field
 from deltasnap_assets.all_definitions import build_definitions
 from deltasnap_assets.component_environment import Environment
 from deltasnap_assets.component_file import ComponentAttributes, settings_of
+from deltasnap_assets.component_templates import resolved
 from deltasnap_assets.settings.config import DEFAULT_FLEET_ASSET, DEFAULT_STORAGE
 from deltasnap_assets.settings.discovery import with_discovered
 from deltasnap_assets.settings.loading import with_absolute_paths
 from deltasnap_assets.settings.yaml_source import ConfigError, ConfigProblem
 from deltasnap_core import redacted
+
+_Resolved = Annotated[Any, dg.Resolver(resolved, inject_before_resolve=False)]
 
 
 class _ExampleTable(dg.Scaffolder[Any]):
@@ -41,13 +44,13 @@ class DeltaTableSnapshots(dg.Component, dg.Model, dg.Resolvable):
     """Every version of Delta tables as assets, from their transaction logs."""
 
     # Values as in the file, with resolved templates: `settings_of` checks them.
-    tables: Any = ()
-    discover: Any = ()
-    storage: Any = str(DEFAULT_STORAGE)
-    storage_options: Any = Field(default={}, repr=False)
-    spark: Any = Field(default={}, repr=False)
-    alerts: Any = Field(default={}, repr=False)
-    fleet_asset: Any = DEFAULT_FLEET_ASSET
+    tables: _Resolved = ()
+    discover: _Resolved = ()
+    storage: _Resolved = str(DEFAULT_STORAGE)
+    storage_options: _Resolved = Field(default={}, repr=False)
+    spark: _Resolved = Field(default={}, repr=False)
+    alerts: _Resolved = Field(default={}, repr=False)
+    fleet_asset: _Resolved = DEFAULT_FLEET_ASSET
 
     @classmethod
     def model(cls) -> type[BaseModel]:

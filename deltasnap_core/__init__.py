@@ -118,7 +118,13 @@ if TYPE_CHECKING:
     from deltasnap_core.store.fleet.fleet_row import FLEET_SCHEMA, FleetRow
     from deltasnap_core.store.fleet.last_poll import LastPoll, StaleRule, TableProblem
     from deltasnap_core.store.fleet.last_polls import LastPolls
-    from deltasnap_core.store.fleet.table_level import CLOCK_SKEW_MS, TableLevel, TableStatus
+    from deltasnap_core.store.fleet.table_level import (
+        CLOCK_SKEW_MS,
+        OTHER_PATH,
+        TableLevel,
+        TableStatus,
+        of_another_table,
+    )
     from deltasnap_core.store.format.layout import ManifestName
     from deltasnap_core.store.format.manifest import VersionChanges, VersionManifest
     from deltasnap_core.store.snapshot_store import SnapshotStore
@@ -272,8 +278,10 @@ _MODULES = {
     ),
     "store.fleet.table_level": (
         "CLOCK_SKEW_MS",
+        "OTHER_PATH",
         "TableStatus",
         "TableLevel",
+        "of_another_table",
     ),
     "store.format.layout": ("ManifestName",),
     "store.format.manifest": (
@@ -291,6 +299,7 @@ __all__ = [
     "CLOCK_SKEW_MS",
     "FLEET_SCHEMA",
     "LOG_FOLDER",
+    "OTHER_PATH",
     "SPARK_FAILURES",
     "TOMBSTONES_SCHEMA",
     "ActionNotFoundError",
@@ -403,6 +412,7 @@ __all__ = [
     "logger_of",
     "map_concurrently",
     "matching_paths",
+    "of_another_table",
     "parse_schema",
     "predicate_failures",
     "read_checksum",

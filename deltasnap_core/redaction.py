@@ -177,6 +177,8 @@ def _secrets_of_options(options: Mapping[str, Any]) -> Iterator[str]:
     for name, value in options.items():
         if isinstance(value, Mapping):
             yield from _secrets_of_options(value)
+        elif isinstance(value, int) and len(str(value)) >= _SHORTEST_UNKNOWN and _SECRETIVE.search(str(name)):
+            yield str(value)  # a password of digits, without quotes in a YAML file
         elif isinstance(value, str):
             shortest = _SHORTEST if _SECRETIVE.search(str(name)) else _SHORTEST_UNKNOWN
             if len(value) >= shortest and not is_harmless_option(str(name), value):

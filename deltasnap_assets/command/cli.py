@@ -235,7 +235,7 @@ def ui(
     from deltasnap_assets.spark.session.needed import reason_for_spark
 
     # Checked here, an error is one line. Dagster's code server would print a page.
-    settings = _settings_in_force()
+    settings = _settings_in_use()
     reason = reason_for_spark(settings)
     if settings.spark.remote is None and reason is not None:
         check_java()
@@ -305,7 +305,7 @@ def refresh(
     from deltasnap_assets.spark.java import JavaError, check_java
     from deltasnap_assets.spark.session.needed import reasons_for_spark
 
-    settings = _settings_in_force()
+    settings = _settings_in_use()
     known = [table.name for table in settings.tables]
     if not tables:
         report_lost_tables(settings)
@@ -415,7 +415,7 @@ def inspect_table(
         raise typer.Exit(1)
 
 
-def _settings_in_force() -> Settings:
+def _settings_in_use() -> Settings:
     """Return the configured settings. Without a configuration or a demo table, print what to do and exit."""
     from deltasnap_assets.settings.loading import load_settings, nothing_to_follow
 

@@ -19,6 +19,7 @@ from deltasnap_assets.command.local.running_ui import last_ui, stop_leftovers
 from deltasnap_assets.command.views.condition_view import counted_versions
 from deltasnap_assets.processes import pid_of
 from deltasnap_assets.quantities import counted
+from deltasnap_assets.runs.condition.poll_records import NO_VERSIONS_ADVICE
 from deltasnap_assets.runs.fleet import lost_tables
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.runs.table_runs import failed_run, unfinished_run
@@ -43,6 +44,7 @@ from deltasnap_core import (
     TableLog,
     UnsupportedStoreError,
     is_url,
+    of_another_table,
     to_url,
 )
 
@@ -93,10 +95,11 @@ def examine() -> Iterator[Finding]:
     )
     yield Finding(subject="configuration", mark="ok", message=message)
     for warning in warnings:
-        advice = "Correct the path of the pattern, unless its tables come later."
+        advice = "Correct the pattern, unless its tables come later."
         yield Finding(subject="discover", mark="warning", message=visible(warning), advice=advice)
     yield from _lost_tables(settings)
     yield from _repeated_paths(settings)
+    yield from _other_tables(settings)
     for table in settings.tables:
         yield _table(settings, table)
     damaged = list[Finding]()
@@ -243,6 +246,18 @@ def _lost_tables(settings: Settings) -> Iterator[Finding]:
             yield Finding(subject="discover", mark="warning", message=message, advice=lost.status.advice)
 
 
+def _other_tables(settings: Settings) -> Iterator[Finding]:
+    """Yield a warning for each table whose name has another table in the store."""
+    with suppress(DeltaSnapError):  # the store is checked separately
+        polls = store_of(settings).polls
+        for table in settings.tables:
+            if (poll := polls.read(table.name)) is not None and poll.is_elsewhere(table.path):
+                status = of_another_table(poll)
+                yield Finding(
+                    subject=f"name {table.name}", mark="warning", message=_line(status.reason), advice=status.advice
+                )
+
+
 def _table(settings: Settings, table: TableSettings) -> Finding:
     """Return whether any reader can load every version of a table, and its known faults that the log does not show."""
     subject = f"table {table.name}"
@@ -253,6 +268,10 @@ def _table(settings: Settings, table: TableSettings) -> Finding:
         return Finding(subject=subject, mark="error", message=message, advice="Correct its path or storage_options.")
     condition = condition.with_known_faults(_faults_beside_stored(settings, table, condition))
     if not condition.faults:
+        if (reason := table.why_none_wanted(condition.latest)) is not None:
+            return Finding(
+                subject=subject, mark="warning", message=reason, advice=NO_VERSIONS_ADVICE, condition=condition
+            )
         return Finding(
             subject=subject, mark="ok", message=f"version {condition.latest} can be read", condition=condition
         )
@@ -288,10 +307,10 @@ def _store_message(settings: Settings, damaged: list[Finding]) -> str:
     _check_writable(settings)
     store, counts = store_of(settings), list[int]()
     for table in settings.tables:
-        in_force = store.in_force(table.name)
-        counts.append(len(in_force))
+        current = store.current_names(table.name)
+        counts.append(len(current))
         try:
-            store.manifests(table.name, [*in_force][-HISTORY:], in_force)  # those that the next run reads
+            store.manifests(table.name, [*current][-HISTORY:], current)  # those that the next run reads
         except (CorruptStoreError, UnsupportedStoreError) as error:
             problem, advice = (error.problem, error.advice) if isinstance(error, CorruptStoreError) else (error, "")
             damaged.append(Finding(subject="store", mark="error", message=_line(str(problem)), advice=advice))

@@ -14,6 +14,7 @@ import yaml
 
 from deltasnap_assets.quantities import iso_time
 from deltasnap_assets.settings.discovery import DiscoveryError, matching
+from deltasnap_assets.settings.yaml_source import with_variables_escaped
 from deltasnap_assets.texts import visible
 from deltasnap_core import (
     LOG_FOLDER,
@@ -106,7 +107,7 @@ def configuration(tables: Iterable[FoundTable], storage_options: Mapping[str, An
     parts = [_HEADER]
     for number, table in enumerate(tables):
         parts.append(f"  - name: {_scalar(table.name)}{f'  # {table.found}' if table.found else ''}\n")
-        parts.append(f"    path: {_scalar(_path_from(folder, table.path))}\n")
+        parts.append(f"    path: {_scalar(with_variables_escaped(_path_from(folder, table.path)))}\n")
         if storage_options:
             options = ", ".join(f"{_scalar(name)}: {_option(name, value)}" for name, value in storage_options.items())
             parts.append(f"    storage_options: {{{options}}}\n")

@@ -21,13 +21,14 @@ from deltasnap_assets.command.terminal import error_text, output_to, print_line,
 from deltasnap_assets.command.views.condition_view import condition_lines
 from deltasnap_assets.runs.condition.fault_texts import is_explained
 from deltasnap_assets.runs.condition.log_reports import BrokenTableError
+from deltasnap_assets.runs.condition.poll_records import VERSIONS
 from deltasnap_assets.runs.fleet import lost_tables
 from deltasnap_assets.runs.planning.names import ASSET_NAMES
 from deltasnap_assets.runs.refresh import RefreshEvent, refresh_table
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.tables.pages.table_observation import health_of
-from deltasnap_core import DeltaSnapError, TableCondition
+from deltasnap_core import DeltaSnapError, TableCondition, TableProblem
 
 LOG_NAME = "refresh.log"
 
@@ -37,7 +38,7 @@ class Refreshed:
     """The result of one table: the versions stored, and its health now, or the error.
 
     condition: of its log, as JSON; None: the refresh did not fail because of it.
-    problems: those in force, as in the fleet, the latest first, as JSON; empty if the results are printed.
+    problems: the current ones, as in the fleet, the latest first, as JSON; empty if the results are printed.
     """
 
     versions: tuple[int, ...] = ()
@@ -58,7 +59,10 @@ def refresh_tables(settings: Settings, names: Sequence[str], *, as_json: bool = 
         out, err = (Console(quiet=True),) * 2 if as_json else consoles
         defs = build_definitions(settings)
         done = {name: _refresh(out, err, defs, settings, settings.table(name), instance, log) for name in names}
-    return {name: replace(each, problems=_problems(settings, name)) for name, each in done.items()} if as_json else done
+    if not as_json:
+        return done
+    recorded = {name: tuple(problem.to_json() for problem in _recorded(settings, name)) for name in done}
+    return {name: replace(each, problems=recorded[name]) for name, each in done.items()}
 
 
 def report_lost_tables(settings: Settings) -> None:
@@ -85,7 +89,10 @@ def _refresh(
         if stored:
             out.print(f"{table.name}: {versions_text(sorted(stored))}", highlight=False)
         return _failed(err, table.name, error, sorted(stored), log)
-    out.print(f"{table.name}: {versions_text(sorted(stored))}", highlight=False)
+    if none_wanted := [each for each in _recorded(settings, table.name) if each.check == VERSIONS]:
+        print_problem(err, "warning", f"{none_wanted[0].text} {none_wanted[0].advice}")
+    else:
+        out.print(f"{table.name}: {versions_text(sorted(stored))}", highlight=False)
     if health := health_of(instance, table.name):
         print_line(out, Text(error_text(f"{table.name}: {health}")))
     return Refreshed(versions=tuple(sorted(stored)), health=health)
@@ -112,10 +119,11 @@ def _failed(err: Console, table: str, error: Exception, stored: Sequence[int], l
     )
 
 
-def _problems(settings: Settings, table: str) -> tuple[dict[str, Any], ...]:
-    with suppress(DeltaSnapError):  # the error of the refresh says so, if the store cannot be read
+def _recorded(settings: Settings, table: str) -> tuple[TableProblem, ...]:
+    """Return the recorded problems of a table; empty if the store cannot be read: the refresh reports that."""
+    with suppress(DeltaSnapError):
         poll = store_of(settings).polls.read(table)
-        return () if poll is None else tuple(problem.to_json() for problem in poll.problems)
+        return () if poll is None else poll.problems
     return ()
 
 

@@ -31,7 +31,8 @@ def fleet_of(settings: Settings, *, keep: bool = False) -> list[dict[str, Any]]:
     """Return the rows of all followed tables and of lost ones, see `SnapshotStore.fleet`. Errors: StorageError."""
     lost = {name: each.status for name, each in lost_tables(settings).items()}
     names = [*(table.name for table in settings.tables), *lost]
-    rows: list[dict[str, Any]] = store_of(settings).fleet(names, keep=keep, conditions=lost).to_pylist()
+    paths = {table.name: table.path for table in settings.tables}
+    rows: list[dict[str, Any]] = store_of(settings).fleet(names, keep=keep, conditions=lost, paths=paths).to_pylist()
     return rows
 
 

@@ -17,7 +17,8 @@ from deltasnap_assets.runs.condition.log_reports import (
     read_status_or_report,
     report_condition_without_run,
 )
-from deltasnap_assets.runs.condition.poll_records import LOG, are_checks_due, known_errors
+from deltasnap_assets.runs.condition.poll_records import LOG, known_errors
+from deltasnap_assets.runs.due_checks import version_with_due_checks
 from deltasnap_assets.runs.log_handover import ListedLog, handing_over
 from deltasnap_assets.runs.planning.known_table import apply_to_instance, known_of
 from deltasnap_assets.runs.planning.log_status import read_status, what_is_stored
@@ -141,7 +142,10 @@ class _Refresh:
             apply_to_instance(self.instance, self.table.name, todo)
             ranges, self.is_new = todo.ranges, self.is_new or bool(todo.ranges)
             if evaluates_checks and not self.is_new:
-                ranges = _with_due_checks(self.instance, self.settings, self.table, status, known)
+                newest = version_with_due_checks(
+                    self.instance, self.settings, self.table, status, known, is_requested=True
+                )
+                ranges = () if newest is None else ((newest, newest),)
             seen = None if status.listing is None else ListedLog(listing=status.listing, common=stored.common)
             for first, last in ranges:
                 run_id = str(uuid.uuid4())
@@ -184,22 +188,6 @@ class _Refresh:
 def _up_to(known: Known, latest: int) -> Known:
     """Return the facts without later versions: another process may have added them since the log was listed."""
     return replace(known, versions=tuple(version for version in known.versions if version <= latest))
-
-
-def _with_due_checks(
-    instance: dg.DagsterInstance, settings: Settings, table: TableSettings, status: LogStatus, known: Known
-) -> tuple[tuple[int, int], ...]:
-    """Return the newest materialized version if its checks are due: its run evaluates them again.
-
-    They are also due after a failed run whose versions are all materialized: nothing else ends its warning.
-    """
-    newest = max(known.done.intersection(status.versions), default=None)
-    if newest is None:
-        return ()
-    failed = failed_run(instance, table.name)
-    has_all = failed is not None and failed.first_missing is None
-    checkpoint = None if status.listing is None else status.listing.newest_checkpoint
-    return ((newest, newest),) if has_all or are_checks_due(store_of(settings), table, newest, checkpoint) else ()
 
 
 def _raise_if_broken(

@@ -8,6 +8,7 @@ import dagster as dg
 
 from deltasnap_assets.runs.condition.examination import condition_soon
 from deltasnap_assets.runs.condition.log_reports import read_status_or_report, report_condition_without_run
+from deltasnap_assets.runs.due_checks import request_for_checks, version_with_due_checks
 from deltasnap_assets.runs.planning.known_table import apply_to_instance, known_of
 from deltasnap_assets.runs.planning.names import job_name, run_tags
 from deltasnap_assets.runs.planning.partition_order import sort_partitions
@@ -27,7 +28,8 @@ def refresh_schedule(
 
     The sensor requests each version once. The schedule reads the whole log, so it also retries versions whose run
     failed, and reports damage that a poll for new commits does not detect. If reading a long log takes longer than a
-    tick may, the sensor reports its damage later.
+    tick may, the sensor reports its damage later. Without missing versions, it requests the newest one again if its
+    checks are due.
 
     on_nothing_new: called if there is nothing to materialize.
     """
@@ -51,6 +53,9 @@ def refresh_schedule(
         if not todo.ranges:
             report_condition_without_run(context.instance, settings, table, status, stored, condition_soon)
             on_nothing_new(context.instance, table)
+            newest = version_with_due_checks(context.instance, settings, table, status, known)
+            if newest is not None:
+                return [request_for_checks(table, newest)]
             if status.condition is not None and status.condition.unloadable:
                 return dg.SkipReason(without_secrets(status.condition.text))
             return dg.SkipReason(nothing_to_do(table, status))

@@ -241,7 +241,7 @@ def _cursors_of(text: str | None) -> dict[str, Any]:
     try:
         cursors = json.loads(text or "{}")
         if isinstance(cursors, dict):
-            return cursors
+            return {name: each if isinstance(each, str | None) else json.dumps(each) for name, each in cursors.items()}
         problem = "it is not an object"
     except ValueError as error:
         problem = str(error)

@@ -19,12 +19,16 @@ from deltasnap_assets.runs.condition.log_reports import (
 from deltasnap_assets.runs.condition.poll_records import (
     NotedPoll,
     PollFindings,
+    has_old_checks,
     is_examination_due,
+    is_to_be_noted,
     look_for_new_checkpoint,
     note,
     note_poll,
 )
 from deltasnap_assets.runs.condition.reminders import REMINDERS
+from deltasnap_assets.runs.condition.taken_names import check_name
+from deltasnap_assets.runs.due_checks import request_for_checks, were_evaluated
 from deltasnap_assets.runs.planning.known_table import apply_to_instance, known_of, last_observation, was_broken
 from deltasnap_assets.runs.planning.log_status import DAMAGED, read_status, what_is_stored
 from deltasnap_assets.runs.planning.names import job_name, run_tags
@@ -110,7 +114,7 @@ class TablePolls:
             table=table,
             instance=self.instance,
             state=state,
-            failure=_open_failure(self.instance, table, self.failures.get(table.name)),
+            failure=_open_failure(self.settings, self.instance, table, self.failures.get(table.name)),
         )
         try:
             is_damaged = polled.report_failed_run(self.last_failed.get(table.name))
@@ -164,10 +168,13 @@ class _PolledTable:
         failure = self.failure
         is_retried = failure is not None and failure.may_be_tried_again and (is_new or failure.pause_left <= 0)
         if cursor is not None and polled is not None and not is_new and not is_retried:
-            noted = note_poll(self.settings, self.table, followed=cursor.version)
+            noted = self._note(followed=cursor.version)
             if not noted.is_known:
                 return self.poll_examining()
             return self._request_checks(noted) or self._poll_idle(polled.checkpoint)
+        if failure is not None and failure.is_for_checks and not is_new:
+            request = request_for_checks(self.table, failure.last, failure.attempt + 1)
+            return SensorAnswer(requests=(request,), cursor=self.state.cursor)
         return self._poll_new(log, cursor, is_retried=is_retried)
 
     def _poll_new(self, log: TableLog, cursor: LogCursor | None, *, is_retried: bool) -> SensorAnswer:
@@ -176,7 +183,7 @@ class _PolledTable:
         known = known_of(self.instance, self.table.name)
         status = None if cursor is None or is_retried else log.new_commits(cursor)
         status = log.status() if status is None else status
-        noted = note_poll(self.settings, self.table, status, None if cursor is None else cursor.version)
+        noted = self._note(status, followed=None if cursor is None else cursor.version)
         if was_broken(self.instance, self.table.name):
             return self.poll_examining()
         is_new_only = cursor is not None and all(version > cursor.version for version in status.versions)
@@ -191,22 +198,21 @@ class _PolledTable:
             report_condition_without_run(self.instance, self.settings, self.table, status, stored)
         return requested
 
-    def _request_checks(self, noted: NotedPoll) -> SensorAnswer | None:
-        """Request the newest version again if the settings of its checks changed, as `refresh` does; None: no need.
-
-        Once in a process: the run may have loaded other settings than this process, or fail.
-        """
+    def _note(self, status: LogStatus | None = None, *, followed: int | None) -> NotedPoll:
+        """Record this poll, see `note_poll`. Errors: TakenNameError, before anything is recorded."""
         settings, table = self.settings, self.table
-        if not noted.has_old_checks or self.failure is not None:
+        if is_to_be_noted(settings, table, status, followed):
+            check_name(self.instance, settings, table)
+        return note_poll(settings, table, status, followed)
+
+    def _request_checks(self, noted: NotedPoll) -> SensorAnswer | None:
+        """Request the newest version again if the settings of its checks changed, as `refresh` does; None: no need."""
+        if not noted.has_old_checks or self.failure is not None or were_evaluated(self.instance, self.table):
             return None
-        if not REMINDERS.is_due("checks", settings, table, value=table.checks):
-            return None
-        newest = max(known_of(self.instance, table.name).done, default=None)
+        newest = max(known_of(self.instance, self.table.name).done, default=None)
         if newest is None:
             return None
-        REMINDERS.restart("checks", settings, table, table.checks)
-        request = dg.RunRequest(job_name=job_name(table.name), tags=run_tags(table.name, newest, newest))
-        return SensorAnswer(requests=(request,), cursor=self.state.cursor)
+        return SensorAnswer(requests=(request_for_checks(self.table, newest),), cursor=self.state.cursor)
 
     def _poll_idle(self, checkpoint: str | None) -> SensorAnswer:
         """Return that nothing is new, unless an examination of the log is done: it was due, or a checkpoint is new.
@@ -302,11 +308,13 @@ def _state(table: TableSettings, cursor: str | None) -> SensorState:
         return SensorState()
 
 
-def _open_failure(instance: dg.DagsterInstance, table: TableSettings, failure: Failure | None) -> Failure | None:
-    """Return the failure, unless all its versions were recorded before the run failed."""
-    if failure is None or known_of(instance, table.name).done.issuperset(range(failure.first, failure.last + 1)):
-        return None
-    return failure
+def _open_failure(
+    settings: Settings, instance: dg.DagsterInstance, table: TableSettings, failure: Failure | None
+) -> Failure | None:
+    """Return the failure, unless all its versions were recorded before the run failed, or the results of its checks."""
+    if failure is None or not known_of(instance, table.name).done.issuperset(range(failure.first, failure.last + 1)):
+        return failure
+    return failure if failure.is_for_checks and has_old_checks(store_of(settings), table) else None
 
 
 def _nothing_new(table: TableSettings, failure: Failure | None) -> str:

@@ -19,6 +19,7 @@ from deltasnap_assets.runs.planning.names import (
     ASSET_NAMES,
     ATTEMPT_TAG,
     CHECKPOINT_JOB,
+    CHECKS_TAG,
     PRUNE_JOB,
     RANGE_END_TAG,
     RANGE_START_TAG,
@@ -70,13 +71,17 @@ class TablesFailedError(DeltaSnapError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """The last run of a table, which failed. first, last: its versions. ended: in s since the epoch."""
+    """The last run of a table, which failed. first, last: its versions. ended: in s since the epoch.
+
+    is_for_checks: whether it was only requested to evaluate the checks again.
+    """
 
     run_id: str
     first: int
     last: int
     attempt: int
     ended: float
+    is_for_checks: bool = False
 
     @property
     def may_be_tried_again(self) -> bool:
@@ -130,8 +135,15 @@ def failures(instance: dg.DagsterInstance, table_names: Collection[str]) -> Mapp
                 last=versions[1],
                 attempt=int(run.tags.get(ATTEMPT_TAG, 1)),
                 ended=record.update_timestamp.timestamp(),
+                is_for_checks=CHECKS_TAG in run.tags,
             )
     return found
+
+
+def last_run_for_checks(instance: dg.DagsterInstance, table_name: str) -> dg.DagsterRun | None:
+    """Return the last run of a table that was requested to evaluate its checks again; None: no recent one."""
+    runs = instance.get_runs(dg.RunsFilter(tags={TABLE_TAG: table_name}), limit=_MAX_LATER_RUNS)
+    return next((run for run in runs if CHECKS_TAG in run.tags), None)
 
 
 def last_failed(instance: dg.DagsterInstance, table_names: Collection[str]) -> dict[str, str]:

@@ -162,6 +162,12 @@ class TableSettings(_FollowedSettings):
         """The configuration file that defines this table, and the line; None: no file."""
         return self._defined_at
 
+    def why_none_wanted(self, latest: int | None) -> str | None:
+        """Return why no version up to the latest one is to be stored; None: some are. latest: None: unknown."""
+        if latest is None or not isinstance(self.versions, Since) or self.versions.since <= latest:
+            return None
+        return f"The latest version of {self.name} is {latest}, but `versions` starts at version {self.versions.since}."
+
     @field_validator("name")
     @classmethod
     def _dagster_accepts(cls, name: str) -> str:
@@ -174,7 +180,9 @@ class DiscoverSettings(_FollowedSettings):
     """Tables that match a pattern. They are listed when the definitions load. Other keys apply to all of them."""
 
     path: FolderOrUrl = Field(min_length=1)
-    """A pattern (`*`, `?`, `[...]`), such as `s3://lake/bronze/*`: each matching folder with a log is a table."""
+    """A pattern (`*`, `?`, `[...]`), such as `s3://lake/bronze/*`: each matching folder with a log is a table. If
+    several patterns match it, the first one counts.
+    """
     exclude: tuple[str, ...] = ()
     """Patterns of folder names to skip."""
     name: str = "{name}"

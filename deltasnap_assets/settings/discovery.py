@@ -41,16 +41,20 @@ class DiscoveryError(DeltaSnapError):
 def with_discovered(settings: Settings, on_no_table: Callable[[str], None] = _log.warning) -> Settings:
     """Return the settings with the discovered tables after those in the file. Tables in the file are not added again.
 
-    on_no_table: called with a message for each pattern without tables. This is not an error: a lake may start empty.
+    If several patterns match a table, the first one counts.
+    on_no_table: called with a message for each pattern without tables, or without any that no earlier pattern matches.
+    This is not an error: a lake may start empty.
     Errors: DiscoveryError if the folder of a pattern cannot be listed, or two tables have the same name.
     """
-    tables = list(settings.tables)
+    tables, by_patterns = list(settings.tables), set[str]()
     for pattern in settings.discover:
         named = {table.name.casefold(): to_url(table.path) for table in tables}
         urls = set(named.values())
         found = list(_found(pattern))
         if not found:
             on_no_table(_no_table_at(pattern.path))
+        elif by_patterns.issuperset(to_url(table.path) for table in found):
+            on_no_table(_only_earlier(pattern.path))
         for table in found:
             if (url := to_url(table.path)) in urls:
                 continue
@@ -62,6 +66,7 @@ def with_discovered(settings: Settings, on_no_table: Callable[[str], None] = _lo
                 reason = f"{settings.fleet_asset} is among the assets of table {table.name}: choose another fleet_asset"
                 raise DiscoveryError(pattern=pattern.path, reason=reason)
             tables.append(table)
+            by_patterns.add(url)
     return settings.model_copy(update={"tables": tuple(tables)})
 
 
@@ -92,6 +97,13 @@ def _no_table_at(path: str) -> str:
     if _WILDCARD.search(path):
         return f"The pattern {path} matches no table."
     return f"The pattern {path} matches no table: this folder is not a Delta table. For the tables in it, use {path}/*."
+
+
+def _only_earlier(path: str) -> str:
+    return (
+        f"The pattern {redacted(path)} matches only tables that earlier patterns match. The keys of those apply: to "
+        "use the keys of this one, put it before them."
+    )
 
 
 def _found(pattern: DiscoverSettings) -> Iterator[TableSettings]:

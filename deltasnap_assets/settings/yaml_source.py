@@ -18,8 +18,10 @@ from deltasnap_core import DeltaSnapError, redacted
 Location = tuple[str | int, ...]
 
 _OWN_TAGS = "tag:yaml.org,2002:"
-VARIABLE = re.compile(r"\$\{(\w+)\}")
-"""The name of an environment variable in a text."""
+_CONVERTED = frozenset(f"{_OWN_TAGS}{kind}" for kind in ("int", "float", "bool"))
+"""The tags that convert the value of an environment variable. Without one, it is text."""
+VARIABLE = re.compile(r"\$?\$\{(\w+)\}")
+"""The name of an environment variable in a text. With a second `$`, the text after that stands for itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +73,7 @@ class YamlSource:
 
 
 def read_yaml(path: Path, environment: Mapping[str, str], *, only: str | None = None) -> YamlSource:
-    """Read one YAML document; `${NAME}` in a value stands for an environment variable.
+    """Read one YAML document; `${NAME}` in a value stands for an environment variable: text, unless tagged `!!int`.
 
     only: a key at the top; all other keys are left out. None: read all.
     Errors: `ConfigError` for a file that cannot be read, YAML that cannot be parsed, a duplicate key, a key that is not
@@ -96,6 +98,11 @@ def read_yaml(path: Path, environment: Mapping[str, str], *, only: str | None = 
     if reader.problems:
         raise ConfigError(file=str(path), problems=tuple(reader.problems))
     return YamlSource(file=str(path), values=values, lines=reader.lines, texts=reader.texts)
+
+
+def with_variables_escaped(text: str) -> str:
+    """Return a text so that no part of it stands for an environment variable."""
+    return VARIABLE.sub(lambda match: f"${match[0]}", text)
 
 
 def key_text(location: Location) -> str:
@@ -146,6 +153,8 @@ class _Reader:
 
         def look_up(match: re.Match[str]) -> str:
             name = match[1]
+            if match[0].startswith("$$"):
+                return match[0][1:]
             if name not in self.environment:
                 reason = f"the environment variable {name} is not set"
                 line = self.lines.get(location)
@@ -154,7 +163,10 @@ class _Reader:
                 )
             return self.environment.get(name, "")
 
-        return VARIABLE.sub(look_up, node.value)
+        num_problems, text = len(self.problems), VARIABLE.sub(look_up, node.value)
+        if node.tag not in _CONVERTED or len(self.problems) > num_problems:
+            return text
+        return self._constructed(yaml.ScalarNode(node.tag, text), location)
 
     def _constructed(self, node: yaml.Node, location: Location) -> Any:
         try:

@@ -16,7 +16,7 @@ class HeldVersions:
     def __init__(self, settings: Settings, sessions: RunSession) -> None:
         self._settings = settings
         self._sessions = sessions
-        self._in_force: dict[str, Mapping[int, ManifestName]] = {}
+        self._current: dict[str, Mapping[int, ManifestName]] = {}
         self._manifests: dict[str, dict[int, VersionManifest]] = {}
         self._states: dict[str, dict[int, SnapshotState]] = {}
 
@@ -29,19 +29,19 @@ class HeldVersions:
         )
 
     def names(self, table: str) -> Mapping[int, ManifestName]:
-        """Return the manifest names of the stored versions that are in force, ascending. The store is listed once."""
-        if table not in self._in_force:
-            self._in_force[table] = self.store.in_force(table)
-        return self._in_force[table]
+        """Return the manifest names of the current stored versions, ascending. The store is listed once."""
+        if table not in self._current:
+            self._current[table] = self.store.current_names(table)
+        return self._current[table]
 
     def missing(self, table: str, versions: Sequence[int]) -> list[int]:
         """Return the versions whose manifests are not held."""
         held = self._manifests.get(table, {})
         return [version for version in versions if version not in held]
 
-    def add(self, table: str, in_force: Mapping[int, ManifestName], manifests: Iterable[VersionManifest]) -> None:
-        """Hold manifests that were just written. in_force: the names from now on."""
-        self._in_force[table] = in_force
+    def add(self, table: str, current: Mapping[int, ManifestName], manifests: Iterable[VersionManifest]) -> None:
+        """Hold manifests that were just written. current: the names from now on."""
+        self._current[table] = current
         self._manifests.setdefault(table, {}).update({manifest.version: manifest for manifest in manifests})
 
     def manifests(self, table: str, versions: Sequence[int]) -> dict[int, VersionManifest]:

@@ -9,6 +9,7 @@ from typing import Any
 import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 
+from deltasnap_assets.runs.condition.taken_names import check_name
 from deltasnap_assets.runs.log_handover import listed_logs_of
 from deltasnap_assets.runs.planning.names import ASSET_NAMES
 from deltasnap_assets.runs.run_process import heartbeat
@@ -45,7 +46,13 @@ def resources(settings: Settings) -> dict[str, Any]:
         with nullcontext() if run is None or instance is None else heartbeat(instance, run.run_id):
             listed_logs = {} if run is None else listed_logs_of(run.run_id)
             sessions = RunSession(context.resources.pyspark, _run_log(context))
-            made = RunSnapshots(settings, sessions, listed_logs, queries_ahead=_materializes_all(run))
+            made = RunSnapshots(
+                settings,
+                sessions,
+                listed_logs,
+                queries_ahead=_materializes_all(run),
+                check_name=lambda table: None if instance is None else check_name(instance, settings, table),
+            )
             with closing(made):
                 yield made
 

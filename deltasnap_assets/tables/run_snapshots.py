@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from deltasnap_assets.checks.compaction import Compaction
@@ -57,12 +57,16 @@ class RunSnapshots:
         listed_logs: Mapping[str, ListedLog] | None = None,
         *,
         queries_ahead: bool = False,
+        check_name: Callable[[TableSettings], None] = lambda _: None,
     ) -> None:
         """listed_logs: by table, a recent listing of its log.
 
         queries_ahead: whether the run will need all facts about its newest version. They are then computed as soon as
         that version is stored, while Dagster records the events of earlier assets.
+        check_name: called once for each table before its stored versions are used. Raises if they are of another table.
         """
+        self._check_name = check_name
+        self._checked_names = set[str]()
         self._settings = settings
         self._sessions = sessions
         self._listed_logs = dict(listed_logs or {})
@@ -154,7 +158,7 @@ class RunSnapshots:
         continued = self._continued.get(table.name)
         if continued is None:
             return what_is_stored(self._settings, table, self.listing(table))
-        return Stored(common=continued, versions=frozenset(self.in_force(table)))
+        return Stored(common=continued, versions=frozenset(self.current_names(table)))
 
     def latest(self, table: TableSettings) -> VersionLog:
         """Return the log at the table's latest version, from the listing of this run."""
@@ -165,8 +169,11 @@ class RunSnapshots:
     ) -> dict[int, VersionManifest]:
         """Return the manifests of versions. Versions that are not stored are written first.
 
-        Errors: the errors of reading the log and of the store.
+        Errors: the errors of reading the log and of the store; TakenNameError.
         """
+        if table.name not in self._checked_names:
+            self._check_name(table)
+            self._checked_names.add(table.name)
         if missing := self._versions.missing(table.name, versions):
             stored = self.store.write_versions(
                 table.name,
@@ -179,7 +186,7 @@ class RunSnapshots:
             )
             if not stored.common.is_continued:
                 progress(f"Table {table.name}: {stored.common}", 0, len(stored))
-            self._versions.add(table.name, stored.in_force, stored)
+            self._versions.add(table.name, stored.current, stored)
             if stored.common.is_continued:
                 self._continued[table.name] = stored.common
             self._findings.setdefault(table.name, CommitFindings()).merge(stored.findings, stored.findings.versions)
@@ -199,10 +206,10 @@ class RunSnapshots:
         return self.states(table, versions)
 
     def stored_versions(self, table: TableSettings) -> list[int]:
-        """Return the stored versions that are in force, ascending, including the ones of this run."""
-        return list(self.in_force(table))
+        """Return the current stored versions, ascending, including the ones of this run."""
+        return list(self.current_names(table))
 
-    def in_force(self, table: TableSettings) -> Mapping[int, ManifestName]:
+    def current_names(self, table: TableSettings) -> Mapping[int, ManifestName]:
         """Return the manifest names of the stored versions, ascending, including the ones of this run."""
         return self._versions.names(table.name)
 

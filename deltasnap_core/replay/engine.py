@@ -1,7 +1,7 @@
 """Chooses the engine for each question, Spark or the driver, with a reason. It has the limits of the driver.
 
 **Spark reconstructs**: it materializes versions from a checkpoint or from version 0. It does all work above the limits.
-**The driver follows**: it applies a few commits, which it reads anyway, to a known version. **The driver answers
+**The driver applies** a few commits, which it reads anyway, to a known version. **The driver answers
 interactive requests** up to the limits: counts, pages, pandas and Arrow inputs, the planning of a scan. With
 `use="spark"`, Spark replays all file actions. The process still parses commits and non-file actions.
 
@@ -33,7 +33,7 @@ class Question(Enum):
     RECONSTRUCT = "a version stored in full"
     COUNT = "the computed state of a version"
     ROWS = "the file actions of a version"
-    FOLLOW = "commits applied to a stored version"
+    APPLY = "commits applied to a stored version"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ LIMITS: Mapping[Question, Limit] = {
         driver="0.1 to 0.5 s for 50,000, about 100 MiB",
         spark="0.3 to 0.6 s for any version",
     ),
-    Question.FOLLOW: Limit(
+    Question.APPLY: Limit(
         most=5_000,
         unit="file actions",
         driver="0.2 s for 5,000, plus 0.5 s if the version has a million files",

@@ -138,21 +138,21 @@ class SnapshotStore:
         """Return the manifest of a version."""
         return self.manifests(table, [version])[version]
 
-    def in_force(self, table: str) -> dict[int, ManifestName]:
+    def current_names(self, table: str) -> dict[int, ManifestName]:
         """Return the manifest names of the current stored versions, ascending, from one listing."""
-        return self._reader.table(table).names_in_force()
+        return self._reader.table(table).current_names()
 
     def manifests(
         self,
         table: str,
         versions: Collection[int] | None = None,
-        in_force: Mapping[int, ManifestName] | None = None,
+        current: Mapping[int, ManifestName] | None = None,
     ) -> dict[int, VersionManifest]:
         """Return the manifests of versions (None: all current versions), ascending. Needs no Spark.
 
-        in_force: the result of `in_force`; None: list the store.
+        current: the result of `current_names`; None: list the store.
         """
-        return self._reader.manifests(table, versions, in_force)
+        return self._reader.manifests(table, versions, current)
 
     def computed_state(self, table: str, version: Version) -> SnapshotState:
         """Return the computed state of a version, as Snapshot.computed_state. Needs no Spark."""
@@ -229,8 +229,8 @@ class SnapshotStore:
         return self._reader.version(table, version).arrow(kind, columns)
 
     def reason_for_spark(self, table: str) -> str | None:
-        """Return why the version after the newest stored one needs Spark; None: the driver can probably follow it."""
-        newest = max(self.in_force(table), default=None)
+        """Return why the version after the newest stored one needs Spark; None: the driver can probably write it."""
+        newest = max(self.current_names(table), default=None)
         if newest is None:
             return self._reader.engine.reason_for_spark({Question.RECONSTRUCT: None})
         return self._reader.engine.reason_for_spark({Question.COUNT: rows_of(self.manifest(table, newest))})
@@ -451,6 +451,7 @@ class SnapshotStore:
         now_ms: int | None = None,
         keep: bool = False,
         conditions: Mapping[str, TableStatus] | None = None,
+        paths: Mapping[str, str] | None = None,
     ) -> pa.Table:
         """Return one row for each table, the worst first, then by name, with the columns of `FLEET_SCHEMA`.
 
@@ -458,11 +459,11 @@ class SnapshotStore:
         last poll of the log (`polls`): `unknown` without a poll in the last day.
 
         tables: None: all tables of the store. now_ms: None: the clock. keep: whether to keep them for `fleet_history`.
-        conditions: of tables whose condition the caller knows better, by name.
+        conditions: of tables whose condition the caller knows better, by name. paths: see `LastPolls.rows`.
         """
         now = system_clock() if now_ms is None else now_ms
         names = self.polls.table_names() if tables is None else list(dict.fromkeys(tables))
-        found = (row.judged((conditions or {}).get(row.table)) for row in self.polls.rows(names, now))
+        found = (row.judged((conditions or {}).get(row.table)) for row in self.polls.rows(names, now, paths))
         rows = fleet_table(sorted(found, key=worst_first))
         if keep:
             FleetHistory(storage=self._reader.storage, root=self.root).keep(rows, now)

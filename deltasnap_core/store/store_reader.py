@@ -52,12 +52,12 @@ class StoreReader:
         self,
         table: str,
         versions: Collection[int] | None = None,
-        in_force: Mapping[int, ManifestName] | None = None,
+        current: Mapping[int, ManifestName] | None = None,
     ) -> dict[int, VersionManifest]:
         """Return manifests by version, as `SnapshotStore.manifests`. Errors: ValueError for what is no version."""
         if not isinstance(versions, range | None):
             check_versions(*versions)
-        found = self.table(table).manifests_in_force(versions, in_force)
+        found = self.table(table).current_manifests(versions, current)
         return {manifest.version: manifest for manifest in found}
 
     def manifests_of(self, table: str, versions: Collection[Version]) -> list[VersionManifest]:
@@ -105,15 +105,15 @@ class StoreReader:
 
     def row_changes(self, table: str, first: int, last: int, options: ScanOptions) -> RowChanges:
         """Return the row changes of the stored versions first to last."""
-        in_force = self.table(table).names_in_force()
-        self.manifests(table, [last], in_force)  # first, because the range may have 2**62 versions
-        found = self.manifests(table, range(first, last + 1), in_force)
+        current = self.table(table).current_names()
+        self.manifests(table, [last], current)  # first, because the range may have 2**62 versions
+        found = self.manifests(table, range(first, last + 1), current)
         stored = [self.version(table, manifest) for manifest in found.values()]
 
         def before() -> StoredVersion | None:
             return self.version(table, first - 1) if first else None
 
-        scanned, has_before = self.scanned(stored[-1], options), first == 0 or first - 1 in in_force
+        scanned, has_before = self.scanned(stored[-1], options), first == 0 or first - 1 in current
         return stored_row_changes(self.engine, scanned, stored, before, options, has_before=has_before)
 
     def row_changes_since(self, table: str, since: int | None, last: int, options: ScanOptions) -> RowChanges:

@@ -13,9 +13,10 @@ import pytest
 from dagster.components.testing import create_defs_folder_sandbox
 from pydantic import ValidationError
 
+from deltasnap_assets import component
 from deltasnap_assets.component import DeltaTableSnapshots
 from deltasnap_assets.component_file import ComponentAttributes, _without_any_of, settings_of
-from deltasnap_assets.settings.config import DEFAULT_STORAGE
+from deltasnap_assets.settings.config import DEFAULT_STORAGE, Settings, Since
 from deltasnap_assets.settings.yaml_source import ConfigError
 
 PASSWORD = "hunter2"
@@ -139,6 +140,51 @@ def test_set_variable_or_default_is_resolved(text: str, monkeypatch: pytest.Monk
     monkeypatch.setenv("SET_NAME", "lake")
     graph = built({"tables": [{**TABLE, "path": text}]}).resolve_asset_graph()
     assert graph.get(dg.AssetKey(["events", "delta_log"])).metadata["dagster/uri"].endswith("/lake/x")
+
+
+def settings_from(attributes: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """Return the settings of a file with these attributes."""
+    found = list[Settings]()
+
+    def noted(*values: Any) -> Settings:
+        found.append(settings_of(*values))
+        return found[0]
+
+    monkeypatch.setattr(component, "settings_of", noted)
+    built(attributes)
+    return found[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("12345", "12345"),
+        ("{{ env.DIGITS }}", "12345"),
+        ("{{ env.DIGITS }}_{{ env.DIGITS }}", "12345_12345"),
+        ("'quoted'", "'quoted'"),
+        ("{{ env('UNSET_NAME', '1e9') }}", "1e9"),
+        ("{{ env.DIGITS | int }}", 12345),
+        ("{{ env.FLAG }}", True),
+    ],
+)
+def test_text_stays_a_text_even_if_it_is_a_literal_of_python(
+    text: str, expected: str | int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DIGITS", "12345")
+    monkeypatch.setenv("FLAG", "True")
+    attributes = {"tables": [{**TABLE, "storage_options": {"auto_mkdir": text}, "tags": {"cost": "1234"}}]}
+    (table,) = settings_from(attributes, monkeypatch).tables
+    (value,) = table.storage_options.values()
+    assert (value, type(value)) == (expected, type(expected))
+    assert table.tags == {"cost": "1234"}
+
+
+def test_number_of_a_key_may_be_an_environment_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NUMBER", "7")
+    number = "{{ env.NUMBER }}"
+    attributes = {"tables": [{**TABLE, "poll_seconds": number, "versions": {"since": number}}]}
+    (table,) = settings_from(attributes, monkeypatch).tables
+    assert (table.poll_seconds, table.versions) == (7, Since(since=7))
 
 
 def test_second_file_of_a_project_is_an_error_that_names_the_cause() -> None:

@@ -238,6 +238,12 @@ def test_harmless_and_short_values_of_options_are_shown() -> None:
     assert redacted("abc in eu-west-1 as xy") == "abc in eu-west-1 as xy"
 
 
+def test_secret_of_digits_may_be_a_number() -> None:
+    learn_options({"password": 98765432, "client_kwargs": {"token": 55556666}, "retries": 11112222, "max_keys": 100})
+    assert redacted("98765432 55556666") == f"{redaction.REDACTED} {redaction.REDACTED}"
+    assert redacted("11112222 100") == "11112222 100"
+
+
 def test_short_secret_is_hidden_only_as_a_word() -> None:
     learn_options({"password": "abc"})
     assert redacted("abc: abcd and (abc)") == f"{redaction.REDACTED}: abcd and ({redaction.REDACTED})"

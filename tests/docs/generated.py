@@ -108,7 +108,7 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def _limits() -> str:
     counted = LIMITS[Question.COUNT]  # the files that the commits change are looked up in the stored version
-    more = {Question.FOLLOW: f", on a version of up to {counted.most:,}"}
+    more = {Question.APPLY: f", on a version of up to {counted.most:,}"}
     rows = [
         (question.value, f"{limit.most:,} {limit.unit}{more.get(question, '')}", limit.driver, limit.spark)
         for question, limit in LIMITS.items()

@@ -11,13 +11,14 @@ from typing import Literal
 import dagster as dg
 
 from deltasnap_assets.quantities import counted
+from deltasnap_assets.runs.condition.taken_names import was_observed_here
 from deltasnap_assets.runs.condition.webhook import WebhookError, post_text
 from deltasnap_assets.runs.fleet import lost_tables
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, delta_log_key
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import AlertSettings, Settings
 from deltasnap_assets.texts import lines_joined, secrets_hidden, visible
-from deltasnap_core import LastPolls, TableLevel, TableStatus, redacted, system_clock
+from deltasnap_core import OTHER_PATH, LastPolls, TableLevel, TableStatus, redacted, system_clock
 
 ALERTS_SENSOR = "deltasnap_alerts"
 
@@ -103,7 +104,7 @@ def send_alerts(settings: Settings, instance: dg.DagsterInstance) -> str:
     url, started = settings.alerts.webhook.get_secret_value(), time.monotonic()
     polls, lost = store_of(settings).polls, lost_tables(settings)
     paths = {table.name: table.path for table in settings.tables}
-    statuses = polls.statuses(list(paths), system_clock()) | {name: each.status for name, each in lost.items()}
+    statuses = polls.statuses(list(paths), system_clock(), paths) | {name: each.status for name, each in lost.items()}
     paths |= {name: each.path for name, each in lost.items()}
     names = list(paths)
     keys = {name: _key(name, path) for name, path in paths.items()}
@@ -113,7 +114,7 @@ def send_alerts(settings: Settings, instance: dg.DagsterInstance) -> str:
     sent, refused, is_late = 0, list[WebhookError](), False
     for name in (*names[first:], *names[:first]):
         status = statuses[name] or _of_a_lost_poll(instance, polls, name)
-        if status is None:  # the table is new: it did not get worse
+        if status is None or _has_moved(instance, settings, name, status):  # the table is new: it did not get worse
             continue
         alert = alert_of(name, status, reported.get(keys[name], "ok"), settings.alerts)
         if alert is None:
@@ -146,6 +147,11 @@ def _of_a_lost_poll(instance: dg.DagsterInstance, polls: LastPolls, table_name: 
         reason="Versions of this table were materialized, but the store has no record of it.",
         advice="Check that `storage` is the right store and was not deleted. Then refresh the table.",
     )
+
+
+def _has_moved(instance: dg.DagsterInstance, settings: Settings, table_name: str, status: TableStatus) -> bool:
+    """Return whether the store has a table at another path because this one moved, and was not polled since then."""
+    return status.check == OTHER_PATH and not was_observed_here(instance, settings.table(table_name))
 
 
 def _key(table: str, path: str) -> str:

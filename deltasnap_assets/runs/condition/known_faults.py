@@ -41,7 +41,7 @@ def condition_unless_known(
     sound = VersionRanges() if sound is None else sound
     key, inputs = (settings.storage, table.name, read_pages), (listing, first, sound)
     known = _known.pop(key, None)
-    if known is None or known.inputs != inputs or not _is_in_force(log, listing, known):
+    if known is None or known.inputs != inputs or not _still_holds(log, listing, known):
         condition = log.condition(listing, first=first, sound=sound, read_pages=read_pages)
         known = _Known(inputs=inputs, condition=condition, at=time.monotonic())
     if known.condition.faults and not known.condition.faults_of(*_OF_STORAGE):
@@ -49,7 +49,7 @@ def condition_unless_known(
     return known.condition
 
 
-def _is_in_force(log: TableLog, listing: LogListing, known: _Known) -> bool:
+def _still_holds(log: TableLog, listing: LogListing, known: _Known) -> bool:
     """Return whether the condition is recent, and its errors and those of hints remain. Reads no other commit."""
     if time.monotonic() - known.at >= _MAX_AGE_SECONDS:
         return False

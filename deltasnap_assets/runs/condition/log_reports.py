@@ -10,6 +10,7 @@ import dagster as dg
 from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.known_faults import condition_unless_known
 from deltasnap_assets.runs.condition.poll_records import has_new_checkpoint, is_examination_due, known_faults, note_poll
+from deltasnap_assets.runs.condition.taken_names import check_name
 from deltasnap_assets.runs.planning.known_table import was_broken
 from deltasnap_assets.runs.planning.log_status import compared_with_stored, read_status, what_is_stored
 from deltasnap_assets.runs.planning.plan import Stored
@@ -55,7 +56,9 @@ def read_status_or_report(
     """Return the result of `read_status`. Faults of the log are recorded first and then raised as BrokenTableError.
 
     If the table had a fault before, commits that are not stored yet are read before a run is requested.
+    Errors: also TakenNameError.
     """
+    check_name(instance, settings, table)
     failed = failed_run(instance, table.name)
     try:
         return read_status(settings, table, examine=failed is not None or was_broken(instance, table.name))

@@ -40,6 +40,9 @@ RUN = "run"
 """The name of the problem that the last run failed."""
 ALL_CHECKS = "checks"
 """The name of the problem that the facts for the checks could not be read."""
+VERSIONS = "versions"
+"""The name of the problem that the key `versions` selects no version of the log."""
+NO_VERSIONS_ADVICE = "Correct `versions` in the configuration, or wait for this version."
 
 _NOTED_AGAIN_MS = 60 * 60 * 1000
 _HOUR_MS = 60 * 60 * 1000
@@ -137,34 +140,57 @@ def known_errors(store: SnapshotStore, table_name: str) -> tuple[TableProblem, .
     return () if poll is None else tuple(problem for problem in poll.problems if problem.severity == "error")
 
 
-def are_checks_due(store: SnapshotStore, table: TableSettings, newest: int, checkpoint: str | None) -> bool:
+def are_checks_due(
+    store: SnapshotStore,
+    table: TableSettings,
+    newest: int,
+    checkpoint: str | None,
+    *,
+    has_failed: bool,
+    is_requested: bool,
+) -> bool:
     """Return whether a refresh evaluates the checks again although nothing is new.
 
-    An error of a check may be over, as may a warning after a checkpoint or a change of the settings.
-    newest: the newest stored version. Its results are missing if the record was lost, damaged or not written.
-    checkpoint: `LogListing.newest_checkpoint`.
+    They are due if their results are missing, or were lost, damaged or not written; after a change of the settings,
+    and after a checkpoint, which may end a warning; after a failed run, unless a check found an error, which may have
+    failed it.
+    newest: the newest stored version. checkpoint: `LogListing.newest_checkpoint`.
+    has_failed: whether the last run failed after all its versions were materialized: nothing else ends its warning.
+    is_requested: a user waits for the answer. Then they are also due if a check found an error, which may be over.
     """
     poll = store.polls.read(table.name)
     if poll is None or poll.checked_version is None or poll.checked_version < newest:
         return True
     if poll.checked_inputs not in (None, inputs_of_checks(table, checkpoint)):
         return True
-    return any(problem.severity == "error" and problem.check != LOG for problem in poll.problems)
+    errors = {problem.check for problem in poll.problems if problem.severity == "error"} - {LOG}
+    if is_requested:
+        return has_failed or bool(errors)
+    return (has_failed or ALL_CHECKS in errors) and errors <= {RUN, ALL_CHECKS}
 
 
 def inputs_of_checks(table: TableSettings, checkpoint: str | None) -> str:
     """Return digests of what the checks of a version use and a commit does not change: settings, then checkpoint."""
-    return _digest(table.checks.model_dump_json()) + _digest(str(checkpoint))
+    return digest_of_settings(table) + _digest(str(checkpoint))
+
+
+def digest_of_settings(table: TableSettings) -> str:
+    """Return a digest of the settings of the checks of a table."""
+    return _digest(table.checks.model_dump_json())
 
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _has_old_checks(poll: LastPoll | None, table: TableSettings) -> bool:
+def has_old_checks(store: SnapshotStore, table: TableSettings) -> bool:
     """Return whether the checks were last evaluated with other settings. A new checkpoint does not count."""
+    return _has_old_checks(store.polls.read(table.name), table)
+
+
+def _has_old_checks(poll: LastPoll | None, table: TableSettings) -> bool:
     inputs = None if poll is None else poll.checked_inputs
-    return inputs is not None and not inputs.startswith(_digest(table.checks.model_dump_json()))
+    return inputs is not None and not inputs.startswith(digest_of_settings(table))
 
 
 def known_faults(store: SnapshotStore, table_name: str) -> tuple[Fault, ...]:
@@ -188,11 +214,15 @@ def note_poll(
     status: its result; None: no new commits. followed: the version of the cursor; None: not followed yet. Faults are
     recorded separately, where they are reported.
     """
-    latest = followed if status is None else status.latest
-    if not REMINDERS.is_due("poll", settings, table, seconds=_NOTED_AGAIN_MS / 1000, value=latest):
+    if not is_to_be_noted(settings, table, status, followed):
         return NotedPoll()
+    latest = followed if status is None else status.latest
     commit = None if status is None else status.commits.get(status.latest)
-    found = PollFindings(latest_version=latest, last_commit_ms=None if commit is None else commit.modification_time)
+    found = PollFindings(
+        latest_version=latest,
+        last_commit_ms=None if commit is None else commit.modification_time,
+        problems={VERSIONS: _none_wanted(table, latest)},
+    )
     before = note(store_of(settings), table, found)
     is_known = before is not None and (before.latest_version is None or before.latest_version >= (followed or 0))
     if is_known or status is not None:  # otherwise the next tick reads the store again
@@ -200,22 +230,35 @@ def note_poll(
     return NotedPoll(is_known=is_known, has_old_checks=_has_old_checks(before, table))
 
 
+def is_to_be_noted(settings: Settings, table: TableSettings, status: LogStatus | None, followed: int | None) -> bool:
+    """Return whether `note_poll` would record a poll."""
+    latest = followed if status is None else status.latest
+    return REMINDERS.is_due("poll", settings, table, seconds=_NOTED_AGAIN_MS / 1000, value=latest)
+
+
+def _none_wanted(table: TableSettings, latest: int | None) -> tuple[TableProblem, ...]:
+    text = table.why_none_wanted(latest)
+    if text is None:
+        return ()
+    return (TableProblem(check=VERSIONS, severity="warning", text=text, advice=NO_VERSIONS_ADVICE),)
+
+
 def note(
-    store: SnapshotStore, table: TableSettings, found: PollFindings, in_force: Mapping[int, ManifestName] | None = None
+    store: SnapshotStore, table: TableSettings, found: PollFindings, current: Mapping[int, ManifestName] | None = None
 ) -> LastPoll | None:
     """Record the result of a poll. Nothing is written if only the time changed by less than an hour.
 
     Results that processes record at once are all kept.
 
     Return the earlier poll of the table in the store; None: there is none, or it cannot be read.
-    in_force: the stored versions, if they are listed already.
+    current: the stored versions, if they are listed already.
     """
     before = None
     try:
         before, points = store.polls.read(table.name), None
         if found.checked_version is not None:
             known = replace(before or LastPoll(polled_at_ms=0), polled_at_ms=system_clock())
-            points = store.polls.points(table.name, known, in_force)
+            points = store.polls.points(table.name, known, current)
         if _new_poll(before, table, found) is None:
             return before
         with store.polls.alone(table.name):

@@ -56,8 +56,8 @@ def what_is_stored(settings: Settings, table: TableSettings, listing: LogListing
     common = store.common_version(table.name, log_of(table), listing)
     if common.relation is LogRelation.ROLLED_BACK:
         store.begin_fork(table.name, common)
-        return Stored(common=common, versions=frozenset(v for v in common.in_force if v <= (common.version or 0)))
-    return Stored(common=common, versions=frozenset(common.in_force))
+        return Stored(common=common, versions=frozenset(v for v in common.current if v <= (common.version or 0)))
+    return Stored(common=common, versions=frozenset(common.current))
 
 
 def compared_with_stored(

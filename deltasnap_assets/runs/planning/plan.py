@@ -46,7 +46,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """The stored versions of a table, compared with its log. versions: the versions in force."""
+    """The stored versions of a table, compared with its log. versions: the current ones."""
 
     common: CommonVersion
     versions: frozenset[int]
@@ -128,7 +128,7 @@ def _is_recreated(status: LogStatus, known: Known, stored: Stored | None) -> boo
     """
     if stored is None:
         return False
-    if stored.common.in_force:
+    if stored.common.current:
         return stored.common.relation is LogRelation.RECREATED
     return status.is_fork or known.generation != tag_value(status.generation)
 
@@ -176,10 +176,7 @@ def _first_kept(known: Known, stored: Stored) -> int:
 
 def nothing_to_do(table: TableSettings, status: LogStatus) -> str:
     """Return why no version of a table is left to materialize."""
-    if isinstance(table.versions, Since) and table.versions.since > status.latest:
-        first = table.versions.since
-        return f"The latest version of {table.name} is {status.latest}, but `versions` starts at version {first}."
-    return f"All versions of {table.name} are materialized."
+    return table.why_none_wanted(status.latest) or f"All versions of {table.name} are materialized."
 
 
 def _wanted(table: TableSettings, status: LogStatus, earlier: tuple[int, ...]) -> list[int]:

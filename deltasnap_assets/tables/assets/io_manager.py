@@ -15,9 +15,13 @@ from deltasnap_assets.tables.assets.row_change_inputs import change_selection, r
 from deltasnap_assets.tables.assets.row_inputs import StoredRows, row_selection
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_assets.texts import secrets_hidden
-from deltasnap_core import VersionManifest
+from deltasnap_core import StoredVersionNotFoundError, VersionManifest
 
 IO_MANAGER_KEY = "snapshot_io_manager"
+_WHY_NOT_STORED = (
+    "A partition is added when its run is requested: that run has not ended, or it failed. Retry later, for example "
+    "with a dg.RetryPolicy. If the version was pruned, choose a later one."
+)
 
 
 class SnapshotIOManager(dg.IOManager):
@@ -54,7 +58,11 @@ class SnapshotIOManager(dg.IOManager):
             return given_as(context.dagster_type.typing_type, asset, name, found)
         # A log segment that was materialized alone is not in the store. It is then read from the log.
         wanted = versions if name != "log_segment" else sorted(set(versions).intersection(store.versions(table_name)))
-        manifests = store.manifests(table_name, wanted) if wanted else {}
+        try:
+            manifests = store.manifests(table_name, wanted) if wanted else {}
+        except StoredVersionNotFoundError as error:
+            error.add_note(_WHY_NOT_STORED)
+            raise
         stored: dict[int, StoredInput] = {
             v: _Stored(self._snapshots, table_name, name, v, manifests.get(v))
             if rows is None

@@ -149,18 +149,18 @@ def _since_last_run(
     snapshots: RunSnapshots, asset: ConsumingAsset, table: str, version: int, selection: ChangeSelection
 ) -> StoredRowChanges:
     settings = snapshots.table(table)
-    in_force = snapshots.in_force(settings)
+    current = snapshots.current_names(settings)
     manifest, last_read = snapshots.manifests(settings, [version])[version], asset.last_read()
     since = None if last_read is None else last_read.version
     if last_read is not None:
-        stored = snapshots.manifests(settings, [last_read.version]) if last_read.version in in_force else {}
+        stored = snapshots.manifests(settings, [last_read.version]) if last_read.version in current else {}
         if not last_read.is_before(manifest, stored.get(last_read.version)):
             raise asset.error(
                 f"it read version {since}, which no longer belongs to the versions up to {version}, because the "
                 "table was rolled back, restored or created again. To start from all rows, wipe the materializations "
                 "of the asset"
             )
-    missing = [] if since is None else [found for found in range(since + 1, version) if found not in in_force]
+    missing = [] if since is None else [found for found in range(since + 1, version) if found not in current]
     if missing:
         common = snapshots.store.common_version(table, snapshots.log(settings).context.table_log)
         if common.version is None or common.version < version:

@@ -12,6 +12,7 @@ from deltasnap_assets.runs.condition.poll_records import (
     ALL_CHECKS,
     LOG,
     RUN,
+    VERSIONS,
     PollFindings,
     found_by_checks,
     inputs_of_checks,
@@ -47,7 +48,7 @@ def note_table_checks(
     try:
         condition = snapshots.condition(table)
         newest = max(snapshots.stored_versions(table), default=None)
-        of_run = {RUN: ()} if stores_versions(run) else {}
+        of_run = {RUN: (), VERSIONS: ()} if stores_versions(run) else {}
         noted = replace(
             found,
             latest_version=condition.latest,
@@ -59,7 +60,7 @@ def note_table_checks(
             is_examined=condition.is_complete,
             examined_checkpoint=condition.checkpoint,
         )
-        note(snapshots.store, table, noted, snapshots.in_force(table))
+        note(snapshots.store, table, noted, snapshots.current_names(table))
     except DeltaSnapError as error:
         _log.warning("Could not record the condition of table %s: %s", table.name, error)
         text = visible(str(error), MAX_TEXT_LENGTH)

@@ -1,4 +1,4 @@
-"""Counts the files of a version on the driver, and keeps them in memory to follow later versions."""
+"""Counts the files of a version on the driver, and keeps them in memory to apply later commits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LastPoll: the result of the last poll of a table, as one small JSON document beside its manifests. Pure.
+"""LastPoll: the result of the last poll of a table, as one small JSON document beside its manifests.
 
 The condition of a table's log is not part of any stored version: it changes while no version is added. Runs, polls and
 schedules record their findings here, so that the condition of many tables can be shown without reading their logs. The
@@ -8,6 +8,7 @@ document is for display only: the manifests alone determine which versions are s
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -15,6 +16,7 @@ from typing import Any, Literal
 from deltasnap_core.log.condition.fault import FaultKind
 from deltasnap_core.protocol.json_fields import JsonFields, is_json_kind
 from deltasnap_core.redaction import redacted, safe_repr
+from deltasnap_core.storage.urls import is_local, local_path, to_url
 from deltasnap_core.store.fleet.timeline import Points, VersionPoint
 from deltasnap_core.store.format.layout import ManifestName
 
@@ -90,7 +92,7 @@ class LastPoll:
     checked_version:  the newest stored version when checks were last evaluated; None: never, or its log was replaced.
     checked_inputs:   identifies the settings and the checkpoint that these checks used; None: unknown.
     unchecked_since_ms: when a poll first found a version after `checked_version`; None: it found none.
-    problems:         the problems in force, the latest first; empty: none was found.
+    problems:         the current problems, the latest first; empty: none was found.
     stale_rule:       None: the table never counts as stale.
     small_file_bytes: a file below this size counts as small.
     facts_version:    the version of the two facts below; None: they are unknown.
@@ -147,6 +149,13 @@ class LastPoll:
             points=_points_of(values.get("points", {})),
         )
 
+    def is_elsewhere(self, path: str) -> bool:
+        """Return whether this is the poll of a table at another path. A path that is not recorded may be the same.
+
+        Links of a local path are resolved.
+        """
+        return self.path is not None and _place(self.path) != redacted(_place(path))
+
     def to_bytes(self) -> bytes:
         """Return the document: UTF-8 JSON."""
         rule = self.stale_rule
@@ -170,6 +179,11 @@ class LastPoll:
             "points": _points_json(self.points),
         }
         return json.dumps(values, separators=(",", ":")).encode()
+
+
+def _place(path: str) -> str:
+    url = to_url(path)
+    return os.path.realpath(local_path(url)) if is_local(url) else url
 
 
 def _stored_text(text: str) -> str:

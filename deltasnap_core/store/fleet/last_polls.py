@@ -22,7 +22,7 @@ from deltasnap_core.redaction import logger_of, redacted, safe_repr
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.fleet.fleet_row import FleetRow, fleet_row, read_growth
 from deltasnap_core.store.fleet.last_poll import LastPoll
-from deltasnap_core.store.fleet.table_level import TableLevel, TableStatus, is_new
+from deltasnap_core.store.fleet.table_level import TableLevel, TableStatus, is_new, of_another_table
 from deltasnap_core.store.fleet.timeline import Timeline, VersionPoint
 from deltasnap_core.store.format.layout import ManifestName, is_table_name
 from deltasnap_core.store.format.manifest import VersionManifest, parse_manifest
@@ -50,8 +50,10 @@ class LastPolls:
         """Return the last poll of a table; None: never, or its document is damaged, which is logged."""
         return self._read(table)[0]
 
-    def statuses(self, tables: Sequence[str], now_ms: int) -> dict[str, TableStatus | None]:
-        """Return the condition of each table, which is that of its row in the fleet.
+    def statuses(
+        self, tables: Sequence[str], now_ms: int, paths: Mapping[str, str] | None = None
+    ) -> dict[str, TableStatus | None]:
+        """Return the condition of each table, which is that of its row in the fleet. paths: see `rows`.
 
         None: unknown, because the table is new: nothing has read its log yet, or no run has checked it yet.
         Errors: StorageError if the store cannot be listed.
@@ -62,26 +64,30 @@ class LastPolls:
             is_known = known.level is not TableLevel.UNKNOWN or found.damage or not is_new(found.poll, now_ms)
             return known if is_known else None
 
-        found = self._each(tables, now_ms)
+        found = self._each(tables, now_ms, paths or {})
         return {table: status(each) for table, each in zip(tables, found, strict=True)}
 
-    def rows(self, tables: Sequence[str], now_ms: int) -> list[FleetRow]:
-        """Return the rows of tables in the fleet, in order. Errors: StorageError if the store cannot be listed."""
-        return [found.row for found in self._each(tables, now_ms)]
+    def rows(self, tables: Sequence[str], now_ms: int, paths: Mapping[str, str] | None = None) -> list[FleetRow]:
+        """Return the rows of tables in the fleet, in order. Errors: StorageError if the store cannot be listed.
 
-    def write(self, table: str, poll: LastPoll, in_force: Mapping[int, ManifestName] | None = None) -> None:
+        paths: where the tables are, by name. The store may have a table of the same name that is elsewhere: its
+        numbers are not shown.
+        """
+        return [found.row for found in self._each(tables, now_ms, paths or {})]
+
+    def write(self, table: str, poll: LastPoll, current: Mapping[int, ManifestName] | None = None) -> None:
         """Replace the last poll of a table.
 
         Its points are replaced by those that the row of the table needs, so that the next reader finds them here.
-        in_force: the result of `SnapshotStore.in_force`; None: list the store.
+        current: the result of `SnapshotStore.current_names`; None: list the store.
         """
-        self.touch(table, replace(poll, points=self.points(table, poll, in_force)))
+        self.touch(table, replace(poll, points=self.points(table, poll, current)))
 
     def points(
-        self, table: str, poll: LastPoll, in_force: Mapping[int, ManifestName] | None = None
+        self, table: str, poll: LastPoll, current: Mapping[int, ManifestName] | None = None
     ) -> dict[ManifestName, VersionPoint]:
-        """Return the points that the row of a table needs. Those of `poll` are not read. in_force: see `write`."""
-        names = None if in_force is None else tuple(in_force.values())
+        """Return the points that the row of a table needs. Those of `poll` are not read. current: see `write`."""
+        names = None if current is None else tuple(current.values())
         return _TableReader(stored=self._stored(table), poll=poll, now_ms=poll.polled_at_ms, names=names).points()
 
     def touch(self, table: str, poll: LastPoll) -> None:
@@ -132,27 +138,23 @@ class LastPolls:
             _log.warning("The last poll of table %s is ignored, %s: %s", table, url, error)
             return None, _damaged_poll(url, error)
 
-    def _each(self, tables: Sequence[str], now_ms: int) -> list[_Read]:
-        found = self.storage.on_each(lambda table: self._read_row(table, now_ms), tables)
+    def _each(self, tables: Sequence[str], now_ms: int, paths: Mapping[str, str]) -> list[_Read]:
+        found = self.storage.on_each(lambda table: self._read_row(table, now_ms, paths.get(table)), tables)
         if any(each.is_unreadable for each in found):
             self.storage.folders(self.root)  # raises if the problem is not that of a table
         return found
 
-    def _read_row(self, table: str, now_ms: int) -> _Read:
+    def _read_row(self, table: str, now_ms: int, path: str | None) -> _Read:
         """Return the row of a table. If it cannot be read, the row states why: other tables are not affected."""
         try:
             poll, damage = self._read(table)
+            if poll is not None and path is not None and poll.is_elsewhere(path):
+                other = of_another_table(poll)
+                return _Read(row=_row_without_numbers(table, other), poll=poll, damage=other)
             row = _TableReader(stored=self._stored(table), poll=poll, now_ms=now_ms, damage=damage).row()
         except StorageError as error:
             unread = _unreadable(error)
-            row = FleetRow(
-                table=table,
-                condition=unread.level.value,
-                reason=unread.reason,
-                check=unread.check,
-                advice=unread.advice,
-            )
-            return _Read(row=row, damage=unread, is_unreadable=True)
+            return _Read(row=_row_without_numbers(table, unread), damage=unread, is_unreadable=True)
         return _Read(row=row, poll=poll, damage=damage)
 
     def _stored(self, table: str) -> StoredTable:
@@ -258,6 +260,12 @@ def _point(timestamp: object, computed_state: Mapping[str, Any]) -> VersionPoint
 
 def _damaged(error: CorruptStoreError) -> TableStatus:
     return TableStatus(level=TableLevel.BROKEN, reason=error.problem, check="store", advice=error.advice)
+
+
+def _row_without_numbers(table: str, status: TableStatus) -> FleetRow:
+    return FleetRow(
+        table=table, condition=status.level.value, reason=status.reason, check=status.check, advice=status.advice
+    )
 
 
 def _unreadable(error: StorageError) -> TableStatus:

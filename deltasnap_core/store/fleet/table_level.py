@@ -15,6 +15,8 @@ MAX_EXAMINATION_AGE_MS = 48 * 60 * 60 * 1000
 """The same for an examination of the log, which is due every day."""
 CLOCK_SKEW_MS = 5 * 60 * 1000
 """By how much the clocks of two machines may differ."""
+OTHER_PATH = "path"
+"""The `check` of a status: the store has another table of the same name."""
 
 _HOUR_MS = 60 * 60 * 1000
 _DAYS_FROM = 7 * 24  # below, days are too coarse to show by how much an age exceeds the limit
@@ -91,6 +93,16 @@ def table_status(poll: LastPoll | None, last_commit_ms: int | None, now_ms: int)
     if rule is not None and last_commit_ms is not None:
         return _freshness(rule, now_ms - last_commit_ms)
     return TableStatus(level=TableLevel.HEALTHY)
+
+
+def of_another_table(poll: LastPoll) -> TableStatus:
+    """Return the condition of a table if the store has another one of the same name, whose poll this is."""
+    return TableStatus(
+        level=TableLevel.UNKNOWN,
+        reason=f"The store has another table of this name, at {poll.path}.",
+        check=OTHER_PATH,
+        advice="Refresh the table. If that fails, give one of the two tables another name or another store.",
+    )
 
 
 def _why_outdated(poll: LastPoll, now_ms: int) -> str:

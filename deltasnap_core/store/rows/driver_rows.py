@@ -34,7 +34,7 @@ from deltasnap_core.storage.urls import join_url
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.format.footer import footer_digest, read_footer
 from deltasnap_core.store.format.manifest import DataSet, StoreFile, VersionManifest
-from deltasnap_core.store.rows.follow_step import FollowResult, FollowStep
+from deltasnap_core.store.rows.apply_step import ApplyResult, ApplyStep
 
 T = TypeVar("T")
 
@@ -73,7 +73,7 @@ class DriverRows:
         gone = unexpired(rows.filter(rows["deleted_at"].is_valid()), retention)
         return self._columns(gone["remove"], names)
 
-    def follow(self, step: FollowStep) -> FollowResult:
+    def apply(self, step: ApplyStep) -> ApplyResult:
         """Write the changes of a step, and return them with the StateDelta of each version.
 
         Errors: CorruptLogError; UnusualError.
@@ -98,14 +98,14 @@ class DriverRows:
         except MissingSizeError as error:
             read = [join_url(self.folder, file.path) for file in step.previous.data_files]
             raise CorruptStoreError(path=[*read, self.folder][0], reason=str(error)) from error
-        return FollowResult(changes=self._write_changes(changes, step), deltas=deltas)
+        return ApplyResult(changes=self._write_changes(changes, step), deltas=deltas)
 
     def breakdown(self, manifest: VersionManifest) -> FileBreakdown:
         """Return the breakdown of a version, from one pass over its rows."""
         rows = self._newest(manifest, _BREAKDOWN_COLUMNS)
         return FileBreakdown.of(file_groups(unexpired(rows, manifest.retention), self.log_path))
 
-    def _write_changes(self, changes: pa.Table, step: FollowStep) -> DataSet:
+    def _write_changes(self, changes: pa.Table, step: ApplyStep) -> DataSet:
         """Write changes (CHANGE_ROWS) together with the merged earlier ones, up to the version before the new ones."""
         files = [file for data_set in step.merged for file in data_set.files]
         earlier = [self._read(file, CHANGE_ROWS.names, _as_changes) for file in files]
@@ -124,7 +124,7 @@ class DriverRows:
         digest = footer_digest(read_footer(stream, len(content)))
         return (StoreFile(path=name, size=len(content), rows=rows.num_rows, footer=digest),)
 
-    def _keys_touched_or_expiring(self, step: FollowStep, changes: pa.Table) -> pa.Array:
+    def _keys_touched_or_expiring(self, step: ApplyStep, changes: pa.Table) -> pa.Array:
         """Return the keys of the logical files that changes (CHANGE_ROWS) touch, or whose tombstones expire.
 
         It reads only the keys and deletion times of the stored rows, and nothing if no tombstone can expire.
@@ -214,7 +214,7 @@ def _keys_expiring(rows: pa.Table, *, before: Retention, after: Retention) -> pa
 
 def _measured(batch: CommitBatch) -> pa.Table:
     measures = batch.measures
-    assert measures is not None  # otherwise there are more actions than the driver follows
+    assert measures is not None  # otherwise there are more actions than the driver applies
     return measures
 
 

@@ -28,7 +28,7 @@ from deltasnap_core.rules.expiry import expiring_sql
 from deltasnap_core.rules.totals.file_breakdown import FileBreakdown
 from deltasnap_core.storage.urls import join_url
 from deltasnap_core.store.format.manifest import DataSet, StoreFile, VersionManifest
-from deltasnap_core.store.rows.follow_step import FollowResult, FollowStep
+from deltasnap_core.store.rows.apply_step import ApplyResult, ApplyStep
 from deltasnap_core.store.rows.parquet_files import ParquetFiles
 
 KEY_COLUMN = "key"
@@ -121,7 +121,7 @@ class SparkRows:
         rows = state.select(_key().alias(KEY_COLUMN), "add", "remove").sortWithinPartitions(KEY_COLUMN)
         return DataSet(first=version, last=version, files=self.parquet.write(rows, path))
 
-    def follow(self, step: FollowStep, reader: ActionReader) -> FollowResult:
+    def apply(self, step: ApplyStep, reader: ActionReader) -> ApplyResult:
         """Write the changes of a step, and return them with the StateDelta of each version.
 
         reader: of the commits. Errors: CorruptLogError.
@@ -130,9 +130,9 @@ class SparkRows:
         with translated(log_files, self.urls(step.previous)):
             changes = self._write_changes(step, reader)
         with translated(stored_files=self.urls(step.previous, changes)):
-            return FollowResult(changes=changes, deltas=self._deltas(step, changes))
+            return ApplyResult(changes=changes, deltas=self._deltas(step, changes))
 
-    def _write_changes(self, step: FollowStep, reader: ActionReader) -> DataSet:
+    def _write_changes(self, step: ApplyStep, reader: ActionReader) -> DataSet:
         commits = reader.commit_actions(step.batch)
         changes = None if commits is None else changes_of_versions(commits)
         earlier = self.changes(step.merged, step.previous.version)
@@ -145,7 +145,7 @@ class SparkRows:
             files = self.parquet.write(in_files.sortWithinPartitions(KEY_COLUMN), step.folder)
         return DataSet(first=step.first, last=step.last, files=files)
 
-    def _deltas(self, step: FollowStep, written: DataSet) -> dict[int, StateDelta]:
+    def _deltas(self, step: ApplyStep, written: DataSet) -> dict[int, StateDelta]:
         """Return the changes that the versions make to the state. Reads only the columns for the counts."""
         rows = self.with_actions(BREAKDOWN_FILE_ACTIONS if step.with_groups else MEASURED_FILE_ACTIONS)
         changes = rows.changes((written,), step.last)

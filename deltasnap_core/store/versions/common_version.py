@@ -49,7 +49,7 @@ class CommonVersion:
     version:       the last stored version that is also in the log; None: there is none. If the log was rolled back to
                    before the first stored version, the last version of the log.
     table_id:      the stored table id at that version; None: there is no such version.
-    in_force:      the current stored versions, ascending.
+    current:       the current stored versions, ascending.
     latest_in_log: the last version of the log.
     lost:          the stored versions that a log lacks after a rollback, until it is written on; or all of them, if the
                    table was created again and has only earlier versions. Otherwise empty.
@@ -59,7 +59,7 @@ class CommonVersion:
     relation: LogRelation
     version: int | None
     table_id: str | None = None
-    in_force: tuple[int, ...] = field(default=(), repr=False)
+    current: tuple[int, ...] = field(default=(), repr=False)
     latest_in_log: int
     lost: VersionRanges = field(default_factory=VersionRanges)
     pruned_before: int = 0
@@ -67,7 +67,7 @@ class CommonVersion:
     @property
     def latest_stored(self) -> int | None:
         """The latest current version in the store; None: nothing is stored."""
-        return self.in_force[-1] if self.in_force else None
+        return self.current[-1] if self.current else None
 
     @property
     def is_continued(self) -> bool:
@@ -96,18 +96,18 @@ def find_common_version(
     held:     manifests that are read already.
     Errors: DeltaTableNotFoundError, CorruptLogError.
     """
-    in_force = versions.current()
+    current = versions.current()
     if listing is None:
-        listing = log.builder.list_versions(in_force[-1].version if in_force else 0)
-    if in_force and listing.first > in_force[-1].version:
+        listing = log.builder.list_versions(current[-1].version if current else 0)
+    if current and listing.first > current[-1].version:
         listing = log.builder.list_versions(0)
-    if in_force and not _reaches(listing, in_force[-1].version):
+    if current and not _reaches(listing, current[-1].version):
         # Another run may have stored commits that are newer than the listing. Only a log listed after the store is
         # known to be shorter.
         listing = log.builder.list_versions(listing.first)
     comparison = _Comparison(
         stored=stored,
-        in_force=in_force,
+        current=current,
         log=log,
         listing=listing,
         held={name_of(manifest): manifest for manifest in held},
@@ -118,7 +118,7 @@ def find_common_version(
         relation=relation,
         version=version,
         table_id=comparison.table_id(version),
-        in_force=tuple(name.version for name in in_force),
+        current=tuple(name.version for name in current),
         latest_in_log=latest,
         lost=_lost(versions, version, latest),
         pruned_before=versions.pruned_before,
@@ -171,38 +171,38 @@ class _Comparison:
     """Compares the stored versions of a table with its log."""
 
     stored: StoredTable
-    in_force: Sequence[ManifestName]
+    current: Sequence[ManifestName]
     log: TableLog
     listing: LogListing
     held: dict[ManifestName, VersionManifest]
 
     def table_id(self, version: int | None) -> str | None:
         """Return the stored table id at a version."""
-        names = [name for name in self.in_force if name.version == version]
+        names = [name for name in self.current if name.version == version]
         return next((manifest.table_id for manifest in self._manifests(names)), None)
 
     def result(self) -> tuple[LogRelation, int | None]:
         """Return the relation of the log to the stored versions, and the last version in common (None: none)."""
-        if not self.in_force:
+        if not self.current:
             return LogRelation.NEW, None
         latest = -1 if self.listing.latest_version is None else self.listing.latest_version
-        is_shorter = self.in_force[-1].version > latest
+        is_shorter = self.current[-1].version > latest
         comparable = self._comparable()
         index, same = self._newest_shown(comparable)
         if same and is_shorter:
             return LogRelation.ROLLED_BACK, comparable[index].version
         if same:
-            return LogRelation.SAME, self.in_force[-1].version
+            return LogRelation.SAME, self.current[-1].version
         if same is None and not is_shorter and self._is_cleaned_up():
-            return LogRelation.SAME, self.in_force[-1].version
-        if same is None and self.in_force[0].version > latest and self._has_same_table_id():
+            return LogRelation.SAME, self.current[-1].version
+        if same is None and self.current[0].version > latest and self._has_same_table_id():
             return LogRelation.ROLLED_BACK, latest
         version = None if same is None else self._last_same()
         return (LogRelation.RECREATED if version is None else LogRelation.FORKED), version
 
     def _comparable(self) -> list[ManifestName]:
         in_log = {*self.listing.commits, *(checkpoint.version for checkpoint in self.listing.checkpoints)}
-        return [name for name in self.in_force if name.version in in_log]
+        return [name for name in self.current if name.version in in_log]
 
     def _newest_shown(self, names: Sequence[ManifestName]) -> tuple[int, bool | None]:
         """Return the index of the newest version that the log shows, and whether it is the same (None: no version)."""
@@ -243,7 +243,7 @@ class _Comparison:
             if (found := listed.get(version)) is not None
             and (found.size != size or (found.modification_time != time and not is_copied))
         }
-        names = [name for name in self.in_force if name.version in changed]
+        names = [name for name in self.current if name.version in changed]
         known = {found.version: found for found in self._manifests(names)}
         return not any(self._differs(known.get(version), listed[version]) for version in changed)
 
@@ -269,7 +269,7 @@ class _Comparison:
 
         It is, if the table id is the same and all later commits have a later time. Nothing else can be compared.
         """
-        for manifest in self._manifests([self.in_force[-1]]):
+        for manifest in self._manifests([self.current[-1]]):
             commits = self.listing.commits.items()
             earliest = min((file.modification_time for v, file in commits if v > manifest.version), default=None)
             if earliest is not None and earliest < manifest.timestamp:
@@ -278,7 +278,7 @@ class _Comparison:
 
     def _has_same_table_id(self) -> bool | None:
         """Return whether the log has the stored table id; None: it is too damaged to show it."""
-        for manifest in self._manifests([self.in_force[-1]]):
+        for manifest in self._manifests([self.current[-1]]):
             try:
                 return self.log.latest().metadata.id == manifest.table_id
             except (ActionNotFoundError, CorruptLogError):

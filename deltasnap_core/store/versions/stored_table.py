@@ -99,24 +99,24 @@ class StoredTable:
             kept=tuple(name for name in kept if name is not None),
         )
 
-    def names_in_force(self) -> dict[int, ManifestName]:
+    def current_names(self) -> dict[int, ManifestName]:
         """Return the current manifests by version, ascending, from one listing."""
         return {name.version: name for name in self.stored_versions().current()}
 
-    def manifests_in_force(
-        self, versions: Collection[int] | None = None, in_force: Mapping[int, ManifestName] | None = None
+    def current_manifests(
+        self, versions: Collection[int] | None = None, current: Mapping[int, ManifestName] | None = None
     ) -> tuple[VersionManifest, ...]:
         """Return the manifests of versions (None: all current ones), ascending.
 
-        in_force: the result of `names_in_force`; None: list the store. Errors: StoredVersionNotFoundError;
+        current: the result of `current_names`; None: list the store. Errors: StoredVersionNotFoundError;
                   CorruptStoreError.
         """
-        in_force = self.names_in_force() if in_force is None else in_force
-        wanted = sorted(in_force if versions is None else set(versions))
+        current = self.current_names() if current is None else current
+        wanted = sorted(current if versions is None else set(versions))
         for version in wanted:
-            if version not in in_force:
+            if version not in current:
                 raise StoredVersionNotFoundError(store=self.root, table=self.name, version=version)
-        return self.read_manifests([in_force[version] for version in wanted])
+        return self.read_manifests([current[version] for version in wanted])
 
     def read_manifests(self, names: Sequence[ManifestName]) -> tuple[VersionManifest, ...]:
         """Return manifests, in the order given.

@@ -62,12 +62,12 @@ class StoredVersions:
         by_generation: dict[str, list[ManifestName]] = {}
         for name in self.manifests:
             by_generation.setdefault(name.generation, []).append(name)
-        in_force: dict[int, ManifestName] = {}
+        current: dict[int, ManifestName] = {}
         for ancestor, limit in self.ancestry(generation):
             for name in by_generation.get(ancestor, ()):
                 if limit is None or name.version <= limit:
-                    in_force.setdefault(name.version, name)
-        return tuple(in_force[version] for version in sorted(in_force))
+                    current.setdefault(name.version, name)
+        return tuple(current[version] for version in sorted(current))
 
     def ancestry(self, generation: str) -> tuple[tuple[str, int | None], ...]:
         """Return a generation and its ancestors, each with its last shared version (None: all versions)."""

@@ -32,8 +32,8 @@ from deltasnap_core.store.format.commit_facts import CommitFacts
 from deltasnap_core.store.format.layout import BASE, CHANGES, new_folder
 from deltasnap_core.store.format.manifest import DataSet, VersionChanges, VersionManifest
 from deltasnap_core.store.format.version_documents import VersionDocuments
+from deltasnap_core.store.rows.apply_step import ApplyResult, ApplyStep
 from deltasnap_core.store.rows.driver_rows import DriverRows
-from deltasnap_core.store.rows.follow_step import FollowResult, FollowStep
 from deltasnap_core.store.rows.spark_rows import SparkRows
 from deltasnap_core.store.versions.stored_breakdowns import StoredBreakdowns
 from deltasnap_core.store.versions.stored_table import StoredTable
@@ -98,7 +98,7 @@ class RangeWriter:
         self.findings.add(new.batch)
         kept, merged = self._sets_to_merge(previous, new.batch.num_file_actions)
         breakdown = self._breakdown_to_update(previous, new.batch)
-        step = FollowStep(
+        step = ApplyStep(
             previous=previous,
             batch=new.batch,
             merged=merged,
@@ -108,15 +108,15 @@ class RangeWriter:
             with_groups=breakdown is not None,
         )
         self.progress(f"Writing the changes of versions {first} to {last}", 0, count)
-        followed = self._followed(step)
-        versions = [*versions_of(new.base, followed.value.deltas, new.retentions)]
+        applied = self._applied(step)
+        versions = [*versions_of(new.base, applied.value.deltas, new.retentions)]
         shared = VersionDocuments(previous, documents)
-        manifests = self._manifests(new, versions, shared, (*kept, followed.value.changes), followed.computed_by)
+        manifests = self._manifests(new, versions, shared, (*kept, applied.value.changes), applied.computed_by)
         with translated(stored_files=self.rows.urls(manifests[-1])):
             manifests[-1] = self._rebased(manifests[-1])
         self.stored.write_documents(self.generation, shared.new)
         if breakdown is not None:
-            self._update_breakdown(breakdown, followed.value.deltas, manifests[-1], versions[-1].computed_state)
+            self._update_breakdown(breakdown, applied.value.deltas, manifests[-1], versions[-1].computed_state)
         self.progress(f"Wrote versions {first} to {last}", count, count)
         return manifests
 
@@ -179,14 +179,14 @@ class RangeWriter:
                 error,
             )
 
-    def _followed(self, step: FollowStep) -> Answer[FollowResult]:
+    def _applied(self, step: ApplyStep) -> Answer[ApplyResult]:
         """Write the changes of a step, and return them with their effects, on the suitable engine."""
-        sizes = {Question.FOLLOW: step.rows_to_write, Question.COUNT: step.rows_to_read}
+        sizes = {Question.APPLY: step.rows_to_write, Question.COUNT: step.rows_to_read}
         return self.context.engine.answer(
             sizes if step.batch.measures is not None else dict.fromkeys(sizes),
             work=actions_text(step.batch.num_file_actions, f"applied to version {step.previous.version}"),
-            driver=lambda: self.driver_rows.follow(step),
-            spark=lambda session: self.rows.follow(step, self.context.reader(session)),
+            driver=lambda: self.driver_rows.apply(step),
+            spark=lambda session: self.rows.apply(step, self.context.reader(session)),
         )
 
     def _write_base(self, log: LoadedLog) -> tuple[CommitFacts, VersionManifest, SnapshotState]:

@@ -38,14 +38,14 @@ class StoredRange(Sequence[VersionManifest]):
 
     common:   the relation of the log to the versions that were stored before.
     written:  the versions that were written; the others were stored already.
-    in_force: the manifest of every current stored version, ascending.
+    current: the manifest of every current stored version, ascending.
     findings: about the commits that were read.
     """
 
     manifests: tuple[VersionManifest, ...]
     common: CommonVersion
     written: tuple[int, ...]
-    in_force: Mapping[int, ManifestName]
+    current: Mapping[int, ManifestName]
     findings: CommitFindings
 
     @overload
@@ -122,19 +122,19 @@ class StoreWriter:
             manifests=tuple(changed.get(manifest.version, manifest) for manifest in found),
             common=known.common,
             written=tuple(new),
-            in_force=_in_force_now(known.versions.current(), known.common, new.values()),
+            current=_current_now(known.versions.current(), known.common, new.values()),
             findings=findings,
         )
 
     def _known(self, wanted: Sequence[int], listing: LogListing | None, common: CommonVersion | None) -> _Known:
         """Return what is stored already. See `write`."""
         versions, log = self.stored.stored_versions(), self.log.context.table_log
-        in_force = versions.current()
+        current = versions.current()
         if listing is None or not (reaches_back(listing, wanted[0]) and listing.has_version(wanted[-1])):
-            listing = log.builder.list_versions(min([wanted[0], *(name.version for name in in_force[-1:])]))
+            listing = log.builder.list_versions(min([wanted[0], *(name.version for name in current[-1:])]))
         useful = {*wanted, *(version - 1 for version in wanted)}
-        held = self._read([name for name in in_force if name.version in useful])
-        if common is None or common.in_force != tuple(name.version for name in in_force):
+        held = self._read([name for name in current if name.version in useful])
+        if common is None or common.current != tuple(name.version for name in current):
             common = find_common_version(self.stored, versions, log, listing, held)
         manifests = self._whole(held, common, listing)
         return _Known(versions=versions, listing=listing, common=common, manifests=manifests)
@@ -260,7 +260,7 @@ def _write_run(
         version = previous.version + 1
 
 
-def _in_force_now(
+def _current_now(
     before: Sequence[ManifestName], common: CommonVersion, written: Iterable[VersionManifest]
 ) -> dict[int, ManifestName]:
     """Return the current manifests by version, ascending.

@@ -189,6 +189,21 @@ def follow(folder: Path) -> None:
     SnapshotStore.open(None, str(folder / "store")).polls.write("events", poll)
 
 
+def test_name_that_has_another_table_in_the_store_is_a_warning(folder: Path) -> None:
+    config = "storage: store\ntables: [{name: events, path: lake/events}]"
+    follow(folder)
+    assert "name events" not in findings(folder, config)
+    found = findings(folder, config.replace("lake/events", "lake/others"))["name events"]
+    expected = f"The store has another table of this name, at {folder}/lake/events."
+    assert (found["mark"], found["message"]) == ("warning", expected)
+
+
+def test_table_with_no_configured_version_yet_is_a_warning(folder: Path) -> None:
+    found = findings(folder, "storage: store\ntables: [{name: events, path: lake/events, versions: {since: 7}}]")
+    expected = "The latest version of events is 0, but `versions` starts at version 7."
+    assert (found["table events"]["mark"], found["table events"]["message"]) == ("warning", expected)
+
+
 def test_discovered_table_that_lost_its_log_is_a_warning(folder: Path) -> None:
     write_log(folder / "lake" / "users", {0: [protocol(), metadata()]})
     follow(folder)

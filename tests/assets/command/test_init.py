@@ -105,6 +105,13 @@ def test_first_table_has_the_optional_keys_as_comments() -> None:
     assert text.index("name: events") < text.index("# versions: all") < text.index("name: clicks")
 
 
+@pytest.mark.parametrize("name", ["${HOME}", "$${HOME}", "a$$${HOME}${HOME}", "$HOME"])
+def test_folder_with_the_name_of_a_variable_is_read_back(name: str, tmp_path: Path) -> None:
+    file = tmp_path / "deltasnap.yaml"
+    file.write_text(configuration([FoundTable(name="t", path=str(tmp_path / name))], {}), encoding="utf-8")
+    assert [table.path for table in load_settings(file).tables] == [str(tmp_path / name)]
+
+
 def test_options_with_secrets_are_named_and_the_others_are_not() -> None:
     options = {"key": "region", "endpoint_url": "http://localhost", "anon": False, "region": "https://me:pw@host"}
     assert secret_options(options) == ["key", "region"]

@@ -13,9 +13,10 @@ from deltasnap_assets.command.refresh_view import Refreshed, RunProgress, refres
 from deltasnap_assets.runs.planning.names import ASSET_NAMES
 from deltasnap_assets.runs.refresh import RefreshEvent
 from deltasnap_assets.runs.stores import store_of
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import Settings, Since, TableSettings
 from deltasnap_assets.settings.loading import demo_settings
 from deltasnap_core import DeltaTableNotFoundError, LastPoll, TableProblem
+from tests.builders import metadata, protocol, write_log
 
 
 def test_failing_table_does_not_delay_others(
@@ -51,7 +52,7 @@ def test_failing_table_does_not_delay_others(
     assert "hunter2" not in reported + problems
 
 
-def test_result_has_the_problems_in_force_even_if_the_refresh_succeeds(
+def test_result_has_the_current_problems_even_if_the_refresh_succeeds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = demo_settings(tmp_path)
@@ -79,6 +80,19 @@ TEXTS = {
 def test_versions_are_shown_as_text(case: str) -> None:
     versions, expected = TEXTS[case]
     assert versions_text(versions) == expected
+
+
+def test_table_with_no_configured_version_yet_is_not_shown_as_up_to_date(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    write_log(tmp_path / "t", {0: [protocol(), metadata()]})
+    table = TableSettings(name="late", path=str(tmp_path / "t"), versions=Since(since=7))
+    refresh_tables(Settings(storage=str(tmp_path / "store"), tables=(table,)), ["late"])
+    shown, problems = capfd.readouterr()
+    assert "up to date" not in shown
+    assert "warning: The latest version of late is 0, but `versions` starts at version 7." in problems
 
 
 def test_bar_of_a_run_is_full_when_all_assets_of_its_versions_are_materialized() -> None:

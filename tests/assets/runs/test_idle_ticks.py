@@ -173,6 +173,7 @@ def test_schedule_does_not_wait_for_an_examination_and_the_sensor_reports_its_fa
     table = TableSettings(name="events", path=str(tmp_path / "t"))
     settings = Settings(storage=str(tmp_path / "t-store"), tables=(table,))
     store_versions(stored_table(tmp_path / "t-store"), log_of(table), range(4))
+    note(store_of(settings), table, PollFindings(checked_version=3))
     (tmp_path / "t" / "_delta_log" / f"{1:020}.json").write_bytes(b"{nope\n")
     with local_instance(tmp_path) as instance:
         for version, name in product(range(4), ASSET_NAMES):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,25 +16,27 @@ import pytest
 
 from deltasnap_assets.checks.registry import CheckSettings
 from deltasnap_assets.definitions import build_definitions
-from deltasnap_assets.runs.condition import poll_records
 from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.log_reports import BrokenTableError
+from deltasnap_assets.runs.condition.poll_records import PollFindings, note
 from deltasnap_assets.runs.condition.reminders import REMINDERS
+from deltasnap_assets.runs.planning.names import ATTEMPT_TAG
 from deltasnap_assets.runs.refresh import RefreshError
+from deltasnap_assets.runs.schedules import refresh_schedule
 from deltasnap_assets.runs.sensors import new_commits_sensor
 from deltasnap_assets.runs.stores import store_of
-from deltasnap_assets.runs.table_runs import failed_run
+from deltasnap_assets.runs.table_runs import MAX_ATTEMPTS, failed_run
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.tables.pages.table_observation import health_of
-from deltasnap_core import SnapshotStore, StorageError
+from deltasnap_core import SnapshotStore, StorageError, TableProblem
 from deltasnap_core.store.fleet.last_polls import LastPolls
 from tests.assets.jobs import idle_job
 from tests.assets.runs.test_refresh import STATS, Refreshed
-from tests.assets.runs.test_sensors import Ticks
+from tests.assets.runs.test_sensors import END, START, Ticks
 from tests.builders import add, metadata, protocol
 from tests.checkpoint_files import write_checkpoint
 from tests.driver_bases import use_driver_bases
-from tests.fast_dagster import copy_of
+from tests.fast_dagster import copy_of, local_instance
 
 HOURS = 1_000_000  # the commits of the builders are old
 
@@ -194,27 +197,100 @@ def test_refresh_ends_a_warning_after_its_limit_is_raised(lagging: Lost) -> None
     assert lagging.row["condition"] == "healthy"
 
 
-def test_idle_tick_evaluates_the_checks_again_once_after_their_settings_changed(
-    table: Lost, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ticks, idle = Ticks(table.folder), "No new commit of events."
+class Polled(Ticks):
+    """Ticks of a refreshed table, each in a new process. The requested runs are recorded, but nothing is executed."""
 
-    def in_a_new_process() -> list[tuple[str, str]] | str:
+    def __init__(self, table: Lost, status: dg.DagsterRunStatus = dg.DagsterRunStatus.SUCCESS) -> None:
+        super().__init__(table.folder)
+        self.table, self.instance, self.status = table, table.instance, status
+        self.tick()
+
+    def tick(self) -> list[tuple[str, str]] | str:
         REMINDERS._done.clear()
-        ticks.sensor = new_commits_sensor(table.settings, table.table, [idle_job])
-        return ticks.tick()
+        self.sensor = new_commits_sensor(self.table.settings, self.table.table, [idle_job])
+        if not isinstance(found := super().tick(), str):
+            self.instance.create_run_for_job(idle_job, status=self.status, tags=self.tags)
+        return found
 
-    ticks.instance = table.instance
-    ticks.sensor = new_commits_sensor(table.settings, table.table, [idle_job])
-    ticks.tick()
-    assert in_a_new_process() == idle
+
+IDLE = "No new commit of events."
+
+
+def test_idle_tick_evaluates_the_checks_again_once_after_their_settings_changed(table: Lost) -> None:
+    ticks = Polled(table)
+    assert ticks.tick() == IDLE
     table.configure(checks=LAGS)
-    assert in_a_new_process() == [("3", "3")]
-    monkeypatch.setattr(poll_records, "_NOTED_AGAIN_MS", 0)  # each tick reads the store
-    assert ticks.tick() == idle
+    assert ticks.tick() == [("3", "3")]
+    assert ticks.tick() == IDLE  # the run had loaded other settings
+    table.configure(checks=CheckSettings(max_commits_since_checkpoint=4))
+    assert ticks.tick() == [("3", "3")]
     assert table.refresh() == (3,)
     write_checkpoint(table.folder / "_delta_log", 3, "classic", [protocol(), metadata()])
-    assert in_a_new_process() == idle
+    assert ticks.tick() == IDLE
+
+
+def test_failed_run_for_the_checks_is_retried_after_doubling_pauses_until_they_are_recorded(
+    table: Lost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticks, now = Polled(table, dg.DagsterRunStatus.FAILURE), time.time()
+    table.configure(checks=LAGS)
+    assert ticks.tick() == [("3", "3")]
+    for attempt, pause in ((1, 60), (2, 120)):
+        monkeypatch.setattr("deltasnap_assets.runs.planning.pauses.time.time", lambda at=now + pause - 10: at)
+        assert f"failed, attempt {attempt} of {MAX_ATTEMPTS} at versions 3 to 3. The next attempt" in ticks.tick()
+        monkeypatch.setattr("deltasnap_assets.runs.planning.pauses.time.time", lambda at=now + pause + 30: at)
+        assert ticks.tick() == [("3", "3")]
+        assert ticks.tags[ATTEMPT_TAG] == str(attempt + 1)
+    assert table.refresh() == (3,)
+    assert ticks.tick() == IDLE
+
+
+def test_new_commit_after_a_failed_run_for_the_checks_is_requested(table: Lost) -> None:
+    ticks = Polled(table, dg.DagsterRunStatus.FAILURE)
+    table.configure(checks=LAGS)
+    assert ticks.tick() == [("3", "3")]
+    table.write(4, 4)
+    assert ticks.tick() == [("4", "4")]
+
+
+class Scheduled:
+    """The schedule of a table. The requested runs succeed, but execute nothing."""
+
+    def __init__(self, table: Lost, folder: Path) -> None:
+        self.table = table
+        table.instance = local_instance(folder)
+        assert table.refresh() == (0, 1, 2, 3)
+
+    def tick(self) -> list[tuple[str, str]]:
+        table, ranges = self.table, list[tuple[str, str]]()
+        with dg.build_schedule_context(instance=table.instance) as context:
+            requests = refresh_schedule(table.settings, table.table, "@hourly")(context)
+        for request in requests if isinstance(requests, list) else ():
+            table.instance.create_run_for_job(idle_job, status=dg.DagsterRunStatus.SUCCESS, tags=request.tags)
+            ranges.append((request.tags[START], request.tags[END]))
+        return ranges
+
+
+def test_schedule_evaluates_the_checks_again_once_after_their_settings_changed(table: Lost, tmp_path: Path) -> None:
+    schedule = Scheduled(table, tmp_path / "dagster")
+    assert schedule.tick() == []
+    table.configure(checks=LAGS)
+    assert schedule.tick() == [("3", "3")]
+    assert schedule.tick() == []  # the run had loaded other settings
+
+
+@pytest.mark.parametrize("has_error", [False, True])
+def test_schedule_evaluates_the_checks_again_after_a_lost_run_unless_one_found_an_error(
+    table: Lost, tmp_path: Path, has_error: bool
+) -> None:
+    schedule = Scheduled(table, tmp_path / "dagster")
+    if has_error:
+        error = TableProblem(check="checksum_agrees", severity="error", text="It differs.")
+        note(store_of(table.settings), table.table, PollFindings(problems={"checksum_agrees": (error,)}))
+    (run,) = table.instance.get_runs()
+    table.instance.report_run_failed(run, "The process of this run no longer exists.")
+    assert schedule.tick() == ([] if has_error else [("3", "3")])
+    assert schedule.tick() == []
 
 
 def test_refresh_of_a_table_with_a_warning_still_reads_its_log_for_faults(lagging: Lost) -> None:

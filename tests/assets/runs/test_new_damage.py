@@ -50,8 +50,8 @@ class Examined:
         self.instance.report_runless_asset_event(
             dg.AssetObservation(delta_log_key("events"), metadata=numbers, tags=tags)
         )
-        self.ask_schedule()
         note(store_of(self.settings), self.table, PollFindings(checked_version=5))
+        self.ask_schedule()
 
     def ask_schedule(self) -> None:
         schedule = refresh_schedule(self.settings, self.table, "@daily")

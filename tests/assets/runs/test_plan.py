@@ -58,7 +58,7 @@ def test_completed_versions_are_skipped_and_failed_ones_retried() -> None:
 def stored(*versions: int) -> Stored:
     relation = LogRelation.SAME if versions else LogRelation.NEW
     last = max(versions, default=None)
-    common = CommonVersion(relation=relation, version=last, in_force=versions, latest_in_log=5, table_id="g")
+    common = CommonVersion(relation=relation, version=last, current=versions, latest_in_log=5, table_id="g")
     return Stored(common=common, versions=frozenset(versions))
 
 
@@ -163,9 +163,9 @@ def test_restored_table_drops_its_partitions_and_starts_over() -> None:
 
 def test_forks_at_the_same_version_have_different_data_versions_once_a_version_was_materialized() -> None:
     common = CommonVersion(
-        relation=LogRelation.FORKED, version=3, in_force=(0, 1, 2, 3, 4, 5), latest_in_log=5, table_id="g"
+        relation=LogRelation.FORKED, version=3, current=(0, 1, 2, 3, 4, 5), latest_in_log=5, table_id="g"
     )
-    forked = Stored(common=common, versions=frozenset(common.in_force))
+    forked = Stored(common=common, versions=frozenset(common.current))
 
     def tags(known: Known) -> dict[str, str]:
         return dict(plan(table(), status(0, 5), known, forked).observation.tags)
@@ -435,7 +435,7 @@ def test_first_unread_version_follows_the_earliest_run_of_stored_ones() -> None:
 
 
 def test_stored_versions_after_the_last_common_one_are_not_of_this_log() -> None:
-    common = CommonVersion(relation=LogRelation.FORKED, version=2, in_force=(0, 1, 2, 3), latest_in_log=5)
+    common = CommonVersion(relation=LogRelation.FORKED, version=2, current=(0, 1, 2, 3), latest_in_log=5)
     assert Stored(common=common, versions=frozenset(range(4))).sound == VersionRanges(((0, 2),))
-    none = CommonVersion(relation=LogRelation.FORKED, version=None, in_force=(0, 1), latest_in_log=5)
+    none = CommonVersion(relation=LogRelation.FORKED, version=None, current=(0, 1), latest_in_log=5)
     assert Stored(common=none, versions=frozenset(range(2))).first_unread == 0

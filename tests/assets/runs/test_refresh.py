@@ -194,6 +194,19 @@ def test_recreated_table_that_has_no_configured_version_yet_is_reported(tmp_path
     assert store.fleet(["events"]).to_pylist()[0]["check"] != "log"
 
 
+def test_table_with_no_configured_version_yet_is_warned_of_until_it_has_one(tmp_path: Path) -> None:
+    table = Refreshed(tmp_path, versions=Since(since=2))
+    store = SnapshotStore.open(None, table.settings.storage)
+    table.write(0, 0)
+    assert table.refresh() == ()
+    (row,) = store.fleet(["events"]).to_pylist()
+    expected = "The latest version of events is 0, but `versions` starts at version 2."
+    assert (row["condition"], row["check"], row["reason"]) == ("warned", "versions", expected)
+    table.write(1, 2)
+    assert table.refresh() == (2,)
+    assert store.fleet(["events"]).to_pylist()[0]["check"] != "versions"
+
+
 def test_job_refreshes_the_other_tables_if_one_of_them_fails(tmp_path: Path) -> None:
     there = Refreshed(tmp_path)
     there.write(0, 1)

@@ -89,7 +89,7 @@ def test_many_tables_share_a_sensor(tmp_path: Path) -> None:
     assert "t0 is broken: No Delta table" in (result.skip_reason.skip_message or "")
 
 
-@pytest.mark.parametrize("cursor", ["not json", "[1]", '{"t0": 5, "t1": "x", "@next": ["t1"]}'])
+@pytest.mark.parametrize("cursor", ["not json", "[1]", '{"t0": 5, "t1": "x", "t2": {"a": 1}, "@next": ["t1"]}'])
 def test_unreadable_cursor_of_a_shared_sensor_is_ignored(tmp_path: Path, cursor: str) -> None:
     sensor, settings = many_tables(tmp_path, SENSORS + 1)
     for table in settings.tables:

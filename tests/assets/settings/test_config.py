@@ -340,6 +340,20 @@ def test_storage_option_in_an_environment_variable_may_be_a_boolean(tmp_path: Pa
     assert (settings.storage_options, settings.tables[0].storage_options) == (expected, expected)
 
 
+def test_environment_variable_is_text_unless_a_tag_converts_it(tmp_path: Path) -> None:
+    file = tmp_path / "deltasnap.yaml"
+    options = '{key: "${NUMBER}", port: !!int "${NUMBER}", share: !!float "0.${NUMBER}"}'
+    file.write_text(f"tables: [{{name: a, path: /a, storage_options: {options}}}]", encoding="utf-8")
+    found = read_settings(file, {"NUMBER": "50"}).tables[0].storage_options
+    assert found == {"key": "50", "port": 50, "share": 0.5}
+    with pytest.raises(ConfigError, match=r"storage_options.port: not a valid int") as raised:
+        read_settings(file, {"NUMBER": "hunter2"})
+    assert "hunter2" not in str(raised.value)
+    with pytest.raises(ConfigError) as raised:
+        read_settings(file, {})
+    assert {problem.reason for problem in raised.value.problems} == {"the environment variable NUMBER is not set"}
+
+
 def test_first_version_may_be_an_environment_variable(tmp_path: Path) -> None:
     file = tmp_path / "deltasnap.yaml"
     file.write_text('tables: [{name: a, path: /a, versions: {since: "${FIRST}"}}]', encoding="utf-8")

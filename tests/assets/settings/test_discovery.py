@@ -170,3 +170,19 @@ def test_pattern_whose_tables_are_listed_in_the_file_is_not_a_warning(
     lake(tmp_path, "bronze/clicks")
     load(tmp_path, "tables: [{name: mine, path: lake/bronze/clicks}]\ndiscover: [{path: lake/bronze/*}]")
     assert caplog.records == []
+
+
+@pytest.mark.parametrize("is_general_first", [True, False])
+def test_pattern_that_matches_only_tables_of_earlier_patterns_is_a_warning(
+    is_general_first: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    lake(tmp_path, "bronze/clicks", "bronze/hot_views")
+    general, special = (
+        f"  - path: {tmp_path}/lake/bronze/*\n",
+        f"  - {{path: {tmp_path}/lake/bronze/hot_*, poll_seconds: 5}}\n",
+    )
+    settings = load(tmp_path, "discover:\n" + (general + special if is_general_first else special + general))
+    polled = {table.name: table.poll_seconds for table in settings.tables}
+    assert polled == {"clicks": 30, "hot_views": 30 if is_general_first else 5}
+    expected = f"The pattern {tmp_path}/lake/bronze/hot_* matches only tables that earlier patterns match."
+    assert (expected in caplog.text) == is_general_first

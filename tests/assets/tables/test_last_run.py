@@ -19,7 +19,7 @@ from tests.core.store.manifests import GENERATION, log_store, store_versions, st
 def manifests(tmp_path: Path) -> dict[int, VersionManifest]:
     table = stored_table(tmp_path)
     store_versions(table, table_log(log_store(range(3))), range(3))
-    return {each.version: each for each in table.read_manifests([*table.names_in_force().values()])}
+    return {each.version: each for each in table.read_manifests([*table.current_names().values()])}
 
 
 def test_version_that_was_read_is_identified_by_its_generation_and_commit(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -56,9 +57,10 @@ def test_log_segment_that_is_not_stored_is_read_from_the_log(manager: SnapshotIO
     assert {version: segment.version for version, segment in found.items()} == {1: 1, 2: 2}
 
 
-def test_version_that_is_not_stored_is_an_error(manager: SnapshotIOManager) -> None:
-    with pytest.raises(StoredVersionNotFoundError):
+def test_version_that_is_not_stored_is_an_error_with_advice(manager: SnapshotIOManager) -> None:
+    with pytest.raises(StoredVersionNotFoundError) as raised:
         read(manager, "computed_state", 2)
+    assert "that run has not ended, or it failed" in "".join(traceback.format_exception_only(raised.value))
 
 
 def test_rows_of_a_version_are_an_arrow_table(manager: SnapshotIOManager) -> None:

@@ -73,7 +73,7 @@ def test_spark_is_named_with_its_version_and_master() -> None:
 
 def test_spark_is_used_if_one_of_two_sizes_exceeds_the_driver_limit() -> None:
     provider = Provider()
-    sizes: dict[Question, int | None] = {Question.FOLLOW: 1, Question.ROWS: LIMITS[Question.ROWS].most + 1}
+    sizes: dict[Question, int | None] = {Question.APPLY: 1, Question.ROWS: LIMITS[Question.ROWS].most + 1}
     assert answer(ReplayEngine(provider), sizes)[0] == "spark"
     assert provider.reasons == ["the file actions of a version: 50,001 rows, more than 50,000"]
 

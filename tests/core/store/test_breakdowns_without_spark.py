@@ -1,4 +1,4 @@
-"""The breakdown of a version, followed from the version before it, equals one that is counted from its rows."""
+"""The breakdown of a version, applied from the version before it, equals one that is counted from its rows."""
 
 # ruff: noqa: F401, F811
 
@@ -41,7 +41,7 @@ def counted(store: SnapshotStore, version: int) -> FileBreakdown:
 
 
 @pytest.mark.parametrize("ranges", [((1, 1), (2, 6)), tuple((v, v) for v in range(1, 7))])
-def test_followed_breakdown_equals_a_counted_one(
+def test_applied_breakdown_equals_a_counted_one(
     spark: None, tmp_path: Path, ranges: tuple[tuple[int, int], ...]
 ) -> None:
     write_log(tmp_path / "t", COMMITS)

@@ -67,7 +67,7 @@ def test_log_that_was_stored_is_the_same_at_one_read(stored: StoredTable, last: 
     store = CountingLogStore(log_store(range(last + 1)))
     common = compared(stored, store)
     assert (common.relation, common.version, common.is_continued) == (LogRelation.SAME, LAST, True)
-    assert (common.table_id, common.in_force, str(common)) == ("table-id", tuple(range(LAST + 1)), "the log is same")
+    assert (common.table_id, common.current, str(common)) == ("table-id", tuple(range(LAST + 1)), "the log is same")
     assert (len(store.lists), len(store.reads), store.opens) == (1, 1, [])
 
 
@@ -283,7 +283,7 @@ def test_listing_that_starts_after_the_stored_versions_is_completed(stored: Stor
 def test_commit_that_disappears_while_it_is_compared_shows_nothing(stored: StoredTable) -> None:
     store = log_store(range(LAST + 1))
     listing = table_log(store).list()
-    (manifest,) = stored.manifests_in_force([LAST])
+    (manifest,) = stored.current_manifests([LAST])
     store.delete(*commits(LAST, LAST))
     assert is_version_of(manifest, store, listing) is None
 

@@ -45,7 +45,7 @@ def write_unreferenced(folder: Path, name: str, *, age_ms: int) -> Path:
     return file
 
 
-def in_force(stored: StoredTable) -> list[int]:
+def current(stored: StoredTable) -> list[int]:
     return [name.version for name in stored.stored_versions().current()]
 
 
@@ -62,7 +62,7 @@ def test_report_of_a_second_prune_names_the_versions_of_an_interrupted_one(
         patched.setattr(WritableFiles, "delete", interrupted)
         with pytest.raises(KeyboardInterrupt):
             prune(stored, keep=1)
-    assert in_force(stored) == [3]
+    assert current(stored) == [3]
     report = prune(stored, keep=2)
     assert (report.versions, report.pruned_before) == ((), 3)
 
@@ -80,12 +80,12 @@ def test_prune_removes_only_old_unreferenced_files(stored: StoredTable, tmp_path
     assert (after.num_files, after.size_in_bytes) == (before.num_files - 1, before.size_in_bytes - 10)
     assert prune(stored, min_age_ms=DAY_MS // 2).num_files == 1
     assert usage(stored).num_unreferenced_files == 0
-    assert in_force(stored) == [0, 1, 2, 3]
+    assert current(stored) == [0, 1, 2, 3]
 
 
 def test_prune_keeps_the_latest_versions_and_removes_young_manifests(stored: StoredTable) -> None:
     report = prune(stored, keep=3)
-    assert (report.versions, in_force(stored)) == ((0,), [1, 2, 3])
+    assert (report.versions, current(stored)) == ((0,), [1, 2, 3])
     assert report.num_files >= 1
     assert prune(stored, keep=1).versions == (1, 2)
     assert prune(stored, keep=5).versions == ()
@@ -93,11 +93,11 @@ def test_prune_keeps_the_latest_versions_and_removes_young_manifests(stored: Sto
 
 def test_only_pruned_versions_count_as_pruned(stored: StoredTable) -> None:
     stored.storage.delete([stored.manifest_url(stored.stored_versions().current()[0])])
-    assert (in_force(stored), stored.stored_versions().pruned_before) == ([1, 2, 3], 0)
+    assert (current(stored), stored.stored_versions().pruned_before) == ([1, 2, 3], 0)
     prune(stored, keep=2)
     stored.storage.delete([stored.manifest_url(stored.stored_versions().current()[0])])
     prune(stored, keep=5, min_age_ms=0)
-    assert (in_force(stored), stored.stored_versions().pruned_before) == ([3], 2)
+    assert (current(stored), stored.stored_versions().pruned_before) == ([3], 2)
 
 
 def test_versions_of_a_new_generation_are_not_pruned_ones(stored: StoredTable) -> None:
@@ -118,7 +118,7 @@ def test_prune_removes_nothing_if_a_manifest_that_stays_is_damaged(stored: Store
     write_later_format(stored, stored.stored_versions().current()[2])
     with pytest.raises(UnsupportedStoreError, match=re.escape(damaged)):
         prune(stored, keep=2)
-    assert (in_force(stored), old.exists()) == ([0, 1, 2, 3], True)
+    assert (current(stored), old.exists()) == ([0, 1, 2, 3], True)
     assert prune(stored, keep=1).versions == (0, 1, 2)
 
 
@@ -128,7 +128,7 @@ def test_prune_removes_generations_that_were_replaced(stored: StoredTable) -> No
     report = prune(stored)
     assert (report.versions, report.generations) == ((), (GENERATION,))
     assert stored.stored_versions().generations == (LATER,)
-    assert in_force(stored) == [0, 1]
+    assert current(stored) == [0, 1]
 
 
 def test_prune_keeps_lost_versions_until_a_rolled_back_log_is_written_on(stored: StoredTable) -> None:
@@ -136,7 +136,7 @@ def test_prune_keeps_lost_versions_until_a_rolled_back_log_is_written_on(stored:
     stored.begin_fork(fork)
     assert prune(stored).generations == ()
     assert tuple(stored.stored_versions().lost_after(1)) == (2, 3)
-    assert in_force(stored) == [0, 1]
+    assert current(stored) == [0, 1]
     store_versions(stored, table_log(log_store(range(3))), [2], fork)
     assert prune(stored, min_age_ms=0).num_files > 0
     assert [(name.generation, name.version) for name in stored.stored_versions().manifests] == [
@@ -150,4 +150,4 @@ def test_prune_keeps_lost_versions_until_a_rolled_back_log_is_written_on(stored:
 def test_prune_that_keeps_nothing_is_rejected(stored: StoredTable, arguments: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="must be 1 or more"):
         prune(stored, **arguments)
-    assert in_force(stored) == [0, 1, 2, 3]
+    assert current(stored) == [0, 1, 2, 3]

@@ -59,5 +59,5 @@ def test_version_that_is_not_stored_is_an_error(ask: Callable[[SnapshotStore], o
 
 
 def test_table_that_was_never_stored_has_no_versions_and_needs_spark(store: SnapshotStore) -> None:
-    assert (store.versions("t"), store.in_force("t"), store.manifests("t")) == ([], {}, {})
+    assert (store.versions("t"), store.current_names("t"), store.manifests("t")) == ([], {}, {})
     assert store.reason_for_spark("t") is not None

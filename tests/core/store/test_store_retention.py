@@ -123,7 +123,7 @@ def test_plain_tables_contain_only_unexpired_rows_of_each_version(
 @pytest.mark.parametrize(
     "bounds", [[0, 3, 5, LATEST + 1], [2, 3, 4, 5, 6, 7, LATEST + 1]], ids=["ranges", "one by one"]
 )
-def test_followed_versions_count_the_unexpired_tombstones_of_earlier_ones(
+def test_versions_of_applied_commits_count_the_unexpired_tombstones_of_earlier_ones(
     tmp_path: Path, store: SnapshotStore, states: list[OracleState], bounds: list[int]
 ) -> None:
     write_log(tmp_path / "events", dict(enumerate(COMMITS)))
@@ -141,7 +141,9 @@ PATHS = st.sampled_from("abc")
 
 @settings(max_examples=25, derandomize=True, deadline=None)
 @given(st.lists(st.lists(st.tuples(PATHS, st.booleans()), max_size=2, unique_by=itemgetter(0)), min_size=4, max_size=7))
-def test_followed_versions_of_any_history_count_what_a_replay_counts(history: list[list[tuple[str, bool]]]) -> None:
+def test_versions_of_applied_commits_of_any_history_count_what_a_replay_counts(
+    history: list[list[tuple[str, bool]]],
+) -> None:
     commits: list[list[Action]] = [
         [add(path) if is_add else remove(path, deletion_timestamp=mtime_of(version)) for path, is_add in actions]
         for version, actions in enumerate(history)

@@ -45,7 +45,7 @@ def stored(tmp_path: Path) -> StoredTable:
 
 
 def test_missing_breakdown_is_none_and_a_written_one_is_read(stored: StoredTable) -> None:
-    (manifest,) = stored.manifests_in_force([3])
+    (manifest,) = stored.current_manifests([3])
     breakdowns = StoredBreakdowns(stored=stored)
     assert breakdowns.read(manifest) is None
     breakdowns.write(manifest, ONE_FILE)
@@ -56,7 +56,7 @@ def test_missing_breakdown_is_none_and_a_written_one_is_read(stored: StoredTable
 
 
 def test_breakdown_of_another_log_or_retention_is_not_read(stored: StoredTable) -> None:
-    (manifest,) = stored.manifests_in_force([3])
+    (manifest,) = stored.current_manifests([3])
     assert manifest.identity is not None
     StoredBreakdowns(stored=stored).write(manifest, ONE_FILE)
     others = [
@@ -68,13 +68,13 @@ def test_breakdown_of_another_log_or_retention_is_not_read(stored: StoredTable) 
 
 
 def test_version_without_identity_stores_no_breakdown(stored: StoredTable) -> None:
-    (manifest,) = stored.manifests_in_force([3])
+    (manifest,) = stored.current_manifests([3])
     StoredBreakdowns(stored=stored).write(replace(manifest, identity=None), ONE_FILE)
     assert files(stored) == []
 
 
 def test_damaged_breakdown_counts_as_missing(stored: StoredTable, caplog: pytest.LogCaptureFixture) -> None:
-    (manifest,) = stored.manifests_in_force([3])
+    (manifest,) = stored.current_manifests([3])
     breakdowns = StoredBreakdowns(stored=stored)
     breakdowns.write(manifest, ONE_FILE)
     (file,) = Path(stored.folder.removeprefix("file://")).rglob("breakdowns/*.parquet")
@@ -87,7 +87,7 @@ def test_damaged_breakdown_counts_as_missing(stored: StoredTable, caplog: pytest
 
 
 def test_prune_keeps_breakdowns_of_versions_and_removes_others(stored: StoredTable) -> None:
-    manifests = stored.manifests_in_force([2, 3])
+    manifests = stored.current_manifests([2, 3])
     for manifest in manifests:
         StoredBreakdowns(stored=stored).write(manifest, ONE_FILE)
     assert usage(stored).num_unreferenced_files == 0

@@ -1,4 +1,4 @@
-"""The stored versions in force, from names alone."""
+"""The current stored versions, from names alone."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def versions_of(*groups: list[ManifestName], forks: tuple[str, ...] = ()) -> Sto
     return StoredVersions(manifests=tuple(sorted(name for group in groups for name in group)), forks=forks)
 
 
-def in_force(stored: StoredVersions) -> list[tuple[str, int]]:
+def current(stored: StoredVersions) -> list[tuple[str, int]]:
     return [(name.generation[:6], name.version) for name in stored.current()]
 
 
@@ -31,27 +31,27 @@ def test_empty_store_has_no_generation() -> None:
 
 def test_generation_without_a_parent_shares_no_versions() -> None:
     stored = versions_of(names(FIRST, 0, 1, 2), names("000002-other", 1))
-    assert in_force(stored) == [("000002", 1)]
+    assert current(stored) == [("000002", 1)]
 
 
 def test_forked_generation_shares_the_versions_up_to_the_fork() -> None:
     stored = versions_of(names(FIRST, 0, 3, 5, 6, 7), names(FORKED, 6), forks=(FORKED,))
-    assert in_force(stored) == [("000001", 0), ("000001", 3), ("000001", 5), ("000002", 6)]
+    assert current(stored) == [("000001", 0), ("000001", 3), ("000001", 5), ("000002", 6)]
 
 
 def test_fork_marker_alone_ends_the_versions_after_it() -> None:
-    assert in_force(versions_of(names(FIRST, 4, 5, 6), forks=(FORKED,))) == [("000001", 4), ("000001", 5)]
+    assert current(versions_of(names(FIRST, 4, 5, 6), forks=(FORKED,))) == [("000001", 4), ("000001", 5)]
 
 
 def test_fork_of_a_fork_shares_earlier_common_versions() -> None:
     stored = versions_of(
         names(FIRST, 4, 5, 6), names(FORKED, 6, 7, 8), names(FORKED_AGAIN, 8), forks=(FORKED, FORKED_AGAIN)
     )
-    assert in_force(stored) == [("000001", 4), ("000001", 5), ("000002", 6), ("000002", 7), ("000003", 8)]
+    assert current(stored) == [("000001", 4), ("000001", 5), ("000002", 6), ("000002", 7), ("000003", 8)]
 
 
 def test_version_stored_again_is_preferred_to_the_parent() -> None:
-    assert in_force(versions_of(names(FIRST, 4, 5), names(FORKED, 5))) == [("000001", 4), ("000002", 5)]
+    assert current(versions_of(names(FIRST, 4, 5), names(FORKED, 5))) == [("000001", 4), ("000002", 5)]
 
 
 @pytest.mark.parametrize(
@@ -89,11 +89,11 @@ def test_second_rollback_to_one_version_lost_the_versions_stored_in_between(prun
 
 
 def test_pruned_parent_shares_nothing() -> None:
-    assert in_force(versions_of(names(FORKED, 6, 7))) == [("000002", 6), ("000002", 7)]
+    assert current(versions_of(names(FORKED, 6, 7))) == [("000002", 6), ("000002", 7)]
 
 
 def test_generation_with_an_invalid_parent_has_no_parent() -> None:
-    assert in_force(versions_of(names("000002of000002at5-id", 1))) == [("000002", 1)]
+    assert current(versions_of(names("000002of000002at5-id", 1))) == [("000002", 1)]
 
 
 def test_fork_is_read_from_the_name_of_its_generation_and_marker() -> None:

@@ -62,7 +62,7 @@ _GAUGES = (
 def prometheus_text(rows: Sequence[Row], chosen: Sequence[Row] | None = None) -> str:
     """Return the number of tables by condition, and gauges with the label `table`.
 
-    The condition is one gauge for each value, 1 for the one in force. chosen: the tables with gauges; None: all.
+    The condition is one gauge for each value, 1 for the current one. chosen: the tables with gauges; None: all.
     """
     return "".join(f"{line}\n" for line in _lines(rows, rows if chosen is None else chosen))
 

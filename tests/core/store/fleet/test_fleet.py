@@ -222,7 +222,7 @@ def test_version_pruned_while_the_fleet_is_read_is_no_damage(tmp_path: Path, mon
         patched.setattr(StoredTable, "read_manifests", pruned)
         row = row_of(store)
     assert (row["condition"], row["num_versions"], row["num_files"]) == ("healthy", 41, None)
-    known = store.in_force("events")
+    known = store.current_names("events")
     assert len(store.polls.points("events", poll(), known)) > 3
     for manifest in (tmp_path / "events" / "manifests").iterdir():
         manifest.unlink()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -78,3 +79,14 @@ def test_damaged_document_is_rejected_with_a_reason(changed: dict[str, object], 
 def test_bytes_that_are_not_a_document_are_rejected(content: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
         LastPoll.from_bytes(content)
+
+
+def test_path_is_elsewhere_unless_it_is_another_spelling(tmp_path: Path) -> None:
+    (tmp_path / "table").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "table")
+    local = replace(POLL, path=str(tmp_path / "table"))
+    assert not any(local.is_elsewhere(f"{path}") for path in (f"file://{tmp_path}/table/", tmp_path / "link"))
+    assert local.is_elsewhere(str(tmp_path / "other"))
+    remote = replace(POLL, path="s3://lake/events")
+    assert [remote.is_elsewhere(path) for path in ("s3a://lake/events/", "s3://lake/clicks")] == [False, True]
+    assert not replace(POLL, path=None).is_elsewhere("s3://lake/events")

@@ -135,7 +135,7 @@ def test_object_is_restored_from_shared_documents(values: list[dict[str, str]]) 
 def test_missing_shared_document_is_named(tmp_path: Path) -> None:
     table = stored_table(tmp_path)
     store_versions(table, table_log(log_store(range(1))), range(1))
-    (manifest,) = table.read_manifests([*table.names_in_force().values()])
+    (manifest,) = table.read_manifests([*table.current_names().values()])
     with pytest.raises(CorruptStoreError, match="expected a shared document, found none") as raised:
         table.read_documents([replace(manifest, parts={"state": Part(shared="abc")})])
     assert "abc" in raised.value.path

@@ -21,8 +21,8 @@ from deltasnap_core.snapshot.snapshot_options import SnapshotOptions
 from deltasnap_core.storage.urls import to_url
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.format.manifest import DataSet, VersionManifest
+from deltasnap_core.store.rows.apply_step import ApplyStep
 from deltasnap_core.store.rows.driver_rows import DriverRows
-from deltasnap_core.store.rows.follow_step import FollowStep
 from deltasnap_core.store.snapshot_store import SnapshotStore
 from tests.builders import LOG_PATH, Action, MemoryLogStore, add, metadata, protocol, remove, write_log
 from tests.core.store.tables import as_rows, content
@@ -53,13 +53,13 @@ def driver_rows(folder: Path) -> DriverRows:
     return DriverRows(storage=WritableFiles(to_url(folder)), folder=to_url(folder), log_path=LOG_PATH)
 
 
-def step(previous: VersionManifest, folder: str, *commits: list[Action]) -> FollowStep:
+def step(previous: VersionManifest, folder: str, *commits: list[Action]) -> ApplyStep:
     """Return the step that applies commits to a version and merges its changes."""
     first = previous.version + 1
     store = MemoryLogStore()
     files = [store.put_commit(version, *actions) for version, actions in enumerate(commits, first)]
     versions = range(first, first + len(commits))
-    return FollowStep(
+    return ApplyStep(
         previous=previous,
         batch=read_commits(store, files),
         merged=previous.changes,
@@ -72,8 +72,8 @@ def step(previous: VersionManifest, folder: str, *commits: list[Action]) -> Foll
 @pytest.mark.parametrize("columns", [["size"], ["path", "size"], ["size", "path"]])
 def test_columns_are_those_asked_for_with_canonical_paths(tmp_path: Path, columns: list[str]) -> None:
     rows = driver_rows(tmp_path)
-    followed = rows.follow(step(empty_version(), "changes-1-1", [add("/data/e", size=2)]))
-    manifest = replace(empty_version(), version=1, changes=(followed.changes,))
+    applied = rows.apply(step(empty_version(), "changes-1-1", [add("/data/e", size=2)]))
+    manifest = replace(empty_version(), version=1, changes=(applied.changes,))
     (found,) = rows.all_files(manifest, columns).to_pylist()
     assert found == {name: {"path": "file:/data/e", "size": 2}[name] for name in columns}
 
@@ -81,22 +81,22 @@ def test_columns_are_those_asked_for_with_canonical_paths(tmp_path: Path, column
 def test_version_reads_no_changes_of_later_versions(tmp_path: Path) -> None:
     rows = driver_rows(tmp_path)
     commits = [[add("a"), add("b", size=4)], [remove("a"), add("c")], [add("d"), remove("b")]]
-    followed = rows.follow(step(empty_version(), "changes-1-3", *commits))
-    begun_and_ended = [(d.begun["num_of_files"], d.ended["num_of_files"]) for d in followed.deltas.values()]
+    applied = rows.apply(step(empty_version(), "changes-1-3", *commits))
+    begun_and_ended = [(d.begun["num_of_files"], d.ended["num_of_files"]) for d in applied.deltas.values()]
     assert begun_and_ended == [(2, 0), (1, -1), (1, -1)]
-    assert (followed.changes.first, followed.changes.last, followed.changes.rows) == (1, 3, 6)
+    assert (applied.changes.first, applied.changes.last, applied.changes.rows) == (1, 3, 6)
 
     def paths(version: int, changes: DataSet) -> tuple[list[str], list[str]]:
         manifest = replace(empty_version(), version=version, changes=(changes,))
         found = rows.all_files(manifest, ["path"]), rows.tombstones(manifest, KEEP_ALL, ["path"])
         return sorted(found[0]["path"].to_pylist()), sorted(found[1]["path"].to_pylist())
 
-    assert paths(1, followed.changes) == (["a", "b"], [])
-    assert paths(2, followed.changes) == (["b", "c"], ["a"])
-    assert paths(3, followed.changes) == (["c", "d"], ["a", "b"])
+    assert paths(1, applied.changes) == (["a", "b"], [])
+    assert paths(2, applied.changes) == (["b", "c"], ["a"])
+    assert paths(3, applied.changes) == (["c", "d"], ["a", "b"])
     # The log was rolled back to version 2 and has another version 3: merging drops the changes of the old one.
-    second = replace(empty_version(), version=2, changes=(followed.changes,))
-    again = rows.follow(step(second, "changes-1-3-again", [add("e")]))
+    second = replace(empty_version(), version=2, changes=(applied.changes,))
+    again = rows.apply(step(second, "changes-1-3-again", [add("e")]))
     assert (again.changes.first, again.changes.last, again.changes.rows) == (1, 3, 5)
     assert paths(3, again.changes) == (["b", "c", "e"], ["a"])
 
@@ -160,9 +160,9 @@ def test_unknown_action_columns_are_rejected(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("column", "damaged"), [(b"version", b"wersion"), (b"path", b"qath")])
 def test_renamed_column_of_a_damaged_footer_is_an_error(column: bytes, damaged: bytes, tmp_path: Path) -> None:
     rows = driver_rows(tmp_path)
-    followed = rows.follow(step(empty_version(), "changes-1-2", [add("a"), add("b")], [remove("a")]))
-    manifest = replace(empty_version(), version=2, changes=(followed.changes,))
-    file = tmp_path / followed.changes.files[0].path
+    applied = rows.apply(step(empty_version(), "changes-1-2", [add("a"), add("b")], [remove("a")]))
+    manifest = replace(empty_version(), version=2, changes=(applied.changes,))
+    file = tmp_path / applied.changes.files[0].path
     content = file.read_bytes()
     file.write_bytes(content.replace(column, damaged))
     with pytest.raises(CorruptStoreError, match="expected the footer that was written"):
@@ -174,10 +174,10 @@ def test_renamed_column_of_a_damaged_footer_is_an_error(column: bytes, damaged: 
 def test_versions_far_apart_keep_their_order(tmp_path: Path) -> None:
     rows, far = driver_rows(tmp_path), 2**61
     files = [add(f"file-{number}") for number in range(2000)]
-    first = rows.follow(step(empty_version(), "changes-first", files)).changes
+    first = rows.apply(step(empty_version(), "changes-first", files)).changes
     base = DataSet(first=far, last=far, files=rows._write(base_rows(tmp_path, first), "base"))
     start = replace(empty_version(), version=far, base=base)
-    removed = rows.follow(step(start, "changes-second", [remove("file-7")])).changes
+    removed = rows.apply(step(start, "changes-second", [remove("file-7")])).changes
     manifest = replace(start, version=far + 1, changes=(removed,))
     assert rows.all_files(manifest).num_rows == 1999
     assert rows.tombstones(manifest, KEEP_ALL)["path"].to_pylist() == ["file-7"]
@@ -185,14 +185,14 @@ def test_versions_far_apart_keep_their_order(tmp_path: Path) -> None:
 
 def test_live_file_without_a_size_is_damage_of_the_file_that_stores_it(tmp_path: Path) -> None:
     rows = driver_rows(tmp_path)
-    first = rows.follow(step(empty_version(), "changes-first", [add("a")])).changes
+    first = rows.apply(step(empty_version(), "changes-first", [add("a")])).changes
     table = base_rows(tmp_path, first)
     (row,) = table.to_pylist()
     unsized = pa.Table.from_pylist([{**row, "add": {**row["add"], "size": None}}], table.schema)
     base = DataSet(first=1, last=1, files=rows._write(unsized, "base"))
     start = replace(empty_version(), version=1, base=base)
     with pytest.raises(CorruptStoreError, match="size") as error:
-        rows.follow(step(start, "changes-second", [remove("a")]))
+        rows.apply(step(start, "changes-second", [remove("a")]))
     assert error.value.path == to_url(tmp_path / base.files[0].path)
 
 

@@ -1,4 +1,4 @@
-"""Spark follows a version as the driver does, and reads only the rows of the files that changes affect."""
+"""Spark applies commits as the driver does, and reads only the rows of the files that changes affect."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ COMMITS: list[list[Action]] = [
 def base(tmp_path: Path) -> VersionManifest:
     """A version of which all rows are in the base."""
     rows = driver_rows(tmp_path)
-    changes = rows.follow(step(empty_version(), "unused", BASE)).changes
+    changes = rows.apply(step(empty_version(), "unused", BASE)).changes
     files = rows._write(base_rows(tmp_path, changes), "base")
     return replace(empty_version(), base=DataSet(first=0, last=0, files=files))
 
@@ -80,7 +80,7 @@ def in_order(deltas: Mapping[int, StateDelta]) -> list[tuple[StateDelta, list[Fi
     return [(replace(each, groups=None), sorted(each.groups or (), key=repr)) for each in deltas.values()]
 
 
-def test_spark_follows_a_version_as_the_driver_does(spark: SparkSession, tmp_path: Path, base: VersionManifest) -> None:
+def test_spark_applies_commits_as_the_driver_does(spark: SparkSession, tmp_path: Path, base: VersionManifest) -> None:
     rows, by_driver = spark_rows(spark, tmp_path), driver_rows(tmp_path)
     previous = base
     for first, last, with_groups in ((1, 2, False), (3, 4, True)):
@@ -88,8 +88,8 @@ def test_spark_follows_a_version_as_the_driver_does(spark: SparkSession, tmp_pat
         kept = Retention.after(OLD) if last == 4 else KEEP_ALL
         made = replace(made, retentions={previous.version: KEEP_ALL, **dict.fromkeys(range(first, last + 1), kept)})
         made = replace(made, with_groups=with_groups)
-        found = rows.follow(made, reader(spark))
-        expected = by_driver.follow(replace(made, folder=f"driver-{last}"))
+        found = rows.apply(made, reader(spark))
+        expected = by_driver.apply(replace(made, folder=f"driver-{last}"))
         assert in_order(found.deltas) == in_order(expected.deltas)
         assert (found.changes.first, found.changes.last) == (1, last)
         assert written(tmp_path, found.changes) == written(tmp_path, expected.changes)
@@ -97,7 +97,7 @@ def test_spark_follows_a_version_as_the_driver_does(spark: SparkSession, tmp_pat
 
 
 def test_step_without_changes_writes_no_file(spark: SparkSession, tmp_path: Path, base: VersionManifest) -> None:
-    found = spark_rows(spark, tmp_path).follow(step(base, "changes-1", []), reader(spark))
+    found = spark_rows(spark, tmp_path).apply(step(base, "changes-1", []), reader(spark))
     assert found.changes == DataSet(first=1, last=1, files=())
     assert [delta.ended["num_of_files"] for delta in found.deltas.values()] == [0]
 
@@ -106,8 +106,8 @@ def test_only_rows_of_changed_and_expiring_files_are_looked_up(
     spark: SparkSession, tmp_path: Path, base: VersionManifest
 ) -> None:
     rows = spark_rows(spark, tmp_path)
-    followed = driver_rows(tmp_path).follow(step(base, "changes-1", [add("a", size=2), remove("c d")]))
-    changes = rows.changes((followed.changes,), 1)
+    applied = driver_rows(tmp_path).apply(step(base, "changes-1", [add("a", size=2), remove("c d")]))
+    changes = rows.changes((applied.changes,), 1)
     touched = sorted(map(xxhash64, ("a", "c d")))
     assert rows.keys_touched_or_expiring(base, changes, KEEP_ALL) == touched
     assert paths(rows.state_of(base, touched)) == ["a", "c%20d"]
@@ -123,8 +123,8 @@ def test_only_rows_of_changed_and_expiring_files_are_looked_up(
 
 def test_version_reads_its_changes_up_to_itself(spark: SparkSession, tmp_path: Path, base: VersionManifest) -> None:
     rows = spark_rows(spark, tmp_path)
-    followed = driver_rows(tmp_path).follow(step(base, "changes-1-2", [add("x")], [remove("a"), add("y")]))
-    manifest = replace(base, version=1, changes=(followed.changes,))
+    applied = driver_rows(tmp_path).apply(step(base, "changes-1-2", [add("x")], [remove("a"), add("y")]))
+    manifest = replace(base, version=1, changes=(applied.changes,))
     assert paths(rows.state_of(manifest)) == sorted(["a", "b", "c%20d", "kept", "expires", "gone", "x"])
     assert paths(rows.base_of(manifest, [xxhash64("c d")])) == ["c%20d"]
     assert rows.breakdown(manifest) == driver_rows(tmp_path).breakdown(manifest)

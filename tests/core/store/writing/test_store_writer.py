@@ -46,16 +46,16 @@ def test_only_missing_versions_are_written(store: SnapshotStore, log: DeltaLog) 
     second = store.write_range("t", log, 1, 3)
     assert (second.written, second.common.relation) == ((2, 3), LogRelation.SAME)
     assert [manifest.version for manifest in second] == [1, 2, 3]
-    assert list(second.in_force) == store.versions("t") == [0, 1, 2, 3]
+    assert list(second.current) == store.versions("t") == [0, 1, 2, 3]
     again = store.write_range("t", log, 0, 3)
-    assert (again.written, list(again.in_force)) == ((), [0, 1, 2, 3])
+    assert (again.written, list(again.current)) == ((), [0, 1, 2, 3])
 
 
 def test_versions_are_written_in_any_order_and_listed_ascending(store: SnapshotStore, log: DeltaLog) -> None:
-    assert list(store.write_versions("t", log, [3]).in_force) == [3]
-    assert list(store.write_versions("t", log, [0, 2]).in_force) == [0, 2, 3]
+    assert list(store.write_versions("t", log, [3]).current) == [3]
+    assert list(store.write_versions("t", log, [0, 2]).current) == [0, 2, 3]
     filled = store.write_range("t", log, 0, 3)
-    assert (filled.written, list(filled.in_force)) == ((1,), [0, 1, 2, 3])
+    assert (filled.written, list(filled.current)) == ((1,), [0, 1, 2, 3])
     assert store.manifest("t", 1).base == store.manifest("t", 0).base
     assert {store.computed_state("t", version).num_of_files for version in (1, 2)} == {3}
 
@@ -114,7 +114,7 @@ def test_version_that_lost_its_manifest_is_written_after_the_versions_before_it(
 ) -> None:
     store.write_range("t", log, 0, 3)
     stored = store._reader.table("t")
-    stored.storage.delete([stored.manifest_url(store.in_force("t")[3])])
+    stored.storage.delete([stored.manifest_url(store.current_names("t")[3])])
     assert store.write_range("t", log, 2, 3).written == (3,)
     assert [(each.first, each.last) for each in store.manifest("t", 3).changes] == [(1, 3)]
     assert [row["path"] for row in store.read_arrow("t", 3).to_pylist()] == ["d"]
@@ -123,7 +123,7 @@ def test_version_that_lost_its_manifest_is_written_after_the_versions_before_it(
 def test_generation_is_named_after_the_table_at_its_first_version(store: SnapshotStore, tmp_path: Path) -> None:
     write_log(tmp_path / "t", {0: [protocol(), metadata(table_id="first")], 1: [metadata(table_id="second")]})
     store.write_range("t", DeltaLog.for_table(None, tmp_path / "t"), 0, 1)
-    assert {name.generation for name in store.in_force("t").values()} == {"000001-first"}
+    assert {name.generation for name in store.current_names("t").values()} == {"000001-first"}
 
 
 def test_each_commit_is_read_once(store: SnapshotStore, log: DeltaLog, monkeypatch: pytest.MonkeyPatch) -> None:

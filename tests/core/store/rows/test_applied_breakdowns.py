@@ -20,7 +20,7 @@ from deltasnap_core.rules.totals.file_breakdown import FileBreakdown
 from deltasnap_core.store.format.breakdown_file import breakdown_bytes, breakdown_of
 from deltasnap_core.store.format.manifest import VersionManifest
 from deltasnap_core.store.format.version_identity import VersionIdentity
-from deltasnap_core.store.rows.follow_step import FollowStep
+from deltasnap_core.store.rows.apply_step import ApplyStep
 from tests.builders import Action, MemoryLogStore, write_log
 from tests.core.replay.test_state_delta import law
 from tests.core.store.rows.test_driver_rows import driver_rows, empty_version
@@ -75,14 +75,14 @@ def expected(state: OracleState, retention: Retention) -> dict[str, Any]:
     }
 
 
-def follow(
+def apply_commits(
     folder: Path, previous: VersionManifest, commits: Mapping[int, Sequence[Action]], after: Retention, known: Any
 ) -> tuple[VersionManifest, FileBreakdown | None]:
     """Return the version after some commits, and its breakdown, both by the driver."""
     store = MemoryLogStore()
     files = [store.put_commit(version, *actions) for version, actions in commits.items()]
     last = max(commits)
-    step = FollowStep(
+    step = ApplyStep(
         previous=previous,
         batch=read_commits(store, files),
         merged=previous.changes,
@@ -91,10 +91,10 @@ def follow(
         retentions={previous.version: previous.retention, **dict.fromkeys(commits, after)},
         with_groups=True,
     )
-    followed = driver_rows(folder).follow(step)
+    applied = driver_rows(folder).apply(step)
     kept = after.min_file_retention_timestamp
-    manifest = replace(previous, version=last, changes=(followed.changes,), min_file_retention_timestamp=kept)
-    groups = [group for delta in followed.deltas.values() for group in delta.groups or ()]
+    manifest = replace(previous, version=last, changes=(applied.changes,), min_file_retention_timestamp=kept)
+    groups = [group for delta in applied.deltas.values() for group in delta.groups or ()]
     return manifest, known.updated(groups)
 
 
@@ -114,7 +114,7 @@ def test_updated_breakdown_matches_a_full_pass(made: RandomLog, steps: list[int]
                 break
             first = max(commits) + 1
             retention = KEPT[max(commits) >= expires_from]
-            manifest, updated = follow(Path(folder), manifest, commits, retention, known)
+            manifest, updated = apply_commits(Path(folder), manifest, commits, retention, known)
             assert updated is not None
             counted = driver_rows(Path(folder)).breakdown(manifest)
             assert reported(updated) == reported(counted) == expected(states[max(commits)], retention)
@@ -127,7 +127,7 @@ def test_breakdown_is_read_back_as_it_was_written(made: RandomLog) -> None:
     manifest = replace(empty_version(), version=-1, base=replace(empty_version().base, last=-1))
     manifest = replace(manifest, identity=VersionIdentity(commit=None, chain="of this log"))
     with TemporaryDirectory() as folder:
-        manifest, found = follow(Path(folder), manifest, dict(enumerate(made.commits)), KEEP_ALL, NOTHING)
+        manifest, found = apply_commits(Path(folder), manifest, dict(enumerate(made.commits)), KEEP_ALL, NOTHING)
     assert found is not None
     cut = replace(found, largest=replace(found.largest, bound=("a b", 1 << 60)))
     for each in (cut, found):

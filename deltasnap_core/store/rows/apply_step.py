@@ -1,4 +1,4 @@
-"""FollowStep: commits to apply to a stored version, and the result of an engine."""
+"""ApplyStep: commits to apply to a stored version, and the result of an engine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from deltasnap_core.store.format.manifest import DataSet, VersionManifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FollowStep:
+class ApplyStep:
     """The versions after a stored one.
 
     previous:   the stored version. batch: the commits after it.
@@ -54,7 +54,7 @@ class FollowStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FollowResult:
+class ApplyResult:
     """The result of a step: the written set of changes, and the StateDelta of each version."""
 
     changes: DataSet

@@ -1,0 +1,53 @@
+"""Resolves the templates in a `defs.yaml`. A text stays a text.
+
+Dagster evaluates each text of the file, with or without a template, as a literal of Python: the password `"12345"`
+becomes a number, and the name `"{{ env.YEAR }}_{{ env.MONTH }}"` becomes 202410.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any
+
+import dagster as dg
+from jinja2 import Undefined
+from jinja2.nativetypes import NativeEnvironment, NativeTemplate
+
+_MARKS = ("{{", "{%")
+
+
+def resolved(context: dg.ResolutionContext, value: Any) -> Any:
+    """Return a value of the file with resolved templates. A template of one expression has the value of that.
+
+    Errors: those of Dagster, with the line.
+    """
+    match value:
+        case str() if any(mark in value for mark in _MARKS):
+            return _rendered(context, value)
+        case dict():
+            return {key: resolved(context.at_path(key), part) for key, part in value.items()}
+        case list() | tuple():
+            return [resolved(context.at_path(index), part) for index, part in enumerate(value)]
+    return value
+
+
+def _rendered(context: dg.ResolutionContext, text: str) -> Any:
+    with suppress(Exception):
+        found = _Template(text).render(**context.scope)
+        if not isinstance(found, Undefined):
+            return found
+    return context.resolve_value(text)  # raises the error with the line
+
+
+def _joined(values: Iterable[Any]) -> Any:
+    parts = list(values)
+    return parts[0] if len(parts) == 1 else "".join(str(part) for part in parts)
+
+
+class _Environment(NativeEnvironment):
+    concat = staticmethod(_joined)
+
+
+class _Template(NativeTemplate):
+    environment_class = _Environment

@@ -1,0 +1,56 @@
+"""Decides when the checks of a table are evaluated again although nothing is new.
+
+A run that materializes the newest version again evaluates them. Its tag shows with which settings it was requested.
+"""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from deltasnap_assets.runs.condition.poll_records import are_checks_due, digest_of_settings, has_old_checks
+from deltasnap_assets.runs.planning.names import CHECKS_TAG, job_name, run_tags
+from deltasnap_assets.runs.planning.plan import Known
+from deltasnap_assets.runs.stores import store_of
+from deltasnap_assets.runs.table_runs import failed_run, last_run_for_checks
+from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_core import LogStatus
+
+
+def version_with_due_checks(
+    instance: dg.DagsterInstance,
+    settings: Settings,
+    table: TableSettings,
+    status: LogStatus,
+    known: Known,
+    *,
+    is_requested: bool = False,
+) -> int | None:
+    """Return the newest materialized version if its checks are due, see `are_checks_due`; None: they are not.
+
+    is_requested: a user waits for the answer.
+    """
+    newest = max(known.done.intersection(status.versions), default=None)
+    if newest is None:
+        return None
+    failed, store = failed_run(instance, table.name), store_of(settings)
+    checkpoint = None if status.listing is None else status.listing.newest_checkpoint
+    has_failed = failed is not None and failed.first_missing is None
+    if not are_checks_due(store, table, newest, checkpoint, has_failed=has_failed, is_requested=is_requested):
+        return None
+    is_in_vain = not is_requested and has_old_checks(store, table) and were_evaluated(instance, table)
+    return None if is_in_vain else newest
+
+
+def request_for_checks(table: TableSettings, version: int, attempt: int = 1) -> dg.RunRequest:
+    """Return the request of a run that materializes a version again, to evaluate the checks of the table."""
+    tags = run_tags(table.name, version, version, attempt) | {CHECKS_TAG: digest_of_settings(table)}
+    return dg.RunRequest(job_name=job_name(table.name), tags=tags)
+
+
+def were_evaluated(instance: dg.DagsterInstance, table: TableSettings) -> bool:
+    """Return whether the last run that was requested for the checks was requested with these settings, and succeeded.
+
+    If the recorded results have other settings, that run had loaded them: another run would not help.
+    """
+    run = last_run_for_checks(instance, table.name)
+    return run is not None and run.is_success and run.tags[CHECKS_TAG] == digest_of_settings(table)

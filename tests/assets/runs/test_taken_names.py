@@ -1,0 +1,142 @@
+"""Two projects with one store that follow different tables under the same name."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from deltasnap_assets.definitions import build_definitions
+from deltasnap_assets.runs.condition.alerts import send_alerts
+from deltasnap_assets.runs.condition.reminders import REMINDERS
+from deltasnap_assets.runs.condition.taken_names import TakenNameError
+from deltasnap_assets.runs.fleet import fleet_of
+from deltasnap_assets.runs.planning.names import run_tags
+from deltasnap_assets.runs.sensors import new_commits_sensor
+from deltasnap_assets.runs.stores import store_of
+from deltasnap_assets.runs.table_runs import reason_of
+from deltasnap_assets.settings.config import AlertSettings, Settings
+from tests.assets.jobs import idle_job
+from tests.assets.runs.test_refresh import Refreshed
+from tests.assets.runs.test_sensors import Ticks, write
+from tests.driver_bases import use_driver_bases
+
+
+@pytest.fixture(autouse=True)
+def _no_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    use_driver_bases(monkeypatch)
+
+
+class Project(Refreshed):
+    """A project with a table `events`, and a store that all projects below a folder share."""
+
+    def __init__(self, folder: Path, name: str, last: int) -> None:
+        super().__init__(folder / name)
+        self.settings = Settings(storage=str(folder / "store"), tables=(self.table,))
+        self.defs = build_definitions(self.settings)
+        write(self.folder, 0, last, table_id=name)
+
+    def move(self, path: Path) -> None:
+        self.table = self.table.model_copy(update={"path": str(path)})
+        self.settings = self.settings.model_copy(update={"tables": (self.table,)})
+        self.defs = build_definitions(self.settings)
+
+    @property
+    def row(self) -> dict[str, Any]:
+        (row,) = fleet_of(self.settings)
+        return row
+
+    @property
+    def stored_at(self) -> str | None:
+        poll = store_of(self.settings).polls.read("events")
+        return None if poll is None else poll.path
+
+
+@pytest.fixture
+def projects(tmp_path: Path) -> tuple[Project, Project]:
+    """Two projects. The second one has replaced the versions of the first one."""
+    first, second = Project(tmp_path, "first", 2), Project(tmp_path, "second", 4)
+    first.refresh()
+    second.refresh()
+    return first, second
+
+
+def test_refresh_stores_nothing_under_the_name_of_another_table(projects: tuple[Project, Project]) -> None:
+    first, second = projects
+    with pytest.raises(TakenNameError, match=f"another table named events, at {second.folder}, which another project"):
+        first.refresh()
+    assert second.refresh() == ()
+    assert first.stored_at == str(second.folder)
+
+
+def test_run_of_a_user_records_no_numbers_of_another_table(projects: tuple[Project, Project]) -> None:
+    first, second = projects
+    job, asset = first.defs.resolve_job_def("events_snapshots"), dg.AssetKey(["events", "computed_state"])
+    before = first.instance.fetch_materializations(asset, limit=9).records
+    result = job.execute_in_process(instance=first.instance, tags=run_tags("events", 0, 2), raise_on_error=False)
+    assert "another table named events" in (reason_of(result.all_events) or "")
+    assert first.instance.fetch_materializations(asset, limit=9).records == before
+    assert first.stored_at == str(second.folder)
+
+
+def test_fleet_does_not_show_the_numbers_of_another_table(projects: tuple[Project, Project]) -> None:
+    first, second = projects
+    assert second.row["num_files"] == 5
+    assert (first.row["condition"], first.row["num_files"], first.row["latest_version"]) == ("unknown", None, None)
+    assert first.row["reason"] == f"The store has another table of this name, at {second.folder}."
+
+
+@pytest.mark.parametrize("is_idle", [True, False])
+def test_every_tick_fails_while_the_name_is_taken(tmp_path: Path, is_idle: bool) -> None:
+    first, second = Project(tmp_path, "first", 2), Project(tmp_path, "second", 4)
+    first.refresh()
+    ticks = Ticks(first.folder)
+    ticks.instance = first.instance
+    ticks.sensor = new_commits_sensor(first.settings, first.table, [idle_job])
+    for _ in range(2):
+        ticks.tick()
+    second.refresh()
+    if is_idle:
+        REMINDERS._done.clear()  # as an hour later
+    else:
+        write(first.folder, 3, 3)
+    for _ in range(2):
+        with pytest.raises(TakenNameError):
+            ticks.tick()
+    assert first.stored_at == str(second.folder)
+
+
+def test_alert_reports_a_taken_name_but_no_table_that_moved(
+    projects: tuple[Project, Project], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = projects
+    sent = list[str]()
+    monkeypatch.setattr("deltasnap_assets.runs.condition.alerts.post_text", lambda _, text: sent.append(text))
+    alerts = AlertSettings.model_validate({"webhook": "https://chat.example"})
+    second.move(tmp_path / "elsewhere")
+    for project in (first, second):
+        send_alerts(project.settings.model_copy(update={"alerts": alerts}), project.instance)
+    (text,) = sent
+    assert "The store has another table of this name" in text
+
+
+@pytest.mark.parametrize("is_same", [True, False])
+def test_table_that_moved_is_followed(tmp_path: Path, is_same: bool) -> None:
+    project, other = Project(tmp_path, "first", 2), Project(tmp_path, "second", 2)
+    project.refresh()
+    if is_same:
+        shutil.rmtree(other.folder)
+        shutil.copytree(project.folder, other.folder)
+    project.move(other.folder)
+    assert project.refresh() == (() if is_same else (0, 1, 2))
+    assert project.row["num_files"] == 3
+    assert project.stored_at == str(other.folder)
+
+
+def test_project_without_observations_is_not_stopped(projects: tuple[Project, Project]) -> None:
+    first, _ = projects
+    first.instance = dg.DagsterInstance.ephemeral()
+    assert first.refresh() == (0, 1, 2)
