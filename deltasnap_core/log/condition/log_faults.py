@@ -25,6 +25,7 @@ from deltasnap_core.log.condition.fault_messages import (
     missing_commits,
     negative_numbers,
     repeated_partition_column,
+    repeating_commits,
     wrong_checksum,
 )
 from deltasnap_core.log.condition.loadable_versions import SOUND, ExaminedState, SoundVersion, Unloadable
@@ -68,6 +69,8 @@ def ambiguous_commit_faults(table: str, commits: CommitFindings) -> Iterator[Fau
             yield ambiguous_commits(redacted(table), action, versions)
     if versions := VersionRanges.of(sorted(commits.contradictory)):
         yield contradictory_commits(redacted(table), versions)
+    if versions := VersionRanges.of(sorted(commits.repeating)):
+        yield repeating_commits(redacted(table), versions)
 
 
 def partition_column_faults(table: str, metadata: Metadata) -> Iterator[Fault]:

@@ -300,6 +300,30 @@ def test_condition_warns_of_a_commit_that_adds_and_removes_one_file(
     assert [("version 1 in the log" in text, "adds and removes" in text) for text in texts] == [(True, True)] * is_fault
 
 
+@pytest.mark.parametrize(
+    ("actions", "is_fault"),
+    [
+        ([add("b"), add("b")], True),
+        ([add("b", deletionVector=VECTOR), add("c"), add("b")], True),
+        ([add("a%20b"), add("a b")], True),
+        ([add("/x/a"), add("file:///x/%61")], True),
+        ([remove("a"), add("a", deletionVector=VECTOR), add("b", deletionVector=VECTOR)], False),
+        ([remove("a"), remove("a", deletionVector=VECTOR)], False),
+    ],
+    ids=["one file", "other vector", "two spellings", "two URLs", "two files with one vector", "only removed"],
+)
+def test_condition_warns_of_a_commit_that_adds_one_file_twice(
+    tmp_path: Path, actions: list[dict[str, Any]], is_fault: bool
+) -> None:
+    write_log(tmp_path / "t", {0: [*FIRST, add("a")], 1: actions, 2: [add("x")], 3: [add("x")]})
+    found = condition(tmp_path / "t", first=0)
+    texts = [fault.text for fault in found.faults_of(FaultKind.AMBIGUOUS_COMMIT)]
+    assert ([*found.loadable], found.mark) == ([0, 1, 2, 3], "warning" if is_fault else "ok")
+    assert [("version 1 in the log" in text, "same file more than once" in text) for text in texts] == (
+        [(True, True)] * is_fault
+    )
+
+
 @pytest.mark.parametrize("columns", [["id", "id"], ["id", "ID"]])
 def test_condition_warns_of_a_partition_column_that_is_named_twice(tmp_path: Path, columns: list[str]) -> None:
     write_log(tmp_path / "t", {0: [protocol(), metadata(partitionColumns=columns)], 1: [add("a")]})
