@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from deltasnap_core.errors import CorruptLogError, DataFileNotFoundError
+from deltasnap_core.errors import CorruptLogError, DataFileNotFoundError, UnsupportedSettingError
 from deltasnap_core.once import once
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.redaction import redacted
@@ -23,6 +24,9 @@ from deltasnap_core.scan.physical_schema import logical_schema
 from deltasnap_core.scan.scan_options import ScanOptions
 from deltasnap_core.scan.table_columns import TableColumns
 from deltasnap_core.storage.log_store import LogStore
+
+_REGEX_NAMES = "spark.sql.parser.quotedRegexColumnNames"
+_PLAIN_NAME = re.compile(r"\w+", re.ASCII)
 
 
 class ScannedTable:
@@ -77,9 +81,12 @@ class ScannedTable:
 
     @once
     def columns(self) -> TableColumns:
-        """The columns, which can be looked up by all their names. Errors: as `schema`."""
+        """The columns, which can be looked up by all their names. Errors: as `schema`; UnsupportedSettingError."""
         _ = self.schema
-        return TableColumns(self.metadata)
+        columns = TableColumns(self.metadata)
+        if (self.sessions.setting(_REGEX_NAMES) or "").lower() == "true":
+            _check_plain_names(columns)
+        return columns
 
     @once
     def no_rows(self) -> DataFrame:
@@ -98,3 +105,11 @@ class ScannedTable:
     def missing_file(self, path: str) -> DataFileNotFoundError:
         """Return the error for a data file that is gone."""
         return DataFileNotFoundError(path=redacted(path), table=redacted(self.table_path), version=self.version)
+
+
+def _check_plain_names(columns: TableColumns) -> None:
+    """Raise UnsupportedSettingError for a column name that must be quoted in SQL: Spark reads it as an expression."""
+    names = (name for leaf in columns.leaves for name in (*leaf.path, *leaf.physical_path))
+    if quoted := next((name for name in names if not _PLAIN_NAME.fullmatch(name)), None):
+        reason = f"with it, Spark reads the quoted column name {quoted!r} as a regular expression"
+        raise UnsupportedSettingError(setting=f"{_REGEX_NAMES}=true", reason=reason)

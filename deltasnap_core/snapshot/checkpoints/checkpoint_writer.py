@@ -117,7 +117,7 @@ class CheckpointWriter:
 
     def _written(self, staging: str) -> WrittenCheckpoint:
         expected = self.snapshot.computed_state
-        _ = self.snapshot.schema  # an invalid schema has no columns
+        _ = self.snapshot.schema, self.snapshot.scanned_table().columns  # both must be readable
         columns = CheckpointColumns.of(self.snapshot.metadata, self.snapshot.protocol)
         make = self._v2 if self._is_v2 else self._classic
         try:

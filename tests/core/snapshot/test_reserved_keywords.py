@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from deltasnap_core import DeltaLog, SnapshotOptions, SnapshotStore
+from deltasnap_core import DeltaLog, SnapshotOptions, SnapshotStore, UnsupportedSettingError
 from deltasnap_core.scan.tables.metadata_tables import NAMES
 from tests.builders import add, metadata, protocol, remove, write_log
 from tests.conftest import FixedClock
@@ -52,4 +53,45 @@ def test_tables_are_read_stored_and_checkpointed_in_such_a_session(strict: Spark
     assert store.all_files("t", 2).count() == log.snapshot.scan("id > 1").files.count() == 3
     assert store.file_breakdown("t", 2).num_partitions == 1
     assert log.file_changes(0, 2).summary.added_files == 2
+    assert log.checkpoint().is_new
+
+
+@pytest.fixture
+def regex_names(spark: SparkSession) -> Iterator[SparkSession]:
+    spark.conf.set("spark.sql.parser.quotedRegexColumnNames", "true")
+    yield spark
+    spark.conf.unset("spark.sql.parser.quotedRegexColumnNames")
+
+
+def described(name: str) -> dict[str, Any]:
+    return metadata(schemaString=json.dumps({"type": "struct", "fields": [{"name": name, "type": "long"}]}))
+
+
+@pytest.mark.spark
+def test_column_that_the_session_reads_as_a_regular_expression_is_an_error(
+    regex_names: SparkSession, tmp_path: Path
+) -> None:
+    write_log(tmp_path / "t", {0: [protocol(), described("a-b"), add("f")]})
+    log = DeltaLog.for_table(regex_names, tmp_path / "t")
+    tables = log.snapshot.tables
+    for read in (
+        lambda: tables.files,
+        lambda: tables.column_stats,
+        lambda: log.snapshot.scan("`a-b` > 1"),
+        lambda: log.snapshot.scan().to_df(),
+        log.checkpoint,
+    ):
+        with pytest.raises(UnsupportedSettingError, match=r"quotedRegexColumnNames=true .* name 'a-b' as a regular"):
+            read()
+    assert log.snapshot.all_files.count() == log.snapshot.computed_state.num_of_files == 1
+
+
+@pytest.mark.spark
+def test_plain_column_names_are_read_in_a_session_with_regular_expressions(
+    regex_names: SparkSession, tmp_path: Path
+) -> None:
+    write_log(tmp_path / "t", {0: [protocol(), described("a_b"), add("f", stats='{"numRecords":1}')]})
+    log = DeltaLog.for_table(regex_names, tmp_path / "t")
+    assert [row.records for row in log.snapshot.tables.files.collect()] == [1]
+    assert log.snapshot.tables.column_stats.count() == log.snapshot.scan("`a_b` > 1").files.count() == 1
     assert log.checkpoint().is_new
