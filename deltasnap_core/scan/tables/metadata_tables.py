@@ -244,7 +244,8 @@ class MetadataTables:
         """Return the files that VACUUM would delete, and those that are protected, with the reason.
 
         list_files: also list the table's folder, to find files that no action names (orphans), and read every commit.
-        retention_ms: as for VACUUM's RETAIN; None: `delta.deletedFileRetentionDuration` of the table.
+        retention_ms: as for VACUUM's RETAIN; None: `delta.deletedFileRetentionDuration` of this version or of the
+        newest one, whichever is longer.
         path (string, decoded, relative to the table or a URL), reason (string: `expired tombstone`, `orphan`, or why it
         is protected), protected (boolean), size (long, null: unknown), deletion_timestamp (timestamp),
         modification_time (timestamp, of a listed file).
@@ -259,34 +260,35 @@ class MetadataTables:
         the catalog just before: commits that it ratifies later are unknown. Everything is also protected if the table
         has writer features that deltasnap does not know.
         """
-        retention = self._retention(retention_ms)
-        listing = self._source.listing() if list_files else None  # first: files committed later are then named
-        named = self._source.referenced_files(every_commit=list_files)
-        named = replace(
-            named,
-            files=[self._source.files(), *named.files],
-            tombstones=[self._source.tombstones(), *named.tombstones],
-        )
-        with translated(*self._source.read_files):
-            return vacuum_candidates(
-                self._table, named, retention_ms=retention, now_ms=self._source.now_ms, listing=listing
-            )
+        return self._vacuum_candidates(list_files=list_files, retention_ms=retention_ms)[0]
 
     def vacuum_summary(self, *, retention_ms: int | None = None) -> VacuumSummary:
         """Return files and bytes that VACUUM would delete, by folder and age, and the versions that would lose files.
 
         Summarizes `vacuum_candidates(list_files=True)`. retention_ms: as there.
         """
-        candidates = self.vacuum_candidates(list_files=True, retention_ms=retention_ms)
-        retention = self._retention(retention_ms)
+        candidates, retention = self._vacuum_candidates(list_files=True, retention_ms=retention_ms)
         events, now_ms = self._source.events(), self._source.now_ms
         with translated(*self._source.read_files):
             return vacuum_summary(candidates, events, retention_ms=retention, now_ms=now_ms)
 
-    def _retention(self, retention_ms: int | None) -> int:
+    def _vacuum_candidates(self, *, list_files: bool, retention_ms: int | None) -> tuple[DataFrame, int]:
+        """Return the result of `vacuum_candidates`, and the retention (ms)."""
         if retention_ms is not None and retention_ms < 0:
             raise ValueError(f"Expected a retention of 0 ms or more, found {retention_ms}")
-        return self._source.retention_ms if retention_ms is None else retention_ms
+        listing = self._source.listing() if list_files else None  # first: files committed later are then named
+        named = self._source.referenced_files(every_commit=list_files)
+        if retention_ms is None:
+            retention_ms = max(self._source.retention_ms, named.retention_ms)
+        named = replace(
+            named,
+            files=[self._source.files(), *named.files],
+            tombstones=[self._source.tombstones(), *named.tombstones],
+        )
+        now_ms = self._source.now_ms
+        with translated(*self._source.read_files):
+            found = vacuum_candidates(self._table, named, retention_ms=retention_ms, now_ms=now_ms, listing=listing)
+        return found, retention_ms
 
     @property
     def _statistics(self) -> ReadableStatistics:

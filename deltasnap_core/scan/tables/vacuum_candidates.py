@@ -68,12 +68,14 @@ class ReferencedFiles:
     files, tombstones: DataFrames with the columns of AddFile and of RemoveFile, each of one version or of several.
     change_data: the paths of files of change data, as in the log.
     unread: why a part of the log was not read; None: all of it was.
+    retention_ms: how long the newest version keeps a tombstone; 0: unknown.
     """
 
     files: Sequence[DataFrame]
     tombstones: Sequence[DataFrame]
     change_data: Sequence[str] = ()
     unread: str | None = None
+    retention_ms: int = 0
 
 
 def why_unread(protocol: Protocol | None, *, is_catalog_known: bool) -> str | None:
