@@ -253,9 +253,10 @@ class MetadataTables:
         A file is protected if any version within the retention needs it: as a data file, deletion vector or file of
         change data. If this is uncertain, the file is protected too, and the reason says so. A path that cannot be
         resolved may be any file. A path outside of the table's folder (a mount, another address of the storage) may be
-        any file of its name. Comparisons of names ignore upper case, `.`, `..` and `//`. Also protected are files
-        younger than the retention or of unknown age, targets of symbolic links, and files of another table inside the
-        folder. Hidden files and symbolic links are never listed. Symbolic links are found only with `list_files`.
+        any file of its name. Comparisons of names ignore upper case, Unicode normal forms, `.`, `..` and `//`. Also
+        protected are files younger than the retention or of unknown age, targets of symbolic links, and files of
+        another table inside the folder. Hidden files and symbolic links are never listed. Symbolic links are found only
+        with `list_files`.
         If a catalog manages the table, everything is protected unless the snapshot was opened with its commits. Query
         the catalog just before: commits that it ratifies later are unknown. Everything is also protected if the table
         has writer features that deltasnap does not know.

@@ -7,7 +7,8 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+from unicodedata import normalize
 from urllib.parse import quote
 
 import pytest
@@ -29,6 +30,7 @@ OLD = FIRST_COMMIT_MS / 1000
 YOUNG_MS = NOW_MS - 1000
 VECTOR_UUID = "00000000-0000-0000-0000-000000000000"
 VECTOR_FILE = f"deletion_vector_{VECTOR_UUID}.bin"
+NORMAL_FORMS: tuple[Literal["NFC", "NFD"], ...] = ("NFC", "NFD")
 FIRST = (protocol(3, 7, readerFeatures=["deletionVectors"], writerFeatures=["deletionVectors"]), metadata())
 
 
@@ -251,6 +253,16 @@ def test_files_of_versions_before_and_after_the_requested_one_are_protected(
     (tmp_path / "_delta_log").rename(tmp_path / "_gone")
     reported = {row.path: row.reason for row in store.tables("events", 2).vacuum_candidates(list_files=True).collect()}
     assert reported["later"] == reported["removed-long-ago"] == reasons.LOG_IS_GONE
+
+
+@pytest.mark.spark
+def test_file_that_the_storage_lists_in_another_normal_form_is_needed(spark: SparkSession, tmp_path: Path) -> None:
+    names: dict[str, list[str]] = {form: [normalize(form, name) for name in ("é=한/a", "b é")] for form in NORMAL_FORMS}
+    for listed, logged in (("NFC", "NFD"), ("NFD", "NFC"), ("NFC", "NFC")):
+        table = tmp_path / f"{listed}-{logged}"
+        write_log(table, {0: FIRST, 1: [add(quote(names[logged][0])), add(names[logged][1])]})
+        touch(table, *names[listed], "é", "b é é")
+        assert candidates(spark, table) == {"é": ("orphan", False), "b é é": ("orphan", False)}
 
 
 @pytest.mark.spark
