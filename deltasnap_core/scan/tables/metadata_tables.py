@@ -233,8 +233,8 @@ class MetadataTables:
         are null.
 
         The rules are those of Delta's OPTIMIZE with that target size: small files and files with deletes, smallest
-        first, are packed until a file would exceed the target; two files or more become one. A partition in which no
-        two such files fit together, for example with a single small file, is not listed. Without
+        first, are packed until a file would exceed the target; two files or more become one, and a single file is
+        rewritten if it has a deletion vector. A partition without any of these is not listed. Without
         `delta.targetFileSize`, Delta's Spark writer packs up to 1 GiB, and deltalake up to 100 MiB. OPTIMIZE of a table
         with clustering may rewrite more. The size of new files is estimated by that of the old ones.
         """
