@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from deltasnap_core.protocol.state.file_size_histogram import FileSizeHistogram
     from deltasnap_core.protocol.state.snapshot_state import SnapshotState
     from deltasnap_core.protocol.state.version_checksum import VersionChecksum
-    from deltasnap_core.protocol.table_features import check_readable
+    from deltasnap_core.protocol.table_features import check_readable, properties_in_force
     from deltasnap_core.ranges import VersionRanges, contiguous_runs
     from deltasnap_core.redaction import (
         hide_secrets,
@@ -181,7 +181,7 @@ _MODULES = {
         "in_commit_timestamps_enabled",
         "target_file_size_bytes",
     ),
-    "protocol.table_features": ("check_readable",),
+    "protocol.table_features": ("check_readable", "properties_in_force"),
     "protocol.state.version_checksum": ("VersionChecksum",),
     "storage.fsspec_log_store": ("FsspecLogStore",),
     "storage.log_store": (
@@ -408,6 +408,7 @@ __all__ = [
     "matching_paths",
     "parse_schema",
     "predicate_failures",
+    "properties_in_force",
     "read_checksum",
     "read_commits",
     "redacted",
