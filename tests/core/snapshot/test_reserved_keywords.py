@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from deltasnap_core import DeltaLog, SnapshotOptions, SnapshotStore, UnsupportedSettingError
 from deltasnap_core.scan.tables.metadata_tables import NAMES
+from deltasnap_core.storage.urls import local_path
 from tests.builders import add, metadata, protocol, remove, write_log
 from tests.conftest import FixedClock
 
@@ -63,8 +66,8 @@ def regex_names(spark: SparkSession) -> Iterator[SparkSession]:
     spark.conf.unset("spark.sql.parser.quotedRegexColumnNames")
 
 
-def described(name: str) -> dict[str, Any]:
-    return metadata(schemaString=json.dumps({"type": "struct", "fields": [{"name": name, "type": "long"}]}))
+def described(name: str, kind: str = "long") -> dict[str, Any]:
+    return metadata(schemaString=json.dumps({"type": "struct", "fields": [{"name": name, "type": kind}]}))
 
 
 @pytest.mark.spark
@@ -95,3 +98,34 @@ def test_plain_column_names_are_read_in_a_session_with_regular_expressions(
     assert [row.records for row in log.snapshot.tables.files.collect()] == [1]
     assert log.snapshot.tables.column_stats.count() == log.snapshot.scan("`a_b` > 1").files.count() == 1
     assert log.checkpoint().is_new
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("datetimeRebaseModeInWrite", "LEGACY"),
+        ("int96RebaseModeInWrite", "EXCEPTION"),
+        ("outputTimestampType", "TIMESTAMP_MILLIS"),
+    ],
+)
+def test_checkpoint_is_refused_if_the_session_writes_other_dates(
+    spark: SparkSession, tmp_path: Path, name: str, value: str
+) -> None:
+    setting = f"spark.sql.parquet.{name}"
+    first = [protocol(), described("d", "date"), add("f", stats='{"minValues":{"d":"1500-03-01"}}')]
+    logs = [
+        DeltaLog.for_table(spark, write_log(tmp_path / n, {0: each}).parent)
+        for n, each in {"dated": first, "plain": [protocol(), described("n"), add("f")]}.items()
+    ]
+    before = spark.conf.get(setting) or ""
+    spark.conf.set(setting, value)
+    try:
+        with pytest.raises(UnsupportedSettingError, match=f"{name}={value} .* that other readers misread"):
+            logs[0].checkpoint()
+        assert logs[1].checkpoint().is_new
+    finally:
+        spark.conf.set(setting, before)
+    (written,) = logs[0].checkpoint().files
+    (parsed,) = [row["stats_parsed"] for row in pq.read_table(local_path(written.path))["add"].to_pylist() if row]
+    assert parsed["minValues"] == {"d": date(1500, 3, 1)}
