@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import partial
 
 from pyspark.errors import AnalysisException
@@ -25,8 +26,9 @@ from deltasnap_core.scan.scan_options import ScanOptions
 from deltasnap_core.scan.table_columns import TableColumns
 from deltasnap_core.storage.log_store import LogStore
 
-_REGEX_NAMES = "spark.sql.parser.quotedRegexColumnNames"
+_REGEX_NAMES, _VARIABLES = "spark.sql.parser.quotedRegexColumnNames", "spark.sql.variable.substitute"
 _PLAIN_NAME = re.compile(r"\w+", re.ASCII)
+_VARIABLE = re.compile(r"\$\{\S+?\}")
 
 
 class ScannedTable:
@@ -84,8 +86,11 @@ class ScannedTable:
         """The columns, which can be looked up by all their names. Errors: as `schema`; UnsupportedSettingError."""
         _ = self.schema
         columns = TableColumns(self.metadata)
-        if (self.sessions.setting(_REGEX_NAMES) or "").lower() == "true":
-            _check_plain_names(columns)
+        if self._is_set(_REGEX_NAMES, "false"):
+            _check_names(columns, lambda name: not _PLAIN_NAME.fullmatch(name), _REGEX_NAMES, "a regular expression")
+        if "$" in (self.metadata.schema_string or "").replace("\\u0024", "$") and self._is_set(_VARIABLES, "true"):
+            # Such as `${env:NAME}`: the value would become part of results and errors.
+            _check_names(columns, lambda name: bool(_VARIABLE.search(name)), _VARIABLES, "a variable")
         return columns
 
     @once
@@ -102,14 +107,17 @@ class ScannedTable:
             raise CorruptLogError(path=self.table_path, reason=reason) from error
         return rows
 
+    def _is_set(self, setting: str, default: str) -> bool:
+        return (self.sessions.setting(setting) or default).lower() == "true"
+
     def missing_file(self, path: str) -> DataFileNotFoundError:
         """Return the error for a data file that is gone."""
         return DataFileNotFoundError(path=redacted(path), table=redacted(self.table_path), version=self.version)
 
 
-def _check_plain_names(columns: TableColumns) -> None:
-    """Raise UnsupportedSettingError for a column name that must be quoted in SQL: Spark reads it as an expression."""
+def _check_names(columns: TableColumns, is_refused: Callable[[str], bool], setting: str, read_as: str) -> None:
+    """Raise UnsupportedSettingError for a column name that Spark reads in another way in SQL, even in quotes."""
     names = (name for leaf in columns.leaves for name in (*leaf.path, *leaf.physical_path))
-    if quoted := next((name for name in names if not _PLAIN_NAME.fullmatch(name)), None):
-        reason = f"with it, Spark reads the quoted column name {quoted!r} as a regular expression"
-        raise UnsupportedSettingError(setting=f"{_REGEX_NAMES}=true", reason=reason)
+    if refused := next(filter(is_refused, names), None):
+        reason = f"with it, Spark reads the quoted column name {refused!r} as {read_as}"
+        raise UnsupportedSettingError(setting=f"{setting}=true", reason=reason)

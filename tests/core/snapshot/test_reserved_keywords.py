@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow.parquet as pq
 import pytest
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
 
 VECTOR = {"storageType": "i", "pathOrInlineDv": "wi5b=000010000siXQKl0rr91000f55c8Xg0", "sizeInBytes": 9}
 
@@ -129,3 +130,20 @@ def test_checkpoint_is_refused_if_the_session_writes_other_dates(
     (written,) = logs[0].checkpoint().files
     (parsed,) = [row["stats_parsed"] for row in pq.read_table(local_path(written.path))["add"].to_pylist() if row]
     assert parsed["minValues"] == {"d": date(1500, 3, 1)}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", ["${env:HOME}", "a ${spark.app.name}"])
+def test_variable_in_a_column_name_is_never_replaced(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    write_log(tmp_path / "t", {0: [protocol(), described(name), add("f", stats='{"numRecords":1}')]})
+    tables = DeltaLog.for_table(spark, tmp_path / "t").snapshot.tables
+    with pytest.raises(UnsupportedSettingError, match=r"variable\.substitute=true .* as a variable"):
+        _ = tables.files
+    setting = "spark.sql.variable.substitute"
+    spark.conf.set(setting, "false")
+    try:
+        found = tables.files
+        assert cast("StructType", found.schema["stats"].dataType).names == [name]
+        assert [row.records for row in found.collect()] == [1]
+    finally:
+        spark.conf.unset(setting)
