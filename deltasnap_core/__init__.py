@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         TimestampNotFoundError,
         UnsupportedProtocolError,
         UnsupportedServerError,
+        UnsupportedSettingError,
         UnsupportedStoreError,
         UnsupportedWriterError,
         VersionGapError,
@@ -77,7 +78,7 @@ if TYPE_CHECKING:
     from deltasnap_core.protocol.state.file_size_histogram import FileSizeHistogram
     from deltasnap_core.protocol.state.snapshot_state import SnapshotState
     from deltasnap_core.protocol.state.version_checksum import VersionChecksum
-    from deltasnap_core.protocol.table_features import check_readable
+    from deltasnap_core.protocol.table_features import check_readable, properties_in_force
     from deltasnap_core.ranges import VersionRanges, contiguous_runs
     from deltasnap_core.redaction import (
         hide_secrets,
@@ -153,6 +154,7 @@ _MODULES = {
         "TimestampNotFoundError",
         "UnsupportedProtocolError",
         "UnsupportedServerError",
+        "UnsupportedSettingError",
         "UnsupportedStoreError",
         "UnsupportedWriterError",
         "VersionGapError",
@@ -185,7 +187,7 @@ _MODULES = {
         "in_commit_timestamps_enabled",
         "target_file_size_bytes",
     ),
-    "protocol.table_features": ("check_readable",),
+    "protocol.table_features": ("check_readable", "properties_in_force"),
     "protocol.state.version_checksum": ("VersionChecksum",),
     "storage.fsspec_log_store": ("FsspecLogStore",),
     "storage.log_store": (
@@ -380,6 +382,7 @@ __all__ = [
     "TimestampNotFoundError",
     "UnsupportedProtocolError",
     "UnsupportedServerError",
+    "UnsupportedSettingError",
     "UnsupportedStoreError",
     "UnsupportedWriterError",
     "VacuumGroup",
@@ -415,6 +418,7 @@ __all__ = [
     "of_another_table",
     "parse_schema",
     "predicate_failures",
+    "properties_in_force",
     "read_checksum",
     "read_commits",
     "redacted",

@@ -24,7 +24,8 @@
     ├── CorruptStoreError             a file of the snapshot store is damaged
     ├── UnsupportedStoreError         a later release of deltasnap wrote a file of the snapshot store
     ├── SparkRequiredError            the operation needs Spark, and there is no session
-    └── UnsupportedServerError        the Spark Connect server does not support the operation
+    ├── UnsupportedServerError        the Spark Connect server does not support the operation
+    └── UnsupportedSettingError       a setting of the Spark session prevents the operation
 
 Messages and reasons never contain credentials: the base class removes them (`redaction`). Other attributes, such as
 paths, are not changed.
@@ -396,6 +397,15 @@ class UnsupportedServerError(DeltaSnapError):
         self.work = work
         self.reason = reason
         super().__init__(f"The Spark Connect server cannot {work}: {reason}. Use Apache Spark.")
+
+
+class UnsupportedSettingError(DeltaSnapError):
+    """A setting of the Spark session prevents the operation. setting: its name and value. reason: why."""
+
+    def __init__(self, *, setting: str, reason: str) -> None:
+        self.setting = setting
+        self.reason = reason
+        super().__init__(f"The setting {setting} of the Spark session is not supported: {reason}. Change it.")
 
 
 def one_line(text: object) -> str:

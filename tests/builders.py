@@ -110,6 +110,11 @@ def protocol(reader: int = 1, writer: int = 2, **features: Sequence[str]) -> Act
     return {"protocol": {"minReaderVersion": reader, "minWriterVersion": writer, **features}}
 
 
+def timed_protocol() -> Action:
+    """Return the protocol of a table that supports in-commit timestamps."""
+    return protocol(1, 7, writerFeatures=["inCommitTimestamp"])
+
+
 def metadata(*, table_id: str = "table-id", configuration: Mapping[str, str] | None = None, **fields: Any) -> Action:
     """Return a metaData action of a table with the column `id`."""
     schema = {"type": "struct", "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": {}}]}

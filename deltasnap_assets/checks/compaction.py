@@ -39,7 +39,7 @@ class Compaction:
 
     @classmethod
     def exact(cls, candidates: Iterable[OptimizeCandidate]) -> Compaction:
-        """Return the compaction of candidates in order."""
+        """Return the compaction of candidates in order, without those that only lose deleted rows."""
         found = (
             CompactedPartition(
                 text="a partition with a binary value" if each.statement is None else _code(each.statement),
@@ -47,6 +47,7 @@ class Compaction:
                 files_after=each.files_after,
             )
             for each in candidates
+            if each.files_after < each.files
         )
         return cls(partitions=tuple(found), is_exact=True)
 

@@ -38,6 +38,7 @@ from deltasnap_core import (
     VersionManifest,
     VersionNotFoundError,
     VersionRanges,
+    properties_in_force,
 )
 
 _MAX_EXAMINED_ROWS = 50_000
@@ -103,7 +104,7 @@ class RunSnapshots:
         stored = None if listing.latest_version is None else self.state_if_stored(table, listing.latest_version)
         if stored is None or stored.metadata is None:
             return self.log(table).context.table_log.history_of(listing)
-        configuration = stored.metadata.configuration
+        configuration = properties_in_force(stored.protocol, stored.metadata)
         return self.log(table).context.table_log.history_of(listing, lambda: configuration)
 
     def condition(self, table: TableSettings) -> TableCondition:

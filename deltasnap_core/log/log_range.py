@@ -109,10 +109,5 @@ def commit_timestamps(
     logged: LogRange, states: Mapping[int, NonFileActions], infos: Mapping[int, CommitInfo | None]
 ) -> dict[int, int]:
     """Return the timestamp (ms) of each version, as `Snapshot.timestamp`. infos, errors: as `version_timestamps`."""
-
-    def configuration_of(version: int) -> Mapping[str, str]:
-        metadata = states[version].metadata
-        return {} if metadata is None else metadata.configuration
-
     segments = (logged.segment(version) for version in states)
-    return version_timestamps(logged.loader.store, segments, configuration_of, infos)
+    return version_timestamps(logged.loader.store, segments, lambda version: states[version].configuration, infos)

@@ -13,6 +13,7 @@ from deltasnap_core.log.commits.action_lines import decode_line, lines_with
 from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
 from deltasnap_core.protocol.properties.table_config import set_transaction_retention_ms
+from deltasnap_core.protocol.table_features import properties_in_force
 from deltasnap_core.redaction import logger_of, redacted
 from deltasnap_core.storage.log_store import LogStore
 
@@ -40,6 +41,11 @@ class NonFileActions:
     metadata: Metadata | None = None
     transactions: Mapping[str, SetTransaction] = field(default_factory=dict)
     domains: Mapping[str, DomainMetadata] = field(default_factory=dict)
+
+    @property
+    def configuration(self) -> Mapping[str, str]:
+        """The `properties_in_force`; empty without metadata."""
+        return properties_in_force(self.protocol, self.metadata)
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield each action as a row with one column, in the protocol's JSON: `{"protocol": {...}}`."""

@@ -26,7 +26,7 @@ from deltasnap_core.protocol.properties.table_config import (
     set_transaction_retention_ms,
 )
 from deltasnap_core.protocol.state.version_checksum import VersionChecksum
-from deltasnap_core.protocol.table_features import check_readable, table_properties
+from deltasnap_core.protocol.table_features import check_readable, properties_in_force, table_properties
 
 
 class VersionLog:
@@ -154,9 +154,8 @@ class VersionLog:
 
     @property
     def configuration(self) -> Mapping[str, str]:
-        """The properties of the table; empty without metadata."""
-        metadata = self.protocol_and_metadata[1]
-        return {} if metadata is None else metadata.configuration
+        """The `properties_in_force`; empty without metadata."""
+        return properties_in_force(*self.protocol_and_metadata)
 
     @property
     def properties(self) -> dict[str, str]:

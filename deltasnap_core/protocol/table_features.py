@@ -5,11 +5,16 @@ Source: PROTOCOL.md, Table Features; Reader Version Requirements.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from deltasnap_core.errors import UnsupportedProtocolError
 from deltasnap_core.protocol.actions import Metadata, Protocol
-from deltasnap_core.protocol.properties.table_config import COLUMN_MAPPING_MODE, change_data_feed_enabled
+from deltasnap_core.protocol.properties.table_config import (
+    COLUMN_MAPPING_MODE,
+    IN_COMMIT_TIMESTAMPS,
+    change_data_feed_enabled,
+)
 
 MAX_READER_VERSION = 3
 
@@ -32,6 +37,9 @@ SUPPORTED_READER_FEATURES = CATALOG_MANAGED | frozenset(
     }
 )
 """The supported reader features."""
+
+_TIMED = frozenset({"inCommitTimestamp", "inCommitTimestamp-preview"})
+"""The names of the feature that commits have their own timestamp."""
 
 ADAPTIVE_METADATA = "adaptiveMetadata"
 
@@ -70,18 +78,26 @@ def table_properties(protocol: Protocol, metadata: Metadata) -> dict[str, str]:
     return properties | {f"delta.feature.{name}": "supported" for name in sorted(protocol.features)}
 
 
-def metadata_to_read(protocol: Protocol | None, metadata: Metadata) -> Metadata:
-    """Return the metadata by which rows are read: without a column mapping mode that the protocol does not support.
+def properties_in_force(protocol: Protocol | None, metadata: Metadata | None) -> Mapping[str, str]:
+    """Return the table properties without the column mapping mode and the commit timestamps, if not supported.
 
-    Such a mode is a leftover, which readers must ignore. protocol: None: unknown, then the mode counts.
-    Source: PROTOCOL.md, Column Mapping, Reader Requirements.
+    Such a property is a leftover, which readers must ignore. None: unknown; without a protocol, every property counts.
+    Source: PROTOCOL.md, Column Mapping, Reader Requirements; In-Commit Timestamps.
     """
-    if protocol is None or protocol.min_reader_version == 2 or "columnMapping" in (protocol.reader_features or ()):
-        return metadata
-    if COLUMN_MAPPING_MODE not in metadata.configuration:
-        return metadata
-    configuration = {key: value for key, value in metadata.configuration.items() if key != COLUMN_MAPPING_MODE}
-    return replace(metadata, configuration=configuration)
+    found = {} if metadata is None else metadata.configuration
+    leftovers = set()
+    if protocol is not None:
+        if protocol.min_reader_version != 2 and "columnMapping" not in (protocol.reader_features or ()):
+            leftovers.add(COLUMN_MAPPING_MODE)
+        if _TIMED.isdisjoint(protocol.features):
+            leftovers.add(IN_COMMIT_TIMESTAMPS)
+    return found if leftovers.isdisjoint(found) else {k: v for k, v in found.items() if k not in leftovers}
+
+
+def metadata_to_read(protocol: Protocol | None, metadata: Metadata) -> Metadata:
+    """Return the metadata by which rows are read: with the `properties_in_force`."""
+    configuration = properties_in_force(protocol, metadata)
+    return metadata if configuration is metadata.configuration else replace(metadata, configuration=configuration)
 
 
 def has_change_data_feed(protocol: Protocol | None, metadata: Metadata) -> bool:

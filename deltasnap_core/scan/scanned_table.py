@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from functools import partial
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from deltasnap_core.errors import CorruptLogError, DataFileNotFoundError
+from deltasnap_core.errors import CorruptLogError, DataFileNotFoundError, UnsupportedSettingError
 from deltasnap_core.once import once
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.redaction import redacted
@@ -23,6 +25,10 @@ from deltasnap_core.scan.physical_schema import logical_schema
 from deltasnap_core.scan.scan_options import ScanOptions
 from deltasnap_core.scan.table_columns import TableColumns
 from deltasnap_core.storage.log_store import LogStore
+
+_REGEX_NAMES, _VARIABLES = "spark.sql.parser.quotedRegexColumnNames", "spark.sql.variable.substitute"
+_PLAIN_NAME = re.compile(r"\w+", re.ASCII)
+_VARIABLE = re.compile(r"\$\{\S+?\}")
 
 
 class ScannedTable:
@@ -77,9 +83,15 @@ class ScannedTable:
 
     @once
     def columns(self) -> TableColumns:
-        """The columns, which can be looked up by all their names. Errors: as `schema`."""
+        """The columns, which can be looked up by all their names. Errors: as `schema`; UnsupportedSettingError."""
         _ = self.schema
-        return TableColumns(self.metadata)
+        columns = TableColumns(self.metadata)
+        if self._is_set(_REGEX_NAMES, "false"):
+            _check_names(columns, lambda name: not _PLAIN_NAME.fullmatch(name), _REGEX_NAMES, "a regular expression")
+        if "$" in (self.metadata.schema_string or "").replace("\\u0024", "$") and self._is_set(_VARIABLES, "true"):
+            # Such as `${env:NAME}`: the value would become part of results and errors.
+            _check_names(columns, lambda name: bool(_VARIABLE.search(name)), _VARIABLES, "a variable")
+        return columns
 
     @once
     def no_rows(self) -> DataFrame:
@@ -95,6 +107,17 @@ class ScannedTable:
             raise CorruptLogError(path=self.table_path, reason=reason) from error
         return rows
 
+    def _is_set(self, setting: str, default: str) -> bool:
+        return (self.sessions.setting(setting) or default).lower() == "true"
+
     def missing_file(self, path: str) -> DataFileNotFoundError:
         """Return the error for a data file that is gone."""
         return DataFileNotFoundError(path=redacted(path), table=redacted(self.table_path), version=self.version)
+
+
+def _check_names(columns: TableColumns, is_refused: Callable[[str], bool], setting: str, read_as: str) -> None:
+    """Raise UnsupportedSettingError for a column name that Spark reads in another way in SQL, even in quotes."""
+    names = (name for leaf in columns.leaves for name in (*leaf.path, *leaf.physical_path))
+    if refused := next(filter(is_refused, names), None):
+        reason = f"with it, Spark reads the quoted column name {refused!r} as {read_as}"
+        raise UnsupportedSettingError(setting=f"{setting}=true", reason=reason)

@@ -28,6 +28,7 @@ from deltasnap_core.errors import (
     TimestampNotFoundError,
     UnsupportedProtocolError,
     UnsupportedServerError,
+    UnsupportedSettingError,
     UnsupportedStoreError,
     UnsupportedWriterError,
     VersionGapError,
@@ -59,6 +60,7 @@ EVERY_ERROR = [
     UnsupportedStoreError(path="file:///s", found=4, supported=3),
     SparkRequiredError(reason="rows"),
     UnsupportedServerError(work="read rows", reason="no column"),
+    UnsupportedSettingError(setting="a=true", reason="no column"),
 ]
 
 

@@ -144,7 +144,7 @@ def _one_by_one(
     """Yield the commits that can be read."""
     newest = condition.newest_loadable
     # The properties of the latest version decide where timestamps are stored, and may be unreadable.
-    properties = {} if newest is None else log.at(newest).metadata.configuration
+    properties = {} if newest is None else log.at(newest).configuration
     history = log.history_of(listing, lambda: properties)
     for version in versions:
         with suppress(CorruptLogError, StorageError):

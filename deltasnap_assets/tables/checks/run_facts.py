@@ -22,6 +22,7 @@ from deltasnap_core import (
     VersionChecksum,
     compare_with_log,
     in_commit_timestamps_enabled,
+    properties_in_force,
     read_checksum,
     system_clock,
 )
@@ -116,7 +117,7 @@ class RunFacts:
         differences = {}
         for version, checksum in found.items():
             state = states[version]
-            has_own_time = state.metadata is not None and in_commit_timestamps_enabled(state.metadata.configuration)
+            has_own_time = in_commit_timestamps_enabled(properties_in_force(state.protocol, state.metadata))
             timestamp = manifests[version].timestamp if has_own_time else None
             differences[version] = compare_with_log(checksum, state, in_commit_timestamp=timestamp, all_files=None)
         return differences

@@ -188,6 +188,20 @@ class CommitBatch:
             return frozenset()
         return frozenset(removed.join(added, removed.column_names, join_type="left semi")["commit_version"].to_pylist())
 
+    @property
+    def repeating_versions(self) -> frozenset[int]:
+        """The versions whose commit adds one path several times, in any spelling, with any deletion vectors.
+
+        Empty if the file actions are too many to hold.
+        Source: PROTOCOL.md, Add File and Remove File.
+        """
+        rows = self.measures
+        if rows is None:
+            return frozenset()
+        added = self._keyed(rows.filter(pc.is_null(rows["deleted_at"])))
+        adds = added.group_by(["commit_version", "path_key"]).aggregate([([], "count_all")])
+        return frozenset(adds["commit_version"].filter(pc.greater(adds["count_all"], 1)).to_pylist())
+
     def _keyed(self, measures: pa.Table) -> pa.Table:
         """Return the version and the logical file of each file action."""
         paths = measures["path"].combine_chunks()

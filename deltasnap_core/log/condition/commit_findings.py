@@ -23,6 +23,7 @@ class CommitFindings:
     infos:    by version, the commitInfo; None: the commit has none.
     negative: the versions with a negative size or number of rows.
     contradictory: the versions whose commits add and remove one file.
+    repeating: the versions whose commits add one file several times.
     blank:    the versions whose commits have no line, or only blank ones.
     """
 
@@ -32,6 +33,7 @@ class CommitFindings:
     infos: dict[int, CommitInfo | None] = field(default_factory=dict)
     negative: set[int] = field(default_factory=set)
     contradictory: set[int] = field(default_factory=set)
+    repeating: set[int] = field(default_factory=set)
     blank: set[int] = field(default_factory=set)
 
     def add(self, batch: CommitBatch) -> None:
@@ -43,6 +45,7 @@ class CommitFindings:
         self.actions |= {version: actions.get(version, []) for version in versions}
         self.negative |= batch.versions_with_negative_numbers
         self.contradictory |= batch.contradictory_versions
+        self.repeating |= batch.repeating_versions
         self.blank |= batch.blank_versions
 
     def merge(self, other: CommitFindings, versions: Container[int]) -> None:
@@ -52,4 +55,5 @@ class CommitFindings:
         self.actions |= {version: each for version, each in other.actions.items() if version in versions}
         self.negative |= {version for version in other.negative if version in versions}
         self.contradictory |= {version for version in other.contradictory if version in versions}
+        self.repeating |= {version for version in other.repeating if version in versions}
         self.blank |= {version for version in other.blank if version in versions}

@@ -78,6 +78,19 @@ def contradictory_commits(table: str, versions: VersionRanges) -> Fault:
     )
 
 
+def repeating_commits(table: str, versions: VersionRanges) -> Fault:
+    """Return the fault of commits that add one file several times. deltasnap uses the last add of each logical file."""
+    return Fault(
+        kind=FaultKind.AMBIGUOUS_COMMIT,
+        text=f"The {_commits(versions)} in the log of {table} {'adds' if len(versions) == 1 else 'add'} the same file "
+        "more than once. deltasnap uses its last add, or the last one of each of its deletion vectors. Other readers "
+        "may use another, or repeat its rows.",
+        advice="Check the writer, and whether the table has the rows of the file once. Then delete or insert them "
+        "again.",
+        reason="expected at most one add of a file in a commit",
+    )
+
+
 def repeated_partition_column(table: str, name: str, found: Sequence[str]) -> Fault:
     """Return the fault of metadata that names a partition column twice. found: all partition columns."""
     return Fault(

@@ -12,6 +12,7 @@ from deltasnap_core.log.condition.examined_files import ExaminedFiles
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.actions import Metadata, Protocol
 from deltasnap_core.protocol.properties.table_config import in_commit_timestamps_enabled
+from deltasnap_core.protocol.table_features import properties_in_force
 from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.redaction import safe_repr
 
@@ -32,7 +33,7 @@ class SoundVersion:
     @property
     def has_own_time(self) -> bool:
         """Whether the timestamp is an in-commit timestamp."""
-        return self.metadata is not None and in_commit_timestamps_enabled(self.metadata.configuration)
+        return in_commit_timestamps_enabled(properties_in_force(self.protocol, self.metadata))
 
 
 @dataclass(slots=True, kw_only=True)

@@ -95,7 +95,7 @@ def _condition(
         *empty_commit_faults(table, listing, commits),
         *ambiguous_commit_faults(table, commits),
         *negative_number_faults(table, files, commits),
-        *(enablement_faults(table, newest.metadata) if newest.metadata else ()),
+        *enablement_faults(table, newest),
         *(partition_column_faults(table, newest.metadata) if newest.metadata else ()),
         *(checksum_faults(files, commits, states[-1]) if states and files.read_pages and not sound else ()),
         *checkpoint_faults(files, VersionRanges.of(loadable), commits.broken),

@@ -25,6 +25,7 @@ from deltasnap_core.log.condition.fault_messages import (
     missing_commits,
     negative_numbers,
     repeated_partition_column,
+    repeating_commits,
     wrong_checksum,
 )
 from deltasnap_core.log.condition.loadable_versions import SOUND, ExaminedState, SoundVersion, Unloadable
@@ -68,6 +69,8 @@ def ambiguous_commit_faults(table: str, commits: CommitFindings) -> Iterator[Fau
             yield ambiguous_commits(redacted(table), action, versions)
     if versions := VersionRanges.of(sorted(commits.contradictory)):
         yield contradictory_commits(redacted(table), versions)
+    if versions := VersionRanges.of(sorted(commits.repeating)):
+        yield repeating_commits(redacted(table), versions)
 
 
 def partition_column_faults(table: str, metadata: Metadata) -> Iterator[Fault]:
@@ -90,7 +93,7 @@ def checksum_faults(files: ExaminedFiles, commits: CommitFindings, newest: Exami
     checksum = files.read_checksum() if newest.last == files.latest else None
     if checksum is None or newest.actions.metadata is None:
         return
-    has_own_time = in_commit_timestamps_enabled(newest.actions.metadata.configuration)
+    has_own_time = in_commit_timestamps_enabled(newest.actions.configuration)
     info = commits.infos.get(files.latest) if has_own_time else None
     time = None if info is None else info.in_commit_timestamp
     if found := compare_actions_with_log(checksum, newest.actions, in_commit_timestamp=time):
@@ -150,10 +153,7 @@ def timestamp_faults(
     if newest_sound is not None and newest_sound.has_own_time:
         times[newest_sound.version] = newest_sound.timestamp
     for state in states:
-        metadata = state.actions.metadata
-        if state.version not in commits.infos or metadata is None:
-            continue
-        if in_commit_timestamps_enabled(metadata.configuration):
+        if state.version in commits.infos and in_commit_timestamps_enabled(state.actions.configuration):
             try:
                 commit, info = listing.commits[state.version], commits.infos[state.version]
                 times[state.version] = in_commit_timestamp(commit, info)
@@ -165,18 +165,19 @@ def timestamp_faults(
     runs = [range(first, last + 1) for first, last in VersionRanges.of(sorted(times)).runs]
     if found_at := [version for run in runs for version in decreasing({each: times[each] for each in run})]:
         yield decreasing_timestamps(redacted(table_path(listing.log_path)), VersionRanges.of(found_at))
-    newest = states[-1].actions.metadata if states else None
-    if newest is not None and newest is not SOUND.metadata and not in_commit_timestamps_enabled(newest.configuration):
+    newest = states[-1].actions if states else SOUND
+    is_known = newest.metadata is not None and newest.metadata is not SOUND.metadata
+    if is_known and not in_commit_timestamps_enabled(newest.configuration):
         times |= {v: commit.modification_time for v, commit in listing.commits.items()}
     late = (version for version, time in times.items() if time > now_ms + _DAY_MS and version not in sound)
     if future := VersionRanges.of(sorted(late)):
         yield future_timestamps(redacted(table_path(listing.log_path)), future)
 
 
-def enablement_faults(table: str, metadata: Metadata) -> Iterator[Fault]:
+def enablement_faults(table: str, newest: NonFileActions) -> Iterator[Fault]:
     """Yield the fault of properties that state only the version, or only the time, that enabled commit timestamps."""
-    version, timestamp = in_commit_timestamp_enablement(metadata.configuration)
-    if in_commit_timestamps_enabled(metadata.configuration) and (version is None) != (timestamp is None):
+    version, timestamp = in_commit_timestamp_enablement(newest.configuration)
+    if in_commit_timestamps_enabled(newest.configuration) and (version is None) != (timestamp is None):
         yield incomplete_enablement(redacted(table))
 
 

@@ -17,7 +17,12 @@ from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.protocol_metadata import newest_protocol_and_metadata
 from deltasnap_core.protocol.actions import CommitInfo, Metadata
 from deltasnap_core.protocol.log_files.file_names import commit_version
-from deltasnap_core.protocol.properties.table_config import in_commit_timestamp_enablement, in_commit_timestamps_enabled
+from deltasnap_core.protocol.properties.table_config import (
+    IN_COMMIT_TIMESTAMPS,
+    in_commit_timestamp_enablement,
+    in_commit_timestamps_enabled,
+)
+from deltasnap_core.protocol.table_features import properties_in_force
 from deltasnap_core.storage.log_store import FileStatus, LogStore, is_file
 
 _COMMITS_CHECKED = 10
@@ -142,7 +147,9 @@ def read_latest_configuration(store: LogStore, listing: LogListing) -> Mapping[s
     if not newest_first:
         return {}
     checksum = read_checksum(store, listing.checksums.get(commit_version(newest_first[0].path)))
-    stated = None if checksum is None or checksum.metadata is None else checksum.metadata.configuration
+    stated = None
+    if checksum is not None and checksum.metadata is not None:
+        stated = properties_in_force(checksum.protocol, checksum.metadata)
     infos = _readable_infos(store, newest_first[:_COMMITS_CHECKED])
     has_own_time = (info is not None and info.in_commit_timestamp is not None for info in infos)
     is_own = next(has_own_time, False)
@@ -153,7 +160,7 @@ def read_latest_configuration(store: LogStore, listing: LogListing) -> Mapping[s
     metadata = next(_metadata_in(store, newest_first), None)
     if metadata is not None:
         return metadata.configuration
-    return _properties_in_force(store, listing, {"delta.enableInCommitTimestamps": "true"})
+    return _properties_in_force(store, listing, {IN_COMMIT_TIMESTAMPS: "true"})
 
 
 def _readable_infos(store: LogStore, commits: Iterable[FileStatus]) -> Iterator[CommitInfo | None]:
@@ -167,10 +174,10 @@ def _properties_in_force(store: LogStore, listing: LogListing, if_damaged: Mappi
     assert listing.latest_version is not None
     try:
         segment = LogSegment.from_listing(listing, listing.latest_version)
-        _, metadata = newest_protocol_and_metadata(store, segment)
+        protocol, metadata = newest_protocol_and_metadata(store, segment)
     except (CorruptLogError, VersionGapError):
         return if_damaged
-    return if_damaged if metadata is None else metadata.configuration
+    return if_damaged if metadata is None else properties_in_force(protocol, metadata)
 
 
 def _metadata_in(store: LogStore, commits: Iterable[FileStatus]) -> Iterator[Metadata]:

@@ -25,6 +25,7 @@ _COLUMN_PATH = re.compile(r"\s*(?:`(?:[^`]|``)+`|\w+)(?:\.(?:`(?:[^`]|``)+`|\w+)
 _COLUMN_NAME = re.compile(r"`(?:[^`]|``)+`|\w+")
 
 COLUMN_MAPPING_MODE = "delta.columnMapping.mode"
+IN_COMMIT_TIMESTAMPS = "delta.enableInCommitTimestamps"
 _DAY_MS = 24 * 60 * 60 * 1000
 
 
@@ -82,7 +83,7 @@ def num_indexed_cols(configuration: Configuration) -> int:
 def column_mapping_mode(configuration: Configuration) -> ColumnMappingMode:
     """Return how data files name the columns: `delta.columnMapping.mode`, default "none".
 
-    configuration: of the metadata that `metadata_to_read` returns.
+    configuration: as `properties_in_force` returns it.
     """
     return _get(configuration, COLUMN_MAPPING_MODE, _column_mapping_mode, "none")
 
@@ -103,8 +104,11 @@ def change_data_feed_enabled(configuration: Configuration) -> bool:
 
 
 def in_commit_timestamps_enabled(configuration: Configuration) -> bool:
-    """Return whether commits have their own timestamp: `delta.enableInCommitTimestamps`, default False."""
-    return _get(configuration, "delta.enableInCommitTimestamps", _boolean, False)
+    """Return whether commits have their own timestamp: `delta.enableInCommitTimestamps`, default False.
+
+    configuration: as `properties_in_force` returns it.
+    """
+    return _get(configuration, IN_COMMIT_TIMESTAMPS, _boolean, False)
 
 
 def in_commit_timestamp_enablement(configuration: Configuration) -> tuple[int | None, int | None]:

@@ -233,8 +233,8 @@ class MetadataTables:
         are null.
 
         The rules are those of Delta's OPTIMIZE with that target size: small files and files with deletes, smallest
-        first, are packed until a file would exceed the target; two files or more become one. A partition in which no
-        two such files fit together, for example with a single small file, is not listed. Without
+        first, are packed until a file would exceed the target; two files or more become one, and a single file is
+        rewritten if it has a deletion vector. A partition without any of these is not listed. Without
         `delta.targetFileSize`, Delta's Spark writer packs up to 1 GiB, and deltalake up to 100 MiB. OPTIMIZE of a table
         with clustering may rewrite more. The size of new files is estimated by that of the old ones.
         """
@@ -244,7 +244,8 @@ class MetadataTables:
         """Return the files that VACUUM would delete, and those that are protected, with the reason.
 
         list_files: also list the table's folder, to find files that no action names (orphans), and read every commit.
-        retention_ms: as for VACUUM's RETAIN; None: `delta.deletedFileRetentionDuration` of the table.
+        retention_ms: as for VACUUM's RETAIN; None: `delta.deletedFileRetentionDuration` of this version or of the
+        newest one, whichever is longer.
         path (string, decoded, relative to the table or a URL), reason (string: `expired tombstone`, `orphan`, or why it
         is protected), protected (boolean), size (long, null: unknown), deletion_timestamp (timestamp),
         modification_time (timestamp, of a listed file).
@@ -252,41 +253,43 @@ class MetadataTables:
         A file is protected if any version within the retention needs it: as a data file, deletion vector or file of
         change data. If this is uncertain, the file is protected too, and the reason says so. A path that cannot be
         resolved may be any file. A path outside of the table's folder (a mount, another address of the storage) may be
-        any file of its name. Comparisons of names ignore upper case, `.`, `..` and `//`. Also protected are files
-        younger than the retention or of unknown age, targets of symbolic links, and files of another table inside the
-        folder. Hidden files and symbolic links are never listed. Symbolic links are found only with `list_files`.
+        any file of its name. Comparisons of names ignore upper case, Unicode normal forms, `.`, `..` and `//`. Also
+        protected are files younger than the retention or of unknown age, targets of symbolic links, and files of
+        another table inside the folder. Hidden files and symbolic links are never listed. Symbolic links are found only
+        with `list_files`.
         If a catalog manages the table, everything is protected unless the snapshot was opened with its commits. Query
         the catalog just before: commits that it ratifies later are unknown. Everything is also protected if the table
         has writer features that deltasnap does not know.
         """
-        retention = self._retention(retention_ms)
-        listing = self._source.listing() if list_files else None  # first: files committed later are then named
-        named = self._source.referenced_files(every_commit=list_files)
-        named = replace(
-            named,
-            files=[self._source.files(), *named.files],
-            tombstones=[self._source.tombstones(), *named.tombstones],
-        )
-        with translated(*self._source.read_files):
-            return vacuum_candidates(
-                self._table, named, retention_ms=retention, now_ms=self._source.now_ms, listing=listing
-            )
+        return self._vacuum_candidates(list_files=list_files, retention_ms=retention_ms)[0]
 
     def vacuum_summary(self, *, retention_ms: int | None = None) -> VacuumSummary:
         """Return files and bytes that VACUUM would delete, by folder and age, and the versions that would lose files.
 
         Summarizes `vacuum_candidates(list_files=True)`. retention_ms: as there.
         """
-        candidates = self.vacuum_candidates(list_files=True, retention_ms=retention_ms)
-        retention = self._retention(retention_ms)
+        candidates, retention = self._vacuum_candidates(list_files=True, retention_ms=retention_ms)
         events, now_ms = self._source.events(), self._source.now_ms
         with translated(*self._source.read_files):
             return vacuum_summary(candidates, events, retention_ms=retention, now_ms=now_ms)
 
-    def _retention(self, retention_ms: int | None) -> int:
+    def _vacuum_candidates(self, *, list_files: bool, retention_ms: int | None) -> tuple[DataFrame, int]:
+        """Return the result of `vacuum_candidates`, and the retention (ms)."""
         if retention_ms is not None and retention_ms < 0:
             raise ValueError(f"Expected a retention of 0 ms or more, found {retention_ms}")
-        return self._source.retention_ms if retention_ms is None else retention_ms
+        listing = self._source.listing() if list_files else None  # first: files committed later are then named
+        named = self._source.referenced_files(every_commit=list_files)
+        if retention_ms is None:
+            retention_ms = max(self._source.retention_ms, named.retention_ms)
+        named = replace(
+            named,
+            files=[self._source.files(), *named.files],
+            tombstones=[self._source.tombstones(), *named.tombstones],
+        )
+        now_ms = self._source.now_ms
+        with translated(*self._source.read_files):
+            found = vacuum_candidates(self._table, named, retention_ms=retention_ms, now_ms=now_ms, listing=listing)
+        return found, retention_ms
 
     @property
     def _statistics(self) -> ReadableStatistics:

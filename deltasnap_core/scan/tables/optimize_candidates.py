@@ -2,8 +2,8 @@
 
 The rules are those of Delta's `OptimizeTableCommand`. A file is eligible if it is smaller than the target size, or if
 its deletion vector deletes more than 5 % of its rows (or of an unknown number of rows). The eligible files of a
-partition, smallest first, fill bins of at most the target size. A bin of two files or more becomes one file; a bin of
-one file is not rewritten, even if some of its rows are deleted. (`REORG TABLE ... APPLY (PURGE)` rewrites such a file.)
+partition, smallest first, fill bins of at most the target size. A bin of two files or more becomes one file. A bin of
+one file is rewritten only if the file has a deletion vector.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -84,7 +85,7 @@ def candidates_of_rows(table: ScannedTable, files: pa.Table) -> tuple[OptimizeCa
     """Return the candidates as values, in the same order. The driver computes them. files: with CANDIDATE_COLUMNS."""
     columns, target = table.columns.partition, target_file_size_bytes(table.metadata.configuration)
     records = num_records(files["stats"].combine_chunks()).to_pylist()
-    partitions: dict[tuple[str | None, ...], list[tuple[int, bool]]] = defaultdict(list)
+    partitions: dict[tuple[str | None, ...], list[_File]] = defaultdict(list)
     for file, of_file in zip(
         files.select(["size", "partitionValues", "deletionVector"]).to_pylist(), records, strict=True
     ):
@@ -92,7 +93,7 @@ def candidates_of_rows(table: ScannedTable, files: pa.Table) -> tuple[OptimizeCa
         values, vector = dict(reversed(file["partitionValues"] or ())), file["deletionVector"]
         texts = tuple(values.get(column.physical_path[0]) or None for column in columns)
         has_deletes = vector is not None and _has_many_deletes(vector["cardinality"], of_file)
-        partitions[texts].append((file["size"] or 0, has_deletes))
+        partitions[texts].append(_File(file["size"] or 0, vector is not None, has_deletes))
     found = (_candidate(table, texts, each, target) for texts, each in partitions.items())
     return tuple(
         sorted(
@@ -106,6 +107,14 @@ def candidates_of_rows(table: ScannedTable, files: pa.Table) -> tuple[OptimizeCa
     )
 
 
+class _File(NamedTuple):
+    """A file. has_vector: whether it has a deletion vector. has_deletes: whether that deletes many rows."""
+
+    size: int
+    has_vector: bool
+    has_deletes: bool
+
+
 def _long(total: int) -> int | None:
     return total if -(1 << 63) <= total < 1 << 63 else None
 
@@ -116,20 +125,20 @@ def _largest_first(size: int | None) -> tuple[bool, int]:
 
 
 def _candidate(
-    table: ScannedTable, texts: Sequence[str | None], files: Sequence[tuple[int, bool]], target: int
+    table: ScannedTable, texts: Sequence[str | None], files: Sequence[_File], target: int
 ) -> OptimizeCandidate:
-    small = [size for size, _ in files if size < target]
-    eligible = [_packable(size, target) for size, has_deletes in files if size < target or has_deletes]
-    merged_files, merged_bytes, bins = _packed(eligible, target)
+    small = [file.size for file in files if file.size < target]
+    eligible = [file for file in files if file.size < target or file.has_deletes]
+    rewritten_files, rewritten_bytes, bins = _packed(eligible, target)
     return OptimizeCandidate(
         partition={column.path[0]: text for column, text in zip(table.columns.partition, texts, strict=True)},
         files=len(files),
         small_files=len(small),
         small_bytes=_long(sum(small)),
-        files_with_deletes=sum(has_deletes for _, has_deletes in files),
-        rewritten_files=merged_files,
-        rewritten_bytes=_long(merged_bytes),
-        files_after=len(files) - merged_files + bins,
+        files_with_deletes=sum(file.has_deletes for file in files),
+        rewritten_files=rewritten_files,
+        rewritten_bytes=_long(rewritten_bytes),
+        files_after=len(files) - rewritten_files + bins,
         statement=_statement(table, texts),
     )
 
@@ -145,8 +154,10 @@ def _candidates(table: ScannedTable, files: DataFrame) -> DataFrame:
         # Not every server groups by a struct without fields.
         f"struct({', '.join(texts)}) as texts" if texts else "cast(null as string) as texts",
         "coalesce(size, 0L) as size",
+        "deletionVector is not null as has_vector",
         f"(deletionVector is not null and {_has_many_deletes_sql()}) as has_deletes",
     )
+    packed_file = "struct(greatest(size, 0L) as size, has_vector)"
     by_partition = aggregated(
         sizes,
         ["texts"],
@@ -154,20 +165,20 @@ def _candidates(table: ScannedTable, files: DataFrame) -> DataFrame:
         F.expr(f"count_if(size < {target}L) as small_files"),
         F.expr(f"{long_sum_sql(f'if(size < {target}L, size, 0L)')} as small_bytes"),
         F.expr("count_if(has_deletes) as files_with_deletes"),
-        F.expr(f"collect_list(if(size < {target}L or has_deletes, {_packable_sql('size', target)}, null)) as sizes"),
+        F.expr(f"collect_list(if(size < {target}L or has_deletes, {packed_file}, null)) as eligible"),
     )
-    packed = by_partition.withColumn("packed", F.expr(_packed_sql("sizes", target)))
+    packed = by_partition.withColumn("packed", F.expr(_packed_sql("eligible", target)))
     return (
-        packed.where("packed.merged_files > 0")
+        packed.where("packed.rewritten_files > 0")
         .selectExpr(
             "texts",
             "files",
             "small_files",
             "small_bytes",
             "files_with_deletes",
-            "packed.merged_files as rewritten_files",
-            "packed.merged_bytes as rewritten_bytes",
-            "files - packed.merged_files + packed.bins as files_after",
+            "packed.rewritten_files",
+            "packed.rewritten_bytes",
+            "files - packed.rewritten_files + packed.bins as files_after",
             f"{_statement_sql(table)} as statement",
         )
         .orderBy(F.expr("files_after - files"), F.desc("rewritten_bytes"), "statement")
@@ -185,40 +196,37 @@ def _has_many_deletes_sql() -> str:
     return f"({records} is null or coalesce({ratio}, 0D) > {MAX_DELETED_RATIO}D)"
 
 
-def _packable(size: int, target: int) -> int:
-    """Return the size for packing. A file larger than the target has a bin to itself, so no sum overflows."""
-    return min(max(size, 0), target + 1)
+def _packed(files: Iterable[_File], target: int) -> tuple[int, int, int]:
+    """Return the files and the bytes in the bins that are rewritten, and the number of these bins."""
+    rewritten: list[tuple[int, int]] = []
+    count, filled, has_vector = 0, 0, False
+    sizes = sorted((max(file.size, 0), file.has_vector) for file in files)
+    for size, is_vector in (*sizes, (target + 1, False)):  # the last one only ends the bin before it
+        if count and size <= target - filled:
+            count, filled = count + 1, filled + size
+            continue
+        if count > 1 or (count and has_vector):
+            rewritten.append((count, filled))
+        count, filled, has_vector = 1, size, is_vector
+    return sum(count for count, _ in rewritten), sum(filled for _, filled in rewritten), len(rewritten)
 
 
-def _packable_sql(size: str, target: int) -> str:
-    return f"least(greatest({size}, 0L), {target + 1}L)"
-
-
-def _packed(sizes: Iterable[int], target: int) -> tuple[int, int, int]:
-    """Return the files and the bytes in bins of two files or more, and the number of these bins."""
-    bins: list[tuple[int, int]] = [(0, 0)]
-    for size in sorted(sizes):
-        count, filled = bins[-1]
-        if size > target - filled:
-            bins.append((1, size))
-        else:
-            bins[-1] = (count + 1, filled + size)
-    merged = [each for each in bins if each[0] > 1]
-    return sum(count for count, _ in merged), sum(filled for _, filled in merged), len(merged)
-
-
-def _packed_sql(sizes: str, target: int) -> str:
-    """Return SQL for a struct of the same longs: merged_files, merged_bytes, bins."""
+def _packed_sql(files: str, target: int) -> str:
+    """Return SQL for a struct of the same longs: rewritten_files, rewritten_bytes, bins. files: of size, has_vector."""
+    is_rewritten = "d.n > 1 or (d.n = 1 and d.has_vector)"
     closed = (
-        "d.merged_files + if(d.n > 1, d.n, 0L) as merged_files, "
-        "try_add(d.merged_bytes, if(d.n > 1, d.filled, 0L)) as merged_bytes, "
-        "d.bins + if(d.n > 1, 1L, 0L) as bins"
+        f"d.rewritten_files + if({is_rewritten}, d.n, 0L) as rewritten_files, "
+        f"try_add(d.rewritten_bytes, if({is_rewritten}, d.filled, 0L)) as rewritten_bytes, "
+        f"d.bins + if({is_rewritten}, 1L, 0L) as bins"
     )
-    start = "struct(0L as filled, 0L as n, 0L as merged_files, 0L as merged_bytes, 0L as bins)"
-    begin = f"struct(size as filled, 1L as n, {closed})"
-    put = "struct(d.filled + size as filled, d.n + 1L as n, d.merged_files, d.merged_bytes, d.bins)"
-    step = f"if(size > {target}L - d.filled, {begin}, {put})"
-    return f"aggregate(sort_array({sizes}), {start}, (d, size) -> {step}, d -> struct({closed}))"
+    start = "0L as filled, 0L as n, false as has_vector, 0L as rewritten_files, 0L as rewritten_bytes, 0L as bins"
+    begin = f"struct(f.size as filled, 1L as n, f.has_vector as has_vector, {closed})"
+    put = (
+        "struct(d.filled + f.size as filled, d.n + 1L as n, d.n = 0 and f.has_vector as has_vector, "
+        "d.rewritten_files, d.rewritten_bytes, d.bins)"
+    )
+    step = f"if(f.size > {target}L - d.filled, {begin}, {put})"
+    return f"aggregate(sort_array({files}), struct({start}), (d, f) -> {step}, d -> struct({closed}))"
 
 
 def _start(table: ScannedTable) -> str:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
+from typing import Any, Literal
+from unicodedata import normalize
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -33,7 +34,10 @@ from deltasnap_core.storage.urls import join_url
 
 _NAMED = pa.schema([("path", pa.string()), ("deleted_at", pa.int64()), ("size", pa.int64())])
 _LISTED = pa.schema(
-    [("path", pa.string()), ("kept", pa.string()), ("listed_size", pa.int64()), ("modified_at", pa.int64())]
+    [
+        *(("path", pa.string()), ("kept", pa.string()), ("listed_size", pa.int64()), ("modified_at", pa.int64())),
+        ("spellings", pa.list_(pa.string())),
+    ]
 )
 _AGE = pa.schema([("live", pa.bool_()), ("deleted_at", pa.int64())])
 _FILE = "path", "kept", "listed_size", "modified_at"
@@ -48,6 +52,7 @@ _PATHS = """inline(filter(array(
     deletionVector.pathOrInlineDv as path, cast(null as bigint) as size,
     nullif(deletionVector.storageType, 'p') as encoding))
 ), each -> each is not null))"""
+_NORMAL_FORMS: tuple[Literal["NFC", "NFD"], ...] = ("NFC", "NFD")
 _CHANGE_DATA, _CONVERTED = "_change_data", "metadata"
 
 LINKED, NESTED = "a symbolic link leads to it", "in a folder of another table"
@@ -68,12 +73,14 @@ class ReferencedFiles:
     files, tombstones: DataFrames with the columns of AddFile and of RemoveFile, each of one version or of several.
     change_data: the paths of files of change data, as in the log.
     unread: why a part of the log was not read; None: all of it was.
+    retention_ms: how long the newest version keeps a tombstone; 0: unknown.
     """
 
     files: Sequence[DataFrame]
     tombstones: Sequence[DataFrame]
     change_data: Sequence[str] = ()
     unread: str | None = None
+    retention_ms: int = 0
 
 
 def why_unread(protocol: Protocol | None, *, is_catalog_known: bool) -> str | None:
@@ -230,8 +237,8 @@ def _places(name: str) -> str:
 
 def _listed(table: ScannedTable, keys: FileKeys, listing: FolderListing) -> DataFrame:
     """Return the listed files that VACUUM would consider, by key and by name."""
-    rows = arrow_rows(table.spark, _considered(table, listing))
-    places = f"posexplode(array({keys.of_listed('path')}, {keys.of_name('path')})) as (by_name, key)"
+    rows = arrow_rows(table.spark, _considered(table, listing)).withColumn("spelled", F.explode("spellings"))
+    places = f"posexplode(array({keys.of_listed('spelled')}, {keys.of_name('spelled')})) as (by_name, key)"
     return rows.selectExpr("cast(null as bigint) as deleted_at", *_FILE, "cast(null as bigint) as size", places)
 
 
@@ -255,8 +262,13 @@ def _considered(table: ScannedTable, listing: FolderListing) -> pa.Table:
                 else None
             )
             row = {"path": path, "kept": kept, "listed_size": file.size, "modified_at": file.modification_time}
-            rows.append(row)
+            rows.append({**row, "spellings": _spellings(path)})
     return pa.Table.from_pylist(rows, _LISTED)
+
+
+def _spellings(path: str) -> list[str]:
+    """Return the paths by which a log may name a listed file: some file systems change the Unicode normal form."""
+    return list(dict.fromkeys((path, *(normalize(form, path) for form in _NORMAL_FORMS))))
 
 
 def _is_hidden(path: str, partition_columns: Sequence[str]) -> bool:

@@ -16,6 +16,7 @@ from deltasnap_core.protocol.table_features import metadata_to_read
 from deltasnap_core.replay.spark.reading.schemas import STATE
 from deltasnap_core.replay.spark.session.local_rows import local_rows
 from deltasnap_core.rules.texts.sql_text import exact_sum_sql, quoted
+from deltasnap_core.scan.table_columns import TableColumns
 from deltasnap_core.snapshot.checkpoints.parsed_columns import partition_values, statistics_sql
 
 _ADD = (
@@ -28,6 +29,7 @@ _REMOVE = (
 )  # fmt: skip
 _COLUMNS = ("txn", "add", "remove", "metaData", "protocol", "domainMetadata")
 _MAPS = ("partitionValues", "tags")
+_TIMES = ("date", "timestamp", "timestamp_ntz")
 _VECTOR = ("storageType", "pathOrInlineDv", "offset", "sizeInBytes", "cardinality", "maxRowIndex")
 
 
@@ -38,12 +40,14 @@ class CheckpointColumns:
     has_stats:        whether `add.stats` has the statistics as JSON.
     statistics:       SQL for `add.stats_parsed`; None: no such column.
     partition_values: name and SQL of the fields of `add.partitionValues_parsed`; empty: no such column.
+    has_times:        whether these two columns may have dates or times.
     Source: PROTOCOL.md, Checkpoint Schema. Delta's `Checkpoints.buildCheckpoint`.
     """
 
     has_stats: bool
     statistics: str | None
     partition_values: tuple[tuple[str, str], ...]
+    has_times: bool = False
 
     @classmethod
     def of(cls, metadata: Metadata, protocol: Protocol) -> CheckpointColumns:
@@ -54,6 +58,7 @@ class CheckpointColumns:
             has_stats=writes_stats_as_json(metadata.configuration),
             statistics=statistics_sql(metadata, protocol) if has_struct else None,
             partition_values=partition_values(metadata) if has_struct else (),
+            has_times=has_struct and any(leaf.data_type in _TIMES for leaf in TableColumns(metadata).leaves),
         )
 
     @property

@@ -21,6 +21,7 @@ from deltasnap_core.errors import (
     ProtectedVersionError,
     StorageError,
     UnsupportedServerError,
+    UnsupportedSettingError,
 )
 from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, open_checkpoint
 from deltasnap_core.log.commits.commit_batch import EMPTY_BATCH
@@ -63,6 +64,12 @@ ACTIONS_A_SIDECAR = 50_000
 _log = logger_of(__name__)
 # Every reader of Delta tables can read it, and Delta's Spark writer uses it.
 _OPTIONS = {"compression": "snappy"}
+_CHANGES_TIMES = {
+    "spark.sql.parquet.datetimeRebaseModeInWrite": ("LEGACY", "EXCEPTION"),
+    "spark.sql.parquet.int96RebaseModeInWrite": ("LEGACY", "EXCEPTION"),
+    "spark.sql.parquet.outputTimestampType": ("TIMESTAMP_MILLIS",),
+}
+"""Settings and values with which Spark's writer changes or refuses some dates and times. No option overrides them."""
 _RECORDS = ("num_known_records", "num_files_without_records")
 _WORK = "a checkpoint"
 
@@ -111,14 +118,24 @@ class CheckpointWriter:
         if "checkpointProtection" in self.newest.protocol.features and self._version < before:
             raise ProtectedVersionError(path=self._table_path, version=self._version, protected_before=before)
 
+    def _check_times(self) -> None:
+        """Raise UnsupportedSettingError if the session writes other dates and times than those of the rows."""
+        for name, refused in _CHANGES_TIMES.items():
+            value = self.context.engine.sessions.setting(name)
+            if value is not None and value.upper() in refused:
+                reason = "with it, a checkpoint would have dates and times that other readers misread"
+                raise UnsupportedSettingError(setting=f"{name}={value}", reason=reason)
+
     def _existing(self) -> CheckpointProvider | None:
         listed = self.context.table_log.list(self._version).checkpoints
         return next((checkpoint for checkpoint in listed if checkpoint.version == self._version), None)
 
     def _written(self, staging: str) -> WrittenCheckpoint:
         expected = self.snapshot.computed_state
-        _ = self.snapshot.schema  # an invalid schema has no columns
+        _ = self.snapshot.schema, self.snapshot.scanned_table().columns  # both must be readable
         columns = CheckpointColumns.of(self.snapshot.metadata, self.snapshot.protocol)
+        if columns.has_times:
+            self._check_times()
         make = self._v2 if self._is_v2 else self._classic
         try:
             draft, digest = with_fallback(

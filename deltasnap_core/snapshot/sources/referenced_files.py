@@ -8,6 +8,7 @@ from deltasnap_core.log.commits.commit_reader import read_commits
 from deltasnap_core.log.listing.catalog_commits import NO_CATALOG
 from deltasnap_core.log.listing.log_listing import list_log
 from deltasnap_core.log.version_log import VersionLog
+from deltasnap_core.protocol.properties.table_config import deleted_file_retention_ms
 from deltasnap_core.scan.changes.changed_rows import change_data
 from deltasnap_core.scan.tables.vacuum_candidates import ReferencedFiles, why_unread
 from deltasnap_core.snapshot.snapshot_frames import SnapshotFrames
@@ -34,6 +35,7 @@ def referenced_files(context: TableContext, known: VersionLog | None = None, *, 
         files=[each.all_files for each in frames],
         tombstones=[each.every_tombstone() for each in frames],
         unread=why_unread(newest.replayable.non_file.protocol, is_catalog_known=catalog.is_known),
+        retention_ms=deleted_file_retention_ms(newest.configuration),
     )
     if not every_commit:
         return found

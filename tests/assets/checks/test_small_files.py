@@ -47,8 +47,9 @@ def candidate(day: str, files: int, files_after: int) -> OptimizeCandidate:
 
 
 def test_advice_lists_the_statements_that_compact_the_most_files() -> None:
+    only_deletes = candidate("e", 1, 1)
     found = verdict_of(
-        16, 0, candidate("a\x1b", 8, 1), candidate("b", 5, 2), candidate("c", 2, 1), candidate("d", 2, 1)
+        16, 0, candidate("a\x1b", 8, 1), candidate("b", 5, 2), candidate("c", 2, 1), candidate("d", 2, 1), only_deletes
     )
     assert found.advice.splitlines() == [
         "Run `OPTIMIZE`: 16 files become 4. Partitions with the most files to compact:",

@@ -13,6 +13,7 @@ def test_only_wanted_commits_of_another_reader_are_added() -> None:
             actions={version: [version] for version in versions},
             negative={*versions},
             contradictory={*versions},
+            repeating={*versions},
             blank={*versions},
         )
 

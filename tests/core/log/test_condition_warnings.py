@@ -14,7 +14,17 @@ import pytest
 from deltasnap_core import FaultKind, SoundVersion, TableLog, VersionRanges
 from deltasnap_core.log.commits import commit_batch, commit_reader
 from deltasnap_core.protocol.log_files.file_names import checkpoint_file, checksum_file, commit_file
-from tests.builders import add, commit_info, metadata, multipart_checkpoint_files, protocol, remove, write_log
+from tests.builders import (
+    add,
+    commit_info,
+    metadata,
+    mtime_of,
+    multipart_checkpoint_files,
+    protocol,
+    remove,
+    timed_protocol,
+    write_log,
+)
 from tests.checkpoint_files import CheckpointStyle, put_parsed_statistics, write_checkpoint
 from tests.core.log.test_table_condition import FIRST, condition, make_log
 from tests.without_spark import log_without_spark
@@ -22,7 +32,7 @@ from tests.without_spark import log_without_spark
 
 def test_commits_without_a_required_in_commit_timestamp_cannot_be_loaded(tmp_path: Path) -> None:
     enabled = metadata(configuration={"delta.enableInCommitTimestamps": "true"})
-    commits = {0: [commit_info(inCommitTimestamp=1), protocol(), enabled], 1: [commit_info()], 2: [add("a")]}
+    commits = {0: [commit_info(inCommitTimestamp=1), timed_protocol(), enabled], 1: [commit_info()], 2: [add("a")]}
     write_log(tmp_path / "t", {**commits, 3: [commit_info(inCommitTimestamp=9), add("b")]})
     found = condition(tmp_path / "t", first=0)
     (fault,) = found.faults
@@ -30,11 +40,21 @@ def test_commits_without_a_required_in_commit_timestamp_cannot_be_loaded(tmp_pat
     assert "inCommitTimestamp" in fault.text
 
 
+def test_property_for_commit_timestamps_that_the_protocol_does_not_support_is_ignored(tmp_path: Path) -> None:
+    enabled = metadata(configuration={"delta.enableInCommitTimestamps": "true"})
+    write_log(tmp_path / "t", {0: [protocol(), enabled, commit_info()], 1: [commit_info(), add("a")]})
+    found, log = condition(tmp_path / "t", first=0), TableLog.for_path(tmp_path / "t")
+    assert (found.faults, [*found.loadable]) == ((), [0, 1])
+    assert [log.at(version).timestamp for version in (0, 1)] == [mtime_of(0), mtime_of(1)]
+    assert log.history.commit_timestamps() == {0: mtime_of(0), 1: mtime_of(1)}
+    assert log.at(timestamp=mtime_of(0)).version == 0
+
+
 def test_condition_warns_of_in_commit_timestamps_that_decrease(tmp_path: Path) -> None:
     enabled = metadata(configuration={"delta.enableInCommitTimestamps": "true"})
     times = {0: 10, 1: 30, 2: 20, 3: 20, 4: 40, 5: 5}
     commits = {v: [commit_info(inCommitTimestamp=time), add(str(v))] for v, time in times.items()}
-    write_log(tmp_path / "t", {**commits, 0: [*commits[0], protocol(), enabled]})
+    write_log(tmp_path / "t", {**commits, 0: [*commits[0], timed_protocol(), enabled]})
     found = condition(tmp_path / "t", first=0)
     (fault,) = found.faults
     assert (fault.kind, fault.mark, [*found.loadable]) == (FaultKind.BROKEN_TIMESTAMPS, "warning", [*times])
@@ -48,7 +68,7 @@ FAR_MS = 4_000_000_000_000  # the year 2096
 def test_condition_warns_of_timestamps_in_the_future(tmp_path: Path, is_own: bool) -> None:
     properties = {"delta.enableInCommitTimestamps": "true"} if is_own else {}
     commits = {v: [commit_info(inCommitTimestamp=FAR_MS if v == 2 else v), add(str(v))] for v in range(3)}
-    log = write_log(tmp_path / "t", {**commits, 0: [*commits[0], protocol(), metadata(configuration=properties)]})
+    log = write_log(tmp_path / "t", {**commits, 0: [*commits[0], timed_protocol(), metadata(configuration=properties)]})
     os.utime(log / commit_file(1), (FAR_MS / 1000, FAR_MS / 1000))
     found = condition(tmp_path / "t", first=0)
     (fault,) = found.faults
@@ -67,7 +87,7 @@ def test_times_of_new_commits_are_compared_with_the_newest_sound_version(
     properties = metadata(configuration={"delta.enableInCommitTimestamps": "true"} if is_own else {})
     times = {0: 10, 1: 30, 2: 20, 3: 40}
     commits = {v: [commit_info(inCommitTimestamp=time), add(str(v))] for v, time in times.items()}
-    log = write_log(tmp_path / "t", {**commits, 0: [*commits[0], protocol(), properties]})
+    log = write_log(tmp_path / "t", {**commits, 0: [*commits[0], timed_protocol(), properties]})
     os.utime(log / commit_file(0), (FAR_MS / 1000, FAR_MS / 1000))
     os.utime(log / commit_file(3), (FAR_MS / 1000, FAR_MS / 1000))
     state = log_without_spark(TableLog.for_path(tmp_path / "t")).get_snapshot_at(1)
@@ -89,7 +109,7 @@ def test_condition_warns_of_properties_that_partly_state_since_when_timestamps_a
 ) -> None:
     names = {f"delta.inCommitTimestampEnablement{key}": value for key, value in stated.items()}
     enabled = metadata(configuration={"delta.enableInCommitTimestamps": "true", **names})
-    write_log(tmp_path / "t", {0: [commit_info(inCommitTimestamp=10), protocol(), enabled]})
+    write_log(tmp_path / "t", {0: [commit_info(inCommitTimestamp=10), timed_protocol(), enabled]})
     assert [(f.kind, f.mark) for f in condition(tmp_path / "t").faults] == [(FaultKind.BROKEN_TIMESTAMPS, "warning")]
 
 
@@ -298,6 +318,30 @@ def test_condition_warns_of_a_commit_that_adds_and_removes_one_file(
     texts = [fault.text for fault in found.faults_of(FaultKind.AMBIGUOUS_COMMIT)]
     assert ([*found.loadable], found.mark) == ([0, 1, 2], "warning" if is_fault else "ok")
     assert [("version 1 in the log" in text, "adds and removes" in text) for text in texts] == [(True, True)] * is_fault
+
+
+@pytest.mark.parametrize(
+    ("actions", "is_fault"),
+    [
+        ([add("b"), add("b")], True),
+        ([add("b", deletionVector=VECTOR), add("c"), add("b")], True),
+        ([add("a%20b"), add("a b")], True),
+        ([add("/x/a"), add("file:///x/%61")], True),
+        ([remove("a"), add("a", deletionVector=VECTOR), add("b", deletionVector=VECTOR)], False),
+        ([remove("a"), remove("a", deletionVector=VECTOR)], False),
+    ],
+    ids=["one file", "other vector", "two spellings", "two URLs", "two files with one vector", "only removed"],
+)
+def test_condition_warns_of_a_commit_that_adds_one_file_twice(
+    tmp_path: Path, actions: list[dict[str, Any]], is_fault: bool
+) -> None:
+    write_log(tmp_path / "t", {0: [*FIRST, add("a")], 1: actions, 2: [add("x")], 3: [add("x")]})
+    found = condition(tmp_path / "t", first=0)
+    texts = [fault.text for fault in found.faults_of(FaultKind.AMBIGUOUS_COMMIT)]
+    assert ([*found.loadable], found.mark) == ([0, 1, 2, 3], "warning" if is_fault else "ok")
+    assert [("version 1 in the log" in text, "same file more than once" in text) for text in texts] == (
+        [(True, True)] * is_fault
+    )
 
 
 @pytest.mark.parametrize("columns", [["id", "id"], ["id", "ID"]])

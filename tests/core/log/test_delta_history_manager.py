@@ -31,7 +31,7 @@ from tests.builders import (
     commits,
     metadata,
     mtime_of,
-    protocol,
+    timed_protocol,
 )
 
 ENABLED = {"delta.enableInCommitTimestamps": "true"}
@@ -175,7 +175,7 @@ def test_enabling_version_comes_from_the_checksum_file_if_it_exists() -> None:
     log = log_enabled_at_2()
     crc = {"tableSizeBytes": 0, "numFiles": 0, "numMetadata": 1, "numProtocol": 1, "setTransactions": []}
     crc |= {"metadata": metadata(configuration=ENABLED)["metaData"]}
-    crc |= {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
+    crc |= timed_protocol()
     log.put(checksum_file(4), json.dumps(crc).encode())
     store = CountingLogStore(log)
     assert DeltaHistoryManager(store, LOG_PATH).commit_timestamps(4) == {4: 7000}
@@ -187,7 +187,7 @@ def test_checksum_file_that_the_latest_commit_contradicts_does_not_count(*, is_e
     configurations = [ENABLED, {}] if is_enabled else [{}, ENABLED]
     info = commit_info(inCommitTimestamp=100) if is_enabled else commit_info()
     store = log_of((info, metadata(configuration=configurations[0])))
-    crc = {"tableSizeBytes": 0, "numFiles": 0, "numMetadata": 1, "numProtocol": 1, **protocol()}
+    crc = {"tableSizeBytes": 0, "numFiles": 0, "numMetadata": 1, "numProtocol": 1, **timed_protocol()}
     crc |= {"metadata": metadata(configuration=configurations[1])["metaData"]}
     store.put(checksum_file(0), json.dumps(crc).encode())
     assert DeltaHistoryManager(store, LOG_PATH).commit_timestamps() == {0: 100 if is_enabled else mtime_of(0)}

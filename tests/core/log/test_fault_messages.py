@@ -14,6 +14,7 @@ from deltasnap_core.log.condition.fault_messages import (
     corrupt_commit,
     empty_commits,
     missing_commits,
+    repeating_commits,
 )
 from deltasnap_core.log.condition.table_condition import TableCondition, joined
 from deltasnap_core.protocol.log_files.file_names import ParsedLogPath
@@ -42,6 +43,11 @@ FAULTS: dict[str, tuple[Callable[[VersionRanges], Fault], str, str]] = {
         lambda versions: ambiguous_commits("/t", "protocol", versions),
         "The commit of version 3 in the log of /t has more than one protocol action. ",
         "The commits of versions 3 to 4 in the log of /t have more than one protocol action. ",
+    ),
+    "repeating": (
+        lambda versions: repeating_commits("/t", versions),
+        "The commit of version 3 in the log of /t adds the same file more than once. ",
+        "The commits of versions 3 to 4 in the log of /t add the same file more than once. ",
     ),
     "lost": (
         lost,

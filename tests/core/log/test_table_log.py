@@ -41,6 +41,7 @@ from tests.builders import (
     metadata,
     mtime_of,
     protocol,
+    timed_protocol,
     write_log,
 )
 from tests.checkpoint_files import write_checkpoint
@@ -151,7 +152,7 @@ def test_version_of_a_catalog_table_is_its_latest() -> None:
 def test_missing_required_timestamp_is_reported_the_same_by_every_query() -> None:
     enabled = {"delta.enableInCommitTimestamps": "true"}
     store = MemoryLogStore()
-    store.put_commit(0, commit_info(inCommitTimestamp=1000), protocol(), metadata(configuration=enabled))
+    store.put_commit(0, commit_info(inCommitTimestamp=1000), timed_protocol(), metadata(configuration=enabled))
     store.put_commit(1, commit_info(), add("a"))
     log = table(store)
     assert log.at(0).timestamp == 1000
@@ -162,7 +163,7 @@ def test_missing_required_timestamp_is_reported_the_same_by_every_query() -> Non
 def test_timestamp_of_zero_is_a_timestamp() -> None:
     enabled = {"delta.enableInCommitTimestamps": "true"}
     store = MemoryLogStore()
-    store.put_commit(0, commit_info(inCommitTimestamp=0), protocol(), metadata(configuration=enabled))
+    store.put_commit(0, commit_info(inCommitTimestamp=0), timed_protocol(), metadata(configuration=enabled))
     assert table(store).latest().timestamp == 0
 
 

@@ -10,6 +10,7 @@ from deltasnap_core.protocol.table_features import (
     check_readable,
     has_change_data_feed,
     metadata_to_read,
+    properties_in_force,
     table_properties,
 )
 from tests import builders
@@ -120,3 +121,14 @@ def test_column_mapping_needs_the_support_of_the_protocol(supporting: Protocol |
 @pytest.mark.parametrize("other", [protocol(1, writer=("columnMapping",)), protocol(3), protocol(3, features=())])
 def test_a_mode_of_column_mapping_that_the_protocol_does_not_support_is_left_out(other: Protocol) -> None:
     assert metadata_to_read(other, MAPPED).configuration == {"a": "1"}
+
+
+@pytest.mark.parametrize(
+    ("known", "is_in_force"),
+    [(None, True), (protocol(1, writer=("inCommitTimestamp",)), True), (protocol(1, writer=("appendOnly",)), False)],
+)
+def test_commit_timestamps_need_the_support_of_the_protocol(known: Protocol | None, is_in_force: bool) -> None:
+    timed = {"delta.enableInCommitTimestamps": "true"}
+    table = Metadata.from_json(builders.metadata(configuration={"a": "1", **timed})["metaData"])
+    assert properties_in_force(known, table) == {"a": "1", **(timed if is_in_force else {})}
+    assert properties_in_force(known, None) == {}

@@ -51,21 +51,24 @@ def without_partition(row: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name != "partition"}
 
 
-def with_deletes(path: str, *, size: int, deleted: int | None, records: int | None) -> Any:
+def with_deletes(path: str, *, size: int, deleted: int | None, records: int | None, **fields: Any) -> Any:
     vector = {"storageType": "i", "pathOrInlineDv": "x", "sizeInBytes": 1, "cardinality": deleted}
     stats = {} if records is None else {"stats": json.dumps({"numRecords": records})}
-    return add(path, size=size, deletionVector=vector, **stats)
+    return add(path, size=size, deletionVector=vector, **stats, **fields)
 
 
-def packed(sizes: list[int]) -> tuple[int, int, int]:
-    """The rewritten files and bytes, and the resulting files: the rule of OPTIMIZE, in Python."""
-    bins: list[list[int]] = [[]]
-    for size in sorted(sizes):
-        if sum(bins[-1]) + size > TARGET:
+def packed(files: list[tuple[int, bool]]) -> tuple[int, int, int]:
+    """The rewritten files and bytes, and the resulting files: the rule of OPTIMIZE, in Python.
+
+    files: size, and whether it has a deletion vector.
+    """
+    bins: list[list[tuple[int, bool]]] = [[]]
+    for size, has_vector in sorted(files):
+        if sum(other for other, _ in bins[-1]) + size > TARGET:
             bins.append([])
-        bins[-1].append(size)
-    merged = [files for files in bins if len(files) > 1]
-    return sum(map(len, merged)), sum(map(sum, merged)), len(merged)
+        bins[-1].append((size, has_vector))
+    merged = [each for each in bins if len(each) > 1 or (each and each[0][1])]
+    return sum(map(len, merged)), sum(size for each in merged for size, _ in each), len(merged)
 
 
 @pytest.mark.spark
@@ -113,7 +116,7 @@ def test_files_with_many_deleted_rows_are_rewritten_if_they_fit(spark: SparkSess
     ]
     (found,) = candidates(spark, table(tmp_path / "t", adds))
     assert (found["small_files"], found["files_with_deletes"]) == (2, 3)
-    assert (found["rewritten_files"], found["files_after"]) == (2, 4)
+    assert (found["rewritten_files"], found["rewritten_bytes"], found["files_after"]) == (3, 580, 4)
     assert found["statement"] == f"OPTIMIZE delta.`{tmp_path / 't'}`"
     assert found["partition"] == {}
 
@@ -121,21 +124,26 @@ def test_files_with_many_deleted_rows_are_rewritten_if_they_fit(spark: SparkSess
 @pytest.mark.spark
 def test_packing_follows_the_rule_for_random_sizes(spark: SparkSession, tmp_path: Path) -> None:
     chance = random.Random(7)
-    sizes = {str(number): [chance.randrange(0, 130) for _ in range(chance.randrange(1, 30))] for number in range(60)}
+    files_of = {
+        str(number): [(chance.randrange(0, 130), chance.random() < 0.3) for _ in range(chance.randrange(1, 30))]
+        for number in range(60)
+    }
     adds = [
-        add(f"{name}-{number}", size=size, partitionValues={"n": name})
-        for name, found in sizes.items()
-        for number, size in enumerate(found)
+        with_deletes(f"{name}-{number}", size=size, deleted=1, records=100, partitionValues={"n": name})
+        if has_vector
+        else add(f"{name}-{number}", size=size, partitionValues={"n": name})
+        for name, files in files_of.items()
+        for number, (size, has_vector) in enumerate(files)
     ]
     reported = {str(row["partition"]["n"]): row for row in candidates(spark, table(tmp_path / "t", adds, n="integer"))}
-    for name, found in sizes.items():
-        files, size, bins = packed([each for each in found if each < TARGET])
-        if not files:
+    for name, found in files_of.items():
+        rewritten, size, bins = packed([each for each in found if each[0] < TARGET])
+        if not rewritten:
             assert name not in reported
             continue
         row = reported[name]
-        assert (row["rewritten_files"], row["rewritten_bytes"]) == (files, size)
-        assert row["files_after"] == len(found) - files + bins
+        assert (row["rewritten_files"], row["rewritten_bytes"]) == (rewritten, size)
+        assert row["files_after"] == len(found) - rewritten + bins
     gains = [row["files"] - row["files_after"] for row in reported.values()]
     assert gains == sorted(gains, reverse=True)
 

@@ -79,6 +79,19 @@ def test_files_are_packed_up_to_the_target(case: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("sizes", "vectors", "rewritten", "size", "bins"),
+    [([5], {0}, 1, 5, 1), ([500], {0}, 1, 500, 1), ([60, 70], {1}, 1, 70, 1), ([60, 40, 50], {0, 1, 2}, 3, 150, 2),
+     ([500], {}, 0, 0, 0), ([60, 60, 60], {}, 0, 0, 0)],
+)  # fmt: skip
+def test_single_file_is_rewritten_only_if_it_has_a_deletion_vector(
+    sizes: list[int], vectors: set[int], rewritten: int, size: int, bins: int
+) -> None:
+    files = [file(each, deleted=90 if n in vectors else None, records=100) for n, each in enumerate(sizes)]
+    found = [(each.rewritten_files, each.rewritten_bytes, each.files_after) for each in candidates(*files)]
+    assert found == ([(rewritten, size, len(sizes) - rewritten + bins)] if rewritten else [])
+
+
 def test_partition_with_the_largest_reduction_is_first() -> None:
     found = candidates(
         file(1, "a"), file(1, "a"), *(file(1, "b") for _ in range(3)), file(1, "c"), file(1, ""), file(1, None)

@@ -16,7 +16,7 @@ import pytest
 
 from deltasnap_core import DeltaLog, SnapshotStore
 from deltasnap_core.errors import PredicateError, RowChangesError, StoredVersionNotFoundError, VersionNotFoundError
-from tests.builders import Action, add, commit_info, metadata, mtime_of, protocol, remove, write_log
+from tests.builders import Action, add, commit_info, metadata, mtime_of, protocol, remove, timed_protocol, write_log
 from tests.core.scan.test_deletion_vectors import encode_z85
 from tests.core.scan.test_roaring import array_container, array_of, bitmap_of
 from tests.core.scan.test_scan import field, file, ids, schema
@@ -184,7 +184,9 @@ def test_times_match_the_history(spark: SparkSession, tmp_path: Path) -> None:
     assert row["_commit_timestamp"] == datetime.fromtimestamp(mtime_of(0) / 1000, UTC)
     own = tmp_path / "own"
     reported = commit_info(inCommitTimestamp=1_700_000_000_123)
-    table_of(own, {0: [reported, file(own, "a", ids(1))]}, configuration={"delta.enableInCommitTimestamps": "true"})
+    enabled = {"delta.enableInCommitTimestamps": "true"}
+    described = metadata(schemaString=ID, configuration=enabled)
+    write_log(own, {0: [reported, timed_protocol(), described, file(own, "a", ids(1))]})
     (row,) = DeltaLog.for_table(spark, own).row_changes(0, 0).toArrow().to_pylist()
     assert row["_commit_timestamp"] == datetime.fromtimestamp(1_700_000_000.123, UTC)
 

@@ -7,14 +7,15 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+from unicodedata import normalize
 from urllib.parse import quote
 
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from deltasnap_core import DeltaLog, SnapshotStore
+from deltasnap_core import DeltaLog, SnapshotStore, system_clock
 from deltasnap_core.scan.files.file_keys import UNRESOLVED, FileKeys
 from deltasnap_core.scan.tables import vacuum_candidates as reasons
 from tests.builders import FIRST_COMMIT_MS, Action, add, metadata, protocol, remove, write_log
@@ -29,6 +30,7 @@ OLD = FIRST_COMMIT_MS / 1000
 YOUNG_MS = NOW_MS - 1000
 VECTOR_UUID = "00000000-0000-0000-0000-000000000000"
 VECTOR_FILE = f"deletion_vector_{VECTOR_UUID}.bin"
+NORMAL_FORMS: tuple[Literal["NFC", "NFD"], ...] = ("NFC", "NFD")
 FIRST = (protocol(3, 7, readerFeatures=["deletionVectors"], writerFeatures=["deletionVectors"]), metadata())
 
 
@@ -251,6 +253,40 @@ def test_files_of_versions_before_and_after_the_requested_one_are_protected(
     (tmp_path / "_delta_log").rename(tmp_path / "_gone")
     reported = {row.path: row.reason for row in store.tables("events", 2).vacuum_candidates(list_files=True).collect()}
     assert reported["later"] == reported["removed-long-ago"] == reasons.LOG_IS_GONE
+
+
+@pytest.mark.spark
+def test_file_that_the_storage_lists_in_another_normal_form_is_needed(spark: SparkSession, tmp_path: Path) -> None:
+    names: dict[str, list[str]] = {form: [normalize(form, name) for name in ("é=한/a", "b é")] for form in NORMAL_FORMS}
+    for listed, logged in (("NFC", "NFD"), ("NFD", "NFC"), ("NFC", "NFC")):
+        table = tmp_path / f"{listed}-{logged}"
+        write_log(table, {0: FIRST, 1: [add(quote(names[logged][0])), add(names[logged][1])]})
+        touch(table, *names[listed], "é", "b é é")
+        assert candidates(spark, table) == {"é": ("orphan", False), "b é é": ("orphan", False)}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("newest", ["7 days", "90 days", "1 day"])
+def test_retention_is_the_longer_one_of_the_version_and_of_the_newest(
+    spark: SparkSession, tmp_path: Path, newest: str
+) -> None:
+    def kept_for(days: str) -> Action:
+        return metadata(configuration={"delta.deletedFileRetentionDuration": f"interval {days}"})
+
+    removed = remove("removed", deletion_timestamp=system_clock() - 30 * 86_400_000)
+    table = tmp_path / "t"
+    write_log(table, {0: [FIRST[0], kept_for("7 days")], 1: [add("removed")], 2: [removed], 3: [kept_for(newest)]})
+    touch(table, "removed")
+    log = DeltaLog.for_table(spark, table)
+    store = SnapshotStore.open(spark, tmp_path / "store")
+    store.write_range("events", log, 0, 2)
+    is_kept = newest == "90 days"
+    earlier = log.get_snapshot_at(version=2).tables
+    for tables in (earlier, store.tables("events", 2), log.snapshot.tables):
+        (row,) = tables.vacuum_candidates().collect()
+        assert row.reason == ("tombstone has not expired" if is_kept else "expired tombstone")
+    summary = earlier.vacuum_summary()
+    assert (summary.num_files, summary.retention_ms) == ((0, 90 * 86_400_000) if is_kept else (1, 7 * 86_400_000))
 
 
 @pytest.mark.spark

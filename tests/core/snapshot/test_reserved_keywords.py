@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
+import pyarrow.parquet as pq
 import pytest
 
-from deltasnap_core import DeltaLog, SnapshotOptions, SnapshotStore
+from deltasnap_core import DeltaLog, SnapshotOptions, SnapshotStore, UnsupportedSettingError
 from deltasnap_core.scan.tables.metadata_tables import NAMES
+from deltasnap_core.storage.urls import local_path
 from tests.builders import add, metadata, protocol, remove, write_log
 from tests.conftest import FixedClock
 
@@ -16,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
 
 VECTOR = {"storageType": "i", "pathOrInlineDv": "wi5b=000010000siXQKl0rr91000f55c8Xg0", "sizeInBytes": 9}
 
@@ -53,3 +58,92 @@ def test_tables_are_read_stored_and_checkpointed_in_such_a_session(strict: Spark
     assert store.file_breakdown("t", 2).num_partitions == 1
     assert log.file_changes(0, 2).summary.added_files == 2
     assert log.checkpoint().is_new
+
+
+@pytest.fixture
+def regex_names(spark: SparkSession) -> Iterator[SparkSession]:
+    spark.conf.set("spark.sql.parser.quotedRegexColumnNames", "true")
+    yield spark
+    spark.conf.unset("spark.sql.parser.quotedRegexColumnNames")
+
+
+def described(name: str, kind: str = "long") -> dict[str, Any]:
+    return metadata(schemaString=json.dumps({"type": "struct", "fields": [{"name": name, "type": kind}]}))
+
+
+@pytest.mark.spark
+def test_column_that_the_session_reads_as_a_regular_expression_is_an_error(
+    regex_names: SparkSession, tmp_path: Path
+) -> None:
+    write_log(tmp_path / "t", {0: [protocol(), described("a-b"), add("f")]})
+    log = DeltaLog.for_table(regex_names, tmp_path / "t")
+    tables = log.snapshot.tables
+    for read in (
+        lambda: tables.files,
+        lambda: tables.column_stats,
+        lambda: log.snapshot.scan("`a-b` > 1"),
+        lambda: log.snapshot.scan().to_df(),
+        log.checkpoint,
+    ):
+        with pytest.raises(UnsupportedSettingError, match=r"quotedRegexColumnNames=true .* name 'a-b' as a regular"):
+            read()
+    assert log.snapshot.all_files.count() == log.snapshot.computed_state.num_of_files == 1
+
+
+@pytest.mark.spark
+def test_plain_column_names_are_read_in_a_session_with_regular_expressions(
+    regex_names: SparkSession, tmp_path: Path
+) -> None:
+    write_log(tmp_path / "t", {0: [protocol(), described("a_b"), add("f", stats='{"numRecords":1}')]})
+    log = DeltaLog.for_table(regex_names, tmp_path / "t")
+    assert [row.records for row in log.snapshot.tables.files.collect()] == [1]
+    assert log.snapshot.tables.column_stats.count() == log.snapshot.scan("`a_b` > 1").files.count() == 1
+    assert log.checkpoint().is_new
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("datetimeRebaseModeInWrite", "LEGACY"),
+        ("int96RebaseModeInWrite", "EXCEPTION"),
+        ("outputTimestampType", "TIMESTAMP_MILLIS"),
+    ],
+)
+def test_checkpoint_is_refused_if_the_session_writes_other_dates(
+    spark: SparkSession, tmp_path: Path, name: str, value: str
+) -> None:
+    setting = f"spark.sql.parquet.{name}"
+    first = [protocol(), described("d", "date"), add("f", stats='{"minValues":{"d":"1500-03-01"}}')]
+    logs = [
+        DeltaLog.for_table(spark, write_log(tmp_path / n, {0: each}).parent)
+        for n, each in {"dated": first, "plain": [protocol(), described("n"), add("f")]}.items()
+    ]
+    before = spark.conf.get(setting) or ""
+    spark.conf.set(setting, value)
+    try:
+        with pytest.raises(UnsupportedSettingError, match=f"{name}={value} .* that other readers misread"):
+            logs[0].checkpoint()
+        assert logs[1].checkpoint().is_new
+    finally:
+        spark.conf.set(setting, before)
+    (written,) = logs[0].checkpoint().files
+    (parsed,) = [row["stats_parsed"] for row in pq.read_table(local_path(written.path))["add"].to_pylist() if row]
+    assert parsed["minValues"] == {"d": date(1500, 3, 1)}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", ["${env:HOME}", "a ${spark.app.name}"])
+def test_variable_in_a_column_name_is_never_replaced(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    write_log(tmp_path / "t", {0: [protocol(), described(name), add("f", stats='{"numRecords":1}')]})
+    tables = DeltaLog.for_table(spark, tmp_path / "t").snapshot.tables
+    with pytest.raises(UnsupportedSettingError, match=r"variable\.substitute=true .* as a variable"):
+        _ = tables.files
+    setting = "spark.sql.variable.substitute"
+    spark.conf.set(setting, "false")
+    try:
+        found = tables.files
+        assert cast("StructType", found.schema["stats"].dataType).names == [name]
+        assert [row.records for row in found.collect()] == [1]
+    finally:
+        spark.conf.unset(setting)

@@ -16,7 +16,17 @@ from deltasnap_core.errors import (
     UnsupportedProtocolError,
 )
 from deltasnap_core.protocol.log_files import file_names
-from tests.builders import FIRST_COMMIT_MS, LOG_PATH, TABLE_PATH, add, commit_info, metadata, mtime_of, protocol
+from tests.builders import (
+    FIRST_COMMIT_MS,
+    LOG_PATH,
+    TABLE_PATH,
+    add,
+    commit_info,
+    metadata,
+    mtime_of,
+    protocol,
+    timed_protocol,
+)
 from tests.conftest import NOW_MS
 from tests.core.snapshot.conftest import Table
 
@@ -49,7 +59,7 @@ def test_scans_take_the_schema_from_the_log_even_if_the_checksum_has_another(tab
 
 def test_in_commit_timestamp_comes_from_the_checksum_without_another_read(table: Table) -> None:
     table.commits(0, 1)
-    table.checksum(1, metadata=metadata(configuration=ICT)["metaData"], inCommitTimestampOpt=77)
+    table.checksum(1, metadata=metadata(configuration=ICT)["metaData"], inCommitTimestampOpt=77, **timed_protocol())
     snapshot = table.log().get_snapshot_at(1)
     assert (snapshot.timestamp, len(table.store.reads)) == (77, 1)
 
@@ -265,7 +275,8 @@ def test_in_commit_timestamps_count_from_the_version_that_enabled_them(table: Ta
         "delta.inCommitTimestampEnablementTimestamp": str(FIRST_COMMIT_MS + 500_000),
     }
     table.commits(0, 1)
-    table.commit(2, commit_info(inCommitTimestamp=FIRST_COMMIT_MS + 500_000), metadata(configuration=enabled))
+    enabling = commit_info(inCommitTimestamp=FIRST_COMMIT_MS + 500_000)
+    table.commit(2, enabling, timed_protocol(), metadata(configuration=enabled))
     table.commit(3, commit_info(inCommitTimestamp=FIRST_COMMIT_MS + 600_000), add("x"))
     log = table.log()
     times = [mtime_of(0), mtime_of(1), FIRST_COMMIT_MS + 500_000, FIRST_COMMIT_MS + 600_000]

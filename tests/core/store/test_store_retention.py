@@ -19,7 +19,7 @@ from deltasnap_core.protocol.log_files.file_names import commit_file
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.store.format.change_sets import ChangePolicy
 from deltasnap_core.store.snapshot_store import SnapshotStore
-from tests.builders import Action, add, metadata, mtime_of, protocol, remove, write_log
+from tests.builders import Action, add, metadata, mtime_of, protocol, remove, timed_protocol, write_log
 from tests.core.store.tables import as_rows
 from tests.driver_bases import use_driver_bases
 from tests.oracle import OracleState, comparable, replay
@@ -230,7 +230,7 @@ def test_nothing_expires_before_its_time_because_of_a_commit_dated_in_the_future
     now = mtime_of(3)
     transaction = {"txn": {"appId": "app", "version": 1, "lastUpdated": now - 60_000}}
     commits: list[list[Action]] = [
-        [{"commitInfo": {"inCommitTimestamp": 5}}, protocol(), metadata(configuration=configuration), add("a")],
+        [{"commitInfo": {"inCommitTimestamp": 5}}, timed_protocol(), metadata(configuration=configuration), add("a")],
         [{"commitInfo": {"inCommitTimestamp": 6}}, remove("a", deletion_timestamp=now - 60_000), transaction],
         [{"commitInfo": {"inCommitTimestamp": now * 2}}],
         [{"commitInfo": {"inCommitTimestamp": now * 2 + 1}}, add("b")],
@@ -253,7 +253,7 @@ def test_in_commit_timestamps_apply_from_the_enabling_version(spark: SparkSessio
     }
     commits: list[list[Action]] = [
         [protocol(), metadata()],
-        [{"commitInfo": {"inCommitTimestamp": 5}}, metadata(configuration=enabled)],
+        [{"commitInfo": {"inCommitTimestamp": 5}}, timed_protocol(), metadata(configuration=enabled)],
         [{"commitInfo": {"inCommitTimestamp": 6}}, add("a")],
     ]
     write_log(tmp_path / "events", dict(enumerate(commits)))
