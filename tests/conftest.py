@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 # Later than any date in the golden tables, so that every tombstone is past any retention.
 NOW_MS = 1_900_000_000_000
 
+# Otherwise, each process that the tests start compiles the project again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 _MARKS = "DELTASNAP_TEST_MARKS"
 """The environment variable that gives the processes of a test run its marks."""
