@@ -65,20 +65,42 @@ def test_row_has_the_numbers_of_the_newest_stored_version(tmp_path: Path) -> Non
     store = opened(tmp_path)
     store.polls.write(
         "events",
-        poll(latest_version=42, facts_version=40, vacuum_bytes=5, owners=("team:web",), path="s3://lake/events"),
+        poll(
+            latest_version=42,
+            last_commit_ms=NOW - 1_000,
+            facts_version=40,
+            vacuum_bytes=5,
+            owners=("team:web",),
+            path="s3://lake/events",
+        ),
     )
-    row = row_of(store)
-    assert (row["stored_version"], row["latest_version"], row["versions_behind"], row["num_versions"]) == (
-        40,
-        42,
-        2,
-        41,
-    )
-    assert (row["num_records"], row["num_files"], row["size_in_bytes"]) == (4100, 41, 41 * FILE_BYTES)
-    assert (row["growth_7d_bytes"], row["growth_30d_bytes"]) == (7 * FILE_BYTES, 30 * FILE_BYTES)
-    assert (row["small_file_ratio"], row["vacuum_bytes"], row["commits_since_checkpoint"]) == (1.0, 5, 0)
-    assert (row["features"], row["owners"], row["path"]) == (["a", "b"], ["team:web"], "s3://lake/events")
-    assert (row["usual_pause_ms"], row["age_ms"], row["age_ratio"]) == (DAY, 0, 0.0)
+    assert row_of(store, now_ms=NOW + 5_000) == {
+        "table": "events",
+        "condition": "healthy",
+        "reason": "",
+        "check": None,
+        "advice": "",
+        "polled_at_ms": NOW,
+        "last_commit_ms": NOW - 1_000,
+        "age_ms": 6_000,
+        "usual_pause_ms": DAY,
+        "age_ratio": 6_000 / DAY,
+        "latest_version": 42,
+        "stored_version": 40,
+        "versions_behind": 2,
+        "num_versions": 41,
+        "num_records": 4100,
+        "num_files": 41,
+        "size_in_bytes": 41 * FILE_BYTES,
+        "growth_7d_bytes": 7 * FILE_BYTES,
+        "growth_30d_bytes": 30 * FILE_BYTES,
+        "small_file_ratio": 1.0,
+        "vacuum_bytes": 5,
+        "commits_since_checkpoint": 0,
+        "features": ["a", "b"],
+        "owners": ["team:web"],
+        "path": "s3://lake/events",
+    }
 
 
 def test_schema_is_the_documented_one(tmp_path: Path) -> None:
