@@ -32,6 +32,15 @@ def test_name_is_found_in_any_case_but_an_exact_match_is_preferred() -> None:
     assert [found.resolve(names) for names in ([], ["s", "no"], ["id", "x"], ["A.b"])] == [None] * 4
 
 
+def test_path_may_lead_into_a_column_that_only_spark_can_resolve() -> None:
+    lists = {"type": "array", "elementType": "long", "containsNull": True}
+    maps = {"type": "map", "keyType": "string", "valueType": "long", "valueContainsNull": True}
+    found = columns(field("id"), field("a", lists), field("m", maps), field("v", "variant"))
+    assert [name for name in ("id", "a", "m", "v", "x") if found.may_name([name])] == ["id", "a", "m", "v"]
+    assert [name for name in ("id", "a", "m", "v", "x") if found.may_name([name, "b", "c"])] == ["a", "m", "v"]
+    assert not found.may_name([])
+
+
 def test_many_names_among_many_columns_build_each_column_once(monkeypatch: pytest.MonkeyPatch) -> None:
     found = columns(*(field(f"c{number}") for number in range(300)))
     built: list[int] = []
