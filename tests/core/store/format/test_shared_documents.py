@@ -28,6 +28,10 @@ def test_equal_objects_have_one_text() -> None:
     assert encode_document({"b": {"d": 1, "c": "é"}, "a": 2}) == '{"a":2,"b":{"c":"é","d":1}}'.encode()
 
 
+def test_name_of_a_document_is_that_of_earlier_releases() -> None:
+    assert document_digest(encode_document({"a": 1})) == "015abd7f5cc57a2dd94b7590f04ad808"
+
+
 def test_small_object_stays_in_the_manifest() -> None:
     found = split_document({"a": 1}, None, {})
     assert (found.part, found.document) == (Part(entries={"a": 1}), None)
@@ -136,6 +140,8 @@ def test_missing_shared_document_is_named(tmp_path: Path) -> None:
     table = stored_table(tmp_path)
     store_versions(table, table_log(log_store(range(1))), range(1))
     (manifest,) = table.read_manifests([*table.names_in_force().values()])
+    table.write_documents(manifest.generation, {"first": {}})
+    parts = {"metadata": Part(shared="first"), "state": Part(shared="abc")}
     with pytest.raises(CorruptStoreError, match="expected a shared document, found none") as raised:
-        table.read_documents([replace(manifest, parts={"state": Part(shared="abc")})])
-    assert "abc" in raised.value.path
+        table.read_documents([replace(manifest, parts=parts)])
+    assert raised.value.path.endswith("/000001-table-id/documents/abc.json")
