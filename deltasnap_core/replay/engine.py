@@ -98,8 +98,10 @@ class Answer(Generic[T]):
     computed_by: str
 
 
-def actions_text(count: int, done: str) -> str:
-    """Return the work of the driver as text, for `ReplayEngine.answer`: `1 action read`."""
+def actions_text(count: int | None, done: str) -> str:
+    """Return the work of the driver as text, for `ReplayEngine.answer`: `1 action read`. None: too many for it."""
+    if count is None:
+        return done
     return f"{count:,} {'action' if count == 1 else 'actions'} {done}"
 
 

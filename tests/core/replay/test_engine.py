@@ -102,8 +102,9 @@ def test_session_may_be_an_object_a_provider_or_none() -> None:
 
 
 def test_work_of_the_driver_is_counted_in_words() -> None:
-    assert [actions_text(count, "read") for count in (0, 1, 1234)] == [
+    assert [actions_text(count, "read") for count in (0, 1, 1234, None)] == [
         "0 actions read",
         "1 action read",
         "1,234 actions read",
+        "read",
     ]

@@ -103,6 +103,13 @@ def test_row_has_the_numbers_of_the_newest_stored_version(tmp_path: Path) -> Non
     }
 
 
+@pytest.mark.parametrize(("files", "ratio"), [(0, 0.0), (1, 1.0)])
+def test_share_of_small_files_of_an_almost_empty_table_is_known(tmp_path: Path, files: int, ratio: float) -> None:
+    store_table(tmp_path, "events", [(NOW, files)])
+    row = row_of(opened(tmp_path))
+    assert (row["num_files"], row["small_file_ratio"]) == (files, ratio)
+
+
 def test_schema_is_the_documented_one(tmp_path: Path) -> None:
     store_table(tmp_path, "events", COMMITS)
     assert opened(tmp_path).fleet(now_ms=NOW).schema == FLEET_SCHEMA
