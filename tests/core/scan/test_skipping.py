@@ -14,8 +14,9 @@ import pytest
 from deltasnap_core.errors import DeltaSnapError, PredicateError
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.scan.predicates.predicate import NotParsedError
+from deltasnap_core.scan.skipping.bounds import bounds_of
 from deltasnap_core.scan.skipping.data_skipping import Skipping, skipping_of
-from deltasnap_core.scan.table_columns import TableColumns
+from deltasnap_core.scan.table_columns import TableColumn, TableColumns
 
 
 def field(name: str, kind: Any, **properties: Any) -> dict[str, Any]:
@@ -410,3 +411,12 @@ def test_many_alternatives_select_files_by_the_least_and_the_greatest(case: str)
 )
 def test_other_long_lists_only_select_rows(where: str) -> None:
     assert skipping_of(where, columns()).statistics is None
+
+
+@pytest.mark.parametrize(("kind", "is_checked"), [("float", True), ("double", True), ("long", False)])
+def test_minimum_that_is_no_number_is_no_bound(kind: str, is_checked: bool) -> None:
+    """Writers may state NaN, which is greater than every number in Spark."""
+    bounds = bounds_of(TableColumn(path=("x",), physical_path=("x",), data_type=kind))
+    assert bounds is not None
+    lower = bounds.lower or ""
+    assert (lower.startswith("nullif("), lower.endswith(f", {kind}('NaN'))")) == (is_checked, is_checked)

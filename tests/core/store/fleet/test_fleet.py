@@ -237,6 +237,7 @@ def test_newest_version_without_a_valid_size_is_damage(tmp_path: Path) -> None:
     store._reader.table("events").commit([wrong])
     row = row_of(store)
     assert (row["condition"], row["check"], row["num_files"]) == ("broken", "store", None)
+    assert f"{40:020d}.json" in row["reason"]
     assert "expected a time and a size" in row["reason"]
 
 
