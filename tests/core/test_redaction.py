@@ -64,6 +64,13 @@ def test_path_of_a_secret_url_is_hidden_too_unless_it_may_be_a_word() -> None:
     assert shown == f"HTTPConnectionPool: /{STARS} and /short-path refused"
 
 
+@pytest.mark.parametrize(("length", "is_hidden"), [(15, False), (16, True)])
+def test_path_of_a_secret_url_is_hidden_from_sixteen_characters_on(length: int, is_hidden: bool) -> None:
+    path = "q9" * 8
+    learn_secret(f"https://hooks.example.com/{path[:length]}")
+    assert redacted(f"at /{path[:length]} refused") == f"at /{STARS if is_hidden else path[:length]} refused"
+
+
 class ResponseError(Exception):
     """An error as aiohttp's, which makes its text from a URL object."""
 

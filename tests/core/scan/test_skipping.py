@@ -85,6 +85,7 @@ STATISTICS = {
     "id <=> 5": "((nulls.id < rows) and ((min.id <= 5) and (max.id >= 5)))",
     "equal_null(id, 5)": "((nulls.id < rows) and ((min.id <= 5) and (max.id >= 5)))",
     "not id <=> 5": "((nulls.id > 0) or (min.id < 5 or max.id > 5))",
+    "not (not id <=> 5)": "((nulls.id < rows) and ((min.id <= 5) and (max.id >= 5)))",
     "id <=> null": "(nulls.id > 0)",
     "id < 9223372036854775807": "((nulls.id < rows) and (min.id < 9223372036854775807))",
     "id is null": "(nulls.id > 0)",

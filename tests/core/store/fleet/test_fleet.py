@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import fsspec
@@ -271,6 +273,38 @@ def test_lock_released_while_it_is_read_is_taken(tmp_path: Path, monkeypatch: py
     with store.polls.alone("events"):
         assert len(attempts) == 2
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+class HeldLock:
+    """A storage with a lock that others hold. renewed: how often its content changes before they release it."""
+
+    def __init__(self, renewed: int | None) -> None:
+        self.reads, self.deleted = 0, 0
+        self._renewed = renewed
+
+    def write_new(self, path: str, token: bytes) -> bool:
+        return self.deleted > 0 or (self._renewed is not None and self.reads > self._renewed)
+
+    def read(self, path: str) -> bytes:
+        self.reads += 1
+        return b"held" if self._renewed is None else f"held {self.reads}".encode()
+
+    def delete(self, paths: Sequence[str]) -> None:
+        self.deleted += 1
+
+
+@pytest.mark.parametrize(
+    ("renewed", "reads", "deleted"), [(None, 6, 2), (9, 10, 1)], ids=["left behind by a dead process", "renewed"]
+)
+def test_lock_is_taken_after_twenty_seconds_without_renewal(
+    renewed: int | None, reads: int, deleted: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = itertools.count(0, 5)
+    monkeypatch.setattr(last_polls, "time", SimpleNamespace(monotonic=lambda: next(seconds), sleep=lambda _: None))
+    storage: Any = HeldLock(renewed)
+    with last_polls.LastPolls(storage=storage, root="file:///store").alone("events"):
+        assert storage.reads == reads
+    assert storage.deleted == deleted
 
 
 def test_table_stored_by_a_later_release_is_unknown_with_advice_to_upgrade(tmp_path: Path) -> None:
