@@ -73,6 +73,12 @@ def test_type_may_be_an_object_with_only_a_name() -> None:
     assert columns(field("a", {"type": "variant"})).top[0].data_type == "variant"
 
 
+def test_strings_have_a_collation_by_their_type_or_by_the_metadata_of_their_field() -> None:
+    collated = {**field("b", "string"), "metadata": {"__COLLATIONS": {"b": "ICU.de_DE"}}}
+    found = columns(field("a", "string collate UNICODE"), collated, field("c", "string"), field("d", "varchar(3)")).top
+    assert [column.data_type for column in found] == ["collated", "collated", "string", "string"]
+
+
 def test_blanks_in_a_decimal_do_not_count() -> None:
     assert columns(field("a", "decimal( 10 , 2 )")).top[0].data_type == "decimal(10,2)"
 

@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 
 from deltasnap_core.errors import CorruptStoreError
 from deltasnap_core.store.format.shared_documents import (
-    INLINE_BYTES,
-    PATCH_BYTES,
     JsonObject,
     Part,
     document_digest,
@@ -20,6 +18,7 @@ from deltasnap_core.store.format.shared_documents import (
 )
 from tests.core.store.manifests import log_store, store_versions, stored_table, table_log
 
+INLINE_BYTES, PATCH_BYTES = 1024, 8192
 BIG = {f"key{n:05d}": {"version": n} for n in range(1000)}
 BIG_DIGEST = document_digest(encode_document(BIG))
 
