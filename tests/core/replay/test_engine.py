@@ -71,6 +71,11 @@ def test_spark_is_named_with_its_version_and_master() -> None:
     assert provider.reasons == ["the computed state of a version: the engine is set to Spark"]
 
 
+def test_server_that_hides_its_master_is_named_by_its_version() -> None:
+    session: Any = SimpleNamespace(version="4.3.0", conf=SimpleNamespace(get=lambda *_: None))
+    assert answer(ReplayEngine(GivenSession(session), "spark"), {Question.COUNT: 5})[1] == "Spark 4.3.0"
+
+
 def test_spark_is_used_if_one_of_two_sizes_exceeds_the_driver_limit() -> None:
     provider = Provider()
     sizes: dict[Question, int | None] = {Question.FOLLOW: 1, Question.ROWS: LIMITS[Question.ROWS].most + 1}
