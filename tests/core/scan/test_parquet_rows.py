@@ -60,7 +60,7 @@ class Reader:
 def read(error: Exception | None = None, mode: str = "none") -> tuple[Any, Reader, dict[str, str]]:
     reader, settings = Reader(error), dict[str, str]()
     table: Any = SimpleNamespace(
-        columns=SimpleNamespace(mapping_mode=mode, partition=[SimpleNamespace(path=("Day",))]),
+        columns=SimpleNamespace(mapping_mode=mode, partition=[SimpleNamespace(name="Day")]),
         schema=SCHEMA,
         spark=SimpleNamespace(read=reader, conf=SimpleNamespace(set=settings.__setitem__)),
         no_rows=None,
