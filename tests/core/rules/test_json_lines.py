@@ -22,10 +22,23 @@ def nested(levels: int) -> str:
         ('{"a":1}x\n', False),
         ('~{"a":1}\n', False),
         (f'{{"a":"{"x" * 4 * MAX_NESTING}"}}\n', True),
+        ('{"a":NaN}\n', False),
+        ('{"a":1}null\n', False),
         (nested(MAX_NESTING), True),
         (nested(MAX_NESTING + 1), False),
     ],
-    ids=["an object", "blanks", "no object", "something after it", "something before it", "long", "deep", "too deep"],
+    ids=[
+        "an object",
+        "blanks",
+        "no object",
+        "something after it",
+        "something before it",
+        "long",
+        "not a number",
+        "null after it",
+        "deep",
+        "too deep",
+    ],
 )
 def test_arrow_reads_objects_that_are_not_too_deep(line: str, expected: bool) -> None:
     assert are_safe(pa.chunked_array([['{"b":2}\n', line]])) is expected
