@@ -61,7 +61,7 @@ def _rows(url: str, schema: pa.Schema) -> pa.Table:
     """Return the rows of a file in the columns of a schema, found by name in any case. A missing column is null."""
     path = url.removeprefix("file://")
     if not Path(path).exists():
-        raise AnalysisException(errorClass="PATH_NOT_FOUND", messageParameters={"path": url})
+        raise AnalysisException(f"[PATH_NOT_FOUND] {url}", "PATH_NOT_FOUND", {"path": url})
     found = pq.ParquetFile(path).read()
     by_name = {name.lower(): column for name, column in zip(found.column_names, found.columns, strict=True)}
     nothing = pa.nulls(found.num_rows)

@@ -98,8 +98,10 @@ class Answer(Generic[T]):
     computed_by: str
 
 
-def actions_text(count: int, done: str) -> str:
-    """Return the work of the driver as text, for `ReplayEngine.answer`: `1 action read`."""
+def actions_text(count: int | None, done: str) -> str:
+    """Return the work of the driver as text, for `ReplayEngine.answer`: `1 action read`. None: too many for it."""
+    if count is None:
+        return done
     return f"{count:,} {'action' if count == 1 else 'actions'} {done}"
 
 
@@ -141,12 +143,13 @@ class ReplayEngine:
         Errors: those of the answer; SparkRequiredError if Spark must answer and there is no session.
         """
         choice = self.choose(sizes)
+        reason = choice.reason
         if choice.engine == "driver":
             try:
                 return Answer(value=driver(), computed_by=f"driver: {work}")
             except UnusualError as error:
-                choice = Choice(engine="spark", subject=choice.subject, why=f"only Spark reads {error}")
-        return self.on_spark(choice.reason, spark)
+                reason = f"{choice.subject}: only Spark reads {error}"
+        return self.on_spark(reason, spark)
 
     def choose(self, sizes: Mapping[Question, int | None]) -> Choice:
         """Return the engine for questions that are answered together."""

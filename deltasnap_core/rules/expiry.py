@@ -38,7 +38,7 @@ def expiring_sql(before: Retention, after: Retention, deleted_at: str) -> str:
 
     Example: `deleted_at > 5 and deleted_at <= 9`.
     """
-    if after.expired_until is None or before.is_within(after):
+    if before.is_within(after):
         return "false"
     expired = f"{deleted_at} <= {after.expired_until}"
     return expired if before.expired_until is None else f"{deleted_at} > {before.expired_until} and {expired}"
@@ -46,7 +46,7 @@ def expiring_sql(before: Retention, after: Retention, deleted_at: str) -> str:
 
 def expiring(deleted_at: pa.ChunkedArray, before: Retention, after: Retention) -> pa.ChunkedArray | None:
     """Return a mask of the tombstones that one retention keeps and a later one does not; None: there can be none."""
-    if after.expired_until is None or before.is_within(after):
+    if before.is_within(after):
         return None
     mask = pc.less_equal(deleted_at, after.expired_until)
     if before.expired_until is not None:

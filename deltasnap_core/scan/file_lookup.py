@@ -118,14 +118,14 @@ class FileLookup:
     def _malformed(self) -> str:
         """SQL for the name of the partition column with an invalid value; null: none."""
         tests = ((column, is_malformed(column)) for column in self.table.columns.partition)
-        cases = [f"when {test} then {string_sql(column.path[0])}" for column, test in tests if test is not None]
+        cases = [f"when {test} then {string_sql(column.name)}" for column, test in tests if test is not None]
         return f"case {' '.join(cases)} end" if cases else _NONE
 
     def _checked(self, add: Mapping[str, Any]) -> str:
         path, malformed = add["path"], add["malformed"]
         if malformed is not None:
-            (column,) = (column for column in self.table.columns.partition if column.path[0] == malformed)
-            value = add["partitionValues"][column.physical_path[0]]
+            (column,) = (column for column in self.table.columns.partition if column.name == malformed)
+            value = add["partitionValues"][column.physical_name]
             raise CorruptLogError(
                 path=redacted(self.table.table_path),
                 reason=f"version {self.table.version}, file {path}, partition column {column.name}: "

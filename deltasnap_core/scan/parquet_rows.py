@@ -34,7 +34,7 @@ class ParquetRows:
     def read(self, paths: list[str]) -> DataFrame:
         """Return the rows of files, by the names that Spark reads them by. Errors: as Scan.to_df."""
         mode = self.table.columns.mapping_mode
-        partitions = {column.path[0] for column in self.table.columns.partition}
+        partitions = {column.name for column in self.table.columns.partition}
         data_fields = [field for field in self.table.schema if field.name not in partitions]
         # Treat file names literally, ignore the names of folders, and raise an error for a missing file.
         reader = (

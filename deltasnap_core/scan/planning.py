@@ -66,7 +66,7 @@ def can_evaluate(files: DataFrame, skipping: Skipping) -> bool:
     return True
 
 
-def condition_on_files(skipping: Skipping, *, parsed: bool = False) -> str | None:
+def condition_on_files(skipping: Skipping, *, parsed: bool) -> str | None:
     """Return the condition as SQL over the columns of AddFile (and PARSED), never null; None: keep every file."""
     conditions = [found for found in (_by_partitions(skipping), _by_statistics(skipping, parsed)) if found]
     return " and ".join(conditions) or None

@@ -115,7 +115,7 @@ class RowJoins:
 
     def _check_names(self) -> None:
         """Raise CorruptLogError if a column of the files has a name that locates rows: it would be replaced."""
-        for name in (column.physical_path[0] for column in self.table.columns.top if not column.is_partition):
+        for name in (column.physical_name for column in self.table.columns.top if not column.is_partition):
             if name.lower() == _ROW_OF_SPARK or name.lower().startswith(OWN_PREFIX):
                 reason = f"metadata of version {self.table.version}: the reader uses the column name {name!r} itself"
                 raise CorruptLogError(path=redacted(self.table.table_path), reason=reason)
@@ -131,4 +131,4 @@ def rows_listed(file: DataFile) -> str | None:
 def typed_value(table: ScannedTable, text: str, column: TableColumn) -> Column:
     """Return a partition value in the type of its column."""
     value = F.expr(shown_value(column, text))
-    return value.cast(logical_schema(table.schema)[column.path[0]].dataType)
+    return value.cast(logical_schema(table.schema)[column.name].dataType)

@@ -71,9 +71,7 @@ class RowReader:
         """Return the rows of files. listed: the meaning of the rows that are listed for all of them; None: no list."""
         rows = ParquetRows(self.table, self.pushed).read(list(dict.fromkeys(file.readable for file in files)))
         partitions = self.table.columns.partition
-        texts = {
-            column: [file.partition_values.get(column.physical_path[0]) for file in files] for column in partitions
-        }
+        texts = {column: [file.partition_values.get(column.physical_name) for file in files] for column in partitions}
         values = {column: typed_value(self.table, _literal(texts[column][0]), column) for column in partitions}
         tags = [F.lit(number).cast("long") for number in files[0].tags]
         is_same = len({file.tags for file in files}) == 1 and len(set(zip(*texts.values(), strict=True))) <= 1
@@ -82,7 +80,7 @@ class RowReader:
             rows, values, tags = joins.with_files(rows, texts)
             if listed:
                 rows = joins.of_listed(rows, listed)
-        by_name = {column.path[0]: value.alias(column.path[0]) for column, value in values.items()}
+        by_name = {column.name: value.alias(column.name) for column, value in values.items()}
         mode = self.table.columns.mapping_mode
         fields = self.table.schema.fields
         return rows.select(

@@ -43,8 +43,13 @@ class TableColumn:
 
     @property
     def name(self) -> str:
-        """The name for people, with dots."""
+        """The name for people, with dots; of a column that is in no struct, its name in the schema."""
         return ".".join(self.path)
+
+    @property
+    def physical_name(self) -> str:
+        """The same in data files, statistics and partition values."""
+        return ".".join(self.physical_path)
 
     @property
     def is_leaf(self) -> bool:
@@ -70,7 +75,7 @@ class TableColumns:
     @cached_property
     def partition(self) -> tuple[TableColumn, ...]:
         """The partition columns that are in the schema, in partition order."""
-        by_name = {column.path[0].lower(): column for column in self.top}
+        by_name = {column.name.lower(): column for column in self.top}
         return tuple(by_name[name] for name in self._partition_names if name in by_name)
 
     @cached_property

@@ -47,7 +47,7 @@ def read_row_changes(
     Errors: see DeltaLog.row_changes.
     """
     log = context.table_log
-    listing = log.list(max(first - 1, 0) if first >= 0 else first)
+    listing = log.list(max(first - 1, 0))
     logged = log.range(first, last, listing)
     _check_has_commits(logged, first, last, log.table_path)
     earlier = _loaded_before(context, listing, first)
@@ -151,6 +151,6 @@ def _file_actions(context: TableContext, batch: CommitBatch) -> list[FileAction]
 
     size = None if batch.large else batch.num_file_actions
     found = context.engine.answer(
-        {Question.ROWS: size}, work=actions_text(size or 0, "read"), driver=by_driver, spark=on_spark
+        {Question.ROWS: size}, work=actions_text(size, "read"), driver=by_driver, spark=on_spark
     ).value
     return file_actions(values_of(found), log_path=log_path)

@@ -276,7 +276,7 @@ class Snapshot:
     def partition_schema(self) -> StructType:
         """The partition columns, in partition order."""
         schema = self.schema
-        return StructType([schema[column.path[0]] for column in TableColumns(self.metadata).partition])
+        return StructType([schema[column.name] for column in TableColumns(self.metadata).partition])
 
     @property
     def partition_columns(self) -> tuple[str, ...]:

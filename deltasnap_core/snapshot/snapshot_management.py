@@ -66,7 +66,7 @@ class SnapshotManagement:
         captured = self._captured
         if self._staleness_limit_ms <= 0 or captured is None:
             return True
-        return captured.update_timestamp < max(0, self._loader.context.table_log.clock() - self._staleness_limit_ms)
+        return captured.update_timestamp < self._loader.context.table_log.clock() - self._staleness_limit_ms
 
     def update(
         self,

@@ -72,7 +72,7 @@ class StateReplay:
             files = reconciled_files(reader, log, partitions=context.options.snapshot_partitions)
             return frame() if files is None else live_files(files, PARSED)
 
-        work = actions_text(count or 0, "read")
+        work = actions_text(count, "read")
         return context.engine.answer({Question.ROWS: count}, work=work, driver=by_driver, spark=on_spark).value
 
     def close(self) -> None:
@@ -90,7 +90,7 @@ class StateReplay:
             files = measure_files(reader, log, self._cache(log), partitions=context.options.snapshot_partitions)
             return files, files.count(log, retention)
 
-        work = actions_text(count or 0, "counted")
+        work = actions_text(count, "counted")
         return context.engine.answer({Question.COUNT: count}, work=work, driver=by_driver, spark=on_spark)
 
     def _cache(self, log: LoadedLog) -> StateCache | None:

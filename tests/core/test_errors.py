@@ -33,6 +33,7 @@ from deltasnap_core.errors import (
     UnsupportedWriterError,
     VersionGapError,
     VersionNotFoundError,
+    one_line,
 )
 
 EVERY_ERROR = [
@@ -85,6 +86,26 @@ def test_predicate_is_shown_with_a_caret_below_the_position(predicate: str, posi
     assert shown in str(PredicateError(predicate=predicate, position=position, reason="missing"))
 
 
+@pytest.mark.parametrize(
+    ("length", "position", "shown", "caret"),
+    [
+        (2000, 1999, (0, 2000), 1999),
+        (2001, 0, (0, 2000), 0),
+        (2001, 999, (0, 2000), 999),
+        (3001, 1500, (500, 2500), 1000),
+        (3001, 3000, (2000, 3001), 1000),
+        (2001, None, (0, 2000), None),
+        (2000, None, (0, 2000), None),
+    ],
+)
+def test_long_predicate_is_shown_around_the_position(
+    length: int, position: int | None, shown: tuple[int, int], caret: int | None
+) -> None:
+    predicate = "".join(chr(ord("a") + number % 26) for number in range(length))
+    _, *lines = str(PredicateError(predicate=predicate, position=position, reason="missing")).split("\n")
+    assert lines == [predicate[slice(*shown)], *([] if caret is None else [f"{' ' * caret}^"])]
+
+
 def test_every_error_is_pickled_and_copied() -> None:
     known = {value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, DeltaSnapError)}
     assert known - {type(error) for error in EVERY_ERROR} == {DeltaSnapError}
@@ -126,6 +147,23 @@ def test_not_found_errors_list_available_versions() -> None:
     assert "1970-01-01T00:00:00.000+00:00 to 1970-01-01T00:00:01.500+00:00" in str(far)
     last = TimestampNotFoundError(path="p", timestamp_ms=253_402_300_799_999)
     assert "9999-12-31T23:59:59.999+00:00" in str(last)
+
+
+def test_stored_version_or_table_that_is_missing_is_named() -> None:
+    one, none = (StoredVersionNotFoundError(store="s", table="t", version=version) for version in (0, None))
+    assert str(one) == "The snapshot store at s has no version 0 of table t."
+    assert str(none) == "The snapshot store at s has no version of table t."
+
+
+def test_advice_follows_the_problem_of_a_damaged_store() -> None:
+    error = CorruptStoreError(path="p", reason="not JSON", advice="Move it away.")
+    assert str(error) == "Corrupt snapshot store file p: not JSON. Move it away."
+    assert (error.problem, error.advice) == ("Corrupt snapshot store file p: not JSON.", "Move it away.")
+    assert CorruptStoreError(path="p", reason="not JSON").problem == "Corrupt snapshot store file p: not JSON"
+
+
+def test_text_of_an_error_fits_on_one_line() -> None:
+    assert one_line(ValueError(" a\n  b\t\tc ")) == "a b c"
 
 
 def test_unsupported_protocol_names_features_or_reader_version() -> None:

@@ -22,6 +22,7 @@ STARS = "*********(redacted)"
         ("simplecache::s3://u:p@lake/x", f"simplecache::s3://{STARS}@lake/x"),
         ("abfss://container@account.dfs.core.windows.net/t", "abfss://container@account.dfs.core.windows.net/t"),
         ("abfss://c:secret@account/t", f"abfss://{STARS}@account/t"),
+        ("abfs://c@a/t wasb://c@a/t WASBS://c@a/t", "abfs://c@a/t wasb://c@a/t WASBS://c@a/t"),
         ("az://c/t?sv=2024&se=now&sig=ab%2Fc%3D&sp=r", f"az://c/t?sv=2024&se=now&sig={STARS}&sp=r"),
         (
             "https://b/k?X-Amz-Credential=A%2F1&X-Amz-Date=2&X-Amz-Security-Token=T&X-Amz-Signature=S",
@@ -48,6 +49,9 @@ def test_errors_show_no_credentials_and_keep_the_path() -> None:
 def test_path_in_an_environment_variable_for_secrets_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SERVICE_CREDENTIALS", "/etc/lake/credentials.json")
     assert redacted("read /etc/lake/credentials.json") == "read /etc/lake/credentials.json"
+    for path in ("~/.lake/credentials", "./credentials.json"):
+        monkeypatch.setenv("SERVICE_CREDENTIALS", path)
+        assert redacted(f"read {path}") == f"read {path}"
     monkeypatch.setenv("SERVICE_CREDENTIALS", "hunter22-hunter22/")
     assert "hunter22" not in redacted("read hunter22-hunter22/")
 
@@ -55,6 +59,8 @@ def test_path_in_an_environment_variable_for_secrets_is_shown(monkeypatch: pytes
 def test_shortest_secret_of_the_environment_is_hidden_without_other_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKE_TOKEN", "hunter22")
     assert redacted("hunter22") == STARS
+    monkeypatch.setenv("LAKE_TOKEN", "hunter7")
+    assert redacted("my hunter7") == "my hunter7"
 
 
 def test_path_of_a_secret_url_is_hidden_too_unless_it_may_be_a_word() -> None:
@@ -62,6 +68,13 @@ def test_path_of_a_secret_url_is_hidden_too_unless_it_may_be_a_word() -> None:
     learn_secret("https://hooks.example.com/short-path")
     shown = redacted("HTTPConnectionPool: /services/T0/B0/7f3a9c1d5e and /short-path refused")
     assert shown == f"HTTPConnectionPool: /{STARS} and /short-path refused"
+
+
+@pytest.mark.parametrize(("length", "is_hidden"), [(15, False), (16, True)])
+def test_path_of_a_secret_url_is_hidden_from_sixteen_characters_on(length: int, is_hidden: bool) -> None:
+    path = "q9" * 8
+    learn_secret(f"https://hooks.example.com/{path[:length]}")
+    assert redacted(f"at /{path[:length]} refused") == f"at /{STARS if is_hidden else path[:length]} refused"
 
 
 class ResponseError(Exception):

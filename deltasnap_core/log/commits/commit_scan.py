@@ -103,10 +103,9 @@ def _first_action(commit: FileStatus, stream: BinaryIO, name: str) -> tuple[int 
         return None, None
     stream.seek(0)
     for table in _tables(commit, stream):
-        found = lines_with(table, name).slice(0, 1).to_pylist()
-        if found:
-            number, line = found[0]["line_number"], found[0]["line"]
-            return number, decode_line(commit.path, number, line)[name]
+        for first in lines_with(table, name).slice(0, 1).to_pylist():
+            number = first["line_number"]
+            return number, decode_line(commit.path, number, first["line"])[name]
     return None, None
 
 

@@ -270,12 +270,14 @@ class _Timeline:
 
         The times of both may overlap.
         """
-        since, since_ms = (0, None) if self._own is None else (self._own.since_version, self._own.since_ms)
-        place = bisect_left(self.versions, since)
+        if self._own is None:
+            return self.versions
+        place = bisect_left(self.versions, self._own.since_version)
         before, after = self.versions[:place], self.versions[place:]
         if not (before and after):
             return self.versions
-        return after if (self.timestamp_of(after[0]) if since_ms is None else since_ms) <= timestamp_ms else before
+        since_ms = self.timestamp_of(after[0]) if self._own.since_ms is None else self._own.since_ms
+        return after if since_ms <= timestamp_ms else before
 
 
 def _latest(listing: LogListing) -> int:

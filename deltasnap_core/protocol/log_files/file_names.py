@@ -90,30 +90,23 @@ class ParsedLogPath:
 
     @classmethod
     def _from_groups(
-        cls, name: str, kind: LogFileKind, checkpoint_kind: CheckpointKind | None, groups: dict[str, str | None]
+        cls, name: str, kind: LogFileKind, checkpoint_kind: CheckpointKind | None, groups: dict[str, str]
     ) -> ParsedLogPath | None:
-        def number(group: str) -> int | None:
-            digits = groups.get(group)
-            return None if digits is None else int(digits)
-
-        version, end_version = number("version"), number("end_version")
-        part, num_parts = number("part"), number("num_parts")
-        if version is None or max(version, end_version or 0) > _MAX_VERSION:
-            return None
+        numbers = {group: int(text) for group, text in groups.items() if group != "uuid"}
+        version, end_version = numbers["version"], numbers.get("end_version")
         if end_version is not None and end_version <= version:
             return None
-        if part is not None and num_parts is not None and not 1 <= part <= num_parts:
+        if (end_version or version) > _MAX_VERSION:
+            return None
+        if "part" in numbers and not 1 <= numbers["part"] <= numbers["num_parts"]:
             return None
         return cls(
             name=name,
             kind=kind,
-            version=version,
             checkpoint_kind=checkpoint_kind,
-            end_version=end_version,
-            part=part,
-            num_parts=num_parts,
             uuid=groups.get("uuid"),
             extension=_EXTENSIONS.get(name.rpartition(".")[2]),
+            **numbers,
         )
 
 

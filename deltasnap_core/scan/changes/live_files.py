@@ -65,7 +65,7 @@ class LiveFilesOfLog:
         count = action_count(log)
         return self.engine.answer(
             {Question.COUNT: count},
-            work=actions_text(count or 0, "read"),
+            work=actions_text(count, "read"),
             driver=lambda: self._by_driver(wanted, log),
             spark=lambda session: self._on_spark(wanted, log, session),
         ).value

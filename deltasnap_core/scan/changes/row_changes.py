@@ -143,7 +143,7 @@ class RowChanges:
             if column is None:
                 known = ", ".join(column.name for column in self.table.columns.top)
                 raise ValueError(f"The table has no column {name!r} for a key; it has {known}")
-        return [column.path[0] for column in found if column is not None]
+        return [column.name for column in found if column is not None]
 
     def _read(self, rows: Sequence[ChangedRows], where: str | None = None) -> DataFrame:
         """Return changed rows with CHANGE_COLUMNS, as the files have them.

@@ -18,7 +18,7 @@ def text_of(column: TableColumn) -> str:
 
     Without the exact name of the column as a key, it is null, as for Delta on Spark and its kernels.
     """
-    return f"partitionValues[{string_sql(column.physical_path[0])}]"
+    return f"partitionValues[{string_sql(column.physical_name)}]"
 
 
 def partition_value(column: TableColumn, text: str | None = None) -> str | None:

@@ -298,7 +298,7 @@ class MetadataTables:
 
     @property
     def _partition(self) -> str:
-        fields = [f"{shown_value(column)} as {quoted(column.path[0])}" for column in self._table.columns.partition]
+        fields = [f"{shown_value(column)} as {quoted(column.name)}" for column in self._table.columns.partition]
         return f"struct({', '.join(fields)})"
 
     @property

@@ -61,15 +61,14 @@ def optimize_candidates(table: ScannedTable, files: DataFrame) -> DataFrame:
     """Return the candidates, those first that would lose the most files. files: the live files, with statistics."""
     columns = table.columns.partition
     fields = [
-        f"{shown_value(column, f'texts.t{number}')} as {quoted(column.path[0])}"
-        for number, column in enumerate(columns)
+        f"{shown_value(column, f'texts.t{number}')} as {quoted(column.name)}" for number, column in enumerate(columns)
     ]
     return _candidates(table, files).selectExpr(f"struct({', '.join(fields)}) as partition", *_NUMBERS, "statement")
 
 
 def candidates_of_frame(table: ScannedTable, files: DataFrame) -> tuple[OptimizeCandidate, ...]:
     """Return the candidates as values, in the same order. Spark computes them. files: with CANDIDATE_COLUMNS."""
-    names = [column.path[0] for column in table.columns.partition]
+    names = [column.name for column in table.columns.partition]
     rows = _candidates(table, files).toArrow().to_pylist()
     return tuple(
         OptimizeCandidate(
@@ -91,7 +90,7 @@ def candidates_of_rows(table: ScannedTable, files: pa.Table) -> tuple[OptimizeCa
     ):
         # Of a key that a checkpoint has twice, the first value counts, as in SQL.
         values, vector = dict(reversed(file["partitionValues"] or ())), file["deletionVector"]
-        texts = tuple(values.get(column.physical_path[0]) or None for column in columns)
+        texts = tuple(values.get(column.physical_name) or None for column in columns)
         has_deletes = vector is not None and _has_many_deletes(vector["cardinality"], of_file)
         partitions[texts].append(_File(file["size"] or 0, vector is not None, has_deletes))
     found = (_candidate(table, texts, each, target) for texts, each in partitions.items())
@@ -131,7 +130,7 @@ def _candidate(
     eligible = [file for file in files if file.size < target or file.has_deletes]
     rewritten_files, rewritten_bytes, bins = _packed(eligible, target)
     return OptimizeCandidate(
-        partition={column.path[0]: text for column, text in zip(table.columns.partition, texts, strict=True)},
+        partition={column.name: text for column, text in zip(table.columns.partition, texts, strict=True)},
         files=len(files),
         small_files=len(small),
         small_bytes=_long(sum(small)),
@@ -247,7 +246,7 @@ def _statement(table: ScannedTable, texts: Sequence[str | None]) -> str | None:
     """Return the statement that compacts a partition; None: a value has no SQL literal."""
     conditions = []
     for column, text in zip(table.columns.partition, texts, strict=True):
-        name, around = quoted(column.path[0]), _cast(column)
+        name, around = quoted(column.name), _cast(column)
         if text is None:
             conditions.append(f"{name} IS NULL")
         elif around is None:
@@ -262,7 +261,7 @@ def _statement_sql(table: ScannedTable) -> str:
     """Return SQL for the same statement, from the texts t0, t1, ..."""
     parts = [string_sql(_start(table))]
     for number, column in enumerate(table.columns.partition):
-        name, around, text = quoted(column.path[0]), _cast(column), f"texts.t{number}"
+        name, around, text = quoted(column.name), _cast(column), f"texts.t{number}"
         value = "cast(null as string)"
         if around is not None:
             escaped = f"replace({text}, {string_sql(_BACKSLASH)}, {string_sql(_BACKSLASH * 2)})"

@@ -248,7 +248,8 @@ def _considered(table: ScannedTable, listing: FolderListing) -> pa.Table:
     nested = {path.partition(f"/{LOG_FOLDER}/")[0] for path in files if f"/{LOG_FOLDER}/" in path}
     roots = [f"{normal_path(root)}/" for root in listing.roots]
     targets = [f"{normal_path(target)}/" for target in listing.link_targets]
-    linked = {target.removeprefix(root).rstrip("/") for target in targets for root in roots if target.startswith(root)}
+    below = (target.removeprefix(root) for target in targets for root in roots if target.startswith(root))
+    linked = {path.removesuffix("/") for path in below}
     if any(root.startswith(target) for target in targets for root in roots):
         linked.add("")  # a link to the table's folder, or to a folder above it
     rows = []

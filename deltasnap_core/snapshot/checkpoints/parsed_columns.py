@@ -45,9 +45,9 @@ def partition_values(metadata: Metadata) -> tuple[tuple[str, str], ...]:
     """
     found = []
     for column in TableColumns(metadata).partition:
-        value = partition_value(column, f"add.partitionValues[{string_sql(column.physical_path[0])}]")
+        value = partition_value(column, f"add.partitionValues[{string_sql(column.physical_name)}]")
         if value is not None:
-            found.append((column.physical_path[0], value))
+            found.append((column.physical_name, value))
     return tuple(found)
 
 

@@ -49,7 +49,7 @@ FLEET_FOLDER = "@fleet"
 """The folder of the fleet's history. No table can have this name."""
 
 _TABLE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
-_GENERATION = r"(?P<ordinal>[0-9]{6})(?:of(?P<parent>[0-9]{6})at(?P<fork>[0-9]{1,20}))?-[A-Za-z0-9_-]+"
+_GENERATION = r"[0-9]{6}(?:of(?P<parent>[0-9]{6})at(?P<fork>[0-9]{1,20}))?-[A-Za-z0-9_-]+"
 _GENERATION_NAME = re.compile(_GENERATION + r"\Z")
 _MANIFEST = re.compile(rf"(?P<generation>{_GENERATION})\.(?P<version>[0-9]{{20}})\.json\Z")
 _FORK_MARKER = re.compile(rf"(?P<generation>{_GENERATION})\.fork\.json\Z")
@@ -115,10 +115,9 @@ def forked_name(ordinal: int, fork: ForkPoint, generation: str) -> str:
     return f"{ordinal:06d}of{fork.parent:06d}at{fork.version}-{generation.partition('-')[2]}"
 
 
-def generation_ordinal(generation: str) -> int | None:
-    """Return the ordinal of a generation; None: it is not the name of a generation."""
-    found = _GENERATION_NAME.match(generation)
-    return None if found is None else int(found["ordinal"])
+def generation_ordinal(generation: str) -> int:
+    """Return the ordinal of a generation, whose name starts with it. Errors: ValueError for another name."""
+    return int(generation[:6])
 
 
 def fork_of(generation: str) -> ForkPoint | None:

@@ -43,7 +43,7 @@ class PruneReport:
     generations: tuple[str, ...]
     num_files: int
     size_in_bytes: int
-    pruned_before: int = 0
+    pruned_before: int
 
 
 def usage(table: StoredTable) -> StoreUsage:

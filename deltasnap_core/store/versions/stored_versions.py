@@ -152,12 +152,12 @@ class StoredVersions:
         newest = self.generations[-1]
         parents = [name for name, _ in self.ancestry(newest)]
         parent = next((name for name in parents if _begins_before(fork_of(name), version)), parents[-1])
-        fork = ForkPoint(parent=generation_ordinal(parent) or 0, version=version)
+        fork = ForkPoint(parent=generation_ordinal(parent), version=version)
         return forked_name(self._next_ordinal(), fork, newest)
 
     def _next_ordinal(self) -> int:
         newest = self.current_generation
-        return 1 if newest is None else (generation_ordinal(newest) or 0) + 1
+        return 1 if newest is None else generation_ordinal(newest) + 1
 
 
 def _begins_before(fork: ForkPoint | None, version: int) -> bool:

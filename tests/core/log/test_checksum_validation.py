@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,7 @@ def stats_of(data_type: str, bound: object, **more: object) -> str:
         ("timestamp", "2024-01-01T00:00:00", "2024-01-01T00:00:00Z", ["all_files"]),
         ("timestamp_ntz", "2024-01-01T00:00:00.123456", "2024-01-01T00:00:00.123", []),
         ("string", "2024-01-01T01:00:00+01:00", "2024-01-01T00:00:00Z", ["all_files"]),
+        ("timestamp", "soon", "later", ["all_files"]),
         ("double", 1, 1.0, []),
         ("long", 1, 2, ["all_files"]),
         ("long", 1, None, ["all_files"]),
@@ -104,6 +106,22 @@ def test_empty_statistics_equal_absent_ones(tmp_path: Path) -> None:
     assert differences(tmp_path, stats='{"numRecords":1}', allFiles=[in_checksum]) == []
     assert differences(tmp_path, stats=None, allFiles=[in_checksum]) == ["all_files"]
     assert differences(tmp_path, stats="no json", allFiles=[in_checksum]) == ["all_files"]
+
+
+@pytest.mark.parametrize("schema", [None, "{"], ids=["no metadata", "no schema"])
+def test_statistics_are_compared_as_texts_if_the_schema_is_unknown(tmp_path: Path, schema: str | None) -> None:
+    write_log(tmp_path, {0: [protocol(), metadata(), add("a")]})
+    state = log_without_spark(TableLog.for_path(tmp_path, clock=FixedClock())).snapshot.computed_state
+    assert state.metadata is not None
+    unknown = None if schema is None else replace(state.metadata, schema_string=schema)
+    file = add("a", stats='{"numRecords":1,"minValues":{}}')["add"]
+    checksum = VersionChecksum.parse(json.dumps({**COUNTS, "allFiles": [file]}).encode())
+    for stats, is_same in (('{"minValues":{},"numRecords":1}', True), ('{"numRecords":1}', False)):
+        files = [AddFile.from_json({**file, "stats": stats})]
+        found = compare_with_log(
+            checksum, replace(state, metadata=unknown), in_commit_timestamp=None, all_files=files, log_path=LOG_PATH
+        )
+        assert ("all_files" not in {each.field for each in found}) is is_same
 
 
 @pytest.mark.parametrize(("omitted", "expected"), [("readerFeatures", []), ("writerFeatures", ["protocol"])])

@@ -26,6 +26,7 @@ from tests.builders import (
     write_log,
 )
 from tests.checkpoint_files import CheckpointStyle, put_parsed_statistics, write_checkpoint
+from tests.conftest import NOW_MS
 from tests.core.log.test_table_condition import FIRST, condition, make_log
 from tests.without_spark import log_without_spark
 
@@ -95,6 +96,13 @@ def test_times_of_new_commits_are_compared_with_the_newest_sound_version(
     found = condition(tmp_path / "t", first=2, sound=VersionRanges(((0, 1),)), newest_sound=stored)
     (fault,) = found.faults
     assert (fault.kind, text in fault.text, [*found.commits_read]) == (FaultKind.BROKEN_TIMESTAMPS, True, [2, 3])
+
+
+@pytest.mark.parametrize(("ahead_ms", "faults"), [(86_400_000, 0), (86_400_001, 1)], ids=["a day", "more"])
+def test_timestamp_up_to_a_day_ahead_is_no_fault(tmp_path: Path, ahead_ms: int, faults: int) -> None:
+    enabled = metadata(configuration={"delta.enableInCommitTimestamps": "true"})
+    write_log(tmp_path / "t", {0: [commit_info(inCommitTimestamp=NOW_MS + ahead_ms), protocol(), enabled]})
+    assert len(TableLog.for_path(tmp_path / "t", clock=lambda: NOW_MS).condition().faults) == faults
 
 
 def test_timestamp_of_a_clock_that_is_hours_ahead_is_no_fault(tmp_path: Path) -> None:

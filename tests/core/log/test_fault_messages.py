@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -113,3 +115,98 @@ def test_options_that_the_filesystem_rejects_are_to_be_corrected(cause: Exceptio
     fault = storage_fault(error, TWO)
     assert fault.advice == ("Correct the path or storage_options: the filesystem does not accept one of their values.")
     assert (fault.kind, fault.versions) == (FaultKind.STORAGE_FAILED, TWO)
+
+
+MARKS = {
+    **dict.fromkeys(
+        (
+            *("no_table", "access_denied", "storage_failed", "missing_commit", "corrupt_commit", "missing_action"),
+            *("unsupported_protocol", "broken_schema"),
+        ),
+        "error",
+    ),
+    **dict.fromkeys(
+        (
+            *("empty_commit", "corrupt_checkpoint", "broken_hint", "lost_versions", "ambiguous_commit"),
+            *("broken_timestamps", "negative_number", "wrong_checksum", "wrong_checkpoint"),
+        ),
+        "warning",
+    ),
+}
+
+
+def fault_of(kind: FaultKind, *versions: int, **fields: Any) -> Fault:
+    return Fault(kind=kind, text=f"A {kind.value}.", advice="Do it.", versions=VersionRanges.of(versions), **fields)
+
+
+def test_fault_that_no_version_suffers_from_is_a_warning_if_something_replaces_the_file() -> None:
+    assert {kind.value: fault_of(kind).mark for kind in FaultKind} == MARKS
+    assert {fault_of(kind, 3).mark for kind in FaultKind} == {"error"}
+
+
+def test_condition_is_one_json_document() -> None:
+    """Other programs read it."""
+    lost = fault_of(
+        FaultKind.MISSING_COMMIT,
+        *(3, 4, 5),
+        file="/t/_delta_log/3.json",
+        line=7,
+        reason="gone",
+        missing=VersionRanges.of([3]),
+        read_instead="nothing",
+    )
+    hint = fault_of(FaultKind.BROKEN_HINT)
+    found = TableCondition(
+        table="/t",
+        latest=5,
+        loadable=VersionRanges.of([0, 1, 2]),
+        unread=VersionRanges.of([0, 2]),
+        faults=(lost, hint),
+    )
+    empty: dict[str, Any] = {
+        "file": None,
+        "line": None,
+        "reason": "",
+        "versions": [],
+        "missing": [],
+        "read_instead": None,
+    }
+    assert found.to_json() == {
+        "mark": "error",
+        "latest_version": 5,
+        "loadable_versions": [[0, 2]],
+        "unloadable_versions": [[3, 5]],
+        "unread_versions": [[0, 0], [2, 2]],
+        "faults": [
+            {
+                "kind": "missing_commit",
+                "mark": "error",
+                "text": "A missing_commit.",
+                "advice": "Do it.",
+                "file": "/t/_delta_log/3.json",
+                "line": 7,
+                "reason": "gone",
+                "versions": [[3, 5]],
+                "missing": [[3, 3]],
+                "read_instead": "nothing",
+            },
+            {**empty, "kind": "broken_hint", "mark": "warning", "text": "A broken_hint.", "advice": "Do it."},
+        ],
+    }
+    assert (found.text, found.newest_loadable, found.is_readable) == ("A missing_commit. A broken_hint.", 2, False)
+    assert (found.faults_of(FaultKind.BROKEN_HINT), found.faults_at(4), found.faults_at(6)) == ((hint,), (lost,), ())
+    assert (found.without(FaultKind.MISSING_COMMIT).faults, found.without(FaultKind.NO_TABLE)) == ((hint,), found)
+    assert found.without(FaultKind.MISSING_COMMIT).mark == "warning"
+    whole = replace(found, pages_read=True, unread=VersionRanges())
+    others = replace(whole, pages_read=False), replace(whole, unread=VersionRanges.of([1]))
+    assert [each.is_complete for each in (whole, *others)] == [True, False, False]
+
+
+def test_table_without_versions_cannot_be_read() -> None:
+    nothing = TableCondition(table="/t")
+    assert (nothing.mark, nothing.newest_loadable) == ("ok", None)
+    assert not nothing.is_readable
+    assert not nothing.is_complete
+    assert nothing.with_lost_versions(VersionRanges.of([1])) == nothing
+    known = TableCondition(table="/t", latest=2)
+    assert known.with_lost_versions(VersionRanges()) == known

@@ -23,6 +23,7 @@ from tests.builders import (
     CountingLogStore,
     MemoryLogStore,
     checkpoint,
+    checksum,
     commits,
     compaction,
     mtime_of,
@@ -78,6 +79,43 @@ def test_run_of_commits_must_be_the_one_of_the_segment(version: int, after: int)
     assert segment(4, run, after=1).deltas == tuple(commits(2, 4))
     with pytest.raises((VersionGapError, VersionNotFoundError, ValueError)):
         segment(version, run, after=after)
+
+
+def test_segment_is_one_json_object_that_names_all_its_files() -> None:
+    files = {
+        "checkpoint": checkpoint(2),
+        "deltas": commits(3, 5),
+        "compactions": compaction(3, 4),
+        "checksumFile": checksum(5),
+    }
+    listing = list_log(MemoryLogStore(*files.values()), LOG_PATH)
+    as_json = {
+        name: [{"path": file.path, "size": file.size, "modificationTime": file.modification_time} for file in each]
+        for name, each in files.items()
+    }
+    expected = {
+        "logPath": LOG_PATH,
+        "version": 5,
+        "checkpoint": {"version": 2, "files": as_json["checkpoint"], "kind": "classic", "format": "parquet"},
+        "deltas": as_json["deltas"],
+        "compactions": as_json["compactions"],
+        "checksumFile": as_json["checksumFile"][0],
+        "lastCommitFile": as_json["deltas"][-1],
+        "lastCommitTimestamp": mtime_of(5),
+    }
+    assert LogSegment.from_listing(listing, 5).to_json() == expected
+    without_checkpoint = list_log(MemoryLogStore(commits(0, 0)), LOG_PATH)
+    (only,) = commits(0, 0)
+    assert LogSegment.from_listing(without_checkpoint, 0).to_json() == {
+        "logPath": LOG_PATH,
+        "version": 0,
+        "checkpoint": None,
+        "deltas": [{"path": only.path, "size": only.size, "modificationTime": only.modification_time}],
+        "compactions": [],
+        "checksumFile": None,
+        "lastCommitFile": {"path": only.path, "size": only.size, "modificationTime": only.modification_time},
+        "lastCommitTimestamp": mtime_of(0),
+    }
 
 
 @pytest.mark.parametrize(("size", "timestamp"), [(0, mtime_of(5)), (1, 7)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.log.commits.commit_reader import read_commits
-from deltasnap_core.log.non_file_actions import load_non_file_actions, non_file_actions_by_version
+from deltasnap_core.log.non_file_actions import NonFileActions, load_non_file_actions, non_file_actions_by_version
 from tests.builders import Action, MemoryLogStore, add, metadata, protocol
 
 
@@ -64,6 +65,32 @@ def test_a_removed_domain_is_omitted_and_can_be_added_again() -> None:
 
 def test_names_of_actions_inside_strings_are_not_actions() -> None:
     assert loaded([add("a", stats='{"minValues":{"protocol":1,"txn":2}}')]).protocol is None
+
+
+def test_newest_actions_are_rows_of_one_action_each() -> None:
+    found = loaded([protocol(), metadata(), txn("a", 1, 5), domain("d", "{}"), domain("e", "", removed=True)])
+    assert [*found.rows()] == [
+        protocol(),
+        metadata(),
+        {"txn": {"appId": "a", "version": 1, "lastUpdated": 5}},
+        {"domainMetadata": {"domain": "d", "configuration": "{}", "removed": False}},
+    ]
+    assert [*NonFileActions().rows()] == []
+
+
+def test_transactions_expire_at_their_retention() -> None:
+    kept = metadata(configuration={"delta.setTransactionRetentionDuration": "interval 1 minute"})
+    found = loaded([kept, txn("old", 1, 40_000), txn("new", 1, 40_001), txn("never", 1)])
+    assert [*found.without_expired_transactions(100_000).transactions] == ["new"]
+    assert loaded([metadata(), txn("old", 1, 0)]).without_expired_transactions(100_000).transactions
+    assert loaded([txn("old", 1, 0)]).without_expired_transactions(100_000).transactions
+
+
+def test_only_the_same_transactions_are_dropped() -> None:
+    found = loaded([txn("a", 1), txn("b", 1)])
+    dropped = {"a": found.transactions["a"], "b": replace(found.transactions["b"])}
+    assert [*found.without_transactions(dropped).transactions] == ["b"]
+    assert found.without_transactions({}) is found
 
 
 def test_actions_are_grouped_by_version_in_the_order_of_the_log() -> None:

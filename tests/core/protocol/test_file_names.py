@@ -123,10 +123,11 @@ def test_kinds_of_checkpoints_are_named_as_they_are_stored_and_ordered_as_delta_
     ]
 
 
-def test_version_of_a_commit_file_is_read_up_to_the_greatest_that_the_protocol_allows() -> None:
+def test_version_of_a_file_is_read_up_to_the_greatest_that_the_protocol_allows() -> None:
     assert file_names.commit_version("file:///t/_delta_log/09223372036854775807.json") == 9223372036854775807
-    assert ParsedLogPath.parse("09223372036854775807.json") is not None
-    assert ParsedLogPath.parse("09223372036854775808.json") is None
+    for prefix, suffix in (("", ".json"), ("", ".checkpoint.parquet"), (f"{V}.", ".compacted.json")):
+        most, more = (ParsedLogPath.parse(f"{prefix}{number:020d}{suffix}") for number in (2**63 - 1, 2**63))
+        assert (most is None, more) == (False, None)
 
 
 def test_names_match_the_protocol() -> None:

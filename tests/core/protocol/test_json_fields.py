@@ -36,5 +36,14 @@ def test_only_a_float_without_fraction_becomes_an_integer(value: float, number: 
     assert (whole_number(value), type(whole_number(value))) == (number, type(number))
 
 
+@pytest.mark.parametrize(
+    ("value", "shown"), [("x" * 78, repr("x" * 78)), ("x" * 79, "'" + "x" * 76 + "...")], ids=["80", "81"]
+)
+def test_value_of_a_wrong_type_is_shown_up_to_eighty_characters(value: str, shown: str) -> None:
+    with pytest.raises(ValueError, match="add") as error:
+        JsonFields("add", {"size": value}).optional_integer("size")
+    assert str(error.value) == f"add.size: expected a 64-bit integer, found {shown}"
+
+
 def test_text_of_a_value_is_compact_and_has_its_characters() -> None:
     assert json_text({"a": [1, "é\n"], "b": None}) == '{"a":[1,"é\\n"],"b":null}'

@@ -23,7 +23,8 @@ def test_size_is_a_number_of_bytes_or_has_a_unit(text: str, size: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "mb", "0", "-1", "1.5gb", "1 gb", "1kib", "9e9", "٣", f"{(1 << 62) + 1}", f"{1 << 62}0", "5000p1"]
+    "text",
+    ["", "mb", "0", "-1", "1.5gb", "1 gb", "1kib", "9e9", "٣", f"{(1 << 62) + 1}", f"{1 << 62}0", "5000p1", "4097p"],
 )
 def test_other_text_is_not_a_size(text: str) -> None:
     with pytest.raises(ValueError, match="expected a size"):

@@ -71,6 +71,11 @@ def test_spark_is_named_with_its_version_and_master() -> None:
     assert provider.reasons == ["the computed state of a version: the engine is set to Spark"]
 
 
+def test_server_that_hides_its_master_is_named_by_its_version() -> None:
+    session: Any = SimpleNamespace(version="4.3.0", conf=SimpleNamespace(get=lambda *_: None))
+    assert answer(ReplayEngine(GivenSession(session), "spark"), {Question.COUNT: 5})[1] == "Spark 4.3.0"
+
+
 def test_spark_is_used_if_one_of_two_sizes_exceeds_the_driver_limit() -> None:
     provider = Provider()
     sizes: dict[Question, int | None] = {Question.APPLY: 1, Question.ROWS: LIMITS[Question.ROWS].most + 1}
@@ -102,8 +107,9 @@ def test_session_may_be_an_object_a_provider_or_none() -> None:
 
 
 def test_work_of_the_driver_is_counted_in_words() -> None:
-    assert [actions_text(count, "read") for count in (0, 1, 1234)] == [
+    assert [actions_text(count, "read") for count in (0, 1, 1234, None)] == [
         "0 actions read",
         "1 action read",
         "1,234 actions read",
+        "read",
     ]

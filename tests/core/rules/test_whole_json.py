@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import hypothesis
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
-
-pytestmark = pytest.mark.spark
 
 ENDS_OF_THE_ARRAY = [
     "[]",
@@ -47,6 +46,7 @@ def is_object(text: str) -> bool:
         return False
 
 
+@pytest.mark.spark
 def test_only_texts_that_are_one_object_are_read(spark: SparkSession) -> None:
     texts: list[str] = [text for text in TEXTS if len(text) < 1000] + ENDS_OF_THE_ARRAY + ONE_VALUE + NESTED
     assert not any(map(is_object, ENDS_OF_THE_ARRAY))
@@ -65,6 +65,7 @@ def test_only_texts_that_are_one_object_are_read(spark: SparkSession) -> None:
     assert {text for text, each in zip(texts, found, strict=True) if each != is_object(text)} == set()
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("engine", ["auto", "spark"])
 def test_bounds_of_a_text_that_continues_after_the_json_are_not_used(
     spark: SparkSession, tmp_path: Path, engine: EngineUse
@@ -73,3 +74,15 @@ def test_bounds_of_a_text_that_continues_after_the_json_are_not_used(
     write_log(tmp_path, {0: [protocol(), metadata(), *(add(f"{n}", stats=text) for n, text in enumerate(texts))]})
     snapshot = DeltaLog.for_table(spark, tmp_path, options=SnapshotOptions(engine=engine)).snapshot
     assert sorted(row.path for row in snapshot.scan("id = 9").files.collect()) == ["1", "2", "3", "4", "5", "6"]
+
+
+def test_parser_of_spark_is_as_strict_as_the_protocol() -> None:
+    """One more level of nesting is the array around the text. Spark's own limits of lengths do not count."""
+    options = dict(re.findall(r"'(\w+)', '(\w+)'", whole_json_sql("stats", "struct<a: int>").rpartition("map(")[2]))
+    assert options == {
+        "allowSingleQuotes": "false",
+        "allowNonNumericNumbers": "false",
+        "maxNestingDepth": "501",
+        "maxNumLen": "2147483647",
+        "maxStringLen": "2147483647",
+    }

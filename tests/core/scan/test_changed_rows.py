@@ -48,6 +48,19 @@ def test_a_new_vector_deletes_only_its_rows_in_any_spelling_of_the_path(added: s
     assert len(found) == 1
 
 
+@pytest.mark.parametrize(("removed", "added"), [(True, False), (False, True), (False, False)])
+def test_new_vector_of_a_commit_that_changes_no_data_deletes_nothing(removed: bool, added: bool) -> None:
+    rows: list[dict[str, Any]] = [
+        {"commit_version": 1, "add": None, "remove": {**FILE, "path": "a", "dataChange": removed}},
+        {
+            "commit_version": 1,
+            "add": {**FILE, "path": "a", "deletionVector": VECTOR, "dataChange": added},
+            "remove": None,
+        },
+    ]
+    assert changed_rows(file_actions(rows, log_path=LOG_PATH), lambda _: np.array([7])) == []
+
+
 def vector(*deleted: int) -> dict[str, Any]:
     """Return a vector that states the rows it deletes in its id."""
     text = "".join(map(str, deleted))

@@ -181,7 +181,6 @@ def test_dates_between_the_julian_and_gregorian_calendars_are_found(
     assert [snapshot.scan(condition.format(name)).to_df().count() for name in ("d", "at")] == [1, 1]
 
 
-@pytest.mark.spark
 @pytest.mark.usefixtures("compiled")
 def test_decimal_wider_than_in_older_files_is_compared_after_reading(spark: SparkSession, tmp_path: Path) -> None:
     values = pa.array([Decimal("1.00"), Decimal("5.00")], pa.decimal128(9, 2))

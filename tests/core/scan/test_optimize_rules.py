@@ -94,10 +94,11 @@ def test_single_file_is_rewritten_only_if_it_has_a_deletion_vector(
 
 def test_partition_with_the_largest_reduction_is_first() -> None:
     found = candidates(
-        file(1, "a"), file(1, "a"), *(file(1, "b") for _ in range(3)), file(1, "c"), file(1, ""), file(1, None)
-    )
-    assert [each.partition for each in found] == [{"day": "b"}, {"day": "a"}, {"day": None}]
-    assert found[2].statement == "OPTIMIZE delta.`/t` WHERE `day` IS NULL"
+        file(1, ""), file(1, None), file(1, "a"), file(1, "a"), *(file(1, "b") for _ in range(3)), file(1, "c"),
+        file(2, "d"), file(2, "d"),
+    )  # fmt: skip
+    assert [each.partition["day"] for each in found] == ["b", "d", "a", None]  # then by bytes, then by statement
+    assert found[3].statement == "OPTIMIZE delta.`/t` WHERE `day` IS NULL"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sqlglot.dialects import Spark
 
 from deltasnap_core.errors import PredicateError
-from deltasnap_core.scan.predicates.predicate_limits import MAX_CHARACTERS, MAX_CONDITIONS, MAX_DEPTH, check_tokens
+from deltasnap_core.scan.predicates.predicate_limits import check_tokens
 from deltasnap_core.scan.skipping.data_skipping import skipping_of
 from tests.core.scan.test_scan import file, ids, snapshot_of, stats
 from tests.core.scan.test_skipping import columns
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+MAX_CHARACTERS, MAX_CONDITIONS, MAX_DEPTH = 256 << 10, 1_000, 100
+"""The documented limits."""
 NESTED = {
     "parentheses": ("(", "id = 1", ")"),
     "NOT": ("not ", "id = 1", ""),

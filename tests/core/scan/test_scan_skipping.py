@@ -86,7 +86,6 @@ def test_conditions_supported_only_by_spark_filter_rows(spark: SparkSession, tmp
     assert found(scan) == [(1,)]
 
 
-@pytest.mark.spark
 def test_invalid_json_statistics_keep_a_file(spark: SparkSession, tmp_path: Path) -> None:
     broken = ["{", "[]", '{"minValues": 7}', '{"numRecords": "x", "minValues": {"id": {}}}', "null", ""]
     adds = [file(tmp_path, f"f{number}", ids(5), stats=text) for number, text in enumerate(broken)]
@@ -127,7 +126,6 @@ def test_only_requested_struct_statistics_of_a_checkpoint_are_read(
     assert found(snapshot.scan("id > 4", columns=["id"])) == [(5,), (9,)]
 
 
-@pytest.mark.spark
 @pytest.mark.filterwarnings("ignore")
 def test_a_partition_value_that_a_checkpoint_has_twice_is_the_one_that_scans_skip_by(
     spark: SparkSession, tmp_path: Path
@@ -202,7 +200,6 @@ def test_times_do_not_depend_on_the_timestamp_type_of_the_session(spark: SparkSe
         spark.conf.set("spark.sql.session.timeZone", "UTC")
 
 
-@pytest.mark.spark
 def test_files_without_statistics_are_kept_in_a_session_with_the_two_valued_logic_of_spark_2(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -232,7 +229,6 @@ def test_ambiguous_time_text_matches_both_times(spark: SparkSession, tmp_path: P
         spark.conf.set("spark.sql.session.timeZone", "UTC")
 
 
-@pytest.mark.spark
 def test_file_with_only_nulls_is_skipped_by_a_comparison(spark: SparkSession, tmp_path: Path) -> None:
     nulls = json.dumps({"numRecords": 2, "minValues": {}, "maxValues": {}, "nullCount": {"id": 2}})
     adds = [file(tmp_path, "nulls", pa.table({"id": pa.array([None, None], pa.int64())}), stats=nulls)]

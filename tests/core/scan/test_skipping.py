@@ -14,8 +14,9 @@ import pytest
 from deltasnap_core.errors import DeltaSnapError, PredicateError
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.scan.predicates.predicate import NotParsedError
+from deltasnap_core.scan.skipping.bounds import _keeps_order, bounds_of
 from deltasnap_core.scan.skipping.data_skipping import Skipping, skipping_of
-from deltasnap_core.scan.table_columns import TableColumns
+from deltasnap_core.scan.table_columns import TableColumn, TableColumns
 
 
 def field(name: str, kind: Any, **properties: Any) -> dict[str, Any]:
@@ -82,7 +83,9 @@ STATISTICS = {
     "not id > 5": "((nulls.id < rows) and (min.id <= 5))",
     "id != 5": "((nulls.id < rows) and (min.id < 5 or max.id > 5))",
     "id <=> 5": "((nulls.id < rows) and ((min.id <= 5) and (max.id >= 5)))",
+    "equal_null(id, 5)": "((nulls.id < rows) and ((min.id <= 5) and (max.id >= 5)))",
     "not id <=> 5": "((nulls.id > 0) or (min.id < 5 or max.id > 5))",
+    "not (not id <=> 5)": "((nulls.id < rows) and ((min.id <= 5) and (max.id >= 5)))",
     "id <=> null": "(nulls.id > 0)",
     "id < 9223372036854775807": "((nulls.id < rows) and (min.id < 9223372036854775807))",
     "id is null": "(nulls.id > 0)",
@@ -410,3 +413,32 @@ def test_many_alternatives_select_files_by_the_least_and_the_greatest(case: str)
 )
 def test_other_long_lists_only_select_rows(where: str) -> None:
     assert skipping_of(where, columns()).statistics is None
+
+
+@pytest.mark.parametrize(("kind", "is_checked"), [("float", True), ("double", True), ("long", False)])
+def test_minimum_that_is_no_number_is_no_bound(kind: str, is_checked: bool) -> None:
+    """Writers may state NaN, which is greater than every number in Spark."""
+    bounds = bounds_of(TableColumn(path=("x",), physical_path=("x",), data_type=kind))
+    assert bounds is not None
+    lower = bounds.lower or ""
+    assert (lower.startswith("nullif("), lower.endswith(f", {kind}('NaN'))")) == (is_checked, is_checked)
+
+
+CASTS = {
+    "byte": {"byte": True, "short": True, "double": True, "decimal(3,0)": True, "decimal(4,2)": False, "float": False},
+    "short": {"byte": False, "integer": True, "decimal(5)": True, "decimal(4,0)": False, "decimal(7,2)": True},
+    "integer": {"short": False, "long": True, "decimal(10,0)": True, "decimal(9,0)": False, "decimal(11,2)": False},
+    "long": {"integer": False, "long": True, "decimal(20,0)": True, "decimal(19,0)": False, "string": False},
+    "float": {"double": True, "float": False, "decimal(38,2)": False},
+    "double": {"float": False},
+    "date": {"timestamp": True, "timestamp_ntz": True, "string": False},
+    "timestamp": {"date": True, "timestamp_ntz": False},
+    "timestamp_ntz": {"date": True, "timestamp": False},
+    "string": {"date": False, "long": False},
+    "decimal(3,0)": {"decimal(5,0)": False, "long": False},
+}
+
+
+@pytest.mark.parametrize("source", CASTS)
+def test_bounds_are_cast_only_if_their_order_and_values_are_kept(source: str) -> None:
+    assert {target: _keeps_order(source, target) for target in CASTS[source]} == CASTS[source]

@@ -32,6 +32,15 @@ def test_name_is_found_in_any_case_but_an_exact_match_is_preferred() -> None:
     assert [found.resolve(names) for names in ([], ["s", "no"], ["id", "x"], ["A.b"])] == [None] * 4
 
 
+def test_path_may_lead_into_a_column_that_only_spark_can_resolve() -> None:
+    lists = {"type": "array", "elementType": "long", "containsNull": True}
+    maps = {"type": "map", "keyType": "string", "valueType": "long", "valueContainsNull": True}
+    found = columns(field("id"), field("a", lists), field("m", maps), field("v", "variant"))
+    assert [name for name in ("id", "a", "m", "v", "x") if found.may_name([name])] == ["id", "a", "m", "v"]
+    assert [name for name in ("id", "a", "m", "v", "x") if found.may_name([name, "b", "c"])] == ["a", "m", "v"]
+    assert not found.may_name([])
+
+
 def test_many_names_among_many_columns_build_each_column_once(monkeypatch: pytest.MonkeyPatch) -> None:
     found = columns(*(field(f"c{number}") for number in range(300)))
     built: list[int] = []
@@ -62,6 +71,12 @@ def test_text_that_is_not_the_name_of_a_type_never_becomes_sql(kind: Any) -> Non
 
 def test_type_may_be_an_object_with_only_a_name() -> None:
     assert columns(field("a", {"type": "variant"})).top[0].data_type == "variant"
+
+
+def test_strings_have_a_collation_by_their_type_or_by_the_metadata_of_their_field() -> None:
+    collated = {**field("b", "string"), "metadata": {"__COLLATIONS": {"b": "ICU.de_DE"}}}
+    found = columns(field("a", "string collate UNICODE"), collated, field("c", "string"), field("d", "varchar(3)")).top
+    assert [column.data_type for column in found] == ["collated", "collated", "string", "string"]
 
 
 def test_blanks_in_a_decimal_do_not_count() -> None:

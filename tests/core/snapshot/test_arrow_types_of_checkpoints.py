@@ -129,7 +129,6 @@ def test_statistics_as_a_struct_may_have_any_arrow_types(
     DeltaLog.clear_cache()
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("mode", ["EXCEPTION", "LEGACY"])
 def test_old_dates_in_statistics_do_not_depend_on_the_session(spark: SparkSession, mode: str, tmp_path: Path) -> None:
     schema = '{"type":"struct","fields":[{"name":"d","type":"date","nullable":true,"metadata":{}}]}'

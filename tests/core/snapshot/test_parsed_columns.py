@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from deltasnap_core.protocol.actions import Metadata, Protocol
-from deltasnap_core.snapshot.checkpoints.parsed_columns import partition_values, statistics_type
+from deltasnap_core.snapshot.checkpoints.parsed_columns import partition_values, statistics_sql, statistics_type
 
 PLAIN = Protocol(min_reader_version=1, min_writer_version=2)
 
@@ -29,6 +29,14 @@ def test_statistics_have_bounds_of_ordered_columns_as_text_and_nulls_of_all() ->
     bounds = "struct<`id`: string, `a`: struct<`b`: string>>"
     nulls = "struct<`id`: bigint, `flag`: bigint, `a`: struct<`b`: bigint, `c`: bigint>>"
     assert found == f"struct<`numRecords`: bigint, `minValues`: {bounds}, `maxValues`: {bounds}, `nullCount`: {nulls}>"
+
+
+def test_bounds_are_parsed_at_any_depth_and_counts_are_kept() -> None:
+    sql = statistics_sql(table(field("id", "date"), field("a", NESTED)), PLAIN)
+    kept = [path for path in ("`id` as `id`", "`a`.`b` as `b`") if f".`nullCount`.{path}" in sql]
+    parsed = [f".`{kind}`.{path}" for kind in ("minValues", "maxValues") for path in ("`id`", "`a`.`b`")]
+    assert len(kept) == 2
+    assert all(path in sql and f"{path} as " not in sql for path in parsed)
 
 
 @pytest.mark.parametrize(

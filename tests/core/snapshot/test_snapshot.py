@@ -24,8 +24,6 @@ from tests.golden import GoldenTable, load_golden_tables
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
-
 VECTOR = {"storageType": "u", "pathOrInlineDv": "abc", "offset": 1, "sizeInBytes": 40, "cardinality": 3}
 
 
@@ -59,6 +57,7 @@ def stored_rdds(spark: SparkSession) -> list[str]:
     return [info.name() for info in found]
 
 
+@pytest.mark.spark
 def test_members_agree_with_the_log(spark: SparkSession, table: Path, clock: FixedClock) -> None:
     snapshot = DeltaLog.for_table(spark, table, clock=clock).get_snapshot_at(2, min_file_retention_timestamp=0)
     assert (snapshot.all_files.schema.names, snapshot.tombstones.schema.names) == (ADD.names, REMOVE.names)
@@ -71,6 +70,7 @@ def test_members_agree_with_the_log(spark: SparkSession, table: Path, clock: Fix
     assert spark.conf.get("spark.job.description", None) is None
 
 
+@pytest.mark.spark
 def test_tombstones_expire_at_the_boundary_strictly(spark: SparkSession, table: Path) -> None:
     log = DeltaLog.for_table(spark, table)
     kept = {time: log.get_snapshot_at(2, min_file_retention_timestamp=time).tombstones.count() for time in (0, 4, 5)}
@@ -92,6 +92,7 @@ def views(spark: SparkSession) -> list[str]:
     return [row["viewName"] for row in spark.sql("show views").collect()]
 
 
+@pytest.mark.spark
 @pytest.mark.usefixtures("nothing_kept")
 def test_state_of_the_current_snapshot_is_cached_under_its_name_until_replaced(
     spark: SparkSession, table: Path, clock: FixedClock
@@ -113,6 +114,7 @@ def test_state_of_the_current_snapshot_is_cached_under_its_name_until_replaced(
     assert not views(spark)
 
 
+@pytest.mark.spark
 @pytest.mark.usefixtures("nothing_kept")
 def test_counts_of_a_large_table_are_cached_across_versions_until_closed(
     spark: SparkSession, table: Path, clock: FixedClock
@@ -132,6 +134,7 @@ def test_counts_of_a_large_table_are_cached_across_versions_until_closed(
     assert not views(spark)
 
 
+@pytest.mark.spark
 @pytest.mark.usefixtures("nothing_kept")
 def test_counts_of_a_small_table_are_not_cached(spark: SparkSession, table: Path) -> None:
     log = DeltaLog.for_table(spark, table, options=SnapshotOptions(engine="spark"))
@@ -139,6 +142,7 @@ def test_counts_of_a_small_table_are_not_cached(spark: SparkSession, table: Path
     assert stored_rdds(spark) == []
 
 
+@pytest.mark.spark
 def test_states_are_not_cached_if_disabled(spark: SparkSession, table: Path) -> None:
     log = DeltaLog.for_table(spark, table, options=SnapshotOptions(cache_state=False))
     assert log.snapshot.state.count() == 3
@@ -151,6 +155,20 @@ def test_statistics_are_optional(spark: SparkSession, table: Path) -> None:
     assert [(row.path, row.size, row.stats) for row in log.snapshot.all_files.collect()] == [("a", 5, None)]
     assert log.snapshot.all_files.schema.names == ADD.names
     assert log.snapshot.computed_state.num_records == 10
+
+
+def test_files_of_a_checksum_are_compared_with_those_of_the_log(spark: SparkSession, tmp_path: Path) -> None:
+    log = write_log(tmp_path, {0: [protocol(), metadata(), add("a", size=7)]})
+    said = {
+        "tableSizeBytes": 7,
+        "numFiles": 1,
+        "numMetadata": 1,
+        "numProtocol": 1,
+        "allFiles": [add("b", size=7)["add"]],
+    }
+    (log / file_names.checksum_file(0)).write_text(json.dumps(said))
+    found = DeltaLog.for_table(spark, tmp_path).update().validate_checksum()
+    assert [difference.field for difference in found] == ["all_files"]
 
 
 def test_initial_snapshot_is_empty_and_has_every_column(spark: SparkSession, tmp_path: Path) -> None:
@@ -190,6 +208,7 @@ def test_history_is_a_frame_with_one_row_per_commit(spark: SparkSession, table: 
     ]
 
 
+@pytest.mark.spark
 def test_checksum_that_contradicts_its_log_is_reported_field_by_field(
     spark: SparkSession, table: Path, clock: FixedClock
 ) -> None:
@@ -231,6 +250,7 @@ def test_checksum_that_contradicts_its_log_is_reported_field_by_field(
     assert set(differences(histogramOpt=empty)) == {"file_size_histogram"}
 
 
+@pytest.mark.spark
 @pytest.mark.thorough
 @pytest.mark.skipif(golden_folder() is None, reason="no golden tables: set DELTASNAP_GOLDEN to their folder")
 def test_checksums_of_the_golden_tables_agree_with_their_logs(
@@ -289,6 +309,7 @@ def write_commits(path: Path, first: int, last: int) -> None:
             DeltaTable(str(path)).create_checkpoint()
 
 
+@pytest.mark.spark
 @pytest.mark.thorough
 def test_concurrent_readers_match_cold_loads(spark: SparkSession, tmp_path: Path) -> None:
     write_commits(tmp_path, 0, 0)

@@ -7,26 +7,33 @@ import logging
 import weakref
 from threading import Barrier, Event, Thread
 from threading import enumerate as enumerate_threads
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from deltasnap_core import DeltaLog, InitialSnapshot
 from deltasnap_core.errors import DeltaTableNotFoundError, VersionGapError, VersionNotFoundError
+from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.protocol.log_files import file_names
+from deltasnap_core.snapshot.snapshot_loader import warn_of_replaced_log
 from deltasnap_core.storage.log_store import FileStatus
 from tests.builders import (
     LOG_PATH,
     STAGED_COMMIT_FOLDER,
     TABLE_PATH,
     UUIDS,
+    MemoryLogStore,
     add,
+    checkpoint,
+    commits,
     compaction_file,
     content,
     metadata,
     mtime_of,
     protocol,
     staged_commit_file,
+    status,
 )
 from tests.conftest import NOW_MS
 from tests.core.snapshot.conftest import Table
@@ -130,6 +137,45 @@ def test_replacing_the_snapshot_closes_the_old_one_and_logs_it(table: Table, cap
         new = log.update()
     assert closed == [old]
     assert f"Updated snapshot to {new}" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ((commits(0, 3),), (commits(0, 2),), "went back from version 3 to 2."),
+        ((commits(0, 3),), (commits(0, 2), [status(commit_name(3), size=1)]), f"was replaced: {commit_name(3)} has"),
+        ((commits(0, 3), checkpoint(1)), (commits(3, 3), checkpoint(2)), "has another checkpoint for version 3."),
+        ((commits(0, 3),), (commits(0, 3),), None),
+        ((commits(0, 3),), (commits(0, 4),), None),
+    ],
+    ids=["shorter", "other commit", "other checkpoint", "the same", "longer"],
+)
+def test_log_that_does_not_continue_the_known_one_is_reported(
+    before: Any, after: Any, message: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    def snapshot(files: Any) -> Any:
+        segment = LogSegmentBuilder(MemoryLogStore(*files), LOG_PATH).build()
+        return SimpleNamespace(log_segment=segment, version=-1)
+
+    with caplog.at_level(logging.INFO):
+        warn_of_replaced_log(snapshot(before), snapshot(after))
+    assert [message in text for text in caplog.messages if message] == [True] * (message is not None)
+    assert message is not None or not caplog.messages
+
+
+def test_hundred_tables_are_kept_and_the_others_only_while_they_are_used() -> None:
+    DeltaLog.clear_cache()
+    opened = [weakref.ref(DeltaLog.for_table(None, f"/tables/t{number}")) for number in range(102)]
+    assert DeltaLog.for_table(None, "/tables/t2") is opened[2]()
+    used = DeltaLog.for_table(None, "/tables/t2")
+    gc.collect()
+    assert [number for number, log in enumerate(opened) if log() is None] == [0, 1]
+    assert DeltaLog.for_table(None, "/tables/another") is not used
+    gc.collect()
+    assert opened[3]() is None
+    DeltaLog.clear_cache()
+    gc.collect()
+    assert [log() for log in opened if log() is not None] == [used]
 
 
 def test_update_since_a_time_does_nothing_after_a_later_update(table: Table) -> None:

@@ -14,6 +14,9 @@ def test_folder_is_listed_by_path_including_link_targets(tmp_path: Path) -> None
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(b"12")
     (folder / "link.parquet").symlink_to(tmp_path / "elsewhere.parquet")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "behind.parquet").write_bytes(b"123")
+    (folder / "d1" / "linked").symlink_to(tmp_path / "other")
     (tmp_path / "alias").symlink_to(folder)
     found = list_below(to_url(tmp_path / "alias"))
     assert [file.path for file in found.files] == [
@@ -21,7 +24,7 @@ def test_folder_is_listed_by_path_including_link_targets(tmp_path: Path) -> None
     ]
     assert {file.size for file in found.files} == {2}
     assert found.roots == (to_url(tmp_path / "alias"), to_url(folder))
-    assert found.link_targets == (to_url(tmp_path / "elsewhere.parquet"),)
+    assert sorted(found.link_targets) == [to_url(tmp_path / "elsewhere.parquet"), to_url(tmp_path / "other")]
     assert list_below(to_url(tmp_path / "nothing")).files == ()
 
 

@@ -63,8 +63,10 @@ def test_transient_error_is_raised_after_the_last_retry() -> None:
 
 
 def test_throttled_request_has_more_attempts_within_the_patience() -> None:
-    storage = Storage(HttpError(503), ATTEMPTS + 2)
-    assert retrying(storage.ask, pause=lambda _: None) == "content"
+    for error in (HttpError(503), HttpError(429), OSError(errno.EBUSY, "SlowDown")):
+        assert retrying(Storage(error, ATTEMPTS + 2).ask, pause=lambda _: None) == "content"
+    with pytest.raises(HttpError):
+        retrying(Storage(HttpError(500), ATTEMPTS).ask, pause=lambda _: None)
 
 
 def test_retries_stop_when_the_patience_is_exhausted(monkeypatch: pytest.MonkeyPatch) -> None:

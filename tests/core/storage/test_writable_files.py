@@ -5,6 +5,7 @@ import os
 import shutil
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import fsspec
@@ -13,6 +14,7 @@ from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 
 from deltasnap_core.errors import StorageError
+from deltasnap_core.storage import writable_files
 from deltasnap_core.storage.urls import to_url
 from deltasnap_core.storage.writable_files import WritableFiles
 
@@ -259,3 +261,16 @@ def test_folder_that_a_prune_deletes_during_a_write_is_created_again(tmp_path: P
 
     WritableFiles(to_url(tmp_path))._in_folder(to_url(folder), work)
     assert (attempts, (folder / "file").read_bytes()) == ([True, True], b"1")
+
+
+@pytest.mark.parametrize(
+    "scheme", ["s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oci", "oss", "memory", ("gs", "gcs")], ids=str
+)
+def test_file_of_an_object_store_is_written_by_one_put(
+    scheme: str | tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put: dict[str, bytes] = {}
+    bucket = SimpleNamespace(protocol=scheme, pipe_file=put.__setitem__)
+    monkeypatch.setattr(writable_files, "filesystem_of", lambda url, _: (bucket, url))
+    WritableFiles("lake://t").write("lake://t/a", b"1")
+    assert put == {"lake://t/a": b"1"}

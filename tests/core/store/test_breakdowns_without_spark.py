@@ -4,12 +4,14 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 import pytest
 
 from deltasnap_core import DeltaLog, SnapshotStore
-from deltasnap_core.rules.totals.file_breakdown import FileBreakdown
+from deltasnap_core.rules.totals.file_breakdown import FileBreakdown, FileGroup
+from deltasnap_core.store.versions.stored_breakdowns import StoredBreakdowns
 from tests.builders import Action, add, metadata, protocol, remove, write_log
 from tests.driver_bases import spark
 
@@ -67,3 +69,21 @@ def test_breakdown_counts_live_files_by_partition_and_tombstones_by_time(spark: 
     }
     assert [path for path, _ in found.largest.files] == ["c", "e", "a"]
     assert [path for path, _ in found.smallest.files] == ["a", "e", "c"]
+
+
+@pytest.mark.parametrize(
+    "wrong", [FileGroup.of_file("one too many", 5, ()), FileGroup.of_tombstone(LATER, 5)], ids=["files", "tombstones"]
+)
+def test_wrong_breakdown_is_detected_by_the_state_and_counted_again(
+    spark: None, tmp_path: Path, caplog: pytest.LogCaptureFixture, wrong: FileGroup
+) -> None:
+    write_log(tmp_path / "t", COMMITS)
+    store, log = SnapshotStore.open(None, tmp_path / "store"), DeltaLog.for_table(None, tmp_path / "t")
+    store.write_range("t", log, 0, 0)
+    damaged = store.file_breakdown("t", 0).updated([wrong])
+    assert damaged is not None
+    StoredBreakdowns(stored=store._reader.table("t")).write(store.manifest("t", 0), damaged)
+    with caplog.at_level(logging.WARNING):
+        store.write_range("t", log, 1, 1)
+    assert "files by size and partition are counted again" in caplog.text
+    assert store.file_breakdown("t", 1) == counted(store, 1)

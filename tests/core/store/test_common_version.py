@@ -101,6 +101,13 @@ def test_log_that_ends_before_the_stored_versions_was_rolled_back(stored: Stored
     assert not common.is_continued
 
 
+def test_common_version_has_the_table_id_that_was_stored_for_it(tmp_path: Path) -> None:
+    found = stored_table(tmp_path)
+    for version, table_id in ((0, "first"), (1, "second")):
+        store_versions(found, table_log(log_store(range(3))), [version], table_id=table_id)
+    assert [compared(found, log_store(range(last + 1))).table_id for last in (0, 1, 2)] == ["first", "second", "second"]
+
+
 def test_log_rolled_back_between_stored_versions_shares_the_earlier_one(tmp_path: Path) -> None:
     found = stored_table(tmp_path)
     store_versions(found, table_log(log_store(range(LAST + 1))), [0, 3, 7])

@@ -26,11 +26,20 @@ from tests.driver_bases import spark, use_driver_bases
 
 
 @pytest.mark.usefixtures("spark")
-def test_actions_of_stored_versions_equal_a_comparison_of_all_files(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("written", "bases", "start"),
+    [(((0, 1), (2, 5), (6, 6), (7, 9)), 1, 1), (((0, 4), (6, 9), (5, 5)), 2, 0)],
+    ids=["one base", "a base after a gap"],
+)
+def test_actions_of_stored_versions_equal_a_comparison_of_all_files(
+    tmp_path: Path, written: tuple[tuple[int, int], ...], bases: int, start: int
+) -> None:
     write_log(tmp_path / "t", dict(enumerate(COMMITS)))
-    store = SnapshotStore.open(None, tmp_path / "store")
-    write_versions(store, DeltaLog.for_table(None, tmp_path / "t"), (2, 6, 7))
-    check(store, 0, len(COMMITS) - 1, starts=(1,))
+    store, log = SnapshotStore.open(None, tmp_path / "store"), DeltaLog.for_table(None, tmp_path / "t")
+    for first, last in written:
+        store.write_range("t", log, first, last)
+    assert len({store.manifest("t", version).base for version in range(len(COMMITS))}) == bases
+    check(store, 0, len(COMMITS) - 1, starts=(start,))
 
 
 @pytest.fixture(scope="module")

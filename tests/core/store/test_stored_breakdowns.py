@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from deltasnap_core.rules.totals.file_breakdown import FileBreakdown, FileGroup
+from deltasnap_core.rules.totals.file_breakdown import FileBreakdown, FileGroup, FileSums, RankedFiles, TombstoneSums
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.snapshot.snapshot_options import SnapshotOptions
 from deltasnap_core.storage.urls import to_url
+from deltasnap_core.store.format.breakdown_file import breakdown_bytes, breakdown_of
 from deltasnap_core.store.format.change_sets import ChangePolicy
 from deltasnap_core.store.snapshot_store import SnapshotStore
 from deltasnap_core.store.stored_version import StoredVersion
@@ -53,6 +57,43 @@ def test_missing_breakdown_is_none_and_a_written_one_is_read(stored: StoredTable
     breakdowns.remove([manifest])
     breakdowns.remove([manifest])
     assert breakdowns.read(manifest) is None
+
+
+def test_file_of_a_breakdown_has_a_row_for_each_group_and_names_its_version(stored: StoredTable) -> None:
+    """Stores of this release have these files."""
+    (manifest,) = stored.manifests_in_force([3])
+    assert manifest.identity is not None
+    breakdown = FileBreakdown(
+        sizes={0: FileSums(2, 7)},
+        partitions={(("p", "1"), ("q", None)): FileSums(2, 1 << 70)},
+        num_partitions=9,
+        deletions={0: TombstoneSums(3, 5, 1)},
+        largest=RankedFiles(files=(("b", 4),), bound=("a", 3), largest_first=True),
+        smallest=RankedFiles(files=(("a", 3),), bound=None, largest_first=False),
+    )
+    content = breakdown_bytes(breakdown, manifest)
+    assert content is not None
+    table = pq.read_table(BytesIO(content))
+    assert json.loads((table.schema.metadata or {})[b"deltasnap"]) == {
+        "format": 2,
+        "version": 3,
+        "chain": manifest.identity.chain,
+        "minFileRetentionTimestamp": 0,
+        "numPartitions": 9,
+        "hasDeletions": True,
+        "largestBound": ["a", 3],
+        "smallestBound": None,
+    }
+    empty = dict.fromkeys(("number", "partition", "path", "files", "size", "without_size"))
+    assert table.to_pylist() == [
+        {**empty, "kind": "size_bin", "number": 0, "files": 2, "size": 7},
+        {**empty, "kind": "partition", "partition": [("p", "1"), ("q", None)], "files": 2, "size": 1 << 70},
+        {**empty, "kind": "deleted_at", "number": 0, "files": 3, "size": 5, "without_size": 1},
+        {**empty, "kind": "largest", "path": "b", "files": 1, "size": 4},
+        {**empty, "kind": "smallest", "path": "a", "files": 1, "size": 3},
+    ]
+    assert breakdown_of(content, manifest) == breakdown
+    assert breakdown_of(content, replace(manifest, version=4, base=replace(manifest.base, first=4, last=4))) is None
 
 
 def test_breakdown_of_another_log_or_retention_is_not_read(stored: StoredTable) -> None:

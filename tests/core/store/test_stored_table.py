@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from deltasnap_core.errors import CorruptStoreError, StoredVersionNotFoundError
 from deltasnap_core.storage.urls import join_url
-from deltasnap_core.store.format.layout import document_path
+from deltasnap_core.store.format.layout import ManifestName, document_path
 from deltasnap_core.store.format.manifest import DataSet, StoreFile
 from deltasnap_core.store.format.shared_documents import Part, document_digest, encode_document
 from deltasnap_core.store.versions.stored_table import StoredTable, name_of
@@ -76,6 +77,25 @@ def test_shared_document_with_other_content_is_an_error(stored: StoredTable) -> 
     with pytest.raises(CorruptStoreError, match="does not match its name") as error:
         stored.read_documents([shared])
     assert error.value.path == url
+
+
+def test_markers_beside_the_manifests_name_the_fork_and_the_first_kept_version(stored: StoredTable) -> None:
+    """Stores of this release have these documents."""
+    fork, kept = "000002of000001at1-table-id", ManifestName(generation=GENERATION, version=2)
+    stored.begin_fork(fork)
+    stored.mark_pruned(kept)
+    manifests = join_url(stored.folder, "manifests")
+    found = {
+        name: json.loads(stored.storage.read(join_url(manifests, name)))
+        for name in stored.storage.names(manifests)
+        if ManifestName.parse(name) is None
+    }
+    assert found == {
+        f"{fork}.fork.json": {"generation": fork, "parent": 1, "version": 1},
+        f"{GENERATION}.{2:020d}.pruned": {"generation": GENERATION, "version": 2},
+    }
+    versions = stored.stored_versions()
+    assert (versions.forks, versions.kept) == ((fork,), (kept,))
 
 
 def test_file_of_another_size_and_missing_file_are_problems(stored: StoredTable) -> None:

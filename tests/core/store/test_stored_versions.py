@@ -88,6 +88,27 @@ def test_second_rollback_to_one_version_lost_the_versions_stored_in_between(prun
     assert tuple(versions_of(first, second, forks=(FORKED,)).lost_after(5)) == (6, 7, 8, 9)
 
 
+def test_versions_end_where_the_newest_generation_forked() -> None:
+    assert versions_of(names(FIRST, 4, 5), forks=(FORKED,)).fork_point == 5
+    assert versions_of(names(FIRST, 4, 5), forks=(FORKED, FORKED_AGAIN)).fork_point == 7
+    assert versions_of(names(FIRST, 4, 5)).fork_point is None
+    assert StoredVersions(manifests=()).fork_point is None
+
+
+def test_versions_are_pruned_before_the_first_kept_one() -> None:
+    stored = versions_of(names(FIRST, 4, 5, 6), names(FORKED, 6, 7), forks=(FORKED,))
+
+    def before(*kept: ManifestName) -> int:
+        return StoredVersions(manifests=stored.manifests, forks=stored.forks, kept=kept).pruned_before
+
+    assert before() == 0
+    assert before(*names(FIRST, 4)) == 4
+    assert before(*names(FIRST, 4, 6)) == before(*names(FIRST, 7)) == 6  # later ones of the parent are not shared
+    assert before(*names(FIRST, 4), *names(FORKED, 7)) == 7
+    assert before(*names("000009-other", 8)) == 0
+    assert StoredVersions(manifests=(), kept=tuple(names(FIRST, 4))).pruned_before == 0
+
+
 def test_pruned_parent_shares_nothing() -> None:
     assert current(versions_of(names(FORKED, 6, 7))) == [("000002", 6), ("000002", 7)]
 

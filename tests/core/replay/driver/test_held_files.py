@@ -194,3 +194,10 @@ def test_checkpoint_in_json_counts_as_one_in_parquet(tmp_path: Path) -> None:
     name = "00000000000000000000.checkpoint.0b5f6d9c-1f4e-4c0a-8d3e-2a7c9be0f001.json"
     (log_folder / name).write_bytes(content([{"checkpointMetadata": {"version": 0}}, *actions]))
     assert log_at(tmp_path).update().computed_state.num_of_files == 1
+
+
+def test_budget_reserves_up_to_all_of_its_bytes() -> None:
+    budget = MemoryBudget(10)
+    assert [budget.reserve(size) for size in (4, 7, 6, 1, 0)] == [True, False, True, False, True]
+    budget.release(3)
+    assert (budget.free, budget.reserve(4), budget.reserve(3)) == (3, False, True)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import fsspec
 import pytest
+from pyspark.errors import AnalysisException
 
-from deltasnap_core.replay.spark.session.spark_files import SparkFiles, file_reader
+from deltasnap_core.errors import UnsupportedServerError
+from deltasnap_core.replay.spark.session.spark_files import SparkFiles, can_read, file_reader, skips_missing_files
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.urls import is_hidden, local_path, to_url
 
@@ -91,8 +94,63 @@ def test_readable_costs_no_request_for_a_file_with_known_status(memory_folder: s
 def test_every_read_sets_what_a_session_could_set_otherwise() -> None:
     session: Any = SimpleNamespace(read=SimpleNamespace(options=lambda **options: options))
     found: Any = file_reader(session)
-    assert (found["ignoreCorruptFiles"], found["ignoreMissingFiles"]) == ("false", "false")
-    assert (found["datetimeRebaseMode"], found["int96RebaseMode"]) == ("CORRECTED", "CORRECTED")
+    assert found == {
+        "__globPaths__": "false",
+        "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+        "fs.file.impl.disable.cache": "true",
+        "parquet.page.verify-checksum.enabled": "true",
+        "ignoreCorruptFiles": "false",
+        "ignoreMissingFiles": "false",
+        "datetimeRebaseMode": "CORRECTED",
+        "int96RebaseMode": "CORRECTED",
+    }
+
+
+class Text:
+    """The lines of a text file as one row. error: of a file that is missing. rows: None: as in the file."""
+
+    def __init__(self, url: str, error: Exception | None, rows: list[str] | None) -> None:
+        self._file, self._error, self._rows = Path(local_path(url)), error, rows
+
+    @property
+    def schema(self) -> str:
+        if self._error is not None and not self._file.exists():
+            raise self._error
+        return "value"
+
+    def collect(self) -> list[list[str]]:
+        return [[row] for row in ([self._file.read_text()] if self._rows is None else self._rows)]
+
+
+def session_of(kind: str, error: Exception | None = None, rows: list[str] | None = None) -> Any:
+    session = type("Session", (), {"__module__": f"pyspark.sql.{kind}.session"})()
+    session.read = SimpleNamespace(options=lambda **_: SimpleNamespace(text=lambda url: Text(url, error, rows)))
+    return session
+
+
+GONE = AnalysisException("no such file", "PATH_NOT_FOUND", {})
+FAILED = AnalysisException("no connector", "UNSUPPORTED", {})
+
+
+@pytest.mark.parametrize(("error", "expected"), [(None, True), (GONE, True), (FAILED, False)])
+def test_filesystem_is_reached_if_only_the_file_is_missing(error: Exception | None, expected: bool) -> None:
+    client = logging.getLogger("pyspark.sql.connect.logging")
+    assert can_read(session_of("classic", error), "file:///t/nothing") is expected
+    assert not client.disabled
+
+
+def test_missing_file_is_empty_only_on_a_server_that_is_not_spark() -> None:
+    assert not skips_missing_files(session_of("classic"))
+    assert not skips_missing_files(session_of("connect", GONE))
+    assert skips_missing_files(session_of("connect"))
+    with pytest.raises(AnalysisException, match="no connector"):
+        skips_missing_files(session_of("connect", FAILED))
+
+
+@pytest.mark.parametrize("rows", [[], ["another"], ["a", "b"]], ids=str)
+def test_server_that_skips_missing_files_must_see_those_of_this_machine(rows: list[str]) -> None:
+    with pytest.raises(UnsupportedServerError, match="it does not see the files of this machine"):
+        skips_missing_files(session_of("connect", rows=rows))
 
 
 def test_upload_copies_only_data_files_of_spark(tmp_path: Path, memory_folder: str) -> None:

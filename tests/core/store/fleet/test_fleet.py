@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import fsspec
@@ -65,20 +67,49 @@ def test_row_has_the_numbers_of_the_newest_stored_version(tmp_path: Path) -> Non
     store = opened(tmp_path)
     store.polls.write(
         "events",
-        poll(latest_version=42, facts_version=40, vacuum_bytes=5, owners=("team:web",), path="s3://lake/events"),
+        poll(
+            latest_version=42,
+            last_commit_ms=NOW - 1_000,
+            facts_version=40,
+            vacuum_bytes=5,
+            owners=("team:web",),
+            path="s3://lake/events",
+        ),
     )
-    row = row_of(store)
-    assert (row["stored_version"], row["latest_version"], row["versions_behind"], row["num_versions"]) == (
-        40,
-        42,
-        2,
-        41,
-    )
-    assert (row["num_records"], row["num_files"], row["size_in_bytes"]) == (4100, 41, 41 * FILE_BYTES)
-    assert (row["growth_7d_bytes"], row["growth_30d_bytes"]) == (7 * FILE_BYTES, 30 * FILE_BYTES)
-    assert (row["small_file_ratio"], row["vacuum_bytes"], row["commits_since_checkpoint"]) == (1.0, 5, 0)
-    assert (row["features"], row["owners"], row["path"]) == (["a", "b"], ["team:web"], "s3://lake/events")
-    assert (row["usual_pause_ms"], row["age_ms"], row["age_ratio"]) == (DAY, 0, 0.0)
+    assert row_of(store, now_ms=NOW + 5_000) == {
+        "table": "events",
+        "condition": "healthy",
+        "reason": "",
+        "check": None,
+        "advice": "",
+        "polled_at_ms": NOW,
+        "last_commit_ms": NOW - 1_000,
+        "age_ms": 6_000,
+        "usual_pause_ms": DAY,
+        "age_ratio": 6_000 / DAY,
+        "latest_version": 42,
+        "stored_version": 40,
+        "versions_behind": 2,
+        "num_versions": 41,
+        "num_records": 4100,
+        "num_files": 41,
+        "size_in_bytes": 41 * FILE_BYTES,
+        "growth_7d_bytes": 7 * FILE_BYTES,
+        "growth_30d_bytes": 30 * FILE_BYTES,
+        "small_file_ratio": 1.0,
+        "vacuum_bytes": 5,
+        "commits_since_checkpoint": 0,
+        "features": ["a", "b"],
+        "owners": ["team:web"],
+        "path": "s3://lake/events",
+    }
+
+
+@pytest.mark.parametrize(("files", "ratio"), [(0, 0.0), (1, 1.0)])
+def test_share_of_small_files_of_an_almost_empty_table_is_known(tmp_path: Path, files: int, ratio: float) -> None:
+    store_table(tmp_path, "events", [(NOW, files)])
+    row = row_of(opened(tmp_path))
+    assert (row["num_files"], row["small_file_ratio"]) == (files, ratio)
 
 
 def test_schema_is_the_documented_one(tmp_path: Path) -> None:
@@ -208,6 +239,7 @@ def test_newest_version_without_a_valid_size_is_damage(tmp_path: Path) -> None:
     store._reader.table("events").commit([wrong])
     row = row_of(store)
     assert (row["condition"], row["check"], row["num_files"]) == ("broken", "store", None)
+    assert f"{40:020d}.json" in row["reason"]
     assert "expected a time and a size" in row["reason"]
 
 
@@ -241,6 +273,38 @@ def test_lock_released_while_it_is_read_is_taken(tmp_path: Path, monkeypatch: py
     with store.polls.alone("events"):
         assert len(attempts) == 2
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+class HeldLock:
+    """A storage with a lock that others hold. renewed: how often its content changes before they release it."""
+
+    def __init__(self, renewed: int | None) -> None:
+        self.reads, self.deleted = 0, 0
+        self._renewed = renewed
+
+    def write_new(self, path: str, token: bytes) -> bool:
+        return self.deleted > 0 or (self._renewed is not None and self.reads > self._renewed)
+
+    def read(self, path: str) -> bytes:
+        self.reads += 1
+        return b"held" if self._renewed is None else f"held {self.reads}".encode()
+
+    def delete(self, paths: Sequence[str]) -> None:
+        self.deleted += 1
+
+
+@pytest.mark.parametrize(
+    ("renewed", "reads", "deleted"), [(None, 6, 2), (9, 10, 1)], ids=["left behind by a dead process", "renewed"]
+)
+def test_lock_is_taken_after_twenty_seconds_without_renewal(
+    renewed: int | None, reads: int, deleted: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = itertools.count(0, 5)
+    monkeypatch.setattr(last_polls, "time", SimpleNamespace(monotonic=lambda: next(seconds), sleep=lambda _: None))
+    storage: Any = HeldLock(renewed)
+    with last_polls.LastPolls(storage=storage, root="file:///store").alone("events"):
+        assert storage.reads == reads
+    assert storage.deleted == deleted
 
 
 def test_table_stored_by_a_later_release_is_unknown_with_advice_to_upgrade(tmp_path: Path) -> None:

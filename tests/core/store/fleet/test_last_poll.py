@@ -5,21 +5,28 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from deltasnap_core.log.condition.fault import FaultKind
 from deltasnap_core.store.fleet.last_poll import LastPoll, StaleRule, TableProblem
 from deltasnap_core.store.fleet.timeline import VersionPoint
 from deltasnap_core.store.format.layout import ManifestName
 
 POLL = LastPoll(
     polled_at_ms=1,
+    examined_at_ms=2,
+    examined_checkpoint="c5",
     latest_version=7,
     last_commit_ms=5,
     checked_version=6,
     checked_inputs="a1",
     unchecked_since_ms=3,
-    problems=(TableProblem(check="small_files", severity="warning", text="Too many.", advice="Run `OPTIMIZE`."),),
+    problems=(
+        TableProblem(check="small_files", severity="warning", text="Too many.", advice="Run `OPTIMIZE`."),
+        TableProblem(check="contiguous_log", severity="error", text="Lost.", kind=FaultKind.CORRUPT_COMMIT),
+    ),
     stale_rule=StaleRule(patience_ms=9, check="fresh_table", advice="Check the job."),
     small_file_bytes=10,
     facts_version=6,
@@ -30,13 +37,50 @@ POLL = LastPoll(
 )
 
 
-@pytest.mark.parametrize("poll", [POLL, LastPoll(polled_at_ms=1)], ids=["full", "empty"])
-def test_poll_is_read_back_as_it_was_written(poll: LastPoll) -> None:
+POLL_JSON: dict[str, Any] = {
+    "format": 1,
+    "polledAt": 1,
+    "examinedAt": 2,
+    "examinedCheckpoint": "c5",
+    "latestVersion": 7,
+    "lastCommit": 5,
+    "checkedVersion": 6,
+    "checkedInputs": "a1",
+    "uncheckedSince": 3,
+    "problems": [
+        {"check": "small_files", "severity": "warning", "text": "Too many.", "advice": "Run `OPTIMIZE`.", "kind": None},
+        {"check": "contiguous_log", "severity": "error", "text": "Lost.", "advice": "", "kind": "corrupt_commit"},
+    ],
+    "staleRule": {"patience": 9, "check": "fresh_table", "advice": "Check the job."},
+    "smallFileBytes": 10,
+    "factsVersion": 6,
+    "vacuumBytes": 3,
+    "owners": ["team:web"],
+    "path": "s3://lake/events",
+    "points": {"000001-id": {"6": [4, 44]}},
+}
+EMPTY_JSON = dict.fromkeys(POLL_JSON) | {
+    "format": 1,
+    "polledAt": 1,
+    "problems": [],
+    "smallFileBytes": 16 << 20,
+    "owners": [],
+    "points": {},
+}
+
+
+@pytest.mark.parametrize(
+    ("poll", "document"), [(POLL, POLL_JSON), (LastPoll(polled_at_ms=1), EMPTY_JSON)], ids=["full", "empty"]
+)
+def test_poll_is_one_document_that_is_read_back(poll: LastPoll, document: dict[str, Any]) -> None:
+    """Stores of this release have these documents."""
+    assert json.loads(poll.to_bytes()) == document
     assert LastPoll.from_bytes(poll.to_bytes()) == poll
 
 
 def test_bytes_beyond_64_bits_are_unknown() -> None:
     assert LastPoll.from_bytes(replace(POLL, vacuum_bytes=2**63).to_bytes()) == replace(POLL, vacuum_bytes=None)
+    assert LastPoll.from_bytes(replace(POLL, vacuum_bytes=2**63 - 1).to_bytes()).vacuum_bytes == 2**63 - 1
 
 
 def test_document_of_an_earlier_release_is_read() -> None:
@@ -50,7 +94,9 @@ def test_document_has_no_credentials_and_no_long_texts() -> None:
     problem = TableProblem(check="c", severity="error", text="at s3://key:secret@lake/t " + "x" * 9999)
     written = LastPoll(polled_at_ms=1, path="s3://key:secret@lake/t", problems=(problem,)).to_bytes()
     assert b"secret" not in written
-    assert len(written) < 3000
+    (found,) = LastPoll.from_bytes(written).problems
+    assert len(found.text) == 2000
+    assert TableProblem.from_json(replace(problem, text="x" * 2000).to_json()).text == "x" * 2000
 
 
 @pytest.mark.parametrize(

@@ -7,16 +7,13 @@ from typing import Any
 import pytest
 
 from deltasnap_core import LastPoll, StaleRule, TableLevel, TableProblem
-from deltasnap_core.store.fleet.table_level import (
-    CLOCK_SKEW_MS,
-    MAX_EXAMINATION_AGE_MS,
-    MAX_POLL_AGE_MS,
-    TableStatus,
-    table_status,
-)
+from deltasnap_core.store.fleet.table_level import TableStatus, is_new, table_status
 
 NOW = 1_700_000_000_000
-RULE = StaleRule(check="fresh_table", patience_ms=3_600_000, advice="Ask the writer.")
+MINUTE = 60_000
+HOUR = 60 * MINUTE
+DAY = 24 * HOUR
+RULE = StaleRule(check="fresh_table", patience_ms=HOUR, advice="Ask the writer.")
 
 
 def problem(severity: Any, text: str, advice: str = "") -> TableProblem:
@@ -47,7 +44,7 @@ def test_only_errors_are_named_if_there_are_any() -> None:
 
 
 def test_damage_stays_known_when_the_poll_is_old() -> None:
-    found = status(polled_at_ms=NOW - MAX_POLL_AGE_MS - 1, problems=(problem("error", "Lost."),))
+    found = status(polled_at_ms=NOW - DAY - 1, problems=(problem("error", "Lost."),))
     assert found.level is TableLevel.BROKEN
     assert found.reason.startswith("Lost. deltasnap last read the log of this table ")
 
@@ -61,8 +58,7 @@ def test_damage_stays_known_when_the_poll_is_old() -> None:
     ],
 )
 def test_ages_of_a_stale_table_are_days_from_a_week_on(age_hours: int, patience_hours: int, expected: str) -> None:
-    hour = 3_600_000
-    found = status(NOW - age_hours * hour, stale_rule=StaleRule(check="fresh", patience_ms=patience_hours * hour))
+    found = status(NOW - age_hours * HOUR, stale_rule=StaleRule(check="fresh", patience_ms=patience_hours * HOUR))
     assert found.level is TableLevel.STALE
     assert expected in found.reason
 
@@ -70,20 +66,20 @@ def test_ages_of_a_stale_table_are_days_from_a_week_on(age_hours: int, patience_
 LEVELS: dict[str, tuple[dict[str, Any], int | None, TableLevel]] = {
     "healthy": ({}, None, TableLevel.HEALTHY),
     "not checked": ({"checked_version": None}, None, TableLevel.UNKNOWN),
-    "just read": ({"polled_at_ms": NOW - MAX_POLL_AGE_MS}, None, TableLevel.HEALTHY),
-    "read too long ago": ({"polled_at_ms": NOW - MAX_POLL_AGE_MS - 1}, None, TableLevel.UNKNOWN),
-    "another clock": ({"polled_at_ms": NOW + CLOCK_SKEW_MS}, None, TableLevel.HEALTHY),
-    "a wrong clock": ({"polled_at_ms": NOW + CLOCK_SKEW_MS + 1}, None, TableLevel.UNKNOWN),
-    "just examined": ({"examined_at_ms": NOW - MAX_EXAMINATION_AGE_MS}, None, TableLevel.HEALTHY),
-    "examined too long ago": ({"examined_at_ms": NOW - MAX_EXAMINATION_AGE_MS - 1}, None, TableLevel.UNKNOWN),
-    "just waiting": ({"unchecked_since_ms": NOW - MAX_POLL_AGE_MS}, None, TableLevel.HEALTHY),
-    "waiting too long": ({"unchecked_since_ms": NOW - MAX_POLL_AGE_MS - 1}, None, TableLevel.UNKNOWN),
-    "fresh": ({"stale_rule": RULE}, NOW - 3_600_000, TableLevel.HEALTHY),
-    "stale": ({"stale_rule": RULE}, NOW - 3_600_001, TableLevel.STALE),
+    "just read": ({"polled_at_ms": NOW - DAY}, None, TableLevel.HEALTHY),
+    "read too long ago": ({"polled_at_ms": NOW - DAY - 1}, None, TableLevel.UNKNOWN),
+    "another clock": ({"polled_at_ms": NOW + 5 * MINUTE}, None, TableLevel.HEALTHY),
+    "a wrong clock": ({"polled_at_ms": NOW + 5 * MINUTE + 1}, None, TableLevel.UNKNOWN),
+    "just examined": ({"examined_at_ms": NOW - 2 * DAY}, None, TableLevel.HEALTHY),
+    "examined too long ago": ({"examined_at_ms": NOW - 2 * DAY - 1}, None, TableLevel.UNKNOWN),
+    "just waiting": ({"unchecked_since_ms": NOW - DAY}, None, TableLevel.HEALTHY),
+    "waiting too long": ({"unchecked_since_ms": NOW - DAY - 1}, None, TableLevel.UNKNOWN),
+    "fresh": ({"stale_rule": RULE}, NOW - HOUR, TableLevel.HEALTHY),
+    "stale": ({"stale_rule": RULE}, NOW - HOUR - 1, TableLevel.STALE),
     "of an unknown age": ({"stale_rule": RULE}, None, TableLevel.HEALTHY),
     "without a rule": ({}, 0, TableLevel.HEALTHY),
-    "a little in the future": ({"stale_rule": RULE}, NOW + CLOCK_SKEW_MS, TableLevel.HEALTHY),
-    "in the future": ({"stale_rule": RULE}, NOW + CLOCK_SKEW_MS + 1, TableLevel.WARNED),
+    "a little in the future": ({"stale_rule": RULE}, NOW + 5 * MINUTE, TableLevel.HEALTHY),
+    "in the future": ({"stale_rule": RULE}, NOW + 5 * MINUTE + 1, TableLevel.WARNED),
 }
 
 
@@ -93,8 +89,54 @@ def test_level_follows_from_the_ages_of_the_last_poll(case: str) -> None:
     assert status(last_commit_ms, **values).level is level
 
 
-def test_stale_table_has_the_check_and_the_advice_of_its_rule() -> None:
-    found = status(NOW - 2 * 3_600_000, stale_rule=RULE)
-    assert (found.check, found.advice) == ("fresh_table", "Ask the writer.")
-    assert found.reason.startswith("The last commit is ")
-    assert status(NOW + 86_400_000, stale_rule=RULE).check == "fresh_table"
+def test_each_status_has_its_reason_check_and_advice() -> None:
+    refresh: Any = {"level": TableLevel.UNKNOWN, "advice": "Refresh the table, or start its sensor."}
+    assert table_status(None, NOW, NOW) == TableStatus(
+        reason="deltasnap has not read the log of this table yet.", **refresh
+    )
+    assert status(polled_at_ms=NOW - 25 * HOUR) == TableStatus(
+        reason="deltasnap last read the log of this table 25 hours ago.", **refresh
+    )
+    assert status(polled_at_ms=NOW + 2 * HOUR) == TableStatus(
+        reason="The time of the last poll of this table is 2 hours in the future: a clock was wrong.", **refresh
+    )
+    assert status(examined_at_ms=NOW - 49 * HOUR) == TableStatus(
+        reason="deltasnap last checked the log of this table for damage 49 hours ago.", **refresh
+    )
+    assert status(checked_version=None) == TableStatus(
+        level=TableLevel.UNKNOWN, reason="No run has checked this table yet.", advice="Refresh the table."
+    )
+    assert status(unchecked_since_ms=NOW - 25 * HOUR) == TableStatus(
+        level=TableLevel.UNKNOWN,
+        reason="No run has checked this table for 25 hours, and it has new versions.",
+        advice="Refresh the table.",
+    )
+    assert status(NOW - 2 * HOUR, stale_rule=RULE) == TableStatus(
+        level=TableLevel.STALE,
+        reason="The last commit is 2 hours old, at most 1 hour expected.",
+        check="fresh_table",
+        advice="Ask the writer.",
+    )
+    assert status(NOW + HOUR, stale_rule=RULE) == TableStatus(
+        level=TableLevel.WARNED,
+        reason="The time of the last commit is 1 hour in the future.",
+        check="fresh_table",
+        advice="Correct the clock of the writer.",
+    )
+    assert status(NOW, stale_rule=RULE) == status() == TableStatus(level=TableLevel.HEALTHY)
+
+
+def test_table_is_new_until_it_is_checked_or_unchecked_for_a_day() -> None:
+    def new(**values: Any) -> bool:
+        return is_new(LastPoll(**{"polled_at_ms": NOW, **values}), NOW)
+
+    assert is_new(None, NOW)
+    assert new()
+    assert not new(checked_version=0)
+    assert not new(problems=(problem("warning", "Slow."),))
+    assert [new(polled_at_ms=NOW - age) for age in (DAY, DAY + 1)] == [True, False]
+    assert [new(unchecked_since_ms=NOW - age) for age in (DAY, DAY + 1)] == [True, False]
+
+
+def test_levels_rank_from_the_worst_to_healthy() -> None:
+    assert [TableLevel(name).rank for name in ("broken", "unknown", "warned", "stale", "healthy")] == [0, 1, 2, 3, 4]

@@ -12,6 +12,10 @@ from deltasnap_core.store.format.footer import footer_digest, read_footer
 FOOTER = b"a footer" + (8).to_bytes(4, "little") + b"PAR1"
 
 
+def test_digest_of_a_footer_is_that_of_earlier_releases() -> None:
+    assert footer_digest(FOOTER) == "f2fb4f92164eb8d84efebafbe74cbe17"
+
+
 @pytest.mark.parametrize("tail_bytes", [12, 16, 1000])
 def test_footer_is_the_end_of_the_file_however_much_is_read_first(
     tail_bytes: int, monkeypatch: pytest.MonkeyPatch

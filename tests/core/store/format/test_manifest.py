@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from deltasnap_core.store.format.manifest import DataSet, PlainParquetFiles, Sto
 from deltasnap_core.store.format.shared_documents import Part
 from deltasnap_core.store.format.version_identity import CommitIdentity, VersionIdentity
 
-FILE = StoreFile(path="base/x/part-0.parquet", size=1024, rows=20)
+FILE = StoreFile(path="base/x/part-0.parquet", size=1024, rows=20, footer="f1")
 BASE = DataSet(first=10, last=10, files=(FILE,))
 MANIFEST = VersionManifest(
     table="events",
@@ -34,22 +35,65 @@ MANIFEST = VersionManifest(
         info=CommitInfo(operation="WRITE", operation_parameters={"mode": "Append"}),
         sample=(ChangedFile(change="+", path="é", size=3), ChangedFile(change="-", path="b", size=None)),
     ),
+    computed_by="Spark 4.3.0, local[2]",
     computed_state={"numOfFiles": 20},
     log_segment={"version": 12},
     parts={"metadata": Part(entries={"id": "id"}), "deltas": Part(shared="abc", removed=("k",))},
 )
 
-BARE = replace(MANIFEST, version_changes=None, plain_parquet=None, identity=None, commit=None)
+BARE = replace(MANIFEST, version_changes=None, plain_parquet=None, identity=None, commit=None, computed_by=None)
 FROM_CHECKPOINT = VersionIdentity(commit=None, checkpoint_files={"12.checkpoint.parquet": (1, 2)}, chain="c2")
 
+FILE_JSON = {"path": "base/x/part-0.parquet", "size": 1024, "rows": 20, "footer": "f1"}
+BARE_JSON: dict[str, Any] = {
+    "format": 3,
+    "table": "events",
+    "version": 12,
+    "generation": "000001-id",
+    "tableId": "id",
+    "logPath": "file:///data/é/_delta_log",
+    "timestamp": 1_700_000_000_000,
+    "minFileRetentionTimestamp": 1_699_000_000_000,
+    "base": {"first": 10, "last": 10, "files": [FILE_JSON]},
+    "changes": [{"first": 11, "last": 12, "files": [{**FILE_JSON, "path": "changes/y/part-0.parquet", "rows": 4}]}],
+    "computedState": {"numOfFiles": 20},
+    "logSegment": {"version": 12},
+    "parts": {"metadata": {"entries": {"id": "id"}}, "deltas": {"entries": {}, "shared": "abc", "removed": ["k"]}},
+}
+MANIFEST_JSON = {
+    **BARE_JSON,
+    "versionChanges": {"numAddedFiles": 1, "numRemovedFiles": 2, "addedBytes": 3, "removedBytes": 4},
+    "tables": {"allFiles": FILE_JSON, "tombstones": FILE_JSON},
+    "identity": {
+        "commit": {"size": 7, "modificationTime": 8, "inCommitTimestamp": None, "digest": "d1"},
+        "chain": "c1",
+    },
+    "commit": {
+        "info": {"operation": "WRITE", "operationParameters": {"mode": "Append"}},
+        "sample": [["+", "é", 3], ["-", "b", None]],
+    },
+    "computedBy": "Spark 4.3.0, local[2]",
+}
+FROM_CHECKPOINT_JSON = {
+    **BARE_JSON,
+    "identity": {"commit": None, "checkpointFiles": {"12.checkpoint.parquet": [1, 2]}, "chain": "c2"},
+    "commit": {"info": None, "sample": []},
+}
+DOCUMENTS = [
+    pytest.param(MANIFEST, MANIFEST_JSON, id="full"),
+    pytest.param(BARE, BARE_JSON, id="bare"),
+    pytest.param(
+        replace(BARE, identity=FROM_CHECKPOINT, commit=CommitSummary()), FROM_CHECKPOINT_JSON, id="commit lost"
+    ),
+]
 
-@pytest.mark.parametrize(
-    "manifest",
-    [MANIFEST, BARE, replace(BARE, identity=FROM_CHECKPOINT, commit=CommitSummary())],
-    ids=["full", "bare", "commit lost"],
-)
-def test_manifest_is_parsed_back_from_its_bytes(manifest: VersionManifest) -> None:
-    assert VersionManifest.from_bytes(manifest.to_bytes()) == manifest
+
+@pytest.mark.parametrize(("manifest", "document"), DOCUMENTS)
+def test_manifest_is_one_document_that_is_parsed_back(manifest: VersionManifest, document: dict[str, Any]) -> None:
+    """Stores of this release have these documents."""
+    content = manifest.to_bytes()
+    assert {**json.loads(content), "digest": "any"} == {**document, "digest": "any"}
+    assert VersionManifest.from_bytes(content) == manifest
 
 
 def values_of(manifest: VersionManifest) -> dict[str, Any]:
@@ -85,6 +129,9 @@ def test_manifest_lists_its_files() -> None:
         ({"format": "3"}, "expected format 3 or less, found '3'"),
         ({"format": True, "digest": "x"}, "its digest"),
         ({"format": 3}, "its digest"),
+        ({"version": True}, "expected version to be an integer, found True"),
+        ({"table": 1}, "expected table to be text, found 1"),
+        ({"computedBy": 1}, "expected computedBy to be text, found 1"),
         ({"version": "12"}, "expected version to be an integer, found '12'"),
         ({"tableId": None}, "expected tableId to be text, found None"),
         ({"version": 13}, "lead to version 13"),
@@ -128,3 +175,12 @@ def test_chain_of_a_version_identifies_its_checkpoint_files_in_any_order() -> No
     ]
     assert chains[0] == chains[1]
     assert len(set(chains)) == 4
+
+
+def test_chain_of_a_version_is_a_digest_of_all_versions_before_it() -> None:
+    """Versions stored by earlier releases have these chains."""
+    commit = CommitIdentity(size=7, modification_time=8, in_commit_timestamp=None, digest="d1")
+    first = VersionIdentity.following(None, None, {"b": (1, 2), "a": (3, 4)})
+    second = VersionIdentity.following(first, commit, {"b": (1, 2)})
+    assert first.chain == sha256(b"\na:3:4;b:1:2").hexdigest()
+    assert second == VersionIdentity(commit=commit, chain=sha256(f"{first.chain}\nd1".encode()).hexdigest())

@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 
 from deltasnap_core.errors import CorruptStoreError
 from deltasnap_core.store.format.shared_documents import (
-    INLINE_BYTES,
-    PATCH_BYTES,
     JsonObject,
     Part,
     document_digest,
@@ -20,12 +18,17 @@ from deltasnap_core.store.format.shared_documents import (
 )
 from tests.core.store.manifests import log_store, store_versions, stored_table, table_log
 
+INLINE_BYTES, PATCH_BYTES = 1024, 8192
 BIG = {f"key{n:05d}": {"version": n} for n in range(1000)}
 BIG_DIGEST = document_digest(encode_document(BIG))
 
 
 def test_equal_objects_have_one_text() -> None:
     assert encode_document({"b": {"d": 1, "c": "é"}, "a": 2}) == '{"a":2,"b":{"c":"é","d":1}}'.encode()
+
+
+def test_name_of_a_document_is_that_of_earlier_releases() -> None:
+    assert document_digest(encode_document({"a": 1})) == "015abd7f5cc57a2dd94b7590f04ad808"
 
 
 def test_small_object_stays_in_the_manifest() -> None:
@@ -136,6 +139,8 @@ def test_missing_shared_document_is_named(tmp_path: Path) -> None:
     table = stored_table(tmp_path)
     store_versions(table, table_log(log_store(range(1))), range(1))
     (manifest,) = table.read_manifests([*table.current_names().values()])
+    table.write_documents(manifest.generation, {"first": {}})
+    parts = {"metadata": Part(shared="first"), "state": Part(shared="abc")}
     with pytest.raises(CorruptStoreError, match="expected a shared document, found none") as raised:
-        table.read_documents([replace(manifest, parts={"state": Part(shared="abc")})])
-    assert "abc" in raised.value.path
+        table.read_documents([replace(manifest, parts=parts)])
+    assert raised.value.path.endswith("/000001-table-id/documents/abc.json")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -93,6 +94,49 @@ def test_state_and_segment_are_read_back_from_a_manifest(segment: LogSegment) ->
     assert stored.checksum_file == segment.checksum_file
     assert deltas_of(stored, documents.new) == {
         commit_version(commit.path): (commit.size, commit.modification_time) for commit in segment.deltas
+    }
+
+
+def test_stored_state_and_segment_are_small_values_and_parts() -> None:
+    """Stores of this release have these documents."""
+    segment, start = SEGMENTS["checkpoint, compaction, checksum"], 1_700_000_000_000
+    found = json.loads(VersionDocuments(None, {}).added_to(manifest_of(12), state_of(), segment).to_bytes())
+    histogram = found["computedState"].pop("fileSizeHistogram")
+    assert {name: len(values) for name, values in histogram.items()} == {
+        "sortedBinBoundaries": 95,
+        "fileCounts": 95,
+        "totalBytes": 95,
+    }
+    assert found["computedState"] == {
+        "sizeInBytes": 7,
+        "numOfFiles": 1,
+        "numOfRemoves": 2,
+        "numOfSetTransactions": 2,
+        "numOfMetadata": 1,
+        "numOfProtocol": 1,
+        "numKnownRecords": 3,
+        "numFilesWithoutRecords": 0,
+        "numDeletionVectors": 0,
+        "numDeletedRecords": 0,
+        "protocol": {"minReaderVersion": 1, "minWriterVersion": 2},
+        "deletedRecordCountsHistogram": {"deletedRecordCounts": [0] * 10},
+    }
+    assert found["logSegment"] == {
+        "version": 12,
+        "checkpoint": {"version": 9, "kind": "multipart", "format": "parquet"},
+        "checksumFile": {"path": f"{LOG_PATH}/{12:020d}.crc", "size": 112, "modificationTime": start + 720_000},
+        "lastCommitFile": {"path": f"{LOG_PATH}/{12:020d}.json", "size": 112, "modificationTime": start + 720_000},
+        "lastCommitTimestamp": start + 720_000,
+    }
+    assert {name: part["entries"] for name, part in found["parts"].items()} == {
+        "deltas": {f"{version:020d}.json": [100 + version, start + version * 60_000] for version in (10, 11, 12)},
+        "compactions": {f"{10:020d}.{11:020d}.compacted.json": [110, start + 600_000]},
+        "checkpointFiles": {
+            f"{9:020d}.checkpoint.{part:010d}.{2:010d}.parquet": [109, start + 540_000] for part in (1, 2)
+        },
+        "setTransactions": {f"app0000{n}": {"appId": f"app0000{n}", "version": n} for n in (0, 1)},
+        "domainMetadata": {"d": {"domain": "d", "configuration": "{}", "removed": False}},
+        "metadata": metadata()["metaData"],
     }
 
 

@@ -21,6 +21,7 @@ from deltasnap_core.rules.totals.file_breakdown import FileGroup
 from deltasnap_core.storage.urls import to_url
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.format.manifest import DataSet, VersionManifest
+from deltasnap_core.store.rows import spark_rows as module
 from deltasnap_core.store.rows.parquet_files import ParquetFiles
 from deltasnap_core.store.rows.spark_rows import SparkRows
 from tests.builders import LOG_PATH, Action, add, remove
@@ -103,7 +104,7 @@ def test_step_without_changes_writes_no_file(spark: SparkSession, tmp_path: Path
 
 
 def test_only_rows_of_changed_and_expiring_files_are_looked_up(
-    spark: SparkSession, tmp_path: Path, base: VersionManifest
+    spark: SparkSession, tmp_path: Path, base: VersionManifest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = spark_rows(spark, tmp_path)
     applied = driver_rows(tmp_path).apply(step(base, "changes-1", [add("a", size=2), remove("c d")]))
@@ -119,6 +120,9 @@ def test_only_rows_of_changed_and_expiring_files_are_looked_up(
     )
     assert rows.keys_touched_or_expiring(kept, None, Retention.after(OLD - 1)) == []
     assert rows.keys_touched_or_expiring(base, changes, Retention.after(OLD)) is None  # those without a time expire too
+    monkeypatch.setattr(module, "MAX_KEYS", 2)
+    assert rows.keys_touched_or_expiring(base, changes, KEEP_ALL) == touched
+    assert rows.keys_touched_or_expiring(kept, changes, Retention.after(OLD)) is None  # too many
 
 
 def test_version_reads_its_changes_up_to_itself(spark: SparkSession, tmp_path: Path, base: VersionManifest) -> None:

@@ -37,6 +37,13 @@ def test_sets_of_one_size_are_merged(earlier: list[int], new: int, expected: int
     assert POLICY.sets_to_merge(earlier, new) == expected
 
 
+def test_default_policy_keeps_seven_sets_and_a_quarter_of_the_base() -> None:
+    policy = ChangePolicy()
+    assert [policy.sets_to_merge([1] * sets, 1) for sets in (6, 7)] == [0, 7]
+    assert [policy.is_base_due(base_rows=0, change_rows=rows) for rows in (9_999, 10_000)] == [False, True]
+    assert [policy.is_base_due(base_rows=80_000, change_rows=rows) for rows in (19_999, 20_000)] == [False, True]
+
+
 def test_rewritten_sets_and_rows_grow_only_logarithmically() -> None:
     policy, sets, written, versions = ChangePolicy(fan_in=8), list[int](), 0, 5000
     most = 0

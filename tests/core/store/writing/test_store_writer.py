@@ -126,6 +126,27 @@ def test_generation_is_named_after_the_table_at_its_first_version(store: Snapsho
     assert {name.generation for name in store.current_names("t").values()} == {"000001-first"}
 
 
+def test_only_a_generation_that_forked_begins_with_a_marker(
+    store: SnapshotStore, log: DeltaLog, tmp_path: Path
+) -> None:
+    stored = store._reader.table("t")
+    store.write_range("t", log, 0, 3)
+    assert stored.stored_versions().forks == ()
+    for version in (2, 3):
+        (tmp_path / "t" / "_delta_log" / commit_file(version)).unlink()
+    write_log(tmp_path / "t", {2: [add("other", size=5)]})
+    DeltaLog.clear_cache()
+    written = store.write_range("t", DeltaLog.for_table(None, tmp_path / "t"), 0, 2)
+    assert (written.written, written.common.relation) == ((2,), LogRelation.FORKED)
+    fork = "000002of000001at1-table-id"
+    assert stored.stored_versions().forks == (fork,)
+    assert {version: name.generation for version, name in store.in_force("t").items()} == {
+        0: "000001-table-id",
+        1: "000001-table-id",
+        2: fork,
+    }
+
+
 def test_each_commit_is_read_once(store: SnapshotStore, log: DeltaLog, monkeypatch: pytest.MonkeyPatch) -> None:
     read, read_bytes = list[str](), FsspecLogStore.read_bytes
 
