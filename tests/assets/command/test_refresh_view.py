@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,14 @@ from rich.console import Console
 
 from deltasnap_assets.command import refresh_view
 from deltasnap_assets.command.refresh_view import Refreshed, RunProgress, refresh_tables, versions_text
+from deltasnap_assets.runs.condition.log_reports import BrokenTableError
 from deltasnap_assets.runs.planning.names import ASSET_NAMES
 from deltasnap_assets.runs.refresh import RefreshEvent
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.settings.loading import demo_settings
-from deltasnap_core import DeltaTableNotFoundError, LastPoll, TableProblem
+from deltasnap_core import DeltaTableNotFoundError, FaultKind, LastPoll, TableProblem
+from tests.assets.checks.known import condition, fault, versions
 
 
 def test_failing_table_does_not_delay_others(
@@ -67,6 +70,37 @@ def test_result_has_the_problems_in_force_even_if_the_refresh_succeeds(
     assert refresh_tables(settings, [table.name], as_json=True)[table.name].problems == (problem.to_json(),)
 
 
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (DeltaTableNotFoundError(path="/t"), "No Delta table found at /t"),
+        (RecursionError("deep"), "RecursionError: deep"),
+    ],
+    ids=["of the table", "any"],
+)
+def test_failure_of_a_table_is_shown_with_the_log_of_its_output(error: Exception, text: str) -> None:
+    err = Console(file=io.StringIO(), width=20)
+    failed = refresh_view._failed(err, "events", error, [3, 4], Path("refresh.log"))
+    assert isinstance(err.file, io.StringIO)
+    problem, log = err.file.getvalue().splitlines()
+    assert (problem.startswith(f"error: events: {text}"), log) == (True, "Output of Spark and Dagster: refresh.log")
+    assert failed == Refreshed(versions=(3, 4), error=problem.removeprefix("error: "))
+
+
+def test_broken_table_is_shown_with_each_problem_instead_of_its_error() -> None:
+    problem = TableProblem(check="log", severity="error", text="It is lost.", advice="Restore it.")
+    known = condition(fault(FaultKind.MISSING_COMMIT, versions=versions(3, 5)), loadable=versions(0, 2))
+    error = BrokenTableError(table="events", condition=known, problems=[problem])
+    err = Console(file=io.StringIO(), width=20)
+    failed = refresh_view._failed(err, "events", error, [], Path("refresh.log"))
+    assert isinstance(err.file, io.StringIO)
+    assert err.file.getvalue().splitlines() == [
+        "error: events: log: It is lost. Restore it.",
+        "error: events: Fault missing_commit. Repair missing_commit. Loadable: versions 0 to 2.",
+    ]
+    assert failed.condition == known.to_json()
+
+
 TEXTS = {
     "none": ((), "up to date"),
     "one": ((7,), "version 7 materialized"),
@@ -113,6 +147,7 @@ def test_bar_of_a_finished_run_has_no_message_and_that_of_a_stopped_run_its_last
             event = RefreshEvent(table="events", first=first, last=first, message="")
             for name in range(count):
                 progress.show(replace(event, message=f"Materialized value {name}."))
-            progress.show(replace(event, message=f"Last of {first}"))
-    assert "Last of 1" not in out.getvalue()
-    assert "Last of 2" in out.getvalue()
+            progress.show(replace(event, message=f"Last of {first}" * 9))
+    done, stopped = (line.rstrip() for line in out.getvalue().splitlines())
+    assert re.sub(r"\d:\d\d:\d\d", "TIME", done) == f"events 1 {'━' * 20} 5/5 TIME"
+    assert re.sub(r"\d:\d\d:\d\d", "TIME", stopped) == f"events 2 {'━' * 4}{' ' * 17}1/5 TIME {'Last of 2' * 5}L…"
