@@ -75,6 +75,32 @@ MISTAKES = {
         "tables:\n  - name: a\n    path: /a\n    checkpoint: {after_commit: 5}\n",
         ":4: tables[0].checkpoint.after_commit: unknown key, did you mean after_commits? (found: '5')",
     ),
+    "unknown key of alerts": (
+        "tables: [{name: a, path: /a}]\nalerts:\n  webhok: 1\n",
+        ":3: alerts.webhok: unknown key, did you mean webhook?",
+    ),
+    "unknown key of checks": (
+        "tables:\n  - name: a\n    path: /a\n    checks: {small_file_byte: 5}\n",
+        ":4: tables[0].checks.small_file_byte: unknown key, did you mean small_file_bytes? (found: '5')",
+    ),
+    "unknown key of a pattern": (
+        "discover:\n  - path: /a/*\n    exlude: [b]\n",
+        ":3: discover[0].exlude: unknown key, did you mean exclude?",
+    ),
+    "unknown key of the checkpoint of a pattern": (
+        "discover:\n  - path: /a/*\n    checkpoint: {after_commit: 5}\n",
+        ":3: discover[0].checkpoint.after_commit: unknown key, did you mean after_commits? (found: '5')",
+    ),
+    "unknown key of the checks of a pattern": (
+        "discover:\n  - path: /a/*\n    checks: {small_file_byte: 5}\n",
+        ":3: discover[0].checks.small_file_byte: unknown key, did you mean small_file_bytes? (found: '5')",
+    ),
+    "unknown key at the top": (
+        "tabels: []\ntables: [{name: a, path: /a}]\n",
+        ":1: tabels: unknown key, did you mean tables?",
+    ),
+    "empty path": ("tables:\n  - name: a\n    path: ''\n", ":3: tables[0].path: must not be empty (found: '')"),
+    "empty pattern": ("discover:\n  - path: ''\n", ":2: discover[0].path: must not be empty (found: '')"),
     "text instead of a list": (
         "tables:\n  - name: a\n    path: /a\n    owners: ada\n",
         ":4: tables[0].owners: expected a list (found: 'ada')",
