@@ -44,7 +44,11 @@ def scheduled(tmp_path: Path) -> Iterator[Scheduled]:
 def test_missing_versions_are_requested_in_order_and_sorted(scheduled: Scheduled) -> None:
     scheduled.instance.add_dynamic_partitions("events_versions", ["2", "0"])
     requests = scheduled.tick()
-    assert [request.tags for request in requests] == [run_tags("events", 0, 1), run_tags("events", 2, 2), run_tags("events", 3, 3)]
+    assert [request.tags for request in requests] == [
+        run_tags("events", 0, 1),
+        run_tags("events", 2, 2),
+        run_tags("events", 3, 3),
+    ]
     assert list(scheduled.instance.get_dynamic_partitions("events_versions")) == ["0", "1", "2", "3"]
     assert scheduled.idle == []
 

@@ -9,16 +9,30 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.events import EngineEventData
+from dagster._core.execution.plan.objects import StepFailureData
+from dagster_shared.error import SerializableErrorInfo
 
+from deltasnap_assets.processes import this_process
 from deltasnap_assets.runs import table_runs
 from deltasnap_assets.runs.condition.ended_failures import end_failure, is_over
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, run_tags
-from deltasnap_assets.runs.table_runs import failed_run, failures, last_failed, unfinished_runs
+from deltasnap_assets.runs.run_process import PROCESS_TAG
+from deltasnap_assets.runs.table_runs import (
+    TablesFailedError,
+    failed_run,
+    failures,
+    last_failed,
+    reason_of,
+    unfinished_runs,
+)
 from deltasnap_assets.settings.config import TABLE_TAG, Settings, TableSettings
 from deltasnap_assets.tables.checks.maintenance import checkpoint_job, prune_job
 from deltasnap_core import TableCondition
 from tests.assets.jobs import idle_job
 
+TEN = " ".join(f"t{each}: broken" for each in range(10))
+ENGINE = dg.DagsterEventType.ENGINE_EVENT
 FAILURE, SUCCESS = dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.SUCCESS
 
 
@@ -154,6 +168,137 @@ def test_run_from_the_page_of_an_asset_counts_though_other_tables_had_many_later
     for _ in range(4):
         ended(instance, "other", SUCCESS)
     assert (failed_run(instance, "events") is not None) == (status is FAILURE)
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"), [(1, "1 table failed. t0: broken"), (11, f"11 tables failed. {TEN} And 1 more.")]
+)
+def test_message_about_failed_tables_names_ten_of_them(number: int, expected: str) -> None:
+    problems = {f"t{each}": "broken" for each in range(number)}
+    error = TablesFailedError(problems)
+    assert (str(error), error.problems) == (expected, problems)
+
+
+def evaluated(name: str, *, blocking: bool = True, passed: bool = False, is_error: bool = True) -> dg.DagsterEvent:
+    severity = dg.AssetCheckSeverity.ERROR if is_error else dg.AssetCheckSeverity.WARN
+    data = dg.AssetCheckEvaluation(
+        asset_key=dg.AssetKey(["events", "all_files"]),
+        check_name=name,
+        passed=passed,
+        metadata={},
+        severity=severity,
+        blocking=blocking,
+        description=f"{name} failed.\n\nWhat to do: Repair it.",
+    )
+    return event_of(dg.DagsterEventType.ASSET_CHECK_EVALUATION, data)
+
+
+def event_of(kind: dg.DagsterEventType, data: Any) -> dg.DagsterEvent:
+    return dg.DagsterEvent(event_type_value=kind.value, job_name="events_snapshots", event_specific_data=data)
+
+
+def failed_with(*names_and_texts: str, kind: dg.DagsterEventType = dg.DagsterEventType.STEP_FAILURE) -> dg.DagsterEvent:
+    error = None
+    for text in names_and_texts:
+        name = text.partition(":")[0].rpartition(".")[2]
+        error = SerializableErrorInfo(message=text, stack=[], cls_name=name, cause=error)
+    of_step: Any = StepFailureData
+    data = EngineEventData(error=error) if kind is ENGINE else of_step(error=error, user_failure_data=None)
+    return event_of(kind, data)
+
+
+BLOCKED = "dagster._core.errors.DagsterAssetCheckFailedError: 1 check failed"
+REASONS: dict[str, tuple[list[dg.DagsterEvent], str | None]] = {
+    "no event": ([], None),
+    "an error of ours": (
+        [
+            failed_with(
+                "deltasnap_core.errors.CorruptLogError: It is lost.\nRestore it.", "x.DagsterExecutionStepError: x"
+            )
+        ],
+        "It is lost. Restore it.",
+    ),
+    "an error of another library": ([failed_with("botocore.errors.ClientError: denied\n")], "ClientError: denied"),
+    "the first of several": ([failed_with("A: 1"), failed_with("B: 2")], "A: 1"),
+    "an error of Dagster alone": ([failed_with("dagster.DagsterError: no")], "DagsterError: no"),
+    "a failure without an error": ([event_of(dg.DagsterEventType.RUN_FAILURE, None)], None),
+    "the start of the process": ([failed_with("A: 1", kind=ENGINE), failed_with("B: 2", kind=ENGINE)], "A: 1"),
+    "a step after the engine": ([failed_with("A: 1", kind=ENGINE), failed_with("B: 2")], "B: 2"),
+    "blocking checks": (
+        [
+            evaluated("one"),
+            evaluated("one"),
+            evaluated("warns", is_error=False),
+            evaluated("passes", passed=True),
+            evaluated("informs", blocking=False),
+            evaluated("two"),
+            failed_with(BLOCKED),
+        ],
+        "events/all_files: one: one failed. What to do: Repair it. "
+        "events/all_files: two: two failed. What to do: Repair it.",
+    ),
+    "a check that does not block, then an error": ([evaluated("one", blocking=False), failed_with("A: 1")], "A: 1"),
+    "no check that blocks": ([failed_with(BLOCKED)], "DagsterAssetCheckFailedError: 1 check failed"),
+}
+
+
+@pytest.mark.parametrize("case", REASONS)
+def test_reason_of_a_failed_run_is_its_first_own_error(case: str) -> None:
+    events, expected = REASONS[case]
+    assert reason_of(events) == expected
+
+
+@pytest.mark.parametrize(
+    ("status", "seconds", "is_lost"),
+    [
+        (dg.DagsterRunStatus.STARTED, 301, True),
+        (dg.DagsterRunStatus.STARTED, 299, False),
+        (dg.DagsterRunStatus.CANCELING, 301, True),
+        (dg.DagsterRunStatus.STARTING, 599, False),
+        (dg.DagsterRunStatus.NOT_STARTED, 601, True),
+    ],
+)
+def test_run_of_another_machine_is_lost_after_minutes_of_silence(
+    status: dg.DagsterRunStatus, seconds: int, is_lost: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instance = dg.DagsterInstance.ephemeral()
+    tags = {**run_tags("events", 0, 3), PROCESS_TAG: "another-machine#1#2"}
+    run = instance.create_run_for_job(idle_job, status=status, tags=tags)
+    later = time.time() + seconds
+    monkeypatch.setattr(time, "time", lambda: later)
+    assert unfinished_runs(instance, ["events"]) == ({} if is_lost else {"events": run.run_id})
+    if is_lost:
+        (text,) = (entry.dagster_event.message for entry in instance.all_logs(run.run_id) if entry.dagster_event)
+        minutes = round(seconds / 60)
+        assert text == (
+            f"This run did not renew its process tag for {minutes} minutes. The next run of events stores missing "
+            "versions."
+        )
+
+
+def test_run_of_a_process_that_ended_is_lost_at_once() -> None:
+    instance = dg.DagsterInstance.ephemeral()
+    process = f"{this_process().rpartition('#')[0]}#1"
+    started = dg.DagsterRunStatus.STARTED
+    of_table = instance.create_run_for_job(
+        idle_job, status=started, tags={**run_tags("events", 0, 3), PROCESS_TAG: process}
+    )
+    of_fleet = instance.create_run_for_job(idle_job, status=started, tags={PROCESS_TAG: process})
+    other = instance.create_run_for_job(idle_job, status=started)
+    assert unfinished_runs(instance, ["events"]) == {}
+    runs = [instance.get_run_by_id(run.run_id) for run in (of_table, of_fleet, other)]
+    assert [run and run.status for run in runs] == [FAILURE, FAILURE, started]
+    (text,) = (entry.dagster_event.message for entry in instance.all_logs(of_fleet.run_id) if entry.dagster_event)
+    assert text == f"The process of this run, {process}, no longer exists. Start the run again."
+
+
+def test_failure_has_its_versions_and_its_attempt() -> None:
+    instance = dg.DagsterInstance.ephemeral()
+    for attempt in (1, 3, 5):
+        run = instance.create_run_for_job(idle_job, status=FAILURE, tags=run_tags("events", 2, 4, attempt))
+        found = failures(instance, ["events"])["events"]
+        assert (found.run_id, found.first, found.last, found.attempt) == (run.run_id, 2, 4, attempt)
+        assert found.may_be_tried_again == (attempt < 5)
 
 
 def test_run_of_all_assets_is_a_run_of_each_table() -> None:
