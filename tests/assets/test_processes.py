@@ -58,7 +58,7 @@ def test_name_of_a_process_does_not_tell_the_name_of_its_machine() -> None:
     assert re.fullmatch(rf"[0-9a-f]{{12}}#{os.getpid()}#\d+", this_process())
 
 
-@pytest.mark.parametrize("name", ["", "1#2", "{machine}#x#1", "elsewhere#{pid}#1"])
+@pytest.mark.parametrize("name", ["", "#", "1#2", "a#b#c", "elsewhere##1#2", "{machine}#x#1", "elsewhere#{pid}#1"])
 def test_state_of_another_machine_is_not_known(name: str) -> None:
     machine, _, _ = this_process().split("#")
     assert has_ended(name.format(machine=machine, pid=os.getpid())) is None

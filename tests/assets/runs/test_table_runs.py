@@ -248,47 +248,49 @@ def test_reason_of_a_failed_run_is_its_first_own_error(case: str) -> None:
     assert reason_of(events) == expected
 
 
-@pytest.mark.parametrize(
-    ("status", "seconds", "is_lost"),
-    [
-        (dg.DagsterRunStatus.STARTED, 301, True),
-        (dg.DagsterRunStatus.STARTED, 299, False),
-        (dg.DagsterRunStatus.CANCELING, 301, True),
-        (dg.DagsterRunStatus.STARTING, 599, False),
-        (dg.DagsterRunStatus.NOT_STARTED, 601, True),
-    ],
-)
-def test_run_of_another_machine_is_lost_after_minutes_of_silence(
-    status: dg.DagsterRunStatus, seconds: int, is_lost: bool, monkeypatch: pytest.MonkeyPatch
+STARTED = dg.DagsterRunStatus.STARTED
+PATIENCE = {
+    dg.DagsterRunStatus.NOT_STARTED: 600,
+    dg.DagsterRunStatus.STARTING: 600,
+    STARTED: 300,
+    dg.DagsterRunStatus.CANCELING: 300,
+}
+
+
+@pytest.mark.parametrize("status", PATIENCE)
+@pytest.mark.parametrize("tags", [{}, {PROCESS_TAG: "elsewhere#pid:[1]#12#34"}], ids=["no process", "elsewhere"])
+def test_run_without_a_heartbeat_for_minutes_is_recorded_as_failed(
+    status: dg.DagsterRunStatus, tags: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    instance = dg.DagsterInstance.ephemeral()
-    tags = {**run_tags("events", 0, 3), PROCESS_TAG: "another-machine#1#2"}
-    run = instance.create_run_for_job(idle_job, status=status, tags=tags)
-    later = time.time() + seconds
-    monkeypatch.setattr(time, "time", lambda: later)
-    assert unfinished_runs(instance, ["events"]) == ({} if is_lost else {"events": run.run_id})
-    if is_lost:
-        (text,) = (entry.dagster_event.message for entry in instance.all_logs(run.run_id) if entry.dagster_event)
-        minutes = round(seconds / 60)
-        assert text == (
-            f"This run did not renew its process tag for {minutes} minutes. The next run of events stores missing "
-            "versions."
-        )
+    instance, patience = dg.DagsterInstance.ephemeral(), PATIENCE[status]
+    run = instance.create_run_for_job(idle_job, status=status, tags={**run_tags("events", 0, 3), **tags})
+    (record,) = instance.get_run_records()
+    updated = record.update_timestamp.timestamp()
+    monkeypatch.setattr(time, "time", lambda: updated + patience)
+    assert unfinished_runs(instance, ["events"]) == {"events": run.run_id}
+    monkeypatch.setattr(time, "time", lambda: updated + patience + 1)
+    assert unfinished_runs(instance, ["events"]) == {}
+    (text,) = (entry.dagster_event.message for entry in instance.all_logs(run.run_id) if entry.dagster_event)
+    assert text == (
+        f"This run did not renew its process tag for {patience // 60} minutes. The next run of events stores missing "
+        "versions."
+    )
 
 
 def test_run_of_a_process_that_ended_is_lost_at_once() -> None:
     instance = dg.DagsterInstance.ephemeral()
     process = f"{this_process().rpartition('#')[0]}#1"
-    started = dg.DagsterRunStatus.STARTED
-    of_table = instance.create_run_for_job(
-        idle_job, status=started, tags={**run_tags("events", 0, 3), PROCESS_TAG: process}
-    )
-    of_fleet = instance.create_run_for_job(idle_job, status=started, tags={PROCESS_TAG: process})
-    other = instance.create_run_for_job(idle_job, status=started)
+    tags = [
+        run_tags("events", 0, 3) | {PROCESS_TAG: process},
+        {PROCESS_TAG: process},
+        {PROCESS_TAG: this_process()},
+        {},
+    ]
+    runs = [instance.create_run_for_job(idle_job, status=STARTED, tags=each) for each in tags]
     assert unfinished_runs(instance, ["events"]) == {}
-    runs = [instance.get_run_by_id(run.run_id) for run in (of_table, of_fleet, other)]
-    assert [run and run.status for run in runs] == [FAILURE, FAILURE, started]
-    (text,) = (entry.dagster_event.message for entry in instance.all_logs(of_fleet.run_id) if entry.dagster_event)
+    statuses = {run.run_id: run.status for run in instance.get_runs()}
+    assert [statuses[run.run_id] for run in runs] == [FAILURE, FAILURE, STARTED, STARTED]
+    (text,) = (entry.dagster_event.message for entry in instance.all_logs(runs[1].run_id) if entry.dagster_event)
     assert text == f"The process of this run, {process}, no longer exists. Start the run again."
 
 

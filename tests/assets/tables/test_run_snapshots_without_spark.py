@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -33,24 +34,34 @@ TABLE = TableSettings(name="events", path="/events")
 
 
 @pytest.mark.parametrize(("base", "changes", "is_exact"), [(40_000, 10_000, True), (40_000, 10_001, False)])
-def test_effect_of_optimize_is_exact_up_to_fifty_thousand_files(
-    base: int, changes: int, is_exact: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_effect_of_optimize_is_exact_up_to_fifty_thousand_files(base: int, changes: int, is_exact: bool) -> None:
+    candidates = [candidate("1", 8, 1)]
     manifest: Any = SimpleNamespace(base=SimpleNamespace(rows=base), change_rows=changes)
-    wanted = ("events", manifest)
-    store = SimpleNamespace(optimize_candidates=lambda *given: [candidate("1", 8, 1)] if given == wanted else [])
-    monkeypatch.setattr(RunSnapshots, "store", store)
-    monkeypatch.setattr(RunSnapshots, "manifests", lambda *_: {7: manifest})
-    monkeypatch.setattr(RunSnapshots, "states", lambda *_: {7: state()})
-    monkeypatch.setattr(RunSnapshots, "file_facts", lambda *_: partitions(*[1000] * 3))
-    snapshots = RunSnapshots(Settings(tables=(TABLE,)), SESSION)
+
+    class Known(RunSnapshots):
+        """Facts about version 7, whatever the store has."""
+
+        store: Any = SimpleNamespace(
+            optimize_candidates=lambda *given: candidates if given == ("events", manifest) else []
+        )
+        facts, version = partitions(*[1000] * 3), state()
+
+        def manifests(self, table: TableSettings, versions: Sequence[int]) -> dict[int, Any]:
+            return {version: manifest for version in versions if (table.name, version) == ("events", 7)}
+
+        def states(self, table: TableSettings, versions: Sequence[int]) -> dict[int, Any]:
+            return {version: self.version for version in versions if (table.name, version) == ("events", 7)}
+
+        def file_facts(self, table: TableSettings, version: int, progress: object = None) -> Any:
+            return self.facts if (table.name, version) == ("events", 7) else None
+
+    snapshots = Known(Settings(tables=(TABLE,)), SESSION)
     found = snapshots.compaction(TABLE, 7)
-    assert found == (Compaction.exact([candidate("1", 8, 1)]) if is_exact else None)  # a file for each partition
+    assert found == (Compaction.exact(candidates) if is_exact else None)  # a file for each partition
     known = partitions(1000)
-    several = replace(known, partitions=(replace(known.partitions[0], num_files=5),))
-    monkeypatch.setattr(RunSnapshots, "file_facts", lambda *_: several)
+    snapshots.facts = replace(known, partitions=(replace(known.partitions[0], num_files=5),))
     found = snapshots.compaction(TABLE, 7)
     assert found is not None
     assert (found.is_exact, found.partitions[0].files_after) == (is_exact, 1)
-    monkeypatch.setattr(RunSnapshots, "states", lambda *_: {7: state(metadata=None)})
+    snapshots.version = state(metadata=None)
     assert (snapshots.compaction(TABLE, 7) is not None) == is_exact
