@@ -136,6 +136,13 @@ def test_lost_commits_have_a_row_with_only_their_versions_and_the_reason(lake: P
     )
 
 
+def test_fault_of_a_lost_commit_is_reported_once(lake: Path) -> None:
+    (lake / "events" / "_delta_log" / commit_file(5)).write_text("{nope")
+    result = CliRunner().invoke(app, ["history", "events"])
+    assert result.exit_code == 1
+    assert [line.partition(":")[0] for line in result.stderr.splitlines()] == ["error"]
+
+
 def test_inspect_shows_a_version_completely(lake: Path) -> None:
     parts = lake.glob("events/_delta_log/*.parquet")
     assert output("inspect", "events") == (

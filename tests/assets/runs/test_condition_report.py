@@ -127,7 +127,8 @@ def test_page_of_a_broken_table_has_its_faults_and_the_numbers_of_its_last_good_
         "num_rows": 7,
     }
     assert page.description == f"{text} {problem.advice}"
-    assert page.tags == {**tags, "deltasnap/condition": condition_tag([page.metadata["health"].value], failed)}  # type: ignore[list-item]
+    faults = str(page.metadata["health"].value).split("\n\n")
+    assert page.tags == {**tags, "deltasnap/condition": condition_tag(faults, failed)}
     assert (of_run.check, of_run.severity, of_run.text) == (RUN, "warning", "The last run failed: The disk is full.")
     assert verdicts(table) == {
         "contiguous_log": (False, dg.AssetCheckSeverity.ERROR, {"missing_versions": 2}),
