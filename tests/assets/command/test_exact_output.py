@@ -337,6 +337,20 @@ def test_diff_as_json_has_operations_files_and_vectors() -> None:
     }
 
 
+def test_diff_shows_the_changes_of_metadata_and_protocol(tmp_path: Path) -> None:
+    after = [commit_info("UPGRADE"), protocol(2, 5), metadata(configuration={"a": "1"})]
+    write_log(tmp_path, {0: [protocol(), metadata(), add("a")], 1: after, 2: [remove("a")]})
+    assert output("diff", str(tmp_path), "0", "2").splitlines() == [
+        "version 0 to 2: 2 commits",
+        "  property a = 1 added",
+        "  reader version 2, was 1",
+        "  writer version 5, was 2",
+        "  + 0 files, 0 B",
+        "  - 1 file, 1 B",
+        "      a",
+    ]
+
+
 def test_diff_shows_the_first_ten_files_and_whether_their_size_is_known(tmp_path: Path) -> None:
     names = [f"{number:02}" for number in range(11)]
     start = [protocol(), metadata(), *(add(name, size=10) for name in names)]
