@@ -1,4 +1,4 @@
-"""Everything that two refreshes of a table record: the pages of its assets, the results of its checks."""
+"""Everything that refreshes of a table record: the pages of its assets, the results of its checks."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MERGE = commit_info(
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Refreshed]:
-    """A table whose versions 0 and 1 were refreshed in one run, and 2 to 4 in the next."""
+    """A table whose versions 0 and 1 were refreshed in one run, 2 to 4 in the next, and 5 in the last one."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         use_driver_bases(monkeypatch)
         folder = tmp_path_factory.mktemp("lake")
@@ -52,6 +52,8 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Refreshed]:
                 4: [commit_info("VACUUM END", operationParameters={"status": "COMPLETED"}), *held],
             },
         )
+        table.refresh()
+        write_log(table.folder, {5: [add("id=1/5.parquet", stats="{}", partitionValues={"id": "1"})]})
         table.refresh()
         yield table
 
@@ -81,7 +83,7 @@ def _shown(entry: Any, folder: str) -> object:
 
 def materialized(table: Refreshed, name: str) -> dict[str, dict[str, object]]:
     """Return the last metadata of an asset, by version."""
-    records = table.instance.fetch_materializations(dg.AssetKey(["events", name]), limit=9).records
+    records = table.instance.fetch_materializations(dg.AssetKey(["events", name]), limit=20).records
     events = [record.asset_materialization for record in reversed(records)]
     return {str(event.partition): shown(event.metadata, table) for event in events if event is not None}
 
@@ -98,6 +100,7 @@ def test_each_version_shows_its_changes_since_the_one_before_even_of_an_earlier_
         ),
         "3": ("Markdown", "- property b \\= 3 added\n- property a \\= 2\\, was 1"),
         "4": "nothing",
+        "5": "nothing",
     }
 
 
@@ -208,9 +211,9 @@ def test_page_of_a_version_is_complete(table: Refreshed, name: str, version: str
 
 
 def test_page_of_the_table_is_complete(table: Refreshed) -> None:
-    (record,) = table.instance.fetch_observations(delta_log_key("events"), limit=1).records
-    seen = record.asset_observation
-    assert seen is not None
+    records = table.instance.fetch_observations(delta_log_key("events"), limit=20).records
+    pages = [record.asset_observation for record in records if record.asset_observation is not None]
+    seen = next(page for page in pages if page.data_version == "4")
     assert seen.tags == {"dagster/data_version": "4", "deltasnap/generation": "table-id"}
     assert seen.description == "Latest version: 4"
     assert shown(seen.metadata, table) == {
@@ -249,15 +252,16 @@ def test_page_of_the_table_is_complete(table: Refreshed) -> None:
     }
 
 
-def test_newest_version_of_each_asset_is_recorded_last(table: Refreshed) -> None:
-    for name in ASSET_NAMES:
-        asset = dg.AssetKey(["events", name])
-        (record,) = table.instance.fetch_materializations(asset, limit=1).records
-        assert record.asset_materialization is not None
-        assert (record.partition_key, record.asset_materialization.description) == (
-            "4",
-            "The newest version of this run, recorded again.",
-        )
+AGAIN = "The newest version of this run, recorded again."
+
+
+@pytest.mark.parametrize("name", ASSET_NAMES)
+def test_newest_version_of_each_run_is_recorded_last(table: Refreshed, name: str) -> None:
+    records = table.instance.fetch_materializations(dg.AssetKey(["events", name]), limit=20).records
+    events = [record.asset_materialization for record in records if record.asset_materialization is not None]
+    last = {str(event.partition): event.description for event in reversed(events)}
+    assert events[0].partition == "5"
+    assert last == {"0": None, "1": AGAIN, "2": None, "3": None, "4": AGAIN, "5": None}
 
 
 WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
@@ -280,14 +284,41 @@ RESULTS: dict[tuple[str, str | None], tuple[bool, Any, dict[str, float]]] = {
 }
 
 
-def test_results_of_checks_have_their_numbers(table: Refreshed) -> None:
-    found: dict[tuple[str, str | None], object] = {}
+def results(table: Refreshed) -> dict[tuple[str, str | None], list[Any]]:
+    """Return the results of each check and partition, the latest first."""
+    found: dict[tuple[str, str | None], list[Any]] = {}
     for key in table.defs.resolve_asset_graph().asset_check_keys:
         for record in table.instance.event_log_storage.get_asset_check_execution_history(key, limit=100):
             event = record.event.dagster_event if record.event else None
             if event is not None and event.event_type is dg.DagsterEventType.ASSET_CHECK_EVALUATION:
                 result = event.asset_check_evaluation_data
-                numbers = {name: entry.value for name, entry in result.metadata.items()}
-                numbers.pop("hours_since_last_commit", None)
-                found.setdefault((key.name, result.partition), (result.passed, result.severity, numbers))
-    assert found == RESULTS
+                found.setdefault((key.name, result.partition), []).append(result)
+    return found
+
+
+def test_results_of_checks_have_their_numbers(table: Refreshed) -> None:
+    shown: dict[tuple[str, str | None], object] = {}
+    for (name, partition), found in results(table).items():
+        result = found[-2] if partition is None and name != "even_partitions" else found[-1]  # of the second run
+        numbers = {name: entry.value for name, entry in result.metadata.items()}
+        numbers.pop("hours_since_last_commit", None)
+        shown[name, partition] = (result.passed, result.severity, numbers)
+    assert shown == RESULTS
+
+
+def test_failure_of_a_version_ends_when_a_later_version_passes(table: Refreshed) -> None:
+    again, first = results(table)["schema_unchanged", "2"]
+    assert (first.passed, again.passed) == (False, True)
+    assert again.description == (
+        "Version 2 changed the schema: partitioned by id, was nothing. Version 5 passes again."
+    )
+    assert first.target_materialization_data is not None
+
+
+def test_result_of_a_run_is_the_worst_of_its_versions(table: Refreshed) -> None:
+    last, worst, first = results(table)["schema_unchanged", None]
+    assert [each.passed for each in (first, worst, last)] == [True, False, True]
+    assert worst.description == (
+        "Version 2 changed the schema: partitioned by id, was nothing.\n\n"
+        "What to do: Check that readers of the table support the new schema."
+    )
