@@ -84,6 +84,15 @@ def test_fleet_is_shown_completely(tmp_path: Path) -> None:
     ]
 
 
+def test_long_name_of_a_table_takes_half_of_the_width(tmp_path: Path) -> None:
+    shown = Console(file=io.StringIO(), width=80)
+    found = [{**row, "table": "n" * 60} for row in polled_rows(tmp_path) if not row["reason"]]
+    show_fleet(shown, found, found)
+    assert isinstance(shown.file, io.StringIO)
+    names = [line.split()[0] for line in shown.file.getvalue().splitlines()[2:]]
+    assert names == ["n" * 40, "n" * 20]
+
+
 @pytest.mark.parametrize(
     ("condition", "colour"), [("broken", 31), ("unknown", 35), ("warned", 33), ("stale", 33), ("healthy", 32)]
 )
