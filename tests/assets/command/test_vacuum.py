@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import nullcontext
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from typer.testing import Result
 
-from deltasnap_assets.command.views import vacuum_view
 from deltasnap_assets.command.views.vacuum_view import VacuumReport, _condition
 from deltasnap_core import DeltaLog, FaultKind, TableLog, VacuumGroup, VacuumSummary, commit_file
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
@@ -55,100 +50,6 @@ def test_time_travel_shrinks_to_the_first_version_that_keeps_its_files(case: str
     summary = VacuumSummary(retention_ms=0, deleted=(group,), protected=(), first_readable_version=removed)
     report = VacuumReport(path="t", version=loadable[-1], loadable=loadable, table_retention_ms=0, summary=summary)
     assert report.first_readable_version == expected
-
-
-def group(folder: str, files: int, reason: str = "orphan", age: int | None = 7, unknown: int = 0) -> VacuumGroup:
-    return VacuumGroup(
-        folder=folder,
-        reason=reason,
-        age_days=age,
-        num_files=files,
-        size_in_bytes=1024 * files,
-        num_without_size=unknown,
-    )
-
-
-def summary(*deleted: VacuumGroup, **values: Any) -> VacuumSummary:
-    known = {"retention_ms": 7 * 86_400_000, "protected": (), "first_readable_version": None}
-    return VacuumSummary(**{**known, "deleted": deleted, **values})
-
-
-@pytest.fixture
-def vacuum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
-    """Run the command for a table of three versions, with a given summary in place of Spark."""
-    write_log(tmp_path / "t", {0: [protocol(), metadata()], 1: [add("a")], 2: [add("b")]})
-    monkeypatch.setenv("COLUMNS", "100")
-
-    def run_with(found: VacuumSummary, *arguments: str) -> Result:
-        def vacuum_summary(retention_ms: int | None) -> VacuumSummary:
-            return found if retention_ms is None else replace(found, retention_ms=retention_ms)
-
-        def snapshot_at(number: int) -> Any:
-            log = TableLog.for_path(tmp_path / "t").at(number)
-            tables = SimpleNamespace(vacuum_summary=vacuum_summary)
-            return SimpleNamespace(version=number, metadata=log.metadata, tables=tables)
-
-        log = SimpleNamespace(get_snapshot_at=snapshot_at)
-        monkeypatch.setattr(vacuum_view, "delta_log_of", lambda *_: log)
-        monkeypatch.setattr(vacuum_view, "spark_aside", lambda _: nullcontext())
-        return run("vacuum", tmp_path / "t", "--dry-run", *arguments)
-
-    return run_with
-
-
-def test_files_to_delete_are_shown_by_folder_age_and_reason(vacuum: Callable[..., Result]) -> None:
-    kept = (group("", 2, "tombstone has not expired"), group("x", 3, "young"), group("y", 2, "young"))
-    found = summary(
-        group("", 1, "expired tombstone", age=0, unknown=1),
-        group("day=1", 2000, age=1),
-        group("day=2", 3, age=None),
-        group("day=3", 4, age=365),
-        protected=kept,
-        first_readable_version=2,
-    )
-    result = vacuum(found)
-    assert result.stderr == ""
-    assert [line.rstrip() for line in result.stdout.splitlines()] == [
-        "VACUUM would delete 2,008 files of 2 MiB and 1 unknown (retention 168 hours).",
-        " folder  age            reason             files                 size",
-        " .       0 to 1 days    expired tombstone      1  1 KiB and 1 unknown",
-        " day=1   1 to 7 days    orphan             2,000                2 MiB",
-        " day=2   unknown        orphan                 3                3 KiB",
-        " day=3   over 365 days  orphan                 4                4 KiB",
-        "Kept: 5 files (young).",
-        "Kept: 2 files (tombstone has not expired).",
-        "Time travel would reach back to version 2; now the log reaches back to version 0.",
-    ]
-
-
-def test_folders_beyond_those_shown_are_summed(vacuum: Callable[..., Result]) -> None:
-    lines = [vacuum(summary(*[group("f", 1)] * number)).stdout.splitlines() for number in (50, 52)]
-    assert [len(each) for each in lines] == [53, 54]
-    assert lines[0][-2].split() == ["f", "7", "to", "30", "days", "orphan", "1", "1", "KiB"]
-    assert lines[1][-2].split() == ["and", "2", "more", "2", "2", "KiB"]
-    assert lines[1][-1] == "Time travel would lose no version."
-
-
-def test_report_as_json_has_versions_and_groups(vacuum: Callable[..., Result], tmp_path: Path) -> None:
-    found = summary(group("a", 1, "expired tombstone"), protected=(group("b", 2, unknown=1),), first_readable_version=1)
-    result = vacuum(found, "--json", "--retain", "2")
-    assert result.stderr == (
-        "warning: A retention of 2 hours is shorter than that of the table, 168 hours: VACUUM could delete files that "
-        "running queries and writers need.\n"
-    )
-    of_all = {"filesWithoutSize": 0, "ageDays": 7}
-    assert json.loads(result.stdout) == {
-        "path": str(tmp_path / "t"),
-        "version": 2,
-        "retentionMs": 7_200_000,
-        "files": 1,
-        "bytes": 1024,
-        "earliestVersion": 0,
-        "firstReadableVersion": 1,
-        "deleted": [{**of_all, "folder": "a", "reason": "expired tombstone", "files": 1, "bytes": 1024}],
-        "protected": [{**of_all, "folder": "b", "reason": "orphan", "files": 2, "bytes": 2048, "filesWithoutSize": 1}],
-    }
-    assert vacuum(found, "--retain", "168").stderr == ""
 
 
 @pytest.fixture
