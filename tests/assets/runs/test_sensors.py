@@ -19,7 +19,8 @@ from deltasnap_assets.runs.condition.log_reports import BrokenTableError
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, ATTEMPT_TAG, run_tags
 from deltasnap_assets.runs.run_process import PROCESS_TAG
 from deltasnap_assets.runs.schedules import refresh_schedule
-from deltasnap_assets.runs.sensors import minimum_interval, new_commits_sensor
+from deltasnap_assets.runs.sensors import _cursors_of, _result, minimum_interval, new_commits_sensor
+from deltasnap_assets.runs.table_polls import SensorAnswer
 from deltasnap_assets.runs.table_runs import MAX_ATTEMPTS
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import TableLog
@@ -81,6 +82,47 @@ class Ticks:
 def test_interval_is_rounded_down_to_the_checks_of_the_daemon(configured: int, ticks: int) -> None:
     checks = range(5, 100, 5)  # seconds after a tick, when the daemon checks, perhaps a moment early
     assert next(check for check in checks if check - 0.1 >= minimum_interval(configured)) == ticks
+
+
+def answers(*messages: str, problems: str = "", requests: str = "") -> list[SensorAnswer]:
+    """Return answers with these messages. problems, requests: those that are a problem, or request a run."""
+    return [
+        SensorAnswer(
+            cursor=None,
+            message=message,
+            is_problem=message in problems,
+            requests=(dg.RunRequest(run_key=message),) if message in requests and message else (),
+        )
+        for message in messages
+    ]
+
+
+def test_message_of_a_tick_has_ten_answers_the_problems_first() -> None:
+    letters = "abcdefghijk"
+    for given, expected in (
+        (answers("a", "", "b", problems="b"), "b a"),
+        (answers(*letters[:10]), " ".join(letters[:10])),
+        (answers(*letters), " ".join(letters[:10]) + " ..."),
+        (answers(""), None),
+        ([], None),
+    ):
+        result = _result(given, "cursor")
+        assert (result.skip_reason and result.skip_reason.skip_message, result.cursor) == (expected, "cursor")
+        assert result.run_requests == []
+
+
+def test_tick_that_requests_runs_has_no_message() -> None:
+    result = _result(answers("a", "b", "c", problems="b", requests="ac"), None)
+    assert [request.run_key for request in result.run_requests or ()] == ["a", "c"]
+    assert result.skip_reason is None
+
+
+@pytest.mark.parametrize("text", ["[1]", "{", "5", '"a"'])
+def test_cursor_of_a_shared_sensor_that_cannot_be_read_is_ignored(text: str, caplog: pytest.LogCaptureFixture) -> None:
+    assert _cursors_of(text) == {}
+    assert "The cursor of the sensor cannot be read, and is ignored" in caplog.text
+    caplog.clear()
+    assert (_cursors_of(None), _cursors_of('{"a": "x"}'), caplog.text) == ({}, {"a": "x"}, "")
 
 
 def test_one_run_is_requested_for_the_range_of_new_versions(tmp_path: Path) -> None:
