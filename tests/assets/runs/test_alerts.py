@@ -152,6 +152,11 @@ def test_each_condition_is_reported_once_with_its_words(level: TableLevel, what:
     assert alert_of("events", status, reported, AlertSettings()) is None
     assert alert_of("events", status, "of a later release", AlertSettings()) == alert
     assert (alert_of("events", status, "ok", AlertSettings(on=("error",))) is None) == (reported == "warn")
+    healthy = TableStatus(level=TableLevel.HEALTHY)
+    assert [alert_of("events", healthy, each, AlertSettings()) for each in ("ok", "of a later release")] == [None] * 2
+    assert alert_of("events", healthy, reported, AlertSettings()) == Alert(
+        table="events", level="ok", text=f"Table events has recovered. All checks passed. {link}"
+    )
 
 
 def test_table_that_alternates_between_warning_and_error_is_reported_twice(tmp_path: Path, chat: Chat) -> None:
