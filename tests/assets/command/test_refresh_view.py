@@ -1,15 +1,19 @@
 from __future__ import annotations
 
 import io
+import json
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
+from typer.testing import CliRunner
 
 from deltasnap_assets.command import refresh_view
+from deltasnap_assets.command.cli import app
 from deltasnap_assets.command.refresh_view import Refreshed, RunProgress, refresh_tables, versions_text
 from deltasnap_assets.runs.condition.log_reports import BrokenTableError
 from deltasnap_assets.runs.planning.names import ASSET_NAMES
@@ -17,6 +21,7 @@ from deltasnap_assets.runs.refresh import RefreshEvent
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.settings.loading import demo_settings
+from deltasnap_assets.spark.java import JavaError
 from deltasnap_core import DeltaTableNotFoundError, FaultKind, LastPoll, TableProblem
 from tests.assets.checks.known import condition, fault, versions
 
@@ -99,6 +104,64 @@ def test_broken_table_is_shown_with_each_problem_instead_of_its_error() -> None:
         "error: events: Fault missing_commit. Repair missing_commit. Loadable: versions 0 to 2.",
     ]
     assert failed.condition == known.to_json()
+
+
+class Command:
+    """`deltasnap refresh` for the tables a, b and c. b needs Spark, and c fails if it is refreshed."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, java: str | None, remote: str | None) -> None:
+        self.refreshed: list[Any] = []
+        tables = ", ".join(f"{{name: {name}, path: {name}}}" for name in "abc")
+        spark = "" if remote is None else f"\nspark: {{remote: '{remote}'}}"
+        (folder / "deltasnap.yaml").write_text(f"tables: [{tables}]{spark}", encoding="utf-8")
+        monkeypatch.chdir(folder)
+        monkeypatch.delenv("DELTASNAP_CONFIG", raising=False)
+
+        def check_java() -> None:
+            if java is not None:
+                raise JavaError(java)
+
+        def refresh_tables(_: object, names: Sequence[str], *, as_json: bool) -> dict[str, Refreshed]:
+            self.refreshed.append((list(names), as_json))
+            return {name: Refreshed(versions=(1,), error="c: lost" if name == "c" else None) for name in names}
+
+        def reasons(_: object, tables: Iterable[TableSettings]) -> dict[str, str]:
+            return {table.name: "large" for table in tables if table.name == "b"}
+
+        monkeypatch.setattr("deltasnap_assets.spark.java.check_java", check_java)
+        monkeypatch.setattr("deltasnap_assets.spark.session.needed.reasons_for_spark", reasons)
+        monkeypatch.setattr(refresh_view, "refresh_tables", refresh_tables)
+        monkeypatch.setattr(refresh_view, "report_lost_tables", lambda _: self.refreshed.append("lost tables"))
+
+    def run(self, *arguments: str) -> tuple[int, Any, str]:
+        result = CliRunner().invoke(app, ["refresh", *arguments])
+        return result.exit_code, json.loads(result.stdout) if result.stdout else None, result.stderr
+
+
+PLAIN: dict[str, Any] = {"versions": [], "health": None, "error": None, "condition": None, "problems": []}
+
+
+@pytest.mark.parametrize("remote", [None, "sc://host:1"])
+def test_command_refreshes_tables_that_need_no_spark_if_there_is_no_java(
+    remote: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = Command(tmp_path, monkeypatch, "No Java found.", remote)
+    code, found, problems = command.run("b", "a", "b", "--json")
+    b = {**PLAIN, "versions": [1]} if remote else {**PLAIN, "error": "No Java found."}
+    assert (code, found, problems) == (0 if remote else 1, {"a": {**PLAIN, "versions": [1]}, "b": b}, "")
+    assert command.refreshed == [(["b", "a"] if remote else ["a"], True)]
+    assert command.run("b") == (0 if remote else 1, None, "" if remote else "error: b: No Java found.\n")
+    assert command.refreshed[1:] == ([(["b"], False)] if remote else [])
+
+
+def test_command_without_names_refreshes_all_tables_and_reports_lost_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = Command(tmp_path, monkeypatch, None, None)
+    assert command.run() == (1, None, "")  # the table c fails
+    assert command.refreshed == ["lost tables", (["a", "b", "c"], False)]
+    assert command.run("a", "b") == (0, None, "")
+    assert command.refreshed[2:] == [(["a", "b"], False)]
 
 
 TEXTS = {

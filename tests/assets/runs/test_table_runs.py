@@ -132,11 +132,8 @@ def test_table_that_fails_often_does_not_hide_the_failure_of_another(monkeypatch
     assert {name: failure.run_id for name, failure in failures(instance, list(failed)).items()} == failed
 
 
-def test_failures_of_tables_do_not_hide_that_a_run_from_the_page_of_an_asset_failed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(table_runs, "_MAX_FAILURES", 3)
-    instance = dg.DagsterInstance.ephemeral()
+def failed_on_its_page(instance: dg.DagsterInstance) -> str:
+    """Run an asset of the table `events`, which fails, as Dagster's UI does. Return the id of the run."""
 
     @dg.asset(key=["events", "all_files"], partitions_def=dg.StaticPartitionsDefinition(["3"]))
     def all_files() -> None:
@@ -144,9 +141,27 @@ def test_failures_of_tables_do_not_hide_that_a_run_from_the_page_of_an_asset_fai
 
     job = dg.Definitions(assets=[all_files]).resolve_implicit_global_asset_job_def()
     only: Any = {"partition_key": "3", "asset_selection": [all_files.key]}
-    run_id = job.execute_in_process(instance=instance, raise_on_error=False, **only).run_id
+    return job.execute_in_process(instance=instance, raise_on_error=False, **only).run_id
+
+
+def test_failures_of_tables_do_not_hide_that_a_run_from_the_page_of_an_asset_failed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(table_runs, "_MAX_FAILURES", 3)
+    instance = dg.DagsterInstance.ephemeral()
+
+    run_id = failed_on_its_page(instance)
     others = [ended(instance, "other", FAILURE) for _ in range(5)]
     assert last_failed(instance, ["events", "other"]) == {"events": run_id, "other": others[-1]}
+
+
+def test_later_failure_counts_however_its_run_was_started() -> None:
+    instance = dg.DagsterInstance.ephemeral()
+    for _ in range(2):
+        tagged = ended(instance, "events", FAILURE)
+        assert last_failed(instance, ["events"]) == {"events": tagged}
+        on_its_page = failed_on_its_page(instance)
+        assert last_failed(instance, ["events"]) == {"events": on_its_page}
 
 
 @pytest.mark.parametrize("status", [SUCCESS, FAILURE])
