@@ -312,7 +312,7 @@ class Settings(_Settings):
     @field_validator("tables")
     @classmethod
     def _some(cls, tables: tuple[TableSettings, ...], info: ValidationInfo) -> tuple[TableSettings, ...]:
-        if not tables and not info.data.get("discover"):
+        if not tables and info.data.get("discover") == ():  # not if `discover` is invalid: that is reported
             raise ValueError("expected at least one table")
         fleet_asset = str(info.data.get("fleet_asset"))
         if taken := [table.name for table in tables if is_key_of(fleet_asset, table.name)]:

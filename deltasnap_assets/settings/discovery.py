@@ -112,7 +112,7 @@ def _found(pattern: DiscoverSettings) -> Iterator[TableSettings]:
         folders = path.rstrip("/").split("/")
         if any(fnmatchcase(folders[-1], each) for each in pattern.exclude):
             continue
-        parts = {"name": _plain(folders[-1]), "parent": _plain(folders[-2]) if len(folders) > 1 else ""}
+        parts = {"name": _plain(folders[-1]), "parent": _plain(folders[-2])}
         try:
             yield TableSettings(name=pattern.name.format(**parts), path=path, **shared)
         except (ValidationError, KeyError, IndexError, ValueError) as error:

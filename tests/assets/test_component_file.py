@@ -10,16 +10,32 @@ from typing import Any
 
 import dagster as dg
 import pytest
+import yaml
 from dagster.components.testing import create_defs_folder_sandbox
 from pydantic import ValidationError
 
 from deltasnap_assets import component
-from deltasnap_assets.component import DeltaTableSnapshots
+from deltasnap_assets.component import DeltaTableSnapshots, _ExampleTable
 from deltasnap_assets.component_file import ComponentAttributes, _without_any_of, settings_of
 from deltasnap_assets.settings.config import DEFAULT_STORAGE, Settings, Since
 from deltasnap_assets.settings.yaml_source import ConfigError
 
 PASSWORD = "hunter2"
+
+
+def test_new_component_has_an_example_table_that_loads(tmp_path: Path) -> None:
+    kind = "deltasnap_assets.DeltaTableSnapshots"
+    _ExampleTable().scaffold(
+        dg.ScaffoldRequest(
+            type_name=kind, target_path=tmp_path, scaffold_format="yaml", project_root=tmp_path, params=None
+        )
+    )
+    written = yaml.safe_load((tmp_path / "defs.yaml").read_text(encoding="utf-8"))
+    assert written == {"type": kind, "attributes": {"tables": [{"name": "events", "path": "s3://lake/events"}]}}
+    (table,) = settings_of(written["attributes"], str(tmp_path / "defs.yaml")).tables
+    assert table.path == "s3://lake/events"
+
+
 TABLE = {"name": "events", "path": "events"}
 MISTAKES: dict[str, tuple[dict[str, Any], tuple[str | int, ...], str]] = {
     "key": ({"storag": "s", "tables": [TABLE]}, ("storag",), "unknown key, did you mean storage?"),

@@ -10,7 +10,7 @@ import pytest
 from deltasnap_assets.checks.registry import CheckSettings
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.sensors import MAX_SENSORS
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import AlertSettings, Settings, TableSettings
 from deltasnap_assets.settings.loading import demo_settings, read_settings
 from deltasnap_assets.settings.yaml_source import ConfigError
 from tests.assets.command.test_cli import FORKS
@@ -41,6 +41,56 @@ def test_definitions_load_with_the_documented_names(defs: dg.Definitions) -> Non
     assert defs.resolve_job_def("events_snapshots").run_tags["deltasnap/table"] == "events"
     assert defs.resolve_sensor_def("events_new_commits").minimum_interval_seconds == 8  # of each ten
     assert defs.resolve_schedule_def("events_refresh").cron_schedule == "0 * * * *"
+
+
+def test_jobs_sensors_and_schedules_are_complete() -> None:
+    table = TableSettings(name="events", path="/t")
+    defs = build_definitions(
+        Settings(storage="/s", tables=(table,), alerts=AlertSettings.model_validate({"webhook": "http://h/x"}))
+    )
+    jobs = {job.name: job for job in defs.get_repository_def().get_all_jobs()}
+    assert {name: job.executor_def.name for name, job in jobs.items()} == {
+        "__ASSET_JOB": "multi_or_in_process_executor",
+        **dict.fromkeys(("events_snapshots", "events_observe", "refresh_all_tables"), "in_process"),
+        **dict.fromkeys(("deltasnap_fleet", "deltasnap_prune", "deltasnap_checkpoint"), "in_process"),
+    }
+    by_table = dg.StaticPartitionsDefinition(["events"])
+    assert [name for name, job in jobs.items() if job.partitions_def == by_table] == [
+        "deltasnap_checkpoint",
+        "deltasnap_prune",
+    ]
+    sensors = [each for each in defs.sensors or () if isinstance(each, dg.SensorDefinition)]
+    assert [(each.name, each.minimum_interval_seconds, [job.job_name for job in each.targets]) for each in sensors] == [
+        ("events_new_commits", 28, ["events_snapshots", "events_observe"]),
+        ("deltasnap_fleet_after_refreshes", 300, ["deltasnap_fleet"]),
+        ("deltasnap_alerts", 60, []),
+    ]
+    schedules = [each for each in defs.schedules or () if isinstance(each, dg.ScheduleDefinition)]
+    assert [(each.name, each.job_name, each.cron_schedule) for each in schedules] == [
+        ("events_refresh", "events_snapshots", "0 * * * *"),
+        ("deltasnap_fleet_hourly", "deltasnap_fleet", "30 * * * *"),
+    ]
+    statuses = [*(each.default_status for each in sensors), *(each.default_status for each in schedules)]
+    assert {status.value for status in statuses} == {"RUNNING"}
+    assert {*(defs.resources or {})} == {"pyspark", "snapshots", "snapshot_io_manager"}
+
+
+def test_assets_of_a_table_show_their_kinds_and_their_table(defs: dg.Definitions) -> None:
+    graph = defs.resolve_asset_graph()
+    nodes = {key.to_user_string(): graph.get(key) for key in graph.get_all_asset_keys()}
+    assert {name: node.kinds for name, node in nodes.items()} == {
+        "events/delta_log": {"deltalake"},
+        "events/log_segment": {"json"},
+        "events/reconstructed_state": {"pyspark", "parquet"},
+        "events/computed_state": {"json"},
+        "events/all_files": {"pyspark", "table"},
+        "events/tombstones": {"pyspark", "table"},
+        "fleet": {"table"},
+    }
+    shown = [node.metadata.get("dagster/table_name") for name, node in nodes.items() if name != "fleet"]
+    assert shown == ["events"] * 6
+    assert nodes["events/delta_log"].metadata["dagster/uri"] == "/nowhere/.deltasnap/demo/events"
+    assert nodes["events/all_files"].backfill_policy == dg.BackfillPolicy.single_run()
 
 
 @pytest.mark.parametrize("count", [1, MAX_SENSORS + 1], ids=["own sensor", "shared sensor"])
@@ -165,6 +215,9 @@ defs = module.defs
 assert defs is module.defs
 assert gc.isenabled() and gc.get_threshold() == (50_000, 10, 10)
 assert [name for name in opened if name.endswith("deltasnap.yaml")]
+gc.set_threshold(60_000, 9, 8)
+module._configured.cache_clear()
+assert module.defs and gc.get_threshold() == (60_000, 9, 8)
 assert not [name for name in opened if "nowhere" in name], opened
 assert defs.resolve_job_def("clicks_snapshots")
 from pyspark.sql import SparkSession
@@ -214,11 +267,3 @@ def test_owners_tags_and_description_are_passed_to_the_assets() -> None:
     assert {tuple(graph.get(key).owners) for key in keys} == {("ada@example.com", "team:web")}
     assert {graph.get(key).tags["domain"] for key in keys} == {"web"}
     assert graph.get(dg.AssetKey(["t", "delta_log"])).description == "Clicks"
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"owners": ["ada"]}, {"owners": ["team:"]}, {"tags": {"a b": "c"}}, {"tags": {"a": "ü"}}]
-)
-def test_owners_and_tags_invalid_in_dagster_are_rejected(wrong: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=r"expected e-mail addresses|Dagster tags"):
-        TableSettings.model_validate({"name": "t", "path": "/t", **wrong})

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from deltasnap_assets import processes
 from deltasnap_assets.processes import (
     has_ended,
     pid_of,
@@ -48,6 +52,30 @@ def test_process_runs_until_it_ends(program: subprocess.Popen[bytes]) -> None:
     program.wait()
     assert has_ended(name) is True
     assert has_ended(process_name(program.pid)) is True  # named after its end
+
+
+def test_name_of_a_process_does_not_tell_the_name_of_its_machine() -> None:
+    assert re.fullmatch(rf"[0-9a-f]{{12}}#{os.getpid()}#\d+", this_process())
+
+
+@pytest.mark.parametrize("name", ["", "#", "1#2", "a#b#c", "elsewhere##1#2", "{machine}#x#1", "elsewhere#{pid}#1"])
+def test_state_of_another_machine_is_not_known(name: str) -> None:
+    machine, _, _ = this_process().split("#")
+    assert has_ended(name.format(machine=machine, pid=os.getpid())) is None
+
+
+@pytest.mark.skipif(shutil.which("ps") is None, reason="there is no ps")
+def test_process_is_known_by_its_start_also_without_proc(
+    program: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "_PID_NAMESPACE", Path("/proc/nothing"))
+    name = process_name(program.pid)
+    assert str(datetime.now(UTC).year) in name.rpartition("#")[2]
+    assert has_ended(name) is False
+    assert with_variable("DELTASNAP_TEST", MINE) == []
+    program.kill()
+    program.wait()
+    assert has_ended(name) is True
 
 
 def test_process_with_another_start_time_is_another_process(program: subprocess.Popen[bytes]) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from deltasnap_assets.quantities import bytes_text, span_text
+from deltasnap_assets.quantities import bytes_text, counted, iso_time, span_text, time_text
 
 HOUR = 3_600_000
 
@@ -24,6 +24,19 @@ HOUR = 3_600_000
 )
 def test_span_is_shown_in_the_largest_unit_that_fits_twice(milliseconds: int, text: str) -> None:
     assert span_text(milliseconds) == text
+
+
+def test_times_are_shown_to_the_second() -> None:
+    assert (iso_time(1_700_000_000_999), time_text(1_700_000_000_999)) == (
+        "2023-11-14T22:13:20+00:00",
+        "2023-11-14 22:13:20 UTC",
+    )
+    assert (iso_time(1 << 62), time_text(1 << 62)) == (f"{1 << 62} ms",) * 2
+
+
+def test_counts_have_the_plural_of_their_word() -> None:
+    assert [counted(number, "file") for number in (0, 1, 2_048)] == ["0 files", "1 file", "2,048 files"]
+    assert [counted(number, "process", "processes") for number in (1, 2)] == ["1 process", "2 processes"]
 
 
 @pytest.mark.parametrize(

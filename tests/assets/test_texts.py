@@ -95,7 +95,8 @@ def test_text_is_shown_without_credentials(show: Callable[[str], str]) -> None:
 
 
 def test_truncation_never_makes_a_text_longer() -> None:
-    assert visible("x" * 110, 100) == "x" * 110
+    assert visible("x" * 122, 100) == "x" * 122
+    assert visible("x" * 123, 100) == "x" * 100 + "… (23 more characters)"
     assert visible("x" * 130, 100) == "x" * 100 + "… (30 more characters)"
 
 

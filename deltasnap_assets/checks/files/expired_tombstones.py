@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from deltasnap_assets.checks.check import Limits, PageCheck, Verdict, not_evaluated
-from deltasnap_assets.quantities import bytes_text
+from deltasnap_assets.quantities import bytes_text, counted
 
 if TYPE_CHECKING:
     from deltasnap_assets.checks.facts import PageFacts
@@ -48,8 +48,9 @@ class ExpiredTombstones(PageCheck[ExpiredTombstonesLimits]):
         return Verdict(
             passed=passed,
             description=(
-                f"{gone.num_expired:,} files of {bytes_text(gone.expired_bytes)} passed their retention since the last "
-                f"commit: {ratio:.0%} of the size of the table, at most {limits.max_expired_ratio:.0%} expected."
+                f"{counted(gone.num_expired, 'file')} of {bytes_text(gone.expired_bytes)} passed their retention since "
+                f"the last commit: {ratio:.0%} of the size of the table, at most {limits.max_expired_ratio:.0%} "
+                "expected."
             ),
             numbers={"expired_files": gone.num_expired, "expired_bytes": gone.expired_bytes},
         )

@@ -10,7 +10,14 @@ from tests.assets.checks.known import page_facts, partitions
 
 @pytest.mark.parametrize(
     ("sizes", "passed"),
-    [((100, 1), True), ((10, 1, 1, 1, 1), True), ((11, 1, 1, 1, 1), False), ((0,) * 5, True), ((11, *(0,) * 4), False)],
+    [
+        ((100, 1), True),
+        ((11, 1, 1, 1), True),
+        ((10, 1, 1, 1, 1), True),
+        ((11, 1, 1, 1, 1), False),
+        ((0,) * 5, True),
+        ((11, *(0,) * 4), False),
+    ],
 )
 def test_partition_many_times_larger_than_the_median_fails(sizes: tuple[int, ...], passed: bool) -> None:
     verdict = EvenPartitions().verdict(page_facts(partitions(*sizes)), EvenPartitionsLimits())
@@ -28,6 +35,10 @@ def test_table_without_partitions_to_compare_is_not_evaluated_and_ends_an_earlie
 def test_largest_partition_is_named() -> None:
     verdict = EvenPartitions().verdict(page_facts(partitions(11, 1, 1, 1, 1)), EvenPartitionsLimits())
     assert verdict.description.startswith("The largest of 5 partitions, day=0 with 11 B, is 11.0 times the median")
+    assert verdict.numbers == {"partition_skew": 11.0}
+    assert EvenPartitions().verdict(page_facts(partitions(8, 3)), EvenPartitionsLimits()).numbers == {
+        "partition_skew": 1.45
+    }
 
 
 def test_page_without_known_partitions_omits_the_check() -> None:

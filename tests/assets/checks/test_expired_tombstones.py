@@ -16,6 +16,21 @@ def test_only_many_large_expired_tombstones_fail() -> None:
     assert CHECK.verdict(page_facts(tombstones=expired(100, 10)), LIMITS).passed
 
 
+@pytest.mark.parametrize(("files", "size", "passed"), [(16, 51, False), (15, 51, True), (16, 50, True)])
+def test_expired_tombstones_fail_above_both_limits(files: int, size: int, passed: bool) -> None:
+    verdict = CHECK.verdict(page_facts(tombstones=expired(files, size), size_in_bytes=100), LIMITS)
+    assert (verdict.passed, verdict.numbers) == (passed, {"expired_files": files, "expired_bytes": size})
+    assert verdict.description == (
+        f"{files} files of {size} B passed their retention since the last commit: {size}% of the size of the table, at "
+        "most 50% expected."
+    )
+
+
+def test_expired_tombstones_of_an_empty_table_are_compared_with_one_byte() -> None:
+    verdict = CHECK.verdict(page_facts(tombstones=expired(1, 1), size_in_bytes=0), LIMITS)
+    assert verdict.description.startswith("1 file of 1 B passed their retention since the last commit: 100% of")
+
+
 def test_page_without_known_tombstones_omits_the_check() -> None:
     assert not CHECK.verdict(page_facts(), LIMITS).is_evaluated
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from deltasnap_assets.checks.commits.fresh_table import FreshTable, FreshTableLimits
+from deltasnap_core import CLOCK_SKEW_MS
 from tests.assets.checks.known import KnownTableFacts
 
 HOUR = 3_600_000
@@ -15,6 +16,8 @@ HOUR = 3_600_000
         ([0], None, 25, False),
         ([0, 10, 11], None, 42, False),
         ([0, 10, 11], None, 35, True),
+        ([9, 0, 10], None, 37, True),
+        ([9, 0, 10], None, 38, False),
         ([0, 100, 101], None, 400, True),
         ([0, 100], 2, 102, True),
         ([0, 100], 2, 103, False),
@@ -43,8 +46,11 @@ def test_commit_from_the_future_is_not_fresh(hours: float | None) -> None:
 
 
 def test_small_clock_difference_is_not_a_problem() -> None:
-    facts = KnownTableFacts(commit_times_ms=[0, HOUR], now_ms=HOUR - 1_000)
-    assert FreshTable().verdict(facts, FreshTableLimits()).passed
+    for ahead, passed in ((CLOCK_SKEW_MS, True), (CLOCK_SKEW_MS + 1, False)):
+        facts = KnownTableFacts(commit_times_ms=[0, HOUR], now_ms=HOUR - ahead)
+        verdict = FreshTable().verdict(facts, FreshTableLimits())
+        assert verdict.passed is passed
+        assert not passed or verdict.numbers["hours_since_last_commit"] == 0
 
 
 def test_log_without_a_commit_has_no_age() -> None:

@@ -6,13 +6,17 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from typer.testing import CliRunner
 
-from deltasnap_assets.command import demo_run
+from deltasnap_assets.command import cli, demo_run
+from deltasnap_assets.command.cli import app
 from deltasnap_assets.command.demo_run import run_demo, show_versions
 from deltasnap_assets.command.refresh_view import Refreshed
 from deltasnap_assets.demo.demo_table import FIRST_LIFE_VERSIONS, NEWS_VERSIONS
 from deltasnap_assets.settings.config import Settings, SparkSettings
+from deltasnap_assets.settings.distribution import how_to_install
 from deltasnap_assets.settings.loading import demo_settings
+from deltasnap_assets.spark import java
 from deltasnap_core import TableLog
 from tests.builders import add, commit_info, metadata, protocol, write_log
 from tests.core.store.manifests import store_computed_versions, stored_table
@@ -67,6 +71,44 @@ def test_demo_whose_refresh_fails_suggests_no_next_steps(
     demo.refreshed = Refreshed(error="failed")
     assert not run_demo(tmp_path, SparkSettings())
     assert "Next steps" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("is_well", "code"), [(True, 0), (False, 1)])
+@pytest.mark.parametrize("remote", [None, "sc://host:1"])
+def test_command_fails_if_the_refresh_of_the_demo_does(
+    remote: str | None, is_well: bool, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[object] = []
+
+    def run_demo(*given: object) -> bool:
+        done.append(given)
+        return is_well
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(java, "check_java", lambda: done.append("java"))
+    monkeypatch.setattr(demo_run, "run_demo", run_demo)
+    result = CliRunner().invoke(app, ["demo", *(["--remote", remote] if remote else [])])
+    assert result.exit_code == code
+    assert done == [*([] if remote else ["java"]), (tmp_path, SparkSettings(remote=remote))]
+
+
+@pytest.mark.parametrize(
+    ("command", "package", "extra"),
+    [
+        (["demo"], "deltalake", "demo"),
+        (["ui"], "dagster-webserver", "ui"),
+        (["spark-server", "start"], "grpc", "connect"),
+    ],
+)
+def test_command_without_its_package_names_the_extra(
+    command: list[str], package: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(cli, "find_spec", asked.append)
+    result = CliRunner().invoke(app, command)
+    expected = f"error: This command needs the package {package}: {how_to_install(extra)}.\n"
+    assert (result.exit_code, result.stderr) == (1, expected)
+    assert asked == [package.replace("-", "_")]
 
 
 def test_stored_versions_are_shown_with_their_operations(tmp_path: Path) -> None:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import gc
+import json
 import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import typer
 
 from deltasnap_assets.command import cli
+from deltasnap_assets.command.views.condition_view import FaultyTableError
+from deltasnap_core import FaultKind
+from tests.assets.checks.known import condition, fault
 from tests.assets.command.test_cli import (
     COMMAND,
     FORKS,
@@ -49,6 +58,103 @@ def test_unexpected_error_is_one_line_or_with_debug_a_traceback(
     monkeypatch.setenv("DELTASNAP_DEBUG", "1")
     with pytest.raises(RuntimeError, match="not"):
         cli.run()
+
+
+ENDINGS: dict[str, tuple[object, int, str]] = {
+    "done": (None, 0, ""),
+    "an exit code": (3, 3, ""),
+    "Ctrl-C, as Typer reports it": (130, 130, "interrupted"),
+    "wrong usage": (typer.BadParameter("Nope"), 2, "Invalid value: Nope"),
+    "of a table": (
+        FaultyTableError(condition(fault(FaultKind.NO_TABLE))),
+        1,
+        "Fault no_table. Repair no_table. Loadable: versions 0 to 5.",
+    ),
+    "a long message": (
+        RuntimeError("x" * 1001),
+        1,
+        f"RuntimeError: {'x' * 1000} (set DELTASNAP_DEBUG=1 for a traceback)",
+    ),
+    "a local file": (FileNotFoundError(2, "No such file", "a.yaml"), 1, "a.yaml: No such file."),
+    "no permission": (
+        PermissionError(13, "Permission denied", b"a.yaml"),
+        1,
+        "a.yaml: Permission denied. Correct its permissions, or change to another folder.",
+    ),
+    "an error of a socket": (OSError("no route"), 1, "OSError: no route (set DELTASNAP_DEBUG=1 for a traceback)"),
+}
+
+
+@pytest.mark.parametrize("case", ENDINGS)
+@pytest.mark.parametrize("arguments", [["doctor"], ["doctor", "--json"]], ids=["text", "json"])
+def test_failure_is_a_line_and_with_json_also_an_object(
+    case: str, arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ending, code, message = ENDINGS[case]
+
+    def app(**options: object) -> object:
+        assert options == {"standalone_mode": False, "prog_name": "deltasnap"}
+        if isinstance(ending, Exception):
+            raise ending
+        return ending
+
+    monkeypatch.setattr(cli, "app", app)
+    monkeypatch.setattr("sys.argv", ["deltasnap", *arguments])
+    with pytest.raises(SystemExit) as end:
+        cli.run()
+    assert end.value.code in ((code, None) if code == 0 else (code,))
+    shown = capsys.readouterr()
+    assert shown.err == (f"error: {message}\n" if message else "")
+    known = {"condition": ending.condition.to_json()} if isinstance(ending, FaultyTableError) else {}
+    expected = {"error": message, **known} if message and "--json" in arguments else None
+    assert (json.loads(shown.out) if shown.out else None) == expected
+
+
+@pytest.mark.parametrize(
+    ("ending", "code"),
+    [(SystemExit(None), 0), (SystemExit(4), 4), (SystemExit("text"), 1)],
+    ids=["done", "a code", "a text"],
+)
+def test_process_ends_with_the_code_of_its_command_after_its_exit_functions(
+    ending: SystemExit, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[object] = []
+
+    def run() -> None:
+        done.append(gc.get_threshold()[0] > 10_000)
+        raise ending
+
+    before = gc.get_threshold()
+    ended: Callable[[], None] = cli.main
+    monkeypatch.setattr(cli, "run", run)
+    monkeypatch.setattr("atexit._run_exitfuncs", lambda: done.append("exit functions"))
+    monkeypatch.setattr(os, "_exit", done.append)
+    for name in ("stdout", "stderr"):
+        monkeypatch.setattr(f"sys.{name}", SimpleNamespace(flush=partial(done.append, name)))
+    ended()
+    gc.set_threshold(*before)
+    assert done == [True, "exit functions", "stdout", "stderr", code]
+
+
+@pytest.mark.parametrize(("code", "expected"), [(0, 1), (4, 4)])
+def test_output_that_cannot_be_flushed_at_the_end_is_a_failure(
+    code: int, expected: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run() -> None:
+        raise SystemExit(code)
+
+    def full() -> None:
+        raise OSError(28, "No space left on device")
+
+    codes: list[int] = []
+    ended: Callable[[], None] = cli.main
+    monkeypatch.setattr(cli, "run", run)
+    monkeypatch.setattr("atexit._run_exitfuncs", lambda: None)
+    monkeypatch.setattr(os, "_exit", codes.append)
+    with monkeypatch.context() as broken:
+        broken.setattr("sys.stdout", SimpleNamespace(flush=full))
+        ended()
+    assert (codes, capsys.readouterr().err) == ([expected], "error: stdout: No space left on device\n")
 
 
 def test_closed_pipe_is_not_a_failure(tmp_path: Path) -> None:

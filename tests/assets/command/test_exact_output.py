@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,9 @@ from typer.testing import CliRunner
 
 from deltasnap_assets.command.cli import app
 from deltasnap_assets.quantities import bytes_text
+from deltasnap_assets.settings.loading import CONFIG_VARIABLE
 from deltasnap_core.protocol.log_files.file_names import commit_file
+from tests.assets.command.test_cli import java_of
 from tests.builders import add, commit_info, metadata, protocol, remove, write_log
 from tests.checkpoint_files import write_checkpoint
 
@@ -133,6 +136,13 @@ def test_lost_commits_have_a_row_with_only_their_versions_and_the_reason(lake: P
     )
 
 
+def test_fault_of_a_lost_commit_is_reported_once(lake: Path) -> None:
+    (lake / "events" / "_delta_log" / commit_file(5)).write_text("{nope")
+    result = CliRunner().invoke(app, ["history", "events"])
+    assert result.exit_code == 1
+    assert [line.partition(":")[0] for line in result.stderr.splitlines()] == ["error"]
+
+
 def test_inspect_shows_a_version_completely(lake: Path) -> None:
     parts = lake.glob("events/_delta_log/*.parquet")
     assert output("inspect", "events") == (
@@ -195,6 +205,82 @@ computed by     driver: 3 actions counted""".splitlines()
     )
 
 
+def test_inspect_as_json_has_segment_state_and_condition(lake: Path) -> None:
+    found = json.loads(output("inspect", "events", "--commits", "1", "--json"))
+    url, log = f"file://{lake}/events", f"file://{lake}/events/_delta_log"
+    parts = sorted(lake.glob("events/_delta_log/*.parquet"))
+    histogram = found["state"].pop("fileSizeHistogram")
+    assert {name: value for name, value in histogram.items() if name != "sortedBinBoundaries"} == {
+        "fileCounts": [2, *[0] * 94],
+        "totalBytes": [4000, *[0] * 94],
+    }
+    assert found["state"].pop("deletedRecordCountsHistogram") == {"deletedRecordCounts": [1, 1, *[0] * 8]}
+    metadata, protocol = found["metadata"], found["protocol"]
+    assert (metadata["name"], protocol["readerFeatures"]) == ("clicks", ["deletionVectors"])
+
+    def file(version: int, size: int) -> dict[str, object]:
+        return {
+            "path": f"{log}/{version:020}.json",
+            "size": size,
+            "modificationTime": 1_700_000_000_000 + version * 60_000,
+        }
+
+    assert found == {
+        "path": url,
+        "version": 5,
+        "committedAt": "2023-11-14T22:18:20+00:00",
+        "earliestVersion": 0,
+        "latestVersion": 5,
+        "protocol": protocol,
+        "metadata": metadata,
+        "logSegment": {
+            "version": 5,
+            "checkpoint": {
+                "version": 2,
+                "files": [
+                    {"path": f"file://{part}", "size": part.stat().st_size, "modificationTime": 1_700_000_120_000}
+                    for part in parts
+                ],
+                "kind": "multipart",
+                "format": "parquet",
+            },
+            "checksumFile": None,
+            "lastCommitFile": file(5, 86),
+            "lastCommitTimestamp": 1_700_000_300_000,
+            "logPath": log,
+            "deltas": [file(3, 490), file(4, 39), file(5, 86)],
+            "compactions": [],
+        },
+        "state": {
+            "sizeInBytes": 4000,
+            "numOfFiles": 2,
+            "numOfRemoves": 0,
+            "numOfSetTransactions": 1,
+            "numOfMetadata": 1,
+            "numOfProtocol": 1,
+            "numKnownRecords": 4,
+            "numFilesWithoutRecords": 0,
+            "numDeletionVectors": 1,
+            "numDeletedRecords": 1,
+            "setTransactions": [{"appId": "stream", "version": 8}],
+            "domainMetadata": [{"domain": "delta.clustering", "configuration": "{}", "removed": False}],
+            "metadata": metadata,
+            "protocol": protocol,
+        },
+        "computedBy": "driver: 7 actions counted",
+        "history": [{"version": 5, "committedAt": "2023-11-14T22:18:20+00:00", "timestamp": 1_700_000_300_000}],
+        "condition": {
+            "mark": "ok",
+            "latest_version": 5,
+            "loadable_versions": [[0, 5]],
+            "unloadable_versions": [],
+            "unread_versions": [[0, 2]],
+            "faults": [],
+        },
+        "error": None,
+    }
+
+
 def test_inspect_shows_the_newest_loadable_version_with_its_lost_commits(lake: Path) -> None:
     log = lake / "events" / "_delta_log"
     (log / commit_file(4)).unlink()
@@ -251,6 +337,20 @@ def test_diff_as_json_has_operations_files_and_vectors() -> None:
     }
 
 
+def test_diff_shows_the_changes_of_metadata_and_protocol(tmp_path: Path) -> None:
+    after = [commit_info("UPGRADE"), protocol(2, 5), metadata(configuration={"a": "1"})]
+    write_log(tmp_path, {0: [protocol(), metadata(), add("a")], 1: after, 2: [remove("a")]})
+    assert output("diff", str(tmp_path), "0", "2").splitlines() == [
+        "version 0 to 2: 2 commits",
+        "  property a = 1 added",
+        "  reader version 2, was 1",
+        "  writer version 5, was 2",
+        "  + 0 files, 0 B",
+        "  - 1 file, 1 B",
+        "      a",
+    ]
+
+
 def test_diff_shows_the_first_ten_files_and_whether_their_size_is_known(tmp_path: Path) -> None:
     names = [f"{number:02}" for number in range(11)]
     start = [protocol(), metadata(), *(add(name, size=10) for name in names)]
@@ -263,3 +363,74 @@ def test_diff_shows_the_first_ten_files_and_whether_their_size_is_known(tmp_path
     write_log(tmp_path, {3: [remove(name) for name in names]})
     shown = output("diff", str(tmp_path), "2", "3").splitlines()
     assert shown[-2:] == ["      09", "      and 1 more; --json has all of them"]
+
+
+COLOURS = {
+    "inspect events": [
+        *("\x1b[1mfile://", "\x1b[36mclicks", "\x1b[3mall of them", "\x1b[2mtable id ", "\x1b[2mcolumn "),
+        *("\x1b[2mcommitted (UTC)", "\x1b[3mlast 6 commits", "\x1b[2mtombstones ", "\x1b[3mschema "),
+    ],
+    "history events": ["\x1b[2mcommitted (UTC)"],
+    "doctor": ["\x1b[32mok      server", "\x1b[33mwarning archive", "\x1b[31merror   configuration"],
+}
+
+
+@pytest.mark.usefixtures("lake")
+@pytest.mark.parametrize("command", COLOURS)
+def test_terminal_shows_headers_and_marks_in_colour(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    shown = CliRunner().invoke(app, command.split(), catch_exceptions=False).stdout
+    assert [part for part in COLOURS[command] if part not in shown] == []
+
+
+@pytest.fixture
+def configured(lake: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the table with a configuration, and a Java that prints its version without starting a JVM."""
+    (lake / "deltasnap.yaml").write_text("storage: store\ntables: [{name: events, path: events}]", encoding="utf-8")
+    monkeypatch.setenv("JAVA_HOME", java_of(lake, "17.0.9"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(lake / "cache"))
+    for name in ("DAGSTER_HOME", CONFIG_VARIABLE):
+        monkeypatch.delenv(name, raising=False)
+    return lake
+
+
+def test_doctor_reports_a_result_for_each_check(configured: Path) -> None:
+    assert output("doctor") == (
+        f"""\
+ok      Java: Java 17 of this machine ({configured}/jdk/bin/java)
+ok      Spark: pyspark {version("pyspark")}
+warning archive: none for this Java and PySpark
+        Run `deltasnap warm-up` to create one, so that sessions start faster.
+ok      server: not running
+ok      ui: not running
+ok      configuration: {configured}/deltasnap.yaml: events
+ok      table events: version 5 can be read
+ok      store: {configured}/store: no version is stored yet
+ok      runs: none: there is no Dagster instance at {configured}/.deltasnap/dagster_home"""
+    )
+
+
+def test_doctor_as_json_has_the_condition_of_tables(configured: Path) -> None:
+    found = {each["subject"]: each for each in json.loads(output("doctor", "--json"))}
+    assert found["ui"] == {"subject": "ui", "mark": "ok", "message": "not running", "advice": ""}
+    assert found["table events"] == {
+        "subject": "table events",
+        "mark": "ok",
+        "message": "version 5 can be read",
+        "advice": "",
+        "condition": {
+            "mark": "ok",
+            "latest_version": 5,
+            "loadable_versions": [[0, 5]],
+            "unloadable_versions": [],
+            "unread_versions": [],
+            "faults": [],
+        },
+    }
+    (configured / "events" / "_delta_log" / commit_file(4)).unlink()
+    result = CliRunner().invoke(app, ["doctor", "--json"])
+    broken = next(each for each in json.loads(result.stdout) if each["subject"] == "table events")
+    assert (result.exit_code, broken["mark"], broken["condition"]["loadable_versions"]) == (1, "error", [[0, 3]])
+    assert broken["message"].endswith(" Loadable: versions 0 to 3.")

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -15,10 +16,12 @@ from typer.testing import CliRunner, Result
 
 from benchmarks.stored_fleet import store_table
 from deltasnap_assets.command.cli import app
-from deltasnap_assets.command.views.fleet.fleet_view import read_rows, show_fleet
+from deltasnap_assets.command.views.fleet.fleet_format import FleetFormat
+from deltasnap_assets.command.views.fleet.fleet_view import fleet_text, read_rows, show_fleet
 from deltasnap_assets.settings.loading import CONFIG_VARIABLE, load_settings
 from deltasnap_assets.tables.fleet_totals import FleetOrder
 from deltasnap_core import LastPoll, SnapshotStore, TableProblem, system_clock
+from tests.assets.command.test_prometheus import NOW, rows
 
 DAY = 24 * 3_600_000
 
@@ -55,6 +58,71 @@ def test_tables_are_shown_worst_first_with_reason_and_advice() -> None:
     assert "\x1b" not in result.stdout
 
 
+def polled_rows(folder: Path) -> list[dict[str, Any]]:
+    """Return the rows of a healthy table, and of a broken one."""
+    rows(folder)
+    store = SnapshotStore.open(None, folder)
+    problem = TableProblem(check="log", severity="error", text="It is lost.", advice="Restore it.")
+    poll = LastPoll(polled_at_ms=NOW, latest_version=5, owners=("team:web",), path="/orders", problems=(problem,))
+    store.polls.write("orders", poll)
+    found: list[dict[str, Any]] = store.fleet(now_ms=NOW).to_pylist()
+    return found
+
+
+def test_fleet_is_shown_completely(tmp_path: Path) -> None:
+    shown = Console(file=io.StringIO(), width=120)
+    found = polled_rows(tmp_path)
+    show_fleet(shown, found, found)
+    assert isinstance(shown.file, io.StringIO)
+    assert [line.rstrip() for line in shown.file.getvalue().splitlines()] == [
+        "2 tables: 1 broken, 1 healthy. 1,200 rows in 12 files, 12 MiB; +10 MiB in 7 days. VACUUM would free at least "
+        "7 B.",
+        " table   condition  last commit              version       rows  files   size  7 days  30 days  small  VACUUM",
+        " orders  broken                              5 (1 behind)   600      6  6 MiB  +5 MiB   +5 MiB   100%",
+        " events  healthy    0 seconds (0.0 x usual)  4              600      6  6 MiB  +5 MiB   +5 MiB   100%     7 B",
+        "broken orders: It is lost. Restore it.",
+    ]
+
+
+def test_long_name_of_a_table_takes_half_of_the_width(tmp_path: Path) -> None:
+    shown = Console(file=io.StringIO(), width=80)
+    found = [{**row, "table": "n" * 60} for row in polled_rows(tmp_path) if not row["reason"]]
+    show_fleet(shown, found, found)
+    assert isinstance(shown.file, io.StringIO)
+    names = [line.split()[0] for line in shown.file.getvalue().splitlines()[2:]]
+    assert names == ["n" * 40, "n" * 20]
+
+
+@pytest.mark.parametrize(
+    ("condition", "colour"), [("broken", 31), ("unknown", 35), ("warned", 33), ("stale", 33), ("healthy", 32)]
+)
+def test_each_condition_has_its_colour(condition: str, colour: int, tmp_path: Path) -> None:
+    coloured = Console(file=io.StringIO(), width=120, force_terminal=True, color_system="standard")
+    found = [{**row, "condition": condition} for row in polled_rows(tmp_path) if row["reason"]]
+    show_fleet(coloured, found, found)
+    assert isinstance(coloured.file, io.StringIO)
+    lines = coloured.file.getvalue().splitlines()
+    assert lines[1].startswith("\x1b[2m")
+    assert f"\x1b[{colour}m{condition}" in lines[2]
+    assert lines[3].startswith(f"\x1b[{colour}m{condition} orders: ")
+
+
+def test_json_of_a_fleet_has_totals_and_every_column(tmp_path: Path) -> None:
+    found = polled_rows(tmp_path)
+    shown = json.loads(fleet_text(found, found[:1], FleetFormat.JSON))
+    sums = {"num_records": 1200, "num_files": 12, "size_in_bytes": 12 << 20, "growth_7d_bytes": 10 << 20}
+    assert shown["totals"] == {
+        **dict.fromkeys(("unknown", "warned", "stale"), 0),
+        "tables": 2,
+        "broken": 1,
+        "healthy": 1,
+        "growth_30d_bytes": 10 << 20,
+        "vacuum_bytes": 7,
+        **sums,
+    }
+    assert shown["tables"] == [{**found[0], "reason": "It is lost.", "advice": "Restore it."}]
+
+
 @pytest.mark.parametrize(
     ("width", "headers"),
     [
@@ -84,7 +152,8 @@ def test_only_the_tables_in_a_condition_are_shown() -> None:
 
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
-    ("order", "names"), [("name", "abc"), ("size", "cba"), ("growth", "abc"), ("condition", "bca")]
+    ("order", "names"),
+    [("name", "abc"), ("size", "cba"), ("growth", "abc"), ("condition", "bca")],
 )
 def test_tables_have_the_requested_order(order: str, names: str) -> None:
     found = json.loads(run("--sort", order, "--json").stdout)

@@ -112,6 +112,32 @@ def test_folder_with_the_name_of_a_variable_is_read_back(name: str, tmp_path: Pa
     assert [table.path for table in load_settings(file).tables] == [str(tmp_path / name)]
 
 
+def test_configuration_of_found_tables_is_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_log(tmp_path / "lake" / "events", {0: [protocol(), metadata(partitionColumns=["day", "id"])]})
+    for name in ("a/Events", "b/--", "c/__", "d/events"):
+        write_log(tmp_path / name, {0: [protocol(), metadata()], 1: []})
+    places = ["lake/*", *(f"{tmp_path}/{each}" for each in ("a/Events", "b/--", "c/__", "d/events"))]
+    found = find_tables(places, {})
+    assert [each.name for each in found] == ["events", "Events_2", "table", "table_2", "events_3"]
+    assert configuration(found[:2], {}) == (
+        f"""\
+# The tables that deltasnap follows. All keys: docs/configuration.md.
+storage: .deltasnap/store         # the snapshot store: a folder, relative to this file, or a URL
+# spark:
+#   master: local[*]              # or remote: sc://host:15002, a Spark Connect server
+tables:
+  - name: events  # version 0 of 2023-11-14T22:13:20+00:00, by day, id
+    path: lake/events
+    # versions: all               # all | latest | {{since: 100}}
+    # poll_seconds: 30            # interval of polls for new commits
+    # refresh: "0 * * * *"        # cron; null: never
+  - name: Events_2  # version 1 of 2023-11-14T22:14:20+00:00
+    path: {tmp_path}/a/Events
+"""
+    )
+
+
 def test_options_with_secrets_are_named_and_the_others_are_not() -> None:
     options = {"key": "region", "endpoint_url": "http://localhost", "anon": False, "region": "https://me:pw@host"}
     assert secret_options(options) == ["key", "region"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ from rich.console import Console
 from deltasnap_assets.command.views.counting import count
 from deltasnap_assets.command.views.inspect_view import inspect
 from deltasnap_assets.command.views.inspection import read_facts, show_facts
-from deltasnap_core.protocol.log_files.file_names import checksum_file
-from tests.builders import add, commit_info, metadata, protocol, write_log
+from deltasnap_assets.quantities import bytes_text
+from deltasnap_core.protocol.log_files.file_names import checksum_file, commit_file
+from tests.builders import add, commit_info, compaction_file, metadata, mtime_of, protocol, write_log
 
 
 def inspected(path: Path, *actions: Any) -> str:
@@ -89,6 +91,63 @@ def test_long_values_are_truncated(tmp_path: Path) -> None:
     reported = inspected(tmp_path, metadata(configuration=properties, description="d" * 100_000))
     assert "and 10 more" in reported
     assert "(99,500 more characters)" in reported
+
+
+def test_parameters_of_a_commit_are_cut_after_a_hundred_characters(tmp_path: Path) -> None:
+    shown = inspected(tmp_path, commit_info("WRITE", operationParameters={"p": "q" * 200}), metadata())
+    assert shown.count("q") == 98  # after the name and the sign
+    assert "(102 more" in shown
+
+
+@pytest.mark.parametrize("number", [200, 201])
+def test_two_hundred_columns_are_shown(number: int, tmp_path: Path) -> None:
+    fields = [{"name": f"c{each:03}", "type": "long", "nullable": True, "metadata": {}} for each in range(number)]
+    shown = inspected(tmp_path, metadata(schemaString=json.dumps({"type": "struct", "fields": fields})))
+    assert ("c199" in shown, "c200" in shown) == (True, False)
+    assert ("... " in shown and "and 1 more" in shown) == (number == 201)
+
+
+def test_segment_names_its_compactions_and_its_checksum(tmp_path: Path) -> None:
+    log = write_log(tmp_path, {0: [protocol(), metadata()], 1: [add("a")], 2: [add("b")]})
+    (log / compaction_file(1, 2)).write_bytes((log / commit_file(1)).read_bytes())
+    (log / checksum_file(2)).write_text("{}")
+    console = Console(file=io.StringIO(), width=100)
+    show_facts(console, read_facts(str(tmp_path), {}), "a note")
+    assert isinstance(console.file, io.StringIO)
+    lines = [line.rstrip() for line in console.file.getvalue().splitlines()]
+    assert lines[1] == "version         2, committed 2023-11-14 22:15:20 UTC, a note"
+    assert lines[5:9] == [
+        "checkpoint      none",
+        f"commits read    3 (all), {bytes_text(sum(file.stat().st_size for file in log.glob('*[0-9].json')))}",
+        "compactions     1",
+        f"checksum file   {checksum_file(2)}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("width", "names"),
+    [
+        (59, ["version", "committed (UTC)", "operation"]),
+        (60, ["version", "committed (UTC)", "operation", "parameters"]),
+        (99, ["version", "committed (UTC)", "operation", "parameters"]),
+        (100, ["version", "committed (UTC)", "operation", "by", "parameters"]),
+    ],
+)
+def test_history_has_the_columns_that_fit(width: int, names: list[str], tmp_path: Path) -> None:
+    write_log(tmp_path, {0: [commit_info("WRITE", userName="ada"), protocol(), metadata()]})
+    console = Console(file=io.StringIO(), width=width)
+    show_facts(console, read_facts(str(tmp_path), {}), None)
+    assert isinstance(console.file, io.StringIO)
+    lines = console.file.getvalue().splitlines()
+    assert re.split("  +", lines[lines.index("last 1 commit") + 1].strip()) == names
+
+
+def test_version_at_a_time_is_shown(tmp_path: Path) -> None:
+    write_log(tmp_path, {0: [protocol(), metadata()], 1: [add("a")], 2: [add("b")]})
+    facts = read_facts(str(tmp_path), {}, timestamp_ms=mtime_of(1) + 1, commits=1)
+    assert (facts.segment.version, facts.timestamp_ms) == (1, mtime_of(1))
+    assert [entry.version for entry in facts.history] == [1]
+    assert read_facts(str(tmp_path), {}, commits=2).history[-1].version == 1
 
 
 def test_files_are_counted_at_the_requested_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

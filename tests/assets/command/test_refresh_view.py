@@ -1,21 +1,29 @@
 from __future__ import annotations
 
 import io
+import json
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
+from typer.testing import CliRunner
 
 from deltasnap_assets.command import refresh_view
+from deltasnap_assets.command.cli import app
 from deltasnap_assets.command.refresh_view import Refreshed, RunProgress, refresh_tables, versions_text
+from deltasnap_assets.runs.condition.log_reports import BrokenTableError
 from deltasnap_assets.runs.planning.names import ASSET_NAMES
 from deltasnap_assets.runs.refresh import RefreshEvent
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings, Since, TableSettings
 from deltasnap_assets.settings.loading import demo_settings
-from deltasnap_core import DeltaTableNotFoundError, LastPoll, TableProblem
+from deltasnap_assets.spark.java import JavaError
+from deltasnap_core import DeltaTableNotFoundError, FaultKind, LastPoll, TableProblem
+from tests.assets.checks.known import condition, fault, versions
 from tests.builders import metadata, protocol, write_log
 
 
@@ -66,6 +74,95 @@ def test_result_has_the_current_problems_even_if_the_refresh_succeeds(
     assert refresh_tables(settings, [table.name], as_json=True)[table.name].problems == ()
     store_of(settings).polls.write(table.name, LastPoll(polled_at_ms=1, problems=(problem,)))
     assert refresh_tables(settings, [table.name], as_json=True)[table.name].problems == (problem.to_json(),)
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (DeltaTableNotFoundError(path="/t"), "No Delta table found at /t"),
+        (RecursionError("deep"), "RecursionError: deep"),
+    ],
+    ids=["of the table", "any"],
+)
+def test_failure_of_a_table_is_shown_with_the_log_of_its_output(error: Exception, text: str) -> None:
+    err = Console(file=io.StringIO(), width=20)
+    failed = refresh_view._failed(err, "events", error, [3, 4], Path("refresh.log"))
+    assert isinstance(err.file, io.StringIO)
+    problem, log = err.file.getvalue().splitlines()
+    assert (problem.startswith(f"error: events: {text}"), log) == (True, "Output of Spark and Dagster: refresh.log")
+    assert failed == Refreshed(versions=(3, 4), error=problem.removeprefix("error: "))
+
+
+def test_broken_table_is_shown_with_each_problem_instead_of_its_error() -> None:
+    problem = TableProblem(check="log", severity="error", text="It is lost.", advice="Restore it.")
+    known = condition(fault(FaultKind.MISSING_COMMIT, versions=versions(3, 5)), loadable=versions(0, 2))
+    error = BrokenTableError(table="events", condition=known, problems=[problem])
+    err = Console(file=io.StringIO(), width=20)
+    failed = refresh_view._failed(err, "events", error, [], Path("refresh.log"))
+    assert isinstance(err.file, io.StringIO)
+    assert err.file.getvalue().splitlines() == [
+        "error: events: log: It is lost. Restore it.",
+        "error: events: Fault missing_commit. Repair missing_commit. Loadable: versions 0 to 2.",
+    ]
+    assert failed.condition == known.to_json()
+
+
+class Command:
+    """`deltasnap refresh` for the tables a, b and c. b needs Spark, and c fails if it is refreshed."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, java: str | None, remote: str | None) -> None:
+        self.refreshed: list[Any] = []
+        tables = ", ".join(f"{{name: {name}, path: {name}}}" for name in "abc")
+        spark = "" if remote is None else f"\nspark: {{remote: '{remote}'}}"
+        (folder / "deltasnap.yaml").write_text(f"tables: [{tables}]{spark}", encoding="utf-8")
+        monkeypatch.chdir(folder)
+        monkeypatch.delenv("DELTASNAP_CONFIG", raising=False)
+
+        def check_java() -> None:
+            if java is not None:
+                raise JavaError(java)
+
+        def refresh_tables(_: object, names: Sequence[str], *, as_json: bool) -> dict[str, Refreshed]:
+            self.refreshed.append((list(names), as_json))
+            return {name: Refreshed(versions=(1,), error="c: lost" if name == "c" else None) for name in names}
+
+        def reasons(_: object, tables: Iterable[TableSettings]) -> dict[str, str]:
+            return {table.name: "large" for table in tables if table.name == "b"}
+
+        monkeypatch.setattr("deltasnap_assets.spark.java.check_java", check_java)
+        monkeypatch.setattr("deltasnap_assets.spark.session.needed.reasons_for_spark", reasons)
+        monkeypatch.setattr(refresh_view, "refresh_tables", refresh_tables)
+        monkeypatch.setattr(refresh_view, "report_lost_tables", lambda _: self.refreshed.append("lost tables"))
+
+    def run(self, *arguments: str) -> tuple[int, Any, str]:
+        result = CliRunner().invoke(app, ["refresh", *arguments])
+        return result.exit_code, json.loads(result.stdout) if result.stdout else None, result.stderr
+
+
+PLAIN: dict[str, Any] = {"versions": [], "health": None, "error": None, "condition": None, "problems": []}
+
+
+@pytest.mark.parametrize("remote", [None, "sc://host:1"])
+def test_command_refreshes_tables_that_need_no_spark_if_there_is_no_java(
+    remote: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = Command(tmp_path, monkeypatch, "No Java found.", remote)
+    code, found, problems = command.run("b", "a", "b", "--json")
+    b = {**PLAIN, "versions": [1]} if remote else {**PLAIN, "error": "No Java found."}
+    assert (code, found, problems) == (0 if remote else 1, {"a": {**PLAIN, "versions": [1]}, "b": b}, "")
+    assert command.refreshed == [(["b", "a"] if remote else ["a"], True)]
+    assert command.run("b") == (0 if remote else 1, None, "" if remote else "error: b: No Java found.\n")
+    assert command.refreshed[1:] == ([(["b"], False)] if remote else [])
+
+
+def test_command_without_names_refreshes_all_tables_and_reports_lost_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = Command(tmp_path, monkeypatch, None, None)
+    assert command.run() == (1, None, "")  # the table c fails
+    assert command.refreshed == ["lost tables", (["a", "b", "c"], False)]
+    assert command.run("a", "b") == (0, None, "")
+    assert command.refreshed[2:] == [(["a", "b"], False)]
 
 
 TEXTS = {
@@ -127,6 +224,7 @@ def test_bar_of_a_finished_run_has_no_message_and_that_of_a_stopped_run_its_last
             event = RefreshEvent(table="events", first=first, last=first, message="")
             for name in range(count):
                 progress.show(replace(event, message=f"Materialized value {name}."))
-            progress.show(replace(event, message=f"Last of {first}"))
-    assert "Last of 1" not in out.getvalue()
-    assert "Last of 2" in out.getvalue()
+            progress.show(replace(event, message=f"Last of {first}" * 9))
+    done, stopped = (line.rstrip() for line in out.getvalue().splitlines())
+    assert re.sub(r"\d:\d\d:\d\d", "TIME", done) == f"events 1 {'━' * 20} 5/5 TIME"
+    assert re.sub(r"\d:\d\d:\d\d", "TIME", stopped) == f"events 2 {'━' * 4}{' ' * 17}1/5 TIME {('Last of 2' * 9)[:57]}…"

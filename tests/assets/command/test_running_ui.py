@@ -153,6 +153,17 @@ def test_invalid_record_raises_an_error_that_names_it(text: str, tmp_path: Path)
         last_ui(tmp_path)
 
 
+def test_process_that_claims_the_instance_again_keeps_what_it_started(tmp_path: Path) -> None:
+    take_instance(tmp_path, URL)
+    started = subprocess.Popen(["sleep", "600"])  # it inherits the variable
+    try:
+        assert take_instance(tmp_path, URL) == 0
+        assert started.poll() is None
+    finally:
+        started.kill()
+        started.wait()
+
+
 def test_instance_is_claimed_by_this_process(tmp_path: Path) -> None:
     assert take_instance(tmp_path, URL) == 0
     found = last_ui(tmp_path)

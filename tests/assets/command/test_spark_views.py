@@ -15,7 +15,6 @@ import typer
 from rich.console import Console
 from typer.testing import Result
 
-from deltasnap_assets.command.cli import _require
 from deltasnap_assets.command.local.run_launcher import StandbyRunLauncher
 from deltasnap_assets.command.views import changes_view, scan_view, vacuum_view
 from deltasnap_assets.command.views.changes_view import ChangesRequest
@@ -355,13 +354,6 @@ def test_stored_versions_are_shown_with_the_changes_since_the_version_before() -
         "events: stored versions",
         " version  operation  files  size  tombstones  what changed",
     ]
-
-
-def test_command_without_its_package_names_the_package_and_the_extra(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises((SystemExit, typer.Exit)):
-        _require("no_such_package", "ui")
-    assert "needs the package no-such-package: install dagster-deltasnap with the extra ui" in capsys.readouterr().err
-    _require("pytest", "ui")
 
 
 def test_launcher_keeps_the_configuration_that_dagster_gives_it() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from deltasnap_assets.command import terminal
 from deltasnap_assets.command.terminal import (
     output_aside,
     output_console,
@@ -92,15 +93,75 @@ def test_warnings_of_the_core_are_escaped_lines(capsys: pytest.CaptureFixture[st
 def test_output_without_a_terminal_is_as_wide_as_its_content(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdout", io.StringIO())
     monkeypatch.delenv("COLUMNS", raising=False)
-    assert output_console().width > 500
+    assert output_console().width == 1000
     monkeypatch.setenv("COLUMNS", "60")
     assert output_console().width == 60
 
 
+def test_closed_streams_become_the_null_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[tuple[int, str]] = []
+    monkeypatch.setattr(terminal, "_null_device", lambda *given: opened.append(given))
+    with monkeypatch.context() as closed:
+        for name in ("stdin", "stdout", "stderr"):
+            closed.setattr(f"sys.{name}", None)
+        prepare_terminal()
+    logging.getLogger("deltasnap_core").handlers.clear()
+    assert opened == [(0, "r"), (1, "w"), (2, "w")]
+
+
+@pytest.mark.parametrize("is_free", [True, False], ids=["the next descriptor", "another descriptor"])
+def test_null_device_takes_the_descriptor_of_a_stream(is_free: bool, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    descriptor = os.open(tmp_path / "file", os.O_RDWR)
+    if is_free:
+        os.close(descriptor)  # the next file that is opened takes it
+    next_one = os.dup(0)
+    os.close(next_one)
+    with terminal._null_device(descriptor, "w") as stream:
+        print("lost", file=stream, flush=True)
+        assert stream.fileno() == descriptor
+        assert os.fstat(descriptor).st_rdev == Path(os.devnull).stat().st_rdev
+    assert (tmp_path / "file").read_bytes() == b""
+    after = os.dup(0)
+    os.close(after)
+    assert after == min(descriptor, next_one)  # nothing stays open
+
+
+def test_console_whose_reader_is_gone_prints_nothing_more(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    real = os.dup(1)
+    os.dup2(writer, 1)
+    os.close(writer)
+    try:
+        with output_to(tmp_path / "log") as (out, _):
+            out.print("first")
+            assert os.read(reader, 100) == b"first\n"
+            os.close(reader)
+            out.print("second")
+            out.print("third")
+            assert out.quiet
+    finally:
+        os.dup2(real, 1)
+        os.close(real)
+
+
+@pytest.mark.parametrize(("kind", "colour"), [("error", 31), ("warning", 33)])
+def test_mark_of_a_problem_has_its_colour(kind: str, colour: int) -> None:
+    console = Console(file=io.StringIO(), force_terminal=True, color_system="standard")
+    print_problem(console, kind, "lost")
+    assert isinstance(console.file, io.StringIO)
+    assert console.file.getvalue() == f"\x1b[{colour}m{kind}:\x1b[0m lost\n"
+
+
+def test_long_message_is_truncated() -> None:
+    assert len(terminal.error_text("x" * 4000)) == 4000
+    assert terminal.error_text("x" * 5000) == "x" * 4000 + "… (1,000 more characters)"
+
+
 def test_characters_that_the_terminal_cannot_encode_are_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
-    terminal = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
-    monkeypatch.setattr("sys.stdout", terminal)
+    ascii_only = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr("sys.stdout", ascii_only)
     prepare_terminal()
     logging.getLogger("deltasnap_core").handlers.clear()
     print("caf\u00e9", end="", flush=True)
-    assert terminal.buffer.getvalue() == b"caf\\xe9"
+    assert ascii_only.buffer.getvalue() == b"caf\\xe9"

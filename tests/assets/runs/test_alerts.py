@@ -16,15 +16,15 @@ import dagster as dg
 import pytest
 from pydantic import ValidationError
 
-from deltasnap_assets.runs.condition.alerts import alerts_sensor, send_alerts
+from deltasnap_assets.runs.condition.alerts import Alert, alert_of, alerts_sensor, send_alerts
 from deltasnap_assets.runs.condition.webhook import WebhookError, post_text
 from deltasnap_assets.runs.fleet import fleet_of
 from deltasnap_assets.runs.planning.names import ASSET_NAMES
 from deltasnap_assets.runs.stores import store_of
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import AlertSettings, Settings, TableSettings
 from deltasnap_assets.settings.loading import read_settings
 from deltasnap_assets.settings.yaml_source import ConfigError
-from deltasnap_core import LastPoll, StaleRule, StorageError, TableProblem, system_clock
+from deltasnap_core import LastPoll, StaleRule, StorageError, TableLevel, TableProblem, TableStatus, system_clock
 from deltasnap_core.storage.writable_files import WritableFiles
 from tests.builders import metadata, protocol, write_log
 
@@ -41,11 +41,13 @@ class Chat:
     def __init__(self) -> None:
         self.texts: list[str] = []
         self.status = 200
+        self.headers: dict[str, str] = {}
         chat = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 content = self.rfile.read(int(self.headers["Content-Length"]))
+                chat.headers = dict(self.headers)
                 self.send_response(chat.status)
                 if 300 <= chat.status < 400:
                     self.send_header("Location", "/elsewhere")
@@ -121,6 +123,40 @@ def test_one_message_is_sent_when_a_table_gets_worse_and_one_when_it_recovers(tm
     fleet.tick()
     assert chat.taken() == [f"Table events has recovered. All checks passed. {link}"]
     assert (fleet.tick(), chat.taken()) == ("No table got worse or recovered.", [])
+
+
+def test_message_is_json_from_deltasnap(chat: Chat) -> None:
+    post_text(chat.url, "größer")
+    assert chat.taken() == ["größer"]
+    assert (chat.headers["Content-Type"], chat.headers["User-Agent"]) == (
+        "application/json; charset=utf-8",
+        "deltasnap",
+    )
+
+
+@pytest.mark.parametrize(
+    ("level", "what", "reported"),
+    [
+        (TableLevel.BROKEN, "is broken", "error"),
+        (TableLevel.UNKNOWN, "was not checked recently", "warn"),
+        (TableLevel.WARNED, "has a warning", "warn"),
+        (TableLevel.STALE, "is stale", "warn"),
+    ],
+)
+def test_each_condition_is_reported_once_with_its_words(level: TableLevel, what: str, reported: str) -> None:
+    status = TableStatus(level=level, reason="<!channel> a & b\n", advice="Do it.")
+    alert = alert_of("events", status, "ok", AlertSettings())
+    link = "http://127.0.0.1:3000/assets/events/delta_log"
+    text = f"Table events {what}. &lt;!channel&gt; a &amp; b; Do it. {link}"
+    assert alert == Alert(table="events", level=reported, text=text)  # type: ignore[arg-type]
+    assert alert_of("events", status, reported, AlertSettings()) is None
+    assert alert_of("events", status, "of a later release", AlertSettings()) == alert
+    assert (alert_of("events", status, "ok", AlertSettings(on=("error",))) is None) == (reported == "warn")
+    healthy = TableStatus(level=TableLevel.HEALTHY)
+    assert [alert_of("events", healthy, each, AlertSettings()) for each in ("ok", "of a later release")] == [None] * 2
+    assert alert_of("events", healthy, reported, AlertSettings()) == Alert(
+        table="events", level="ok", text=f"Table events has recovered. All checks passed. {link}"
+    )
 
 
 def test_table_that_alternates_between_warning_and_error_is_reported_twice(tmp_path: Path, chat: Chat) -> None:

@@ -2,16 +2,30 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
+import pytest
 from dagster._core.events import EngineEventData
 from dagster._utils.error import serializable_error_info_from_exc_info
 
-from deltasnap_assets.runs.condition.fault_texts import FailedRun, fault_entries, is_explained, plain_text
+from deltasnap_assets.checks.registry import CONDITION_CHECKS
+from deltasnap_assets.runs.condition.fault_texts import (
+    FailedRun,
+    condition_tag,
+    fault_entries,
+    is_explained,
+    plain_text,
+)
+from deltasnap_assets.runs.condition.poll_records import RUN
+from deltasnap_assets.runs.planning.known_table import last_observation
+from deltasnap_assets.runs.planning.names import delta_log_key
 from deltasnap_assets.runs.table_runs import failure_reason, reason_of
 from deltasnap_assets.settings.yaml_source import ConfigError, ConfigProblem
-from deltasnap_core import TableLog
+from deltasnap_core import FaultKind, TableLog
+from tests.assets.checks.known import NO_TABLE, condition, fault, versions
 from tests.assets.jobs import idle_job
+from tests.assets.runs.test_poll_records import Table
 from tests.builders import add, metadata, protocol, write_log
 
 
@@ -82,6 +96,127 @@ def test_reason_of_a_run_that_could_not_start_is_the_error_of_the_engine(tmp_pat
         instance.report_run_failed(run)
         reason = failure_reason(instance, run.run_id)
     assert reason == "deltasnap.yaml:4: tables[1].path: missing; deltasnap.yaml:5: empty"
+
+
+def test_page_of_a_broken_table_has_its_faults_and_the_numbers_of_its_last_good_version(tmp_path: Path) -> None:
+    table = Table(tmp_path)
+    tags = {"dagster/data_version": "0", "deltasnap/generation": "table-id"}
+    numbers: dict[str, Any] = {"latest_version": 0, "health": "OK", "num_rows": 7}
+    table.instance.report_runless_asset_event(dg.AssetObservation(delta_log_key("events"), metadata=numbers, tags=tags))
+    commit = table.log / f"{1:020}.json"
+    content = commit.read_bytes()
+    commit.write_bytes(b"{nope\n")
+    failed = FailedRun(run_id="r1", reason="The disk is full.")
+    table.report(failed)
+    page = last_observation(table.instance, "events")
+    assert page is not None
+    (of_run, problem) = table.poll.problems
+    why = (
+        f"{1:020}.json, line 1: expected a line of JSON: Expecting property name enclosed in double quotes: character 2"
+    )
+    text = f"Version 1 cannot be read: {why}. Versions 1 to 2 cannot be loaded."
+    assert {name: entry.value for name, entry in page.metadata.items()} == {
+        "health": f"{text} {problem.advice}\n\nThe last run failed: The disk is full.",
+        "failed_run": "r1",
+        "cannot_be_loaded": f"| versions | why |\n|-|-|\n| 1 to 2 | {why} |",
+        "can_be_loaded": "0",
+        "numbers_of": "version 0, the last good one",
+        "checks_not_evaluated": f"- readable_protocol: not evaluated: {text}",
+        "dagster/uri": str(tmp_path / "events"),
+        "latest_version": 0,
+        "num_rows": 7,
+    }
+    assert page.description == f"{text} {problem.advice}"
+    faults = str(page.metadata["health"].value).split("\n\n")
+    assert page.tags == {**tags, "deltasnap/condition": condition_tag(faults, failed)}
+    assert (of_run.check, of_run.severity, of_run.text) == (RUN, "warning", "The last run failed: The disk is full.")
+    assert verdicts(table) == {
+        "contiguous_log": (False, dg.AssetCheckSeverity.ERROR, {"missing_versions": 2}),
+        "readable_checkpoint": (True, dg.AssetCheckSeverity.ERROR, {"damaged_checkpoints": 0}),
+        "readable_protocol": None,
+    }
+    commit.write_bytes(content)
+    table.report()
+    page = last_observation(table.instance, "events")
+    assert page is not None
+    assert {name: entry.value for name, entry in page.metadata.items()} == {
+        "health": "The log no longer has faults: every version can be loaded. The next run evaluates the other checks.",
+        "dagster/uri": str(tmp_path / "events"),
+        "latest_version": 0,
+        "num_rows": 7,
+    }
+    assert page.tags == tags
+    found = verdicts(table)
+    assert {name: each and each[0] for name, each in found.items()} == dict.fromkeys(found, True)
+
+
+def verdicts(table: Table) -> dict[str, tuple[bool, dg.AssetCheckSeverity, dict[str, object]] | None]:
+    """Return the last result of each check of the log; None: it was planned, but not evaluated."""
+    found: dict[str, tuple[bool, dg.AssetCheckSeverity, dict[str, object]] | None] = {}
+    for check in CONDITION_CHECKS:
+        key = dg.AssetCheckKey(dg.AssetKey(["events", check.asset]), check.name)
+        (record,) = table.instance.event_log_storage.get_asset_check_execution_history(key, limit=1)
+        assert record.event is not None
+        assert record.event.dagster_event is not None
+        result: Any = record.event.dagster_event.event_specific_data
+        if isinstance(result, dg.AssetCheckEvaluation):
+            numbers: dict[str, object] = {name: entry.value for name, entry in result.metadata.items()}
+            found[check.name] = (result.passed, result.severity, numbers)
+        else:
+            found[check.name] = None
+    return found
+
+
+def test_faults_are_identified_by_their_texts_and_the_failed_run() -> None:
+    failed = FailedRun(run_id="r1", reason="x")
+    assert condition_tag([], None) is None
+    tags = [condition_tag(["a"], None), condition_tag(["b"], None), condition_tag(["a"], failed)]
+    tags += [
+        condition_tag([], failed),
+        condition_tag([], FailedRun(run_id="r2", reason="x")),
+        condition_tag(["\ud800"], None),
+    ]
+    assert len({*tags}) == 6
+    assert {len(str(tag)) for tag in tags} == {40}  # Dagster shows the values of tags up to 63 characters
+    assert condition_tag(["a"], None) == tags[0]
+
+
+KNOWN = {
+    "a missing commit": (
+        fault(FaultKind.MISSING_COMMIT, missing=versions(3, 3), versions=versions(3, 5)),
+        "| 3 to 5 | the commit of version 3 is missing |",
+    ),
+    "a feature": (
+        fault(FaultKind.UNSUPPORTED_PROTOCOL, reason="madeUp", versions=versions(4, 5)),
+        "| 4 to 5 | Fault unsupported_protocol. |",
+    ),
+    "a file": (
+        fault(
+            FaultKind.CORRUPT_COMMIT, file="s3://lake/_delta_log/3.json", reason="no [JSON]", versions=versions(3, 5)
+        ),
+        r"| 3 to 5 | 3.json: no \[JSON\] |",
+    ),
+    "without a reason": (
+        fault(FaultKind.CORRUPT_COMMIT, versions=versions(3, 5)),
+        "| 3 to 5 | Fault corrupt_commit. |",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", KNOWN)
+def test_versions_that_cannot_be_loaded_have_a_reason(case: str) -> None:
+    known, row = KNOWN[case]
+    entries = fault_entries(condition(known, loadable=versions(0, 2)), None, 4)
+    assert str(entries["cannot_be_loaded"].value).splitlines()[2:] == [row]
+    assert entries["can_be_loaded"].value == "0 to 2"
+    assert entries["numbers_of"].value == "version 4, stored before the damage"
+
+
+def test_log_that_cannot_be_listed_has_no_versions() -> None:
+    entries = fault_entries(NO_TABLE, None, None)
+    assert {name: entry.value for name, entry in entries.items()} == {
+        "cannot_be_loaded": "| versions | why |\n|-|-|\n| all | Fault no_table. |"
+    }
 
 
 def test_page_counts_the_commits_that_are_missing(tmp_path: Path) -> None:

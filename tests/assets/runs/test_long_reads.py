@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
+from types import SimpleNamespace
+
+import pytest
+
+from deltasnap_assets.runs import long_reads
+from deltasnap_assets.runs.long_reads import LongReads
 from tests.assets.command.test_cli import FORKS
 
 HANGING_POLL = """
@@ -20,6 +27,49 @@ with dg.DagsterInstance.ephemeral() as instance:
     print(sensor(dg.build_sensor_context(instance=instance)).skip_reason.skip_message)
 threading._shutdown()  # as Python does at its end
 """
+
+
+NOW = 1_700_000_000.0
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time, which a test may change."""
+    times = [NOW]
+    monkeypatch.setattr(long_reads, "time", SimpleNamespace(time=lambda: times[0]))
+    return times
+
+
+def test_read_without_an_answer_is_started_again_after_pauses_that_double(now: list[float]) -> None:
+    reads, started = LongReads[str, int](), list[Future[int]]()
+
+    def start() -> Future[int]:
+        started.append(Future())
+        return started[-1]
+
+    counts = []
+    for seconds in (0, 299, 300, 899, 900, 2099, 2100):
+        now[0] = NOW + seconds
+        read = reads.of("a", start)
+        counts.append((len(started), read.is_overdue, reads.num_running))
+    assert counts == [
+        (1, False, 1), (1, False, 1), (2, True, 1), (2, True, 1), (3, True, 1), (3, True, 1), (4, True, 1),
+    ]  # fmt: skip
+    assert read.since_text == "since 2023-11-14 22:13:20 UTC (35 minutes)"
+    now[0] = NOW + 20_000
+    assert read.is_given_up
+    assert reads.num_running == 0
+
+
+def test_result_of_a_read_is_kept_until_it_is_used(now: list[float]) -> None:
+    reads, done = LongReads[str, int](), Future[int]()
+    done.set_result(7)
+    assert reads.of("a", lambda: done).future.result() == 7
+    now[0] += 100_000
+    assert (reads.of("a", Future).future, "a" in reads, "b" in reads, reads.num_running) == (done, True, False, 0)
+    reads.end("a")
+    reads.end("b")
+    assert "a" not in reads
 
 
 def test_poll_that_never_ends_does_not_keep_the_process_from_exiting(tmp_path: object) -> None:

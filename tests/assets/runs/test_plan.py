@@ -293,39 +293,6 @@ def test_zombie_process_has_ended() -> None:
     zombie.wait()
 
 
-@pytest.mark.parametrize("name", ["", "elsewhere#1", "elsewhere##1#2", "#", "a#b#c"])
-def test_process_on_another_machine_has_unknown_state(name: str) -> None:
-    assert has_ended(name) is None
-
-
-LOST = {
-    "not started": (dg.DagsterRunStatus.NOT_STARTED, 601),
-    "starting": (dg.DagsterRunStatus.STARTING, 601),
-    "started": (dg.DagsterRunStatus.STARTED, 301),
-    "canceling": (dg.DagsterRunStatus.CANCELING, 301),
-}
-
-
-@pytest.mark.parametrize("case", LOST)
-@pytest.mark.parametrize("tags", [{}, {PROCESS_TAG: "elsewhere#pid:[1]#12#34"}], ids=["no process", "elsewhere"])
-def test_run_without_a_heartbeat_for_minutes_is_recorded_as_failed(
-    case: str, tags: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    status, seconds = LOST[case]
-    instance = dg.DagsterInstance.ephemeral()
-
-    @dg.job
-    def one() -> None: ...
-
-    run = instance.create_run_for_job(one, status=status, tags=run_tags("events", 0, 1) | tags)
-    now = time.time()
-    monkeypatch.setattr("deltasnap_assets.runs.table_runs.time.time", lambda: now + seconds - 30)
-    assert unfinished_run(instance, "events") == run.run_id
-    monkeypatch.setattr("deltasnap_assets.runs.table_runs.time.time", lambda: now + seconds)
-    assert unfinished_run(instance, "events") is None
-    assert instance.get_runs()[0].status == dg.DagsterRunStatus.FAILURE
-
-
 @pytest.mark.parametrize(
     ("status", "process"),
     [(dg.DagsterRunStatus.QUEUED, ""), (dg.DagsterRunStatus.STARTED, this_process())],
@@ -412,22 +379,6 @@ def test_every_id_of_a_table_can_be_observed(table_id: str) -> None:
     known = known_of(instance, "events")
     assert plan(table(), seen, known).drop == ()
     assert plan(table(), status(0, 1, generation=table_id + "2"), known, stored()).drop == (0, 1)
-
-
-def test_lost_run_without_a_table_is_recorded_as_failed() -> None:
-    instance = dg.DagsterInstance.ephemeral()
-
-    @dg.job
-    def fleet() -> None: ...
-
-    gone = this_process().rpartition("#")[0] + "#1"  # this machine, another start
-    lost = instance.create_run_for_job(fleet, status=dg.DagsterRunStatus.STARTED, tags={PROCESS_TAG: gone})
-    alive = instance.create_run_for_job(fleet, status=dg.DagsterRunStatus.STARTED, tags={PROCESS_TAG: this_process()})
-    foreign = instance.create_run_for_job(fleet, status=dg.DagsterRunStatus.STARTED)
-    assert unfinished_run(instance, "events") is None
-    statuses = {run.run_id: run.status for run in instance.get_runs()}
-    assert statuses[lost.run_id] == dg.DagsterRunStatus.FAILURE
-    assert statuses[alive.run_id] == statuses[foreign.run_id] == dg.DagsterRunStatus.STARTED
 
 
 def test_first_unread_version_follows_the_earliest_run_of_stored_ones() -> None:

@@ -26,8 +26,10 @@ from deltasnap_assets.runs.condition.poll_records import (
     LOG,
     RUN,
     PollFindings,
+    are_checks_due,
     found_by_checks,
     has_new_checkpoint,
+    inputs_of_checks,
     is_checkpoint_sound,
     note,
 )
@@ -159,6 +161,115 @@ def test_nothing_is_written_again_if_nothing_changed(table: Table, monkeypatch: 
     monkeypatch.setattr(poll_records, "_NOTED_AGAIN_MS", 0)
     note(table.store, table.table, PollFindings(latest_version=2))
     assert table.poll.polled_at_ms >= before.polled_at_ms
+
+
+@pytest.mark.parametrize(
+    ("minutes", "found", "is_written"),
+    [
+        (59, {}, False),
+        (60, {}, True),
+        (-60, {}, True),
+        (59, {"latest_version": 2}, False),
+        (59, {"latest_version": 3}, True),
+        (59, {"is_examined": True}, False),
+        (1, {"examined_checkpoint": "7.checkpoint.parquet"}, True),
+        (1, {"facts_version": 2}, True),
+        (1, {"vacuum_bytes": 5}, True),
+        (1, {"checked_inputs": "other"}, True),
+        (1, {"stale_rule": StaleRule(patience_ms=1, check="c", advice="a")}, True),
+    ],
+)
+def test_poll_is_written_if_something_changed_or_after_an_hour(
+    minutes: int, found: dict[str, Any], is_written: bool, table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = system_clock()
+    monkeypatch.setattr(poll_records, "system_clock", lambda: now)
+    note(table.store, table.table, PollFindings(latest_version=2, is_examined=True))
+    monkeypatch.setattr(poll_records, "system_clock", lambda: now + minutes * 60_000)
+    note(table.store, table.table, PollFindings(**found))
+    assert (table.poll.polled_at_ms != now) == is_written
+
+
+def test_examination_is_recorded_if_the_last_one_is_an_hour_old(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = system_clock()
+    for minutes, is_examined in ((0, True), (30, False), (59, True), (61, True)):
+        monkeypatch.setattr(poll_records, "system_clock", lambda minutes=minutes: now + minutes * 60_000)
+        latest = minutes if minutes == 30 else None  # a new commit: the poll is written without an examination
+        note(table.store, table.table, PollFindings(latest_version=latest, is_examined=is_examined))
+    assert table.poll.examined_at_ms == now + 61 * 60_000
+
+
+def test_poll_keeps_what_was_not_examined_again(table: Table) -> None:
+    rule = StaleRule(patience_ms=1, check="fresh_table", advice="a")
+    first: dict[str, Any] = {
+        "facts_version": 2,
+        "vacuum_bytes": 5,
+        "checked_inputs": "x",
+        "examined_checkpoint": "7",
+        "stale_rule": rule,
+    }
+    note(table.store, table.table, PollFindings(latest_version=2, last_commit_ms=9, checked_version=2, **first))
+    before = table.poll
+    assert before.points is not None
+    note(table.store, table.table, PollFindings(problems={"other": (WARNING,)}))
+    after = table.poll
+    assert replace(after, problems=(), polled_at_ms=before.polled_at_ms) == before
+    note(table.store, table.table, PollFindings(is_replaced=True))
+    assert (table.poll.checked_version, table.poll.latest_version) == (None, 2)
+    note(table.store, table.table, PollFindings(checked_version=1, last_commit_ms=8))
+    again = table.poll
+    assert (again.checked_version, again.last_commit_ms, again.stale_rule, again.facts_version) == (1, 8, None, 2)
+    note(table.store, table.table, PollFindings(facts_version=3, vacuum_bytes=0))
+    assert (table.poll.facts_version, table.poll.vacuum_bytes) == (3, 0)
+
+
+def test_new_problems_come_before_those_that_are_kept(table: Table) -> None:
+    old, new = replace(WARNING, check="a"), replace(WARNING, check="b")
+    for problem in (old, new):
+        note(table.store, table.table, PollFindings(problems={problem.check: (problem,)}))
+    assert table.poll.problems == (new, old)
+    assert poll_records.known_errors(table.store, "events") == ()
+    error = replace(WARNING, severity="error", kind=FaultKind.EMPTY_COMMIT)
+    note(table.store, table.table, PollFindings(problems={error.check: (error,)}))
+    assert poll_records.known_errors(table.store, "events") == (error,)
+    (fault,) = poll_records.known_faults(table.store, "events")
+    assert (fault.kind, fault.text, fault.advice) == (FaultKind.EMPTY_COMMIT, error.text, error.advice)
+    assert (poll_records.known_errors(table.store, "other"), poll_records.known_faults(table.store, "other")) == (
+        (),
+        (),
+    )
+
+
+DUE: dict[str, tuple[dict[str, Any], bool]] = {
+    "checked": ({}, False),
+    "checked before the newest version": ({"checked_version": 1}, True),
+    "never checked": ({"checked_version": None}, True),
+    "checked with other settings": ({"checked_inputs": "0" * 32}, True),
+    "checked by an earlier release": ({"checked_inputs": None}, False),
+    "an error": ({"problems": (replace(WARNING, severity="error"),)}, True),
+    "a warning": ({"problems": (WARNING,)}, False),
+    "an error of the log": ({"problems": (replace(WARNING, severity="error", check=LOG),)}, False),
+}
+
+
+@pytest.mark.parametrize("case", DUE)
+def test_checks_are_due_after_an_error_or_with_other_inputs(case: str, table: Table) -> None:
+    changed, is_due = DUE[case]
+    inputs = inputs_of_checks(table.table, "7.checkpoint.parquet")
+    poll = LastPoll(**{"polled_at_ms": 1, "checked_version": 2, "checked_inputs": inputs, **changed})
+    assert are_checks_due(table.store, table.table, 2, "7.checkpoint.parquet")
+    table.store.polls.write("events", poll)
+    assert are_checks_due(table.store, table.table, 2, "7.checkpoint.parquet") == is_due
+    if case == "checked":
+        assert are_checks_due(table.store, table.table, 2, None)
+
+
+def test_number_of_a_check_may_be_absent_or_not_a_number() -> None:
+    results = [result(ExpiredTombstones, passed=True), result(ExpiredTombstones, passed=True, expired_bytes=2.9)]
+    assert [found_by_checks([each]).vacuum_bytes for each in results] == [None, 2]
+    text = dg.AssetCheckResult(check_name="fresh_table", passed=False, metadata={"hours_expected": "many"})
+    found = found_by_checks([text])
+    assert (found.stale_rule, [each.severity for each in found.problems["fresh_table"]]) == (None, ["error"])
 
 
 def test_poll_of_another_process_is_kept_while_the_checks_of_a_run_are_recorded(

@@ -19,10 +19,11 @@ from deltasnap_assets.runs.condition.log_reports import BrokenTableError
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, ATTEMPT_TAG, run_tags
 from deltasnap_assets.runs.run_process import PROCESS_TAG
 from deltasnap_assets.runs.schedules import refresh_schedule
-from deltasnap_assets.runs.sensors import minimum_interval, new_commits_sensor
-from deltasnap_assets.runs.table_runs import MAX_ATTEMPTS
+from deltasnap_assets.runs.sensors import _cursors_of, _result, minimum_interval, new_commits_sensor
+from deltasnap_assets.runs.table_polls import SensorAnswer, _nothing_new
+from deltasnap_assets.runs.table_runs import MAX_ATTEMPTS, Failure
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_core import TableLog
+from deltasnap_core import TableLog, redacted
 from deltasnap_core.errors import DeltaTableNotFoundError, StorageError
 from deltasnap_core.storage import retries
 from tests.assets.jobs import idle_job
@@ -81,6 +82,82 @@ class Ticks:
 def test_interval_is_rounded_down_to_the_checks_of_the_daemon(configured: int, ticks: int) -> None:
     checks = range(5, 100, 5)  # seconds after a tick, when the daemon checks, perhaps a moment early
     assert next(check for check in checks if check - 0.1 >= minimum_interval(configured)) == ticks
+
+
+def answers(*messages: str, problems: str = "", requests: str = "") -> list[SensorAnswer]:
+    """Return answers with these messages. problems, requests: those that are a problem, or request a run."""
+    return [
+        SensorAnswer(
+            cursor=None,
+            message=message,
+            is_problem=message in problems,
+            requests=(dg.RunRequest(run_key=message),) if message in requests and message else (),
+        )
+        for message in messages
+    ]
+
+
+def test_message_of_a_tick_has_ten_answers_the_problems_first() -> None:
+    letters = "abcdefghijk"
+    for given, expected in (
+        (answers("a", "", "b", problems="b"), "b a"),
+        (answers(*letters[:10]), " ".join(letters[:10])),
+        (answers(*letters), " ".join(letters[:10]) + " ..."),
+        (answers(""), None),
+        ([], None),
+    ):
+        result = _result(given, "cursor")
+        assert (result.skip_reason and result.skip_reason.skip_message, result.cursor) == (expected, "cursor")
+        assert result.run_requests == []
+
+
+def test_tick_that_requests_runs_has_no_message() -> None:
+    result = _result(answers("a", "b", "c", problems="b", requests="ac"), None)
+    assert [request.run_key for request in result.run_requests or ()] == ["a", "c"]
+    assert result.skip_reason is None
+
+
+@pytest.mark.parametrize("text", ["[1]", "{", "5", '"a"'])
+def test_cursor_of_a_shared_sensor_that_cannot_be_read_is_ignored(text: str, caplog: pytest.LogCaptureFixture) -> None:
+    assert _cursors_of(text) == {}
+    assert "The cursor of the sensor cannot be read, and is ignored" in caplog.text
+    caplog.clear()
+    assert (_cursors_of(None), _cursors_of('{"a": "x"}'), caplog.text) == ({}, {"a": "x"}, "")
+
+
+@pytest.mark.parametrize(
+    ("attempt", "expected"),
+    [
+        (4, "Run r1 of events failed, attempt 4 of 5 at versions 2 to 3. The next attempt is in 480 s."),
+        (
+            5,
+            "Run r1 of events failed, after 5 attempts at versions 2 to 3. The schedule or `deltasnap refresh events` "
+            "retries them.",
+        ),
+    ],
+)
+def test_message_without_new_commits_names_the_failed_run(
+    attempt: int, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "time", lambda: 1_000.0)
+    events = TableSettings(name="events", path="/lake")
+    failure = Failure(run_id="r1", first=2, last=3, attempt=attempt, ended=1_000.0)
+    assert _nothing_new(events, failure) == expected
+    assert _nothing_new(events, None) == "No new commit of events."
+
+
+@pytest.mark.parametrize(
+    ("folder", "path", "is_in"),
+    [
+        ("s3://lake/store/", "s3://lake/store/events/x", True),
+        ("s3://lake/store", "s3://lake/store", True),
+        ("s3://lake/store", "s3://lake/store2/x", False),
+        ("s3://me:hunter2@lake/store", "s3://*********(redacted)@lake/store/x", True),
+    ],
+)
+def test_error_in_a_folder_names_a_path_below_it(folder: str, path: str, is_in: bool) -> None:
+    depth = log_reports._depth_in(folder, StorageError(path=path, reason="timeout"))
+    assert depth == (len(redacted(folder).rstrip("/")) if is_in else 0)
 
 
 def test_one_run_is_requested_for_the_range_of_new_versions(tmp_path: Path) -> None:

@@ -9,16 +9,30 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.events import EngineEventData
+from dagster._core.execution.plan.objects import StepFailureData
+from dagster_shared.error import SerializableErrorInfo
 
+from deltasnap_assets.processes import this_process
 from deltasnap_assets.runs import table_runs
 from deltasnap_assets.runs.condition.ended_failures import end_failure, is_over
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, run_tags
-from deltasnap_assets.runs.table_runs import failed_run, failures, last_failed, unfinished_runs
+from deltasnap_assets.runs.run_process import PROCESS_TAG
+from deltasnap_assets.runs.table_runs import (
+    TablesFailedError,
+    failed_run,
+    failures,
+    last_failed,
+    reason_of,
+    unfinished_runs,
+)
 from deltasnap_assets.settings.config import TABLE_TAG, Settings, TableSettings
 from deltasnap_assets.tables.checks.maintenance import checkpoint_job, prune_job
 from deltasnap_core import TableCondition
 from tests.assets.jobs import idle_job
 
+TEN = " ".join(f"t{each}: broken" for each in range(10))
+ENGINE = dg.DagsterEventType.ENGINE_EVENT
 FAILURE, SUCCESS = dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.SUCCESS
 
 
@@ -118,11 +132,8 @@ def test_table_that_fails_often_does_not_hide_the_failure_of_another(monkeypatch
     assert {name: failure.run_id for name, failure in failures(instance, list(failed)).items()} == failed
 
 
-def test_failures_of_tables_do_not_hide_that_a_run_from_the_page_of_an_asset_failed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(table_runs, "_MAX_FAILURES", 3)
-    instance = dg.DagsterInstance.ephemeral()
+def failed_on_its_page(instance: dg.DagsterInstance) -> str:
+    """Run an asset of the table `events`, which fails, as Dagster's UI does. Return the id of the run."""
 
     @dg.asset(key=["events", "all_files"], partitions_def=dg.StaticPartitionsDefinition(["3"]))
     def all_files() -> None:
@@ -130,9 +141,27 @@ def test_failures_of_tables_do_not_hide_that_a_run_from_the_page_of_an_asset_fai
 
     job = dg.Definitions(assets=[all_files]).resolve_implicit_global_asset_job_def()
     only: Any = {"partition_key": "3", "asset_selection": [all_files.key]}
-    run_id = job.execute_in_process(instance=instance, raise_on_error=False, **only).run_id
+    return job.execute_in_process(instance=instance, raise_on_error=False, **only).run_id
+
+
+def test_failures_of_tables_do_not_hide_that_a_run_from_the_page_of_an_asset_failed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(table_runs, "_MAX_FAILURES", 3)
+    instance = dg.DagsterInstance.ephemeral()
+
+    run_id = failed_on_its_page(instance)
     others = [ended(instance, "other", FAILURE) for _ in range(5)]
     assert last_failed(instance, ["events", "other"]) == {"events": run_id, "other": others[-1]}
+
+
+def test_later_failure_counts_however_its_run_was_started() -> None:
+    instance = dg.DagsterInstance.ephemeral()
+    for _ in range(2):
+        tagged = ended(instance, "events", FAILURE)
+        assert last_failed(instance, ["events"]) == {"events": tagged}
+        on_its_page = failed_on_its_page(instance)
+        assert last_failed(instance, ["events"]) == {"events": on_its_page}
 
 
 @pytest.mark.parametrize("status", [SUCCESS, FAILURE])
@@ -154,6 +183,139 @@ def test_run_from_the_page_of_an_asset_counts_though_other_tables_had_many_later
     for _ in range(4):
         ended(instance, "other", SUCCESS)
     assert (failed_run(instance, "events") is not None) == (status is FAILURE)
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"), [(1, "1 table failed. t0: broken"), (11, f"11 tables failed. {TEN} And 1 more.")]
+)
+def test_message_about_failed_tables_names_ten_of_them(number: int, expected: str) -> None:
+    problems = {f"t{each}": "broken" for each in range(number)}
+    error = TablesFailedError(problems)
+    assert (str(error), error.problems) == (expected, problems)
+
+
+def evaluated(name: str, *, blocking: bool = True, passed: bool = False, is_error: bool = True) -> dg.DagsterEvent:
+    severity = dg.AssetCheckSeverity.ERROR if is_error else dg.AssetCheckSeverity.WARN
+    data = dg.AssetCheckEvaluation(
+        asset_key=dg.AssetKey(["events", "all_files"]),
+        check_name=name,
+        passed=passed,
+        metadata={},
+        severity=severity,
+        blocking=blocking,
+        description=f"{name} failed.\n\nWhat to do: Repair it.",
+    )
+    return event_of(dg.DagsterEventType.ASSET_CHECK_EVALUATION, data)
+
+
+def event_of(kind: dg.DagsterEventType, data: Any) -> dg.DagsterEvent:
+    return dg.DagsterEvent(event_type_value=kind.value, job_name="events_snapshots", event_specific_data=data)
+
+
+def failed_with(*names_and_texts: str, kind: dg.DagsterEventType = dg.DagsterEventType.STEP_FAILURE) -> dg.DagsterEvent:
+    error = None
+    for text in names_and_texts:
+        name = text.partition(":")[0].rpartition(".")[2]
+        error = SerializableErrorInfo(message=text, stack=[], cls_name=name, cause=error)
+    of_step: Any = StepFailureData
+    data = EngineEventData(error=error) if kind is ENGINE else of_step(error=error, user_failure_data=None)
+    return event_of(kind, data)
+
+
+BLOCKED = "dagster._core.errors.DagsterAssetCheckFailedError: 1 check failed"
+REASONS: dict[str, tuple[list[dg.DagsterEvent], str | None]] = {
+    "no event": ([], None),
+    "an error of ours": (
+        [
+            failed_with(
+                "deltasnap_core.errors.CorruptLogError: It is lost.\nRestore it.", "x.DagsterExecutionStepError: x"
+            )
+        ],
+        "It is lost. Restore it.",
+    ),
+    "an error of another library": ([failed_with("botocore.errors.ClientError: denied\n")], "ClientError: denied"),
+    "the first of several": ([failed_with("A: 1"), failed_with("B: 2")], "A: 1"),
+    "an error of Dagster alone": ([failed_with("dagster.DagsterError: no")], "DagsterError: no"),
+    "a failure without an error": ([event_of(dg.DagsterEventType.RUN_FAILURE, None)], None),
+    "the start of the process": ([failed_with("A: 1", kind=ENGINE), failed_with("B: 2", kind=ENGINE)], "A: 1"),
+    "a step after the engine": ([failed_with("A: 1", kind=ENGINE), failed_with("B: 2")], "B: 2"),
+    "blocking checks": (
+        [
+            evaluated("one"),
+            evaluated("one"),
+            evaluated("warns", is_error=False),
+            evaluated("passes", passed=True),
+            evaluated("informs", blocking=False),
+            evaluated("two"),
+            failed_with(BLOCKED),
+        ],
+        "events/all_files: one: one failed. What to do: Repair it. "
+        "events/all_files: two: two failed. What to do: Repair it.",
+    ),
+    "a check that does not block, then an error": ([evaluated("one", blocking=False), failed_with("A: 1")], "A: 1"),
+    "no check that blocks": ([failed_with(BLOCKED)], "DagsterAssetCheckFailedError: 1 check failed"),
+}
+
+
+@pytest.mark.parametrize("case", REASONS)
+def test_reason_of_a_failed_run_is_its_first_own_error(case: str) -> None:
+    events, expected = REASONS[case]
+    assert reason_of(events) == expected
+
+
+STARTED = dg.DagsterRunStatus.STARTED
+PATIENCE = {
+    dg.DagsterRunStatus.NOT_STARTED: 600,
+    dg.DagsterRunStatus.STARTING: 600,
+    STARTED: 300,
+    dg.DagsterRunStatus.CANCELING: 300,
+}
+
+
+@pytest.mark.parametrize("status", PATIENCE)
+@pytest.mark.parametrize("tags", [{}, {PROCESS_TAG: "elsewhere#pid:[1]#12#34"}], ids=["no process", "elsewhere"])
+def test_run_without_a_heartbeat_for_minutes_is_recorded_as_failed(
+    status: dg.DagsterRunStatus, tags: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instance, patience = dg.DagsterInstance.ephemeral(), PATIENCE[status]
+    run = instance.create_run_for_job(idle_job, status=status, tags={**run_tags("events", 0, 3), **tags})
+    (record,) = instance.get_run_records()
+    updated = record.update_timestamp.timestamp()
+    monkeypatch.setattr(time, "time", lambda: updated + patience)
+    assert unfinished_runs(instance, ["events"]) == {"events": run.run_id}
+    monkeypatch.setattr(time, "time", lambda: updated + patience + 1)
+    assert unfinished_runs(instance, ["events"]) == {}
+    (text,) = (entry.dagster_event.message for entry in instance.all_logs(run.run_id) if entry.dagster_event)
+    assert text == (
+        f"This run did not renew its process tag for {patience // 60} minutes. The next run of events stores missing "
+        "versions."
+    )
+
+
+def test_run_of_a_process_that_ended_is_lost_at_once() -> None:
+    instance = dg.DagsterInstance.ephemeral()
+    process = f"{this_process().rpartition('#')[0]}#1"
+    tags = [
+        run_tags("events", 0, 3) | {PROCESS_TAG: process},
+        {PROCESS_TAG: process},
+        {PROCESS_TAG: this_process()},
+        {},
+    ]
+    runs = [instance.create_run_for_job(idle_job, status=STARTED, tags=each) for each in tags]
+    assert unfinished_runs(instance, ["events"]) == {}
+    statuses = {run.run_id: run.status for run in instance.get_runs()}
+    assert [statuses[run.run_id] for run in runs] == [FAILURE, FAILURE, STARTED, STARTED]
+    (text,) = (entry.dagster_event.message for entry in instance.all_logs(runs[1].run_id) if entry.dagster_event)
+    assert text == f"The process of this run, {process}, no longer exists. Start the run again."
+
+
+def test_failure_has_its_versions_and_its_attempt() -> None:
+    instance = dg.DagsterInstance.ephemeral()
+    for attempt in (1, 3, 5):
+        run = instance.create_run_for_job(idle_job, status=FAILURE, tags=run_tags("events", 2, 4, attempt))
+        found = failures(instance, ["events"])["events"]
+        assert (found.run_id, found.first, found.last, found.attempt) == (run.run_id, 2, 4, attempt)
+        assert found.may_be_tried_again == (attempt < 5)
 
 
 def test_run_of_all_assets_is_a_run_of_each_table() -> None:

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import re
 import traceback
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
-from deltasnap_assets.settings.config import AlertSettings, Since, SparkSettings
+from deltasnap_assets.settings.config import AlertSettings, Since, SparkSettings, TableSettings
 from deltasnap_assets.settings.loading import demo_settings, load_settings, load_spark_settings, read_settings
 from deltasnap_assets.settings.yaml_source import ConfigError
 from deltasnap_core import redaction
@@ -74,6 +75,32 @@ MISTAKES = {
         "tables:\n  - name: a\n    path: /a\n    checkpoint: {after_commit: 5}\n",
         ":4: tables[0].checkpoint.after_commit: unknown key, did you mean after_commits? (found: '5')",
     ),
+    "unknown key of alerts": (
+        "tables: [{name: a, path: /a}]\nalerts:\n  webhok: 1\n",
+        ":3: alerts.webhok: unknown key, did you mean webhook?",
+    ),
+    "unknown key of checks": (
+        "tables:\n  - name: a\n    path: /a\n    checks: {small_file_byte: 5}\n",
+        ":4: tables[0].checks.small_file_byte: unknown key, did you mean small_file_bytes? (found: '5')",
+    ),
+    "unknown key of a pattern": (
+        "discover:\n  - path: /a/*\n    exlude: [b]\n",
+        ":3: discover[0].exlude: unknown key, did you mean exclude?",
+    ),
+    "unknown key of the checkpoint of a pattern": (
+        "discover:\n  - path: /a/*\n    checkpoint: {after_commit: 5}\n",
+        ":3: discover[0].checkpoint.after_commit: unknown key, did you mean after_commits? (found: '5')",
+    ),
+    "unknown key of the checks of a pattern": (
+        "discover:\n  - path: /a/*\n    checks: {small_file_byte: 5}\n",
+        ":3: discover[0].checks.small_file_byte: unknown key, did you mean small_file_bytes? (found: '5')",
+    ),
+    "unknown key at the top": (
+        "tabels: []\ntables: [{name: a, path: /a}]\n",
+        ":1: tabels: unknown key, did you mean tables?",
+    ),
+    "empty path": ("tables:\n  - name: a\n    path: ''\n", ":3: tables[0].path: must not be empty (found: '')"),
+    "empty pattern": ("discover:\n  - path: ''\n", ":2: discover[0].path: must not be empty (found: '')"),
     "text instead of a list": (
         "tables:\n  - name: a\n    path: /a\n    owners: ada\n",
         ":4: tables[0].owners: expected a list (found: 'ada')",
@@ -210,6 +237,65 @@ def test_mistake_names_file_line_key_and_value(case: str, tmp_path: Path) -> Non
     first_line = str(raised.value).splitlines()[0]
     assert first_line == f"{path}{expected}"
     assert "hunter2" not in str(raised.value)
+
+
+NUMBERS: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
+    "poll_seconds": ((1,), (0,)),
+    "max_versions_per_run": ((1,), (0,)),
+    "versions.since": ((0,), (-1, 1.5)),
+    "checkpoint.after_commits": ((1,), (0,)),
+    "checks.small_file_bytes": ((1,), (0,)),
+    "checks.max_small_file_ratio": ((0, 1), (-0.1, 1.1)),
+    "checks.min_statistics_ratio": ((0, 1), (-0.1, 1.1)),
+    "checks.max_commits_since_checkpoint": ((1,), (0,)),
+    "checks.max_tombstone_ratio": ((0, 1), (-0.1, 1.1)),
+    "checks.max_partition_skew": ((1,), (0.9,)),
+    "checks.max_expired_ratio": ((0, 2), (-0.1,)),
+    "checks.fresh_within_hours": ((0.1, 1_000_000), (0, 1_000_000.1)),
+    "checks.max_growth_factor": ((1,), (0.9,)),
+}
+
+
+@pytest.mark.parametrize("key", NUMBERS)
+def test_number_is_accepted_within_its_limits(key: str) -> None:
+    outer, _, inner = key.partition(".")
+    for is_accepted, values in zip((True, False), NUMBERS[key], strict=True):
+        for value in values:
+            raised: AbstractContextManager[object] = nullcontext() if is_accepted else pytest.raises(ValidationError)
+            with raised:
+                TableSettings.model_validate({"name": "a", "path": "/a", outer: {inner: value} if inner else value})
+
+
+OWNERS = (
+    ("ada@example.com", "team:web", "team:a_b.c-d"),
+    ("ada", "ada@example", "a b@example.com", "team:", "team:a b"),
+)
+TAGS = (("a", "a" * 63, "x.y/a-b_c.d"), ("", "a" * 64, "a/b/c", "x y", "/a"))
+
+
+def test_owners_and_tags_are_those_that_dagster_accepts() -> None:
+    table = {"name": "a", "path": "/a"}
+    for owner in OWNERS[0]:
+        assert TableSettings.model_validate({**table, "owners": [owner]}).owners == (owner,)
+    for key in TAGS[0]:
+        assert TableSettings.model_validate({**table, "tags": {key: "v" * 63}}).tags == {key: "v" * 63}
+    for owner in OWNERS[1]:
+        with pytest.raises(ValidationError, match="expected e-mail addresses, or team:NAME"):
+            TableSettings.model_validate({**table, "owners": ["team:web", owner]})
+    for key, value in (*((key, "") for key in TAGS[1]), ("a", "v" * 64), ("a", "b c"), ("a", "ü")):
+        with pytest.raises(ValidationError, match="Dagster tags have up to 63 letters"):
+            TableSettings.model_validate({**table, "tags": {key: value}})
+
+
+def test_settings_cannot_be_changed() -> None:
+    settings = demo_settings(Path("/demo"))
+    for model, key in (
+        (settings, "storage"),
+        (settings.tables[0], "name"),
+        (settings.tables[0].checks, "max_growth_factor"),
+    ):
+        with pytest.raises(ValidationError, match="frozen"):
+            setattr(model, key, "x")
 
 
 def test_spark_property_that_is_a_list_is_reported_once(tmp_path: Path) -> None:

@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from deltasnap_assets.settings.config import SparkSettings
-from deltasnap_assets.spark.jvm_options import archive_options, archive_path, quick_start_options
+from deltasnap_assets.spark.jvm_options import (
+    archive_options,
+    archive_path,
+    base_archive_path,
+    cache_folder,
+    quick_start_options,
+)
 from deltasnap_assets.spark.session_config import server_config, session_config
 
 Config = dict[str, str | bool | int | float]
@@ -115,11 +121,92 @@ def test_one_thread_collects_small_heaps_unless_the_user_chose(
 
 @pytest.mark.parametrize(
     ("memory", "expected"),
-    [("512m", True), ("2g", True), ("4096", True), ("4GB", True), ("5g", False), ("1t", False)],
+    [
+        *((text, True) for text in ("512m", "2g", "4096", "4GB", "4194304k", " 4294967296B ", "much")),
+        *((text, False) for text in ("4097", "4194305k", "5g", "1t")),
+    ],
 )
 def test_heap_is_small_up_to_four_gibibytes(machine: Path, memory: str, expected: bool) -> None:
     config = session_config(SparkSettings(config={"spark.driver.memory": memory}))
     assert ("-XX:+UseSerialGC" in config[DEFAULT_OPTIONS]) == expected
+
+
+ANY_SESSION = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "8",
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",
+    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "20000",
+}
+OWN_DRIVER = {
+    "spark.app.name": "deltasnap",
+    "spark.driver.memory": "2g",
+    "spark.log.level": "ERROR",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+ONE_PROCESS = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.sources.bucketing.autoBucketedScan.enabled": "false",
+    "spark.buffer.pageSize": "2m",
+}
+
+
+def test_settings_of_a_session_are_complete(machine: Path) -> None:
+    archive = made()
+    from_archive = f"-XX:SharedArchiveFile={archive} -Xshare:auto -Xlog:cds=off -Xlog:cds+dynamic=off"
+    quick = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
+    driver = {**ANY_SESSION, **OWN_DRIVER}
+    assert session_config(SparkSettings()) == {
+        **driver,
+        **ONE_PROCESS,
+        "spark.master": "local[*]",
+        DEFAULT_OPTIONS: f"{quick} {from_archive}",
+    }
+    assert session_config(SparkSettings(master="yarn")) == {
+        **driver,
+        "spark.master": "yarn",
+        DEFAULT_OPTIONS: from_archive,
+    }
+    assert session_config(SparkSettings(remote="sc://host")) == {**ANY_SESSION, "spark.remote": "sc://host"}
+    assert server_config(SparkSettings(master="local[2]"), 7) == {
+        **driver,
+        **ONE_PROCESS,
+        "spark.master": "local[2]",
+        "spark.app.name": "deltasnap spark-server",
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": "7",
+        DEFAULT_OPTIONS: f"-XX:G1HeapRegionSize=16m {from_archive}",
+    }
+
+
+@pytest.mark.parametrize("key", ["spark.driver.cores", "spark.executor.cores", "spark.connect.x", "spark.ui.port"])
+@pytest.mark.parametrize("more", ["", "x"])
+def test_settings_of_its_process_are_not_sent_to_a_server(key: str, more: str) -> None:
+    for name in (key + more, "spark.jars.packages", "spark.jars", "spark.app.id"):
+        assert session_config(SparkSettings(remote="sc://host", config={name: 1})).keys() == {
+            *ANY_SESSION,
+            "spark.remote",
+        }
+
+
+def test_archives_are_in_the_cache_folder_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ada")
+    assert cache_folder({}) == cache_folder({"XDG_CACHE_HOME": ""}) == Path("/home/ada/.cache/deltasnap")
+    assert cache_folder({"XDG_CACHE_HOME": "/cache"}) == Path("/cache/deltasnap")
+
+
+def test_java_without_an_archive_of_its_classes_gets_one_beside_that_of_sessions(machine: Path) -> None:
+    java, archive = machine / "jdk" / "bin" / "java", Path("/cache/classes-1.jsa")
+    assert base_archive_path(archive, java) == Path("/cache/classes-1-base.jsa")
+    own = machine / "jdk" / "lib" / "server" / "classes.jsa"
+    own.parent.mkdir(parents=True)
+    own.touch()
+    assert base_archive_path(archive, java) is None
 
 
 def test_settings_of_the_user_take_precedence(machine: Path) -> None:

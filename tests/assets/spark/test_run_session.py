@@ -65,6 +65,33 @@ def test_remote_session_is_logged_without_its_token(made: Made) -> None:
     assert lines == ["Connecting to Spark at sc://lake:15002: facts about files"]
 
 
+@pytest.mark.parametrize(("remote", "is_sail"), [("sc://127.0.0.1:7", True), ("sc://127.0.0.1:8", False)])
+def test_session_on_sail_says_so_in_place_of_a_master(
+    remote: str, is_sail: bool, made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[object] = []
+    monkeypatch.setattr(Conf, "set", lambda _, *setting: done.append(setting), raising=False)
+    monkeypatch.setattr(run_session, "check_remote", done.append)
+    monkeypatch.setattr(run_session, "limit_retries", lambda session: done.append(session.version))
+    monkeypatch.setattr(run_session, "running_sail_url", lambda: "sc://127.0.0.1:7")
+    monkeypatch.setattr(run_session, "sail_version", lambda: "0.7.2")
+    sessions, _, _ = made(**{"spark.remote": remote})
+    sessions.session("facts about files")
+    assert done == [remote, "4.3.0", *([("spark.master", "Sail 0.7.2")] if is_sail else [])]
+
+
+def test_own_session_needs_no_server(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("a server")
+
+    for name in ("check_remote", "limit_retries"):
+        monkeypatch.setattr(run_session, name, refuse)
+    monkeypatch.setattr(run_session, "running_sail_url", lambda: None)
+    sessions, resource, lines = made()
+    sessions.session("facts about files")
+    assert (resource.started, lines[0].partition(" on ")[0]) == (1, "Starting Spark, master local,")
+
+
 def test_settings_come_from_the_configuration_and_start_nothing(made: Made) -> None:
     sessions, resource, _ = made(**{LIMIT: "5s"})
     assert sessions.setting(LIMIT) == "5s"

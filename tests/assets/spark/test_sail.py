@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -51,6 +54,33 @@ def test_sail_has_one_server_per_process(monkeypatch: pytest.MonkeyPatch) -> Non
     config = session_config(SparkSettings(remote="sail", config={"spark.driver.memory": "2g", "a.b": 1}))
     assert (config["spark.remote"], config["a.b"]) == ("sc://127.0.0.1:0", "1")
     assert "spark.driver.memory" not in config
+
+
+def test_server_of_sail_listens_on_a_free_port_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[object] = []
+
+    class Server:
+        listening_address = ("127.0.0.1", 50051)
+
+        def __init__(self, *address: object) -> None:
+            self.address = address
+
+        def start(self, *, background: bool) -> None:
+            started.append((self.address, background))
+
+    monkeypatch.setitem(sys.modules, "pysail.spark", SimpleNamespace(SparkConnectServer=Server))
+    monkeypatch.setattr(sail, "sail_version", lambda: "0.7.2")
+    monkeypatch.setattr(sail, "_urls", {})
+    monkeypatch.setattr(sail, "_running", [])
+    for level, expected in ((None, "error"), ("debug", "debug")):
+        monkeypatch.delenv("RUST_LOG", raising=False)
+        if level is not None:
+            monkeypatch.setenv("RUST_LOG", level)
+        monkeypatch.setattr(sail, "_urls", {})
+        assert sail_url() == "sc://127.0.0.1:50051"
+        assert os.environ["RUST_LOG"] == expected
+    assert started == [(("127.0.0.1", 0), True)] * 2
+    assert len(sail._running) == 2  # a server stops when nothing refers to it
 
 
 def test_pins_of_sail_match_all_others_except_pyspark() -> None:

@@ -77,6 +77,25 @@ def test_changes_are_described_as_text() -> None:
     assert state_changes(state(), state()) == ()
 
 
+def test_table_and_its_protocol_are_compared() -> None:
+    before = metadata(field("id", "integer"), name="old", configuration={"b": "1", "a": "2"})
+    after = metadata(field("id", "integer", nullable=False), id="u", description="new")
+    old = Protocol(min_reader_version=3, min_writer_version=7, writer_features=("c", "b", "a", "kept"))
+    new = Protocol(min_reader_version=2, min_writer_version=6, writer_features=("kept", "z", "y"))
+    assert state_changes(state(metadata=before, protocol=old), state(metadata=after, protocol=new)) == (
+        "different table: id u, was t",
+        "column id is no longer nullable",
+        "property b dropped, was 1",
+        "property a dropped, was 2",
+        "name None, was 'old'",
+        "description 'new', was None",
+        "reader version 2, was 3",
+        "writer version 6, was 7",
+        *(f"feature {name} added" for name in "yz"),
+        *(f"feature {name} dropped" for name in "abc"),
+    )
+
+
 def test_schema_that_did_not_change_is_not_parsed_to_find_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     def columns(_: Metadata) -> Any:
         raise AssertionError("parsed")

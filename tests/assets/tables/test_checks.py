@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import dagster as dg
@@ -10,9 +11,10 @@ import pytest
 
 from deltasnap_assets.checks.check import Severity, Verdict
 from deltasnap_assets.checks.files.small_files import SmallFiles
+from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.checks import asset_checks
-from deltasnap_assets.tables.checks.asset_checks import _result, report_freshness
+from deltasnap_assets.tables.checks.asset_checks import _result, _versions_of_run, report_freshness
 from deltasnap_core import commit_file
 from tests.builders import metadata, mtime_of, protocol, write_log
 from tests.checkpoint_files import write_checkpoint
@@ -43,6 +45,25 @@ def test_failed_check_is_an_error_only_for_a_fault_of_the_log(
     assert (failed.asset_key, failed.check_name) == (KEY.asset_key, KEY.name)
     assert failed.description == f"told\n\nWhat to do: {SmallFiles.advice}"
     assert {name: entry.value for name, entry in failed.metadata.items()} == {"files": 3}
+
+
+@pytest.mark.parametrize(
+    ("tags", "expected"),
+    [
+        ({}, [7]),
+        ({"dagster/partition": "4"}, [4]),
+        ({"dagster/partition": "5"}, []),
+        (run_tags("events", 3, 6), [3, 4, 6]),
+        (run_tags("events", 8, 9), []),
+    ],
+)
+def test_checks_judge_the_stored_versions_of_their_run(tags: dict[str, str], expected: list[int]) -> None:
+    context: Any = SimpleNamespace(run=SimpleNamespace(tags=tags))
+    snapshots: Any = SimpleNamespace(stored_versions=lambda table: [2, 3, 4, 6, 7] if table == "events" else [])
+    table: Any = "events"
+    assert _versions_of_run(context, snapshots, table) == expected
+    snapshots.stored_versions = lambda _: []
+    assert _versions_of_run(context, snapshots, table) == []
 
 
 def test_passed_check_has_no_advice() -> None:

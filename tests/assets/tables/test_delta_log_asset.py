@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,14 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.definitions import build_definitions
-from deltasnap_assets.runs.planning.known_table import apply_to_instance, known_of, observation_tags
+from deltasnap_assets.runs.planning.known_table import (
+    apply_to_instance,
+    known_of,
+    observation_tags,
+    observed_by_hand,
+)
 from deltasnap_assets.runs.planning.log_status import read_status
-from deltasnap_assets.runs.planning.names import delta_log_key
+from deltasnap_assets.runs.planning.names import CONDITION_TAG, delta_log_key
 from deltasnap_assets.runs.planning.plan import plan
 from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.config import Settings, TableSettings
@@ -93,6 +99,31 @@ def test_manual_observation_records_the_version_and_triggers_nothing_twice(follo
     assert follower.requested() == 0
     assert [seen.data_version for seen in follower.observations()] == ["1", "1"]  # by hand, and of the run
     assert known_of(follower.instance, "events").generation == "table-id"
+
+
+def test_manual_observation_repeats_the_page_until_there_are_new_commits(follower: Follower) -> None:
+    follower.write(0, 1)
+    status = log_of(follower.table).status()
+    first = observed_by_hand(follower.instance, follower.table, status)
+    place: dict[str, Any] = {"table_id": "table-id", "dagster/uri": str(follower.path)}
+    of_table = {"deltasnap/generation": "table-id"}
+    assert (first.asset_key, first.description) == (LOG, "Latest version: 1")
+    assert plain(first.metadata) == {"latest_version": 1, **place}
+    assert first.tags == {"dagster/data_version": "1", **of_table}
+    follower.poll()
+    fault = {CONDITION_TAG: "a-fault"}
+    page = dg.AssetObservation(LOG, description="A page", metadata={"num_rows": 7}, tags={**first.tags, **fault})
+    follower.instance.report_runless_asset_event(page)
+    again = observed_by_hand(follower.instance, follower.table, status)
+    assert (again.description, plain(again.metadata), again.tags) == ("A page", {"num_rows": 7}, page.tags)
+    follower.write(2)
+    later = observed_by_hand(follower.instance, follower.table, log_of(follower.table).status())
+    assert (later.description, plain(later.metadata)) == ("Latest version: 2", {"latest_version": 2, **place})
+    assert later.tags == {"dagster/data_version": "2", **of_table, **fault}
+
+
+def plain(metadata: Mapping[str, dg.MetadataValue]) -> dict[str, Any]:
+    return {name: entry.value for name, entry in metadata.items()}
 
 
 def test_manual_observation_leaves_a_recreated_table_to_the_next_plan(follower: Follower) -> None:

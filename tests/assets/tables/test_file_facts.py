@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,6 +86,17 @@ def test_sums_of_bytes_beyond_64_bits_are_exact() -> None:
     assert (reported.first_expires_ms, reported.last_expires_ms) == (10, 10)
 
 
+def test_five_largest_and_smallest_files_are_named() -> None:
+    facts = facts_of(*({"path": f"{size}", "size": size} for size in range(7)))
+    assert [size for _, size in facts.largest] == [6, 5, 4, 3, 2]
+    assert [size for _, size in facts.smallest] == [0, 1, 2, 3, 4]
+
+
+def test_partitions_of_one_size_are_ordered_by_their_values() -> None:
+    days = [{"path": day, "size": 1, "partitionValues": {"day": day}} for day in "bca"]
+    assert [each.label for each in facts_of(*days).partitions] == ["day=a", "day=b", "day=c"]
+
+
 def test_table_without_files_has_none() -> None:
     facts = facts_of()
     assert (facts.bins, facts.largest, facts.partitions) == ((), (), ())
@@ -132,22 +144,30 @@ def check_expired_vectors(spark: SparkSession | None, tmp_path: Path, engine: En
 
     features = {"readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"]}
     start = [protocol(3, 7, **features), metadata(), add("live", size=100), add("two", size=10), add("one", size=1)]
+    start += [add("unsized", size=7)]
     first = [gone("live", size=100), add("live", size=100, deletionVector=vector(1))]
     first += [gone("two", size=10), add("two", size=10, deletionVector=vector(1))]
     second = [gone("live", size=100, deletionVector=vector(1)), add("live", size=100, deletionVector=vector(2))]
-    second += [gone("two", size=10, deletionVector=vector(1)), gone("one", size=1)]
+    later = {"deletion_timestamp": at + 500}
+    second += [remove("two", size=10, deletionVector=vector(1), **later), gone("one", size=1), gone("unsized")]
     write_log(tmp_path / "t", dict(enumerate([start, first, second])))
     log = DeltaLog.for_table(spark, tmp_path / "t", options=SnapshotOptions(engine=engine))
     store = SnapshotStore.open(spark, tmp_path / "store", engine=engine)
     store.write_range("t", log, 0, 2)
 
-    def facts(now_ms: int) -> tuple[int, int, int]:
+    def facts(now_ms: int, has_vectors: bool = True) -> tuple[int, ...]:
         breakdown = store.file_breakdown("t", 2)
-        found = tombstone_facts(store, "t", 2, breakdown, retention_ms=1000, now_ms=now_ms, has_vectors=True)
-        return found.num_files, found.num_expired, found.expired_bytes
+        assert breakdown.deletions is not None
+        times = {"retention_ms": 1000, "now_ms": now_ms}
+        found = tombstone_facts(store, "t", 2, breakdown, has_vectors=has_vectors, **times)
+        uncounted = replace(breakdown, deletions=None)  # it has too many times: the rows are counted
+        assert tombstone_facts(store, "t", 2, uncounted, has_vectors=has_vectors, **times) == found
+        return found.num_files, found.num_expired, found.num_expired_without_size, found.expired_bytes
 
-    assert facts(at + 1000) == (5, 2, 11)
-    assert facts(at + 999) == (5, 0, 0)
+    assert facts(at + 999) == (6, 0, 0, 0)
+    assert facts(at + 1000) == (6, 2, 1, 1)
+    assert facts(at + 1500) == (6, 3, 1, 11)
+    assert facts(at + 1500, has_vectors=False) == (6, 6, 1, 221)
 
 
 @pytest.mark.parametrize(

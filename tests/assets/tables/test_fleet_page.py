@@ -16,6 +16,7 @@ from deltasnap_assets.tables.assets.fleet_asset import FLEET_JOB, fleet_asset, f
 from deltasnap_assets.tables.fleet_totals import FleetOrder, ordered_rows, totals_of_fleet
 from deltasnap_assets.tables.pages.fleet_page import fleet_page
 from deltasnap_core import LastPoll, TableProblem, system_clock
+from tests.assets.tables.test_pictures import texts
 
 DAY = 24 * 3_600_000
 ERROR = TableProblem(check="log", severity="error", text="Version 3 is lost | <b>*now*</b>.", advice="Restore it.")
@@ -52,19 +53,55 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Fleet:
     return Fleet(tmp_path_factory.mktemp("fleet"))
 
 
+CLICKS = "deltasnap has not read the log of this table yet\\."
+PAGE: dict[str, list[str]] = {
+    "overview": ["3 tables: 1 broken, 1 unknown, 1 healthy. 24,000 rows in 240 files, 240 MiB; +42 MiB in 7 days."],
+    "worst": [
+        "| table | condition | reason |",
+        "| - | - | - |",
+        r"| [orders](/assets/orders/delta_log) | broken | Version 3 is lost \| \<b\>\*now\*\<\/b\>\. |",
+        f"| [clicks](/assets/clicks/delta_log) | unknown | {CLICKS} |",
+        "| [events](/assets/events/delta_log) | healthy |  |",
+    ],
+    "conditions": [
+        "| table | condition | reason | last commit | version |",
+        "| - | - | - | - | - |",
+        r"| [orders](/assets/orders/delta_log) | broken | Version 3 is lost \| \<b\>\*now\*\<\/b\>\. "
+        "| 0 seconds (0.0 x usual) | 39 |",
+        f"| [clicks](/assets/clicks/delta_log) | unknown | {CLICKS} | 0 seconds (0.0 x usual) | 39 |",
+        "| [events](/assets/events/delta_log) | healthy |  | 0 seconds (0.0 x usual) | 41 (2 behind) |",
+    ],
+    "contents": [
+        "| table | rows | files | size | in 7 days | in 30 days |",
+        "| - | - | - | - | - | - |",
+        "| orders | 12,000 | 120 | 120 MiB | +21 MiB | +90 MiB |",
+        "| clicks | 4,000 | 40 | 40 MiB | +7 MiB | +30 MiB |",
+        "| events | 8,000 | 80 | 80 MiB | +14 MiB | +60 MiB |",
+    ],
+    "maintenance": [
+        "| table | small files | VACUUM frees | checkpoint lag | features | owner |",
+        "| - | - | - | - | - | - |",
+        "| orders | 100% |  | 9 |  |  |",
+        "| clicks | 100% |  | 9 |  |  |",
+        "| events | 100% | 5 B | 9 | a\\, b | team\\:web |",
+    ],
+}
+
+
 def test_page_has_one_row_per_table_the_worst_first(fleet: Fleet) -> None:
-    page = {name: str(entry.value).splitlines() for name, entry in fleet_page(fleet.rows).items()}
-    lines = page["conditions"]
-    assert lines[0] == "| table | condition | reason | last commit | version |"
-    assert [line.split("](")[0] for line in lines[2:]] == ["| [orders", "| [clicks", "| [events"]
-    assert lines[2].startswith("| [orders](/assets/orders/delta_log) | broken | Version 3 is lost \\| \\<b\\>")
-    assert lines[4].endswith("| 41 (2 behind) |")
-    assert page["contents"][0] == "| table | rows | files | size | in 7 days | in 30 days |"
-    assert page["maintenance"][0] == "| table | small files | VACUUM frees | checkpoint lag | features | owner |"
-    assert page["contents"][4] == "| events | 8,000 | 80 | 80 MiB | +14 MiB | +60 MiB |"
-    assert page["maintenance"][4] == "| events | 100% |  | 9 |  | team\\:web |"
-    for table in ("conditions", "contents", "maintenance"):
-        assert len({line.replace("\\|", "").count("|") for line in page[table]}) == 1
+    more = {"vacuum_bytes": 5, "features": ["a", "b"]}
+    page = fleet_page([{**row, **more} if row["table"] == "events" else row for row in fleet.rows])
+    assert page["vacuum_bytes"].value == 5
+    assert str(page["overview"].value).endswith(" in 7 days. VACUUM would free at least 5 B.")
+    shown = {name: str(page[name].value).splitlines() for name in PAGE if name != "overview"}
+    assert {**shown, "overview": str(fleet_page(fleet.rows)["overview"].value).splitlines()} == PAGE
+    assert {type(page[name]) for name in (*PAGE, "largest", "fastest_growing")} == {dg.MarkdownMetadataValue}
+
+
+def test_tables_beyond_a_thousand_are_counted(fleet: Fleet) -> None:
+    for number, last in ((1_000, "| t0999 |"), (1_001, "and 1 more: `deltasnap fleet`")):
+        page = fleet_page([{**fleet.rows[0], "table": f"t{each:04}"} for each in range(number)])
+        assert str(page["contents"].value).splitlines()[-1].startswith(last)
 
 
 def test_worst_tables_are_shown_without_a_click(fleet: Fleet) -> None:
@@ -109,9 +146,6 @@ def test_totals_are_numbers(fleet: Fleet) -> None:
         "growth_7d_bytes": 42 * FILE_BYTES,
         "growth_30d_bytes": 180 * FILE_BYTES,
     }
-    assert str(page["overview"].value) == (
-        "3 tables: 1 broken, 1 unknown, 1 healthy. 24,000 rows in 240 files, 240 MiB; +42 MiB in 7 days."
-    )
 
 
 def test_page_has_bars_of_the_largest_and_of_the_fastest_growing(fleet: Fleet) -> None:
@@ -120,6 +154,10 @@ def test_page_has_bars_of_the_largest_and_of_the_fastest_growing(fleet: Fleet) -
         picture = str(page[name].value)
         assert picture.startswith(f"![{name.replace('_', ' ')}](<data:image/svg+xml,")
         assert picture.index("orders") < picture.index("events") < picture.index("clicks")
+    assert texts(str(page["largest"].value)) == ["orders", "120 MiB", "events", "80 MiB", "clicks", "40 MiB"]
+    assert texts(str(page["fastest_growing"].value)) == ["orders", "21 MiB", "events", "14 MiB", "clicks", "7 MiB"]
+    none = [{**row, "growth_7d_bytes": 0} for row in fleet.rows]
+    assert "fastest_growing" not in fleet_page(none)
 
 
 def test_page_of_tables_that_are_not_stored_has_no_bars(tmp_path: Path) -> None:
@@ -154,6 +192,9 @@ def test_unknown_values_are_last_in_any_order_and_count_as_zero(fleet: Fleet) ->
     rows = [{**row, "growth_7d_bytes": None if row["table"] == "orders" else -5} for row in fleet.rows]
     assert [row["table"] for row in ordered_rows(rows, FleetOrder.GROWTH)] == ["clicks", "events", "orders"]
     assert totals_of_fleet(rows).growth_7d_bytes == -10
+    ages = {"events": None, "orders": 1.5, "clicks": 3.0}
+    by_age = ordered_rows([{**row, "age_ratio": ages[row["table"]]} for row in fleet.rows], FleetOrder.AGE)
+    assert [row["table"] for row in by_age] == ["clicks", "orders", "events"]
 
 
 def test_each_materialization_is_recorded_and_stored(fleet: Fleet) -> None:

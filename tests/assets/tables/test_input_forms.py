@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import sys
 import typing
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -8,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from deltasnap_assets.tables.assets.input_forms import InputTypeError, given_as
+from deltasnap_core import LogSegment, SnapshotState
 
 FRAME = object()
 """Stands for a DataFrame of Spark."""
@@ -47,6 +50,40 @@ def test_dict_annotation_works_for_any_number_of_versions() -> None:
     assert files(dict, 3) == {3: FRAME}
     assert list(files(dict[int, pa.Table], 3, 4).values()) == [pa.table({"size": [1]})] * 2
     assert isinstance(files(dict[int, pd.DataFrame], 3)[3], pd.DataFrame)
+
+
+def test_annotation_names_the_library_that_gets_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    polars = SimpleNamespace(from_arrow=lambda rows: ("polars", rows.to_pylist()))
+    monkeypatch.setitem(sys.modules, "polars", polars)
+    frames = {name: type("DataFrame", (), {"__module__": name}) for name in ("polars.dataframe", "pyspark.sql")}
+    assert files(frames["polars.dataframe"], 3) == ("polars", [{"size": 1}])
+    assert files(frames["pyspark.sql"], 3) is FRAME
+    assert files(pa.Table, 3) == pa.table({"size": [1]})
+    maps = pa.table({"m": pa.array([[("a", 1), ("a", 2)]], pa.map_(pa.string(), pa.int64()))})
+    monkeypatch.setattr(Stored, "arrow", lambda _: maps)
+    assert files(pd.DataFrame, 3)["m"].tolist() == [{"a": 2}]
+
+
+@pytest.mark.parametrize("wanted", [None, object, Any, LogSegment])
+def test_value_is_loaded_as_its_own_type(wanted: object) -> None:
+    assert given_as(wanted, "events/log_segment", "log_segment", {3: Stored()}) is FRAME
+    several: Any = dict[int, LogSegment]
+    assert given_as(several, "events/log_segment", "log_segment", {3: Stored(), 4: Stored()}) == {3: FRAME, 4: FRAME}
+    with pytest.raises(InputTypeError) as raised:
+        given_as(SnapshotState, "events/log_segment", "log_segment", {3: Unread()})
+    assert str(raised.value) == (
+        "events/log_segment cannot be loaded as SnapshotState: expected LogSegment, or dict[int, ...] of it for "
+        "several versions."
+    )
+
+
+def test_types_of_rows_are_all_named() -> None:
+    with pytest.raises(InputTypeError) as raised:
+        files(LogSegment, 3)
+    assert raised.value.expected == (
+        "pyspark.sql.DataFrame, pyarrow.Table, pandas.DataFrame, polars.DataFrame, or dict[int, ...] of one of them "
+        "for several versions"
+    )
 
 
 def test_one_frame_for_several_versions_is_rejected_with_the_right_annotation() -> None:

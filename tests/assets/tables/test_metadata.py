@@ -10,15 +10,20 @@ from dagster import serialize_value
 
 from deltasnap_assets.quantities import bytes_text
 from deltasnap_assets.tables.pages.metadata import (
+    all_files_metadata,
     commit_metadata,
     computed_by_metadata,
     computed_state_metadata,
     log_segment_metadata,
+    noting_problems,
     operation_metadata,
     protocol_metadata,
     sample_metadata,
+    stored_metadata,
     time_value,
+    tombstones_metadata,
 )
+from deltasnap_core import CorruptLogError, DomainMetadata
 from deltasnap_core.log.commits.commit_batch import ChangedFile
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.protocol.actions import Metadata, Protocol
@@ -26,6 +31,7 @@ from deltasnap_core.protocol.commit_info import CommitInfo
 from deltasnap_core.protocol.state.deleted_record_counts_histogram import DeletedRecordCountsHistogram
 from deltasnap_core.protocol.state.file_size_histogram import FileSizeHistogram
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
+from deltasnap_core.store.format.manifest import VersionChanges
 from tests.builders import LOG_PATH, MemoryLogStore, checkpoint, checksum, commits, mtime_of
 
 KIB = 1024
@@ -94,19 +100,104 @@ def test_log_segment_without_checkpoint() -> None:
     assert (entries["commits_since_checkpoint"], entries["checkpoint_version"]) == (3, None)
 
 
-def test_computed_state_has_numbers_schema_and_chart() -> None:
-    entries = computed_state_metadata(state())
-    values = plain(entries)
-    assert values["num_of_files"] == 4
-    assert values["num_records"] == 90  # known records less deleted ones
-    assert values["min_reader_version"] == "3"
-    assert values["table_features"] == "deletionVectors"
-    assert values["partition_columns"] == "id"
-    assert values["properties"] == {"delta.appendOnly": "true"}
-    schema = entries["dagster/column_schema"]
+def test_computed_state_has_numbers_protocol_schema_and_properties() -> None:
+    domains = (DomainMetadata(domain="d", configuration="{}", removed=False),) * 3
+    entries = computed_state_metadata(state(num_of_set_transactions=1234, domain_metadata=domains))
+    schema = entries.pop("dagster/column_schema")
+    assert plain(entries) == {
+        "num_records": 90,  # known records less deleted ones
+        "num_of_files": 4,
+        "size_in_bytes": 60_516,
+        "size_per_file": 15_129,
+        "tombstones": 2,
+        "num_of_set_transactions": "1,234",
+        "num_of_domains": "3",
+        "num_deletion_vectors": 1,
+        "num_deleted_records": 10,
+        "min_reader_version": "3",
+        "min_writer_version": "7",
+        "table_features": "deletionVectors",
+        "table_id": "t",
+        "num_columns": "2",
+        "partition_columns": "id",
+        "properties": {"delta.appendOnly": "true"},
+    }
     assert isinstance(schema, dg.TableSchemaMetadataValue)
-    columns = [(column.name, column.type, column.description) for column in schema.schema.columns]
-    assert columns == [("id", "bigint", "the key"), ("tags", "array<string>", None)]
+    columns = [(each.name, each.type, each.description, each.constraints) for each in schema.schema.columns]
+    assert columns == [
+        ("id", "bigint", "the key", dg.TableColumnConstraints(nullable=False, other=["partition column"])),
+        ("tags", "array<string>", None, dg.TableColumnConstraints(nullable=True)),
+    ]
+
+
+def test_empty_version_has_files_of_no_size() -> None:
+    entries = plain(computed_state_metadata(state(num_of_files=0, size_in_bytes=0, metadata=None, protocol=None)))
+    assert (entries["size_per_file"], "table_id" in entries, "min_reader_version" in entries) == (0, False, False)
+
+
+def test_lists_of_files_have_their_number_as_rows() -> None:
+    assert plain(all_files_metadata(state())) == {"dagster/partition_row_count": 4, "size_in_bytes": 60_516}
+    assert plain(tombstones_metadata(state())) == {"dagster/partition_row_count": 2}
+
+
+def test_changes_of_a_version_have_numbers_if_the_version_before_is_stored() -> None:
+    changes = VersionChanges(num_added_files=1, num_removed_files=2, added_bytes=3, removed_bytes=4)
+    known: dict[str, Any] = {"timestamp": 5_000, "change_rows": 1_234, "computed_by": None}
+    manifest: Any = SimpleNamespace(base=SimpleNamespace(last=7), version_changes=changes, **known)
+    stored = {"committed_at": 5.0, "stored_as": "1,234 changes since the base at version 7"}
+    numbers = {"added_files": 1, "removed_files": 2, "added_bytes": 3, "removed_bytes": 4}
+    assert plain(stored_metadata(manifest)) == {**stored, **numbers}
+    manifest.version_changes, manifest.computed_by = None, "driver"
+    assert plain(stored_metadata(manifest)) == {**stored, "computed_by": "driver"}
+
+
+@pytest.mark.parametrize(
+    ("error", "note"),
+    [
+        (ValueError("no"), "cannot be shown: no"),
+        (CorruptLogError(path="p", reason="odd"), "cannot be shown: p: odd"),
+        (KeyError("k"), "cannot be shown: KeyError: 'k'"),
+    ],
+    ids=["value", "log", "other"],
+)
+def test_entry_that_fails_becomes_a_note(error: Exception, note: str) -> None:
+    @noting_problems
+    def _numbers(wanted: int, *, other: int) -> dict[str, dg.MetadataValue]:
+        assert (wanted, other) == (1, 2)
+        raise error
+
+    (shown,) = plain(_numbers(1, other=2)).items()
+    assert shown[0] == "numbers_problem"
+    assert str(shown[1]).startswith("cannot be shown: ")
+    assert note.removeprefix("cannot be shown: ") in str(shown[1])
+
+
+def test_objects_and_lists_have_at_most_a_hundred_parts() -> None:
+    parameters = {"list": json.dumps([*range(101)]), "whole": json.dumps([*range(100)])}
+    shown: Any = plain(operation_metadata(CommitInfo(operation_parameters=parameters)))["operation_parameters"]
+    assert shown == {"list": [*range(100), "and 1 more"], "whole": [*range(100)]}
+    metrics = {f"m{number:04}": "1" for number in range(1_200)}
+    shown = plain(operation_metadata(CommitInfo(operation_metrics=metrics)))["operation_metrics"]
+    assert (len(shown), shown["..."], shown["m0099"]) == (101, "and 1,100 more", 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (str(2**63 - 1), 2**63 - 1), (str(2**63), str(2**63)), (str(-(2**63)), str(-(2**63))), ("true", True),
+        ("null", None), ("1.5", 1.5), ("a\x1b", "a\\x1b"), ('"s3://me:hunter2@lake/t"', None),
+    ],
+)  # fmt: skip
+def test_value_of_a_parameter_is_a_number_if_dagster_can_store_it(text: str, shown: object) -> None:
+    (found,) = plain(operation_metadata(CommitInfo(operation_parameters={"a": text}))).values()
+    assert isinstance(found, dict)
+    assert "hunter2" not in str(found)
+    assert shown is None or found == {"a": shown}
+
+
+def test_user_of_a_commit_is_a_name_or_an_id() -> None:
+    commit = CommitInfo(user_id="7", user_metadata="job 3")
+    assert plain(commit_metadata(commit)) == {"user": "7", "user_metadata": "job 3"}
 
 
 def test_plots_ordered_by_name_are_ordered_by_importance() -> None:

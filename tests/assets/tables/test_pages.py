@@ -288,3 +288,6 @@ def test_as_many_large_and_small_files_are_listed_as_fit() -> None:
     long = tuple((f"{number}" + "x" * 300, number) for number in range(3))
     table = _largest_and_smallest(dataclasses.replace(FACTS, largest=long, smallest=long))
     assert len(table.splitlines()) == 4
+    longer = (("x" * 600, 1), ("y" * 600, 2))
+    table = _largest_and_smallest(dataclasses.replace(FACTS, largest=longer, smallest=longer))
+    assert [len(table) > MAX_CHARACTERS, len(table.splitlines())] == [True, 4]  # at least one of each kind

@@ -85,13 +85,19 @@ def test_bars_without_a_value_have_no_length() -> None:
     ]
 
 
-def test_bar_is_on_the_line_of_its_texts() -> None:
-    picture = unquote(bars_picture("bytes", [Bar(label=str(n), value=n, text=f"{n} B") for n in (10, 5)]))
-    tops = [int(top) for top in re.findall(r"M120 (\d+)h", picture)]
-    lines = [int(y) for y in re.findall(r"<text x='0' y='(\d+)'", picture)]
-    assert (tops, lines) == ([2, 19], [12, 29])
-    assert re.findall(r"<text x='(\d+)' y='(\d+)'>\d+ B", picture) == [("275", str(lines[0])), ("200", str(lines[1]))]
-    assert re.search(r"width='(\d+)' height='(\d+)'", picture).groups() == ("390", "34")  # type: ignore[union-attr]
+STYLE = "font-family='sans-serif' font-size='11' fill='gray'"
+
+
+def test_bars_are_an_image_with_each_bar_on_the_line_of_its_texts() -> None:
+    picture = bars_picture("file sizes", [Bar(label="a<b", value=10, text="10%"), Bar(label="c", value=5, text="5")])
+    assert unquote(picture) == (
+        f"![file sizes](<data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' width='390' height='34' {STYLE}>"
+        "<path d='M120 2h150v13h-150zM120 19h75v13h-75z' fill='slateblue'/>"
+        "<text x='0' y='12'>a&lt;b</text><text x='275' y='12'>10%</text>"
+        "<text x='0' y='29'>c</text><text x='200' y='29'>5</text></svg>>)"
+    )
+    assert picture.startswith("![file sizes](<data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' width=")
+    assert "10%25" in picture
 
 
 def test_long_label_is_truncated_to_the_width_before_the_bars() -> None:
@@ -101,12 +107,25 @@ def test_long_label_is_truncated_to_the_width_before_the_bars() -> None:
 
 def test_versions_are_columns_above_and_below_a_line_with_their_sum_underneath() -> None:
     steps = [VersionStep(version=n, operation="WRITE", added=n, removed=4 - n) for n in (4, 1, 0)]
+    assert unquote(versions_picture("bytes", steps)) == (
+        f"![bytes](<data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' width='360' height='106' {STYLE}>"
+        "<path d='M0 45v-45h11v45h1v-23h11v23h1h12' fill='seagreen'/>"
+        "<path d='M0 45h12v39h11v-39h1v45h11v-45h1' fill='tomato'/>"
+        "<text y='102'>versions 4 to 0: 5 B added, 7 B removed</text></svg>>)"
+    )
+
+
+@pytest.mark.parametrize(("number", "shown"), [(10, 10), (11, 10)])
+def test_chart_has_at_most_ten_bars(number: int, shown: int) -> None:
+    bars = [Bar(label=f"{n}", value=n, text="") for n in range(number)]
+    assert most_bars_picture("b", bars, 10_000) == (bars_picture("b", bars[:10]), shown)
+    assert len(fitted_bins(bins(*[1] * number))) == (10 if number == 10 else 6)
+
+
+def test_steps_without_changes_are_a_line() -> None:
+    steps = [VersionStep(version=n, operation="WRITE", added=0, removed=-1) for n in (4, 5)]
     picture = unquote(versions_picture("bytes", steps))
-    added, removed = re.findall(r"<path d='M0 45([^']*)'", picture)
-    assert added == "v-45h11v45h1v-23h11v23h1h12"
-    assert removed == "h12v39h11v-39h1v45h11v-45h1"
-    assert re.search(r"<text y='(\d+)'", picture).group(1) == "102"  # type: ignore[union-attr]
-    assert re.search(r"width='(\d+)' height='(\d+)'", picture).groups() == ("360", "106")  # type: ignore[union-attr]
+    assert re.findall(r"<path d='([^']*)'", picture) == ["M0 45h12h12"] * 2
 
 
 def test_as_many_bars_are_shown_as_fit() -> None:

@@ -4,6 +4,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from deltasnap_assets.checks.compaction import Compaction
+from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.spark.session.run_session import PlainSession, RunSession
+from deltasnap_assets.tables.run_snapshots import RunSnapshots
+from tests.assets.checks.known import partitions
+from tests.assets.checks.test_small_files import candidate
+from tests.assets.tables.test_metadata import state
 from tests.assets.tables.test_run_snapshots import (
     requested,
     test_rolled_back_table_is_logged_in_the_run,
@@ -14,3 +28,40 @@ from tests.assets.tables.test_run_snapshots import (
     test_warning_about_an_old_commit_is_repeated_by_runs_that_read_only_new_ones,
 )
 from tests.driver_bases import spark
+
+SESSION = RunSession(PlainSession({}))
+TABLE = TableSettings(name="events", path="/events")
+
+
+@pytest.mark.parametrize(("base", "changes", "is_exact"), [(40_000, 10_000, True), (40_000, 10_001, False)])
+def test_effect_of_optimize_is_exact_up_to_fifty_thousand_files(base: int, changes: int, is_exact: bool) -> None:
+    candidates = [candidate("1", 8, 1)]
+    manifest: Any = SimpleNamespace(base=SimpleNamespace(rows=base), change_rows=changes)
+
+    class Known(RunSnapshots):
+        """Facts about version 7, whatever the store has."""
+
+        store: Any = SimpleNamespace(
+            optimize_candidates=lambda *given: candidates if given == ("events", manifest) else []
+        )
+        facts, version = partitions(*[1000] * 3), state()
+
+        def manifests(self, table: TableSettings, versions: Sequence[int]) -> dict[int, Any]:
+            return {version: manifest for version in versions if (table.name, version) == ("events", 7)}
+
+        def states(self, table: TableSettings, versions: Sequence[int]) -> dict[int, Any]:
+            return {version: self.version for version in versions if (table.name, version) == ("events", 7)}
+
+        def file_facts(self, table: TableSettings, version: int, progress: object = None) -> Any:
+            return self.facts if (table.name, version) == ("events", 7) else None
+
+    snapshots = Known(Settings(tables=(TABLE,)), SESSION)
+    found = snapshots.compaction(TABLE, 7)
+    assert found == (Compaction.exact(candidates) if is_exact else None)  # a file for each partition
+    known = partitions(1000)
+    snapshots.facts = replace(known, partitions=(replace(known.partitions[0], num_files=5),))
+    found = snapshots.compaction(TABLE, 7)
+    assert found is not None
+    assert (found.is_exact, found.partitions[0].files_after) == (is_exact, 1)
+    snapshots.version = state(metadata=None)
+    assert (snapshots.compaction(TABLE, 7) is not None) == is_exact

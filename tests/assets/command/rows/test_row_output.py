@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from contextlib import redirect_stdout
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,11 @@ from deltasnap_assets.command.rows.row_output import (
     CollectedRows,
     RepeatedNameError,
     collect_rows,
+    valid_condition,
     write_collected,
     write_rows,
 )
+from deltasnap_core import PredicateError
 from tests.assets.command.test_cli import FORKS
 
 ROWS = pa.table({"id": [1, None], "text": ['a,"b"\n', ""], "tags": [[1], None]})
@@ -36,6 +39,13 @@ def written(rows: pa.Table, form: RowFormat, tmp_path: Path) -> bytes:
 
 def test_csv_has_exact_values_and_distinguishes_null_from_empty(tmp_path: Path) -> None:
     assert written(ROWS, RowFormat.CSV, tmp_path) == b'id,text,tags\n1,"a,""b""\n",[1]\n,"",\n'
+
+
+@pytest.mark.parametrize("text", [" a", "a ", "a,b", 'a"b', "a\nb", "a\rb", "\ta"])
+def test_csv_quotes_what_a_reader_would_change(text: str, tmp_path: Path) -> None:
+    found = written(pa.table({"x": [text], "y": ["plain text"]}), RowFormat.CSV, tmp_path).decode()
+    quoted = text.replace('"', '""')
+    assert found == f'x,y\n"{quoted}",plain text\n'
 
 
 def test_csv_of_one_column_has_no_blank_lines_which_readers_skip(tmp_path: Path) -> None:
@@ -75,6 +85,16 @@ def test_table_in_a_file_has_one_line_per_row_and_no_control_characters(tmp_path
     assert [line.rstrip() for line in lines] == [r"\x1b[31m[bold]red\u202e"] * 3
 
 
+def test_numbers_of_a_table_are_on_the_right_and_nulls_are_named(tmp_path: Path) -> None:
+    columns = {"id": [1, None, 300], "price": [Decimal("1.50"), Decimal(20), None], "text": ["a", None, "bcd"]}
+    assert written(pa.table(columns), RowFormat.TABLE, tmp_path).decode().splitlines() == [
+        "  id  price  text",
+        "   1   1.50  a   ",
+        "null  20.00  null",
+        " 300   null  bcd ",
+    ]
+
+
 def test_table_of_many_columns_is_not_folded_in_a_file(tmp_path: Path) -> None:
     rows = pa.table({f"column{number}": ["value"] for number in range(50)})
     assert len(written(rows, RowFormat.TABLE, tmp_path).splitlines()) == 2
@@ -105,8 +125,33 @@ def test_row_too_wide_for_the_terminal_is_a_list_of_values(terminal: Terminal) -
     with redirect_stdout(terminal):
         write_rows(pa.table({f"column{number}": [number] for number in range(20)}), RowFormat.TABLE, None)
     lines = terminal.getvalue().splitlines()
-    assert "row 1" in lines[0]
+    assert "\x1b[1;2mrow 1" in lines[0]
+    assert "\x1b[1mcolumn0" in lines[1]
     assert len(lines) == 21
+
+
+@pytest.mark.parametrize(("columns", "is_list"), [(6, False), (7, True)])
+def test_table_has_eight_characters_for_each_column_of_a_terminal(
+    columns: int, is_list: bool, terminal: Terminal
+) -> None:
+    with redirect_stdout(terminal):
+        write_rows(pa.table({f"c{number}": [number] for number in range(columns)}), RowFormat.TABLE, None)
+    assert ("row 1" in terminal.getvalue()) == is_list
+    assert is_list or terminal.getvalue().startswith("\x1b[1mc0")
+
+
+@pytest.mark.parametrize(("position", "place"), [(None, ""), (4, " (at character 5)")])
+def test_invalid_condition_is_wrong_usage_with_its_position(position: int | None, place: str) -> None:
+    with pytest.raises(typer.BadParameter, match="no such column") as raised, valid_condition("x = 1"):
+        raise PredicateError(predicate="x = 1", reason="no such column", position=position)
+    assert (raised.value.message, raised.value.param_hint) == (f"no such column{place}", "--where")
+
+
+@pytest.mark.parametrize("form", [RowFormat.CSV, RowFormat.PARQUET])
+def test_rows_in_a_pipe_are_exact(form: RowFormat, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    write_rows(EVIL, form, None)
+    piped = capfdbinary.readouterr().out
+    assert piped == written(EVIL, form, tmp_path)
 
 
 def test_parquet_on_a_terminal_is_rejected_before_anything_is_read(terminal: Terminal) -> None:

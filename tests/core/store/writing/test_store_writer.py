@@ -140,7 +140,7 @@ def test_only_a_generation_that_forked_begins_with_a_marker(
     assert (written.written, written.common.relation) == ((2,), LogRelation.FORKED)
     fork = "000002of000001at1-table-id"
     assert stored.stored_versions().forks == (fork,)
-    assert {version: name.generation for version, name in store.in_force("t").items()} == {
+    assert {version: name.generation for version, name in store.current_names("t").items()} == {
         0: "000001-table-id",
         1: "000001-table-id",
         2: fork,

@@ -1,0 +1,76 @@
+"""The schedule of a table: which runs it requests, and why it requests none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from deltasnap_assets.runs.planning.names import ASSET_NAMES, job_name, run_tags
+from deltasnap_assets.runs.schedules import refresh_schedule
+from deltasnap_assets.runs.stores import log_of
+from deltasnap_assets.settings.config import Settings, TableSettings
+from tests.assets.jobs import idle_job
+from tests.builders import add, metadata, protocol, write_log
+from tests.core.store.manifests import store_computed_versions, stored_table
+from tests.fast_dagster import local_instance
+
+
+class Scheduled:
+    """A table of four versions, and its schedule."""
+
+    def __init__(self, folder: Path, instance: dg.DagsterInstance) -> None:
+        self.log = write_log(folder / "t", {0: [protocol(), metadata()], **{v: [add(f"{v}")] for v in range(1, 4)}})
+        self.table = TableSettings(name="events", path=str(folder / "t"))
+        self.settings = Settings(storage=str(folder / "store"), tables=(self.table,))
+        self.instance = instance
+        self.idle: list[str] = []
+        self.schedule = refresh_schedule(self.settings, self.table, "@daily", lambda _, t: self.idle.append(t.name))
+
+    def tick(self) -> Any:
+        with dg.build_schedule_context(instance=self.instance) as context:
+            return self.schedule(context)
+
+
+@pytest.fixture
+def scheduled(tmp_path: Path) -> Iterator[Scheduled]:
+    with local_instance(tmp_path / "instance") as instance:
+        yield Scheduled(tmp_path, instance)
+
+
+def test_missing_versions_are_requested_in_order_and_sorted(scheduled: Scheduled) -> None:
+    scheduled.instance.add_dynamic_partitions("events_versions", ["2", "0"])
+    requests = scheduled.tick()
+    assert [request.tags for request in requests] == [
+        run_tags("events", 0, 1),
+        run_tags("events", 2, 2),
+        run_tags("events", 3, 3),
+    ]
+    assert list(scheduled.instance.get_dynamic_partitions("events_versions")) == ["0", "1", "2", "3"]
+    assert scheduled.idle == []
+
+
+def test_table_with_a_run_in_progress_waits(scheduled: Scheduled) -> None:
+    started = dg.DagsterRunStatus.STARTED
+    run = scheduled.instance.create_run_for_job(idle_job, status=started, tags=run_tags("events", 0, 1))
+    assert scheduled.tick() == dg.SkipReason(f"Run {run.run_id} of events is in progress.")
+    assert list(scheduled.instance.get_dynamic_partitions("events_versions")) == []
+
+
+def test_tick_without_a_new_version_says_so_and_calls_back(scheduled: Scheduled) -> None:
+    store_computed_versions(stored_table(Path(scheduled.settings.storage)), log_of(scheduled.table), range(4))
+    for name in ASSET_NAMES:
+        for version in range(4):
+            event = dg.AssetMaterialization(dg.AssetKey(["events", name]), partition=str(version))
+            scheduled.instance.report_runless_asset_event(event)
+    assert scheduled.tick() == dg.SkipReason("All versions of events are materialized.")
+    assert scheduled.idle == ["events"]
+
+
+def test_schedule_starts_with_the_daemon_and_runs_the_job_of_the_table(scheduled: Scheduled) -> None:
+    found = scheduled.schedule
+    assert (found.name, found.job_name, found.cron_schedule) == ("events_refresh", job_name("events"), "@daily")
+    assert found.default_status is dg.DefaultScheduleStatus.RUNNING
