@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.log.commits import action_lines
-from deltasnap_core.log.commits.action_lines import LINES_SCHEMA, parse_fields, read_lines
+from deltasnap_core.log.commits.action_lines import LINES_SCHEMA, _fields_of, parse_fields, read_lines
 from deltasnap_core.rules.totals.measures import MEASURED_ACTION
 from tests.builders import add, commit_info, content, protocol, remove
 
@@ -299,3 +299,20 @@ def test_field_of_another_type_is_named_with_its_line_and_value(line: bytes, rea
         lines_of(b'{"add":{"path":"a","size":1}}', line)
     assert (raised.value.path, raised.value.line) == (PATH, 2)
     assert raised.value.reason.startswith(reason)
+
+
+def test_lines_of_file_actions_are_first_read_with_the_fields_of_the_first_and_the_last() -> None:
+    found = _fields_of('{"add":{"path":"a","partitionValues":{"p":"1"}}}', '{"remove":{"path":"b","tags":{},"size":2}}')
+    assert found is not None
+    assert {field.name: str(field.type) for field in found} == {
+        "add": "struct<path: string, size: int64, partitionValues: struct<p: string>>",
+        "remove": "struct<path: string, tags: struct<>, size: int64>",
+    }
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['{"add":{"other":1}}', '{"txn":{}}', "{", "[]", '{"add":5}', '{"add":{},"remove":{}}'],
+)
+def test_other_lines_are_read_with_all_fields(line: str) -> None:
+    assert _fields_of('{"add":{"path":"a"}}', line) is None

@@ -179,3 +179,8 @@ def test_partitions_and_times_beyond_the_limits_are_not_updated() -> None:
     again = more.updated([gone(0, sign=-1)])
     assert again is not None
     assert again.deletions is None
+
+
+def test_bounds_of_a_bin_are_those_of_four_in_a_doubling() -> None:
+    assert [FileBreakdown.bounds_of_bin(number)[0] for number in (0, 4, 8, 40)] == [1, 2, 4, 1024]
+    assert [FileBreakdown.bounds_of_bin(number)[1] for number in (3, 7, 39)] == [2, 4, 1024]

@@ -17,14 +17,11 @@ ANSI = {"spark.sql.ansi.enabled": "true"}
 NAMES = {"spark.sql.ansi.doubleQuotedIdentifiers": "TRUE"}
 
 
-class Rows:
-    """Rows that Spark analyzes. error: of the analysis."""
+class Filtered:
+    """Filtered rows that Spark analyzes. error: of the analysis."""
 
     def __init__(self, error: Exception | None) -> None:
         self._error = error
-
-    def where(self, _: str) -> Rows:
-        return self
 
     @property
     def schema(self) -> None:
@@ -35,7 +32,11 @@ class Rows:
 def table(settings: dict[str, str] | None = None, error: Exception | None = None) -> Any:
     found: TableColumns = columns()
     conf = SimpleNamespace(get=lambda name, default: (settings or {}).get(name, default))
-    return SimpleNamespace(no_rows=Rows(error), columns=found, spark=SimpleNamespace(conf=conf))
+    return SimpleNamespace(
+        no_rows=SimpleNamespace(where=lambda _: Filtered(error), schema=None),
+        columns=found,
+        spark=SimpleNamespace(conf=conf),
+    )
 
 
 @pytest.mark.parametrize(

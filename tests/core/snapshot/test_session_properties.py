@@ -47,6 +47,7 @@ def test_invalid_staleness_limit_raises_an_error_that_names_the_property(text: s
 
 
 def test_options_default_to_the_session() -> None:
+    assert with_session_defaults(session(snapshotPartitions="1"), SnapshotOptions()).snapshot_partitions == 1
     spark = session(stateReconstructionValidation_enabled="False", snapshotPartitions="7")
     resolved = with_session_defaults(spark, SnapshotOptions())
     assert (resolved.validate_state, resolved.snapshot_partitions) == (False, 7)

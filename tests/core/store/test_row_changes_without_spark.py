@@ -125,3 +125,17 @@ def test_stored_version_before_shows_what_commits_changed_while_the_log_has_only
     (deleted,) = (each for each in changes.rows if each.path == "b")
     assert deleted.partition_values == {"id": "7"}
     assert (changes.versions[2].metadata_before.name, changes.versions[2].metadata.name) == ("old", "new")
+
+
+def test_first_changed_version_deletes_rows_of_the_metadata_before_it(spark: None, tmp_path: Path) -> None:
+    of_old, of_new = metadata(name="old"), metadata(name="new")
+    write_log(tmp_path / "t", {0: [protocol(), of_old, add("a")], 1: [of_new, remove("a")], 2: [add("b")]})
+    store = SnapshotStore.open(None, tmp_path / "store")
+    store.write_range("t", DeltaLog.for_table(None, tmp_path / "t"), 0, 2)
+    shutil.rmtree(tmp_path / "t")
+    changes = store._reader.row_changes("t", 1, 2, ScanOptions())
+    names = {version: (each.metadata_before.name, each.metadata.name) for version, each in changes.versions.items()}
+    assert names == {1: ("old", "new"), 2: ("new", "new")}
+    assert rows(changes) == [(1, "delete", "a"), (2, "insert", "b")]
+    first = store._reader.row_changes("t", 0, 0, ScanOptions()).versions[0]
+    assert (first.metadata_before.name, first.metadata.name) == ("old", "old")

@@ -133,8 +133,11 @@ FAILED = AnalysisException("no connector", "UNSUPPORTED", {})
 
 
 @pytest.mark.parametrize(("error", "expected"), [(None, True), (GONE, True), (FAILED, False)])
-def test_filesystem_is_reached_if_only_the_file_is_missing(error: Exception | None, expected: bool) -> None:
+def test_filesystem_is_reached_if_only_the_file_is_missing(
+    error: Exception | None, expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     client = logging.getLogger("pyspark.sql.connect.logging")
+    monkeypatch.setattr(client, "disabled", False)
     assert can_read(session_of("classic", error), "file:///t/nothing") is expected
     assert not client.disabled
 

@@ -112,7 +112,7 @@ def test_document_has_no_credentials_and_no_long_texts() -> None:
         ({"points": {"000001-id": {"1": [None, 2]}}}, "points: expected a time and a size"),
         ({"points": {"000001-id": 7}}, "points"),
         ({"points": [1]}, "points"),
-        ({"staleRule": 1}, "staleRule"),
+        ({"staleRule": 1}, "^staleRule: expected an object"),
     ],
 )
 def test_damaged_document_is_rejected_with_a_reason(changed: dict[str, object], reason: str) -> None:
