@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import logging
 import os
 from collections.abc import Callable
 from functools import partial
@@ -28,6 +29,13 @@ from tests.assets.command.test_cli import (
 )
 
 WITHOUT_A_READER = "import os; reader, writer = os.pipe(); os.dup2(writer, 1); os.close(reader)"
+
+
+@pytest.fixture(autouse=True)
+def _own_handlers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command adds handlers of warnings to the loggers of its process."""
+    for name in ("deltasnap_assets", "deltasnap_core"):
+        monkeypatch.setattr(logging.getLogger(name), "handlers", [])
 
 
 def test_interrupted_command_exits_with_130(

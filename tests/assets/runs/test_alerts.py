@@ -231,6 +231,27 @@ def test_slow_webhook_that_rejects_some_messages_receives_the_rest_and_the_tick_
     assert [text[:9] for text in chat.taken()] == ["Table t4 ", "Table t5 "]
 
 
+def test_tick_sends_for_thirty_seconds_and_the_next_one_continues(
+    tmp_path: Path, chat: Chat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet = Fleet(tmp_path, chat.url, *"abcde")
+    for table in "abcde":
+        fleet.note(ERROR, table=table)
+    clock = [100.0]
+
+    def slow(url: str, text: str) -> None:
+        clock[0] += 15
+        post_text(url, text)
+
+    monkeypatch.setattr("deltasnap_assets.runs.condition.alerts.post_text", slow)
+    monkeypatch.setattr("deltasnap_assets.runs.condition.alerts.time.monotonic", lambda: clock[0])
+    assert fleet.tick() == "Sent 3 messages. The next tick sends the rest."
+    assert [text[:8] for text in chat.taken()] == ["Table a ", "Table b ", "Table c "]
+    fleet.note(table="a")
+    assert fleet.tick() == "Sent 3 messages."
+    assert [text[:8] for text in chat.taken()] == ["Table d ", "Table e ", "Table a "]
+
+
 def test_table_of_the_same_name_at_another_path_is_reported_again(tmp_path: Path, chat: Chat) -> None:
     fleet = Fleet(tmp_path, chat.url)
     fleet.note(ERROR)

@@ -167,20 +167,6 @@ def verdicts(table: Table) -> dict[str, tuple[bool, dg.AssetCheckSeverity, dict[
     return found
 
 
-def test_faults_are_identified_by_their_texts_and_the_failed_run() -> None:
-    failed = FailedRun(run_id="r1", reason="x")
-    assert condition_tag([], None) is None
-    tags = [condition_tag(["a"], None), condition_tag(["b"], None), condition_tag(["a"], failed)]
-    tags += [
-        condition_tag([], failed),
-        condition_tag([], FailedRun(run_id="r2", reason="x")),
-        condition_tag(["\ud800"], None),
-    ]
-    assert len({*tags}) == 6
-    assert {len(str(tag)) for tag in tags} == {40}  # Dagster shows the values of tags up to 63 characters
-    assert condition_tag(["a"], None) == tags[0]
-
-
 KNOWN = {
     "a missing commit": (
         fault(FaultKind.MISSING_COMMIT, missing=versions(3, 3), versions=versions(3, 5)),

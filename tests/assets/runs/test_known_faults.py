@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 
 import dagster as dg
 import pytest
 
+from deltasnap_assets.runs.condition import known_faults
 from deltasnap_assets.runs.condition.log_reports import BrokenTableError, condition_of_whole_log
 from deltasnap_assets.runs.planning.log_status import read_status
 from deltasnap_assets.runs.planning.names import ASSET_NAMES
@@ -66,6 +69,17 @@ def test_only_the_damaged_commit_of_an_unchanged_log_is_read_again(broken: Broke
     assert broken.commits_read() == set(range(VERSIONS))
     assert broken.examined() == (True, True)
     assert broken.commits_read() == set(range(DAMAGED + 1))  # the sound ones up to the table id: nothing is stored
+
+
+def test_unchanged_broken_log_is_read_again_after_a_day(broken: Broken, monkeypatch: pytest.MonkeyPatch) -> None:
+    condition_of_whole_log(broken.settings, broken.table)
+    read, start = [], time.monotonic()
+    for hours in (23.9, 24.1):
+        broken.commits_read()
+        monkeypatch.setattr(known_faults, "time", SimpleNamespace(monotonic=lambda now=start + hours * 3600: now))
+        condition_of_whole_log(broken.settings, broken.table)
+        read.append(broken.commits_read() == set(range(VERSIONS)))
+    assert read == [False, True]
 
 
 @pytest.mark.parametrize("damaged", [0, DAMAGED])

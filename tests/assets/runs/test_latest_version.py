@@ -61,11 +61,16 @@ def test_only_the_highest_version_is_mapped_downstream() -> None:
             assert set(subset.get_partition_keys()) == expected
 
 
-def test_without_versions_the_upstream_is_empty() -> None:
-    partitions = version_partitions("events")
+def test_without_versions_nothing_is_mapped() -> None:
+    partitions, others = version_partitions("events"), dg.StaticPartitionsDefinition(["1", "x"])
     with dg.partition_loading_context(dynamic_partitions_store=instance_with(["abc"])):
         result = LatestVersion().get_upstream_mapped_partitions_result_for_partitions(None, None, partitions)
+        downstream = LatestVersion().get_downstream_partitions_for_partitions(
+            partitions.subset_with_partition_keys(["abc"]), partitions, others
+        )
     assert not list(result.partitions_subset.get_partition_keys())
+    assert not list(result.required_but_nonexistent_subset.get_partition_keys())
+    assert not list(downstream.get_partition_keys())
 
 
 def test_processes_without_this_package_see_the_last_partition() -> None:

@@ -43,6 +43,7 @@ def test_faults_and_the_failed_run_identify_a_condition() -> None:
     assert {len(tag or "") for tag in tags} == {40}
     assert condition_tag([], None) is None
     assert condition_tag(["1"], FailedRun(run_id="a", reason="y")) == tags[2]
+    assert condition_tag(["\ud800"], None) not in (None, *tags)
 
 
 def planned_run(instance: dg.DagsterInstance, *evaluated: str) -> str:

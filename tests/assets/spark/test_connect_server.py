@@ -102,8 +102,10 @@ def test_server_gets_its_settings_in_a_private_file_and_no_session_of_the_enviro
     lines = properties.read_text(encoding="utf-8").splitlines()
     assert {r"spark.a\ key b\\c\=d\:e\n\t\r", "spark.master local[2]"} <= {*lines}
     given = (tmp_path / "arguments").read_text(encoding="utf-8").split()
-    assert given[:2] == ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
-    assert given[-3:] == ["--load-spark-defaults", "--properties-file", str(properties)]
+    assert given == [
+        *("--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "--name", "Spark", "Connect", "server"),
+        *("--load-spark-defaults", "--properties-file", str(properties)),
+    ]
     environment = (tmp_path / "environment").read_text(encoding="utf-8").splitlines()
     assert {f"SPARK_HOME={tmp_path / 'spark'}", "SPARK_CONNECT_MODE=0"} <= {*environment}
     assert not [line for line in environment if line.startswith(("SPARK_REMOTE=", "SPARK_MASTER="))]
@@ -152,6 +154,23 @@ def test_server_that_stops_reports_the_reason_from_its_log(folder: Path) -> None
     with pytest.raises(SparkServerError, match=r"no such master.*server\.log"):
         start_server(SparkSettings(), folder, free_port())
     assert running_server(folder) is None
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        (["Starting", "error: no master", "x"], "error: no master"),
+        (["Starting", " a.b.FooException: x ", "Error: y"], "a.b.FooException: x"),
+        (["Error: y", "x"], "Error: y"),
+        (["Could not find it", "x"], "Could not find it"),
+        (["Unrecognized option", "x"], "Unrecognized option"),
+        (["Starting", "Ended", " "], "Ended"),
+        ([""], "its log is empty"),
+    ],
+)
+def test_reason_is_the_first_error_of_the_log_or_its_last_line(lines: list[str], reason: str, tmp_path: Path) -> None:
+    (tmp_path / "server.log").write_text("\n".join(lines), encoding="utf-8")
+    assert connect_server._reason(tmp_path / "server.log") == reason
 
 
 def test_server_that_does_not_respond_in_time_is_stopped(folder: Path) -> None:

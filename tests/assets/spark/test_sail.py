@@ -73,9 +73,9 @@ def test_server_of_sail_listens_on_a_free_port_of_this_machine(monkeypatch: pyte
     monkeypatch.setattr(sail, "_urls", {})
     monkeypatch.setattr(sail, "_running", [])
     for level, expected in ((None, "error"), ("debug", "debug")):
-        monkeypatch.delenv("RUST_LOG", raising=False)
-        if level is not None:
-            monkeypatch.setenv("RUST_LOG", level)
+        monkeypatch.setenv("RUST_LOG", level or "")
+        if level is None:
+            monkeypatch.delenv("RUST_LOG")
         monkeypatch.setattr(sail, "_urls", {})
         assert sail_url() == "sc://127.0.0.1:50051"
         assert os.environ["RUST_LOG"] == expected

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -70,6 +71,16 @@ def test_java_without_a_base_archive_gets_one_first(tmp_path: Path, monkeypatch:
     assert {file.name for file in archive.parent.iterdir()} == {archive.name, base.name}
 
 
+def test_java_that_creates_no_archive_of_its_classes_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "jdk" / "lib" / "server" / "classes.jsa").unlink()
+    java = tmp_path / "jdk" / "bin" / "java"
+    fails = """case "$*" in *-Xshare:dump*) echo no memory; exit 1;; esac\necho 'version "17.0.1"' >&2\n"""
+    java.write_text(f"#!/bin/sh\n{fails}", encoding="utf-8")
+    with pytest.raises(WarmUpError, match=r"jdk/bin/java did not create an archive of its own classes: no memory$"):
+        make_archive()
+    assert [*(tmp_path / "cache" / "deltasnap").iterdir()] == []
+
+
 def test_truncated_archive_is_never_used(monkeypatch: pytest.MonkeyPatch) -> None:
     session_that_writes("whole", monkeypatch)
     archive = make_archive()
@@ -99,9 +110,16 @@ def test_jvm_without_an_archive_is_reported(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_output_of_the_session_that_loads_the_classes_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     ended = [subprocess.CompletedProcess[str]([], code, stdout=" no class data\n") for code in (0, 1)]
+
+    def run(command: list[str], **options: object) -> subprocess.CompletedProcess[str]:
+        assert command == [sys.executable, "-m", "deltasnap_assets.tables.warm_up_workload", "1"]
+        given = {"input": "{}", "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "check": False}
+        assert options == given
+        return ended.pop(0)
+
     monkeypatch.setattr(warm_up, "session_config", lambda _: {})
     with monkeypatch.context() as sessions:
-        sessions.setattr(subprocess, "run", lambda *_, **__: ended.pop(0))
+        sessions.setattr(subprocess, "run", run)
         assert warm_up._run_workload("") == " no class data\n"
         with pytest.raises(WarmUpError, match=r"failed: no class data$"):
             warm_up._run_workload("")

@@ -7,10 +7,11 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from pydantic import ValidationError
 
 from deltasnap_assets.runs.planning.partitions import key_of, version_partitions
 from deltasnap_assets.settings.config import TABLE_TAG, Settings, TableSettings
-from deltasnap_assets.tables.checks.maintenance import checkpoint_job, prune_job
+from deltasnap_assets.tables.checks.maintenance import CheckpointConfig, PruneConfig, checkpoint_job, prune_job
 from deltasnap_core import StorageError, system_clock
 
 TABLES = Settings(
@@ -83,6 +84,19 @@ def test_job_keeps_the_latest_table_and_files_of_a_day_by_default() -> None:
     with dg.DagsterInstance.ephemeral() as instance:
         ((_, arguments),), _ = pruned(instance, {"keep": 5})
         assert arguments == {"keep": 5, "keep_generations": 1, "min_age_ms": 24 * 3_600_000}
+
+
+@pytest.mark.parametrize(
+    ("key", "least", "below"),
+    [("keep", 1, 0), ("keep_generations", 1, 0), ("min_age_hours", 0, -0.1), ("keep_fleet_days", 1, 0.9)],
+)
+def test_number_to_keep_has_a_minimum(key: str, least: Any, below: Any) -> None:
+    assert getattr(PruneConfig(**{key: least}), key) == least
+    with pytest.raises(ValidationError, match=key):
+        PruneConfig(**{key: below})
+    assert CheckpointConfig(version=0).version == 0
+    with pytest.raises(ValidationError, match="version"):
+        CheckpointConfig(version=-1)
 
 
 PATH = "s3://KEY:hunter2@b/events"

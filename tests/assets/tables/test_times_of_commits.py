@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -19,17 +18,19 @@ IN_COMMIT = {"delta.enableInCommitTimestamps": "true"}
 COPIED_S = FIRST_COMMIT_MS // 1000 + 3600
 
 
-@pytest.fixture
-def entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, Any]]:
+@pytest.fixture(scope="module")
+def entries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     """The metadata of a version with an in-commit timestamp, by asset. Its file was copied an hour later."""
-    use_driver_bases(monkeypatch)
+    folder = tmp_path_factory.mktemp("lake")
     first = [protocol(3, 7, readerFeatures=[], writerFeatures=["inCommitTimestamp"]), metadata(configuration=IN_COMMIT)]
-    log = write_log(tmp_path / "events", {0: [commit_info(inCommitTimestamp=FIRST_COMMIT_MS), *first, add("a")]})
+    log = write_log(folder / "events", {0: [commit_info(inCommitTimestamp=FIRST_COMMIT_MS), *first, add("a")]})
     os.utime(log / f"{0:020d}.json", (COPIED_S, COPIED_S))
-    table = TableSettings(name="events", path=str(tmp_path / "events"))
-    settings = Settings(storage=str(tmp_path / "store"), tables=(table,))
+    table = TableSettings(name="events", path=str(folder / "events"))
+    settings = Settings(storage=str(folder / "store"), tables=(table,))
     instance = dg.DagsterInstance.ephemeral()
-    refresh_table(build_definitions(settings), settings, table, instance, log_level="ERROR")
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        use_driver_bases(monkeypatch)
+        refresh_table(build_definitions(settings), settings, table, instance, log_level="ERROR")
     (page,) = instance.fetch_observations(dg.AssetKey(["events", "delta_log"]), limit=1).records
     assert page.asset_observation is not None
     found = {"delta_log": page.asset_observation.metadata}
