@@ -9,8 +9,8 @@ Statistics are bounds, not values. A bound that may be wrong is not used, or is 
 - Decimals of more than 15 digits were converted to a float for JSON. Some writers also convert them to a 64-bit
   integer, which cuts off greater values. The bounds are decimals again, since Spark rounds both sides of a comparison
   that needs more than 38 digits.
-- Dates before 1582-10-15 and times before 1900 are not used: the rows may have others. Spark converts them to the Julian
-  calendar and the oldest offset of the zone if the session or the file requires this (`datetimeRebaseModeInRead`).
+- Dates before 1582-10-15 and times before 1900 are not used: the rows may have others. Spark converts them to the
+  Julian calendar if the session requires this (`spark.sql.parquet.datetimeRebaseModeInRead`).
 - With a deletion vector, the statistics still cover all rows of the file: they remain bounds, and `nullCount` is an
   upper bound.
 - In a nullable struct, `nullCount` may not count the rows without the struct.
