@@ -284,7 +284,7 @@ class SnapshotStore:
         versions.
         """
         check_versions(from_version, to_version)
-        before, after = (self._reader.version(table, version) for version in (from_version, to_version))
+        before, after = self._reader.versions(table, [from_version, to_version])
         scanned = self._reader.scanned(after, options)
         first, last = sorted((from_version, to_version))
         is_forward = from_version <= to_version

@@ -71,8 +71,19 @@ class StoreReader:
 
         Errors: StoredVersionNotFoundError; CorruptStoreError.
         """
+        (found,) = self.versions(table, [version])
+        return found
+
+    def versions(self, table: str, versions: Collection[Version]) -> list[StoredVersion]:
+        """Return versions, as given, after checking that all their files exist.
+
+        They are found in one listing: a later one may have the versions of another generation.
+        Errors: StoredVersionNotFoundError; CorruptStoreError.
+        """
         stored = self.table(table)
-        (manifest,) = self.manifests_of(table, [version])
+        return [self._opened(stored, manifest) for manifest in self.manifests_of(table, versions)]
+
+    def _opened(self, stored: StoredTable, manifest: VersionManifest) -> StoredVersion:
         stored.check_files(manifest)
         folder, log_path = stored.generation_folder(manifest.generation), manifest.log_path
         return StoredVersion(
@@ -108,10 +119,10 @@ class StoreReader:
         current = self.table(table).current_names()
         self.manifests(table, [last], current)  # first, because the range may have 2**62 versions
         found = self.manifests(table, range(first, last + 1), current)
-        stored = [self.version(table, manifest) for manifest in found.values()]
+        stored = self.versions(table, found.values())
 
         def before() -> StoredVersion | None:
-            return self.version(table, first - 1) if first else None
+            return self.versions(table, self.manifests(table, [first - 1], current).values())[0] if first else None
 
         scanned, has_before = self.scanned(stored[-1], options), first == 0 or first - 1 in current
         return stored_row_changes(self.engine, scanned, stored, before, options, has_before=has_before)

@@ -41,8 +41,8 @@ def check_schemas(metadata: Mapping[int, Metadata], *, path: str, deleting: Coll
     """Raise RowChangesError if rows of some version cannot be read with the schema of the last version.
 
     New columns, types that became wider, and columns that were dropped from a table without column mapping are fine:
-    the rows have the columns of the last version. With column mapping, a column may be neither renamed nor dropped, as
-    in Delta.
+    the rows have the columns of the last version. With column mapping in one of two versions, a column may be neither
+    renamed nor dropped, as in Delta: when column mapping ends, earlier files still have their own names.
     metadata: by version, ascending. path: of the table. deleting: the versions that delete rows of earlier files.
     Source: PROTOCOL.md, Column Mapping; Type Widening.
     """
@@ -77,7 +77,7 @@ def _problems(
     earlier: StructType, earlier_mode: ColumnMappingMode, later: StructType, later_mode: ColumnMappingMode, above: str
 ) -> Iterator[str]:
     """Yield the differences that prevent reading rows of one schema with another."""
-    is_mapped = later_mode != "none"
+    is_mapped = (earlier_mode, later_mode) != ("none", "none")
     found = {_physical(field, later_mode): field for field in later}
     for field in earlier:
         name = f"{above}{field.name}"

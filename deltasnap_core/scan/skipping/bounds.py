@@ -7,7 +7,10 @@ Statistics are bounds, not values. A bound that may be wrong is not used, or is 
 - NaN is greater than every number, and not every writer counts it. So a maximum of a float does not exclude greater
   values, and a minimum that is NaN is ignored.
 - Decimals of more than 15 digits were converted to a float for JSON. Some writers also convert them to a 64-bit
-  integer, which cuts off greater values.
+  integer, which cuts off greater values. The bounds are decimals again, since Spark rounds both sides of a comparison
+  that needs more than 38 digits.
+- Dates before 1582-10-15 and times before 1900 are not used: the rows may have others. Spark converts them to the
+  Julian calendar if the session requires this (`spark.sql.parquet.datetimeRebaseModeInRead`).
 - With a deletion vector, the statistics still cover all rows of the file: they remain bounds, and `nullCount` is an
   upper bound.
 - In a nullable struct, `nullCount` may not count the rows without the struct.
@@ -28,7 +31,6 @@ _INTEGERS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
 _NAMES = {sql: name for name, sql in SQL_TYPES.items()}
 _EXACT_DIGITS = 15
 _LAST_SECONDS = "1972-01-07 00:45:00Z"  # Liberia's
-_LAST_DAY_SET_BACK = "1900-01-01 00:00:00Z"  # after Rarotonga's
 _NO_VALUES = ("boolean", "binary", "collated")
 _DECIMAL = re.compile(r"decimal\((\d{1,2})(?:,(\d{1,2}))?\)")
 _DATED = ("date", "timestamp", "timestamp_ntz")
@@ -46,7 +48,6 @@ class Bounds:
     data_type:    the type of the bounds, after a cast if there is one.
     counts_nulls: whether `nulls` counts every null.
     is_value:     whether both bounds are the single value of the file.
-    slack:        whether the bounds are doubles, widened by the rounding error of a float.
     fields:       the statistics that the SQL reads.
     """
 
@@ -56,7 +57,6 @@ class Bounds:
     nulls: str | None = None
     counts_nulls: bool = True
     is_value: bool = False
-    slack: bool = False
     fields: frozenset[tuple[str, ...]] = frozenset()
 
     def is_null(self) -> str | None:
@@ -89,7 +89,7 @@ class Bounds:
             return None  # Spark 4.3 evaluates `id < 9223372036854775808` to true, even if the id is null
         if not comparable(self.data_type, value):
             return None if is_null_safe else self.of_values(None)
-        constant, is_sure = f"cast({value.sql} as double)" if self.slack else value.sql, not value.is_cast
+        constant, is_sure = value.sql, not value.is_cast
         if value.kind == "string" and self.data_type in _DATED:
             constant, is_sure = f"try_cast({value.sql} as {sql_type(self.data_type)})", False
         condition = self._compared({"<=>": "=", "<!>": "!="}.get(operator, operator), constant, value)
@@ -176,6 +176,15 @@ def comparable(data_type: str, value: PredicateValue) -> bool:
     return data_type in _DATED and value.kind in ("string", *_DATED)
 
 
+def decimal_digits(data_type: str) -> tuple[int, int]:
+    """Return the digits before and after the point of a type, as Spark converts it to a decimal; 0 for other types."""
+    digits = _DECIMAL.fullmatch(data_type)
+    if digits is None:
+        return _INTEGERS.get(data_type, 0), 0
+    places = int(digits[2] or 0)
+    return int(digits[1]) - places, places
+
+
 def _partition_bounds(column: TableColumn) -> Bounds | None:
     value = partition_value(column)
     return None if value is None else Bounds(data_type=column.data_type, lower=value, upper=value, is_value=True)
@@ -186,7 +195,7 @@ def _statistics(column: TableColumn) -> Bounds | None:
         return None
     path = column.physical_path
     counts = frozenset({("numRecords",), ("nullCount", *path)})
-    lower, upper, slack = _typed_bounds(column)
+    lower, upper = _typed_bounds(column)
     read = frozenset({("minValues", *path), ("maxValues", *path)}) if lower is not None else frozenset()
     return Bounds(
         data_type=column.data_type,
@@ -194,7 +203,6 @@ def _statistics(column: TableColumn) -> Bounds | None:
         upper=upper,
         nulls=_field("nullCount", column),
         counts_nulls=not column.in_nullable,
-        slack=slack,
         fields=counts | read,
     )
 
@@ -203,21 +211,25 @@ def _field(kind: str, column: TableColumn) -> str:
     return statistic(kind, *column.physical_path)
 
 
-def _typed_bounds(column: TableColumn) -> tuple[str | None, str | None, bool]:
-    """Return the lowest and highest value, and whether they are doubles, widened by the rounding error of a float."""
+def _typed_bounds(column: TableColumn) -> tuple[str | None, str | None]:
+    """Return the lowest and highest value."""
     low, high, kind = _field("minValues", column), _field("maxValues", column), column.data_type
     if column.was_float or kind in _NO_VALUES:
-        return None, None, False
-    is_long = kind.startswith("decimal(") and int(kind[len("decimal(") :].split(",")[0]) > _EXACT_DIGITS
+        return None, None
+    is_long = kind.startswith("decimal(") and sum(decimal_digits(kind)) > _EXACT_DIGITS
     lower, upper = (bound_sql(text, "double" if is_long else kind) for text in (low, high))
+    if kind in _DATED:
+        early = "1582-10-15" if kind == "date" else "1900-01-03"
+        lower, upper = f"if({low} < '{early}', null, {lower})", f"if({high} < '{early}', null, {upper})"
     if kind == "timestamp":
         lower, upper = _with_seconds(lower, "-1"), _with_seconds(upper, "1")
     if kind in ("timestamp", "timestamp_ntz"):
-        return lower, f"try_add({upper}, interval 1 millisecond)", False
+        return lower, f"try_add({upper}, interval 1 millisecond)"
     if is_long:
         lower, upper = f"nullif({lower}, -9223372036854775808D)", f"nullif({upper}, 9223372036854775807D)"
-        return f"({lower} - abs({lower}) * 1e-15D)", f"({upper} + abs({upper}) * 1e-15D)", True
-    return f"nullif({lower}, {kind}('NaN'))" if kind in ("float", "double") else lower, upper, False
+        lower, upper = f"({lower} - abs({lower}) * 1e-15D)", f"({upper} + abs({upper}) * 1e-15D)"
+        return f"try_cast({lower} as {kind})", f"try_cast({upper} as {kind})"
+    return f"nullif({lower}, {kind}('NaN'))" if kind in ("float", "double") else lower, upper
 
 
 def _with_seconds(bound: str | None, minute: str) -> str:
@@ -225,22 +237,13 @@ def _with_seconds(bound: str | None, minute: str) -> str:
     return f"if({is_old}, try_add({bound}, interval '{minute}' minute), {bound})"
 
 
-def _with_earlier_dates(bound: str | None, sign: str) -> str:
-    """Return a bound of times, moved so far that its date is a bound of the dates.
-
-    If clocks are set back over midnight, a later time has an earlier date. Zones that crossed the date line before
-    1900, such as Alaska's in 1867, were set back by a day.
-    """
-    hours = f"if({bound} < timestamp_ltz'{_LAST_DAY_SET_BACK}', interval '{sign}25' hour, interval '{sign}3' hour)"
-    return f"try_add({bound}, {hours})"
-
-
 def _cast(bounds: Bounds, target: str) -> Bounds | None:
-    if not _keeps_order(bounds.data_type, target) or bounds.slack:
+    if not _keeps_order(bounds.data_type, target):
         return None
     lower, upper = bounds.lower, bounds.upper
     if bounds.data_type == "timestamp" and not bounds.is_value:
-        lower, upper = _with_earlier_dates(lower, "-"), _with_earlier_dates(upper, "")
+        # If clocks are set back over midnight, a later time has an earlier date.
+        lower, upper = f"try_add({lower}, interval '-3' hour)", f"try_add({upper}, interval '3' hour)"
     sql = [None if bound is None else f"try_cast({bound} as {sql_type(target)})" for bound in (lower, upper)]
     return replace(bounds, data_type=target, lower=sql[0], upper=sql[1])
 
@@ -251,8 +254,7 @@ def _keeps_order(source: str, target: str) -> bool:
         if target in _INTEGERS:
             return _INTEGERS[source] <= _INTEGERS[target]
         if target.startswith("decimal("):
-            digits = _DECIMAL.fullmatch(target)
-            return digits is not None and int(digits[1]) - int(digits[2] or 0) >= _INTEGERS[source]
+            return decimal_digits(target)[0] >= _INTEGERS[source]
         return target == "double"
     casts = {
         "float": ("double",),

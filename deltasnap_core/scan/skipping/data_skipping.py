@@ -22,7 +22,7 @@ from deltasnap_core.rules.texts.statistics_schema import StatisticPath, text_sch
 from deltasnap_core.scan.predicates.filter_pushdown import pushed_conditions
 from deltasnap_core.scan.predicates.predicate import Conjunct, column_of, has_only, parse_predicate
 from deltasnap_core.scan.predicates.predicate_values import PredicateValue, value_of
-from deltasnap_core.scan.skipping.bounds import Bounds, bounds_of, statistic
+from deltasnap_core.scan.skipping.bounds import Bounds, bounds_of, decimal_digits, statistic
 from deltasnap_core.scan.skipping.partition_values import is_malformed, partition_value, text_of
 from deltasnap_core.scan.table_columns import TableColumns
 
@@ -36,7 +36,8 @@ _OPERATORS: dict[type[exp.Expr], str] = {
 _PARTS = ("this", "expression", "expressions", "low", "high", "negate")
 _NULL_TESTS = ("isnull", "isnotnull")
 _MAX_ALTERNATIVES = 200
-_PLAIN_NUMBER = re.compile(r"\(?-?\d+(\.\d*)?\)?")
+_MAX_DIGITS = 38
+_PLAIN_NUMBER = re.compile(r"\(?-?(\d+)(?:\.(\d*))?\)?")
 _PLAIN_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
@@ -236,13 +237,21 @@ class _Rewriting:
         if None in found or len({value.kind for value in values}) > 1:
             return False
         if all(value.kind == "number" for value in values):
-            return len(values) == 1 or all(_PLAIN_NUMBER.fullmatch(value.sql) for value in values)
+            return len(values) == 1 or self._fit_a_decimal(node.this, [value.sql for value in values])
         if not any(value.kind == "string" for value in values):
             return True
         bounds = self._bounds(node.this)
         if bounds is not None and bounds.data_type == "date":  # the common type may be string
             return all(_PLAIN_DATE.fullmatch(value.text or "") for value in values)
         return bounds is not None and bounds.data_type == "string"
+
+    def _fit_a_decimal(self, left: exp.Expr, numbers: Sequence[str]) -> bool:
+        """Return whether a decimal can have all digits of a column and of numbers: otherwise, IN rounds them."""
+        found = [_PLAIN_NUMBER.fullmatch(number) for number in numbers]
+        bounds = self._bounds(left)
+        digits = [(0, 0) if bounds is None else decimal_digits(bounds.data_type)]
+        digits += [(len(number[1]), len(number[2] or "")) for number in found if number is not None]
+        return None not in found and sum(map(max, zip(*digits, strict=True))) <= _MAX_DIGITS
 
     def _is(self, node: exp.Is, negated: bool) -> str | None:
         if isinstance(node.expression, exp.Null):

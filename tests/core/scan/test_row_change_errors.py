@@ -88,6 +88,22 @@ def test_a_schema_that_cannot_read_earlier_versions_is_named_with_its_version(
     assert len(changes(log.row_changes(2, 3))) == 1
 
 
+def test_rows_written_before_column_mapping_ended_are_an_error(spark: SparkSession, tmp_path: Path) -> None:
+    configuration = {"delta.columnMapping.mode": "name"}
+    old = file(tmp_path, "a", pa.table({"p1": [1]}))
+    versions = {
+        0: [old],
+        1: [metadata(schemaString=schema(field("id", "long"))), removed(old), file(tmp_path, "b", ids(1))],
+    }
+    fields = schema(mapped("id", "long", 1, "p1"))
+    table = table_of(tmp_path, versions, schemaString=fields, configuration=configuration, features=["columnMapping"])
+    log = DeltaLog.for_table(spark, table)
+    assert changes(log.row_changes(0, 0)) == [(1, "insert", 0)]
+    for first in (0, 1):
+        with pytest.raises(RowChangesError, match="column id is dropped"):
+            log.row_changes(first, 1)
+
+
 def test_an_overwrite_with_another_type_can_be_read_neither_alone_nor_with_others(
     spark: SparkSession, tmp_path: Path
 ) -> None:

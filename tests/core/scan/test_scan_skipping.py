@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -247,11 +248,11 @@ def test_file_with_only_nulls_is_skipped_by_a_comparison(spark: SparkSession, tm
             "at > timestamp'2026-01-01 00:00:00.123400Z'",
             "at > timestamp'2026-01-01 00:00:00.124001Z'",
         ),
-        (  # New York's offset then was -04:56:02
-            "1883-01-01T00:00:00.000-04:56",
-            datetime(1883, 1, 1, 4, 56, 2, 0, UTC),
-            "at > timestamp'1883-01-01 04:56:01Z'",
-            "at > timestamp'1883-01-01 04:57:01Z'",
+        (  # Liberia's offset then was -00:44:30
+            "1971-06-01T00:00:00.000-00:44",
+            datetime(1971, 6, 1, 0, 44, 30, 0, UTC),
+            "at > timestamp'1971-06-01 00:44:29Z'",
+            "at > timestamp'1971-06-01 00:45:29Z'",
         ),
     ],
     ids=["milliseconds", "offsets with seconds"],
@@ -265,6 +266,54 @@ def test_timestamp_within_the_truncation_of_its_maximum_is_kept(
     snapshot = snapshot_of(spark, tmp_path, adds, schemaString=schema(field("at", "timestamp")))
     assert len(found(snapshot.scan(kept))) == 1
     assert snapshot.scan(left_out).report.files_after_statistics == 0
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("kind", "value", "where"),
+    [
+        ((38, 0), "1", "n <= 0.5"),
+        ((38, 0), "1", "n <=> 0.5"),
+        ((38, 18), "0.4", "n <= cast(0 as decimal(38,0))"),
+        ((10, 2), "0.7", "n in (0.5, 12345678901234567890123456789012345678)"),
+    ],
+)
+def test_decimal_that_spark_rounds_for_a_comparison_is_found(
+    spark: SparkSession, tmp_path: Path, kind: tuple[int, int], value: str, where: str
+) -> None:
+    bound = f'{{"n":{value}}}'
+    text = f'{{"numRecords":1,"minValues":{bound},"maxValues":{bound},"nullCount":{{"n":0}}}}'
+    adds = [file(tmp_path, "a", pa.table({"n": pa.array([Decimal(value)], pa.decimal128(*kind))}), stats=text)]
+    name = f"decimal({kind[0]},{kind[1]})"
+    snapshot = snapshot_of(spark, tmp_path, adds, schemaString=schema(field("n", name)))
+    assert snapshot.scan(where).to_df().count() == 1
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("where", "rebased"),
+    [
+        ("on_day < date'1500-01-01'", "on_day = date'1499-12-23'"),
+        ("at < timestamp'1500-01-01'", "at = timestamp'1499-12-23 00:00:00'"),
+        ("cast(at as date) < date'1500-01-01'", "cast(at as date) = date'1499-12-23'"),
+    ],
+)
+def test_dates_that_spark_converts_to_the_julian_calendar_are_found(
+    spark: SparkSession, tmp_path: Path, where: str, rebased: str
+) -> None:
+    moment = datetime(1500, 1, 1, tzinfo=UTC)
+    rows = pa.table({"on_day": [moment.date()], "at": pa.array([moment], pa.timestamp("us", "UTC"))})
+    bound = {"on_day": "1500-01-01", "at": "1500-01-01T00:00:00.000Z"}
+    nulls = {"on_day": 0, "at": 0}
+    text = json.dumps({"numRecords": 1, "minValues": bound, "maxValues": bound, "nullCount": nulls})
+    kinds = schema(field("on_day", "date"), field("at", "timestamp"))
+    setting = "spark.sql.parquet.datetimeRebaseModeInRead"
+    spark.conf.set(setting, "LEGACY")
+    try:
+        snapshot = snapshot_of(spark, tmp_path, [file(tmp_path, "a", rows, stats=text)], schemaString=kinds)
+        assert snapshot.scan(f"{where} and {rebased}").to_df().count() == 1
+    finally:
+        spark.conf.unset(setting)
 
 
 @pytest.mark.spark

@@ -213,6 +213,16 @@ def test_mapped_columns_may_be_neither_renamed_nor_dropped() -> None:
     check(dropped, before)
 
 
+def test_columns_that_lose_their_mapping_cannot_be_read_from_earlier_files() -> None:
+    before = of_version(
+        field("id", "long", **mapped("id", "id", 1)), field("b", "long", **mapped("b", "a", 2)), **MAPPED
+    )
+    assert "column b is dropped" in message(before, of_version(field("id", "long"), field("b", "long")))
+    assert "column b is renamed to a" in message(before, of_version(field("id", "long"), field("a", "long")))
+    check(of_version(field("id", "long")), before)
+    check(of_version(field("id", "long", **mapped("id", "id", 1)), **MAPPED), of_version(field("id", "long")))
+
+
 def test_column_named_like_one_of_row_changes_is_rejected() -> None:
     plain, reserved = of_version(field("a", "long")), of_version(field("a", "long"), field("_Commit_Version", "long"))
     assert "the table has the column _Commit_Version" in message(plain, reserved)

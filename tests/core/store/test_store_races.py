@@ -12,9 +12,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from deltasnap_core.errors import CorruptStoreError, StoreChangedError
+from deltasnap_core.scan.scan_options import ScanOptions
 from deltasnap_core.snapshot.delta_log import DeltaLog
+from deltasnap_core.store.format.layout import ManifestName
 from deltasnap_core.store.snapshot_store import SnapshotStore
 from deltasnap_core.store.versions.common_version import LogRelation
+from deltasnap_core.store.versions.stored_table import StoredTable
 from tests.builders import add, commit_info, metadata, protocol, write_log
 from tests.core.store.manifests import commit_actions
 from tests.driver_bases import use_driver_bases
@@ -82,6 +85,34 @@ def test_versions_with_a_base_pruned_in_the_meantime_are_not_committed(table: Pa
     with pytest.raises(StoreChangedError, match="expected a file, found none"):
         store.write_range("events", log_of(table), 2, 2, on_progress=once(lambda: store.prune("events", keep=2)))
     assert store.versions("events") == [4, 5]
+
+
+def test_versions_that_are_compared_are_of_one_generation(
+    table: Path, store: SnapshotStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.write_range("events", log_of(table), 0, 3)
+    shutil.rmtree(table)
+
+    def changed() -> object:
+        return store._reader.row_changes("events", 2, 2, ScanOptions()).rows
+
+    expected, list_names = changed(), StoredTable.current_names
+
+    def listed_before_a_replacement(stored: StoredTable) -> dict[int, ManifestName]:
+        names = list_names(stored)
+        monkeypatch.setattr(StoredTable, "current_names", list_names)
+        write_log(
+            table, {version: [protocol(), metadata(table_id="other"), add(f"x-{version}")] for version in range(4)}
+        )
+        store.write_range("events", log_of(table), 0, 3)
+        shutil.rmtree(table)
+        return names
+
+    monkeypatch.setattr(StoredTable, "current_names", listed_before_a_replacement)
+    assert changed() == expected
+    assert changed() != expected
+    monkeypatch.setattr(StoredTable, "current_names", listed_before_a_replacement)
+    assert len({version.manifest.generation for version in store._reader.versions("events", [1, 3])}) == 1
 
 
 def test_history_of_stored_version_is_not_that_of_another_table(

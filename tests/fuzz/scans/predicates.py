@@ -175,7 +175,8 @@ def _literal(rng: Random, value: Any) -> str:
             more = [f"{value}{end}" for end in ("S", "Y", "BD", ".5", "e0")] + [f"cast({value} as decimal(20,0))"]
             return rng.choice(forms if rng.random() < 0.7 else more)
         case Decimal():
-            return rng.choice([str(value), f"{value}BD", f"'{value}'", f"{value}D", f"{value}5", f"decimal('{value}')"])
+            longer = f"{value}5" if "." in str(value) else f"{value}.5"
+            return rng.choice([str(value), f"{value}BD", f"'{value}'", f"{value}D", longer, f"decimal('{value}')"])
         case str():
             text = value.replace("'", "''") if rng.random() < 0.5 else value.replace("'", "\\'")
             return rng.choice([f"'{text}'", f"'{text}'", f"'{text}a'", f'"{value}"' if '"' not in value else "'q'"])
