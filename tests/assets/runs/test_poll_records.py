@@ -257,11 +257,15 @@ def test_checks_are_due_after_an_error_or_with_other_inputs(case: str, table: Ta
     changed, is_due = DUE[case]
     inputs = inputs_of_checks(table.table, "7.checkpoint.parquet")
     poll = LastPoll(**{"polled_at_ms": 1, "checked_version": 2, "checked_inputs": inputs, **changed})
-    assert are_checks_due(table.store, table.table, 2, "7.checkpoint.parquet")
+
+    def are_due(checkpoint: str | None) -> bool:
+        return are_checks_due(table.store, table.table, 2, checkpoint, has_failed=False, is_requested=True)
+
+    assert are_due("7.checkpoint.parquet")
     table.store.polls.write("events", poll)
-    assert are_checks_due(table.store, table.table, 2, "7.checkpoint.parquet") == is_due
+    assert are_due("7.checkpoint.parquet") == is_due
     if case == "checked":
-        assert are_checks_due(table.store, table.table, 2, None)
+        assert are_due(None)
 
 
 def test_number_of_a_check_may_be_absent_or_not_a_number() -> None:

@@ -11,8 +11,9 @@ import pytest
 
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, job_name, run_tags
 from deltasnap_assets.runs.schedules import refresh_schedule
-from deltasnap_assets.runs.stores import log_of
+from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_core import LastPoll
 from tests.assets.jobs import idle_job
 from tests.builders import add, metadata, protocol, write_log
 from tests.core.store.manifests import store_computed_versions, stored_table
@@ -66,6 +67,7 @@ def test_tick_without_a_new_version_says_so_and_calls_back(scheduled: Scheduled)
         for version in range(4):
             event = dg.AssetMaterialization(dg.AssetKey(["events", name]), partition=str(version))
             scheduled.instance.report_runless_asset_event(event)
+    store_of(scheduled.settings).polls.write("events", LastPoll(polled_at_ms=1, checked_version=3))
     assert scheduled.tick() == dg.SkipReason("All versions of events are materialized.")
     assert scheduled.idle == ["events"]
 

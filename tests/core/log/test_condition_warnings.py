@@ -101,7 +101,7 @@ def test_times_of_new_commits_are_compared_with_the_newest_sound_version(
 @pytest.mark.parametrize(("ahead_ms", "faults"), [(86_400_000, 0), (86_400_001, 1)], ids=["a day", "more"])
 def test_timestamp_up_to_a_day_ahead_is_no_fault(tmp_path: Path, ahead_ms: int, faults: int) -> None:
     enabled = metadata(configuration={"delta.enableInCommitTimestamps": "true"})
-    write_log(tmp_path / "t", {0: [commit_info(inCommitTimestamp=NOW_MS + ahead_ms), protocol(), enabled]})
+    write_log(tmp_path / "t", {0: [commit_info(inCommitTimestamp=NOW_MS + ahead_ms), timed_protocol(), enabled]})
     assert len(TableLog.for_path(tmp_path / "t", clock=lambda: NOW_MS).condition().faults) == faults
 
 

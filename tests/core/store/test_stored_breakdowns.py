@@ -61,7 +61,7 @@ def test_missing_breakdown_is_none_and_a_written_one_is_read(stored: StoredTable
 
 def test_file_of_a_breakdown_has_a_row_for_each_group_and_names_its_version(stored: StoredTable) -> None:
     """Stores of this release have these files."""
-    (manifest,) = stored.manifests_in_force([3])
+    (manifest,) = stored.current_manifests([3])
     assert manifest.identity is not None
     breakdown = FileBreakdown(
         sizes={0: FileSums(2, 7)},
