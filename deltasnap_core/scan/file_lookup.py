@@ -20,7 +20,7 @@ from deltasnap_core.rules.deletion_vector_ids import vector_id_sql
 from deltasnap_core.rules.file_actions import values_of
 from deltasnap_core.rules.texts.sql_text import string_sql
 from deltasnap_core.rules.totals.num_records import num_records_sql
-from deltasnap_core.scan.data_file import DataFile
+from deltasnap_core.scan.files.data_file import DataFile
 from deltasnap_core.scan.files.data_paths import plain_url
 from deltasnap_core.scan.parquet_rows import ParquetRows
 from deltasnap_core.scan.scanned_table import ScannedTable

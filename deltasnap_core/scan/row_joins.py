@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.redaction import redacted
-from deltasnap_core.scan.data_file import DataFile
+from deltasnap_core.scan.files.data_file import DataFile
 from deltasnap_core.scan.files.deletion_vectors import ROW_BITS
 from deltasnap_core.scan.files.roaring import Rows
 from deltasnap_core.scan.physical_schema import OWN_PREFIX, logical_schema

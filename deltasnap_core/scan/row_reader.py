@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.redaction import redacted
 from deltasnap_core.rules.texts.sql_text import string_sql
-from deltasnap_core.scan.data_file import DataFile
+from deltasnap_core.scan.files.data_file import DataFile
 from deltasnap_core.scan.files.data_paths import plain_url
 from deltasnap_core.scan.parquet_rows import ParquetRows
 from deltasnap_core.scan.physical_schema import to_logical

@@ -13,8 +13,8 @@ from deltasnap_core.once import once
 from deltasnap_core.redaction import redacted, safe_repr
 from deltasnap_core.replay.spark.session.spark_failures import SPARK_FAILURES, file_read, is_about_files, spark_cause
 from deltasnap_core.scan.arrow_rows import collected_rows
-from deltasnap_core.scan.data_file import DataFile
 from deltasnap_core.scan.file_lookup import FileLookup
+from deltasnap_core.scan.files.data_file import DataFile
 from deltasnap_core.scan.planning import (
     ScanReport,
     can_evaluate,

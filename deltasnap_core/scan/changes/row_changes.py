@@ -32,8 +32,8 @@ from deltasnap_core.scan.changes.changed_rows import ChangedRows, FileAction, Li
 from deltasnap_core.scan.changes.partition_pruning import rows_in_partitions
 from deltasnap_core.scan.changes.row_comparison import RowComparison
 from deltasnap_core.scan.changes.schema_changes import check_schemas
-from deltasnap_core.scan.data_file import DataFile
 from deltasnap_core.scan.file_lookup import FileLookup
+from deltasnap_core.scan.files.data_file import DataFile
 from deltasnap_core.scan.physical_schema import logical_schema
 from deltasnap_core.scan.predicate_analysis import checked_skipping, selected_names
 from deltasnap_core.scan.row_reader import RowReader

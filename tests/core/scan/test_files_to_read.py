@@ -11,9 +11,9 @@ from deltasnap_core.errors import CorruptLogError, DataFileNotFoundError, DataPa
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.replay.sessions import NoSession
 from deltasnap_core.replay.spark.session.spark_files import SparkFiles
-from deltasnap_core.scan.data_file import DataFile
 from deltasnap_core.scan.file_changes import ChangeSummary
 from deltasnap_core.scan.file_lookup import FileLookup
+from deltasnap_core.scan.files.data_file import DataFile
 from deltasnap_core.scan.row_joins import rows_listed
 from deltasnap_core.scan.row_reader import _literal
 from deltasnap_core.scan.scanned_table import ScannedTable

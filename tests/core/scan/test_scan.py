@@ -16,7 +16,7 @@ import pytest
 
 from deltasnap_core import DeltaLog, SnapshotOptions, SnapshotStore
 from deltasnap_core.errors import CorruptLogError
-from deltasnap_core.scan.data_file import DataFile
+from deltasnap_core.scan.files.data_file import DataFile
 from deltasnap_core.scan.row_reader import RowReader
 from tests.builders import Action, add, metadata, protocol, write_log
 from tests.checkpoint_files import write_checkpoint
