@@ -249,7 +249,7 @@ def test_checkpoint_that_a_hint_contradicts_is_read_only_if_nothing_replaces_it(
 def test_checkpoint_that_the_stored_version_contradicts_is_named(files: int, text: str) -> None:
     found = wrong_checkpoint(10, CHECKPOINT, files, 3_000)
     assert found.text == (
-        f"The checkpoint of version 10 contradicts the stored version: {NAME} has {text}, the stored version has 3,000. "
-        f"The store follows the commits. Readers of this checkpoint see {text} and the later commits."
+        f"The checkpoint of version 10 contradicts the stored version: {NAME} has {text}, the stored version has "
+        f"3,000. The store follows the commits. Readers of this checkpoint see {text} and the later commits."
     )
     assert found.reason == f"expected 3000 files, found {files}"
