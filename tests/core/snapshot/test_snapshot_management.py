@@ -187,8 +187,8 @@ def test_update_since_a_time_does_nothing_after_a_later_update(table: Table) -> 
 
 @pytest.mark.parametrize(
     ("limit_ms", "age_ms", "stale"),
-    [(0, 0, True), (1000, 0, False), (1000, 1000, False), (1000, 1001, True)],
-    ids=["no limit", "fresh", "at the limit", "beyond"],
+    [(0, 0, True), (1, 0, False), (1000, 0, False), (1000, 1000, False), (1000, 1001, True)],
+    ids=["no limit", "shortest limit", "fresh", "at the limit", "beyond"],
 )
 def test_snapshot_is_stale_beyond_the_limit(table: Table, limit_ms: int, age_ms: int, stale: bool) -> None:
     table.commit(0)
