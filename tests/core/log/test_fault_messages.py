@@ -13,10 +13,13 @@ from deltasnap_core.log.condition.access_faults import storage_fault
 from deltasnap_core.log.condition.fault import Fault, FaultKind
 from deltasnap_core.log.condition.fault_messages import (
     ambiguous_commits,
+    corrupt_checkpoint,
     corrupt_commit,
+    doubted_checkpoint,
     empty_commits,
     missing_commits,
     repeating_commits,
+    wrong_checkpoint,
 )
 from deltasnap_core.log.condition.table_condition import TableCondition, joined
 from deltasnap_core.protocol.log_files.file_names import ParsedLogPath
@@ -210,3 +213,49 @@ def test_table_without_versions_cannot_be_read() -> None:
     assert nothing.with_lost_versions(VersionRanges.of([1])) == nothing
     known = TableCondition(table="/t", latest=2)
     assert known.with_lost_versions(VersionRanges()) == known
+
+
+CHECKPOINT = "s3://user:secret@lake/t/_delta_log/00000000000000000010.checkpoint.parquet"
+NAME = "00000000000000000010.checkpoint.parquet"
+
+
+def test_checkpoint_that_cannot_be_read_is_named_with_what_replaces_it() -> None:
+    replaced = corrupt_checkpoint(10, CHECKPOINT, "no footer", "the 3 commits from version 0 on", VersionRanges())
+    assert replaced.text == (
+        f"The checkpoint of version 10 cannot be read: {NAME}: no footer. deltasnap reads the 3 commits from version 0 "
+        "on instead. Other readers that use this checkpoint fail."
+    )
+    lost = corrupt_checkpoint(10, CHECKPOINT, "no footer!", None, TWO)
+    assert lost.text == (
+        f"The checkpoint of version 10 cannot be read: {NAME}: no footer! Nothing can replace it: versions 3 to 4 "
+        "cannot be loaded."
+    )
+    assert [each.mark for each in (replaced, lost)] == ["warning", "error"]
+    assert "secret" not in f"{replaced} {lost}"
+
+
+@pytest.mark.parametrize(
+    ("is_replaceable", "read", "read_instead"),
+    [
+        (True, "deltasnap reads an older checkpoint or the commits instead", "an older checkpoint or the commits"),
+        (False, "Nothing can replace it: deltasnap reads it", None),
+    ],
+)
+def test_checkpoint_that_a_hint_contradicts_is_read_only_if_nothing_replaces_it(
+    is_replaceable: bool, read: str, read_instead: str | None
+) -> None:
+    found = doubted_checkpoint(10, CHECKPOINT, "expected 6 files, found 3", is_replaceable)
+    assert found.text.startswith(
+        f"The checkpoint of version 10 contradicts a hint: {NAME}: expected 6 files, found 3. {read}. If the hint"
+    )
+    assert (found.read_instead, found.reason) == (read_instead, "expected 6 files, found 3")
+
+
+@pytest.mark.parametrize(("files", "text"), [(1, "1 file"), (0, "0 files"), (2_000, "2,000 files")])
+def test_checkpoint_that_the_stored_version_contradicts_is_named(files: int, text: str) -> None:
+    found = wrong_checkpoint(10, CHECKPOINT, files, 3_000)
+    assert found.text == (
+        f"The checkpoint of version 10 contradicts the stored version: {NAME} has {text}, the stored version has "
+        f"3,000. The store follows the commits. Readers of this checkpoint see {text} and the later commits."
+    )
+    assert found.reason == f"expected 3000 files, found {files}"

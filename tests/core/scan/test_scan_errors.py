@@ -38,6 +38,7 @@ def test_invalid_partition_value_is_an_error_even_if_the_file_is_skipped(spark: 
         snapshot.scan("q = 5 or p = 'x' and id = 3").to_df()
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("damage", [{"pathOrInlineDv": None}, {"sizeInBytes": -5}, {"offset": -1, "storageType": "p"}])
 def test_incomplete_deletion_vector_is_an_error(spark: SparkSession, tmp_path: Path, damage: dict[str, Any]) -> None:
     (tmp_path / "v.bin").write_bytes(b"\x01" + bytes(40))

@@ -153,6 +153,17 @@ def test_log_without_stored_versions_is_the_same_if_possible(
     assert compared(stored, store).relation is expected
 
 
+@pytest.mark.parametrize(("older", "expected"), [((), LogRelation.SAME), ((2,), LogRelation.RECREATED)])
+def test_log_without_stored_versions_is_another_one_if_any_of_its_commits_is_older(
+    stored: StoredTable, older: tuple[int, ...], expected: LogRelation
+) -> None:
+    store = MemoryLogStore(checkpoint(LAST + 1))
+    for number in (2, 3, 4):
+        actions = commit_actions(0)[:2] if number == 4 else []
+        store.put_commit(LAST + number, *actions, mtime=mtime_of(LAST) + (-1 if number in older else 0))
+    assert compared(stored, store).relation is expected
+
+
 @pytest.fixture(params=[b"", b" \n", b"\0" * 9, b'{"add":{"path"', b'{"metaData":{}}'], ids=str)
 def damage(request: pytest.FixtureRequest) -> bytes:
     """The content of a commit that cannot be read, or that has no actions."""

@@ -109,6 +109,13 @@ def test_versions_are_pruned_before_the_first_kept_one() -> None:
     assert StoredVersions(manifests=(), kept=tuple(names(FIRST, 4))).pruned_before == 0
 
 
+def test_fork_is_written_to_from_the_version_after_its_fork_point_on() -> None:
+    first = names(FIRST, 4, 5, 6)
+    assert versions_of(first, names(FORKED, 4, 5), forks=(FORKED,)).written_generations == (FIRST,)
+    assert versions_of(first, names(FORKED, 6), forks=(FORKED,)).written_generations == (FIRST, FORKED)
+    assert StoredVersions(manifests=(), forks=(FORKED,)).written_generations == ()
+
+
 def test_pruned_parent_shares_nothing() -> None:
     assert current(versions_of(names(FORKED, 6, 7))) == [("000002", 6), ("000002", 7)]
 

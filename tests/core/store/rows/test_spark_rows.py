@@ -35,6 +35,7 @@ OLD, LATE = 1_000, 5_000
 BASE = [
     *(add(name, size=size, stats='{"numRecords":2}') for size, name in enumerate(("a", "b", "c%20d", "kept"), 1)),
     remove("expires", deletion_timestamp=OLD, size=1),
+    remove("lapses", deletion_timestamp=OLD - 1, size=1),
     remove("gone", deletion_timestamp=LATE, size=1),
 ]
 COMMITS: list[list[Action]] = [
@@ -129,7 +130,7 @@ def test_version_reads_its_changes_up_to_itself(spark: SparkSession, tmp_path: P
     rows = spark_rows(spark, tmp_path)
     applied = driver_rows(tmp_path).apply(step(base, "changes-1-2", [add("x")], [remove("a"), add("y")]))
     manifest = replace(base, version=1, changes=(applied.changes,))
-    assert paths(rows.state_of(manifest)) == sorted(["a", "b", "c%20d", "kept", "expires", "gone", "x"])
+    assert paths(rows.state_of(manifest)) == sorted(["a", "b", "c%20d", "kept", "expires", "lapses", "gone", "x"])
     assert paths(rows.base_of(manifest, [xxhash64("c d")])) == ["c%20d"]
     assert rows.breakdown(manifest) == driver_rows(tmp_path).breakdown(manifest)
 
