@@ -214,11 +214,11 @@ def _with_values(
 ) -> FileAction:
     """Return a remove with partition values, those of the live file if it is known. None: no action has them.
 
-    Writers may omit the values of a remove, or write none of them.
+    Writers may omit the values of a remove, or write none of them: without the add of the file, they are unknown.
     """
-    values = None if live is None else live.partition_values
+    values = live.partition_values if live is not None and live.is_add else None
     if values is None:
-        values = remove.partition_values or of_paths.get(remove.path_key, remove.partition_values)
+        values = remove.partition_values or of_paths.get(remove.path_key)
     return replace(remove, partition_values=values)
 
 

@@ -83,8 +83,10 @@ def _problems(
         name = f"{above}{field.name}"
         match = found.get(_physical(field, earlier_mode))
         if match is None:
-            if is_mapped:
+            if later_mode != "none":
                 yield f"column {name} is dropped"
+            elif is_mapped:
+                yield f"column mapping ends, and column {name} has another name in earlier files"
         elif is_mapped and match.name != field.name:
             yield f"column {name} is renamed to {match.name}"
         else:

@@ -194,6 +194,10 @@ def test_remove_without_any_partition_value_has_those_of_the_file() -> None:
     assert found.partition_values == {"p": "x"}
     (found,) = changed_rows(actions_of(commits), deleted_by, Before([add("a", partitionValues={})]))
     assert found.partition_values == {}
+    (found,) = changed_rows(actions_of(commits), deleted_by)
+    assert found.partition_values is None
+    added_again = {**commits, 3: [add("a", partitionValues={"p": "x"})]}
+    assert changed_rows(actions_of(added_again), deleted_by)[0].partition_values == {"p": "x"}
 
 
 def test_invalid_deletion_vector_of_a_change_names_its_version() -> None:

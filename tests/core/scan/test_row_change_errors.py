@@ -100,7 +100,7 @@ def test_rows_written_before_column_mapping_ended_are_an_error(spark: SparkSessi
     log = DeltaLog.for_table(spark, table)
     assert changes(log.row_changes(0, 0)) == [(1, "insert", 0)]
     for first in (0, 1):
-        with pytest.raises(RowChangesError, match="column id is dropped"):
+        with pytest.raises(RowChangesError, match="column mapping ends, and column id has"):
             log.row_changes(first, 1)
 
 

@@ -127,11 +127,10 @@ def test_removes_are_changes_only_if_the_metadata_before_them_is_known(tmp_path:
     assert known.versions[4].metadata_before is before
 
 
-def test_partition_values_of_removed_files_are_required(tmp_path: Path) -> None:
-    by_day = metadata(partitionColumns=["id"])
-    log = write_log(
-        tmp_path, {0: [protocol(), by_day], 1: [remove("id=1/a")], 2: [add("b", partitionValues={"id": "1"})]}
-    )
+@pytest.mark.parametrize("values", [None, {}], ids=["omitted", "empty"])
+def test_partition_values_of_removed_files_are_required(tmp_path: Path, values: dict[str, str] | None) -> None:
+    by_day, gone = metadata(partitionColumns=["id"]), remove("id=1/a", partitionValues=values)
+    log = write_log(tmp_path, {0: [protocol(), by_day], 1: [gone], 2: [add("b", partitionValues={"id": "1"})]})
     write_checkpoint(log, 0, "classic", [protocol(), by_day])
     assert rows(planned(tmp_path, 1, 2)) == [(2, "insert", "b", 1)]
     (log / commit_file(0)).unlink()
