@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import pytest
+
 from deltasnap_assets.checks.check import Limits, Verdict
 from deltasnap_assets.checks.log.checksum_agrees import ChecksumAgrees
 from deltasnap_core import ChecksumDifference
@@ -37,6 +39,24 @@ def test_wrong_checksum_of_another_version_than_those_of_the_run_does_not_block(
     facts = KnownTableFacts(versions=[1], checksum_differences={1: (), 2: (WRONG,)})
     verdict = CHECK.verdict(facts, Limits())
     assert (verdict.passed, verdict.is_of_run, CHECK.severity_of(verdict)) == (False, False, "warning")
+
+
+@pytest.mark.parametrize("number", [10, 11])
+def test_ten_versions_are_named(number: int) -> None:
+    texts = [f"version {version}: num_files" for version in range(number)]
+    found = verdict_of(dict.fromkeys(reversed(range(number)), (WRONG,)))
+    assert found.description == f"The log differs from {number} checksums: {'; '.join(texts[:10])}."
+    unread = CHECK.verdict(KnownTableFacts(unreadable_checksums=range(number)), Limits())
+    shown = ", ".join(map(str, range(10)))
+    assert unread.description == f"{number} checksums cannot be read: versions {shown}. The log is read instead."
+    assert unread.numbers == {"checksums_compared": 0, "checksums_wrong": 0}
+
+
+def test_wrong_checksum_counts_more_than_one_that_cannot_be_read() -> None:
+    two = ChecksumDifference(field="table_size_bytes", in_checksum=3, in_log=4)
+    facts = KnownTableFacts(unreadable_checksums=[6], checksum_differences={5: (WRONG, two)})
+    verdict = CHECK.verdict(facts, Limits())
+    assert verdict.description == "The log differs from 1 checksum: version 5: num_files, table_size_bytes."
 
 
 def test_checksum_that_cannot_be_read_is_a_warning() -> None:

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import pytest
+
 from deltasnap_assets.checks.log.contiguous_log import ContiguousLog
-from deltasnap_core import FaultKind
+from deltasnap_core import FaultKind, VersionRanges
 from tests.assets.checks.known import NO_TABLE, UNSUPPORTED, condition, fault, versions
 
 CHECK = ContiguousLog()
@@ -31,10 +33,27 @@ def test_fault_with_a_fallback_does_not_fail_it() -> None:
     assert CHECK.of_condition(condition(fault(FaultKind.CORRUPT_CHECKPOINT))).passed
 
 
-def test_empty_commit_is_a_warning_although_every_version_loads() -> None:
-    verdict = CHECK.of_condition(condition(fault(FaultKind.EMPTY_COMMIT), loadable=versions(0, 5)))
+@pytest.mark.parametrize(
+    "kind",
+    [
+        FaultKind.EMPTY_COMMIT,
+        FaultKind.LOST_VERSIONS,
+        FaultKind.AMBIGUOUS_COMMIT,
+        FaultKind.BROKEN_TIMESTAMPS,
+        FaultKind.NEGATIVE_NUMBER,
+    ],
+)
+def test_odd_commit_is_a_warning_although_every_version_loads(kind: FaultKind) -> None:
+    verdict = CHECK.of_condition(condition(fault(kind), loadable=versions(0, 5)))
     assert (verdict.passed, verdict.severity, verdict.numbers) == (False, "warning", {"missing_versions": 0})
-    assert verdict.description == "All versions from 0 to 5 can be loaded. Fault empty_commit."
+    assert verdict.description == f"All versions from 0 to 5 can be loaded. Fault {kind.value}."
+
+
+def test_log_of_which_no_version_can_be_loaded_is_an_error() -> None:
+    gap = fault(FaultKind.MISSING_COMMIT, versions=versions(2, 5))
+    verdict = CHECK.of_condition(condition(gap, loadable=VersionRanges()))
+    assert verdict.description.startswith("Of versions 2 to 5, 4 cannot be loaded: 2 to 5.")
+    assert CHECK.of_condition(condition(loadable=VersionRanges())).description.startswith("All versions from 5 to 5")
 
 
 def test_missing_table_fails_the_check() -> None:

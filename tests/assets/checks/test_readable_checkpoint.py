@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from deltasnap_assets.checks.check import Limits
 from deltasnap_assets.checks.log.readable_checkpoint import ReadableCheckpoint
 from deltasnap_core import FaultKind
@@ -36,6 +38,16 @@ def test_damaged_checkpoint_with_a_fallback_is_a_warning() -> None:
     assert (verdict.passed, verdict.severity, verdict.numbers) == (False, "warning", {"damaged_checkpoints": 2})
     lost = fault(FaultKind.CORRUPT_CHECKPOINT, versions=versions(0, 5))
     assert CHECK.severity_of(CHECK.of_condition(condition(lost))) == "error"
+
+
+@pytest.mark.parametrize("kind", [FaultKind.CORRUPT_CHECKPOINT, FaultKind.WRONG_CHECKPOINT, FaultKind.BROKEN_HINT])
+def test_each_fault_of_a_checkpoint_or_its_hint_fails(kind: FaultKind) -> None:
+    verdict = CHECK.of_condition(condition(fault(kind)))
+    assert (verdict.passed, verdict.description) == (False, f"Fault {kind.value}.")
+    other = condition(fault(FaultKind.EMPTY_COMMIT), checkpoints_read=("a", "b"), pages_read=True)
+    assert CHECK.of_condition(other).description == "Every page of a is readable."
+    known = CHECK.of_condition(other, checkpoint_known_sound=True)
+    assert (known.description, known.numbers) == ("Every page of a is readable.", {"damaged_checkpoints": 0})
 
 
 def test_unreadable_table_is_not_evaluated() -> None:

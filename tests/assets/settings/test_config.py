@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from deltasnap_assets.settings.config import AlertSettings, Since, SparkSettings, TableSettings
+from deltasnap_assets.settings.config import (
+    AlertSettings,
+    DiscoverSettings,
+    Settings,
+    Since,
+    SparkSettings,
+    TableSettings,
+)
 from deltasnap_assets.settings.loading import demo_settings, load_settings, load_spark_settings, read_settings
 from deltasnap_assets.settings.yaml_source import ConfigError
 from deltasnap_core import redaction
@@ -285,6 +292,16 @@ def test_owners_and_tags_are_those_that_dagster_accepts() -> None:
     for key, value in (*((key, "") for key in TAGS[1]), ("a", "v" * 64), ("a", "b c"), ("a", "ü")):
         with pytest.raises(ValidationError, match="Dagster tags have up to 63 letters"):
             TableSettings.model_validate({**table, "tags": {key: value}})
+
+
+def test_options_and_properties_are_not_in_the_text_of_settings() -> None:
+    options = {"client_kwargs": "unseen"}
+    table = TableSettings(name="a", path="/a", storage_options=options)
+    pattern = DiscoverSettings(path="/a/*", storage_options=options)
+    spark = SparkSettings(config={"spark.app.name": "unseen"})
+    settings = Settings(storage="/s", storage_options=options, tables=(table,), discover=(pattern,), spark=spark)
+    assert "unseen" not in f"{settings} {settings!r}"
+    assert "path='/a/*'" in repr(settings)
 
 
 def test_settings_cannot_be_changed() -> None:

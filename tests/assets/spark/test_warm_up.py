@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -97,7 +100,9 @@ def test_files_of_a_killed_command_are_removed_after_an_hour(monkeypatch: pytest
     stray, young = archive.with_suffix(".123"), archive.with_suffix(".456")
     stray.touch()
     young.touch()
-    os.utime(stray, (1, 1))
+    now = time.time()
+    for file, age in ((stray, 3601), (young, 3500)):
+        os.utime(file, (now - age, now - age))
     make_archive()
     assert {file.name for file in archive.parent.iterdir()} == {archive.name, young.name}
 
@@ -125,10 +130,16 @@ def test_output_of_the_session_that_loads_the_classes_is_kept(monkeypatch: pytes
             warm_up._run_workload("")
 
 
-def test_full_disk_is_reported_before_the_archive_is_created(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(warm_up, "_NEEDED_MB", 10**12)
-    with pytest.raises(WarmUpError, match=r"Expected \d+ MB free below .*deltasnap for the archive, found \d+ MB"):
+def test_full_disk_is_reported_before_the_archive_is_created(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    session_that_writes("whole", monkeypatch)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=199_999_999))
+    with pytest.raises(WarmUpError) as raised:
         make_archive()
+    folder = tmp_path / "cache" / "deltasnap"
+    assert str(raised.value) == f"Expected 200 MB free below {folder} for the archive, found 199 MB."
+    assert [*folder.iterdir()] == []
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=200_000_000))
+    assert make_archive().is_file()
 
 
 @pytest.mark.thorough
