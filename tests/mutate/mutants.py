@@ -66,7 +66,7 @@ _NAMES |= {"any": "all", "or_": "and_", "desc": "asc"}
 _DROPPED = ("distinct", "drop_duplicates", "dropDuplicates", "filter", "orderBy", "sort", "sort_by", "strip", "where")
 """Methods that return something like what they are called on."""
 _UNORDERED = ("isinstance", "issubclass", "getattr", "hasattr", "setattr", "TypeVar", "cast")
-_COMMUTATIVE = ("and_", "or_", "max", "min")
+_COMMUTATIVE = ("and_", "or_", "greatest", "least", "max", "min")
 _SQL = re.compile(r" (<=?|>=?|!=|=|<=>) |\bis (not )?null\b|\bcase when\b|\bcoalesce\(|^ ?(and|or) ?$")
 _IN_SQL = {
     r" < ": " <= ",
