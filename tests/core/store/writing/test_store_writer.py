@@ -145,6 +145,7 @@ def test_only_a_generation_that_forked_begins_with_a_marker(
         1: "000001-table-id",
         2: fork,
     }
+    assert written.current == store.current_names("t")
 
 
 def test_each_commit_is_read_once(store: SnapshotStore, log: DeltaLog, monkeypatch: pytest.MonkeyPatch) -> None:
