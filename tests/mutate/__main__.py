@@ -73,10 +73,10 @@ def _survivors(chosen: list[Mutant], tests: LineTests, folder: Path, number: int
 
     survivors = 0
     with ThreadPoolExecutor(number) as pool:
-        for mutant, has_survived in zip(chosen, pool.map(survives, chosen), strict=True):
+        for done, (mutant, has_survived) in enumerate(zip(chosen, pool.map(survives, chosen), strict=True), 1):
             survivors += has_survived
             if has_survived:
-                print(f"survived: {mutant}", flush=True)
+                print(f"survived, {survivors} of {done}: {mutant}", flush=True)
     return survivors, sum(worker.stopped for worker in workers)
 
 

@@ -31,7 +31,8 @@ class LineTests:
 
     def __init__(self, data: coverage.CoverageData, seconds: dict[str, float]) -> None:
         self._data = data
-        self._seconds = seconds
+        # Without the tests of files that were deleted after the record.
+        self._seconds = {test: each for test, each in seconds.items() if (ROOT / test.partition("::")[0]).is_file()}
         self._files = {Path(*_below_package(file)): file for file in data.measured_files()}
 
     @classmethod
@@ -54,7 +55,7 @@ class LineTests:
         wanted = {test for line in mutant.lines for test in contexts.get(line, ())}
         if "" in wanted or not wanted:
             wanted = {test for tests in contexts.values() for test in tests}
-        fastest = sorted(wanted - {""}, key=self._seconds.__getitem__)
+        fastest = sorted(wanted & self._seconds.keys(), key=self._seconds.__getitem__)
         total, count = 0.0, 0
         while count < len(fastest) and total < _FIRST_SECONDS:
             total += self._seconds[fastest[count]]

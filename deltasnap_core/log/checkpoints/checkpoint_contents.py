@@ -147,7 +147,7 @@ def open_checkpoint(store: LogStore, provider: CheckpointProvider, log_path: str
     else:
         lines = LINES_SCHEMA.empty_table()
         top_level = _open_all(store, provider.files)
-        found = [action for part in top_level for action in _read_columns(store, part, _V2_COLUMNS)]
+        found = [action for part in top_level for action in read_columns(store, part, _V2_COLUMNS)]
         metadata = [value for column, value in found if column == "checkpointMetadata"]
         named = [value for column, value in found if column == "sidecar"]
         has_files = bool(named) and any(_has(store, part, column) for part in top_level for column in FILE_ACTIONS)
@@ -172,19 +172,15 @@ def open_checkpoint(store: LogStore, provider: CheckpointProvider, log_path: str
     )
 
 
-def read_column(store: LogStore, part: CheckpointFile, column: str, witness: str) -> list[dict[str, Any]]:
-    """Return the values of a struct column that are not null. Skips row groups without values, by their statistics.
-
-    witness: a field of the struct that is set whenever the struct is.
-    Errors: CorruptLogError naming the file.
-    """
-    return [value for _, value in _read_columns(store, part, {column: witness})]
-
-
-def _read_columns(
+def read_columns(
     store: LogStore, part: CheckpointFile, witnesses: Mapping[str, str]
 ) -> list[tuple[str, dict[str, Any]]]:
-    """Return the column and the value of each action in some columns, as `read_column`. witnesses: by column."""
+    """Return the column and the value of each action in some struct columns.
+
+    witnesses: by column, a field that is set whenever the struct is. By its statistics, row groups without values are
+    skipped.
+    Errors: CorruptLogError naming the file.
+    """
     wanted: dict[int, list[str]] = {}
     for column, witness in witnesses.items():
         for group in _groups_with(part.metadata, f"{column}.{witness}"):

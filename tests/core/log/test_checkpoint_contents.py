@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltasnap_core.errors import CorruptLogError
-from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, open_checkpoint, read_column
+from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, open_checkpoint, read_columns
 from deltasnap_core.log.commits.commit_batch import EMPTY_BATCH
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
 from deltasnap_core.log.non_file_actions import load_non_file_actions
@@ -69,7 +69,8 @@ def test_a_column_is_read_only_from_row_groups_that_contain_it() -> None:
 
     contents = opened(store, file)
 
-    assert read_column(store, contents.top_level[0], "txn", "appId") == [{"appId": "a", "version": 7}]
+    found = read_columns(store, contents.top_level[0], {"txn": "appId"})
+    assert found == [("txn", {"appId": "a", "version": 7})]
 
 
 def test_flipped_byte_of_a_page_with_a_checksum_raises_an_error_that_names_the_file() -> None:
@@ -81,7 +82,7 @@ def test_flipped_byte_of_a_page_with_a_checksum_raises_an_error_that_names_the_f
     content[column.data_page_offset + column.total_compressed_size - 1] ^= 1
     contents = opened(store, store.put(checkpoint(3)[0].name, bytes(content)))
     with pytest.raises(CorruptLogError, match="column txn"):
-        read_column(store, contents.top_level[0], "txn", "appId")
+        read_columns(store, contents.top_level[0], {"txn": "appId"})
 
 
 NUMBER = pa.struct([("x", pa.int64())])
@@ -121,7 +122,7 @@ def test_map_with_keys_that_are_not_strings_raises_an_error_that_names_the_file(
     rows = [{"metaData": {"id": "a", "configuration": [({"x": 1}, "y")]}}]
     contents = opened(store, store.put(checkpoint(3)[0].name, parquet(rows, schema)))
     with pytest.raises(CorruptLogError, match="column metaData"):
-        read_column(store, contents.top_level[0], "metaData", "id")
+        read_columns(store, contents.top_level[0], {"metaData": "id"})
 
 
 def test_sidecars_are_found_by_their_encoded_names() -> None:

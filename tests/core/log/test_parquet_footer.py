@@ -11,7 +11,7 @@ import pytest
 
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.log.checkpoints import parquet_footer
-from deltasnap_core.log.checkpoints.checkpoint_contents import open_checkpoint, read_column
+from deltasnap_core.log.checkpoints.checkpoint_contents import open_checkpoint, read_columns
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
 from deltasnap_core.protocol.log_files.file_names import CheckpointKind
 from tests.builders import LOG_PATH, MemoryLogStore, checkpoint
@@ -51,7 +51,7 @@ def _opens(content: bytes) -> bool:
     provider = CheckpointProvider(version=3, files=(file,), kind=CheckpointKind("classic"), format="parquet")
     try:
         (part,) = open_checkpoint(store, provider, LOG_PATH).top_level
-        read_column(store, part, "txn", "appId")
+        read_columns(store, part, {"txn": "appId"})
     except CorruptLogError:
         return False
     return True
