@@ -20,8 +20,9 @@ from tests.mutate.worker import QUICK, copy_project
 
 _FOLDERS = {"deltasnap_core": "tests/core", "deltasnap_assets": "tests/assets"}
 """The packages, and where their tests are."""
-_OF_DOCUMENTS = "tests/docs"
-"""Tests that compare the documentation with the code: keys, defaults, commands, metadata, limits."""
+_DOCUMENTS = "tests/docs"
+_OF_DECLARATIONS = (_DOCUMENTS, "tests/assets/settings")
+"""Tests of what the code declares on import: keys, defaults, limits, commands, metadata."""
 _FIRST_SECONDS = 10
 """The tests that run first are the fastest ones that take so long in total."""
 
@@ -48,8 +49,8 @@ class LineTests:
         """Yield groups of tests, most likely to detect a mutant first. No test is in two groups.
 
         A line that runs on import belongs to all tests that run any line of the module. Tests of commands run in
-        other processes, which record nothing: therefore the tests of the module are the last group, with those of the
-        documents, which read what the code declares on import.
+        other processes, which record nothing: therefore the tests of the module are the last group, with those of what
+        the code declares on import.
         """
         contexts = self._contexts(mutant.module)
         wanted = {test for line in mutant.lines for test in contexts.get(line, ())}
@@ -64,7 +65,7 @@ class LineTests:
         yield fastest[count:]
         near = set(_tests_near(mutant.module))
         files = {test: test.partition("::")[0] for test in self._seconds if test not in wanted}
-        yield [test for test, file in files.items() if file in near or file.startswith(_OF_DOCUMENTS)]
+        yield [test for test, file in files.items() if file in near or file.startswith(_OF_DECLARATIONS)]
 
     @cache  # noqa: B019 - one instance per run
     def _contexts(self, module: Path) -> dict[int, list[str]]:
@@ -81,7 +82,7 @@ def _record(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as copy:
         copy_project(Path(copy))
-        spread = ["-n", "logical", "--dist", "loadfile", *_FOLDERS.values(), _OF_DOCUMENTS]
+        spread = ["-n", "logical", "--dist", "loadfile", *_FOLDERS.values(), _DOCUMENTS]
         command = [sys.executable, "-m", "pytest", "-q", *QUICK, "-p", "tests.mutate.recording", *spread]
         env = {**os.environ, "DELTASNAP_COVERAGE": str(folder), "PYTHONPATH": copy}
         if subprocess.run(command, cwd=copy, env=env, check=False).returncode:

@@ -76,7 +76,7 @@ def versions_picture(title: str, steps: Sequence[VersionStep]) -> str:
     if not shown:
         return "no changes"
     highest = max(max(step.added, step.removed) for step in shown) or 1
-    width = max(_CHART_WIDTH // MAX_STEPS, 1) - 1
+    width = _CHART_WIDTH // MAX_STEPS - 1
     lines = []
     for colour, sign, values in (
         ("seagreen", "-", [step.added for step in shown]),

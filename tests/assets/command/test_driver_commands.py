@@ -67,7 +67,7 @@ def test_history_has_a_line_for_the_commits_lost_at_the_start(tmp_path: Path) ->
 @pytest.mark.parametrize("width", [80, 100, 200])
 def test_history_truncates_no_metric(width: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
-    metrics = {"num_added_files": "2", "num_added_rows": 140, "execution_time_ms": 3, "plan": {"kind": "x"}, "none": 0}
+    metrics = {"num_added_rows": 140, "num_added_files": "2", "execution_time_ms": 3, "plan": {"kind": "x"}, "none": 0}
     first = [commit_info("WRITE", operationMetrics=metrics, engineInfo="delta-rs:py-1.6.6"), protocol(), metadata()]
     write_log(tmp_path, {0: first})
     shown = run("history", tmp_path).stdout

@@ -87,6 +87,28 @@ def test_every_table_has_its_documented_columns_and_is_a_view_by_one_call(
         tables.create_view("nope")
 
 
+COLUMNS = {
+    "files": "path size modification_time data_change records deleted_records partition stats tags",
+    "entries": "path deletion_vector size added_version removed_version data_change",
+    "history": "version timestamp userId userName operation operationParameters job notebook clusterId readVersion"
+    " isolationLevel isBlindAppend operationMetrics userMetadata tags engineInfo txnId",
+    "partitions": "partition files bytes records deleted_records smallest_file largest_file last_change",
+    "versions": "version timestamp has_commit has_checkpoint loadable why_not",
+    "log_files": "path kind version size modification_time in_segment",
+    "tombstones": "path deletion_timestamp expires_at expired size data_change deletion_vector",
+    "column_stats": "column type files files_with_min files_with_max files_with_null_count records records_with_min"
+    " records_with_null_count share_of_files share_of_records null_count min max",
+    "optimize_candidates": "partition files small_files small_bytes files_with_deletes rewritten_files rewritten_bytes"
+    " files_after statement",
+}
+
+
+def test_columns_of_each_table_are_in_this_order(made: Made) -> None:
+    tables = made.log.snapshot.tables
+    assert {name: " ".join(getattr(tables, name).columns) for name in COLUMNS} == COLUMNS
+    assert set(NAMES) - COLUMNS.keys() == {"vacuum_candidates"}
+
+
 def test_files_have_typed_partitions_and_readable_statistics(made: Made, tables: MetadataTables) -> None:
     (compacted,) = (row for row in rows(tables.files) if row["records"] == 4)
     assert compacted["partition"] == {"day": "2026-01-02"}

@@ -175,6 +175,8 @@ STATISTICS = {
     "flag": "(nulls.flag < rows)",
     "not flag": "(nulls.flag < rows)",
     "raw = X'00'": None,
+    "raw = 'a'": "(nulls.raw < rows)",
+    "on_day = 5": "(nulls.on_day < rows)",
     "widened = 1": "(nulls.widened < rows)",
     # In a struct that may be null, nulls may not be counted.
     "s.a = 1": "((nulls.s.a < rows) and ((min.s.a <= 1) and (max.s.a >= 1)))",
