@@ -139,11 +139,12 @@ def _shared_sensor(
         first = names.index(next_name) if next_name in names else 0
         found, problems = _polled(settings, [*tables[first:], *tables[:first]], context.instance, cursors)
         polls = [each for each in found.values() if each is not None]
-        after = {name: cursors.get(name) if (each := found[name]) is None else each.cursor for name in names}
+        before = {name: cursors.get(name) for name in names}
+        after = {name: before[name] if (each := found[name]) is None else each.cursor for name in names}
         if len(polls) < len(tables):
             after[_NEXT] = next(name for name, each in found.items() if each is None)
             context.log.info(f"Polled {len(polls)} of {len(tables)} tables. The next tick continues.")
-        if problems and after == cursors and not any(each.requests for each in polls):
+        if problems and after == before and not any(each.requests for each in polls):
             raise TablesFailedError(problems)
         for name, problem in problems.items():
             context.log.error(f"{name}: {problem}")

@@ -83,6 +83,15 @@ def test_diff_of_golden_tables_matches_the_expected_files(first_table: int, gold
     assert gaps <= {("derived__gap-before-checkpoint", 0, 13)}
 
 
+def test_diff_across_a_missing_commit_is_an_error_even_if_a_checkpoint_replaces_it(tmp_path: Path) -> None:
+    log = write_log(tmp_path, {0: [*CREATED], **{version: [add(f"{version}")] for version in range(1, 6)}})
+    write_checkpoint(log, 4, "classic", [*CREATED, *(add(f"{version}") for version in range(1, 5))])
+    (log / commit_file(2)).unlink()
+    with pytest.raises(VersionGapError) as raised:
+        compared(tmp_path, 1, 5)
+    assert (raised.value.version, [*raised.value.missing]) == (5, [2])
+
+
 @pytest.mark.thorough
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(made=random_logs())

@@ -17,6 +17,7 @@ from deltasnap_assets.runs import sensors, table_polls
 from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.runs.sensors import new_commits_sensors
 from deltasnap_assets.runs.stores import log_of
+from deltasnap_assets.runs.table_runs import TablesFailedError
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import TableLog
 from tests.assets.jobs import idle_job
@@ -193,6 +194,19 @@ def test_idle_tick_on_s3_costs_one_listing_per_table(tmp_path: Path, flaky_s3: t
         cursor = result.cursor
     assert requested == [count, 0]
     assert [flaky.count("GET", "prefix="), sum(flaky.requested.values())] == [count, count]
+
+
+def test_tick_fails_if_some_tables_fail_and_nothing_else_is_new(tmp_path: Path) -> None:
+    _, settings = many_tables(tmp_path, SENSORS + 1)
+    settings = settings.model_copy(update={"storage": "unknown://bucket/store"})
+    for table in settings.tables:
+        write(Path(table.path), 0, 0)
+    jobs = dict.fromkeys((table.name for table in settings.tables), idle_job)
+    (sensor,) = new_commits_sensors(settings, jobs, lambda *_: idle_job)
+    for cursor in (None, "{}"):
+        with pytest.raises(TablesFailedError, match="5 tables failed. t0: ") as raised:
+            sensor(dg.build_sensor_context(instance=dg.DagsterInstance.ephemeral(), cursor=cursor))
+        assert list(raised.value.problems) == [table.name for table in settings.tables]
 
 
 def test_shared_sensor_reports_a_failure_without_credentials(
