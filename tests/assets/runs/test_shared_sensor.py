@@ -204,7 +204,7 @@ def test_tick_fails_if_some_tables_fail_and_nothing_else_is_new(tmp_path: Path) 
     jobs = dict.fromkeys((table.name for table in settings.tables), idle_job)
     (sensor,) = new_commits_sensors(settings, jobs, lambda *_: idle_job)
     for cursor in (None, "{}"):
-        with pytest.raises(TablesFailedError, match="5 tables failed. t0: ") as raised:
+        with pytest.raises(TablesFailedError, match=r"5 tables failed\. t0: ") as raised:
             sensor(dg.build_sensor_context(instance=dg.DagsterInstance.ephemeral(), cursor=cursor))
         assert list(raised.value.problems) == [table.name for table in settings.tables]
 
