@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ WRONG = {
         "should be less than or equal to 1000000",
     ),
     "retention that is no number": (["vacuum", "events", "--dry-run", "--retain", "nan"], "should be "),
+    "ui on no address": (["ui", "--host", "x" * 64], f"'{'x' * 64}' is not an address (encoding with 'idna' codec"),
 }
 
 
@@ -68,3 +70,7 @@ def test_true_and_false_are_booleans_in_storage_options() -> None:
         "name": "a=b",
     }
     assert storage_options(None) == {}
+
+
+def test_version_is_that_of_the_distribution() -> None:
+    assert run("--version").stdout == f"deltasnap {version('dagster-deltasnap')}\n"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
 from deltasnap_assets.command.views import condition_view
@@ -12,6 +14,7 @@ from deltasnap_assets.command.views.condition_view import (
     explains,
     fault_of_commit,
     print_condition,
+    without_listed_warnings,
 )
 from deltasnap_assets.spark.java import JavaError
 from deltasnap_core import FaultKind, TableCondition, VersionGapError, VersionNotFoundError
@@ -97,3 +100,18 @@ def test_failure_that_the_log_explains_names_its_faults(monkeypatch: pytest.Monk
     with pytest.raises(JavaError):
         raised(JavaError("No Java found."))
     assert asked == [("/t", {"a": "1"}), ("/t", {"a": "1"}, 2), ("/t", {"a": "1"}, 0, 2)]
+
+
+def test_warnings_that_a_condition_lists_are_suppressed_while_it_is_printed(caplog: pytest.LogCaptureFixture) -> None:
+    core, handler = logging.getLogger("deltasnap_core"), caplog.handler
+    core.addHandler(handler)
+    core.propagate, is_propagated = False, core.propagate
+    try:
+        with without_listed_warnings():
+            logging.getLogger("deltasnap_core.log.loaded_log").warning("listed")
+            logging.getLogger("deltasnap_core.log.table_log").warning("other")
+        logging.getLogger("deltasnap_core.log.loaded_log").warning("later")
+    finally:
+        core.removeHandler(handler)
+        core.propagate = is_propagated
+    assert caplog.messages == ["other", "later"]

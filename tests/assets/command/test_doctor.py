@@ -345,3 +345,12 @@ def test_failed_last_run_is_a_warning_with_its_reason(folder: Path, monkeypatch:
         found = findings(folder, TABLES)["runs of events"]
         assert (found["mark"], found["advice"]) == ("warning", "Run `deltasnap refresh events` to retry.")
         assert found["message"].startswith(f"the last run failed, {run.run_id}: ")
+
+
+def test_instance_without_permission_has_its_own_advice() -> None:
+    with pytest.raises(RuntimeError) as raised:
+        try:
+            raise PermissionError("denied")
+        except PermissionError as cause:
+            raise RuntimeError("no instance") from cause
+    assert doctor._advice_for(raised.value, Path("/home/x")) == "Correct the permissions of /home/x."

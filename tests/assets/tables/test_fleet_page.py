@@ -213,6 +213,7 @@ def test_each_materialization_is_recorded_and_stored(fleet: Fleet) -> None:
 
 def test_sensor_requests_one_run_after_refreshes(fleet: Fleet) -> None:
     sensor, instance = fleet_sensor(), dg.DagsterInstance.ephemeral()
+    defs = dg.Definitions(assets=[fleet_asset(fleet.settings)], jobs=[fleet_job(fleet.settings)])
     cursor: str | None = None
 
     def requests() -> int:
@@ -236,4 +237,7 @@ def test_sensor_requests_one_run_after_refreshes(fleet: Fleet) -> None:
         job.execute_in_process(instance=instance, tags={TABLE_TAG: name})
     assert [requests(), requests()] == [1, 0]
     job.execute_in_process(instance=instance, tags={TABLE_TAG: "events"})
+    run = instance.create_run_for_job(defs.resolve_job_def(FLEET_JOB), status=dg.DagsterRunStatus.STARTED)
+    assert requests() == 0  # it goes on when that run ends
+    instance.delete_run(run.run_id)
     assert requests() == 1
