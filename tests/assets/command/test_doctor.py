@@ -348,9 +348,6 @@ def test_failed_last_run_is_a_warning_with_its_reason(folder: Path, monkeypatch:
 
 
 def test_instance_without_permission_has_its_own_advice() -> None:
-    with pytest.raises(RuntimeError) as raised:
-        try:
-            raise PermissionError("denied")
-        except PermissionError as cause:
-            raise RuntimeError("no instance") from cause
-    assert doctor._advice_for(raised.value, Path("/home/x")) == "Correct the permissions of /home/x."
+    error = RuntimeError("no instance")
+    error.__cause__ = PermissionError("denied")
+    assert doctor._advice_for(error, Path("/home/x")) == "Correct the permissions of /home/x."
