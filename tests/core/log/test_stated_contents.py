@@ -12,6 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltasnap_core import CorruptLogError, FaultKind, TableLog
+from deltasnap_core.log.checkpoints import stated_contents
+from deltasnap_core.log.checkpoints.checkpoint_pages import read_every_page
+from deltasnap_core.log.checkpoints.parquet_footer import null_count
 from deltasnap_core.protocol.log_files.file_names import LAST_CHECKPOINT, SIDECAR_FOLDER, checksum_file, commit_file
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.urls import to_url
@@ -153,6 +156,24 @@ def test_checkpoint_with_right_or_no_statements_has_no_fault(tmp_path: Path, hin
     kinds = {fault.kind for fault in condition(tmp_path / "t").faults}
     assert num_files(log) == 7
     assert kinds <= ({FaultKind.BROKEN_HINT} if "parts" in hint else set())
+
+
+@pytest.mark.parametrize("files", [5, 6])
+def test_files_are_counted_in_the_pages_only_if_the_footers_contradict_the_hint(
+    files: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, counted = cut_table(tmp_path / "t", "classic", files=6), []
+
+    def read_pages(*given: Any) -> Any:
+        counted.append(given)
+        return read_every_page(*given)
+
+    monkeypatch.setattr(stated_contents, "read_every_page", read_pages)
+    # The null counts of some writers are wrong.
+    monkeypatch.setattr(stated_contents, "null_count", lambda *given: (null_count(*given) or 0) + 6 - files)
+    put_hint(log, numOfAddFiles=6)
+    assert num_files(log) == 7
+    assert len(counted) == (0 if files == 6 else 1)
 
 
 def test_stored_version_with_as_many_files_as_the_checkpoint_refutes_the_hint(tmp_path: Path) -> None:
