@@ -295,3 +295,37 @@ def test_tick_names_the_damage_of_a_stored_commit_that_another_process_found_and
     REMINDERS._done.clear()  # as in a new process
     assert "Version 1 cannot be read" in ticks.tick()
     assert re.fullmatch(r"events is broken: Version 1 cannot be read: .* Next poll in \d+ s\.", str(ticks.tick()))
+
+
+def test_tick_examines_no_log_while_too_many_others_are_examined(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticks = followed(tmp_path / "t")
+    checkpointed(tmp_path / "t", 3, is_damaged=True)
+    monkeypatch.setattr(table_polls, "may_examine", lambda: False)
+    assert ticks.tick() == "No new commit of events."
+    assert condition_of(tmp_path / "t")[0] == "unknown"  # nothing is stored
+    monkeypatch.undo()
+    ticks.tick()
+    assert condition_of(tmp_path / "t")[0] == "warned"
+
+
+@pytest.mark.parametrize("is_due", [True, False])
+def test_log_is_examined_only_if_no_other_process_has_examined_it_lately(
+    is_due: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticks, table = followed(tmp_path / "t"), TableSettings(name="events", path=str(tmp_path / "t"))
+    settings = Settings(storage=str(tmp_path / "t-store"), tables=(table,))
+    store_versions(stored_table(tmp_path / "t-store"), log_of(table), range(4))
+    if not is_due:
+        note(store_of(settings), table, PollFindings(is_examined=True))
+    asked = list[str]()
+
+    def examination_of(*given: Any, **options: Any) -> Any:
+        asked.append(given[1].name)
+        return examination.examination_of(*given, **options)
+
+    monkeypatch.setattr(table_polls, "_EXAMINATION_ASKED_SECONDS", 0.0)
+    monkeypatch.setattr(table_polls, "examination_of", examination_of)
+    assert ticks.tick() == "All versions of events are materialized."
+    assert asked == (["events"] if is_due else [])
