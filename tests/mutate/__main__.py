@@ -1,4 +1,4 @@
-"""Mutation tests: `python -m tests.mutate [MODULE...] [--sample N] [--seed S] [--coverage FOLDER] [--list]`.
+"""Mutation tests: `python -m tests.mutate [MODULE...] [--sample N] [--seed S] [--coverage FOLDER] [--all] [--list]`.
 
 Changes one thing in the code at a time, runs the quick tests (neither `spark` nor `thorough`) that run the changed
 lines, and prints the changes that no test detects (survivors), with the line before and after.
@@ -9,7 +9,7 @@ lines, and prints the changes that no test detects (survivors), with the line be
 
 MODULE is a folder or a module, from the root or within a package; by default both packages. First, all quick tests run
 once to record which test runs which line. `--coverage FOLDER` keeps the record there, and uses the one that is there.
-Works in copies.
+`--all` also runs the slow tests of a survivor's module: those that import it or are named after it. Works in copies.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def main() -> None:
         os.environ["DELTASNAP_GOLDEN"] = str(golden)  # beside the checkout, but not beside its copies
     with tempfile.TemporaryDirectory() as folder:
         tests = LineTests.recorded(arguments.coverage or Path(folder, "coverage"))
-        survivors, stopped = _survivors(chosen, tests, Path(folder), arguments.workers)
+        survivors, stopped = _survivors(chosen, tests, Path(folder), arguments.workers, with_slow=arguments.all)
     killed = len(chosen) - survivors
     share = f"{killed / max(len(chosen), 1):.1%}"
     print(f"{killed} of {len(chosen)} mutants killed: {share}, {stopped} of them by a time limit")
@@ -52,12 +52,15 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--sample", type=int, help="how many to choose at random; by default all")
     parser.add_argument("--seed", type=int, default=1, help="of the choice")
     parser.add_argument("--coverage", type=Path, help="folder of the record of which test runs which line")
+    parser.add_argument("--all", action="store_true", help="run the slow tests of a survivor's module, too")
     parser.add_argument("--workers", type=int, default=2, help="how many mutants to test at once")
     parser.add_argument("--list", action="store_true", help="only print the mutants")
     return parser.parse_args()
 
 
-def _survivors(chosen: list[Mutant], tests: LineTests, folder: Path, number: int) -> tuple[int, int]:
+def _survivors(
+    chosen: list[Mutant], tests: LineTests, folder: Path, number: int, *, with_slow: bool
+) -> tuple[int, int]:
     """Print each mutant that no test detects. Return their number, and how many a time limit stopped."""
     workers = [Worker(folder / str(each)) for each in range(number)]
     idle: SimpleQueue[Worker] = SimpleQueue()
@@ -67,7 +70,7 @@ def _survivors(chosen: list[Mutant], tests: LineTests, folder: Path, number: int
     def survives(mutant: Mutant) -> bool:
         worker = idle.get()
         try:
-            return worker.survives(mutant, tests.of(mutant))
+            return worker.survives(mutant, tests.of(mutant), tests.near(mutant) if with_slow else ())
         finally:
             idle.put(worker)
 

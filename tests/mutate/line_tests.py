@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -63,9 +63,13 @@ class LineTests:
             count += 1
         yield fastest[:count]
         yield fastest[count:]
-        near = set(_tests_near(mutant.module))
+        near = set(self.near(mutant))
         files = {test: test.partition("::")[0] for test in self._seconds if test not in wanted}
         yield [test for test, file in files.items() if file in near or file.startswith(_OF_DECLARATIONS)]
+
+    def near(self, mutant: Mutant) -> Sequence[str]:
+        """Return the test files of the module of a mutant."""
+        return _tests_near(mutant.module)
 
     @cache  # noqa: B019 - one instance per run
     def _contexts(self, module: Path) -> dict[int, list[str]]:
@@ -94,7 +98,7 @@ def _record(folder: Path) -> None:
     (folder / "seconds.json").write_text(json.dumps(seconds), encoding="utf-8")
 
 
-def _tests_near(module: Path) -> Iterable[str]:
+def _tests_near(module: Path) -> Sequence[str]:
     """Return the test files named after a module or after one that imports it, and those that import it.
 
     Of a command: all tests of commands. If there are none: those near the modules that import it, and so on.

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -46,8 +46,10 @@ signal.alarm(int(seconds))
 import pytest
 sys.exit(pytest.main(arguments))
 """
-QUICK = ("-m", "not spark and not thorough", "-p", "no:cacheprovider", "--hypothesis-seed=0")
+_OPTIONS = ("-p", "no:cacheprovider", "--hypothesis-seed=0")
+QUICK = ("-m", "not spark and not thorough", *_OPTIONS)
 """Options of pytest for the quick tests."""
+_SLOW = ("-m", "spark or thorough", *_OPTIONS)
 
 
 def copy_project(folder: Path) -> None:
@@ -72,28 +74,34 @@ class Worker:
         copy_project(self._folder)
         return Forks(*_OUTSIDE)
 
-    def survives(self, mutant: Mutant, groups: Iterable[list[str]]) -> bool:
-        """Return whether no group of tests detects a mutant."""
+    def survives(self, mutant: Mutant, groups: Iterable[list[str]], slow_files: Sequence[str] = ()) -> bool:
+        """Return whether no group of tests detects a mutant. slow_files: of these, run the other tests, too."""
         forks = self._forks
         file = self._folder / mutant.module
         file.write_text(mutant.source, encoding="utf-8")
         try:
-            return all(self._passes(forks, group) for group in groups if group)
+            return all(self._passes(forks, group) for group in groups if group) and (
+                not slow_files or self._run(forks, slow_files, _SLOW)
+            )
         finally:
             shutil.copy2(ROOT / mutant.module, file)
 
     def _passes(self, forks: Forks, tests: list[str]) -> bool:
-        """Whether all selected tests pass in time and within their memory."""
+        """Whether all selected quick tests pass."""
         selected = self._folder / "selected-tests.json"
         selected.write_text(json.dumps(tests), encoding="utf-8")
-        limits = [str(_MAX_CPU_SECONDS), str(_MAX_SECONDS), str(_MAX_BYTES)]
         files = sorted({test.partition("::")[0] for test in tests})
-        options = ["-x", "-q", *QUICK, "-p", "tests.mutate.selection"]
+        selection = {"DELTASNAP_SELECTED_TESTS": str(selected)}
+        return self._run(forks, files, (*QUICK, "-p", "tests.mutate.selection"), **selection)
+
+    def _run(self, forks: Forks, files: Sequence[str], options: Sequence[str], **environment: str) -> bool:
+        """Whether all tests of some files pass in time and within their memory."""
+        limits = [str(_MAX_CPU_SECONDS), str(_MAX_SECONDS), str(_MAX_BYTES)]
         temporary = self._folder / "tmp"  # a run that a limit stops leaves files
         temporary.mkdir(exist_ok=True)
-        env = {**os.environ, "DELTASNAP_SELECTED_TESTS": str(selected), "TMPDIR": str(temporary)}
-        script = _RUN.format(root=str(ROOT))
-        run = forks.run(script, str(self._folder), *limits, *options, *files, cwd=self._folder, env=env)
+        env = {**os.environ, **environment, "TMPDIR": str(temporary)}
+        arguments = [str(self._folder), *limits, "-x", "-q", *options, *files]
+        run = forks.run(_RUN.format(root=str(ROOT)), *arguments, cwd=self._folder, env=env)
         shutil.rmtree(temporary, ignore_errors=True)
         self.stopped += run.returncode < 0
-        return run.returncode in (0, 5)  # 5: none of them is quick
+        return run.returncode in (0, 5)  # 5: none is selected
