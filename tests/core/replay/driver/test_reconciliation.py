@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pytest
 
 from deltasnap_core.log.commits.action_lines import read_lines
 from deltasnap_core.protocol.properties.retention import Retention
@@ -72,11 +73,12 @@ def test_groups_cancel_each_other_out_by_their_sign() -> None:
     assert FileTotals([*groups_of(rows), *groups_of(rows, sign=-1)]) == FileTotals()
 
 
-def test_newest_action_of_a_file_is_in_the_last_commit_and_an_add_wins_over_a_remove() -> None:
+@pytest.mark.parametrize("last", [3, 2**63 - 1])
+def test_newest_action_of_a_file_is_in_the_last_commit_and_an_add_wins_over_a_remove(last: int) -> None:
     commits = pa.concat_tables(
         [
             measured(add("a%20b", size=1), add("c", size=1), remove("d")),
-            measured(remove("a b"), remove("c"), add("c", size=2), add("d", deletionVector=VECTOR), version=3),
+            measured(remove("a b"), remove("c"), add("c", size=2), add("d", deletionVector=VECTOR), version=last),
         ]
     )
     rows = newest_file_actions(commits).select(["path_key", "dv_id", "size"]).to_pylist()
