@@ -187,6 +187,8 @@ def test_parts_of_a_predicate_do_not_add_to_its_depth() -> None:
     nested = "(" * (MAX_DEPTH - 1) + "1" + ")" * (MAX_DEPTH - 1)
     where = f"{nested} and {nested} or coalesce({nested[1:-1]}, {nested[1:-1]}) = 1"
     check_tokens(where, Spark().tokenize(where))
+    where = f"1, ({nested})"  # of the maximum depth, after a comma
+    check_tokens(where, Spark().tokenize(where))
 
 
 def test_conditions_up_to_the_limit_are_accepted() -> None:

@@ -6,7 +6,7 @@ import shutil
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import fsspec
 import pytest
@@ -27,6 +27,33 @@ class MountedFileSystem(LocalFileSystem):  # type: ignore[misc]
     @classmethod
     def _strip_protocol(cls, path: Any) -> Any:
         return super()._strip_protocol(path.removeprefix("mounted://"))
+
+
+class CachingFileSystem(MountedFileSystem):
+    """A storage that returns its first listing of a folder until its cache is invalidated, as s3fs does."""
+
+    protocol = "caching"
+    listed: ClassVar[dict[tuple[str, bool], Any]] = {}
+
+    def ls(self, path: str, detail: bool = False, **_: Any) -> Any:
+        key = path.rstrip("/"), detail
+        if key not in self.listed:
+            self.listed[key] = super().ls(path, detail)
+        return self.listed[key]
+
+    def invalidate_cache(self, path: str | None = None) -> None:
+        self.listed.clear()
+
+
+def test_listing_has_what_other_processes_have_written(tmp_path: Path) -> None:
+    fsspec.register_implementation("caching", CachingFileSystem, clobber=True)
+    root = f"caching://{tmp_path}"
+    files = WritableFiles(root)
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x").write_bytes(b"1")
+        assert max(files.folders(root)) == name
+        assert names(files, root)[-1] == f"{name}/x"
 
 
 @pytest.fixture(params=["file", "memory", "mounted"])
