@@ -321,6 +321,11 @@ def _nothing_new(table: TableSettings, failure: Failure | None) -> str:
     if failure is None:
         return f"No new commit of {table.name}."
     versions = f"{failure.first} to {failure.last}"
+    if failure.is_canceled:
+        return (
+            f"Run {failure.run_id} of {table.name} was canceled, with versions {versions}. The next commit, the "
+            f"schedule or `deltasnap refresh {table.name}` materializes them."
+        )
     if not failure.may_be_tried_again:
         return (
             f"Run {failure.run_id} of {table.name} failed, after {MAX_ATTEMPTS} attempts at versions {versions}. "

@@ -48,7 +48,9 @@ UNFINISHED = [
     dg.DagsterRunStatus.STARTED,
     dg.DagsterRunStatus.CANCELING,
 ]
-_ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE]
+_CANCELED = dg.DagsterRunStatus.CANCELED
+_FAILED = [dg.DagsterRunStatus.FAILURE, _CANCELED]
+_ENDED = [dg.DagsterRunStatus.SUCCESS, *_FAILED]
 # For processes on other machines, whose state this machine cannot see. A started run renews its tag every half minute;
 # a run that has not started must do so soon. A queued run is held by the instance and is never lost.
 _LOST_AFTER_SECONDS = {
@@ -74,6 +76,7 @@ class Failure:
     """The last run of a table, which failed. first, last: its versions. ended: in s since the epoch.
 
     is_for_checks: whether it was only requested to evaluate the checks again.
+    is_canceled: whether a user ended it: no tick starts it again until there is a new commit.
     """
 
     run_id: str
@@ -82,11 +85,12 @@ class Failure:
     attempt: int
     ended: float
     is_for_checks: bool = False
+    is_canceled: bool = False
 
     @property
     def may_be_tried_again(self) -> bool:
-        """Return whether its versions may be attempted again."""
-        return self.attempt < MAX_ATTEMPTS
+        """Return whether a tick without new commits may attempt its versions again."""
+        return self.attempt < MAX_ATTEMPTS and not self.is_canceled
 
     @property
     def pause_left(self) -> float:
@@ -128,7 +132,8 @@ def failures(instance: dg.DagsterInstance, table_names: Collection[str]) -> Mapp
     for name, record in _failed_within_a_day(instance, table_names).items():
         run = record.dagster_run
         versions = known_versions(run.tags.get(tag, "") for tag in (RANGE_START_TAG, RANGE_END_TAG))
-        if len(versions) == 2 and _last_run(instance, name) == run.run_id != ended.get(name):
+        is_last = _last_run(instance, name) == run.run_id != ended.get(name)
+        if len(versions) == 2 and is_last and _counts(instance, name, run):
             found[name] = Failure(
                 run_id=run.run_id,
                 first=versions[0],
@@ -136,6 +141,7 @@ def failures(instance: dg.DagsterInstance, table_names: Collection[str]) -> Mapp
                 attempt=int(run.tags.get(ATTEMPT_TAG, 1)),
                 ended=record.update_timestamp.timestamp(),
                 is_for_checks=CHECKS_TAG in run.tags,
+                is_canceled=run.status is _CANCELED,
             )
     return found
 
@@ -184,17 +190,17 @@ def _failed_within_a_day(instance: dg.DagsterInstance, table_names: Collection[s
 
 def _recent_failures(**filters: Any) -> dg.RunsFilter:
     since = datetime.fromtimestamp(time.time() - _REMEMBERED_SECONDS, UTC)
-    return dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE], updated_after=since, **filters)
+    return dg.RunsFilter(statuses=_FAILED, updated_after=since, **filters)
 
 
 def failed_run(instance: dg.DagsterInstance, table_name: str) -> FailedRun | None:
     """Return the last run of a table that ended, with the reason, if it failed; None: it did not.
 
     A run that failed after all its versions were materialized is forgotten after a day: nothing retries it. So is a run
-    whose versions the log no longer has, see `ended_failures`.
+    whose versions the log no longer has, see `ended_failures`. A canceled run failed if it left versions missing.
     """
     record = _last_ended(instance, table_name)
-    if record is None or record.dagster_run.status is not dg.DagsterRunStatus.FAILURE:
+    if record is None or record.dagster_run.status not in _FAILED:
         return None
     run = record.dagster_run
     if ended_failures(instance, [table_name]).get(table_name) == run.run_id:
@@ -203,7 +209,8 @@ def failed_run(instance: dg.DagsterInstance, table_name: str) -> FailedRun | Non
     first_missing = _first_missing(instance, table_name, run)
     if not is_recent and first_missing is None:
         return None
-    reason = failure_reason(instance, run.run_id)
+    canceled = f"version {first_missing} is missing, because the run was canceled."
+    reason = canceled if run.status is _CANCELED else failure_reason(instance, run.run_id)
     return FailedRun(run_id=run.run_id, reason=reason, first_missing=first_missing)
 
 
@@ -285,8 +292,14 @@ def _last_ended(instance: dg.DagsterInstance, table_name: str) -> dg.RunRecord |
     run_ids = {entry.last_run_id for entry in entries} | {event.run_id for event in events}
     if found := [run_id for run_id in run_ids if run_id]:
         records += instance.get_run_records(dg.RunsFilter(run_ids=found, statuses=_ENDED))
-    ended = (record for record in records if stores_versions(record.dagster_run))
-    return max(ended, key=lambda record: record.storage_id, default=None)
+    latest_first = sorted(records, key=lambda record: record.storage_id, reverse=True)
+    runs = ((record, record.dagster_run) for record in latest_first)
+    return next((record for record, run in runs if stores_versions(run) and _counts(instance, table_name, run)), None)
+
+
+def _counts(instance: dg.DagsterInstance, table_name: str, run: dg.DagsterRun) -> bool:
+    """Return whether the end of a run says something about its table: if canceled, only if versions are missing."""
+    return run.status is not _CANCELED or _first_missing(instance, table_name, run) is not None
 
 
 def _last_ended_id(instance: dg.DagsterInstance, table_name: str) -> str | None:

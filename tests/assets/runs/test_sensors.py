@@ -380,6 +380,21 @@ def test_new_commit_retries_failed_versions(tmp_path: Path) -> None:
     assert ticks.tick() == [("0", "3")]
 
 
+def test_versions_of_a_canceled_run_are_reported_missing_and_requested_with_the_next_commit(tmp_path: Path) -> None:
+    ticks = Ticks(tmp_path, runs_succeed=False)
+    write(tmp_path, 0, 2)
+    ticks.tick()
+    canceled = dg.DagsterRunStatus.CANCELED
+    ticks.instance.create_run_for_job(idle_job, status=canceled, tags=run_tags("events", 0, 2))
+    for _ in range(2):
+        assert "was canceled, with versions 0 to 2. The next commit, the schedule or" in ticks.tick()
+    (page,) = ticks.instance.fetch_observations(dg.AssetKey(["events", "delta_log"]), limit=5).records
+    assert page.asset_observation is not None
+    assert "version 0 is missing, because the run was canceled" in str(page.asset_observation.metadata["health"].value)
+    write(tmp_path, 3, 3)
+    assert ticks.tick() == [("0", "3")]
+
+
 def test_run_that_failed_with_all_its_versions_recorded_is_not_repeated(tmp_path: Path) -> None:
     ticks = Ticks(tmp_path)
     write(tmp_path, 0, 2)

@@ -95,6 +95,23 @@ def test_run_that_failed_after_its_versions_were_materialized_is_forgotten_after
     assert failed_run(instance, "events") is None
 
 
+def test_canceled_run_without_missing_versions_neither_fails_a_table_nor_ends_its_failure() -> None:
+    instance = dg.DagsterInstance.ephemeral()
+    for version in range(4):
+        for name in ASSET_NAMES:
+            asset = dg.AssetKey(["events", name])
+            instance.report_runless_asset_event(dg.AssetMaterialization(asset, partition=str(version)))
+    ended(instance, "events", dg.DagsterRunStatus.CANCELED)
+    assert failed_run(instance, "events") is None
+    assert not last_failed(instance, ["events"])
+    assert not failures(instance, ["events"])
+    run_id = ended(instance, "events", FAILURE)
+    ended(instance, "events", dg.DagsterRunStatus.CANCELED)
+    failed = failed_run(instance, "events")
+    assert failed is not None
+    assert failed.run_id == run_id
+
+
 def test_failure_is_over_once_the_whole_log_is_read_and_no_longer_has_its_versions() -> None:
     instance = dg.DagsterInstance.ephemeral()
     run_id = ended(instance, "events", FAILURE)
