@@ -10,6 +10,7 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError
@@ -80,7 +81,7 @@ def main() -> NoReturn:
 def run() -> NoReturn:
     """Run a command and raise SystemExit.
 
-    A failure prints a line on stderr (with `--json` also an object on stdout) and exits non-zero.
+    A failure prints a line on stderr (for JSON also an object on stdout) and exits non-zero.
     """
     prepare_terminal()
     logging.getLogger("deltasnap_assets").addHandler(WarningLines(logging.WARNING))
@@ -105,19 +106,25 @@ def run() -> NoReturn:
 
 
 def fail(*messages: str, code: int = 1, condition: TableCondition | None = None) -> NoReturn:
-    """Print each message as a line on stderr and exit. With `--json`, also print them on stdout as `error`.
+    """Print each message as a line on stderr and exit. If the output is JSON, also print them on stdout as `error`.
 
     condition: of the table of the command; printed as JSON only.
     """
     shown = [message for message in messages if message]
     for message in shown:
         print_problem(Console(stderr=True), "error", message)
-    if shown and "--json" in sys.argv[1:]:
+    if shown and _prints_json(sys.argv[1:]):
         known = {} if condition is None else {"condition": condition.to_json()}
         with suppress(OSError):  # writing to stdout may be the failure, if its disk is full
             typer.echo(json.dumps({"error": error_text(" ".join(shown)), **known}))
     _flush_stdout()
     sys.exit(code)
+
+
+def _prints_json(arguments: Sequence[str]) -> bool:
+    """Return whether a command prints one JSON value. `scan` and `changes --format json` print one for each row."""
+    is_fleet = arguments[:1] == ["fleet"] and "--format json" in " ".join(arguments).replace("=", " ")
+    return "--json" in arguments or is_fleet
 
 
 def _problem_of_stdout() -> str | None:

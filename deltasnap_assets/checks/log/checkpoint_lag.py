@@ -33,8 +33,9 @@ class CheckpointLag(PageCheck[CheckpointLagLimits]):
 
     def verdict(self, facts: PageFacts, limits: CheckpointLagLimits) -> Verdict:
         lag, most = len(facts.segment.deltas), limits.max_commits_since_checkpoint
+        since = "and no checkpoint" if facts.segment.checkpoint_provider.is_empty else "since the last checkpoint"
         return Verdict(
             passed=lag <= most,
-            description=f"{counted(lag, 'commit')} since the last checkpoint, at most {most:,} expected.",
+            description=f"{counted(lag, 'commit')} {since}, at most {most:,} expected.",
             numbers={"commits_since_checkpoint": lag},
         )

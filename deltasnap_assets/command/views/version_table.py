@@ -9,7 +9,8 @@ from rich.table import Table
 
 from deltasnap_assets.command.terminal import shown
 from deltasnap_assets.quantities import bytes_text
-from deltasnap_core import CommitInfo, Metadata, SnapshotState, SnapshotStore, VersionChanges, parse_schema
+from deltasnap_assets.tables.changes import state_changes
+from deltasnap_core import CommitInfo, SnapshotStore, VersionChanges
 
 
 def version_table(store: SnapshotStore, table: str, versions: Sequence[int], operations: Mapping[int, str]) -> Table:
@@ -37,7 +38,7 @@ def version_table(store: SnapshotStore, table: str, versions: Sequence[int], ope
             f"{state.num_of_files:,}",
             bytes_text(state.size_in_bytes),
             f"{state.num_of_removes:,}",
-            shown(", ".join((*files_changed(changes), *_rest_changed(before, state)))),
+            shown("; ".join((*files_changed(changes), *(() if before is None else state_changes(before, state))))),
         )
         before = state
     return rows
@@ -56,33 +57,3 @@ def files_changed(changes: VersionChanges | None) -> Iterable[str]:
     counts = (("+", changes.num_added_files), ("-", changes.num_removed_files))
     if texts := [f"{sign}{count:,}" for sign, count in counts if count]:
         yield f"{' '.join(texts)} {'file' if texts in (['+1'], ['-1']) else 'files'}"
-
-
-def _rest_changed(before: SnapshotState | None, state: SnapshotState) -> Iterable[str]:
-    if before is None or before.metadata is None or state.metadata is None:
-        return
-    yield from metadata_changed(before.metadata, state.metadata)
-    if before.protocol != state.protocol:
-        yield "protocol"
-
-
-def metadata_changed(before: Metadata, metadata: Metadata) -> Iterable[str]:
-    """Yield the columns and properties that were added, dropped or changed, as text."""
-    try:
-        columns = _column_texts(before), _column_texts(metadata)
-    except (ValueError, RecursionError):
-        if before.schema_string != metadata.schema_string:
-            yield "schema"
-    else:
-        yield from _changed("column", *columns)
-    yield from _changed("property", before.configuration, metadata.configuration)
-
-
-def _changed(what: str, before: Mapping[str, str], after: Mapping[str, str]) -> Iterable[str]:
-    yield from (f"{what} {name} added" for name in after if name not in before)
-    yield from (f"{what} {name} dropped" for name in before if name not in after)
-    yield from (f"{what} {name} changed" for name in after if name in before and before[name] != after[name])
-
-
-def _column_texts(metadata: Metadata) -> dict[str, str]:
-    return {field.name: field.json() for field in parse_schema(metadata.schema_string).fields}

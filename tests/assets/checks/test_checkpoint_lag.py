@@ -10,4 +10,12 @@ def test_checkpoint_may_lag_up_to_the_limit() -> None:
     facts = KnownPageFacts(state=state(), segment=segment(last=30, at=10))
     verdict = CheckpointLag().verdict(facts, CheckpointLagLimits(max_commits_since_checkpoint=20))
     assert (verdict.passed, verdict.numbers) == (True, {"commits_since_checkpoint": 20})
+    assert verdict.description == "20 commits since the last checkpoint, at most 20 expected."
     assert not CheckpointLag().verdict(facts, CheckpointLagLimits(max_commits_since_checkpoint=19)).passed
+
+
+def test_table_without_a_checkpoint_has_no_last_one() -> None:
+    verdict = CheckpointLag().verdict(
+        KnownPageFacts(state=state(), segment=segment(last=30, at=None)), CheckpointLagLimits()
+    )
+    assert verdict.description == "31 commits and no checkpoint, at most 200 expected."

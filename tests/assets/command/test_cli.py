@@ -179,6 +179,13 @@ FAILING = {
 }
 
 
+@pytest.mark.parametrize(("arguments", "is_json"), [("--format json", True), ("--format=json", True), ("", False)])
+def test_failing_fleet_prints_its_error_in_its_format(arguments: str, is_json: bool, tmp_path: Path) -> None:
+    result = deltasnap("fleet", *arguments.split(), folder=tmp_path)
+    assert result.stderr.startswith("error: ")
+    assert result.stdout == (json.dumps({"error": result.stderr.strip()[7:]}) + "\n" if is_json else "")
+
+
 @pytest.mark.parametrize("case", FAILING)
 def test_failing_command_with_json_prints_its_error_as_json(case: str, tmp_path: Path) -> None:
     result = deltasnap(*FAILING[case], "--json", folder=tmp_path)

@@ -337,7 +337,7 @@ class Stored:
 
 def test_stored_versions_are_shown_with_the_changes_since_the_version_before() -> None:
     store: Any = Stored()
-    console = Console(file=io.StringIO(), width=100)
+    console = Console(file=io.StringIO(), width=120)
     console.print(version_table(store, "events", [5, 7], {5: "MERGE"}))
     console.print(version_table(store, "events", [4], {}))
     console.print(version_table(store, "events", [], {}))
@@ -346,8 +346,8 @@ def test_stored_versions_are_shown_with_the_changes_since_the_version_before() -
     assert [row for row in rows if row.strip(" \u2500")] == [
         "events: stored versions",
         " version  operation  files   size  tombstones  what changed",
-        "       5  MERGE      5,000  5 MiB           2  +5 files, property x changed, protocol",
-        "       7  unknown    7,000  7 MiB           2  +7 files, protocol",
+        "       5  MERGE      5,000  5 MiB           2  +5 files; property x = 2, was 1; writer version 5, was 4",
+        "       7  unknown    7,000  7 MiB           2  +7 files; writer version 7, was 5",
         "events: stored versions",
         " version  operation  files   size  tombstones  what changed",
         "       4  unknown    4,000  4 MiB           2",
