@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import dagster as dg
@@ -43,33 +43,64 @@ _WHAT = {
     TableLevel.WARNED: "has a warning",
     TableLevel.STALE: "is stale",
 }
-_RANKS: Mapping[str, int] = {"ok": 0, "warn": 1, "error": 2}
+_OF_EARLIER_RELEASES = {"error": TableLevel.BROKEN, "warn": TableLevel.UNKNOWN}
+_LOWERED_AFTER_MS = 24 * 60 * 60 * 1000
+"""A table that is better than reported for so long, but not healthy, is reported again when it gets worse."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
-    """A message about a table. level: the reported level."""
+    """A message about a table."""
 
     table: str
-    level: Level
     text: str
 
 
-def alert_of(table: str, status: TableStatus, reported: str, settings: AlertSettings) -> Alert | None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reported:
+    """What was last reported about a table.
+
+    level: the worst condition since the table was last healthy. better_since_ms: since when the table is better than
+    that, but not healthy; None: it is not.
+    """
+
+    level: TableLevel = TableLevel.HEALTHY
+    better_since_ms: int | None = None
+
+    @classmethod
+    def from_text(cls, text: str | None) -> Reported:
+        """Return the value of a text of `to_text`; for any other text, that nothing was reported."""
+        name, _, since = (text or "").partition(" ")
+        try:
+            level = _OF_EARLIER_RELEASES.get(name) or TableLevel(name)
+            return cls(level=level, better_since_ms=int(since) if since else None)
+        except ValueError:
+            return cls()
+
+    def to_text(self) -> str:
+        """Return the value as a text to keep."""
+        return self.level.value if self.better_since_ms is None else f"{self.level.value} {self.better_since_ms}"
+
+    def after(self, level: TableLevel, now_ms: int) -> Reported:
+        """Return the value after a tick that sends no message. level: the condition of the table now."""
+        if level.rank <= self.level.rank:
+            return Reported(level=self.level)
+        since = now_ms if self.better_since_ms is None else min(self.better_since_ms, now_ms)
+        return Reported(level=level) if now_ms - since >= _LOWERED_AFTER_MS else replace(self, better_since_ms=since)
+
+
+def alert_of(table: str, status: TableStatus, reported: Reported, settings: AlertSettings) -> Alert | None:
     """Return the message to send; None: no message.
 
-    reported: the worst level reported since the table was last healthy; `ok`: none. There is one message when the table
-    gets worse than that, one when it is healthy again, and none in between: a table that alternates between a warning
-    and an error is reported twice.
+    There is one message when the table gets worse than reported, one when it is healthy again, and none in between: a
+    table that alternates between a warning and an error is reported twice, and again after a day without the error.
     """
-    level = _LEVELS[status.level]
-    if _RANKS[level] > _RANKS.get(reported, 0) and level in settings.on:
-        what = _WHAT[status.level]
-        text = _message(table, what, f"{status.reason} {status.advice}".strip(), settings)
-        return Alert(table=table, level=level, text=text)
-    if level == "ok" and _RANKS.get(reported, 0) > 0:
-        text = _message(table, "has recovered", "All checks passed.", settings)
-        return Alert(table=table, level="ok", text=text)
+    is_worse, level = status.level.rank < reported.level.rank, _LEVELS[status.level]
+    if is_worse and level in settings.on:
+        text = f"{status.reason} {status.advice}".strip()
+        return Alert(table=table, text=_message(table, _WHAT[status.level], text, settings))
+    if level == "ok" and reported.level is not TableLevel.HEALTHY:
+        return Alert(table=table, text=_message(table, "has recovered", "All checks passed.", settings))
     return None
 
 
@@ -102,9 +133,9 @@ def send_alerts(settings: Settings, instance: dg.DagsterInstance) -> str:
     if settings.alerts.webhook is None:
         return "There is no webhook in `alerts`."
     url, started = settings.alerts.webhook.get_secret_value(), time.monotonic()
-    polls, lost = store_of(settings).polls, lost_tables(settings)
+    polls, lost, now = store_of(settings).polls, lost_tables(settings), system_clock()
     paths = {table.name: table.path for table in settings.tables}
-    statuses = polls.statuses(list(paths), system_clock(), paths) | {name: each.status for name, each in lost.items()}
+    statuses = polls.statuses(list(paths), now, paths) | {name: each.status for name, each in lost.items()}
     paths |= {name: each.path for name, each in lost.items()}
     names = list(paths)
     keys = {name: _key(name, path) for name, path in paths.items()}
@@ -116,8 +147,11 @@ def send_alerts(settings: Settings, instance: dg.DagsterInstance) -> str:
         status = statuses[name] or _of_a_lost_poll(instance, polls, name)
         if status is None or _has_moved(instance, settings, name, status):  # the table is new: it did not get worse
             continue
-        alert = alert_of(name, status, reported.get(keys[name], "ok"), settings.alerts)
+        before = Reported.from_text(reported.get(keys[name]))
+        alert = alert_of(name, status, before, settings.alerts)
         if alert is None:
+            if (after := before.after(status.level, now)) != before:
+                instance.daemon_cursor_storage.set_cursor_values({keys[name]: after.to_text()})
             continue
         if time.monotonic() - started > _MAX_SECONDS:
             instance.daemon_cursor_storage.set_cursor_values({next_key: name})
@@ -128,7 +162,7 @@ def send_alerts(settings: Settings, instance: dg.DagsterInstance) -> str:
         except WebhookError as error:
             refused.append(error)
             continue
-        instance.daemon_cursor_storage.set_cursor_values({keys[name]: alert.level})
+        instance.daemon_cursor_storage.set_cursor_values({keys[name]: Reported(level=status.level).to_text()})
         sent += 1
     if refused:
         raise refused[0]

@@ -340,7 +340,7 @@ def _merged(before: LastPoll, table: TableSettings, found: PollFindings) -> Last
         checked_version=checked,
         checked_inputs=found.checked_inputs or before.checked_inputs,
         examined_checkpoint=found.examined_checkpoint or before.examined_checkpoint,
-        unchecked_since_ms=_unchecked_since(before, latest, checked),
+        unchecked_since_ms=None if table.why_none_wanted(latest) else _unchecked_since(before, latest, checked),
         problems=(*new, *kept),
         stale_rule=_configured_rule(table) or found.stale_rule or earlier_rule,
         small_file_bytes=table.checks.small_file_bytes,

@@ -80,15 +80,21 @@ def table_status(poll: LastPoll | None, last_commit_ms: int | None, now_ms: int)
         return replace(found, reason=f"{found.reason} {since}".rstrip())
     if since:
         return TableStatus(level=TableLevel.UNKNOWN, reason=since, advice="Refresh the table, or start its sensor.")
+    if (waiting := _unchecked_ms(poll, now_ms)) > MAX_POLL_AGE_MS:  # a warning must not hide it
+        reason = f"No run has checked this table for {_age_text(waiting)}, and it has new versions."
+        warned = _of_problems(TableLevel.WARNED, poll.problems)
+        return TableStatus(
+            level=TableLevel.UNKNOWN,
+            reason=f"{reason} {warned.reason}".rstrip(),
+            check=warned.check,
+            advice=f"Refresh the table. {warned.advice}".rstrip(),
+        )
     if poll.problems:
         return _of_problems(TableLevel.WARNED, poll.problems)
     if poll.checked_version is None:
         return TableStatus(
             level=TableLevel.UNKNOWN, reason="No run has checked this table yet.", advice="Refresh the table."
         )
-    if (waiting := _unchecked_ms(poll, now_ms)) > MAX_POLL_AGE_MS:
-        reason = f"No run has checked this table for {_age_text(waiting)}, and it has new versions."
-        return TableStatus(level=TableLevel.UNKNOWN, reason=reason, advice="Refresh the table.")
     rule = poll.stale_rule
     if rule is not None and last_commit_ms is not None:
         return _freshness(rule, now_ms - last_commit_ms)
@@ -126,7 +132,7 @@ def _of_problems(level: TableLevel, problems: Sequence[TableProblem]) -> TableSt
     return TableStatus(
         level=level,
         reason=" ".join(dict.fromkeys(problem.text for problem in problems)),
-        check=problems[0].check,
+        check=problems[0].check if problems else None,
         advice=" ".join(dict.fromkeys(problem.advice for problem in problems if problem.advice)),
     )
 

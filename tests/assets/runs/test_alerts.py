@@ -16,7 +16,8 @@ import dagster as dg
 import pytest
 from pydantic import ValidationError
 
-from deltasnap_assets.runs.condition.alerts import Alert, alert_of, alerts_sensor, send_alerts
+from deltasnap_assets.runs.condition import alerts
+from deltasnap_assets.runs.condition.alerts import Alert, Reported, alert_of, alerts_sensor, send_alerts
 from deltasnap_assets.runs.condition.webhook import WebhookError, post_text
 from deltasnap_assets.runs.fleet import fleet_of
 from deltasnap_assets.runs.planning.names import ASSET_NAMES
@@ -135,7 +136,7 @@ def test_message_is_json_from_deltasnap(chat: Chat) -> None:
 
 
 @pytest.mark.parametrize(
-    ("level", "what", "reported"),
+    ("level", "what", "earlier"),
     [
         (TableLevel.BROKEN, "is broken", "error"),
         (TableLevel.UNKNOWN, "was not checked recently", "warn"),
@@ -143,20 +144,45 @@ def test_message_is_json_from_deltasnap(chat: Chat) -> None:
         (TableLevel.STALE, "is stale", "warn"),
     ],
 )
-def test_each_condition_is_reported_once_with_its_words(level: TableLevel, what: str, reported: str) -> None:
-    status = TableStatus(level=level, reason="<!channel> a & b\n", advice="Do it.")
-    alert = alert_of("events", status, "ok", AlertSettings())
+def test_each_condition_is_reported_once_with_its_words(level: TableLevel, what: str, earlier: str) -> None:
+    status, nothing = TableStatus(level=level, reason="<!channel> a & b\n", advice="Do it."), Reported()
+    alert = alert_of("events", status, nothing, AlertSettings())
     link = "http://127.0.0.1:3000/assets/events/delta_log"
     text = f"Table events {what}. &lt;!channel&gt; a &amp; b; Do it. {link}"
-    assert alert == Alert(table="events", level=reported, text=text)  # type: ignore[arg-type]
+    assert alert == Alert(table="events", text=text)
+    reported = Reported.from_text(Reported(level=level).to_text())
     assert alert_of("events", status, reported, AlertSettings()) is None
-    assert alert_of("events", status, "of a later release", AlertSettings()) == alert
-    assert (alert_of("events", status, "ok", AlertSettings(on=("error",))) is None) == (reported == "warn")
+    assert alert_of("events", status, Reported.from_text(earlier), AlertSettings()) is None
+    assert alert_of("events", status, Reported.from_text("of a later release"), AlertSettings()) == alert
+    assert (alert_of("events", status, nothing, AlertSettings(on=("error",))) is None) == (earlier == "warn")
     healthy = TableStatus(level=TableLevel.HEALTHY)
-    assert [alert_of("events", healthy, each, AlertSettings()) for each in ("ok", "of a later release")] == [None] * 2
+    assert alert_of("events", healthy, nothing, AlertSettings()) is None
     assert alert_of("events", healthy, reported, AlertSettings()) == Alert(
-        table="events", level="ok", text=f"Table events has recovered. All checks passed. {link}"
+        table="events", text=f"Table events has recovered. All checks passed. {link}"
     )
+
+
+@pytest.mark.parametrize("on", [("error",), ("error", "warn")])
+def test_table_with_a_lasting_warning_is_reported_each_time_it_breaks(
+    tmp_path: Path, chat: Chat, monkeypatch: pytest.MonkeyPatch, on: tuple[str, ...]
+) -> None:
+    fleet = Fleet(tmp_path, chat.url, on=on)
+    began = system_clock()
+    for hours, problem in ((0, ERROR), (1, WARNING), (2, ERROR), (3, WARNING), (28, WARNING), (30, ERROR)):
+        monkeypatch.setattr(alerts, "system_clock", lambda at=began + hours * HOUR: at)
+        fleet.note(problem, polled_at_ms=began + hours * HOUR)
+        fleet.tick()
+    assert [text.split(".")[0] for text in chat.taken()] == ["Table events is broken"] * 2
+
+
+def test_table_with_a_warning_that_is_no_longer_checked_is_reported(tmp_path: Path, chat: Chat) -> None:
+    fleet = Fleet(tmp_path, chat.url)
+    for waited in (1, 30):
+        fleet.note(WARNING, unchecked_since_ms=system_clock() - waited * HOUR)
+        fleet.tick()
+    first, second = chat.taken()
+    assert first.startswith("Table events has a warning. Many small files.")
+    assert second.startswith("Table events was not checked recently. No run has checked this table for 30 hours")
 
 
 def test_table_that_alternates_between_warning_and_error_is_reported_twice(tmp_path: Path, chat: Chat) -> None:

@@ -36,7 +36,7 @@ from deltasnap_assets.runs.condition.poll_records import (
 from deltasnap_assets.runs.planning.known_table import last_observation
 from deltasnap_assets.runs.sensors import new_commits_sensor
 from deltasnap_assets.runs.stores import log_of, store_of
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import Settings, Since, TableSettings
 from deltasnap_core import (
     FaultKind,
     LastPoll,
@@ -333,6 +333,14 @@ def test_poll_records_since_when_new_versions_are_unchecked(table: Table) -> Non
     assert table.poll.unchecked_since_ms == since
     note(table.store, table.table, PollFindings(checked_version=3))
     assert table.poll.unchecked_since_ms is None
+
+
+def test_versions_that_are_not_wanted_do_not_wait_for_a_check(table: Table) -> None:
+    late = table.table.model_copy(update={"versions": Since(since=3)})
+    note(table.store, late, PollFindings(latest_version=2))
+    assert table.poll.unchecked_since_ms is None
+    note(table.store, late, PollFindings(latest_version=3))
+    assert table.poll.unchecked_since_ms is not None
 
 
 def test_time_of_a_commit_is_forgotten_with_its_version(table: Table) -> None:

@@ -111,6 +111,13 @@ def test_each_status_has_its_reason_check_and_advice() -> None:
         reason="No run has checked this table for 25 hours, and it has new versions.",
         advice="Refresh the table.",
     )
+    failed = problem("warning", "The last run failed.", "Look.")
+    assert status(unchecked_since_ms=NOW - 25 * HOUR, problems=(failed,)) == TableStatus(
+        level=TableLevel.UNKNOWN,
+        reason="No run has checked this table for 25 hours, and it has new versions. The last run failed.",
+        check="The",
+        advice="Refresh the table. Look.",
+    )
     assert status(NOW - 2 * HOUR, stale_rule=RULE) == TableStatus(
         level=TableLevel.STALE,
         reason="The last commit is 2 hours old, at most 1 hour expected.",
