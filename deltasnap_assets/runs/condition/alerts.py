@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import dagster as dg
@@ -43,9 +44,16 @@ _WHAT = {
     TableLevel.WARNED: "has a warning",
     TableLevel.STALE: "is stale",
 }
-_OF_EARLIER_RELEASES = {"error": TableLevel.BROKEN, "warn": TableLevel.UNKNOWN}
-_LOWERED_AFTER_MS = 24 * 60 * 60 * 1000
-"""A table that is better than reported for so long, but not healthy, is reported again when it gets worse."""
+_WITHOUT_CHECKS = (TableLevel.BROKEN, TableLevel.UNKNOWN)
+"""The levels that are one problem, whichever checks found it. They do not show which checks warn."""
+_FORGOTTEN_AFTER_MS = 24 * 60 * 60 * 1000
+"""A problem that was gone for so long is reported again when it comes back, even if the table was never healthy."""
+
+Reported = Mapping[str, int | None]
+"""The problems reported since a table was last healthy, and since when each is gone (ms since the epoch, or None).
+
+A problem is a level of `_WITHOUT_CHECKS`, or a check that warns.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,58 +64,55 @@ class Alert:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reported:
-    """What was last reported about a table.
-
-    level: the worst condition since the table was last healthy. better_since_ms: since when the table is better than
-    that, but not healthy; None: it is not.
-    """
-
-    level: TableLevel = TableLevel.HEALTHY
-    better_since_ms: int | None = None
-
-    @classmethod
-    def from_text(cls, text: str | None) -> Reported:
-        """Return the value of a text of `to_text`; for any other text, that nothing was reported."""
-        name, _, since = (text or "").partition(" ")
-        try:
-            level = _OF_EARLIER_RELEASES.get(name) or TableLevel(name)
-            return cls(level=level, better_since_ms=int(since) if since else None)
-        except ValueError:
-            return cls()
-
-    def to_text(self) -> str:
-        """Return the value as a text to keep."""
-        return self.level.value if self.better_since_ms is None else f"{self.level.value} {self.better_since_ms}"
-
-    def after(self, level: TableLevel, now_ms: int) -> Reported:
-        """Return the value after a tick that sends no message. level: the condition of the table now."""
-        if level.rank <= self.level.rank:
-            return Reported(level=self.level)
-        since = now_ms if self.better_since_ms is None else min(self.better_since_ms, now_ms)
-        return Reported(level=level) if now_ms - since >= _LOWERED_AFTER_MS else replace(self, better_since_ms=since)
-
-
-def alert_of(table: str, status: TableStatus, reported: Reported, settings: AlertSettings) -> Alert | None:
+def alert_of(table: str, status: TableStatus, reported: Reported, settings: AlertSettings, now_ms: int) -> Alert | None:
     """Return the message to send; None: no message.
 
-    There is one message when the table gets worse than reported, one when it is healthy again, and none in between: a
-    table that alternates between a warning and an error is reported twice, and again after a day without the error.
+    There is one message for each new problem, one when the table is healthy again, and none in between: a table that
+    alternates between a warning and an error is reported twice, and again after a day without the error.
     """
-    is_worse, level = status.level.rank < reported.level.rank, _LEVELS[status.level]
-    if is_worse and level in settings.on:
-        text = f"{status.reason} {status.advice}".strip()
-        return Alert(table=table, text=_message(table, _WHAT[status.level], text, settings))
-    if level == "ok" and reported.level is not TableLevel.HEALTHY:
-        return Alert(table=table, text=_message(table, "has recovered", "All checks passed.", settings))
-    return None
+    level = _LEVELS[status.level]
+    if level == "ok":
+        text = _message(table, "has recovered", "All checks passed.", settings)
+        return Alert(table=table, text=text) if reported else None
+    gone_since = (reported.get(name, -_FORGOTTEN_AFTER_MS) for name in _problems(status))
+    is_worse = any(since is not None and now_ms - since >= _FORGOTTEN_AFTER_MS for since in gone_since)
+    if not is_worse or level not in settings.on:
+        return None
+    text = f"{status.reason} {status.advice}".strip()
+    return Alert(table=table, text=_message(table, _WHAT[status.level], text, settings))
+
+
+def seen(status: TableStatus, reported: Reported, now_ms: int) -> Reported:
+    """Return what was reported, with the problems that are gone now."""
+    found, hides_checks = _problems(status), status.level in _WITHOUT_CHECKS
+
+    def gone_since(name: str, since: int | None) -> int | None:
+        if name in found:
+            return None
+        return since if hides_checks and name not in _WITHOUT_CHECKS else min(since or now_ms, now_ms)
+
+    return {name: gone_since(name, since) for name, since in reported.items()}
+
+
+def _problems(status: TableStatus) -> frozenset[str]:
+    if status.level in _WITHOUT_CHECKS or status.check is None:
+        return frozenset([status.level.value])
+    return frozenset(status.check.split(", "))
+
+
+def _reported(text: str | None) -> Reported:
+    """Return what was reported from the text of an earlier tick; nothing, if an earlier release wrote it."""
+    try:
+        found = json.loads(text or "{}")
+    except ValueError:
+        found = {}
+    return found if isinstance(found, dict) else {}
 
 
 def alerts_sensor(settings: Settings) -> dg.SensorDefinition:
     """Return the sensor `deltasnap_alerts`. It reads the store like the fleet, and no log.
 
-    The reported level of a table is saved as soon as its message is sent. If the webhook fails, the tick fails, and the
+    What was reported of a table is saved as soon as its message is sent. If the webhook fails, the tick fails, and the
     next one sends the remaining messages.
     """
 
@@ -147,11 +152,11 @@ def send_alerts(settings: Settings, instance: dg.DagsterInstance) -> str:
         status = statuses[name] or _of_a_lost_poll(instance, polls, name)
         if status is None or _has_moved(instance, settings, name, status):  # the table is new: it did not get worse
             continue
-        before = Reported.from_text(reported.get(keys[name]))
-        alert = alert_of(name, status, before, settings.alerts)
+        before = _reported(reported.get(keys[name]))
+        alert, after = alert_of(name, status, before, settings.alerts, now), seen(status, before, now)
         if alert is None:
-            if (after := before.after(status.level, now)) != before:
-                instance.daemon_cursor_storage.set_cursor_values({keys[name]: after.to_text()})
+            if after != before:
+                instance.daemon_cursor_storage.set_cursor_values({keys[name]: json.dumps(after)})
             continue
         if time.monotonic() - started > _MAX_SECONDS:
             instance.daemon_cursor_storage.set_cursor_values({next_key: name})
@@ -162,7 +167,9 @@ def send_alerts(settings: Settings, instance: dg.DagsterInstance) -> str:
         except WebhookError as error:
             refused.append(error)
             continue
-        instance.daemon_cursor_storage.set_cursor_values({keys[name]: Reported(level=status.level).to_text()})
+        is_over = status.level is TableLevel.HEALTHY
+        after = {} if is_over else {**after, **dict.fromkeys(_problems(status))}
+        instance.daemon_cursor_storage.set_cursor_values({keys[name]: json.dumps(after)})
         sent += 1
     if refused:
         raise refused[0]

@@ -32,7 +32,7 @@ class TableLevel(StrEnum):
     WARNED = "warned"
     """A check failed with a warning, or the last run failed."""
     STALE = "stale"
-    """The last commit is older than expected, and nothing else is wrong."""
+    """The last commit is older than expected, and nothing else is wrong. Otherwise, the reason says it too."""
     HEALTHY = "healthy"
 
     @property
@@ -44,7 +44,9 @@ class TableLevel(StrEnum):
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableStatus:
-    """A level with its reason. check: the check that found it; None: no check. advice: what to do; empty: nothing.
+    """A level with its reason. check: the checks that found it, separated by ", "; None: no check.
+
+    advice: what to do; empty: nothing.
 
     reason: in sentences; empty only if the table is healthy.
     """
@@ -89,16 +91,15 @@ def table_status(poll: LastPoll | None, last_commit_ms: int | None, now_ms: int)
             check=warned.check,
             advice=f"Refresh the table. {warned.advice}".rstrip(),
         )
-    if poll.problems:
-        return _of_problems(TableLevel.WARNED, poll.problems)
+    problems, rule = poll.problems, poll.stale_rule
+    late = None if rule is None or last_commit_ms is None else _freshness(rule, now_ms - last_commit_ms)
+    if problems:
+        return _of_problems(TableLevel.WARNED, problems if late is None else (*problems, late[1]))
     if poll.checked_version is None:
         return TableStatus(
             level=TableLevel.UNKNOWN, reason="No run has checked this table yet.", advice="Refresh the table."
         )
-    rule = poll.stale_rule
-    if rule is not None and last_commit_ms is not None:
-        return _freshness(rule, now_ms - last_commit_ms)
-    return TableStatus(level=TableLevel.HEALTHY)
+    return TableStatus(level=TableLevel.HEALTHY) if late is None else _of_problems(late[0], late[1:])
 
 
 def of_another_table(poll: LastPoll) -> TableStatus:
@@ -132,27 +133,22 @@ def _of_problems(level: TableLevel, problems: Sequence[TableProblem]) -> TableSt
     return TableStatus(
         level=level,
         reason=" ".join(dict.fromkeys(problem.text for problem in problems)),
-        check=problems[0].check if problems else None,
+        check=", ".join(dict.fromkeys(problem.check for problem in problems)) or None,
         advice=" ".join(dict.fromkeys(problem.advice for problem in problems if problem.advice)),
     )
 
 
-def _freshness(rule: StaleRule, age_ms: int) -> TableStatus:
+def _freshness(rule: StaleRule, age_ms: int) -> tuple[TableLevel, TableProblem] | None:
+    """Return the problem that the last commit is too old or in the future, and its level; None: it is not."""
     if age_ms < -CLOCK_SKEW_MS:
-        return TableStatus(
-            level=TableLevel.WARNED,
-            reason=f"The time of the last commit is {_age_text(-age_ms)} in the future.",
-            check=rule.check,
-            advice="Correct the clock of the writer.",
-        )
-    if age_ms <= rule.patience_ms:
-        return TableStatus(level=TableLevel.HEALTHY)
-    return TableStatus(
-        level=TableLevel.STALE,
-        reason=f"The last commit is {_age_text(age_ms)} old, at most {_age_text(rule.patience_ms)} expected.",
-        check=rule.check,
-        advice=rule.advice,
-    )
+        level, advice = TableLevel.WARNED, "Correct the clock of the writer."
+        text = f"The time of the last commit is {_age_text(-age_ms)} in the future."
+    elif age_ms > rule.patience_ms:
+        level, advice = TableLevel.STALE, rule.advice
+        text = f"The last commit is {_age_text(age_ms)} old, at most {_age_text(rule.patience_ms)} expected."
+    else:
+        return None
+    return level, TableProblem(check=rule.check, severity="warning", text=text, advice=advice)
 
 
 def _age_text(span_ms: int) -> str:

@@ -108,6 +108,14 @@ class Fleet:
         return result.skip_message or ""
 
 
+def test_what_an_earlier_release_reported_is_reported_again(tmp_path: Path, chat: Chat) -> None:
+    fleet = Fleet(tmp_path, chat.url)
+    fleet.instance.daemon_cursor_storage.set_cursor_values({alerts._key("events", "/lake/events"): "error"})
+    fleet.note(ERROR)
+    fleet.tick()
+    assert len(chat.taken()) == 1
+
+
 def test_one_message_is_sent_when_a_table_gets_worse_and_one_when_it_recovers(tmp_path: Path, chat: Chat) -> None:
     fleet = Fleet(tmp_path, chat.url, ui="https://dagster.example/")
     fleet.note()
@@ -136,7 +144,7 @@ def test_message_is_json_from_deltasnap(chat: Chat) -> None:
 
 
 @pytest.mark.parametrize(
-    ("level", "what", "earlier"),
+    ("level", "what", "on"),
     [
         (TableLevel.BROKEN, "is broken", "error"),
         (TableLevel.UNKNOWN, "was not checked recently", "warn"),
@@ -144,22 +152,20 @@ def test_message_is_json_from_deltasnap(chat: Chat) -> None:
         (TableLevel.STALE, "is stale", "warn"),
     ],
 )
-def test_each_condition_is_reported_once_with_its_words(level: TableLevel, what: str, earlier: str) -> None:
-    status, nothing = TableStatus(level=level, reason="<!channel> a & b\n", advice="Do it."), Reported()
-    alert = alert_of("events", status, nothing, AlertSettings())
+def test_each_condition_is_reported_once_with_its_words(level: TableLevel, what: str, on: Any) -> None:
+    def alert(status: TableStatus, reported: Reported, **settings: Any) -> Alert | None:
+        return alert_of("events", status, reported, AlertSettings(**settings), 0)
+
+    status = TableStatus(level=level, reason="<!channel> a & b\n", advice="Do it.")
     link = "http://127.0.0.1:3000/assets/events/delta_log"
     text = f"Table events {what}. &lt;!channel&gt; a &amp; b; Do it. {link}"
-    assert alert == Alert(table="events", text=text)
-    reported = Reported.from_text(Reported(level=level).to_text())
-    assert alert_of("events", status, reported, AlertSettings()) is None
-    assert alert_of("events", status, Reported.from_text(earlier), AlertSettings()) is None
-    assert alert_of("events", status, Reported.from_text("of a later release"), AlertSettings()) == alert
-    assert (alert_of("events", status, nothing, AlertSettings(on=("error",))) is None) == (earlier == "warn")
+    assert alert(status, {}) == Alert(table="events", text=text)
+    assert alert(status, {level.value: None}) is None
+    assert (alert(status, {}, on=("error",)) is None) == (on == "warn")
     healthy = TableStatus(level=TableLevel.HEALTHY)
-    assert alert_of("events", healthy, nothing, AlertSettings()) is None
-    assert alert_of("events", healthy, reported, AlertSettings()) == Alert(
-        table="events", text=f"Table events has recovered. All checks passed. {link}"
-    )
+    assert alert(healthy, {}) is None
+    recovered = f"Table events has recovered. All checks passed. {link}"
+    assert alert(healthy, {level.value: 1}) == Alert(table="events", text=recovered)
 
 
 @pytest.mark.parametrize("on", [("error",), ("error", "warn")])
@@ -168,11 +174,12 @@ def test_table_with_a_lasting_warning_is_reported_each_time_it_breaks(
 ) -> None:
     fleet = Fleet(tmp_path, chat.url, on=on)
     began = system_clock()
-    for hours, problem in ((0, ERROR), (1, WARNING), (2, ERROR), (3, WARNING), (28, WARNING), (30, ERROR)):
+    for hours, problem in ((0, WARNING), (0, ERROR), (1, WARNING), (2, ERROR), (3, WARNING), (28, ERROR)):
         monkeypatch.setattr(alerts, "system_clock", lambda at=began + hours * HOUR: at)
         fleet.note(problem, polled_at_ms=began + hours * HOUR)
         fleet.tick()
-    assert [text.split(".")[0] for text in chat.taken()] == ["Table events is broken"] * 2
+    sent = ["has a warning"] * ("warn" in on) + ["is broken"] * 2
+    assert [text.split(".")[0].removeprefix("Table events ") for text in chat.taken()] == sent
 
 
 def test_table_with_a_warning_that_is_no_longer_checked_is_reported(tmp_path: Path, chat: Chat) -> None:
@@ -191,6 +198,26 @@ def test_table_that_alternates_between_warning_and_error_is_reported_twice(tmp_p
         fleet.note(problem)
         fleet.tick()
     assert [text.split(".")[0] for text in chat.taken()] == ["Table events has a warning", "Table events is broken"]
+
+
+def test_each_new_warning_of_a_table_is_reported(tmp_path: Path, chat: Chat) -> None:
+    fleet = Fleet(tmp_path, chat.url)
+    failed = TableProblem(check="run", severity="warning", text="The last run failed.")
+    rule = StaleRule(patience_ms=24 * HOUR, check="fresh_table", advice="Check the job.")
+    late: dict[str, Any] = {"stale_rule": rule, "last_commit_ms": system_clock() - 30 * HOUR}
+    for problems in ((WARNING,), (WARNING, failed), (WARNING,), (WARNING, failed)):
+        fleet.note(*problems)
+        fleet.tick()
+    fleet.note(WARNING, **late)
+    fleet.tick()
+    fleet.tick()
+    warned, again, stale = chat.taken()
+    assert warned.startswith("Table events has a warning. Many small files. Run `OPTIMIZE`.")
+    assert again.startswith("Table events has a warning. Many small files. The last run failed.")
+    assert "Many small files. The last commit is 30 hours old, at most 24 hours expected. Run" in stale
+    fleet.note()
+    fleet.tick()
+    assert "has recovered" in chat.taken()[0]
 
 
 def test_only_configured_levels_are_reported(tmp_path: Path, chat: Chat) -> None:

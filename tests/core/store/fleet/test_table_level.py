@@ -34,7 +34,7 @@ def test_each_text_and_each_advice_of_problems_is_given_once() -> None:
         )
     )
     assert found == TableStatus(
-        level=TableLevel.WARNED, reason="One. Two. Three.", check="One", advice="Do it. Do that."
+        level=TableLevel.WARNED, reason="One. Two. Three.", check="One, Two, Thr", advice="Do it. Do that."
     )
 
 
@@ -87,6 +87,16 @@ LEVELS: dict[str, tuple[dict[str, Any], int | None, TableLevel]] = {
 def test_level_follows_from_the_ages_of_the_last_poll(case: str) -> None:
     values, last_commit_ms, level = LEVELS[case]
     assert status(last_commit_ms, **values).level is level
+
+
+def test_warning_does_not_hide_that_the_table_is_stale() -> None:
+    found = status(NOW - 2 * HOUR, stale_rule=RULE, problems=(problem("warning", "Many small files.", "Merge them."),))
+    assert found == TableStatus(
+        level=TableLevel.WARNED,
+        reason="Many small files. The last commit is 2 hours old, at most 1 hour expected.",
+        check="Man, fresh_table",
+        advice="Merge them. Ask the writer.",
+    )
 
 
 def test_each_status_has_its_reason_check_and_advice() -> None:
