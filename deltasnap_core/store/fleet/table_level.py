@@ -18,8 +18,10 @@ CLOCK_SKEW_MS = 5 * 60 * 1000
 OTHER_PATH = "path"
 """The `check` of a status: the store has another table of the same name."""
 
-_HOUR_MS = 60 * 60 * 1000
+_MINUTE_MS = 60 * 1000
+_HOUR_MS = 60 * _MINUTE_MS
 _DAYS_FROM = 7 * 24  # below, days are too coarse to show by how much an age exceeds the limit
+_HOURS_FROM = 2  # and below, hours
 
 
 class TableLevel(StrEnum):
@@ -152,5 +154,7 @@ def _freshness(rule: StaleRule, age_ms: int) -> tuple[TableLevel, TableProblem] 
 
 
 def _age_text(span_ms: int) -> str:
-    hours = span_ms // _HOUR_MS
-    return f"{hours // 24:,} days" if hours >= _DAYS_FROM else f"{hours:,} hour{'' if hours == 1 else 's'}"
+    minutes, hours = span_ms // _MINUTE_MS, span_ms // _HOUR_MS
+    if hours < _HOURS_FROM:
+        return f"{minutes} minute{'' if minutes == 1 else 's'}"
+    return f"{hours // 24:,} days" if hours >= _DAYS_FROM else f"{hours} hours"

@@ -168,7 +168,7 @@ def test_poll_from_the_future_is_ignored(tmp_path: Path) -> None:
     store = opened(tmp_path)
     store.polls.write("events", poll(polled_at_ms=NOW + HOUR))
     row = row_of(store)
-    reason = "The time of the last poll of this table is 1 hour in the future: a clock was wrong."
+    reason = "The time of the last poll of this table is 60 minutes in the future: a clock was wrong."
     assert (row["condition"], row["reason"]) == ("unknown", reason)
 
 

@@ -52,13 +52,17 @@ def test_damage_stays_known_when_the_poll_is_old() -> None:
 @pytest.mark.parametrize(
     ("age_hours", "patience_hours", "expected"),
     [
-        (2, 1, "2 hours old, at most 1 hour"),
+        (0.75, 0.5, "45 minutes old, at most 30 minutes"),
+        (2, 1, "2 hours old, at most 60 minutes"),
         (168, 167, "7 days old, at most 167 hours"),
         (400, 168, "16 days old, at most 7"),
     ],
 )
-def test_ages_of_a_stale_table_are_days_from_a_week_on(age_hours: int, patience_hours: int, expected: str) -> None:
-    found = status(NOW - age_hours * HOUR, stale_rule=StaleRule(check="fresh", patience_ms=patience_hours * HOUR))
+def test_ages_of_a_stale_table_are_minutes_below_two_hours_and_days_from_a_week_on(
+    age_hours: float, patience_hours: float, expected: str
+) -> None:
+    rule = StaleRule(check="fresh", patience_ms=int(patience_hours * HOUR))
+    found = status(NOW - int(age_hours * HOUR), stale_rule=rule)
     assert found.level is TableLevel.STALE
     assert expected in found.reason
 
@@ -93,7 +97,7 @@ def test_warning_does_not_hide_that_the_table_is_stale() -> None:
     found = status(NOW - 2 * HOUR, stale_rule=RULE, problems=(problem("warning", "Many small files.", "Merge them."),))
     assert found == TableStatus(
         level=TableLevel.WARNED,
-        reason="Many small files. The last commit is 2 hours old, at most 1 hour expected.",
+        reason="Many small files. The last commit is 2 hours old, at most 60 minutes expected.",
         check="Man, fresh_table",
         advice="Merge them. Ask the writer.",
     )
@@ -130,13 +134,13 @@ def test_each_status_has_its_reason_check_and_advice() -> None:
     )
     assert status(NOW - 2 * HOUR, stale_rule=RULE) == TableStatus(
         level=TableLevel.STALE,
-        reason="The last commit is 2 hours old, at most 1 hour expected.",
+        reason="The last commit is 2 hours old, at most 60 minutes expected.",
         check="fresh_table",
         advice="Ask the writer.",
     )
     assert status(NOW + HOUR, stale_rule=RULE) == TableStatus(
         level=TableLevel.WARNED,
-        reason="The time of the last commit is 1 hour in the future.",
+        reason="The time of the last commit is 60 minutes in the future.",
         check="fresh_table",
         advice="Correct the clock of the writer.",
     )
