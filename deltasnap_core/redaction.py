@@ -56,10 +56,12 @@ def redacted(text: str) -> str:
 
 def is_harmless_option(option: str, value: object) -> bool:
     """Return whether a storage option may be shown: it has a harmless name, and its value has no credentials."""
+    if value is None or isinstance(value, bool):
+        return True
+    is_secretive = _SECRETIVE.search(option) is not None
     if not isinstance(value, str):
-        return isinstance(value, bool | int | float) or value is None
-    is_known = _HARMLESS.match(option) and not _SECRETIVE.search(option)
-    return bool(is_known) and not any(_secrets_of_url(value))
+        return isinstance(value, int | float) and not is_secretive
+    return _HARMLESS.match(option) is not None and not is_secretive and not any(_secrets_of_url(value))
 
 
 def learn_url(url: str) -> None:

@@ -54,19 +54,26 @@ TablePaths = Annotated[
 StorageOptions = Annotated[
     list[str] | None,
     typer.Option(
-        "--option", "-o", metavar="KEY=VALUE", help="A storage option; true and false are booleans. Repeatable."
+        "--option",
+        "-o",
+        metavar="KEY=VALUE",
+        help="A storage option; true and false are booleans. KEY:=VALUE takes a number, as in port:=22. Repeatable.",
     ),
 ]
 
 
 def storage_options(texts: list[str] | None) -> dict[str, Any]:
-    """Return `KEY=VALUE` texts as storage options. Errors: typer.BadParameter."""
-    options = {}
+    """Return `KEY=VALUE` texts, and `KEY:=VALUE` with a number, as storage options. Errors: typer.BadParameter."""
+    options = dict[str, Any]()
     for text in texts or []:
         key, equals, value = text.partition("=")
-        if not key or not equals:
+        name = key.removesuffix(":")
+        if not name or not equals:
             raise typer.BadParameter("Expected KEY=VALUE.", param_hint="--option")  # the text may be a secret
-        options[key] = value
+        try:
+            options[name] = value if name == key else int(value) if value.isdecimal() else float(value)
+        except ValueError:
+            raise typer.BadParameter("Expected a number after KEY:=.", param_hint="--option") from None
     learn_options(options)
     return with_booleans(options)
 

@@ -123,7 +123,11 @@ def secret_options(storage_options: Mapping[str, Any]) -> list[str]:
 def _option(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
-    return _quoted(value) if is_harmless_option(name, value) else f'"${{{variable_of(name)}}}"'
+    if is_harmless_option(name, value):
+        return _quoted(value)
+    # The value of a variable is text.
+    tag = "" if isinstance(value, str) else f"!!{type(value).__name__} "
+    return f'{tag}"${{{variable_of(name)}}}"'
 
 
 def variable_of(option: str) -> str:

@@ -74,3 +74,12 @@ def test_true_and_false_are_booleans_in_storage_options() -> None:
 
 def test_version_is_that_of_the_distribution() -> None:
     assert run("--version").stdout == f"deltasnap {version('dagster-deltasnap')}\n"
+
+
+def test_storage_options_may_be_numbers() -> None:
+    given = ["port:=22", "port_as_text=22", "timeout:=0.5", "url=a:=b"]
+    assert storage_options(given) == {"port": 22, "port_as_text": "22", "timeout": 0.5, "url": "a:=b"}
+    for wrong in ("port:=hunter2", ":=1"):
+        with pytest.raises(typer.BadParameter) as raised:
+            storage_options([wrong])
+        assert "hunter2" not in str(raised.value)

@@ -144,7 +144,8 @@ def test_options_with_secrets_are_named_and_the_others_are_not() -> None:
 
 
 def test_texts_of_options_are_quoted_and_secrets_are_variables() -> None:
-    options = {"region": "eu-1", "use_ssl": True, "secret": "abcdefgh"}
+    options = {"region": "eu-1", "use_ssl": True, "secret": "abcdefgh", "port": 22, "password": 12345678}
     text = configuration([FoundTable(name="events", path="s3://b/e")], options)
-    line = '    storage_options: {region: "eu-1", use_ssl: true, secret: "${DELTASNAP_SECRET}"}'
+    line = '    storage_options: {region: "eu-1", use_ssl: true, secret: "${DELTASNAP_SECRET}", '
+    line += 'port: !!int "22", password: !!int "${DELTASNAP_PASSWORD}"}'
     assert line in text.splitlines()
