@@ -166,7 +166,8 @@ class _PolledTable:
         polled = None if cursor is None else log.poll(cursor)
         is_new = polled is None or polled.status is not None
         failure = self.failure
-        is_retried = failure is not None and failure.may_be_tried_again and (is_new or failure.pause_left <= 0)
+        is_due = failure is not None and failure.may_be_tried_again and failure.pause_left <= 0
+        is_retried = failure is not None and (is_new or is_due)
         if cursor is not None and polled is not None and not is_new and not is_retried:
             noted = self._note(followed=cursor.version)
             if not noted.is_known:
@@ -191,12 +192,16 @@ class _PolledTable:
             # The store was lost or is an older copy, or lacks versions that Dagster has: others may be missing, too.
             status = replace(log.status(), is_fork=status.is_fork)
         stored = None if status.listing is None else what_is_stored(self.settings, self.table, status.listing)
-        attempt = 1 if self.failure is None else self.failure.attempt + is_retried
-        requested = self._request(known, status, stored, attempt)
+        requested = self._request(known, status, stored, self._next_attempt)
         is_recreated = stored is not None and stored.common.relation is LogRelation.RECREATED
         if stored is not None and stored.common.lost and not (is_recreated and requested.requests):
             report_condition_without_run(self.instance, self.settings, self.table, status, stored)
         return requested
+
+    @property
+    def _next_attempt(self) -> int:
+        """The number of the attempt that a request begins: the missing versions of a failed run are part of it."""
+        return self.failure.attempt + 1 if self.failure is not None and self.failure.may_be_tried_again else 1
 
     def _note(self, status: LogStatus | None = None, *, followed: int | None) -> NotedPoll:
         """Record this poll, see `note_poll`. Errors: TakenNameError, before anything is recorded."""
@@ -257,8 +262,7 @@ class _PolledTable:
         """Request the versions that can be loaded, after reading the commits. If none are left, report the faults."""
         known = known_of(self.instance, self.table.name)
         status, stored = read_status(self.settings, self.table, examine=True)
-        attempt = self.failure.attempt + 1 if self.failure is not None and self.failure.may_be_tried_again else 1
-        requested = self._request(known, status, stored, attempt)
+        requested = self._request(known, status, stored, self._next_attempt)
         if requested.requests:
             return requested
         condition = status.condition

@@ -380,6 +380,26 @@ def test_new_commit_retries_failed_versions(tmp_path: Path) -> None:
     assert ticks.tick() == [("0", "3")]
 
 
+@pytest.mark.parametrize("attempt", [1, MAX_ATTEMPTS])
+@pytest.mark.parametrize("status", [dg.DagsterRunStatus.CANCELED, dg.DagsterRunStatus.FAILURE])
+def test_new_commit_requests_versions_that_are_missing_although_a_later_run_of_others_succeeded(
+    tmp_path: Path, status: dg.DagsterRunStatus, attempt: int
+) -> None:
+    ticks = Ticks(tmp_path, runs_succeed=False)
+    write(tmp_path, 0, 2)
+    ticks.tick()
+    ticks.instance.create_run_for_job(idle_job, status=status, tags=run_tags("events", 0, 2, attempt))
+    ticks.tick()
+
+    @dg.asset(key=["events", "all_files"], partitions_def=dg.StaticPartitionsDefinition(["9"]))
+    def all_files() -> None: ...
+
+    dg.materialize([all_files], instance=ticks.instance, partition_key="9")  # from its page in Dagster's UI
+    ticks.instance.report_runless_asset_event(dg.AssetObservation(["events", "delta_log"]))  # without its problems
+    write(tmp_path, 3, 3)
+    assert ticks.tick() == [("0", "3")]
+
+
 def test_versions_of_a_canceled_run_are_reported_missing_and_requested_with_the_next_commit(tmp_path: Path) -> None:
     ticks = Ticks(tmp_path, runs_succeed=False)
     write(tmp_path, 0, 2)
