@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +85,15 @@ def _refresh(
     stored: set[int] = set()
     try:
         with RunProgress(out) as progress:
-            refresh_table(defs, settings, table, instance, on_event=progress.show, on_stored=stored.update)
+            refresh_table(
+                defs,
+                settings,
+                table,
+                instance,
+                on_event=progress.show,
+                on_stored=stored.update,
+                on_warning=partial(print_problem, err, "warning"),
+            )
     except Exception as error:  # noqa: BLE001  # for any error, the other tables are refreshed
         if stored:
             out.print(f"{table.name}: {versions_text(sorted(stored))}", highlight=False)

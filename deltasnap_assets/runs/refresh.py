@@ -66,13 +66,14 @@ def refresh_table(
     *,
     on_event: Callable[[RefreshEvent], None] = lambda _: None,
     on_stored: Callable[[Sequence[int]], None] = lambda _: None,
+    on_warning: Callable[[str], None] = lambda _: None,
     log_level: str = "WARNING",
 ) -> tuple[int, ...]:
     """Materialize every version of a table that is not materialized yet, range by range. Return those versions.
 
     It polls as the schedule does and runs the table's job, recorded on `instance`. Messages of the runs of `log_level`
     and above go to the console. `on_event` is called with each event of the runs,
-    and `on_stored` with the versions that each run stored, even if it failed afterwards.
+    `on_stored` with the versions that each run stored, even if it failed afterwards, and `on_warning` with a warning.
     Errors: `RefreshError` for a failed run, `BrokenTableError` for a table that the fleet shows as broken: it cannot be
     reached, its log has an error in any version, wanted or not, or its last check found an error. Loadable versions are
     materialized first, and the page of the table shows the faults.
@@ -84,6 +85,7 @@ def refresh_table(
         instance=instance,
         on_event=on_event,
         on_stored=on_stored,
+        on_warning=on_warning,
         log_level=log_level,
     )
     unfinished_run(instance, table.name)  # marks runs of a killed refresh as failed
@@ -113,6 +115,7 @@ class _Refresh:
     instance: dg.DagsterInstance
     on_event: Callable[[RefreshEvent], None]
     on_stored: Callable[[Sequence[int]], None]
+    on_warning: Callable[[str], None]
     log_level: str
     is_new: bool = False
     materialized: list[int] = field(default_factory=list)
@@ -140,6 +143,8 @@ class _Refresh:
         while True:
             todo = plan(self.table, status, known, stored)
             apply_to_instance(self.instance, self.table.name, todo)
+            if (lost := todo.lost_text(self.table.name)) is not None:
+                self.on_warning(lost)
             ranges, self.is_new = todo.ranges, self.is_new or bool(todo.ranges)
             if evaluates_checks and not self.is_new:
                 newest = version_with_due_checks(

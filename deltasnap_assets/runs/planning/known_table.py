@@ -22,8 +22,9 @@ from deltasnap_assets.runs.planning.plan import (
     version_tags,
 )
 from deltasnap_assets.settings.config import TableSettings
-from deltasnap_core import LogStatus
+from deltasnap_core import LogStatus, logger_of
 
+_log = logger_of(__name__)
 _IDENTITY = (GENERATION_TAG, FORKS_TAG, BEGAN_AFTER_TAG)
 
 
@@ -105,6 +106,8 @@ def apply_to_instance(instance: dg.DagsterInstance, table_name: str, todo: Plan)
     The sensor, the schedule and `refresh` call it before runs start.
     """
     partitions = version_partitions(table_name).name or ""
+    if (lost := todo.lost_text(table_name)) is not None:
+        _log.warning("%s", lost)
     for version in todo.drop:
         instance.delete_dynamic_partition(partitions, key_of(version))
     keys = [key_of(version) for version in todo.add]

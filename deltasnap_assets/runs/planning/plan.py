@@ -70,6 +70,7 @@ class Plan:
     """The work for Dagster: partitions to drop and to add (ascending), ranges (first, last) to materialize.
 
     num_left: the number of versions left for a later plan. is_damaged: whether some versions cannot be loaded.
+    lost: of the dropped versions, those that were stored, and that neither the store nor the log has any more.
     """
 
     drop: tuple[int, ...] = ()
@@ -78,6 +79,17 @@ class Plan:
     num_left: int = 0
     observation: dg.AssetObservation
     is_damaged: bool = False
+    lost: tuple[int, ...] = ()
+
+    def lost_text(self, table_name: str) -> str | None:
+        """Return the warning that versions are lost; None: there are none."""
+        if not self.lost:
+            return None
+        return (
+            f"{table_name}: versions {VersionRanges.of(self.lost).text()} were stored, and neither the store nor the "
+            "log has them any more. Their partitions are removed. If the store was deleted or replaced by mistake, "
+            "restore it from a backup."
+        )
 
     @property
     def last(self) -> int | None:
@@ -118,6 +130,7 @@ def plan(table: TableSettings, status: LogStatus, known: Known, stored: Stored |
         num_left=len(missing) - len(chosen),
         observation=observation_of(table, status, began_after, forks, None if is_recreated else known.generation),
         is_damaged=bool(unloadable),
+        lost=() if is_recreated else tuple(sorted(lost.intersection(known.done))),
     )
 
 

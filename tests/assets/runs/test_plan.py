@@ -76,12 +76,15 @@ def test_versions_that_the_store_lost_are_materialized_again_but_not_pruned_ones
     assert requested(plan(table(), status(0, 5), known, None)) == ((), ())
 
 
-def test_versions_that_the_store_and_the_log_lost_have_no_partition() -> None:
+def test_versions_that_the_store_and_the_log_lost_have_no_partition(caplog: pytest.LogCaptureFixture) -> None:
     known = Known(versions=(0, 1, 2, 3), done=frozenset({0, 1, 2, 3}), generation="g")
     todo = plan(table(), status(2, 4), known, stored())  # the store was deleted after the log was cleaned up
     assert (todo.drop, *requested(todo)) == ((0, 1), (4,), ((2, 4),))
+    apply_to_instance(dg.DagsterInstance.ephemeral(), "events", todo)
+    assert "events: versions 0 to 1 were stored, and neither the store nor the log has them any more" in caplog.text
     kept = plan(table(), status(2, 4), known, stored(0, 1, 2, 3))
     assert (kept.drop, *requested(kept)) == ((), (4,), ((4, 4),))
+    assert not kept.lost
     new_only = plan(table(), status(4, 4), replace(known, done=frozenset({0, 1, 3})))
     assert (new_only.drop, *requested(new_only)) == ((), (4,), ((4, 4),))
 

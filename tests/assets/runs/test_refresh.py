@@ -24,6 +24,7 @@ from deltasnap_assets.settings.config import Settings, Since, TableSettings
 from deltasnap_core import DeltaSnapError, FileStatus, FsspecLogStore, SnapshotStore
 from deltasnap_core.storage.writable_files import WritableFiles
 from tests.builders import add, commit_info, metadata, protocol, write_log
+from tests.checkpoint_files import write_checkpoint
 from tests.driver_bases import use_driver_bases
 
 
@@ -206,6 +207,23 @@ def test_table_with_no_configured_version_yet_is_warned_of_until_it_has_one(tmp_
     table.write(1, 2)
     assert table.refresh() == (2,)
     assert "versions" not in str(store.fleet(["events"]).to_pylist()[0]["check"])
+
+
+def test_refresh_warns_of_versions_that_only_a_deleted_store_had(tmp_path: Path) -> None:
+    table, warnings = Refreshed(tmp_path), list[str]()
+    table.write(0, 3)
+    assert table.refresh() == (0, 1, 2, 3)
+    actions = [protocol(), metadata(), *(add(f"a{v}.parquet", stats=STATS) for v in range(4))]
+    write_checkpoint(table.folder / "_delta_log", 3, "classic", actions)
+    for version in range(3):
+        (table.folder / "_delta_log" / f"{version:020}.json").unlink()
+    shutil.rmtree(tmp_path / "store")
+    done = refresh_table(
+        table.defs, table.settings, table.table, table.instance, on_warning=warnings.append, log_level="ERROR"
+    )
+    assert (done, table.partitions) == ((3,), ["3"])
+    (warning,) = warnings
+    assert warning.startswith("events: versions 0 to 2 were stored, and neither the store nor")
 
 
 def test_job_refreshes_the_other_tables_if_one_of_them_fails(tmp_path: Path) -> None:
