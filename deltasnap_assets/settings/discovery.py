@@ -6,7 +6,7 @@ This happens when the definitions load. Dagster shows a new table after its code
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -41,16 +41,25 @@ class DiscoveryError(DeltaSnapError):
 def with_discovered(settings: Settings, on_no_table: Callable[[str], None] = _log.warning) -> Settings:
     """Return the settings with the discovered tables after those in the file. Tables in the file are not added again.
 
-    If several patterns match a table, the first one counts.
-    on_no_table: called with a message for each pattern without tables, or without any that no earlier pattern matches.
-    This is not an error: a lake may start empty.
-    Errors: DiscoveryError if the folder of a pattern cannot be listed, or two tables have the same name.
+    If several patterns match a table, the first one counts. If the folder of a pattern cannot be listed, the tables
+    that it matched earlier stay, as the store knows them: each reports that it cannot be read, and no other one waits.
+    on_no_table: called with a message for each pattern that cannot be listed, has no tables, or none that no earlier
+    pattern matches. This is not an error: a lake may start empty.
+    Errors: DiscoveryError if the folder of a pattern cannot be listed and the store knows no table of it, or two tables
+    have the same name.
     """
     tables, by_patterns = list(settings.tables), set[str]()
     for pattern in settings.discover:
         named = {table.name.casefold(): to_url(table.path) for table in tables}
         urls = set(named.values())
-        found = list(_found(pattern))
+        try:
+            paths = _table_paths(pattern)
+        except DiscoveryError as error:
+            paths = _paths_in_store(settings, pattern)
+            if not paths:
+                raise
+            on_no_table(f"{error}. The tables that it matched earlier are still followed.")
+        found = list(_tables_at(paths, pattern))
         if not found:
             on_no_table(_no_table_at(pattern.path))
         elif by_patterns.issuperset(to_url(table.path) for table in found):
@@ -106,9 +115,9 @@ def _only_earlier(path: str) -> str:
     )
 
 
-def _found(pattern: DiscoverSettings) -> Iterator[TableSettings]:
+def _tables_at(paths: Iterable[str], pattern: DiscoverSettings) -> Iterator[TableSettings]:
     shared = {name: getattr(pattern, name) for name in pattern.model_fields_set if name in _SHARED}
-    for path in _table_paths(pattern):
+    for path in paths:
         folders = path.rstrip("/").split("/")
         if any(fnmatchcase(folders[-1], each) for each in pattern.exclude):
             continue
@@ -124,6 +133,20 @@ def _table_paths(pattern: DiscoverSettings) -> list[str]:
     """Return the folders of the pattern that have a log, ascending."""
     found = matching(f"{pattern.path.rstrip('/')}/{LOG_FOLDER}", pattern.storage_options)
     return [each.rstrip("/").removesuffix(f"/{LOG_FOLDER}") for each in found]
+
+
+def _paths_in_store(settings: Settings, pattern: DiscoverSettings) -> list[str]:
+    """Return the paths of stored tables that match a pattern, ascending; empty also if the store cannot be read."""
+    if redacted(pattern.path) != pattern.path:
+        return []  # the store has the paths without credentials
+    from deltasnap_core import SnapshotStore  # noqa: PLC0415  # slow to load, and needed only after a failure
+
+    try:
+        polls = SnapshotStore.open(None, settings.storage, settings.storage_options).polls
+        stored = [poll.path for name in polls.table_names() if (poll := polls.read(name)) is not None and poll.path]
+    except DeltaSnapError:
+        return []
+    return sorted({path.rstrip("/") for path in stored if _matches(pattern, to_url(path))})
 
 
 def matching(pattern: str, storage_options: Mapping[str, Any]) -> list[str]:

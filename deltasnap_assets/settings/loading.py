@@ -51,9 +51,9 @@ def load_settings(
     """Return the settings of `file`, else of `DELTASNAP_CONFIG`, of `deltasnap.yaml` in `folder`, of the demo table.
 
     `folder` defaults to the working directory. Relative paths in a file are relative to the file.
-    on_no_table: called with a message for each pattern of `discover` that matches no table, or only tables of earlier
-    patterns.
-    Errors: `ConfigError`; `DiscoveryError` if the folder of a pattern cannot be listed; `MisplacedStoreError`.
+    on_no_table: called with a message for each pattern of `discover` that cannot be listed, matches no table, or only
+    tables of earlier patterns.
+    Errors: `ConfigError`; `DiscoveryError`, see `with_discovered`; `MisplacedStoreError`.
     """
     folder = Path.cwd() if folder is None else folder
     path = find_config(environment, folder) if file is None else Path(file)

@@ -10,6 +10,7 @@ from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.discovery import DiscoveryError
 from deltasnap_assets.settings.loading import load_settings, read_settings
 from deltasnap_assets.settings.yaml_source import ConfigError
+from deltasnap_core import LastPoll, SnapshotStore
 
 
 def lake(folder: Path, *tables: str) -> None:
@@ -107,6 +108,26 @@ def test_unusual_failure_of_a_storage_is_reported(tmp_path: Path) -> None:
 def test_pattern_in_a_folder_that_does_not_exist_is_an_error(pattern: str, tmp_path: Path) -> None:
     with pytest.raises(DiscoveryError, match=rf"Tables at .*: the folder {tmp_path}/lake\S* does not exist"):
         load(tmp_path, f'discover: [{{path: "{pattern}"}}]')
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_folder_that_cannot_be_listed_does_not_stop_the_tables_of_others(
+    tmp_path: Path, is_known: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    lake(tmp_path, "bronze/events", "silver/orders")
+    text = "discover: [{path: lake/bronze/*, poll_seconds: 60}, {path: lake/silver/*, exclude: [tmp_*]}]"
+    found = load(tmp_path, text)
+    polls = SnapshotStore.open(None, found.storage).polls
+    for name in ("orders", "tmp_a") if is_known else ():
+        polls.write(name, LastPoll(polled_at_ms=1, path=str(tmp_path / "lake/silver" / name)))
+    (tmp_path / "lake/silver").rename(tmp_path / "moved")
+    if is_known:
+        assert load(tmp_path, text).tables == found.tables
+        assert "silver does not exist" in caplog.text
+        assert "The tables that it matched earlier are still followed." in caplog.text
+    else:
+        with pytest.raises(DiscoveryError, match="silver does not exist"):
+            load(tmp_path, text)
 
 
 def test_folder_without_list_permission_is_an_error(tmp_path: Path) -> None:
