@@ -108,7 +108,9 @@ class _FollowedSettings(_Settings):
     values are rounded down, and values below 5 count as 5.
     """
     refresh: str | None = _HOURLY
-    """When to materialize versions that the sensor missed or whose run failed: a cron expression; `null`: never."""
+    """When to materialize versions that the sensor missed or whose run failed: a cron expression, in UTC; `null`:
+    never.
+    """
     materialize_as: Literal["view", "table"] = "view"
     """`table` also stores each version's file lists as plain Parquet, for readers without deltasnap."""
     max_versions_per_run: int = Field(default=100, ge=1)
