@@ -23,6 +23,12 @@ def bytes_text(size: int) -> str:
     return f"{value:.1f}".removesuffix(".0") + f" {_SIZES[-1]}"
 
 
+def percents(ratio: float, limit: float) -> tuple[str, str]:
+    """Return a ratio and its limit as `50.1%` and `50.0%`: with decimals only if they differ and would look equal."""
+    shown = [(f"{ratio:.{digits}%}", f"{limit:.{digits}%}") for digits in range(4)]
+    return next((each for each in shown if ratio == limit or each[0] != each[1]), shown[-1])
+
+
 def span_text(milliseconds: int) -> str:
     """Return a span in the largest unit that fits at least twice, rounded down: `3 days`, `30 hours`, `1 second`."""
     span = max(milliseconds, 0)

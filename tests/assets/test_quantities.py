@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from deltasnap_assets.quantities import bytes_text, counted, iso_time, span_text, time_text
+from deltasnap_assets.quantities import bytes_text, counted, iso_time, percents, span_text, time_text
 
 HOUR = 3_600_000
 
@@ -24,6 +24,23 @@ HOUR = 3_600_000
 )
 def test_span_is_shown_in_the_largest_unit_that_fits_twice(milliseconds: int, text: str) -> None:
     assert span_text(milliseconds) == text
+
+
+@pytest.mark.parametrize(
+    ("ratio", "limit", "expected"),
+    [
+        (0.5, 0.5, ("50%", "50%")),
+        (0.514, 0.5, ("51%", "50%")),
+        (0.501, 0.5, ("50.1%", "50.0%")),
+        (0.8999, 0.9, ("89.99%", "90.00%")),
+        (0.121, 0.125, ("12.1%", "12.5%")),
+        (0.5 + 1e-9, 0.5, ("50.000%", "50.000%")),
+    ],
+)
+def test_ratio_that_exceeds_its_limit_does_not_look_equal_to_it(
+    ratio: float, limit: float, expected: tuple[str, str]
+) -> None:
+    assert percents(ratio, limit) == expected
 
 
 def test_times_are_shown_to_the_second() -> None:

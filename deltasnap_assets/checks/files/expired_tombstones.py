@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from deltasnap_assets.checks.check import Limits, PageCheck, Verdict, not_evaluated
-from deltasnap_assets.quantities import bytes_text, counted
+from deltasnap_assets.quantities import bytes_text, counted, percents
 
 if TYPE_CHECKING:
     from deltasnap_assets.checks.facts import PageFacts
@@ -45,11 +45,12 @@ class ExpiredTombstones(PageCheck[ExpiredTombstonesLimits]):
         passed = ratio <= limits.max_expired_ratio or gone.num_expired < _FEW_FILES
         if passed and gone.num_expired_without_size >= _FEW_FILES:
             return not_evaluated(f"{gone.num_expired_without_size:,} expired tombstones have no size.")
+        found, most = percents(ratio, limits.max_expired_ratio)
         return Verdict(
             passed=passed,
             description=(
                 f"{counted(gone.num_expired, 'file')} of {bytes_text(gone.expired_bytes)} passed their retention since "
-                f"the last commit: {ratio:.0%} of the size of the table, at most {limits.max_expired_ratio:.0%} "
+                f"the last commit: {found} of the size of the table, at most {most} "
                 "expected."
             ),
             numbers={"expired_files": gone.num_expired, "expired_bytes": gone.expired_bytes},

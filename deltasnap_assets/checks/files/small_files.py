@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from deltasnap_assets.checks.check import Limits, PageCheck, Verdict
-from deltasnap_assets.quantities import bytes_text
+from deltasnap_assets.quantities import bytes_text, percents
 
 if TYPE_CHECKING:
     from deltasnap_assets.checks.compaction import Compaction
@@ -47,6 +47,7 @@ class SmallFiles(PageCheck[SmallFilesLimits]):
         state = facts.state
         small = state.file_size_histogram.files_below(limits.small_file_bytes)
         ratio = small / max(state.num_of_files, 1)
+        found, most = percents(ratio, limits.max_small_file_ratio)
         passed = ratio <= limits.max_small_file_ratio or state.num_of_files < _FEW_FILES
         plan = None if passed else facts.compaction
         after = state.num_of_files - (0 if plan is None else sum(each.lost for each in plan.partitions))
@@ -55,7 +56,7 @@ class SmallFiles(PageCheck[SmallFilesLimits]):
             advice="" if plan is None else _advice(plan, state.num_of_files, after),
             description=(
                 f"{small:,} of {state.num_of_files:,} files are smaller than {bytes_text(limits.small_file_bytes)} "
-                f"({ratio:.0%}, at most {limits.max_small_file_ratio:.0%} expected)."
+                f"({found}, at most {most} expected)."
             ),
             numbers={"small_files": small, "small_file_ratio": ratio}
             | ({} if plan is None else {"files_after_optimize": after}),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from deltasnap_assets.checks.check import Limits, PageCheck, Verdict
+from deltasnap_assets.quantities import percents
 
 if TYPE_CHECKING:
     from deltasnap_assets.checks.facts import PageFacts
@@ -33,11 +34,11 @@ class StatisticsCoverage(PageCheck[StatisticsCoverageLimits]):
     def verdict(self, facts: PageFacts, limits: StatisticsCoverageLimits) -> Verdict:
         files, without = facts.state.num_of_files, facts.state.num_files_without_records
         ratio = 1 - without / max(files, 1)
+        found, least = percents(ratio, limits.min_statistics_ratio)
         return Verdict(
             passed=ratio >= limits.min_statistics_ratio,
             description=(
-                f"{without:,} of {files:,} files have no statistics "
-                f"({ratio:.0%} have some, at least {limits.min_statistics_ratio:.0%} expected)."
+                f"{without:,} of {files:,} files have no statistics ({found} have some, at least {least} expected)."
             ),
             numbers={"files_without_statistics": without, "statistics_ratio": ratio},
         )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from deltasnap_assets.checks.check import Limits, PageCheck, Verdict
+from deltasnap_assets.quantities import percents
 
 if TYPE_CHECKING:
     from deltasnap_assets.checks.facts import PageFacts
@@ -37,11 +38,9 @@ class TombstoneRatio(PageCheck[TombstoneRatioLimits]):
     def verdict(self, facts: PageFacts, limits: TombstoneRatioLimits) -> Verdict:
         files, tombstones = facts.state.num_of_files, facts.state.num_of_removes
         ratio = tombstones / max(files + tombstones, 1)
+        found, most = percents(ratio, limits.max_tombstone_ratio)
         return Verdict(
             passed=ratio <= limits.max_tombstone_ratio or tombstones < _FEW_FILES,
-            description=(
-                f"{tombstones:,} tombstones and {files:,} files "
-                f"({ratio:.0%} of both, at most {limits.max_tombstone_ratio:.0%} expected)."
-            ),
+            description=(f"{tombstones:,} tombstones and {files:,} files ({found} of both, at most {most} expected)."),
             numbers={"tombstones": tombstones, "tombstone_ratio": ratio},
         )
