@@ -303,14 +303,15 @@ def _faults_beside_stored(settings: Settings, table: TableSettings, condition: T
 
 
 def _store_message(settings: Settings, damaged: list[Finding]) -> str:
-    """Return what the store has. damaged: receives an error for each table with a manifest that a run cannot read."""
+    """Return what the store has. damaged: receives an error for each table whose recent versions cannot be read."""
     _check_writable(settings)
     store, counts = store_of(settings), list[int]()
     for table in settings.tables:
         current = store.current_names(table.name)
         counts.append(len(current))
         try:
-            store.manifests(table.name, [*current][-HISTORY:], current)  # those that the next run reads
+            recent = store.manifests(table.name, [*current][-HISTORY:], current)  # those that the next run reads
+            store.check_files(table.name, recent.values())
         except (CorruptStoreError, UnsupportedStoreError) as error:
             problem, advice = (error.problem, error.advice) if isinstance(error, CorruptStoreError) else (error, "")
             damaged.append(Finding(subject="store", mark="error", message=_line(str(problem)), advice=advice))

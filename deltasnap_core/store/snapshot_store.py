@@ -20,7 +20,7 @@ manifests share.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -153,6 +153,10 @@ class SnapshotStore:
         current: the result of `current_names`; None: list the store.
         """
         return self._reader.manifests(table, versions, current)
+
+    def check_files(self, table: str, manifests: Iterable[VersionManifest]) -> None:
+        """Raise CorruptStoreError if a file of these versions is missing or has another size. Reads no file."""
+        self._reader.table(table).check_files(manifests)
 
     def computed_state(self, table: str, version: Version) -> SnapshotState:
         """Return the computed state of a version, as Snapshot.computed_state. Needs no Spark."""

@@ -84,7 +84,7 @@ class StoreReader:
         return [self._opened(stored, manifest) for manifest in self.manifests_of(table, versions)]
 
     def _opened(self, stored: StoredTable, manifest: VersionManifest) -> StoredVersion:
-        stored.check_files(manifest)
+        stored.check_files([manifest])
         folder, log_path = stored.generation_folder(manifest.generation), manifest.log_path
         return StoredVersion(
             engine=self.engine,

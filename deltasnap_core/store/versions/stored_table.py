@@ -35,6 +35,9 @@ T = TypeVar("T")
 
 _log = logger_of(__name__)
 _IN_ORDER = attrgetter("generation", "version")  # the order of a ManifestName, many times as fast
+_ADVICE_FOR_LOST_FILES = (
+    "Restore the file from a backup, or materialize the versions that use it again, if the log still has them."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,10 +207,10 @@ class StoredTable:
                 problems[url] = f"expected {size} bytes, found {status.size}"
         return problems
 
-    def check_files(self, manifest: VersionManifest) -> None:
-        """Raise CorruptStoreError, naming the file, if a file of a version is missing or has another size."""
-        for url, problem in self.missing_files([manifest]).items():
-            raise CorruptStoreError(path=url, reason=problem)
+    def check_files(self, manifests: Iterable[VersionManifest]) -> None:
+        """Raise CorruptStoreError, naming the file, if a file of the versions is missing or has another size."""
+        for url, problem in self.missing_files(manifests).items():
+            raise CorruptStoreError(path=url, reason=problem, advice=_ADVICE_FOR_LOST_FILES)
 
     def write_documents(self, generation: str, documents: Mapping[str, JsonObject]) -> None:
         """Write shared documents, by digest. Call it before writing the manifests that name them."""

@@ -22,10 +22,12 @@ from deltasnap_assets.spark.connect_check import RemoteError
 from deltasnap_assets.spark.connect_server import DEFAULT_FOLDER, SparkServer
 from deltasnap_assets.spark.java import JavaError
 from deltasnap_core import LastPoll, SnapshotStore, TableLog
+from deltasnap_core.storage.urls import local_path
+from deltasnap_core.store.format.manifest import DataSet, StoreFile
 from tests.assets.command.test_cli import java_of
 from tests.assets.jobs import idle_job
 from tests.builders import add, commit_info, metadata, protocol, write_log
-from tests.core.store.manifests import store_versions, stored_table
+from tests.core.store.manifests import GENERATION, store_versions, stored_table
 
 
 @pytest.fixture(autouse=True)
@@ -108,6 +110,21 @@ def test_recent_manifest_that_no_run_can_read_is_an_error(
     assert problem in found["message"]
     assert manifest.name in found["message"]
     assert found["advice"].partition(":")[0] == advice
+
+
+def test_recent_version_whose_data_is_lost_is_an_error(folder: Path) -> None:
+    base = DataSet(first=0, last=0, files=(StoreFile(path="base/part-0.parquet", size=3, rows=1),))
+    stored = stored_table(folder / "store")
+    store_versions(stored, TableLog.for_path(folder / "lake" / "events"), [0], base=base)
+    file = Path(local_path(stored.generation_folder(GENERATION))) / "base" / "part-0.parquet"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"123")
+    assert store(folder, "store")["mark"] == "ok"
+    file.unlink()
+    found = store(folder, "store")
+    assert found["mark"] == "error"
+    assert found["message"].endswith("base/part-0.parquet: expected a file, found none.")
+    assert "materialize the versions that use it again" in found["advice"]
 
 
 def test_failed_write_leaves_no_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

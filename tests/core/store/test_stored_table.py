@@ -109,5 +109,5 @@ def test_file_of_another_size_and_missing_file_are_problems(stored: StoredTable)
         urls[2]: "expected a file, found none",
     }
     with pytest.raises(CorruptStoreError, match="expected 4 bytes") as error:
-        stored.check_files(damaged)
+        stored.check_files([damaged])
     assert error.value.path == urls[1]
