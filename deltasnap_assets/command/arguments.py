@@ -71,11 +71,19 @@ def storage_options(texts: list[str] | None) -> dict[str, Any]:
         if not name or not equals:
             raise typer.BadParameter("Expected KEY=VALUE.", param_hint="--option")  # the text may be a secret
         try:
-            options[name] = value if name == key else int(value) if value.isdecimal() else float(value)
+            options[name] = value if name == key else _number(value)
         except ValueError:
             raise typer.BadParameter("Expected a number after KEY:=.", param_hint="--option") from None
     learn_options(options)
     return with_booleans(options)
+
+
+def _number(text: str) -> int | float:
+    """Return the number in a text. Errors: ValueError."""
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
 
 
 def column_names(text: str) -> tuple[str, ...]:

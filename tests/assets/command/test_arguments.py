@@ -77,8 +77,8 @@ def test_version_is_that_of_the_distribution() -> None:
 
 
 def test_storage_options_may_be_numbers() -> None:
-    given = ["port:=22", "port_as_text=22", "timeout:=0.5", "url=a:=b"]
-    assert storage_options(given) == {"port": 22, "port_as_text": "22", "timeout": 0.5, "url": "a:=b"}
+    given = ["port:=22", "port_as_text=22", "timeout:=0.5", "retries:=-1", "url=a:=b"]
+    assert storage_options(given) == {"port": 22, "port_as_text": "22", "timeout": 0.5, "retries": -1, "url": "a:=b"}
     for wrong in ("port:=hunter2", ":=1"):
         with pytest.raises(typer.BadParameter) as raised:
             storage_options([wrong])

@@ -26,7 +26,7 @@ class MountedFileSystem(LocalFileSystem):  # type: ignore[misc]
 
     @classmethod
     def _strip_protocol(cls, path: Any) -> Any:
-        return super()._strip_protocol(path.removeprefix("mounted://"))
+        return super()._strip_protocol(path.removeprefix(f"{cls.protocol}://"))
 
 
 class CachingFileSystem(MountedFileSystem):
