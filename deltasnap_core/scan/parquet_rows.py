@@ -36,13 +36,15 @@ class ParquetRows:
         mode = self.table.columns.mapping_mode
         partitions = {column.name for column in self.table.columns.partition}
         data_fields = [field for field in self.table.schema if field.name not in partitions]
-        # Treat file names literally, ignore the names of folders, and raise an error for a missing file.
+        # Treat file names literally, ignore the names of folders, raise an error for a missing file, and skip no file
+        # because of a pattern of the session for names.
         reader = (
             self.table.spark.read.schema(physical_schema(StructType(data_fields), mode))
             .option("__globPaths__", "false")
             .option("recursiveFileLookup", "true")
             .option("ignoreMissingFiles", "false")
             .option("ignoreCorruptFiles", "false")
+            .option("ignoredPathSegmentRegex", "^[._]")
         )
         if mode == "id":
             # Spark has no such option for a single read. The setting affects only schemas that have ids, which other

@@ -43,8 +43,9 @@ class RowReader:
     def read(self, found: Sequence[DataFile]) -> DataFrame:
         """Return the rows of files: the columns of the table in schema order, then the tags.
 
-        Errors: as Scan.to_df.
+        Errors: as Scan.to_df; UnsupportedSettingError.
         """
+        self.table.check_times()  # also if no file is left: the statistics do not describe shifted times
         self._check_distinct(found)
         groups: dict[str | None, list[DataFile]] = {None: [], DELETED: [], CHOSEN: []}
         for file in found:

@@ -8,10 +8,16 @@ from typing import TypeVar
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from deltasnap_core.errors import DataFileError
+from deltasnap_core.errors import DataFileError, UnsupportedSettingError
 from deltasnap_core.once import once
 from deltasnap_core.redaction import redacted, safe_repr
-from deltasnap_core.replay.spark.session.spark_failures import SPARK_FAILURES, file_read, is_about_files, spark_cause
+from deltasnap_core.replay.spark.session.spark_failures import (
+    SPARK_FAILURES,
+    file_read,
+    is_about_files,
+    setting_that_refuses_dates,
+    spark_cause,
+)
 from deltasnap_core.scan.arrow_rows import collected_rows
 from deltasnap_core.scan.file_lookup import FileLookup
 from deltasnap_core.scan.files.data_file import DataFile
@@ -82,7 +88,7 @@ class Scan:
         """Return the rows. The call selects the files in a Spark job; Spark reads the rows when the DataFrame runs.
 
         Errors: DataFileNotFoundError naming a missing file; DataPathError; CorruptLogError for a damaged deletion
-        vector or an invalid partition value, and as `report`.
+        vector or an invalid partition value; UnsupportedSettingError if the session shifts timestamps; and as `report`.
         """
         skipping = self._skipping
         return self._rows_of(self._look_up(lambda files: chosen_files(files, skipping)))
@@ -96,7 +102,8 @@ class Scan:
 
         Without a predicate, Spark reads at most `count` files, without deletion vectors, if these have enough rows.
         Errors: ValueError for a negative count; PredicateError for a predicate that fails for some row; DataFileError
-        for a file that Spark cannot read; and as `to_df`, for the files that are read.
+        for a file that Spark cannot read or that has a text that is not UTF-8; UnsupportedSettingError; and as `to_df`,
+        for the files that are read.
         """
         if count < 0:
             raise ValueError(f"Expected 0 rows or more, found {count}")
@@ -112,17 +119,28 @@ class Scan:
 
     def _collected(self, rows: DataFrame) -> pa.Table:
         try:
-            return collected_rows(rows, self.where)
+            found = collected_rows(rows, self.where)
         except SPARK_FAILURES as error:
+            if (setting := setting_that_refuses_dates(error)) is not None:
+                reason = "with it, Spark refuses dates before 1582-10-15 and times before 1900 in data files"
+                raise UnsupportedSettingError(setting=f"{setting}=EXCEPTION", reason=reason) from error
             if not is_about_files(error):
                 raise
-            file = file_read(error)
-            raise DataFileError(
-                path=None if file is None else redacted(file),
-                table=redacted(self._table.table_path),
-                version=self._table.version,
-                reason=spark_cause(error),
-            ) from error
+            raise self._unreadable(file_read(error), spark_cause(error)) from error
+        for name, column in zip(found.column_names, found.columns, strict=True):
+            try:
+                column.validate(full=True)
+            except pa.ArrowInvalid as error:  # Spark does not check that texts are UTF-8
+                raise self._unreadable(None, f"expected texts in UTF-8 in column {name}, found others") from error
+        return found
+
+    def _unreadable(self, file: str | None, reason: str) -> DataFileError:
+        return DataFileError(
+            path=None if file is None else redacted(file),
+            table=redacted(self._table.table_path),
+            version=self._table.version,
+            reason=reason,
+        )
 
     def _look_up(self, choose: Callable[[DataFrame], DataFrame]) -> list[DataFile]:
         lookup = FileLookup(self._table)

@@ -27,6 +27,8 @@ from deltasnap_core.scan.table_columns import TableColumns
 from deltasnap_core.storage.log_store import LogStore
 
 _REGEX_NAMES, _VARIABLES = "spark.sql.parser.quotedRegexColumnNames", "spark.sql.variable.substitute"
+_SHIFTS_TIMES = "spark.sql.parquet.int96TimestampConversion"
+_HAS_TIMES = re.compile(r'"(?:type|elementType|keyType|valueType)":"timestamp"')
 _PLAIN_NAME = re.compile(r"\w+", re.ASCII)
 _VARIABLE = re.compile(r"\$\{\S+?\}")
 
@@ -106,6 +108,15 @@ class ScannedTable:
             reason = f"metadata of version {self.version}: Spark cannot read rows of this schema: {spark_cause(error)}"
             raise CorruptLogError(path=self.table_path, reason=reason) from error
         return rows
+
+    def check_times(self) -> None:
+        """Raise UnsupportedSettingError if the session may shift the timestamps of the rows by its time zone.
+
+        Spark does so for INT96 of other writers than itself. Statistics and other readers have the times as written.
+        """
+        if self._is_set(_SHIFTS_TIMES, "false") and _HAS_TIMES.search(self.schema.json()):
+            reason = "with it, Spark shifts the timestamps of some data files by the time zone of the session"
+            raise UnsupportedSettingError(setting=f"{_SHIFTS_TIMES}=true", reason=reason)
 
     def _is_set(self, setting: str, default: str) -> bool:
         return (self.sessions.setting(setting) or default).lower() == "true"

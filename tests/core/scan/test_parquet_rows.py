@@ -79,6 +79,7 @@ def test_files_are_read_literally_and_none_may_be_missing(monkeypatch: pytest.Mo
         ("recursiveFileLookup", "true"),
         ("ignoreMissingFiles", "false"),
         ("ignoreCorruptFiles", "false"),
+        ("ignoredPathSegmentRegex", "^[._]"),
         ("parquet", "file:///a", "file:///b"),
         ("where", "id > 1"),
         ("where", "id < 9"),

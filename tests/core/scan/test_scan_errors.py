@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -12,7 +13,14 @@ import pytest
 from pyspark.errors import PySparkException
 
 from deltasnap_core import SPARK_FAILURES, DeltaLog, ScanOptions
-from deltasnap_core.errors import CorruptLogError, DataFileError, DataFileNotFoundError, DataPathError, PredicateError
+from deltasnap_core.errors import (
+    CorruptLogError,
+    DataFileError,
+    DataFileNotFoundError,
+    DataPathError,
+    PredicateError,
+    UnsupportedSettingError,
+)
 from deltasnap_core.scan import scan as scan_module
 from deltasnap_core.scan.predicate_analysis import predicate_failures
 from tests.builders import add, metadata, protocol, write_log
@@ -99,6 +107,80 @@ def test_failure_of_spark_names_the_file_that_it_read(
     monkeypatch.setattr(scan_module, "collected_rows", raising("[OUT_OF_MEMORY] No space."))
     with pytest.raises(PySparkException, match="No space"):
         scan.to_arrow()
+
+
+@pytest.mark.parametrize(
+    "setting", ["spark.sql.parquet.datetimeRebaseModeInRead", "spark.sql.parquet.int96RebaseModeInRead"]
+)
+def test_setting_that_refuses_old_dates_is_named(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str
+) -> None:
+    scan = snapshot_of(spark, tmp_path, [file(tmp_path, "a", ids(1))], schemaString=schema(field("id", "long"))).scan()
+    refused = (
+        f'[INCONSISTENT_BEHAVIOR_CROSS_VERSION.READ_ANCIENT_DATETIME] Old.\nYou can set the SQL config "{setting}" or'
+    )
+    monkeypatch.setattr(scan_module, "collected_rows", raising(refused))
+    with pytest.raises(UnsupportedSettingError, match=f"{setting}=EXCEPTION .* refuses dates before 1582") as raised:
+        scan.take(1)
+    assert isinstance(raised.value.__cause__, SPARK_FAILURES)
+
+
+@pytest.mark.spark
+def test_old_date_that_the_session_refuses_is_an_error_with_the_setting(spark: SparkSession, tmp_path: Path) -> None:
+    dates = pa.table({"d": [date(1500, 3, 1), date(2024, 3, 1)]})
+    scan = snapshot_of(spark, tmp_path, [file(tmp_path, "a", dates)], schemaString=schema(field("d", "date"))).scan()
+    setting = "spark.sql.parquet.datetimeRebaseModeInRead"
+    before = spark.conf.get(setting) or ""
+    spark.conf.set(setting, "EXCEPTION")
+    try:
+        with pytest.raises(UnsupportedSettingError, match=f"{setting}=EXCEPTION"):
+            scan.to_arrow()
+    finally:
+        spark.conf.set(setting, before)
+    assert scan.to_arrow().to_pydict()["d"] == [date(1500, 3, 1), date(2024, 3, 1)]
+
+
+def test_text_that_is_not_utf_8_is_an_error_with_its_column(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = pa.Array.from_buffers(pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\2\0\0\0"), pa.py_buffer(b"\xff\xfe")])
+    rows = pa.table({"id": [1], "name": names})
+    scan = snapshot_of(spark, tmp_path, [file(tmp_path, "a", ids(1))], schemaString=schema(field("id", "long"))).scan()
+    monkeypatch.setattr(scan_module, "collected_rows", lambda *_: rows)
+    for read in (scan.to_arrow, lambda: scan.take(1)):
+        with pytest.raises(DataFileError, match=rf"of version 0 .*{tmp_path}: .*UTF-8 in column name") as raised:
+            read()
+        assert raised.value.table == f"file://{tmp_path}"
+
+
+@pytest.mark.spark
+def test_data_file_with_a_text_that_is_not_utf_8_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
+    names = pa.Array.from_buffers(pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\2\0\0\0"), pa.py_buffer(b"\xff\xfe")])
+    added = file(tmp_path, "a", pa.table({"name": names}))
+    scan = snapshot_of(spark, tmp_path, [added], schemaString=schema(field("name", "string"))).scan()
+    with pytest.raises(DataFileError, match="UTF-8 in column name"):
+        scan.take(1)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("kind", ["timestamp", {"type": "array", "elementType": "timestamp", "containsNull": True}])
+@pytest.mark.parametrize("where", [None, "id > 5"])
+def test_session_that_shifts_timestamps_is_refused_only_for_rows_with_timestamps(
+    spark: SparkSession, tmp_path: Path, kind: Any, where: str | None
+) -> None:
+    one = file(tmp_path, "a", ids(1), stats=stats(1, 1, rows=1))
+    timed = snapshot_of(spark, tmp_path / "timed", [one], schemaString=schema(field("id", "long"), field("t", kind)))
+    plain = [file(tmp_path / "plain", "a", pa.table({"id": [1], "timestamp": [1]}))]
+    others = schema(field("id", "long"), field("timestamp", "long"))
+    setting = "spark.sql.parquet.int96TimestampConversion"
+    spark.conf.set(setting, "true")
+    try:
+        with pytest.raises(UnsupportedSettingError, match=f"{setting}=true .* shifts the timestamps"):
+            timed.scan(where).to_df()
+        assert timed.scan(where).report.files == 1
+        assert found(snapshot_of(spark, tmp_path / "plain", plain, schemaString=others).scan()) == [(1, 1)]
+    finally:
+        spark.conf.unset(setting)
 
 
 def raising(message: str) -> Callable[..., NoReturn]:

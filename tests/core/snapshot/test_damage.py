@@ -186,6 +186,26 @@ def test_no_setting_of_the_session_skips_files_of_a_log_or_a_store(
         stored.collect()
 
 
+@pytest.mark.spark  # Sail has no such setting
+def test_no_pattern_of_the_session_for_names_skips_files_of_a_table_its_log_or_a_store(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    make_table(tmp_path / "t", with_commits=False)
+    (tmp_path / "rows").mkdir()
+    pq.write_table(pa.table({"id": [5]}), tmp_path / "rows" / "a.parquet")
+    write_log(tmp_path / "rows", {0: [protocol(), metadata(), add("a.parquet")]})
+    store = SnapshotStore.open(spark, tmp_path / "store")
+    spark.conf.set("spark.sql.files.ignoredPathSegmentRegex", "parquet")
+    try:
+        assert DeltaLog.for_table(spark, tmp_path / "rows").snapshot.scan().take(9).to_pydict() == {"id": [5]}
+        log = DeltaLog.for_table(spark, tmp_path / "t", clock=FixedClock(), options=SnapshotOptions(engine="spark"))
+        assert log.snapshot.all_files.count() == 101
+        store.write_range("t", log, LAST, LAST)
+        assert store.all_files("t", LAST).count() == store.computed_state("t", LAST).num_of_files == 101
+    finally:
+        spark.conf.unset("spark.sql.files.ignoredPathSegmentRegex")
+
+
 @pytest.mark.parametrize("style", ["classic", "v2-json-sidecars"])
 def test_file_that_vanishes_between_listing_and_reading_is_skipped(
     spark: SparkSession, tmp_path: Path, style: CheckpointStyle

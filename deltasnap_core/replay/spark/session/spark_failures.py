@@ -43,6 +43,7 @@ _NAMES_VALUES = re.compile(
     r"|PatternSyntaxException|Illegal sequence boundaries"
 )
 _FILE_READ = re.compile(r"error while reading file (\S+?)\.(?=\s|$)")
+_REFUSES_DATES = re.compile(r'READ_ANCIENT_DATETIME\].*?SQL config "([\w.]+)"', re.DOTALL)
 _CAUSE = re.compile(r"^Caused by: (.+)$", re.MULTILINE)
 _GRPC_DETAILS = re.compile(r'^\s*details = "(.+)"$', re.MULTILINE)  # from a Connect server that has stopped
 _JAVA_PACKAGE = re.compile(r"^(?:[a-z][\w]*\.)+(?=[A-Z])")
@@ -96,6 +97,12 @@ def storing(target: str) -> Iterator[None]:
 def file_read(error: BaseException) -> str | None:
     """Return the URL of the file that Spark was reading when it failed; None: it names none."""
     found = _FILE_READ.search(str(error))
+    return None if found is None else found[1]
+
+
+def setting_that_refuses_dates(error: BaseException) -> str | None:
+    """Return the setting with which Spark refuses to read old dates and times; None: this is not the failure."""
+    found = _REFUSES_DATES.search(str(error))
     return None if found is None else found[1]
 
 

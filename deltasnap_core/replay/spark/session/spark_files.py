@@ -216,6 +216,8 @@ _PLAIN_FILES = {
     # A session may skip files that are damaged or gone: their actions would be lost.
     "ignoreCorruptFiles": "false",
     "ignoreMissingFiles": "false",
+    # Or files whose names match a pattern. This is Spark's default.
+    "ignoredPathSegmentRegex": "^[._]",
     # A session may shift old dates of files that Spark 2 wrote, or refuse them. Spark notes in its own files if they
     # have such dates, and other writers have none.
     "datetimeRebaseMode": "CORRECTED",

@@ -101,6 +101,7 @@ def test_every_read_sets_what_a_session_could_set_otherwise() -> None:
         "parquet.page.verify-checksum.enabled": "true",
         "ignoreCorruptFiles": "false",
         "ignoreMissingFiles": "false",
+        "ignoredPathSegmentRegex": "^[._]",
         "datetimeRebaseMode": "CORRECTED",
         "int96RebaseMode": "CORRECTED",
     }
