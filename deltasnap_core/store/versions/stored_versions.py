@@ -151,7 +151,10 @@ class StoredVersions:
         """Return the name of a new generation that shares the current versions up to `version`."""
         newest = self.generations[-1]
         parents = [name for name, _ in self.ancestry(newest)]
-        parent = next((name for name in parents if _begins_before(fork_of(name), version)), parents[-1])
+        # A generation may have its own versions before its fork point, if they were stored after the fork.
+        needed = {name.generation for name in self.manifests if name.version <= version}
+        shared = (name for name in parents if name in needed or _begins_before(fork_of(name), version))
+        parent = next(shared, parents[-1])
         fork = ForkPoint(parent=generation_ordinal(parent), version=version)
         return forked_name(self._next_ordinal(), fork, newest)
 

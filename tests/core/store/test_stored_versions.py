@@ -70,6 +70,13 @@ def test_fork_names_the_generation_that_has_its_version(version: int, expected: 
     assert stored.forked_generation(version) == expected
 
 
+def test_fork_shares_versions_that_were_stored_before_an_earlier_fork_point_and_after_that_fork() -> None:
+    before = versions_of(names(FIRST, 3, 4, 5, 6), names(FORKED, 1, 2, 6), forks=(FORKED,))
+    fork = before.forked_generation(3)
+    after = StoredVersions(manifests=before.manifests, forks=(FORKED, fork))
+    assert current(after) == [("000002", 1), ("000002", 2), ("000001", 3)]
+
+
 def test_versions_are_lost_until_a_fork_has_its_own_version() -> None:
     assert tuple(versions_of(names(FIRST, 4, 5, 6, 7)).lost_after(5)) == (6, 7)
     rolled_back = versions_of(names(FIRST, 4, 5, 6, 7), forks=(FORKED,))
