@@ -264,19 +264,20 @@ class DataPathError(DeltaSnapError):
 
 
 class DataFileError(DeltaSnapError):
-    """Spark cannot read the data file `path` (None: unknown) of `version` (None: unknown) of the table at `table`.
+    """Spark cannot read the data file `path` of `version` of the table at `table`. None: unknown.
 
     reason: the cause: the file is damaged, or has a column in another type than the table.
     """
 
-    def __init__(self, *, path: str | None, table: str, version: int | None, reason: str) -> None:
+    def __init__(self, *, path: str | None, table: str | None, version: int | None, reason: str) -> None:
         self.path = path
         self.table = table
         self.version = version
         self.reason = reason
         which = "a version" if version is None else f"version {version}"
         file = "a data file" if path is None else f"the data file {path}"
-        super().__init__(f"Spark cannot read {file} of {which} of the Delta table at {table}: {reason}")
+        place = "a Delta table" if table is None else f"the Delta table at {table}"
+        super().__init__(f"Spark cannot read {file} of {which} of {place}: {reason}")
 
 
 class DataFileNotFoundError(DeltaSnapError):

@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
+from deltasnap_core.errors import DataFileError
 from deltasnap_core.scan.predicate_analysis import predicate_failures
 
 
@@ -21,7 +22,8 @@ def collected_rows(rows: DataFrame, where: str | None = None) -> pa.Table:
     A field in a column with such a type may become nullable.
 
     where: the predicate of the rows, in SQL.
-    Errors: PredicateError if Spark cannot evaluate the predicate for some row; Spark's exceptions.
+    Errors: PredicateError if Spark cannot evaluate the predicate for some row; DataFileError for a text that is not
+    UTF-8, which Spark does not check; Spark's exceptions.
     """
     with predicate_failures(where):
         if not rows.columns:  # Arrow takes the number of rows from a column
@@ -29,13 +31,23 @@ def collected_rows(rows: DataFrame, where: str | None = None) -> pa.Table:
         fields = rows.schema.fields
         kinds = [field.dataType for field in fields]
         if not any(map(_has_required, kinds)):
-            return rows.toArrow()
+            return _checked(rows.toArrow())
         numbered = rows.toDF(*map(str, range(len(kinds))))  # several columns may have one name
         sent = numbered.select(*(_listed(F.col(str(n)), kind).alias(str(n)) for n, kind in enumerate(kinds)))
         found = sent.toArrow()
     columns = [_chunks_of(column, kind) for column, kind in zip(found.columns, kinds, strict=True)]
     schema = [pa.field(field.name, column.type, field.nullable) for field, column in zip(fields, columns, strict=True)]
-    return pa.table(columns, schema=pa.schema(schema))
+    return _checked(pa.table(columns, schema=pa.schema(schema)))
+
+
+def _checked(rows: pa.Table) -> pa.Table:
+    for name, column in zip(rows.column_names, rows.columns, strict=True):
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid as error:
+            reason = f"expected texts in UTF-8 in column {name}, found other bytes"
+            raise DataFileError(path=None, table=None, version=None, reason=reason) from error
+    return rows
 
 
 def _is_required(kind: DataType) -> bool:

@@ -119,7 +119,9 @@ class Scan:
 
     def _collected(self, rows: DataFrame) -> pa.Table:
         try:
-            found = collected_rows(rows, self.where)
+            return collected_rows(rows, self.where)
+        except DataFileError as error:
+            raise self._unreadable(None, error.reason) from error
         except SPARK_FAILURES as error:
             if (setting := setting_that_refuses_dates(error)) is not None:
                 reason = "with it, Spark refuses dates before 1582-10-15 and times before 1900 in data files"
@@ -127,12 +129,6 @@ class Scan:
             if not is_about_files(error):
                 raise
             raise self._unreadable(file_read(error), spark_cause(error)) from error
-        for name, column in zip(found.column_names, found.columns, strict=True):
-            try:
-                column.validate(full=True)
-            except pa.ArrowInvalid as error:  # Spark does not check that texts are UTF-8
-                raise self._unreadable(None, f"expected texts in UTF-8 in column {name}, found others") from error
-        return found
 
     def _unreadable(self, file: str | None, reason: str) -> DataFileError:
         return DataFileError(

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from deltasnap_core import PredicateError, collected_rows
+from deltasnap_core import DataFileError, PredicateError, collected_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -88,3 +89,29 @@ def test_predicate_that_fails_for_a_row_is_a_predicate_error(spark: SparkSession
     rows = spark.sql(f"select v from ({_VALUES}) where 1 / id > 0")
     with pytest.raises(PredicateError, match="DIVIDE_BY_ZERO"):
         collected_rows(rows, "1 / id > 0")
+
+
+class Collected:
+    """Rows that Spark has collected."""
+
+    columns = ("id", "name")
+    schema = StructType([StructField("id", LongType()), StructField("name", StringType())])
+
+    def __init__(self, name: bytes) -> None:
+        texts = pa.Array.from_buffers(
+            pa.string(), 1, [None, pa.py_buffer(bytes((0, 0, 0, 0, 2, 0, 0, 0))), pa.py_buffer(name)]
+        )
+        self._rows = pa.table({"id": [1], "name": texts})
+
+    def toArrow(self) -> pa.Table:  # noqa: N802
+        return self._rows
+
+
+def test_text_that_is_not_utf_8_is_an_error_with_its_column() -> None:
+    valid: Any = Collected(b"ab")
+    invalid: Any = Collected(b"\xff\xfe")
+    assert collected_rows(valid).to_pydict() == {"id": [1], "name": ["ab"]}
+    with pytest.raises(
+        DataFileError, match="of a Delta table: expected texts in UTF-8 in column name, found other bytes"
+    ):
+        collected_rows(invalid)
