@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -26,7 +27,7 @@ from deltasnap_core.scan.parquet_rows import ParquetRows
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.skipping.partition_values import is_malformed
 from deltasnap_core.storage.log_store import FileStatus
-from deltasnap_core.storage.urls import is_hidden
+from deltasnap_core.storage.urls import is_hidden, is_local, local_path
 
 _log = logger_of(__name__)
 
@@ -132,10 +133,8 @@ class FileLookup:
                 f"expected a value of type {column.data_type}, found {value!r}",
             )
         url = self.table.url_of(path)
-        if is_hidden(url):
-            raise DataPathError(
-                path=path, table=redacted(self.table.table_path), reason="Spark skips files with such a name"
-            )
+        if (reason := _why_not_read(url)) is not None:
+            raise DataPathError(path=path, table=redacted(self.table.table_path), reason=reason)
         return url
 
     def _readable(self, files: Sequence[FileStatus]) -> list[str]:
@@ -143,3 +142,11 @@ class FileLookup:
             return self.table.spark_files.readable(files)
         except FileNotFoundError as error:
             raise self.table.missing_file(str(error)) from error
+
+
+def _why_not_read(url: str) -> str | None:
+    """Return why Spark would read no file, or other files, for the URL of a data file; None: it reads that file."""
+    # Whether an object store has files below a name is not known without a request for each file.
+    if url.endswith("/") or (is_local(url) and Path(local_path(url)).is_dir()):
+        return "it is a folder, and Spark reads all files in a folder"
+    return "Spark skips files with such a name" if is_hidden(url) else None

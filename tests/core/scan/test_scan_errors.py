@@ -214,6 +214,15 @@ def test_file_that_spark_would_ignore_is_an_error(spark: SparkSession, tmp_path:
         snapshot.scan().to_df()
 
 
+@pytest.mark.parametrize("path", ["day", "day/"])
+def test_folder_in_place_of_a_data_file_is_an_error(spark: SparkSession, tmp_path: Path, path: str) -> None:
+    (tmp_path / "day").mkdir()
+    file(tmp_path, "day/a.parquet", ids(1))
+    scan = snapshot_of(spark, tmp_path, [add(path), file(tmp_path, "b.parquet", ids(2))]).scan()
+    with pytest.raises(DataPathError, match=rf"names {path}, .* it is a folder"):
+        scan.to_df()
+
+
 @pytest.mark.spark
 @pytest.mark.parametrize("where", ["id + 1", "id > array(1)", "id = no_such_function(1)", "nope = 1", "id = "])
 def test_invalid_arguments_are_reported_before_anything_is_read(
