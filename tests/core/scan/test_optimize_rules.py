@@ -34,12 +34,16 @@ def file(size: int, day: str | None = "x", *, deleted: int | None = None, record
     }
 
 
-def candidates(*files: dict[str, Any], kind: str = "string", path: str = "file:///t") -> tuple[OptimizeCandidate, ...]:
-    fields = [{"name": "day", "type": kind, "nullable": True, "metadata": {}}]
+def candidates(
+    *files: dict[str, Any], kind: str = "string", path: str = "file:///t", others: tuple[str, ...] = ()
+) -> tuple[OptimizeCandidate, ...]:
+    """others: further partition columns, which are strings."""
+    kinds = {"day": kind, **dict.fromkeys(others, "string")}
+    fields = [{"name": name, "type": each, "nullable": True, "metadata": {}} for name, each in kinds.items()]
     described = metadata(
         configuration={"delta.targetFileSize": str(TARGET)},
         schemaString=json.dumps({"type": "struct", "fields": fields}),
-        partitionColumns=["day"],
+        partitionColumns=list(kinds),
     )
     unused: Any = None
     table = ScannedTable(
@@ -123,6 +127,13 @@ def test_statement_has_the_value_of_the_log(kind: str) -> None:
     text, literal = LITERALS[kind]
     (found,) = candidates(file(1, text), file(1, text), kind=kind, path="s3://lake/a`b")
     assert found.statement == f"OPTIMIZE delta.`s3://lake/a``b` WHERE `day` = {literal}"
+
+
+def test_statement_names_every_partition_column() -> None:
+    values = [("day", "x"), ("region", None), ("hour", "7")]
+    small = {**file(1), "partitionValues": values}
+    (found,) = candidates(small, small, others=("region", "hour"))
+    assert found.statement == "OPTIMIZE delta.`/t` WHERE `day` = 'x' AND `region` IS NULL AND `hour` = '7'"
 
 
 def test_binary_value_has_no_statement() -> None:
