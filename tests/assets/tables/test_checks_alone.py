@@ -22,6 +22,7 @@ from deltasnap_core import LastPoll, StorageError, TableProblem
 from deltasnap_core.protocol.log_files.file_names import checksum_file
 from tests.assets.jobs import idle_job
 from tests.assets.runs.test_sensors import write
+from tests.builders import add, metadata, write_log
 from tests.core.store.manifests import store_computed_versions, stored_table
 
 LAST = 5
@@ -145,6 +146,25 @@ def test_check_of_versions_has_results_only_for_those_that_can_be_compared(table
 def test_check_of_one_version_has_its_result_only(table: Table) -> None:
     results = table.evaluations("schema_unchanged", "computed_state", partition=3)
     assert [(each.partition, each.metadata["versions_judged"].value) for each in results] == [("3", 1)]
+
+
+def test_failed_version_passes_when_a_later_one_does(tmp_path: Path) -> None:
+    table = Table(tmp_path)
+    write(table.path, 0, 1)
+    column = {"name": "x", "type": "long", "nullable": True, "metadata": {}}
+    changed = metadata(schemaString=json.dumps({"type": "struct", "fields": [column]}))
+    write_log(table.path, {2: [changed], 3: [add("3")], 4: [add("4")]})
+    store_computed_versions(stored_table(tmp_path / "store"), log_of(table.table), range(5))
+
+    def results(first: int, last: int) -> dict[str | None, bool]:
+        found = table.evaluations("schema_unchanged", "computed_state", (first, last))
+        settled = [each.description or "" for each in found if each.partition == "2" and each.passed]
+        assert all(text.endswith("Version 4 passes again.") for text in settled)
+        return {each.partition: each.passed for each in found}
+
+    assert results(1, 2) == {"1": True, "2": False, None: False}
+    assert results(3, 4) == {"2": True, "3": True, "4": True, None: True}
+    assert results(3, 4) == {"3": True, "4": True, None: True}
 
 
 def test_check_of_versions_that_are_not_stored_is_not_evaluated(table: Table) -> None:
