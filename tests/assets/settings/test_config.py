@@ -304,6 +304,11 @@ def test_options_and_properties_are_not_in_the_text_of_settings() -> None:
     assert "path='/a/*'" in repr(settings)
 
 
+def test_secret_properties_of_a_session_are_redacted_everywhere() -> None:
+    SparkSettings(config={"spark.hadoop.fs.s3a.secret.key": PASSWORD, "spark.app.name": "shown"})
+    assert redaction.redacted(f"{PASSWORD} shown") == "*********(redacted) shown"
+
+
 def test_settings_cannot_be_changed() -> None:
     settings = demo_settings(Path("/demo"))
     for model, key in (

@@ -156,3 +156,9 @@ def test_numbers_count_the_small_files_and_those_that_are_rewritten() -> None:
 def test_sums_beyond_64_bits_are_unknown() -> None:
     (found,) = candidates(file(1), file(1), *(file(-(2**63), "x") for _ in range(2)))
     assert (found.small_bytes, found.rewritten_bytes) == (None, 2)
+
+
+@pytest.mark.parametrize(("size", "total"), [((1 << 62) - 1, (1 << 63) - 2), (1 << 62, None)])
+def test_sum_beyond_64_bits_is_unknown(size: int, total: int | None) -> None:
+    (found,) = candidates(*(file(size, deleted=90, records=100) for _ in range(2)))
+    assert found.rewritten_bytes == total
