@@ -14,7 +14,7 @@
     ├── StorageError                  a file or folder cannot be reached, read or written (also an OSError)
     │   └── NoFilesystemError         fsspec does not support the protocol, or its package is missing
     ├── LogChangedError               the log was replaced while it was read
-    ├── DataPathError                 a data file or deletion vector is outside of the allowed folders
+    ├── DataPathError                 the log names a data file or deletion vector that must not be opened
     ├── DataFileError                 Spark cannot read a data file
     ├── DataFileNotFoundError         a data file or deletion vector of a version is missing
     ├── RowChangesError               the row changes of a version cannot be read
@@ -266,7 +266,7 @@ class DataPathError(DeltaSnapError):
 class DataFileError(DeltaSnapError):
     """Spark cannot read the data file `path` of `version` of the table at `table`. None: unknown.
 
-    reason: the cause: the file is damaged, or has a column in another type than the table.
+    reason: the cause, such as a damaged file, a column of another type than in the table, or text that is not UTF-8.
     """
 
     def __init__(self, *, path: str | None, table: str | None, version: int | None, reason: str) -> None:

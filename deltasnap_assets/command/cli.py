@@ -305,8 +305,8 @@ def refresh(
 ) -> None:
     """Materialize the new versions of the configured tables now, in this process.
 
-    Exits with 1 if a run fails or a table is broken, as the fleet shows it, even in a version that is not wanted. All
-    other versions and tables are still materialized.
+    Exits with 1 if a run fails, or if a table is `broken` in the fleet: an error in a version that is not selected
+    counts too. All other versions and tables are still materialized.
     """
     from deltasnap_assets.command.refresh_view import Refreshed, refresh_tables, report_lost_tables
     from deltasnap_assets.spark.java import JavaError, check_java

@@ -66,7 +66,7 @@ class Finding:
 
 
 def examine() -> Iterator[Finding]:
-    """Yield the results of all checks: Java, Spark, archive, server, UI, configuration, store, tables, runs."""
+    """Yield the results of all checks: Java, Spark, archive, server, UI, configuration, tables, store, runs."""
     warnings = list[str]()
     settings = _settings(warnings.append)
     remote = settings.spark.remote if isinstance(settings, Settings) else None
@@ -223,7 +223,7 @@ def _runs_of(instance: dg.DagsterInstance, table: TableSettings) -> Finding:
 
 def _answer_of(remote: str) -> str:
     check_remote(remote)
-    return "answers"
+    return "responds"
 
 
 def _repeated_paths(settings: Settings) -> Iterator[Finding]:

@@ -133,7 +133,7 @@ def diff(
 
 
 def doctor(as_json: _Json = False) -> None:
-    """Check everything that a refresh needs: Java, Spark, archive, server, configuration, tables, store, runs.
+    """Check everything that a refresh needs: Java, Spark, warm-up archive, server, configuration, tables, store, runs.
 
     Exits with 1 if a check fails, or if other readers cannot read a table. Stops the processes of a killed
     `deltasnap ui`.
@@ -168,7 +168,7 @@ def fleet(
     ] = None,
     as_json: _Json = False,
 ) -> None:
-    """Show all followed tables, the worst first: condition, last commit, size, growth, waste.
+    """Show all followed tables, the worst first: condition, last commit, size, growth, and what VACUUM would free.
 
     Reads only the store. The condition is as of the last time a sensor, schedule or refresh read the log.
     """

@@ -219,8 +219,8 @@ def _ended(key: _Key, read: LongRead[SensorAnswer | None]) -> SensorAnswer | Non
         return None if read.future.cancelled() else read.future.result()
     _, table_name, cursor = key
     waits = (
-        f"{table_name} waits for its poll {read.since_text}: its storage does not respond, or its log is long. The "
-        "poll continues, and a later tick uses its result."
+        f"{table_name} has been waiting for its poll {read.since_text}: its storage does not respond, or its log is "
+        "long. The poll continues, and a later tick uses its result."
     )
     if read.is_overdue:
         raise UnfinishedPollError(waits)

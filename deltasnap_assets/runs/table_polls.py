@@ -244,7 +244,7 @@ class _PolledTable:
                 return self.poll_examining()
         examination = examination_of(settings, table, is_whole=is_whole)
         if not examination.future.done():
-            message = f"{message} Its log is being read for faults {examination.since_text}."
+            message = f"{message} The examination of its log for faults has been running {examination.since_text}."
             return replace(idle, message=message, is_problem=idle.is_problem or examination.is_overdue)
         self._report_examined(examination.future.result())
         return self.poll_examining()
@@ -327,13 +327,13 @@ def _nothing_new(table: TableSettings, failure: Failure | None) -> str:
     versions = f"{failure.first} to {failure.last}"
     if failure.is_canceled:
         return (
-            f"Run {failure.run_id} of {table.name} was canceled, with versions {versions}. The next commit, the "
-            f"schedule or `deltasnap refresh {table.name}` materializes them."
+            f"Run {failure.run_id} of {table.name}, for versions {versions}, was canceled. The next commit, the "
+            f"schedule or `deltasnap refresh {table.name}` materializes the missing ones."
         )
     if not failure.may_be_tried_again:
         return (
             f"Run {failure.run_id} of {table.name} failed, after {MAX_ATTEMPTS} attempts at versions {versions}. "
-            f"The schedule or `deltasnap refresh {table.name}` retries them."
+            f"The next commit, the schedule or `deltasnap refresh {table.name}` retries them."
         )
     return (
         f"Run {failure.run_id} of {table.name} failed, attempt {failure.attempt} of {MAX_ATTEMPTS} at versions "

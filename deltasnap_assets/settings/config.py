@@ -238,14 +238,14 @@ class SparkSettings(_Settings):
 
 
 class AlertSettings(_Settings):
-    """Messages about tables that get worse, and about their recovery."""
+    """Messages about new problems of tables, and about their recovery."""
 
     webhook: SecretStr | None = None
     """The URL that gets each message, as `{"text": ...}` (Slack, Mattermost, Rocket.Chat); `null`: no messages. It is a
     secret: write `"${SLACK_URL}"`.
     """
     on: tuple[Literal["error", "warn"], ...] = ("error", "warn")
-    """What to report: `error`: broken tables; `warn`: warnings, stale tables, and tables that are no longer polled."""
+    """The tables to report: `error`: `broken` tables; `warn`: `warned`, `stale` and `unknown` tables."""
     ui: str = "http://127.0.0.1:3000"
     """The URL of Dagster's UI, for the link in a message."""
 
@@ -281,13 +281,13 @@ class Settings(_Settings):
     """All settings of a configuration file. `storage` is a URL or an absolute path."""
 
     storage: FolderOrUrl = Field(default=str(DEFAULT_STORAGE), min_length=1)
-    """The location of the store: a folder or an fsspec URL. Beside the tables: not in a table's folder or around it."""
+    """The location of the store: a folder or an fsspec URL, neither inside the folder of a table nor around it."""
     storage_options: _StorageOptions = Field(default_factory=dict, repr=False)
     """Options of the store's filesystem, for fsspec."""
     spark: SparkSettings = SparkSettings()
     """The Spark session, see below."""
     alerts: AlertSettings = AlertSettings()
-    """Messages about tables that get worse, see below."""
+    """Messages about new problems of tables, see below."""
     fleet_asset: str = DEFAULT_FLEET_ASSET
     """The key of the asset that shows all tables. If your project has an asset `fleet`, choose another key, such as
     `deltasnap/fleet`.

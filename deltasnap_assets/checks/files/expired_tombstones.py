@@ -19,11 +19,11 @@ class ExpiredTombstonesLimits(Limits):
     """The limit on files that no version needs."""
 
     max_expired_ratio: float = Field(default=0.5, ge=0)
-    """The maximum of the bytes that passed their retention since the last commit, as a ratio of the table's size."""
+    """The maximum size of the files whose retention ended since the last commit, as a ratio of the table's size."""
 
 
 class ExpiredTombstones(PageCheck[ExpiredTombstonesLimits]):
-    """The bytes that passed their retention since the last commit are within the limit.
+    """The size of the files whose retention ended since the last commit is within the limit.
 
     A commit drops the tombstones that expired before it, so older files are no longer in the log, whether VACUUM
     deleted them or not.
@@ -31,7 +31,7 @@ class ExpiredTombstones(PageCheck[ExpiredTombstonesLimits]):
 
     name = "expired_tombstones"
     asset = "tombstones"
-    expects = "The bytes that passed their retention since the last commit are within the limit."
+    expects = "The size of the files whose retention ended since the last commit is within the limit."
     advice = (
         "Run `VACUUM`: it deletes the files that no version within the retention needs. `deltasnap vacuum PATH "
         "--dry-run` lists all of them."
@@ -49,9 +49,8 @@ class ExpiredTombstones(PageCheck[ExpiredTombstonesLimits]):
         return Verdict(
             passed=passed,
             description=(
-                f"{counted(gone.num_expired, 'file')} of {bytes_text(gone.expired_bytes)} passed their retention since "
-                f"the last commit: {found} of the size of the table, at most {most} "
-                "expected."
+                f"The retention of {counted(gone.num_expired, 'file')} ({bytes_text(gone.expired_bytes)}) ended since "
+                f"the last commit: {found} of the size of the table, at most {most} expected."
             ),
             numbers={"expired_files": gone.num_expired, "expired_bytes": gone.expired_bytes},
         )

@@ -26,7 +26,7 @@ class SmallFilesLimits(Limits):
 
     small_file_bytes: int = Field(default=16 * 1024 * 1024, ge=1)
     """A file smaller than this counts as small. A size between two boundaries of Delta's histogram counts as the lower
-    one. The boundaries are 8 KiB, doubled up to 4 MiB, then each 4 MiB up to 40 MiB, then wider.
+    one. The boundaries are 8 KiB, doubling up to 4 MiB, then every 4 MiB up to 40 MiB, then wider.
     """
     max_small_file_ratio: float = Field(default=0.5, ge=0, le=1)
     """The maximum ratio of small files. It does not apply to fewer than 16 files."""

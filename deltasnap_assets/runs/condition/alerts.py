@@ -1,4 +1,4 @@
-"""The sensor that reports tables that get worse or recover to a webhook."""
+"""The sensor that reports new problems of tables, and their recovery, to a webhook."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def alerts_sensor(settings: Settings) -> dg.SensorDefinition:
         name=ALERTS_SENSOR,
         minimum_interval_seconds=_EVERY_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Reports tables that get worse or recover to the webhook of `alerts`.",
+        description="Reports new problems of tables, and their recovery, to the webhook of `alerts`.",
     )
     @secrets_hidden()
     def alerts(context: dg.SensorEvaluationContext) -> dg.SkipReason:
@@ -150,7 +150,7 @@ def send_alerts(settings: Settings, instance: dg.DagsterInstance) -> str:
     sent, refused, is_late = 0, list[WebhookError](), False
     for name in (*names[first:], *names[:first]):
         status = statuses[name] or _of_a_lost_poll(instance, polls, name)
-        if status is None or _has_moved(instance, settings, name, status):  # the table is new: it did not get worse
+        if status is None or _has_moved(instance, settings, name, status):  # the table is new: it has no new problem
             continue
         before = _reported(reported.get(keys[name]))
         alert, after = alert_of(name, status, before, settings.alerts, now), seen(status, before, now)
@@ -175,7 +175,7 @@ def send_alerts(settings: Settings, instance: dg.DagsterInstance) -> str:
         raise refused[0]
     if is_late:
         return f"Sent {counted(sent, 'message')}. The next tick sends the rest."
-    return f"Sent {counted(sent, 'message')}." if sent else "No table got worse or recovered."
+    return f"Sent {counted(sent, 'message')}." if sent else "No table has a new problem or has recovered."
 
 
 def _of_a_lost_poll(instance: dg.DagsterInstance, polls: LastPolls, table_name: str) -> TableStatus | None:

@@ -19,7 +19,7 @@ class WebhookError(DeltaSnapError):
 
     def __init__(self, *, reason: str) -> None:
         self.reason = reason
-        super().__init__(f"The webhook of `alerts` did not accept a message: {reason}. It will be sent again.")
+        super().__init__(f"The webhook of `alerts` did not accept a message: {reason}. The next tick sends it again.")
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

@@ -70,7 +70,7 @@ class Plan:
     """The work for Dagster: partitions to drop and to add (ascending), ranges (first, last) to materialize.
 
     num_left: the number of versions left for a later plan. is_damaged: whether some versions cannot be loaded.
-    lost: of the dropped versions, those that were stored, and that neither the store nor the log has any more.
+    lost: the dropped versions that were stored, and that neither the store nor the log has any more.
     """
 
     drop: tuple[int, ...] = ()
@@ -86,8 +86,8 @@ class Plan:
         if not self.lost:
             return None
         return (
-            f"{table_name}: versions {VersionRanges.of(self.lost).text()} were stored, and neither the store nor the "
-            "log has them any more. Their partitions are removed. If the store was deleted or replaced by mistake, "
+            f"{table_name}: stored versions are lost: {VersionRanges.of(self.lost).text()}. Neither the store nor the "
+            "log has them any more, so their partitions are removed. If the store was deleted or replaced by mistake, "
             "restore it from a backup."
         )
 

@@ -59,7 +59,7 @@ def ambiguous_commits(table: str, action: str, versions: VersionRanges) -> Fault
     return Fault(
         kind=FaultKind.AMBIGUOUS_COMMIT,
         text=f"The {_commits(versions)} in the log of {table} {'has' if len(versions) == 1 else 'have'} more than "
-        f"one {action} action. deltasnap uses the last one, other readers may use another.",
+        f"one {action} action. deltasnap uses the last one; other readers may use another.",
         advice="Check the writer, and set the schema, the properties and the protocol of the table again.",
         reason=f"expected at most one {action} action in a commit",
     )
@@ -70,7 +70,7 @@ def contradictory_commits(table: str, versions: VersionRanges) -> Fault:
     return Fault(
         kind=FaultKind.AMBIGUOUS_COMMIT,
         text=f"The {_commits(versions)} in the log of {table} "
-        f"{'adds and removes' if len(versions) == 1 else 'add and remove'} the same file. deltasnap keeps the file, "
+        f"{'adds and removes' if len(versions) == 1 else 'add and remove'} the same file. deltasnap keeps the file; "
         "other readers may not.",
         advice="Check the writer, and whether the rows of the file belong to the table. Then insert or "
         "delete them again.",
@@ -83,8 +83,8 @@ def repeating_commits(table: str, versions: VersionRanges) -> Fault:
     return Fault(
         kind=FaultKind.AMBIGUOUS_COMMIT,
         text=f"The {_commits(versions)} in the log of {table} {'adds' if len(versions) == 1 else 'add'} the same file "
-        "more than once. deltasnap uses its last add, or the last one of each of its deletion vectors. Other readers "
-        "may use another, or repeat its rows.",
+        "more than once. deltasnap uses the last add, or with deletion vectors the last add of each vector. Other "
+        "readers may use another add, or repeat the rows of the file.",
         advice="Check the writer, and whether the table has the rows of the file once. Then delete or insert them "
         "again.",
         reason="expected at most one add of a file in a commit",
@@ -95,7 +95,7 @@ def repeated_partition_column(table: str, name: str, found: Sequence[str]) -> Fa
     """Return the fault of metadata that names a partition column twice. found: all partition columns."""
     return Fault(
         kind=FaultKind.AMBIGUOUS_COMMIT,
-        text=f"The metadata of {table} names the partition column {name!r} more than once. deltasnap uses it once, "
+        text=f"The metadata of {table} names the partition column {name!r} more than once. deltasnap uses it once; "
         "other readers may fail.",
         advice="Check the writer, and set the partition columns of the table again.",
         reason=f"expected each partition column once, found {list(found)!r:.200}",
@@ -128,8 +128,8 @@ def decreasing_timestamps(table: str, versions: VersionRanges) -> Fault:
     """Return the fault of in-commit timestamps before that of the previous version. They do not hinder a load."""
     return Fault(
         kind=FaultKind.BROKEN_TIMESTAMPS,
-        text=f"The in-commit timestamp of {_versions(versions)} in the log of {table} is before that of the version "
-        "before. Time travel to a timestamp may fail.",
+        text=f"The in-commit timestamp of {_versions(versions)} in the log of {table} is earlier than that of the "
+        "previous version. Time travel to a timestamp may fail.",
         advice="Use versions instead of timestamps, and check the clock and the version of the writer.",
         reason="expected in-commit timestamps that increase",
     )
@@ -152,7 +152,7 @@ def incomplete_enablement(table: str) -> Fault:
     names = [f"delta.inCommitTimestampEnablement{each}" for each in ("Version", "Timestamp")]
     return Fault(
         kind=FaultKind.BROKEN_TIMESTAMPS,
-        text=f"Of the table properties {' and '.join(names)}, {table} has only one. Other readers may reject time "
+        text=f"{table} has only one of the table properties {' and '.join(names)}. Other readers may reject time "
         "travel to a timestamp.",
         advice="Set both properties to the first version with in-commit timestamps and to its timestamp.",
         reason="expected both properties or none",

@@ -34,7 +34,7 @@ class TableLevel(StrEnum):
     WARNED = "warned"
     """A check failed with a warning, or the last run failed."""
     STALE = "stale"
-    """The last commit is older than expected, and nothing else is wrong. Otherwise, the reason says it too."""
+    """The last commit is older than expected, and there is no other problem."""
     HEALTHY = "healthy"
 
     @property
@@ -46,11 +46,10 @@ class TableLevel(StrEnum):
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableStatus:
-    """A level with its reason. check: the checks that found it, separated by ", "; None: no check.
+    """A level with its reason.
 
-    advice: what to do; empty: nothing.
-
-    reason: in sentences; empty only if the table is healthy.
+    reason: in sentences, also about a last commit that is too old; empty only if the table is healthy.
+    check: the checks that found it, separated by ", "; None: no check. advice: what to do; empty: nothing.
     """
 
     level: TableLevel

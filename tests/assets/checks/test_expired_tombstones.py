@@ -21,14 +21,14 @@ def test_expired_tombstones_fail_above_both_limits(files: int, size: int, passed
     verdict = CHECK.verdict(page_facts(tombstones=expired(files, size), size_in_bytes=100), LIMITS)
     assert (verdict.passed, verdict.numbers) == (passed, {"expired_files": files, "expired_bytes": size})
     assert verdict.description == (
-        f"{files} files of {size} B passed their retention since the last commit: {size}% of the size of the table, at "
+        f"The retention of {files} files ({size} B) ended since the last commit: {size}% of the size of the table, at "
         "most 50% expected."
     )
 
 
 def test_expired_tombstones_of_an_empty_table_are_compared_with_one_byte() -> None:
     verdict = CHECK.verdict(page_facts(tombstones=expired(1, 1), size_in_bytes=0), LIMITS)
-    assert verdict.description.startswith("1 file of 1 B passed their retention since the last commit: 100% of")
+    assert verdict.description.startswith("The retention of 1 file (1 B) ended since the last commit: 100% of")
 
 
 def test_page_without_known_tombstones_omits_the_check() -> None:

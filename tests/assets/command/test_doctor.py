@@ -294,7 +294,7 @@ TABLES = "storage: store\ntables: [{name: events, path: lake/events}]"
     ("use", "subject", "message"),
     [
         ("spark: {remote: sail}", "Sail", "pysail 1.2"),
-        ("spark: {remote: 'sc://host:1'}", "Spark Connect", "answers"),
+        ("spark: {remote: 'sc://host:1'}", "Spark Connect", "responds"),
     ],
 )
 def test_session_on_a_server_needs_no_java(

@@ -1,4 +1,4 @@
-"""Messages about tables that get worse and recover, to a real HTTP server."""
+"""Messages about new problems of tables, and their recovery, to a real HTTP server."""
 
 from __future__ import annotations
 
@@ -119,19 +119,19 @@ def test_what_an_earlier_release_reported_is_reported_again(tmp_path: Path, chat
 def test_one_message_is_sent_when_a_table_gets_worse_and_one_when_it_recovers(tmp_path: Path, chat: Chat) -> None:
     fleet = Fleet(tmp_path, chat.url, ui="https://dagster.example/")
     fleet.note()
-    assert (fleet.tick(), chat.taken()) == ("No table got worse or recovered.", [])
+    assert (fleet.tick(), chat.taken()) == ("No table has a new problem or has recovered.", [])
     fleet.note(WARNING)
     assert fleet.tick() == "Sent 1 message."
     link = "https://dagster.example/assets/events/delta_log"
     assert chat.taken() == [f"Table events has a warning. Many small files. Run `OPTIMIZE`. {link}"]
-    assert (fleet.tick(), chat.taken()) == ("No table got worse or recovered.", [])
+    assert (fleet.tick(), chat.taken()) == ("No table has a new problem or has recovered.", [])
     fleet.note(WARNING, ERROR)
     fleet.tick()
     assert chat.taken() == [f"Table events is broken. Version 3 cannot be read. Restore it. {link}"]
     fleet.note()
     fleet.tick()
     assert chat.taken() == [f"Table events has recovered. All checks passed. {link}"]
-    assert (fleet.tick(), chat.taken()) == ("No table got worse or recovered.", [])
+    assert (fleet.tick(), chat.taken()) == ("No table has a new problem or has recovered.", [])
 
 
 def test_message_is_json_from_deltasnap(chat: Chat) -> None:
@@ -311,7 +311,7 @@ def test_table_of_the_same_name_at_another_path_is_reported_again(tmp_path: Path
     fleet.tick()
     (table,) = fleet.settings.tables
     moved = table.model_copy(update={"path": str(tmp_path / "elsewhere")})
-    assert send_alerts(fleet.settings, fleet.instance) == "No table got worse or recovered."
+    assert send_alerts(fleet.settings, fleet.instance) == "No table has a new problem or has recovered."
     settings = fleet.settings.model_copy(update={"tables": (moved,)})
     assert send_alerts(settings, fleet.instance) == "Sent 1 message."
 
@@ -335,7 +335,7 @@ def test_discovered_table_that_lost_its_log_is_reported(tmp_path: Path, chat: Ch
     fleet.tick()
     (text,) = chat.taken()
     assert text.startswith(f"Table orders has a warning. This table is in the store, but {lost} is no Delta table any")
-    assert (fleet.tick(), chat.taken()) == ("No table got worse or recovered.", [])
+    assert (fleet.tick(), chat.taken()) == ("No table has a new problem or has recovered.", [])
     rows = {row["table"]: row for row in fleet_of(fleet.settings)}
     assert {name: row["condition"] for name, row in rows.items()} == {"events": "unknown", "orders": "warned"}
     assert rows["orders"]["advice"].startswith("Restore its log.")
@@ -354,7 +354,7 @@ def test_unreadable_folder_of_a_pattern_does_not_block_alerts(tmp_path: Path, ch
 
 def test_table_without_any_poll_is_not_reported(tmp_path: Path, chat: Chat) -> None:
     fleet = Fleet(tmp_path, chat.url)
-    assert (fleet.tick(), chat.taken()) == ("No table got worse or recovered.", [])
+    assert (fleet.tick(), chat.taken()) == ("No table has a new problem or has recovered.", [])
 
 
 def test_materialized_table_is_reported_if_the_store_was_deleted(tmp_path: Path, chat: Chat) -> None:

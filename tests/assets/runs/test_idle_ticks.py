@@ -140,7 +140,9 @@ def test_examination_longer_than_a_tick_runs_once_and_a_later_tick_reports_its_f
     ticks, (started, end) = followed(tmp_path / "t"), long_examinations(monkeypatch)
     (tmp_path / "t" / "_delta_log" / f"{1:020}.json").write_bytes(b"{nope\n")
     for _ in range(3):
-        assert "No new commit of events. Its log is being read for faults since 20" in ticks.tick()
+        assert (
+            "No new commit of events. The examination of its log for faults has been running since 20" in ticks.tick()
+        )
     assert condition_of(tmp_path / "t")[0] != "broken"
     end.set()
     all_ended(examination._examinations)
@@ -153,7 +155,7 @@ def test_new_commits_are_requested_while_the_log_is_examined_and_stay_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ticks, (_, end) = followed(tmp_path / "t"), long_examinations(monkeypatch)
-    assert "Its log is being read for faults" in ticks.tick()
+    assert "The examination of its log for faults has been running" in ticks.tick()
     write(tmp_path / "t", 4, 4)
     assert ticks.tick() == [("4", "4")]
     end.set()
@@ -209,7 +211,7 @@ def test_poll_longer_than_a_tick_runs_once_and_a_later_tick_uses_it_unless_a_run
     write(tmp_path / "t", 4, 4)
     started, end = unanswered_polls(monkeypatch)
     for _ in range(3):
-        assert "events waits for its poll since 20" in ticks.tick()
+        assert "events has been waiting for its poll since 20" in ticks.tick()
     assert started == ["events"]
     end.set()
     all_ended(sensors._polls)
@@ -233,7 +235,9 @@ def test_poll_that_never_ends_fails_its_ticks_and_is_started_again_after_doublin
         if minutes < 5:
             ticks.tick()
         else:
-            with pytest.raises(sensors.UnfinishedPollError, match=rf"events waits for its poll .*\({minutes} min"):
+            with pytest.raises(
+                sensors.UnfinishedPollError, match=rf"events has been waiting for its poll .*\({minutes} min"
+            ):
                 ticks.tick()
         (read,) = (read for key, read in sensors._polls._reads.items() if key[0] == f"{tmp_path}/t-store")
         started.append(int(read.started - now) // 60)

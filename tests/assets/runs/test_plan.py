@@ -81,7 +81,7 @@ def test_versions_that_the_store_and_the_log_lost_have_no_partition(caplog: pyte
     todo = plan(table(), status(2, 4), known, stored())  # the store was deleted after the log was cleaned up
     assert (todo.drop, *requested(todo)) == ((0, 1), (4,), ((2, 4),))
     apply_to_instance(dg.DagsterInstance.ephemeral(), "events", todo)
-    assert "events: versions 0 to 1 were stored, and neither the store nor the log has them any more" in caplog.text
+    assert "events: stored versions are lost: 0 to 1. Neither the store nor the log has them any more" in caplog.text
     kept = plan(table(), status(2, 4), known, stored(0, 1, 2, 3))
     assert (kept.drop, *requested(kept)) == ((), (4,), ((4, 4),))
     assert not kept.lost

@@ -223,7 +223,7 @@ def test_refresh_warns_of_versions_that_only_a_deleted_store_had(tmp_path: Path)
     )
     assert (done, table.partitions) == ((3,), ["3"])
     (warning,) = warnings
-    assert warning.startswith("events: versions 0 to 2 were stored, and neither the store nor")
+    assert warning.startswith("events: stored versions are lost: 0 to 2. Neither the store nor")
 
 
 def test_job_refreshes_the_other_tables_if_one_of_them_fails(tmp_path: Path) -> None:

@@ -407,7 +407,7 @@ def test_versions_of_a_canceled_run_are_reported_missing_and_requested_with_the_
     canceled = dg.DagsterRunStatus.CANCELED
     ticks.instance.create_run_for_job(idle_job, status=canceled, tags=run_tags("events", 0, 2))
     for _ in range(2):
-        assert "was canceled, with versions 0 to 2. The next commit, the schedule or" in ticks.tick()
+        assert "for versions 0 to 2, was canceled. The next commit, the schedule or" in ticks.tick()
     (page,) = ticks.instance.fetch_observations(dg.AssetKey(["events", "delta_log"]), limit=5).records
     assert page.asset_observation is not None
     assert "version 0 is missing, because the run was canceled" in str(page.asset_observation.metadata["health"].value)

@@ -151,8 +151,8 @@ def test_shared_sensor_shows_a_table_that_waits_before_tables_without_new_commit
         result = sensor(context)
     assert isinstance(result, dg.SensorResult)
     shown = "" if result.skip_reason is None else result.skip_reason.skip_message or ""
-    assert shown.startswith(f"t{SENSORS} waits for its poll since") == is_idle
-    assert (f"t{SENSORS} waits for its poll since" in capfd.readouterr().err) != is_idle
+    assert shown.startswith(f"t{SENSORS} has been waiting for its poll since") == is_idle
+    assert (f"t{SENSORS} has been waiting for its poll since" in capfd.readouterr().err) != is_idle
 
 
 def test_shared_sensor_shows_a_failed_run_before_tables_without_new_commits(

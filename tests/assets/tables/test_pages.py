@@ -104,7 +104,7 @@ def test_every_failing_check_of_the_table_has_advice() -> None:
     reported = health(state(), segment(), CheckSettings(max_commits_since_checkpoint=1), facts=FACTS, gone=gone)
     lag, expired = reported.split("\n\n")
     assert lag.startswith("2 commits since the last checkpoint")
-    assert expired.startswith("20 files of 58.6 KiB passed their retention")
+    assert expired.startswith("The retention of 20 files (58.6 KiB) ended")
     assert "Run `VACUUM`: it deletes the files that no version within the retention needs." in expired
 
 
