@@ -131,8 +131,8 @@ def test_cursor_of_a_shared_sensor_that_cannot_be_read_is_ignored(text: str, cap
         (4, "Run r1 of events failed, attempt 4 of 5 at versions 2 to 3. The next attempt is in 480 s."),
         (
             5,
-            "Run r1 of events failed, after 5 attempts at versions 2 to 3. The schedule or `deltasnap refresh events` "
-            "retries them.",
+            "Run r1 of events failed, after 5 attempts at versions 2 to 3. The next commit, the schedule or `deltasnap "
+            "refresh events` retries them.",
         ),
     ],
 )
@@ -368,7 +368,7 @@ def test_failed_versions_are_retried_after_doubling_pauses(tmp_path: Path, monke
     assert attempts == ["2", "3", "4", "5"]
     failed_run(ticks.instance, 0, 2, MAX_ATTEMPTS)
     monkeypatch.setattr("deltasnap_assets.runs.table_runs.time.time", lambda: now + 7_200)
-    assert "The schedule or `deltasnap refresh events` retries them." in ticks.tick()
+    assert "The next commit, the schedule or `deltasnap refresh events` retries them." in ticks.tick()
 
 
 def test_new_commit_retries_failed_versions(tmp_path: Path) -> None:
