@@ -76,7 +76,7 @@ def examine() -> Iterator[Finding]:
     yield _try("Spark", lambda: f"pyspark {_version_of('pyspark')}", "Install pyspark 4.0 or later.")
     yield _archive()
     if remote == SAIL:
-        yield _try("Sail", lambda: f"pysail {sail_version()}", "Install the extra, or remove spark.remote.")
+        yield _try("Sail", lambda: f"pysail {sail_version()}", "Install the extra `sail`, or remove spark.remote.")
     elif remote is not None:
         yield _try("Spark Connect", lambda: _answer_of(remote), "Start the server, or correct spark.remote.")
     yield _or_error("server", _server)

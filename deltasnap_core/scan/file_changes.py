@@ -29,7 +29,7 @@ class ChangeSummary:
     """The numbers of added and removed files, with bytes.
 
     rearranged_files: added files whose commits had `dataChange` false: their rows were in other files before. It
-                      includes files of commits that are gone: only a checkpoint has them, which does not tell.
+                      includes files of commits that are gone, because a checkpoint does not state it.
     files_with_other_vector: files that got another deletion vector: rows were deleted, none were added.
     """
 

@@ -313,12 +313,13 @@ class DeltaLog:
         - `_commit_timestamp` (timestamp): as in the history.
 
         A version with files of change data is read from these only. In other versions, the rows of added files are
-        inserts and those of removed files are deletes. If a deletion vector changed, only the rows that it gained or
-        lost are. Actions with `dataChange` false change nothing; nor do an add of a live file and a remove of a file
-        that is not live. So the version before `first` is read for the paths that the versions change, if the log still
-        has it. If the table had no change data feed at the version, rows that were copied without a change are left
-        out: inserts and deletes of equal rows cancel out, as often as they occur. Files that all versions share are not
-        opened. The call reads the log; Spark reads the rows when the DataFrame runs.
+        inserts and those of removed files are deletes. If only a deletion vector changed, the rows that it gained are
+        deletes and those that it lost are inserts. Actions with `dataChange` false change nothing; nor do an add of a
+        live file and a remove of a file that is not live. To detect these, the paths that the versions change are
+        looked up in the version before `first`, if the log still has it. If the table had no change data feed at the
+        version, rows that were copied without a change are left out: inserts and deletes of equal rows cancel out, as
+        often as they occur. Files that all versions share are not opened. The call reads the log; Spark reads the rows
+        when the DataFrame runs.
 
         key:     names of columns. A delete and an insert of one key in one version become an update. Copies without a
                  change are left out in all versions. If a version deletes n rows of a key and inserts m, the smaller
@@ -326,8 +327,8 @@ class DeltaLog:
         net:     whether to return the change from before `first` to `last`: with a key, one change (or pre- and
                  postimage) for each key; without, the inserts and deletes of rows. `_commit_version` is the last
                  version that changed the key or row.
-        where:   a condition on the columns of the result, in Spark SQL, as DataFrame.where applies it: of an update,
-                 one of the two rows may remain.
+        where:   a condition on the columns of the result, in Spark SQL, as DataFrame.where applies it: only one
+                 of the two rows of an update may remain.
         columns: names of columns of the table; None: all. The three others are always returned.
         Errors: ValueError for an unknown column, or if `last` is before `first`; PredicateError; those of
         get_snapshot_at for a version that cannot be loaded; RowChangesError, naming the version, if its commit is

@@ -72,7 +72,7 @@ def alert_of(table: str, status: TableStatus, reported: Reported, settings: Aler
     """
     level = _LEVELS[status.level]
     if level == "ok":
-        text = _message(table, "has recovered", "All checks passed.", settings)
+        text = _message(table, "has recovered", "It is healthy now.", settings)
         return Alert(table=table, text=text) if reported else None
     gone_since = (reported.get(name, -_FORGOTTEN_AFTER_MS) for name in _problems(status))
     is_worse = any(since is not None and now_ms - since >= _FORGOTTEN_AFTER_MS for since in gone_since)

@@ -118,7 +118,7 @@ class TableCondition:
     def with_stored_files(self, num_files: int) -> TableCondition:
         """Return this condition with a fault added if the counted checkpoint has another number of files than stored.
 
-        If it has the same number, a hint that states another one is wrong, and no fault of the checkpoint.
+        If it has the same number, but a hint states another one, the hint is wrong: the checkpoint then has no fault.
         num_files: of the stored version of that checkpoint.
         """
         counted = self.counted

@@ -164,7 +164,7 @@ class MetadataTables:
         An add of a file that is in the table already starts no new row.
         path (string), deletion_vector (string, its unique id; null: none), size (long), added_version (long; null:
         in the first version whose later commits all exist, or before), removed_version (long; null: still in the
-        table), data_change (boolean; null: unknown, since it was added before and a checkpoint does not tell).
+        table), data_change (boolean; null: unknown, because a checkpoint does not state it).
         """
         return _lives(self._source.file_history(), path_key_sql("path", self._table.table_path))
 
@@ -178,8 +178,8 @@ class MetadataTables:
         """The versions.
 
         version (long), timestamp (timestamp, null: its commit no longer exists), has_commit, has_checkpoint, loadable
-        (boolean), why_not (string, null: it is loadable). Of a log: whether it has the files to load the version from.
-        What is in them is not read: see `TableLog.condition` for damaged ones.
+        (boolean), why_not (string, null: it is loadable). For a log, a version is loadable if its files exist. Their
+        content is not read: `TableLog.condition` finds damaged files.
         """
         return self._source.versions()
 
@@ -223,7 +223,7 @@ class MetadataTables:
 
     @property
     def optimize_candidates(self) -> DataFrame:
-        """The partitions that OPTIMIZE would compact, those first that would lose the most files.
+        """The partitions that OPTIMIZE would compact, the largest reduction of files first.
 
         partition (struct of the typed partition columns), files (long), small_files, small_bytes (long: files smaller
         than `delta.targetFileSize`, default 128 MiB), files_with_deletes (long: files of which a deletion vector

@@ -130,7 +130,7 @@ def test_one_message_is_sent_when_a_table_gets_worse_and_one_when_it_recovers(tm
     assert chat.taken() == [f"Table events is broken. Version 3 cannot be read. Restore it. {link}"]
     fleet.note()
     fleet.tick()
-    assert chat.taken() == [f"Table events has recovered. All checks passed. {link}"]
+    assert chat.taken() == [f"Table events has recovered. It is healthy now. {link}"]
     assert (fleet.tick(), chat.taken()) == ("No table has a new problem or has recovered.", [])
 
 
@@ -164,7 +164,7 @@ def test_each_condition_is_reported_once_with_its_words(level: TableLevel, what:
     assert (alert(status, {}, on=("error",)) is None) == (on == "warn")
     healthy = TableStatus(level=TableLevel.HEALTHY)
     assert alert(healthy, {}) is None
-    recovered = f"Table events has recovered. All checks passed. {link}"
+    recovered = f"Table events has recovered. It is healthy now. {link}"
     assert alert(healthy, {level.value: 1}) == Alert(table="events", text=recovered)
 
 
