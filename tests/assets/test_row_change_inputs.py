@@ -183,7 +183,7 @@ def test_recreated_table_is_an_error_until_the_asset_is_wiped(people: Followed) 
     shutil.rmtree(people.path)
     for name in ("Ed", "Flo", "Gus"):
         people.append(name)
-    with pytest.raises(LastRunError, match="it read version 1, which no longer belongs to the versions up to 2"):
+    with pytest.raises(LastRunError, match="that run read version 1, which the history of version 2 no longer"):
         people.run(mirror)
     people.instance.wipe_assets([mirror.key])
     assert [row[1] for row in people.read(mirror)] == ["Ed", "Flo", "Gus"]

@@ -156,9 +156,9 @@ def _since_last_run(
         stored = snapshots.manifests(settings, [last_read.version]) if last_read.version in current else {}
         if not last_read.is_before(manifest, stored.get(last_read.version)):
             raise asset.error(
-                f"it read version {since}, which no longer belongs to the versions up to {version}, because the "
-                "table was rolled back, restored or created again. To start from all rows, wipe the materializations "
-                "of the asset"
+                f"that run read version {since}, which the history of version {version} no longer contains, because "
+                "the table was rolled back, restored or created again. To start from all rows, wipe the "
+                "materializations of the asset"
             )
     missing = [] if since is None else [found for found in range(since + 1, version) if found not in current]
     if missing:

@@ -81,7 +81,7 @@ def test_versions_lost_in_the_store_and_in_the_log_are_an_error(table: Table) ->
 
 def test_last_run_of_a_later_version_is_an_error(table: Table) -> None:
     consumer = Consumer(table, LAST)
-    with pytest.raises(LastRunError, match=f"it read version {LAST}, which no longer belongs"):
+    with pytest.raises(LastRunError, match=f"that run read version {LAST}, which the history of version"):
         consumer.changes(table, LAST - 1)
 
 
