@@ -132,7 +132,7 @@ class VersionLog:
     @property
     def protocol_and_metadata(self) -> tuple[Protocol | None, Metadata | None]:
         """Protocol and metadata; None: the log has none."""
-        checksum = self._checksum
+        checksum = self.hint
         if checksum is not None and checksum.protocol is not None and checksum.metadata is not None:
             return checksum.protocol, checksum.metadata
         try:
@@ -178,7 +178,7 @@ class VersionLog:
 
         Errors: CorruptLogError naming a commit without a required timestamp. See `version_timestamps`.
         """
-        configuration, checksum = self.configuration, self._checksum
+        configuration, checksum = self.configuration, self.hint
         if (
             checksum is not None
             and checksum.in_commit_timestamp is not None
@@ -208,7 +208,7 @@ class VersionLog:
     @property
     def set_transactions(self) -> tuple[SetTransaction, ...]:
         """The newest transaction of each application that has not expired, ordered by application id."""
-        checksum = self._checksum
+        checksum = self.hint
         # A checksum may list expired transactions: use it only if none can expire.
         keeps_all = set_transaction_retention_ms(self.configuration) is None
         if checksum is not None and checksum.set_transactions is not None and keeps_all:
@@ -218,7 +218,7 @@ class VersionLog:
     @property
     def domains(self) -> dict[str, str]:
         """The configuration of each domain that is not removed, by domain name."""
-        checksum = self._checksum
+        checksum = self.hint
         if checksum is not None and checksum.domain_metadata is not None:
             return {domain.domain: domain.configuration for domain in checksum.domain_metadata if not domain.removed}
         return {name: domain.configuration for name, domain in sorted(self.non_file.domains.items())}
@@ -234,8 +234,8 @@ class VersionLog:
         return self.log_if_loaded or self._known
 
     @property
-    def _checksum(self) -> VersionChecksum | None:
-        """The checksum, until the log itself is read."""
+    def hint(self) -> VersionChecksum | None:
+        """The checksum, until the log itself is read; then None, because the log decides."""
         return None if self.log_if_loaded is not None else self.checksum
 
     @once

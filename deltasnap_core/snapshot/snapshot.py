@@ -209,7 +209,7 @@ class Snapshot:
     def size_in_bytes(self) -> int:
         """Bytes of the live files.
 
-        Taken from the checksum, without a replay, if `computed_state` is not computed yet.
+        Taken from the checksum, without a replay, until the log itself is read.
         """
         return self._counts.size_in_bytes
 
@@ -217,7 +217,7 @@ class Snapshot:
     def num_of_files(self) -> int:
         """The number of live files.
 
-        Taken from the checksum, without a replay, if `computed_state` is not computed yet.
+        Taken from the checksum, without a replay, until the log itself is read.
         """
         return self._counts.num_of_files
 

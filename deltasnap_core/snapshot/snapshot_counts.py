@@ -7,7 +7,6 @@ from dataclasses import replace
 from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.log.version_log import VersionLog
 from deltasnap_core.once import once
-from deltasnap_core.protocol.state.version_checksum import VersionChecksum
 from deltasnap_core.replay.known_state import KnownState
 from deltasnap_core.snapshot.snapshot_frames import SnapshotFrames
 from deltasnap_core.snapshot.state_replay import StateReplay
@@ -39,19 +38,19 @@ class SnapshotCounts:
     @property
     def size_in_bytes(self) -> int:
         """Bytes of the live files."""
-        hint = self._hint
+        hint = self._log.hint
         return self.computed.state.size_in_bytes if hint is None else hint.table_size_bytes
 
     @property
     def num_of_files(self) -> int:
         """The number of live files."""
-        hint = self._hint
+        hint = self._log.hint
         return self.computed.state.num_of_files if hint is None else hint.num_files
 
     @property
     def totals(self) -> tuple[int, int] | None:
         """The number of live files and their bytes; None: unknown without a replay."""
-        is_known = self._hint is not None or SnapshotCounts.computed.is_computed(self)
+        is_known = self._log.hint is not None or SnapshotCounts.computed.is_computed(self)
         return (self.num_of_files, self.size_in_bytes) if is_known else None
 
     def release(self, needed: KnownState | None) -> None:
@@ -64,7 +63,3 @@ class SnapshotCounts:
     def _compute(self, replayable: LoadedLog) -> KnownState:
         log = replace(replayable, non_file=self._log.non_file)
         return self._replay.computed(log, self._frames.retention, self._known_state)
-
-    @property
-    def _hint(self) -> VersionChecksum | None:
-        return None if SnapshotCounts.computed.is_computed(self) else self._log.checksum

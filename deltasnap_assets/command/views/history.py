@@ -144,7 +144,11 @@ def _one_by_one(
     """Yield the commits that can be read."""
     newest = condition.newest_loadable
     # The properties of the latest version decide where timestamps are stored, and may be unreadable.
-    properties = {} if newest is None else log.at(newest).configuration
+    properties: Mapping[str, str] = {}
+    if newest is not None:
+        latest = log.at(newest)
+        latest.rely_on_log()  # with the properties of a wrong checksum, times are missing or wrong
+        properties = latest.configuration
     history = log.history_of(listing, lambda: properties)
     for version in versions:
         with suppress(CorruptLogError, StorageError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 
 from deltasnap_assets.command.init import FoundTable, configuration, find_tables, secret_options
 from deltasnap_assets.settings.loading import load_settings, read_settings
+from deltasnap_core.protocol.log_files.file_names import checksum_file
 from tests.assets.command.test_cli import ROOT
 from tests.builders import metadata, protocol, write_log
 
@@ -70,6 +72,15 @@ def test_path_without_a_table_says_what_is_there(
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path)
     assert [table.problem for table in find_tables([path], {})] == [problem.format(here=tmp_path)]
+
+
+def test_found_table_is_described_by_its_log_though_the_checksum_differs(tmp_path: Path) -> None:
+    log = write_log(tmp_path, {0: [protocol(), metadata(partitionColumns=["id"])]})
+    counts = {"tableSizeBytes": 0, "numFiles": 0, "numMetadata": 1, "numProtocol": 1}
+    wrong = {**counts, **protocol(99, 99), "metadata": metadata(partitionColumns=["day"])["metaData"]}
+    (log / checksum_file(0)).write_text(json.dumps(wrong))
+    (table,) = find_tables([str(tmp_path)], {})
+    assert (table.problem, table.found) == (None, "version 0 of 2023-11-14T22:13:20+00:00, by id")
 
 
 @pytest.mark.spark  # a separate program

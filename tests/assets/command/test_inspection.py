@@ -12,11 +12,13 @@ import pytest
 from rich.console import Console
 
 from deltasnap_assets.command.views.counting import count
+from deltasnap_assets.command.views.history import LostCommits, read_history
 from deltasnap_assets.command.views.inspect_view import inspect
 from deltasnap_assets.command.views.inspection import read_facts, show_facts
 from deltasnap_assets.quantities import bytes_text
+from deltasnap_core import DeltaHistory, TableLog
 from deltasnap_core.protocol.log_files.file_names import checksum_file, commit_file
-from tests.builders import add, commit_info, compaction_file, metadata, mtime_of, protocol, write_log
+from tests.builders import add, commit_info, compaction_file, metadata, mtime_of, protocol, timed_protocol, write_log
 
 
 def inspected(path: Path, *actions: Any) -> str:
@@ -185,3 +187,20 @@ def test_protocol_and_metadata_are_those_of_the_log_though_the_checksum_differs(
     (log / checksum_file(0)).write_text(json.dumps({**counts, **wrong}))
     facts = read_facts(str(tmp_path), {})
     assert (facts.metadata.name, facts.protocol.to_json()) == ("events", protocol()["protocol"])
+
+
+@pytest.mark.parametrize("is_enabled", [False, True])
+def test_wrong_checksum_changes_no_time_in_the_history_of_a_damaged_log(tmp_path: Path, is_enabled: bool) -> None:
+    def created(*, enabled: bool) -> Any:
+        return metadata(configuration={"delta.enableInCommitTimestamps": json.dumps(enabled)})
+
+    info = commit_info(inCommitTimestamp=mtime_of(0) + 7 if is_enabled else None)
+    log = write_log(tmp_path, {0: [info, timed_protocol(), created(enabled=is_enabled)], 1: []})
+    (log / commit_file(1)).write_text('{"commitInfo":')
+    counts = {"tableSizeBytes": 0, "numFiles": 0, "numMetadata": 1, "numProtocol": 1}
+    wrong = {**timed_protocol(), "metadata": created(enabled=not is_enabled)["metaData"]}
+    (log / checksum_file(0)).write_text(json.dumps({**counts, **wrong}))
+    lost, first = read_history(TableLog.for_path(tmp_path), 2).entries
+    assert isinstance(lost, LostCommits)
+    assert isinstance(first, DeltaHistory)
+    assert (lost.version, first.version, first.timestamp) == (1, 0, mtime_of(0) + (7 if is_enabled else 0))

@@ -57,6 +57,15 @@ def test_scans_take_the_schema_from_the_log_even_if_the_checksum_has_another(tab
     assert snapshot.metadata.id == "table-id"
 
 
+def test_counts_are_those_of_the_log_once_a_scan_has_read_it(table: Table) -> None:
+    table.commit(0, protocol(), metadata(), add("a", size=7))
+    table.checksum(0, numFiles=99, tableSizeBytes=9)
+    snapshot = table.log().get_snapshot_at(0)
+    assert (snapshot.num_of_files, snapshot.size_in_bytes) == (99, 9)
+    assert snapshot.scan()._all_files.totals() is None  # the report of the scan counts the files
+    assert (snapshot.num_of_files, snapshot.size_in_bytes) == (1, 7)
+
+
 def test_in_commit_timestamp_comes_from_the_checksum_without_another_read(table: Table) -> None:
     table.commits(0, 1)
     table.checksum(1, metadata=metadata(configuration=ICT)["metaData"], inCommitTimestampOpt=77, **timed_protocol())
