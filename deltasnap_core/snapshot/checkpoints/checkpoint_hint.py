@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deltasnap_core.errors import NoFilesystemError, StorageError
+from deltasnap_core.errors import StorageError
 from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.protocol.log_files.file_names import LAST_CHECKPOINT
 from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpointInfo
@@ -14,16 +14,15 @@ _log = logger_of(__name__)
 
 
 def write_hint(storage: WritableFiles, log: TableLog, hint: LastCheckpointInfo) -> bool:
-    """Write `_last_checkpoint` unless it names this checkpoint, or the log has a later one. Return whether it did.
+    """Write `_last_checkpoint` for a new checkpoint unless the log has a later one. Return whether it did.
 
-    A hint to a later version without a checkpoint, as after a rollback, is replaced. If the storage fails, this only
-    logs a warning: the checkpoint is in place, and readers find it by listing.
+    Any other hint is replaced: to an earlier version, to a later one without a checkpoint, as after a rollback, and to
+    this version, because that one is about a checkpoint that was deleted. If the storage fails, this only logs a
+    warning: the checkpoint is in place, and readers find it by listing.
     Source: PROTOCOL.md, Last Checkpoint File.
     """
     path = join_url(log.log_path, LAST_CHECKPOINT)
     try:
-        if _version_of_hint(log) == hint.version:
-            return False
         if any(checkpoint.version > hint.version for checkpoint in log.list(hint.version).checkpoints):
             return False
         drop_side_file(storage, path)
@@ -43,12 +42,3 @@ def drop_side_file(storage: WritableFiles, path: str) -> None:
     if is_local(path):
         folder, name = split_url(path)
         storage.delete([join_url(folder, f".{name}.crc")])
-
-
-def _version_of_hint(log: TableLog) -> int | None:
-    try:
-        return log.builder.parse_hint().version
-    except NoFilesystemError:
-        raise
-    except (OSError, ValueError):  # missing or broken: it is replaced
-        return None
