@@ -54,14 +54,23 @@ def empty_commits(table: str, empty: VersionRanges) -> Fault:
     )
 
 
-def ambiguous_commits(table: str, action: str, versions: VersionRanges) -> Fault:
-    """Return the fault of commits with several actions of a kind that may occur once. deltasnap uses the last one."""
+def ambiguous_commits(table: str, action: str, versions: VersionRanges, key: str | None = None) -> Fault:
+    """Return the fault of commits with several actions of a kind that may occur once. deltasnap uses the last one.
+
+    key: the field of which each value may occur once; None: the kind may occur once.
+    """
+    what = f"{action} action" if key is None else f"{action} action with the same {key}"
+    again = (
+        "set the schema, the properties and the protocol of the table again."
+        if key is None
+        else "whether the last of these actions is the intended one."
+    )
     return Fault(
         kind=FaultKind.AMBIGUOUS_COMMIT,
         text=f"The {_commits(versions)} in the log of {table} {'has' if len(versions) == 1 else 'have'} more than "
-        f"one {action} action. deltasnap uses the last one; other readers may use another.",
-        advice="Check the writer, and set the schema, the properties and the protocol of the table again.",
-        reason=f"expected at most one {action} action in a commit",
+        f"one {what}. deltasnap uses the last one; other readers may use another.",
+        advice=f"Check the writer, and {again}",
+        reason=f"expected at most one {what} in a commit",
     )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import groupby
+from typing import Any
 
 from deltasnap_core.errors import CorruptLogError, StorageError, UnsupportedProtocolError
 from deltasnap_core.log.checksum_validation import compare_actions_with_log
@@ -32,13 +33,20 @@ from deltasnap_core.log.condition.loadable_versions import SOUND, ExaminedState,
 from deltasnap_core.log.history.commit_timestamps import decreasing, in_commit_timestamp
 from deltasnap_core.log.listing.log_listing import LogListing, table_path
 from deltasnap_core.log.non_file_actions import NonFileActions
-from deltasnap_core.protocol.actions import Metadata, Protocol
+from deltasnap_core.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
 from deltasnap_core.protocol.properties.table_config import in_commit_timestamp_enablement, in_commit_timestamps_enabled
 from deltasnap_core.protocol.table_features import check_readable
 from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.redaction import redacted
 
 _SHORTEST_LINE = len("{}")
+# The actions that a commit may have once, or once for each value of a key: the order in a commit does not count.
+_ONCE: tuple[tuple[type, str, str | None, Callable[[Any], object]], ...] = (
+    (Metadata, "metaData", None, lambda _: None),
+    (Protocol, "protocol", None, lambda _: None),
+    (SetTransaction, "txn", "appId", lambda txn: txn.app_id),
+    (DomainMetadata, "domainMetadata", "domain", lambda metadata: metadata.domain),
+)
 _DAY_MS = 24 * 3600 * 1000  # no clock of a writer differs so much by accident, and no time zone does
 
 
@@ -63,10 +71,12 @@ def empty_commit_faults(table: str, listing: LogListing, commits: CommitFindings
 
 
 def ambiguous_commit_faults(table: str, commits: CommitFindings) -> Iterator[Fault]:
-    for kind, action in ((Metadata, "metaData"), (Protocol, "protocol")):
-        counts = {v: sum(isinstance(each, kind) for each in found) for v, found in commits.actions.items()}
-        if versions := VersionRanges.of(sorted(v for v, count in counts.items() if count > 1)):
-            yield ambiguous_commits(redacted(table), action, versions)
+    for kind, action, key, value_of in _ONCE:
+        values = {
+            v: [value_of(each) for each in found if isinstance(each, kind)] for v, found in commits.actions.items()
+        }
+        if versions := VersionRanges.of(sorted(v for v, found in values.items() if len({*found}) < len(found))):
+            yield ambiguous_commits(redacted(table), action, versions, key)
     if versions := VersionRanges.of(sorted(commits.contradictory)):
         yield contradictory_commits(redacted(table), versions)
     if versions := VersionRanges.of(sorted(commits.repeating)):

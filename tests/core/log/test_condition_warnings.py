@@ -17,6 +17,7 @@ from deltasnap_core.protocol.log_files.file_names import checkpoint_file, checks
 from tests.builders import (
     add,
     commit_info,
+    content,
     metadata,
     mtime_of,
     multipart_checkpoint_files,
@@ -300,6 +301,23 @@ def test_commit_with_two_actions_of_a_kind_is_a_warning(action: Any, named: str,
     found = condition(tmp_path / "t")
     assert [(f.kind, f.mark) for f in found.faults] == [(FaultKind.AMBIGUOUS_COMMIT, "warning")]
     assert f"The commit of version 2 in the log of {found.table} has more than one {named} action." in found.text
+    assert [*found.loadable] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "fields"),
+    [("txn", "appId", {"version": 1}), ("domainMetadata", "domain", {"configuration": "{}", "removed": True})],
+)
+def test_commit_with_two_actions_of_one_application_or_domain_is_a_warning(
+    kind: str, key: str, fields: dict[str, Any], tmp_path: Path
+) -> None:
+    log = make_log(tmp_path / "t", 3)
+    for version, names in ((1, "ab"), (2, "aa"), (3, "a")):
+        (log / commit_file(version)).write_bytes(content({kind: {key: name, **fields}} for name in names))
+    found = condition(tmp_path / "t", first=0)
+    assert [(f.kind, f.mark) for f in found.faults] == [(FaultKind.AMBIGUOUS_COMMIT, "warning")]
+    text = f"The commit of version 2 in the log of {found.table} has more than one {kind} action with the same {key}."
+    assert text in found.text
     assert [*found.loadable] == [0, 1, 2, 3]
 
 
