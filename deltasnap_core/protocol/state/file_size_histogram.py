@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from deltasnap_core.protocol.json_fields import JsonFields, JsonRecord
+from deltasnap_core.protocol.json_fields import JsonFields, JsonRecord, whole_number
 from deltasnap_core.redaction import safe_repr
 
 _KB = 1024
@@ -83,6 +83,7 @@ class FileSizeHistogram(JsonRecord):
         fields = JsonFields("fileSizeHistogram", values)
 
         def total(value: object) -> int:
+            value = whole_number(value)
             if isinstance(value, int) and not isinstance(value, bool):
                 return value  # a sum of 64-bit integers may exceed 64 bits
             raise fields.wrong_type("totalBytes", value, "integers")

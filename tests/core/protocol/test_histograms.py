@@ -94,6 +94,12 @@ def test_histogram_of_sizes_with_a_total_that_is_not_an_integer_is_an_error(tota
         FileSizeHistogram.from_json(values)
 
 
+def test_numbers_of_a_histogram_may_have_a_fraction_of_zero() -> None:
+    values = {"sortedBinBoundaries": [0.0], "fileCounts": [2.0], "totalBytes": [9.0]}
+    found = FileSizeHistogram.from_json(values)
+    assert (found.sorted_bin_boundaries, found.file_counts, found.total_bytes) == ((0,), (2,), (9,))
+
+
 def test_total_of_sizes_may_be_beyond_sixty_four_bits() -> None:
     values = {"sortedBinBoundaries": [0], "fileCounts": [2], "totalBytes": [2**64]}
     assert FileSizeHistogram.from_json(values).total_bytes == (2**64,)
