@@ -21,8 +21,6 @@ from deltasnap_core import (
     TableCondition,
     VersionChecksum,
     compare_with_log,
-    in_commit_timestamps_enabled,
-    properties_in_force,
     read_checksum,
     system_clock,
 )
@@ -116,10 +114,12 @@ class RunFacts:
         manifests, states = self.snapshots.manifests(table, list(found)), self.snapshots.states(table, list(found))
         differences = {}
         for version, checksum in found.items():
-            state = states[version]
-            has_own_time = in_commit_timestamps_enabled(properties_in_force(state.protocol, state.metadata))
-            timestamp = manifests[version].timestamp if has_own_time else None
-            differences[version] = compare_with_log(checksum, state, in_commit_timestamp=timestamp, all_files=None)
+            identity = manifests[version].identity
+            commit = None if identity is None else identity.commit  # without one, the time of the version is another
+            timestamp = None if commit is None else commit.in_commit_timestamp
+            differences[version] = compare_with_log(
+                checksum, states[version], in_commit_timestamp=timestamp, all_files=None
+            )
         return differences
 
 

@@ -2,16 +2,41 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from deltasnap_assets.checks.check import Limits
 from deltasnap_assets.checks.commits.schema_unchanged import SchemaUnchanged
-from deltasnap_assets.tables.checks.run_facts import HISTORY, facts_of_versions, recent_commit_times, version_facts
-from deltasnap_core import SnapshotState
+from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.spark.session.run_session import PlainSession, RunSession
+from deltasnap_assets.tables.checks.run_facts import (
+    HISTORY,
+    RunFacts,
+    facts_of_versions,
+    recent_commit_times,
+    version_facts,
+)
+from deltasnap_assets.tables.run_snapshots import RunSnapshots
+from deltasnap_core import DeltaLog, SnapshotState, SnapshotStore
 from deltasnap_core.log.history.delta_history_manager import DeltaHistoryManager
+from deltasnap_core.protocol.log_files.file_names import checksum_file, commit_file
 from tests.assets.tables.test_metadata import state
-from tests.builders import LOG_PATH, MemoryLogStore, commits, mtime_of
+from tests.builders import (
+    LOG_PATH,
+    MemoryLogStore,
+    add,
+    commit_info,
+    commits,
+    metadata,
+    mtime_of,
+    timed_protocol,
+    write_log,
+)
+from tests.checkpoint_files import write_checkpoint
+from tests.driver_bases import use_driver_bases
 
 
 def wider() -> SnapshotState:
@@ -50,3 +75,22 @@ def test_earlier_versions_whose_state_is_unknown_are_left_out() -> None:
     facts = facts_of_versions(snapshots, table, (HISTORY + 2,))
     assert [*facts.states] == [version for version in range(2, HISTORY + 3) if version != unknown]
     assert facts.schema_changes == {HISTORY + 2: ()}
+
+
+@pytest.mark.parametrize(("has_commit", "expected"), [(True, ("in_commit_timestamp",)), (False, ())])
+def test_time_in_a_checksum_is_compared_if_the_log_has_the_commit(
+    has_commit: bool, expected: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_driver_bases(monkeypatch)
+    created = [timed_protocol(), metadata(configuration={"delta.enableInCommitTimestamps": "true"}), add("a")]
+    log = write_log(tmp_path / "t", {v: [commit_info(inCommitTimestamp=v), *created[: 3 - 3 * v]] for v in range(2)})
+    write_checkpoint(log, 0, "classic", created)
+    counts = {"tableSizeBytes": 1, "numFiles": 1, "numMetadata": 1, "numProtocol": 1}
+    (log / checksum_file(0)).write_text(json.dumps({**counts, "inCommitTimestampOpt": 7}))
+    if not has_commit:
+        (log / commit_file(0)).unlink()
+    table = TableSettings(name="t", path=str(tmp_path / "t"))
+    SnapshotStore.open(None, tmp_path / "store").write_range("t", DeltaLog.for_table(None, table.path), 0, 1)
+    settings = Settings(storage=str(tmp_path / "store"), tables=(table,))
+    facts = RunFacts(table=table, snapshots=RunSnapshots(settings, RunSession(PlainSession({}))), versions=(0,))
+    assert tuple(found.field for found in facts.checksum_differences[0]) == expected
