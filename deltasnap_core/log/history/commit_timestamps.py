@@ -137,26 +137,28 @@ def find_in_commit_timestamps(configuration: Mapping[str, str]) -> InCommitTimes
 def read_latest_configuration(store: LogStore, listing: LogListing) -> Mapping[str, str]:
     """Return the properties of the latest version that concern timestamps.
 
-    It reads the `.crc` file and the latest commits. If the checksum agrees with the latest commit on whether it has an
-    in-commit timestamp, its properties are returned; if not, those in force. Without a checksum, and with a timestamp
-    in the latest commit, it searches the commits for the newest metadata, and then the checkpoint. If only earlier
-    commits have one, the latest commit may lack a required timestamp: then the properties in force are returned. In a
-    log that is too damaged to read them, the latest commit decides.
+    It reads the `.crc` file and the latest commits. If the checksum has the in-commit timestamp of the latest commit,
+    or neither has one, and its properties agree, these are returned; if not, those in force. With a timestamp in the
+    latest commit, it searches the commits for the newest metadata, and then the checkpoint. If only earlier commits
+    have one, the latest commit may lack a required timestamp: then the properties in force are returned. In a log that
+    is too damaged to read them, the latest commit decides.
     """
     newest_first = [listing.commits[version] for version in sorted(listing.commits, reverse=True)]
     if not newest_first:
         return {}
     checksum = read_checksum(store, listing.checksums.get(commit_version(newest_first[0].path)))
-    stated = None
+    stated = stated_time = None
     if checksum is not None and checksum.metadata is not None:
-        stated = properties_in_force(checksum.protocol, checksum.metadata)
+        stated, stated_time = properties_in_force(checksum.protocol, checksum.metadata), checksum.in_commit_timestamp
     infos = _readable_infos(store, newest_first[:_COMMITS_CHECKED])
-    has_own_time = (info is not None and info.in_commit_timestamp is not None for info in infos)
-    is_own = next(has_own_time, False)
-    if stated is not None and in_commit_timestamps_enabled(stated) == is_own:
+    times = (None if info is None else info.in_commit_timestamp for info in infos)
+    newest = next(times, None)
+    is_enabled = newest is not None
+    if stated is not None and stated_time == newest and in_commit_timestamps_enabled(stated) == is_enabled:
         return stated
-    if not is_own:
-        return _properties_in_force(store, listing, {}) if stated is not None or any(has_own_time) else {}
+    if not is_enabled:
+        has_earlier = any(time is not None for time in times)
+        return _properties_in_force(store, listing, {}) if stated is not None or has_earlier else {}
     metadata = next(_metadata_in(store, newest_first), None)
     if metadata is not None:
         return metadata.configuration

@@ -174,7 +174,7 @@ def test_timestamps_no_longer_enabled_do_not_count() -> None:
 def test_enabling_version_comes_from_the_checksum_file_if_it_exists() -> None:
     log = log_enabled_at_2()
     crc = {"tableSizeBytes": 0, "numFiles": 0, "numMetadata": 1, "numProtocol": 1, "setTransactions": []}
-    crc |= {"metadata": metadata(configuration=ENABLED)["metaData"]}
+    crc |= {"metadata": metadata(configuration=ENABLED)["metaData"], "inCommitTimestampOpt": 7000}
     crc |= timed_protocol()
     log.put(checksum_file(4), json.dumps(crc).encode())
     store = CountingLogStore(log)
@@ -191,6 +191,20 @@ def test_checksum_file_that_the_latest_commit_contradicts_does_not_count(*, is_e
     crc |= {"metadata": metadata(configuration=configurations[1])["metaData"]}
     store.put(checksum_file(0), json.dumps(crc).encode())
     assert DeltaHistoryManager(store, LOG_PATH).commit_timestamps() == {0: 100 if is_enabled else mtime_of(0)}
+
+
+def test_checksum_file_of_another_version_does_not_count() -> None:
+    again = {"delta.inCommitTimestampEnablementVersion": "2", "delta.inCommitTimestampEnablementTimestamp": "300"}
+    store = log_of(
+        (commit_info(inCommitTimestamp=100), metadata(configuration=ENABLED)),
+        (commit_info(), metadata()),
+        (commit_info(inCommitTimestamp=300), metadata(configuration=ENABLED | again)),
+    )
+    crc = {"tableSizeBytes": 0, "numFiles": 0, "numMetadata": 1, "numProtocol": 1, **timed_protocol()}
+    crc |= {"metadata": metadata(configuration=ENABLED)["metaData"], "inCommitTimestampOpt": 100}
+    store.put(checksum_file(2), json.dumps(crc).encode())
+    found = DeltaHistoryManager(store, LOG_PATH).commit_timestamps()
+    assert found == {0: mtime_of(0), 1: mtime_of(1), 2: 300}
 
 
 def test_known_properties_are_not_queried() -> None:
