@@ -5,10 +5,10 @@ Source: PROTOCOL.md, Partition Value Serialization; Deletion Vectors; Add File a
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -147,6 +147,7 @@ class FileLookup:
 def _why_not_read(url: str) -> str | None:
     """Return why Spark would read no file, or other files, for the URL of a data file; None: it reads that file."""
     # Whether an object store has files below a name is not known without a request for each file.
-    if url.endswith("/") or (is_local(url) and Path(local_path(url)).is_dir()):
+    is_folder = url.endswith("/") or (is_local(url) and os.path.isdir(local_path(url)))  # noqa: PTH112 - a third of the time
+    if is_folder:
         return "it is a folder, and Spark reads all files in a folder"
     return "Spark skips files with such a name" if is_hidden(url) else None
