@@ -167,10 +167,7 @@ class SnapshotStore:
         return self._reader.table(table).computed_states(self._reader.manifests_of(table, versions))
 
     def log_segment(self, table: str, version: Version) -> LogSegment:
-        """Return the log segment of a version, as Snapshot.log_segment, even if the log no longer has it.
-
-        Needs no Spark.
-        """
+        """Return the log segment of a version, even if the log no longer has it. Needs no Spark."""
         return next(iter(self.log_segments(table, [version]).values()))
 
     def log_segments(self, table: str, versions: Collection[Version]) -> dict[int, LogSegment]:
@@ -191,9 +188,8 @@ class SnapshotStore:
     def begin_fork(self, table: str, common: CommonVersion) -> None:
         """Start a fork after a common version, if the log was rolled back: later versions are no longer current.
 
-        Needs no Spark.
         `write_range` does this automatically. Use this method if the log has no new versions to write. Nothing is
-        deleted.
+        deleted. Needs no Spark.
         """
         stored = self._reader.table(table)
         versions = stored.stored_versions()
