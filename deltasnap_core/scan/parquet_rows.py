@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, DataFrameReader
 from pyspark.sql.types import StructType
 
 from deltasnap_core.errors import UnsupportedServerError
+from deltasnap_core.replay.spark.session.spark_files import NAMED_FILES
 from deltasnap_core.scan.physical_schema import OWN_PREFIX, physical_schema
 from deltasnap_core.scan.scanned_table import ScannedTable
 
@@ -36,16 +37,9 @@ class ParquetRows:
         mode = self.table.columns.mapping_mode
         partitions = {column.name for column in self.table.columns.partition}
         data_fields = [field for field in self.table.schema if field.name not in partitions]
-        # Treat file names literally, ignore the names of folders, raise an error for a missing file, and skip no file
-        # because of a pattern of the session for names.
-        reader = (
-            self.table.spark.read.schema(physical_schema(StructType(data_fields), mode))
-            .option("__globPaths__", "false")
-            .option("recursiveFileLookup", "true")
-            .option("ignoreMissingFiles", "false")
-            .option("ignoreCorruptFiles", "false")
-            .option("ignoredPathSegmentRegex", "^[._]")
-        )
+        reader = self.table.spark.read.schema(physical_schema(StructType(data_fields), mode))
+        # The names of folders are no values of partitions: the log has them.
+        reader = reader.options(**NAMED_FILES, recursiveFileLookup="true")
         if mode == "id":
             # Spark has no such option for a single read. The setting affects only schemas that have ids, which other
             # code hardly ever uses.

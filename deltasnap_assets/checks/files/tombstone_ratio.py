@@ -41,6 +41,6 @@ class TombstoneRatio(PageCheck[TombstoneRatioLimits]):
         found, most = percents(ratio, limits.max_tombstone_ratio)
         return Verdict(
             passed=ratio <= limits.max_tombstone_ratio or tombstones < _FEW_FILES,
-            description=(f"{tombstones:,} tombstones and {files:,} files ({found} of both, at most {most} expected)."),
+            description=f"{tombstones:,} tombstones and {files:,} files ({found} of both, at most {most} expected).",
             numbers={"tombstones": tombstones, "tombstone_ratio": ratio},
         )

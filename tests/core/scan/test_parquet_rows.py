@@ -27,8 +27,8 @@ class Reader:
         self.columns = schema.names
         return self
 
-    def option(self, name: str, value: str) -> Reader:
-        self.calls.append((name, value))
+    def options(self, **options: str) -> Reader:
+        self.calls += options.items()
         return self
 
     def parquet(self, *paths: str) -> Reader:
@@ -76,10 +76,10 @@ def test_files_are_read_literally_and_none_may_be_missing(monkeypatch: pytest.Mo
     assert (reader.columns, settings) == (["id"], {})
     assert reader.calls == [
         ("__globPaths__", "false"),
-        ("recursiveFileLookup", "true"),
-        ("ignoreMissingFiles", "false"),
         ("ignoreCorruptFiles", "false"),
+        ("ignoreMissingFiles", "false"),
         ("ignoredPathSegmentRegex", "^[._]"),
+        ("recursiveFileLookup", "true"),
         ("parquet", "file:///a", "file:///b"),
         ("where", "id > 1"),
         ("where", "id < 9"),

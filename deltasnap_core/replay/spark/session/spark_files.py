@@ -204,20 +204,25 @@ def _check_pages(file: Path) -> None:
         raise DamagedPageError(f"{file.name}: {one_line(error)}") from error
 
 
-_PLAIN_FILES = {
+NAMED_FILES = {
     # A table's folder may be named `a{b}` or `c[d]`: treat paths as names, not as patterns.
     "__globPaths__": "false",
+    # A session may skip files that are damaged or gone: their actions or rows would be lost.
+    "ignoreCorruptFiles": "false",
+    "ignoreMissingFiles": "false",
+    # Or files whose names match a pattern. This is Spark's default.
+    "ignoredPathSegmentRegex": "^[._]",
+}
+"""Options of a read of exactly the named files."""
+
+_PLAIN_FILES = {
+    **NAMED_FILES,
     # Hadoop checks a local file against a checksum file, `.<name>.crc`, that only Hadoop uses. If it is stale, Spark
     # refuses a sound file. The cache is disabled because the cached filesystem instance belongs to the session.
     "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "fs.file.impl.disable.cache": "true",
     # If the writer stored page checksums, a flipped byte raises an error and does not become another value.
     "parquet.page.verify-checksum.enabled": "true",
-    # A session may skip files that are damaged or gone: their actions would be lost.
-    "ignoreCorruptFiles": "false",
-    "ignoreMissingFiles": "false",
-    # Or files whose names match a pattern. This is Spark's default.
-    "ignoredPathSegmentRegex": "^[._]",
     # A session may shift old dates of files that Spark 2 wrote, or refuse them. Spark notes in its own files if they
     # have such dates, and other writers have none.
     "datetimeRebaseMode": "CORRECTED",
