@@ -20,7 +20,7 @@ from deltasnap_assets.command.views.condition_view import counted_versions
 from deltasnap_assets.processes import pid_of
 from deltasnap_assets.quantities import counted
 from deltasnap_assets.runs.condition.poll_records import NO_VERSIONS_ADVICE
-from deltasnap_assets.runs.fleet import lost_tables
+from deltasnap_assets.runs.fleet import other_tables
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.runs.table_runs import failed_run, unfinished_run
 from deltasnap_assets.settings.config import SAIL, Settings, TableSettings
@@ -97,7 +97,7 @@ def examine() -> Iterator[Finding]:
     for warning in warnings:
         advice = "Correct the pattern, unless its tables come later."
         yield Finding(subject="discover", mark="warning", message=visible(warning), advice=advice)
-    yield from _lost_tables(settings)
+    yield from _unfollowed_tables(settings)
     yield from _repeated_paths(settings)
     yield from _other_tables(settings)
     for table in settings.tables:
@@ -239,11 +239,11 @@ def _repeated_paths(settings: Settings) -> Iterator[Finding]:
             yield Finding(subject="paths", mark="warning", message=message, advice=advice)
 
 
-def _lost_tables(settings: Settings) -> Iterator[Finding]:
+def _unfollowed_tables(settings: Settings) -> Iterator[Finding]:
     with suppress(DeltaSnapError):  # the store is checked separately
-        for name, lost in lost_tables(settings).items():
-            message = _line(f"{name}: {lost.status.reason}")
-            yield Finding(subject="discover", mark="warning", message=message, advice=lost.status.advice)
+        for name, other in other_tables(settings).items():
+            message = _line(f"{name}: {other.status.reason}")
+            yield Finding(subject="discover", mark="warning", message=message, advice=other.status.advice)
 
 
 def _other_tables(settings: Settings) -> Iterator[Finding]:

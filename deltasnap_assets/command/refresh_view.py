@@ -23,7 +23,7 @@ from deltasnap_assets.command.views.condition_view import condition_lines
 from deltasnap_assets.runs.condition.fault_texts import is_explained
 from deltasnap_assets.runs.condition.log_reports import BrokenTableError
 from deltasnap_assets.runs.condition.poll_records import VERSIONS
-from deltasnap_assets.runs.fleet import lost_tables
+from deltasnap_assets.runs.fleet import other_tables
 from deltasnap_assets.runs.planning.names import ASSET_NAMES
 from deltasnap_assets.runs.refresh import RefreshEvent, refresh_table
 from deltasnap_assets.runs.stores import store_of
@@ -66,11 +66,11 @@ def refresh_tables(settings: Settings, names: Sequence[str], *, as_json: bool = 
     return {name: replace(each, problems=recorded[name]) for name, each in done.items()}
 
 
-def report_lost_tables(settings: Settings) -> None:
-    """Print a warning for each table that `discover` found earlier but finds no longer."""
+def report_other_tables(settings: Settings) -> None:
+    """Print a warning for each table that `discover` finds no longer or cannot follow."""
     with suppress(DeltaSnapError):  # of the store: each refresh reports it
-        for name, lost in lost_tables(settings).items():
-            print_problem(Console(stderr=True), "warning", f"{name}: {lost.status.reason} {lost.status.advice}")
+        for name, other in other_tables(settings).items():
+            print_problem(Console(stderr=True), "warning", f"{name}: {other.status.reason} {other.status.advice}")
 
 
 def _refresh(

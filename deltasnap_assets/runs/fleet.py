@@ -1,53 +1,65 @@
-"""The tables of a fleet: the followed ones, and those that `discover` found earlier but finds no longer."""
+"""The tables of a fleet: the followed ones, and those that `discover` finds no longer or cannot follow."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
 from deltasnap_assets.runs.stores import store_of
-from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.settings.config import Settings, Unfollowed, is_dagster_name
 from deltasnap_assets.settings.discovery import DiscoveryError, no_longer_found
-from deltasnap_core import TableLevel, TableStatus, logger_of
+from deltasnap_core import TableLevel, TableStatus, logger_of, redacted
 
 _log = logger_of(__name__)
 
 
-class LostTable(NamedTuple):
-    """A stored table whose log or folder is gone. No asset is left that could report it."""
+class OtherTable(NamedTuple):
+    """A table that is not followed: no asset can report its condition."""
 
     path: str
-
-    @property
-    def status(self) -> TableStatus:
-        """Its condition."""
-        return TableStatus(
-            level=TableLevel.WARNED,
-            reason=f"This table is in the store, but {self.path} is no Delta table any more and is not followed.",
-            advice="Restore its log. If the table was dropped, delete its folder from the store.",
-        )
+    status: TableStatus
 
 
 def fleet_of(settings: Settings, *, keep: bool = False) -> list[dict[str, Any]]:
-    """Return the rows of all followed tables and of lost ones, see `SnapshotStore.fleet`. Errors: StorageError."""
-    lost = {name: each.status for name, each in lost_tables(settings).items()}
-    names = [*(table.name for table in settings.tables), *lost]
+    """Return the rows of all followed tables and of `other_tables`, see `SnapshotStore.fleet`. Errors: StorageError."""
+    others = {name: each.status for name, each in other_tables(settings).items()}
     paths = {table.name: table.path for table in settings.tables}
-    rows: list[dict[str, Any]] = store_of(settings).fleet(names, keep=keep, conditions=lost, paths=paths).to_pylist()
+    names = [*paths, *(name for name in others if is_dagster_name(name))]
+    rows: list[dict[str, Any]] = store_of(settings).fleet(names, keep=keep, conditions=others, paths=paths).to_pylist()
     return rows
 
 
-def lost_tables(settings: Settings) -> dict[str, LostTable]:
-    """Return the lost tables by name. The store is read, and perhaps the folders of patterns, but no log.
+def other_tables(settings: Settings) -> dict[str, OtherTable]:
+    """Return the lost tables by name, and those that cannot be followed by path, because they have no name.
 
-    Errors: StorageError.
+    The store is read, and perhaps the folders of patterns, but no log. Errors: StorageError.
     """
     if not settings.discover:
         return {}
+    unfollowed = {redacted(path): OtherTable(path, _unfollowed(each)) for path, each in settings.unfollowed.items()}
+    return unfollowed | _lost_tables(settings)
+
+
+def _unfollowed(table: Unfollowed) -> TableStatus:
+    return TableStatus(
+        level=TableLevel.UNKNOWN, reason=f"This table is not followed: {table.reason}.", advice=table.advice
+    )
+
+
+def _lost_tables(settings: Settings) -> dict[str, OtherTable]:
+    """Return the stored tables whose log or folder is gone."""
     polls, followed = store_of(settings).polls, {table.name for table in settings.tables}
     found = {name: polls.read(name) for name in polls.table_names() if name not in followed}
     stored = {name: poll.path for name, poll in found.items() if poll is not None and poll.path}
     try:
-        return {name: LostTable(stored[name]) for name in no_longer_found(settings, stored)}
+        return {name: OtherTable(stored[name], _lost(stored[name])) for name in no_longer_found(settings, stored)}
     except DiscoveryError as error:  # then nobody knows whether they are lost
         _log.warning("%s", error)
         return {}
+
+
+def _lost(path: str) -> TableStatus:
+    return TableStatus(
+        level=TableLevel.WARNED,
+        reason=f"This table is in the store, but {path} is no Delta table any more and is not followed.",
+        advice="Restore its log. If the table was dropped, delete its folder from the store.",
+    )

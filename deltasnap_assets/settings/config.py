@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import (
     AfterValidator,
@@ -173,7 +174,7 @@ class TableSettings(_FollowedSettings):
     @field_validator("name")
     @classmethod
     def _dagster_accepts(cls, name: str) -> str:
-        if not _NAME.fullmatch(name):
+        if not is_dagster_name(name):
             raise ValueError("Dagster allows only letters, digits and underscores")
         return name
 
@@ -277,6 +278,13 @@ class AlertSettings(_Settings):
         return ui.rstrip("/")
 
 
+class Unfollowed(NamedTuple):
+    """A found table that is not followed. reason: without a full stop. advice: a sentence."""
+
+    reason: str
+    advice: str
+
+
 class Settings(_Settings):
     """All settings of a configuration file. `storage` is a URL or an absolute path."""
 
@@ -296,6 +304,7 @@ class Settings(_Settings):
     """Tables to follow by pattern, see below."""
     tables: tuple[TableSettings, ...]
     """The tables to follow, see below; optional with `discover`."""
+    _unfollowed: Mapping[str, Unfollowed] = PrivateAttr(default_factory=dict)
 
     @model_validator(mode="before")
     @classmethod
@@ -321,12 +330,28 @@ class Settings(_Settings):
             raise ValueError(f"{fleet_asset} is among the assets of table {taken[0]}: choose another fleet_asset")
         return tables
 
+    @property
+    def unfollowed(self) -> Mapping[str, Unfollowed]:
+        """The tables that `discover` found but that are not followed, by path."""
+        return self._unfollowed
+
+    def with_tables(self, tables: Iterable[TableSettings], unfollowed: Mapping[str, Unfollowed]) -> Settings:
+        """Return these settings with other tables."""
+        settings = self.model_copy(update={"tables": tuple(tables)})
+        settings._unfollowed = unfollowed
+        return settings
+
     def table(self, name: str) -> TableSettings:
         """Return the table with this name. Errors: `ValueError` that lists the known names."""
         for table in self.tables:
             if table.name == name:
                 return table
         raise ValueError(f"No table named {name}. Configured: {', '.join(each.name for each in self.tables)}.")
+
+
+def is_dagster_name(name: str) -> bool:
+    """Return whether a table can have this name."""
+    return _NAME.fullmatch(name) is not None
 
 
 def is_key_of(asset_key: str, table_name: str) -> bool:

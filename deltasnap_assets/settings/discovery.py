@@ -6,13 +6,18 @@ This happens when the definitions load. Dagster shows a new table after its code
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
-
-from deltasnap_assets.settings.config import DiscoverSettings, Settings, TableSettings, is_key_of
+from deltasnap_assets.settings.config import (
+    DiscoverSettings,
+    Settings,
+    TableSettings,
+    Unfollowed,
+    is_dagster_name,
+    is_key_of,
+)
 from deltasnap_core import (
     LOG_FOLDER,
     DeltaSnapError,
@@ -24,6 +29,9 @@ from deltasnap_core import (
     redacted,
     to_url,
 )
+
+if TYPE_CHECKING:
+    from deltasnap_core import LastPolls
 
 _log = logger_of(__name__)
 _WILDCARD = re.compile(r"[*?\[]")
@@ -43,15 +51,15 @@ def with_discovered(settings: Settings, on_no_table: Callable[[str], None] = _lo
 
     If several patterns match a table, the first one counts. If the folder of a pattern cannot be listed, the tables
     that it matched earlier stay, as the store knows them: each reports that it cannot be read, and no other one waits.
+    A table that cannot have the name of its pattern is not followed: see `Settings.unfollowed`.
     on_no_table: called with a message for each pattern that cannot be listed, has no tables, or none that no earlier
     pattern matches. This is not an error: a lake may start empty.
-    Errors: DiscoveryError if the folder of a pattern cannot be listed and the store knows no table of it, or two tables
-    have the same name.
+    Errors: DiscoveryError if the key `name` of a pattern is invalid, or its folder cannot be listed and the store knows
+    no table of it.
     """
-    tables, by_patterns = list(settings.tables), set[str]()
+    in_file, found = {to_url(table.path) for table in settings.tables}, dict[str, tuple[str, DiscoverSettings]]()
     for pattern in settings.discover:
-        named = {table.name.casefold(): to_url(table.path) for table in tables}
-        urls = set(named.values())
+        _check_name(pattern)
         try:
             paths = _table_paths(pattern)
         except DiscoveryError as error:
@@ -59,24 +67,51 @@ def with_discovered(settings: Settings, on_no_table: Callable[[str], None] = _lo
             if not paths:
                 raise
             on_no_table(f"{error}. The tables that it matched earlier are still followed.")
-        found = list(_tables_at(paths, pattern))
-        if not found:
+        matched = {to_url(path): path for path in paths if not _is_excluded(path, pattern)}
+        if not matched:
             on_no_table(_no_table_at(pattern.path))
-        elif by_patterns.issuperset(to_url(table.path) for table in found):
+        elif matched.keys() <= found.keys():
             on_no_table(_only_earlier(pattern.path))
-        for table in found:
-            if (url := to_url(table.path)) in urls:
-                continue
-            if (other := named.setdefault(table.name.casefold(), url)) != url:
-                both = f"{redacted(url)} and {redacted(other)}"
-                reason = f"{both} would both be named {table.name}: set the key `name` of the pattern"
-                raise DiscoveryError(pattern=pattern.path, reason=reason)
-            if is_key_of(settings.fleet_asset, table.name):
-                reason = f"{settings.fleet_asset} is among the assets of table {table.name}: choose another fleet_asset"
-                raise DiscoveryError(pattern=pattern.path, reason=reason)
-            tables.append(table)
-            by_patterns.add(url)
-    return settings.model_copy(update={"tables": tuple(tables)})
+        for url, path in matched.items():
+            if url not in in_file:
+                found.setdefault(url, (path, pattern))
+    return _with_names(settings, found.values())
+
+
+def _with_names(settings: Settings, found: Iterable[tuple[str, DiscoverSettings]]) -> Settings:
+    """Return the settings with the found tables, each given as its path and pattern."""
+    by_name = {table.name.casefold(): [table] for table in settings.tables}
+    unfollowed = dict[str, Unfollowed]()
+    for path, pattern in found:
+        name = _name_of(path, pattern)
+        if not is_dagster_name(name):
+            unfollowed[path] = Unfollowed(
+                reason=f"its folder gives the name {name!r}, and Dagster allows only letters, digits and underscores",
+                advice="Rename its folder, or list it in `tables` with a name.",
+            )
+        elif is_key_of(settings.fleet_asset, name):
+            unfollowed[path] = Unfollowed(
+                reason=f"{settings.fleet_asset} would be among the assets of table {name}",
+                advice="Choose another `fleet_asset`.",
+            )
+        else:
+            by_name.setdefault(name.casefold(), []).append(_table_at(path, name, pattern))
+    followed = [_followed(settings, tables) for tables in by_name.values()]
+    for one, tables in zip(followed, by_name.values(), strict=True):
+        for other in tables:
+            if other is not one:
+                unfollowed[other.path] = Unfollowed(
+                    reason=f"{redacted(one.path)} has the same name, {one.name}",
+                    advice='Set the key `name` of its pattern, for example to "{parent}_{name}".',
+                )
+    return settings.with_tables(followed, unfollowed)
+
+
+def _followed(settings: Settings, tables: Sequence[TableSettings]) -> TableSettings:
+    """Return which table of several with one name is followed: that in the file, else in the store, else the first."""
+    if len(tables) == 1 or tables[0] in settings.tables:
+        return tables[0]
+    return next((table for table in tables if _is_in_store(settings, table)), tables[0])
 
 
 def no_longer_found(settings: Settings, stored: Mapping[str, str]) -> list[str]:
@@ -97,8 +132,7 @@ def no_longer_found(settings: Settings, stored: Mapping[str, str]) -> list[str]:
 
 def _matches(pattern: DiscoverSettings, url: str) -> bool:
     wanted, found = redacted(to_url(pattern.path)).rstrip("/").split("/"), url.split("/")
-    is_excluded = any(fnmatchcase(found[-1], each) for each in pattern.exclude)
-    return not is_excluded and len(wanted) == len(found) and all(map(fnmatchcase, found, wanted))
+    return not _is_excluded(url, pattern) and len(wanted) == len(found) and all(map(fnmatchcase, found, wanted))
 
 
 def _no_table_at(path: str) -> str:
@@ -115,18 +149,25 @@ def _only_earlier(path: str) -> str:
     )
 
 
-def _tables_at(paths: Iterable[str], pattern: DiscoverSettings) -> Iterator[TableSettings]:
-    shared = {name: getattr(pattern, name) for name in pattern.model_fields_set if name in _SHARED}
-    for path in paths:
-        folders = path.rstrip("/").split("/")
-        if any(fnmatchcase(folders[-1], each) for each in pattern.exclude):
-            continue
-        parts = {"name": _plain(folders[-1]), "parent": _plain(folders[-2])}
-        try:
-            yield TableSettings(name=pattern.name.format(**parts), path=path, **shared)
-        except (ValidationError, KeyError, IndexError, ValueError) as error:
-            reason = f"{redacted(path)} cannot be named {pattern.name!r}: only {{name}} and {{parent}} are resolved"
-            raise DiscoveryError(pattern=pattern.path, reason=reason) from error
+def _is_excluded(path: str, pattern: DiscoverSettings) -> bool:
+    return any(fnmatchcase(path.rstrip("/").split("/")[-1], each) for each in pattern.exclude)
+
+
+def _check_name(pattern: DiscoverSettings) -> None:
+    """Raise DiscoveryError if the key `name` gives no table a valid name."""
+    if not is_dagster_name(_name_of("parent/name", pattern)):
+        expected = "letters, digits, underscores, {name} for the folder and {parent} for the one above it"
+        raise DiscoveryError(pattern=pattern.path, reason=f"name: expected {expected}, found {pattern.name!r}")
+
+
+def _name_of(path: str, pattern: DiscoverSettings) -> str:
+    parent, folder = path.rstrip("/").split("/")[-2:]
+    return pattern.name.replace("{name}", _plain(folder)).replace("{parent}", _plain(parent))
+
+
+def _table_at(path: str, name: str, pattern: DiscoverSettings) -> TableSettings:
+    shared = {key: getattr(pattern, key) for key in pattern.model_fields_set if key in _SHARED}
+    return TableSettings(name=name, path=path, **shared)
 
 
 def _table_paths(pattern: DiscoverSettings) -> list[str]:
@@ -139,14 +180,27 @@ def _paths_in_store(settings: Settings, pattern: DiscoverSettings) -> list[str]:
     """Return the paths of stored tables that match a pattern, ascending; empty also if the store cannot be read."""
     if redacted(pattern.path) != pattern.path:
         return []  # the store has the paths without credentials
-    from deltasnap_core import SnapshotStore  # noqa: PLC0415  # slow to load, and needed only after a failure
-
     try:
-        polls = SnapshotStore.open(None, settings.storage, settings.storage_options).polls
+        polls = _polls(settings)
         stored = [poll.path for name in polls.table_names() if (poll := polls.read(name)) is not None and poll.path]
     except DeltaSnapError:
         return []
     return sorted({path.rstrip("/") for path in stored if _matches(pattern, to_url(path))})
+
+
+def _is_in_store(settings: Settings, table: TableSettings) -> bool:
+    """Return whether the store has this table; False also if it cannot be read."""
+    try:
+        poll = _polls(settings).read(table.name)
+    except DeltaSnapError:
+        return False
+    return poll is not None and poll.path is not None and not poll.is_elsewhere(table.path)
+
+
+def _polls(settings: Settings) -> LastPolls:
+    from deltasnap_core import SnapshotStore  # noqa: PLC0415  # slow to load, and needed only for exceptions
+
+    return SnapshotStore.open(None, settings.storage, settings.storage_options).polls
 
 
 def matching(pattern: str, storage_options: Mapping[str, Any]) -> list[str]:

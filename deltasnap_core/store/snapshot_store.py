@@ -459,12 +459,11 @@ class SnapshotStore:
         last poll of the log (`polls`): `unknown` without a poll in the last day.
 
         tables: None: all tables of the store. now_ms: None: the clock. keep: whether to keep them for `fleet_history`.
-        conditions: of tables whose condition the caller knows better, by name. paths: see `LastPolls.rows`.
+        conditions, paths: see `LastPolls.rows`.
         """
         now = system_clock() if now_ms is None else now_ms
         names = self.polls.table_names() if tables is None else list(dict.fromkeys(tables))
-        found = (row.judged((conditions or {}).get(row.table)) for row in self.polls.rows(names, now, paths))
-        rows = fleet_table(sorted(found, key=worst_first))
+        rows = fleet_table(sorted(self.polls.rows(names, now, paths, conditions), key=worst_first))
         if keep:
             FleetHistory(storage=self._reader.storage, root=self.root).keep(rows, now)
         return rows

@@ -14,10 +14,10 @@ import dagster as dg
 from deltasnap_assets.quantities import counted
 from deltasnap_assets.runs.condition.taken_names import was_observed_here
 from deltasnap_assets.runs.condition.webhook import WebhookError, post_text
-from deltasnap_assets.runs.fleet import lost_tables
+from deltasnap_assets.runs.fleet import other_tables
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, delta_log_key
 from deltasnap_assets.runs.stores import store_of
-from deltasnap_assets.settings.config import AlertSettings, Settings
+from deltasnap_assets.settings.config import AlertSettings, Settings, is_dagster_name
 from deltasnap_assets.texts import lines_joined, secrets_hidden, visible
 from deltasnap_core import OTHER_PATH, LastPolls, TableLevel, TableStatus, redacted, system_clock
 
@@ -138,10 +138,10 @@ def send_alerts(settings: Settings, instance: dg.DagsterInstance) -> str:
     if settings.alerts.webhook is None:
         return "There is no webhook in `alerts`."
     url, started = settings.alerts.webhook.get_secret_value(), time.monotonic()
-    polls, lost, now = store_of(settings).polls, lost_tables(settings), system_clock()
+    polls, others, now = store_of(settings).polls, other_tables(settings), system_clock()
     paths = {table.name: table.path for table in settings.tables}
-    statuses = polls.statuses(list(paths), now, paths) | {name: each.status for name, each in lost.items()}
-    paths |= {name: each.path for name, each in lost.items()}
+    statuses = polls.statuses(list(paths), now, paths) | {name: each.status for name, each in others.items()}
+    paths |= {name: each.path for name, each in others.items()}
     names = list(paths)
     keys = {name: _key(name, path) for name, path in paths.items()}
     next_key = f"deltasnap/alerts/{_NEXT}/{_digest(settings.storage)}"
@@ -205,8 +205,8 @@ def _digest(url: str) -> str:
 
 
 def _message(table: str, what: str, text: str, settings: AlertSettings) -> str:
-    link = f"{settings.ui}/assets/{'/'.join(delta_log_key(table).path)}"
-    return f"Table {table} {what}. {_plain(text)} {link}"
+    link = f" {settings.ui}/assets/{'/'.join(delta_log_key(table).path)}" if is_dagster_name(table) else ""
+    return f"Table {_plain(table)} {what}. {_plain(text)}{link}"
 
 
 def _plain(text: str) -> str:

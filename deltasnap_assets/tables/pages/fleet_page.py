@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 import dagster as dg
 
 from deltasnap_assets.quantities import bytes_text
+from deltasnap_assets.settings.config import is_dagster_name
 from deltasnap_assets.tables.fleet_totals import FleetOrder, Row, largest, ordered_rows, totals_of_fleet
 from deltasnap_assets.tables.pages.fleet_texts import (
     age_text,
@@ -79,8 +80,15 @@ def _markdown(rows: Sequence[Row], header: Sequence[str], cells: _Cells) -> str:
 
 
 def _name_and_condition(row: Row) -> list[str]:
+    name, text = row["table"], _name(row)
+    link = f"[{text}](/assets/{name}/delta_log)" if is_dagster_name(name) else text
+    return [link, TableLevel(row["condition"]).value]
+
+
+def _name(row: Row) -> str:
+    """Return the name of a table; of one that cannot have a name, the end of its path."""
     name = row["table"]
-    return [f"[{markdown_text(name)}](/assets/{name}/delta_log)", TableLevel(row["condition"]).value]
+    return markdown_text(name if is_dagster_name(name) else _LONG_WORD.sub(_end_of, name))
 
 
 def _short_reason(row: Row, length: int) -> str:
@@ -101,7 +109,7 @@ def _condition(row: Row) -> list[str]:
 
 def _contents(row: Row) -> list[str]:
     return [
-        markdown_text(row["table"]),
+        _name(row),
         count_text(row["num_records"]),
         count_text(row["num_files"]),
         size_text(row["size_in_bytes"]),
@@ -112,7 +120,7 @@ def _contents(row: Row) -> list[str]:
 
 def _maintenance(row: Row) -> list[str]:
     return [
-        markdown_text(row["table"]),
+        _name(row),
         ratio_text(row["small_file_ratio"]),
         size_text(row["vacuum_bytes"]),
         count_text(row["commits_since_checkpoint"]),

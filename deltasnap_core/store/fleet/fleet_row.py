@@ -101,6 +101,13 @@ class FleetRow:
     owners: tuple[str, ...] = ()
     path: str | None = None
 
+    @classmethod
+    def without_numbers(cls, table: str, status: TableStatus) -> FleetRow:
+        """Return the row of a table of which only the condition is known."""
+        return cls(
+            table=table, condition=status.level.value, reason=status.reason, check=status.check, advice=status.advice
+        )
+
     @property
     def status(self) -> TableStatus:
         """The condition, with its reason."""

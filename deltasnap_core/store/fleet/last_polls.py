@@ -67,13 +67,23 @@ class LastPolls:
         found = self._each(tables, now_ms, paths or {})
         return {table: status(each) for table, each in zip(tables, found, strict=True)}
 
-    def rows(self, tables: Sequence[str], now_ms: int, paths: Mapping[str, str] | None = None) -> list[FleetRow]:
+    def rows(
+        self,
+        tables: Sequence[str],
+        now_ms: int,
+        paths: Mapping[str, str] | None = None,
+        conditions: Mapping[str, TableStatus] | None = None,
+    ) -> list[FleetRow]:
         """Return the rows of tables in the fleet, in order. Errors: StorageError if the store cannot be listed.
 
+        conditions: those that the caller knows better, by name. A table that is not in `tables` has a row without
+        numbers, after the others.
         paths: where the tables are, by name. The store may have a table of the same name that is elsewhere: its
         numbers are not shown.
         """
-        return [found.row for found in self._each(tables, now_ms, paths or {})]
+        known = conditions or {}
+        found = [each.row.judged(known.get(each.row.table)) for each in self._each(tables, now_ms, paths or {})]
+        return found + [FleetRow.without_numbers(name, known[name]) for name in known if name not in tables]
 
     def write(self, table: str, poll: LastPoll, current: Mapping[int, ManifestName] | None = None) -> None:
         """Replace the last poll of a table.
@@ -150,11 +160,11 @@ class LastPolls:
             poll, damage = self._read(table)
             if poll is not None and path is not None and poll.is_elsewhere(path):
                 other = of_another_table(poll)
-                return _Read(row=_row_without_numbers(table, other), poll=poll, damage=other)
+                return _Read(row=FleetRow.without_numbers(table, other), poll=poll, damage=other)
             row = _TableReader(stored=self._stored(table), poll=poll, now_ms=now_ms, damage=damage).row()
         except StorageError as error:
             unread = _unreadable(error)
-            return _Read(row=_row_without_numbers(table, unread), damage=unread, is_unreadable=True)
+            return _Read(row=FleetRow.without_numbers(table, unread), damage=unread, is_unreadable=True)
         return _Read(row=row, poll=poll, damage=damage)
 
     def _stored(self, table: str) -> StoredTable:
@@ -260,12 +270,6 @@ def _point(timestamp: object, computed_state: Mapping[str, Any]) -> VersionPoint
 
 def _damaged(error: CorruptStoreError) -> TableStatus:
     return TableStatus(level=TableLevel.BROKEN, reason=error.problem, check="store", advice=error.advice)
-
-
-def _row_without_numbers(table: str, status: TableStatus) -> FleetRow:
-    return FleetRow(
-        table=table, condition=status.level.value, reason=status.reason, check=status.check, advice=status.advice
-    )
 
 
 def _unreadable(error: StorageError) -> TableStatus:

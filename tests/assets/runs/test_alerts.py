@@ -23,8 +23,10 @@ from deltasnap_assets.runs.fleet import fleet_of
 from deltasnap_assets.runs.planning.names import ASSET_NAMES
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import AlertSettings, Settings, TableSettings
+from deltasnap_assets.settings.discovery import with_discovered
 from deltasnap_assets.settings.loading import read_settings
 from deltasnap_assets.settings.yaml_source import ConfigError
+from deltasnap_assets.tables.pages.fleet_page import fleet_page
 from deltasnap_core import LastPoll, StaleRule, StorageError, TableLevel, TableProblem, TableStatus, system_clock
 from deltasnap_core.storage.writable_files import WritableFiles
 from tests.builders import metadata, protocol, write_log
@@ -339,6 +341,31 @@ def test_discovered_table_that_lost_its_log_is_reported(tmp_path: Path, chat: Ch
     rows = {row["table"]: row for row in fleet_of(fleet.settings)}
     assert {name: row["condition"] for name, row in rows.items()} == {"events": "unknown", "orders": "warned"}
     assert rows["orders"]["advice"].startswith("Restore its log.")
+
+
+def test_discovered_table_without_a_name_is_reported(tmp_path: Path, chat: Chat) -> None:
+    fleet = Fleet(tmp_path, chat.url)
+    unnamed = tmp_path / "lake" / "__"
+    write_log(unnamed, {0: [protocol(), metadata()]})
+    fleet.settings = with_discovered(
+        Settings.model_validate(
+            {
+                **fleet.settings.model_dump(),
+                "alerts": {"webhook": chat.url},
+                "discover": [{"path": f"{tmp_path}/lake/*"}],
+            }
+        )
+    )
+    fleet.sensor = alerts_sensor(fleet.settings)
+    fleet.tick()
+    reason = "its folder gives the name '', and Dagster allows only letters, digits and underscores"
+    advice = "Rename its folder, or list it in `tables` with a name."
+    assert chat.taken() == [f"Table {unnamed} was not checked recently. This table is not followed: {reason}. {advice}"]
+    rows = {row["table"]: row for row in fleet_of(fleet.settings)}
+    assert {name: row["condition"] for name, row in rows.items()} == {"events": "unknown", str(unnamed): "unknown"}
+    worst = str(fleet_page([*rows.values()])["worst"].value)
+    assert "| [events](/assets/events/delta_log) |" in worst
+    assert r"| …\/lake\/\_\_ | unknown |" in worst
 
 
 def test_unreadable_folder_of_a_pattern_does_not_block_alerts(tmp_path: Path, chat: Chat) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import fsspec
@@ -63,22 +64,64 @@ def test_table_created_later_is_found_by_the_next_discovery(tmp_path: Path) -> N
     assert [table.name for table in load(tmp_path, text).tables] == ["late"]
 
 
-def test_duplicate_table_name_is_reported(tmp_path: Path) -> None:
-    lake(tmp_path, "bronze/clicks", "silver/Clicks")
-    with pytest.raises(DiscoveryError, match="would both be named"):
-        load(tmp_path, "discover: [{path: lake/*/*}]")
+def unfollowed(settings: Settings) -> dict[str, str]:
+    """Return why tables are not followed, by the end of their path."""
+    return {path.partition("/lake/")[2]: each.reason for path, each in settings.unfollowed.items()}
 
 
-def test_table_whose_assets_would_contain_the_fleet_is_reported(tmp_path: Path) -> None:
-    lake(tmp_path, "bronze/events")
-    with pytest.raises(DiscoveryError, match="events/all_files is among the assets of table events"):
-        load(tmp_path, "fleet_asset: events/all_files\ndiscover: [{path: lake/bronze/*}]")
+def followed(settings: Settings) -> dict[str, str]:
+    return {table.name: table.path.partition("/lake/")[2] for table in settings.tables}
 
 
-def test_invalid_name_template_is_reported(tmp_path: Path) -> None:
-    lake(tmp_path, "bronze/clicks")
-    with pytest.raises(DiscoveryError, match=r"cannot be named '\{nam\}'"):
-        load(tmp_path, 'discover: [{path: lake/*/*, name: "{nam}"}]')
+def test_first_of_two_tables_with_one_name_is_followed(tmp_path: Path) -> None:
+    lake(tmp_path, "bronze/clicks", "silver/Clicks", "silver/views")
+    settings = load(tmp_path, "discover: [{path: lake/*/*}]")
+    assert followed(settings) == {"clicks": "bronze/clicks", "views": "silver/views"}
+    assert unfollowed(settings) == {"silver/Clicks": f"{tmp_path}/lake/bronze/clicks has the same name, clicks"}
+
+
+def test_table_in_the_store_keeps_its_name_when_another_one_appears(tmp_path: Path) -> None:
+    lake(tmp_path, "silver/clicks")
+    text = "discover: [{path: lake/*/*}]"
+    polls = SnapshotStore.open(None, load(tmp_path, text).storage).polls
+    polls.write("clicks", LastPoll(polled_at_ms=1, path=str(tmp_path / "lake/silver/clicks")))
+    (tmp_path / "lake/bronze/clicks/_delta_log").mkdir(parents=True)
+    settings = load(tmp_path, text)
+    assert followed(settings) == {"clicks": "silver/clicks"}
+    assert list(unfollowed(settings)) == ["bronze/clicks"]
+
+
+def test_name_in_the_file_is_not_given_to_a_discovered_table(tmp_path: Path) -> None:
+    lake(tmp_path, "bronze/clicks", "silver/clicks")
+    text = "tables: [{name: clicks, path: lake/silver/clicks}]\ndiscover: [{path: lake/bronze/*}]"
+    polls = SnapshotStore.open(None, load(tmp_path, text).storage).polls
+    polls.write("clicks", LastPoll(polled_at_ms=1, path=str(tmp_path / "lake/bronze/clicks")))
+    settings = load(tmp_path, text)
+    assert followed(settings) == {"clicks": "silver/clicks"}
+    assert list(unfollowed(settings)) == ["bronze/clicks"]
+
+
+def test_folder_whose_name_dagster_does_not_allow_is_not_followed(tmp_path: Path) -> None:
+    lake(tmp_path, "bronze/clicks", "bronze/数据")
+    settings = load(tmp_path, "discover: [{path: lake/bronze/*}]")
+    assert followed(settings) == {"clicks": "bronze/clicks"}
+    assert unfollowed(settings) == {
+        "bronze/数据": "its folder gives the name '', and Dagster allows only letters, digits and underscores"
+    }
+
+
+def test_table_whose_assets_would_contain_the_fleet_is_not_followed(tmp_path: Path) -> None:
+    lake(tmp_path, "bronze/events", "bronze/views")
+    settings = load(tmp_path, "fleet_asset: events/all_files\ndiscover: [{path: lake/bronze/*}]")
+    assert followed(settings) == {"views": "bronze/views"}
+    assert unfollowed(settings) == {"bronze/events": "events/all_files would be among the assets of table events"}
+
+
+@pytest.mark.parametrize("name", ["{nam}", "{name}-1", "", "{name.x}"])
+def test_invalid_name_of_a_pattern_is_an_error(tmp_path: Path, name: str) -> None:
+    lake(tmp_path)
+    with pytest.raises(DiscoveryError, match=r"name: expected letters, .*, found '" + re.escape(name)):
+        load(tmp_path, f'discover: [{{path: lake/*/*, name: "{name}"}}]')
 
 
 def test_mistake_in_a_pattern_is_reported_with_its_key(tmp_path: Path) -> None:
