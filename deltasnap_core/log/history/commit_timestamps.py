@@ -97,18 +97,19 @@ def version_timestamps(
 
     configuration_of: returns the table properties at a version.
     infos:            the commitInfo of commits that are read already, by version; the other commits are read.
-    If the commit was cleaned up and only the checkpoint is left, the result is the modification time of the checkpoint.
+    If the commit was cleaned up, this is the in-commit timestamp in the `.crc` file, else the time of the checkpoint.
     Errors: CorruptLogError naming a commit without a required timestamp, or one deleted after the listing.
     Delta's `Snapshot.timestamp`. Source: PROTOCOL.md, In-Commit Timestamps.
     """
     listed = {segment.version: segment for segment in segments}
     timestamps = {version: segment.last_commit_timestamp for version, segment in listed.items()}
-    with_own_time = {
-        version: segment.last_commit_file
-        for version, segment in listed.items()
-        if segment.last_commit_file is not None and in_commit_timestamps_enabled(configuration_of(version))
-    }
+    enabled = {v: segment for v, segment in listed.items() if in_commit_timestamps_enabled(configuration_of(v))}
+    with_own_time = {v: segment.last_commit_file for v, segment in enabled.items() if segment.last_commit_file}
     found = {v: in_commit_timestamp(commit, infos[v]) for v, commit in with_own_time.items() if v in infos}
+    for version in enabled.keys() - with_own_time.keys():
+        checksum = read_checksum(store, enabled[version].checksum_file)
+        if checksum is not None and checksum.in_commit_timestamp is not None:
+            found[version] = checksum.in_commit_timestamp
     found |= read_in_commit_timestamps(
         store, [commit for version, commit in with_own_time.items() if version not in infos]
     )

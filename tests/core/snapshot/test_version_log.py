@@ -73,6 +73,17 @@ def test_in_commit_timestamp_comes_from_the_checksum_without_another_read(table:
     assert (snapshot.timestamp, len(table.store.reads)) == (77, 1)
 
 
+@pytest.mark.parametrize("is_read", [False, True])
+def test_timestamp_of_a_version_without_its_commit_comes_from_the_checksum(table: Table, is_read: bool) -> None:
+    with_ict = metadata(configuration=ICT)
+    table.checkpoint(1, timed_protocol(), with_ict)
+    table.checksum(1, metadata=with_ict["metaData"], inCommitTimestampOpt=77, **timed_protocol())
+    snapshot = table.log().get_snapshot_at(1)
+    if is_read:
+        assert snapshot.computed_state.num_of_files == 0
+    assert snapshot.timestamp == 77
+
+
 def test_checksum_that_cannot_be_parsed_is_ignored_with_a_warning(
     table: Table, caplog: pytest.LogCaptureFixture
 ) -> None:
