@@ -54,11 +54,18 @@ def print_problem(console: Console, kind: str, message: str) -> None:
 
 
 class WarningLines(logging.Handler):
-    """Prints each log record as a warning line."""
+    """Prints each log record as a warning line, unless it printed the same one before."""
+
+    def __init__(self, level: int) -> None:
+        super().__init__(level)
+        self._printed = set[str]()
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print a record."""
-        print_problem(Console(stderr=True), "warning", record.getMessage())
+        message = record.getMessage()
+        if message not in self._printed:
+            self._printed.add(message)
+            print_problem(Console(stderr=True), "warning", message)
 
 
 def prepare_terminal() -> None:

@@ -90,6 +90,14 @@ def test_warnings_of_the_core_are_escaped_lines(capsys: pytest.CaptureFixture[st
         log.handlers.clear()
 
 
+def test_repeated_warning_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
+    log = logging.Logger("any")
+    log.addHandler(terminal.WarningLines(logging.WARNING))
+    for path in ("a", "b", "a"):
+        log.warning("%s is ignored", path)
+    assert capsys.readouterr().err == "warning: a is ignored\nwarning: b is ignored\n"
+
+
 def test_output_without_a_terminal_is_as_wide_as_its_content(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdout", io.StringIO())
     monkeypatch.delenv("COLUMNS", raising=False)
