@@ -137,45 +137,48 @@ def send_alerts(settings: Settings, instance: dg.DagsterInstance) -> str:
     """
     if settings.alerts.webhook is None:
         return "There is no webhook in `alerts`."
-    url, started = settings.alerts.webhook.get_secret_value(), time.monotonic()
-    polls, others, now = store_of(settings).polls, other_tables(settings), system_clock()
-    paths = {table.name: table.path for table in settings.tables}
-    statuses = polls.statuses(list(paths), now, paths) | {name: each.status for name, each in others.items()}
-    paths |= {name: each.path for name, each in others.items()}
-    names = list(paths)
-    keys = {name: _key(name, path) for name, path in paths.items()}
+    url, started, now = settings.alerts.webhook.get_secret_value(), time.monotonic(), system_clock()
+    found, cursors = _conditions(settings, instance, now), instance.daemon_cursor_storage
+    keys = {name: _key(name, path) for name, (path, _) in found.items()}
     next_key = f"deltasnap/alerts/{_NEXT}/{_digest(settings.storage)}"
-    reported = instance.daemon_cursor_storage.get_cursor_values({*keys.values(), next_key})
-    first = names.index(reported[next_key]) if reported.get(next_key) in names else 0
+    saved = cursors.get_cursor_values({*keys.values(), next_key})
+    names = list(found)
+    first = names.index(saved[next_key]) if saved.get(next_key) in found else 0
     sent, refused, is_late = 0, list[WebhookError](), False
     for name in (*names[first:], *names[:first]):
-        status = statuses[name] or _of_a_lost_poll(instance, polls, name)
-        if status is None or _has_moved(instance, settings, name, status):  # the table is new: it has no new problem
-            continue
-        before = _reported(reported.get(keys[name]))
+        status, before = found[name][1], _reported(saved.get(keys[name]))
         alert, after = alert_of(name, status, before, settings.alerts, now), seen(status, before, now)
-        if alert is None:
-            if after != before:
-                instance.daemon_cursor_storage.set_cursor_values({keys[name]: json.dumps(after)})
-            continue
-        if time.monotonic() - started > _MAX_SECONDS:
-            instance.daemon_cursor_storage.set_cursor_values({next_key: name})
-            is_late = True
-            break
-        try:
-            post_text(url, alert.text)
-        except WebhookError as error:
-            refused.append(error)
-            continue
-        is_over = status.level is TableLevel.HEALTHY
-        after = {} if is_over else {**after, **dict.fromkeys(_problems(status))}
-        instance.daemon_cursor_storage.set_cursor_values({keys[name]: json.dumps(after)})
-        sent += 1
+        if alert is not None:
+            if time.monotonic() - started > _MAX_SECONDS:
+                cursors.set_cursor_values({next_key: name})
+                is_late = True
+                break
+            try:
+                post_text(url, alert.text)
+            except WebhookError as error:
+                refused.append(error)
+                continue
+            sent += 1
+            is_over = status.level is TableLevel.HEALTHY
+            after = {} if is_over else {**after, **dict.fromkeys(_problems(status))}
+        if after != before:
+            cursors.set_cursor_values({keys[name]: json.dumps(after)})
     if refused:
         raise refused[0]
     if is_late:
         return f"Sent {counted(sent, 'message')}. The next tick sends the rest."
     return f"Sent {counted(sent, 'message')}." if sent else "No table has a new problem or has recovered."
+
+
+def _conditions(settings: Settings, instance: dg.DagsterInstance, now_ms: int) -> dict[str, tuple[str, TableStatus]]:
+    """Return the path and condition of each table, except of new ones: those have no new problem."""
+    polls, paths = store_of(settings).polls, {table.name: table.path for table in settings.tables}
+    found = dict[str, tuple[str, TableStatus]]()
+    for name, known in polls.statuses(list(paths), now_ms, paths).items():
+        status = known or _of_a_lost_poll(instance, polls, name)
+        if status is not None and not _has_moved(instance, settings, name, status):
+            found[name] = paths[name], status
+    return found | other_tables(settings)
 
 
 def _of_a_lost_poll(instance: dg.DagsterInstance, polls: LastPolls, table_name: str) -> TableStatus | None:
