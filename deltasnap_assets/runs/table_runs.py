@@ -248,7 +248,10 @@ def reason_of(events: Iterable[dg.DagsterEvent]) -> str | None:
                 return " ".join(dict.fromkeys(blocking))
             name, _, text = error.message.strip().partition(": ")
             is_own = name.startswith(("deltasnap_core.", "deltasnap_assets."))
-            reason = lines_joined(text if is_own else f"{name.rpartition('.')[2]}: {text}")
+            kind = name.rpartition(".")[2]
+            if kind == "DagsterExecutionInterruptedError":  # it has no text
+                kind = "its process was interrupted"
+            reason = lines_joined(text if is_own else f"{kind}: {text}" if text else kind)
             if is_failure:
                 return reason
             of_engine.append(reason)

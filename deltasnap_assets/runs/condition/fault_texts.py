@@ -35,6 +35,11 @@ class FailedRun:
     reason: str
     first_missing: int | None = None
 
+    @property
+    def sentence(self) -> str:
+        """The fact with its reason. Errors of libraries have no full stop, and advice follows it."""
+        return f"The last run failed: {self.reason}{'' if self.reason.endswith(('.', '!', '?')) else '.'}"
+
 
 def plain_text(text: str) -> str:
     """Return a text as Markdown that shows it unchanged, and that is also readable without rendering."""
@@ -46,7 +51,7 @@ def fault_lines(condition: TableCondition | None, failed: FailedRun | None = Non
     """Return the faults of a table as paragraphs of Markdown, the worst first; empty: no fault."""
     lines = [] if condition is None else [_fault_line(condition.table, fault) for fault in condition.faults]
     if failed is not None and not is_explained(condition, failed.reason):
-        lines.append(f"The last run failed: {plain_text(failed.reason)}")
+        lines.append(plain_text(failed.sentence))
     return lines
 
 
@@ -56,7 +61,7 @@ def problems_of(condition: TableCondition | None, failed: FailedRun | None) -> d
     if condition is not None:
         problems[LOG] = log_problems(condition)
     if failed is not None and not is_explained(condition, failed.reason):
-        text = visible(f"The last run failed: {failed.reason}", MAX_TEXT_LENGTH)
+        text = visible(failed.sentence, MAX_TEXT_LENGTH)
         problems[RUN] = (TableProblem(check=RUN, severity="warning", text=text, advice=_AFTER_A_FAILURE),)
     return problems
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from deltasnap_core.protocol.state.file_size_histogram import files_below
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.store.fleet.last_poll import DEFAULT_SMALL_FILE_BYTES, LastPoll
-from deltasnap_core.store.fleet.table_level import TableLevel, TableStatus, table_status
+from deltasnap_core.store.fleet.table_level import CLOCK_SKEW_MS, TableLevel, TableStatus, table_status
 from deltasnap_core.store.fleet.timeline import Timeline
 from deltasnap_core.store.format.manifest import VersionManifest
 
@@ -62,7 +62,7 @@ class FleetRow:
     """One table of a fleet. None: unknown. Times are in ms since the epoch, spans in ms, sizes in bytes.
 
     condition:       a `TableLevel`. reason, check, advice: see `TableStatus`.
-    last_commit_ms:  of the newest commit that is known. age_ms: since then.
+    last_commit_ms:  of the newest commit that is known. age_ms: since then; None also if that time is in the future.
     usual_pause_ms:  the median pause between recent commits. age_ratio: age_ms as a multiple of it, or of
                      LEAST_PAUSE_MS if that is longer.
     latest_version:  of the log, at the last poll. stored_version: the newest one. versions_behind: their difference.
@@ -142,7 +142,8 @@ def fleet_row(
     stored = None if newest is None else newest.version
     behind = None if latest is None or stored is None else max(latest - stored, 0)
     last_commit = _last_commit(poll, newest, is_behind=bool(behind))
-    age = None if last_commit is None else max(now_ms - last_commit, 0)
+    is_future = last_commit is not None and last_commit - now_ms > CLOCK_SKEW_MS
+    age = None if last_commit is None or is_future else max(now_ms - last_commit, 0)
     pause, growth_7d, growth_30d = read_growth(timeline, now_ms)
     status = damage or table_status(poll, last_commit, now_ms)
     return FleetRow(

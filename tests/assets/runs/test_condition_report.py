@@ -14,8 +14,10 @@ from deltasnap_assets.runs.condition.fault_texts import (
     FailedRun,
     condition_tag,
     fault_entries,
+    fault_lines,
     is_explained,
     plain_text,
+    problems_of,
 )
 from deltasnap_assets.runs.condition.poll_records import RUN
 from deltasnap_assets.runs.planning.known_table import last_observation
@@ -209,6 +211,12 @@ def test_page_counts_the_commits_that_are_missing(tmp_path: Path) -> None:
     write_log(tmp_path, {0: [protocol(), metadata()], 3: [add("a")]})
     rows = str(entries_of(tmp_path)["cannot_be_loaded"]).splitlines()
     assert rows[2] == "| 1 to 3 | the commits of versions 1 to 2 are missing |"
+
+
+def test_failed_run_is_a_sentence_because_advice_follows_it() -> None:
+    failed = FailedRun(run_id="r1", reason="ValueError: the disk is full")
+    (problem,) = problems_of(None, failed)[RUN]
+    assert problem.text == fault_lines(None, failed)[0] == "The last run failed: ValueError: the disk is full."
 
 
 def test_reason_of_an_unsupported_feature_is_a_sentence(tmp_path: Path) -> None:

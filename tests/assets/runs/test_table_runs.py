@@ -252,6 +252,11 @@ REASONS: dict[str, tuple[list[dg.DagsterEvent], str | None]] = {
     ),
     "an error of another library": ([failed_with("botocore.errors.ClientError: denied\n")], "ClientError: denied"),
     "the first of several": ([failed_with("A: 1"), failed_with("B: 2")], "A: 1"),
+    "an error without a text": ([failed_with("builtins.MemoryError\n")], "MemoryError"),
+    "an interruption": (
+        [failed_with("dagster._core.errors.DagsterExecutionInterruptedError\n")],
+        "its process was interrupted",
+    ),
     "an error of Dagster alone": ([failed_with("dagster.DagsterError: no")], "DagsterError: no"),
     "a failure without an error": ([event_of(dg.DagsterEventType.RUN_FAILURE, None)], None),
     "the start of the process": ([failed_with("A: 1", kind=ENGINE), failed_with("B: 2", kind=ENGINE)], "A: 1"),

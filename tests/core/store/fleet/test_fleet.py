@@ -172,6 +172,15 @@ def test_poll_from_the_future_is_ignored(tmp_path: Path) -> None:
     assert (row["condition"], row["reason"]) == ("unknown", reason)
 
 
+def test_age_of_a_table_whose_last_commit_is_in_the_future_is_unknown(tmp_path: Path) -> None:
+    store_table(tmp_path, "events", [(NOW - DAY * number, 1) for number in range(5, -1, -1)])
+    store = opened(tmp_path)
+    row = row_of(store, now_ms=NOW - HOUR // 12)
+    assert (row["last_commit_ms"], row["age_ms"], row["age_ratio"]) == (NOW, 0, 0.0)  # the clocks of two machines
+    row = row_of(store, now_ms=NOW - HOUR // 12 - 1)
+    assert (row["last_commit_ms"], row["age_ms"], row["age_ratio"]) == (NOW, None, None)
+
+
 def test_broken_table_stays_broken_without_further_polls(tmp_path: Path) -> None:
     store = opened(tmp_path)
     store.polls.write("events", poll(problems=(ERROR,)))
