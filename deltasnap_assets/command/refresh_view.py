@@ -22,7 +22,7 @@ from deltasnap_assets.command.terminal import error_text, output_to, print_line,
 from deltasnap_assets.command.views.condition_view import condition_lines
 from deltasnap_assets.runs.condition.fault_texts import is_explained
 from deltasnap_assets.runs.condition.log_reports import BrokenTableError
-from deltasnap_assets.runs.condition.poll_records import VERSIONS
+from deltasnap_assets.runs.condition.poll_records import VERSIONS, store_damage
 from deltasnap_assets.runs.fleet import other_tables
 from deltasnap_assets.runs.planning.names import ASSET_NAMES
 from deltasnap_assets.runs.refresh import RefreshEvent, refresh_table
@@ -129,10 +129,11 @@ def _failed(err: Console, table: str, error: Exception, stored: Sequence[int], l
 
 
 def _recorded(settings: Settings, table: str) -> tuple[TableProblem, ...]:
-    """Return the recorded problems of a table; empty if the store cannot be read: the refresh reports that."""
+    """Return the problems of a table as in the fleet; empty if the store cannot be read: the refresh reports that."""
     with suppress(DeltaSnapError):
-        poll = store_of(settings).polls.read(table)
-        return () if poll is None else poll.problems
+        store = store_of(settings)
+        poll = store.polls.read(table)
+        return (*store_damage(store, table), *(() if poll is None else poll.problems))
     return ()
 
 

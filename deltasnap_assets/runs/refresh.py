@@ -17,7 +17,7 @@ from deltasnap_assets.runs.condition.log_reports import (
     read_status_or_report,
     report_condition_without_run,
 )
-from deltasnap_assets.runs.condition.poll_records import LOG, known_errors
+from deltasnap_assets.runs.condition.poll_records import LOG, known_errors, store_damage
 from deltasnap_assets.runs.due_checks import version_with_due_checks
 from deltasnap_assets.runs.log_handover import ListedLog, handing_over
 from deltasnap_assets.runs.planning.known_table import apply_to_instance, known_of
@@ -75,8 +75,8 @@ def refresh_table(
     and above go to the console. `on_event` is called with each event of the runs,
     `on_stored` with the versions that each run stored, even if it failed afterwards, and `on_warning` with a warning.
     Errors: `RefreshError` for a failed run, `BrokenTableError` for a table that the fleet shows as broken: it cannot be
-    reached, its log has an error in any version, wanted or not, or its last check found an error. Loadable versions are
-    materialized first, and the page of the table shows the faults.
+    reached, its log has an error in any version, wanted or not, its last check found an error, or the store is damaged.
+    Loadable versions are materialized first, and the page of the table shows the faults.
     """
     refresh = _Refresh(
         job=defs.resolve_job_def(job_name(table.name)),
@@ -218,9 +218,9 @@ def _raise_if_broken(
     if problem is not None:
         problem.condition = condition
         raise problem
-    of_checks = [error for error in errors if error.check != LOG]
-    if of_checks or (condition is not None and condition.mark == "error"):
-        raise BrokenTableError(table=table.name, condition=condition, problems=of_checks)
+    others = [*(error for error in errors if error.check != LOG), *store_damage(store_of(settings), table.name)]
+    if others or (condition is not None and condition.mark == "error"):
+        raise BrokenTableError(table=table.name, condition=condition, problems=others)
 
 
 def _failed(error: RefreshError | None) -> FailedRun | None:

@@ -37,9 +37,9 @@ class Examine(Protocol):
 
 
 class BrokenTableError(DeltaSnapError):
-    """A table has errors: versions cannot be loaded, it cannot be reached, or checks failed with an error.
+    """A table has errors: versions cannot be loaded, it cannot be reached, checks failed, or the store is damaged.
 
-    condition: of its log; None: not examined now. problems: of its checks.
+    condition: of its log; None: not examined now. problems: of its checks and the store.
     """
 
     def __init__(self, *, table: str, condition: TableCondition | None, problems: Sequence[TableProblem] = ()) -> None:
@@ -47,7 +47,7 @@ class BrokenTableError(DeltaSnapError):
         self.condition = condition
         self.problems = tuple(problems)
         texts = [f"{problem.check}: {problem.text}" for problem in problems]
-        super().__init__(" ".join([*([] if condition is None else [condition.text]), *texts]))
+        super().__init__(" ".join([*([condition.text] if condition and condition.faults else []), *texts]))
 
 
 def read_status_or_report(

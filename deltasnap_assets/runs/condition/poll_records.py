@@ -28,6 +28,7 @@ from deltasnap_core import (
     SnapshotStore,
     StaleRule,
     StorageError,
+    TableLevel,
     TableProblem,
     logger_of,
     redacted,
@@ -42,6 +43,8 @@ ALL_CHECKS = "checks"
 """The name of the problem that the facts for the checks could not be read."""
 VERSIONS = "versions"
 """The name of the problem that the key `versions` selects no version of the log."""
+STORE = "store"
+"""The name of the problem that the store is damaged."""
 NO_VERSIONS_ADVICE = "Correct `versions` in the configuration, or wait for this version."
 
 _NOTED_AGAIN_MS = 60 * 60 * 1000
@@ -138,6 +141,17 @@ def known_errors(store: SnapshotStore, table_name: str) -> tuple[TableProblem, .
     """Return the errors of a table that are recorded: the fleet shows it as broken."""
     poll = store.polls.read(table_name)
     return () if poll is None else tuple(problem for problem in poll.problems if problem.severity == "error")
+
+
+def store_damage(store: SnapshotStore, table_name: str) -> tuple[TableProblem, ...]:
+    """Return the damage of the store for which the fleet shows a table as broken; empty: there is none.
+
+    Errors: StorageError.
+    """
+    status = store.polls.statuses([table_name], system_clock())[table_name]
+    if status is None or status.level is not TableLevel.BROKEN or status.check != STORE:
+        return ()
+    return (TableProblem(check=STORE, severity="error", text=status.reason, advice=status.advice),)
 
 
 def are_checks_due(

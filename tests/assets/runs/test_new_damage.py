@@ -28,7 +28,7 @@ from tests.assets.jobs import idle_job
 from tests.assets.runs.test_sensors import Ticks, write
 from tests.builders import add, metadata, protocol
 from tests.checkpoint_files import write_checkpoint
-from tests.core.store.manifests import store_versions, stored_table
+from tests.core.store.manifests import store_computed_versions, stored_table
 from tests.fast_dagster import local_instance
 
 
@@ -41,7 +41,7 @@ class Examined:
         store = folder.with_name("store")
         self.settings = Settings(storage=str(store), tables=(self.table,))
         write(folder, 0, 5)
-        store_versions(stored_table(store), log_of(self.table), range(6))
+        store_computed_versions(stored_table(store), log_of(self.table), range(6))
         self.ticks, self.instance = Ticks(folder), instance
         self.ticks.instance = instance
         self.ticks.tick()

@@ -17,6 +17,7 @@ from deltasnap_assets.checks.commits.fresh_table import FreshTable
 from deltasnap_assets.checks.log.checkpoint_lag import CheckpointLag
 from deltasnap_assets.checks.registry import CheckSettings
 from deltasnap_assets.definitions import build_definitions
+from deltasnap_assets.runs.condition.log_reports import BrokenTableError
 from deltasnap_assets.runs.planning.known_table import known_of
 from deltasnap_assets.runs.refresh import RefreshEvent, refresh_table
 from deltasnap_assets.runs.refresh_job import REFRESH_JOB
@@ -116,7 +117,7 @@ def test_refresh_lists_the_log_twice_and_reads_each_commit_once(
     for paths in requested.values():
         paths.clear()
     assert table.refresh() == tuple(range(1, count + 1))
-    assert Counter(requested["listed"]) == {"_delta_log": 2, "manifests": 3}
+    assert Counter(requested["listed"]) == {"_delta_log": 2, "manifests": 4}
     commits = Counter(path for path in requested["read"] if "/_delta_log/0" in path)
     # The previous commit shows that the log is still the stored one.
     assert commits == dict.fromkeys(commits, 1)
@@ -263,3 +264,21 @@ def test_fleet_follows_a_table_from_its_refresh_to_its_damage_and_back(tmp_path:
     made.write(3, 3)
     assert made.refresh() == (3,)
     assert (row()["condition"], row()["stored_version"], row()["advice"]) == ("warned", 3, expected)
+
+
+def test_refresh_of_a_table_whose_newest_manifest_is_damaged_fails_as_the_fleet_shows_it_as_broken(
+    tmp_path: Path,
+) -> None:
+    made = Refreshed(tmp_path)
+    made.write(0, 2)
+    made.refresh()
+    store = SnapshotStore.open(None, made.settings.storage)
+    newest = max(Path(made.settings.storage, "events", "manifests").iterdir())
+    newest.write_text("{}", encoding="utf-8")
+    (row,) = store.fleet(["events"]).to_pylist()
+    with pytest.raises(BrokenTableError) as raised:
+        made.refresh()
+    (problem,) = raised.value.problems
+    assert (row["condition"], row["reason"], row["advice"]) == ("broken", problem.text, problem.advice)
+    newest.unlink()  # as advised
+    assert made.refresh() == (2,)
