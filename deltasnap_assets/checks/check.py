@@ -9,9 +9,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, Literal, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
 
 if TYPE_CHECKING:
     from deltasnap_assets.checks.facts import PageFacts, TableFacts, VersionFacts
@@ -57,7 +57,18 @@ def nothing_to_compare(reason: str) -> Verdict:
     return replace(not_evaluated(reason), passed=True)
 
 
-class Limits(BaseModel):
+class NumericSettings(BaseModel):
+    """Settings whose numbers are not booleans: Pydantic takes `true` as 1, and YAML `yes` and `on` as `true`."""
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _is_no_boolean(cls, value: object, info: ValidationInfo) -> object:
+        kind = cls.model_fields[str(info.field_name)].annotation
+        is_number = {int, float}.intersection(get_args(kind) or (kind,))
+        return str(value).lower() if isinstance(value, bool) and is_number else value
+
+
+class Limits(NumericSettings):
     """The limits of a check: keys of `checks` in `deltasnap.yaml`. This class itself has none."""
 
     # The text below a field is its description in the documentation, the schema for `dg`, and error messages.

@@ -13,7 +13,6 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -24,6 +23,7 @@ from pydantic import (
     model_validator,
 )
 
+from deltasnap_assets.checks.check import NumericSettings
 from deltasnap_assets.checks.registry import CheckSettings
 from deltasnap_assets.settings.option_values import with_booleans
 from deltasnap_core import EngineUse, learn_options, learn_secret, learn_settings, redacted
@@ -43,7 +43,7 @@ _HTTP = re.compile(r"https?://[!-~]+")
 _HOURLY = "0 * * * *"
 
 
-class _Settings(BaseModel):
+class _Settings(NumericSettings):
     # The text below a field is its description in the documentation, the schema for `dg`, and error messages.
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, hide_input_in_errors=True)
 

@@ -273,6 +273,14 @@ def test_number_is_accepted_within_its_limits(key: str) -> None:
                 TableSettings.model_validate({"name": "a", "path": "/a", outer: {inner: value} if inner else value})
 
 
+@pytest.mark.parametrize("key", NUMBERS)
+def test_boolean_is_not_a_number(key: str) -> None:
+    outer, _, inner = key.partition(".")
+    for value in (True, False):
+        with pytest.raises(ValidationError, match=r"valid (integer|number)"):
+            TableSettings.model_validate({"name": "a", "path": "/a", outer: {inner: value} if inner else value})
+
+
 OWNERS = (
     ("ada@example.com", "team:web", "team:a_b.c-d"),
     ("ada", "ada@example", "a b@example.com", "team:", "team:a b"),
