@@ -17,7 +17,8 @@ class SparkStartError(DeltaSnapError):
     def __init__(self, *, reason: str) -> None:
         self.reason = reason
         super().__init__(
-            f"Spark did not start: {reason} See Java's output: the cause is often an option in spark.config."
+            f"Spark did not start: {reason} See Java's output: the cause is often spark.master, or an option in "
+            "spark.config."
         )
 
 
