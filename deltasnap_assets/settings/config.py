@@ -174,9 +174,13 @@ class TableSettings(_FollowedSettings):
     @field_validator("name")
     @classmethod
     def _dagster_accepts(cls, name: str) -> str:
-        if not is_dagster_name(name):
-            raise ValueError("Dagster allows only letters, digits and underscores")
-        return name
+        return _accepted_name(name)
+
+
+def _accepted_name(name: str) -> str:
+    if not is_dagster_name(name):
+        raise ValueError("Dagster allows only letters, digits and underscores")
+    return name
 
 
 class DiscoverSettings(_FollowedSettings):
@@ -190,6 +194,19 @@ class DiscoverSettings(_FollowedSettings):
     """Patterns of folder names to skip."""
     name: str = "{name}"
     """The name of each table: `{name}` is its folder, `{parent}` the folder above."""
+
+    @field_validator("name")
+    @classmethod
+    def _names_tables(cls, name: str) -> str:
+        example = name.replace("{name}", "a").replace("{parent}", "a")
+        if {"{", "}"}.intersection(example):
+            raise ValueError("only {name} and {parent} are resolved")
+        _accepted_name(example)
+        return name
+
+    def name_of(self, folder: str, parent: str) -> str:
+        """Return the name of a table in a folder. folder, parent: letters, digits and `_`."""
+        return self.name.replace("{name}", folder).replace("{parent}", parent)
 
 
 def _is_property(value: object) -> object:

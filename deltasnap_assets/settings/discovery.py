@@ -54,12 +54,10 @@ def with_discovered(settings: Settings, on_no_table: Callable[[str], None] = _lo
     A table that cannot have the name of its pattern is not followed: see `Settings.unfollowed`.
     on_no_table: called with a message for each pattern that cannot be listed, has no tables, or none that no earlier
     pattern matches. This is not an error: a lake may start empty.
-    Errors: DiscoveryError if the key `name` of a pattern is invalid, or its folder cannot be listed and the store knows
-    no table of it.
+    Errors: DiscoveryError if the folder of a pattern cannot be listed and the store knows no table of it.
     """
     in_file, found = {to_url(table.path) for table in settings.tables}, dict[str, tuple[str, DiscoverSettings]]()
     for pattern in settings.discover:
-        _check_name(pattern)
         try:
             paths = _table_paths(pattern)
         except DiscoveryError as error:
@@ -153,16 +151,9 @@ def _is_excluded(path: str, pattern: DiscoverSettings) -> bool:
     return any(fnmatchcase(path.rstrip("/").split("/")[-1], each) for each in pattern.exclude)
 
 
-def _check_name(pattern: DiscoverSettings) -> None:
-    """Raise DiscoveryError if the key `name` gives no table a valid name."""
-    if not is_dagster_name(_name_of("parent/name", pattern)):
-        expected = "letters, digits, underscores, {name} for the folder and {parent} for the one above it"
-        raise DiscoveryError(pattern=pattern.path, reason=f"name: expected {expected}, found {pattern.name!r}")
-
-
 def _name_of(path: str, pattern: DiscoverSettings) -> str:
     parent, folder = path.rstrip("/").split("/")[-2:]
-    return pattern.name.replace("{name}", _plain(folder)).replace("{parent}", _plain(parent))
+    return pattern.name_of(_plain(folder), _plain(parent))
 
 
 def _table_at(path: str, name: str, pattern: DiscoverSettings) -> TableSettings:

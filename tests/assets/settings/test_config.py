@@ -107,6 +107,19 @@ MISTAKES = {
         ":1: tabels: unknown key, did you mean tables?",
     ),
     "empty path": ("tables:\n  - name: a\n    path: ''\n", ":3: tables[0].path: must not be empty (found: '')"),
+    **{
+        f"name of discovered tables: {name}": (
+            f'discover:\n  - path: /a/*\n    name: "{name}"\n',
+            f":3: discover[0].name: {problem} (found: '{name}')",
+        )
+        for name, problem in (
+            *(
+                (name, "only {name} and {parent} are resolved")
+                for name in ("{nam}", "{name.a}", "{name[a]}", "{name}{")
+            ),
+            *((name, "Dagster allows only letters, digits and underscores") for name in ("a-{name}", "")),
+        )
+    },
     "empty pattern": ("discover:\n  - path: ''\n", ":2: discover[0].path: must not be empty (found: '')"),
     "text instead of a list": (
         "tables:\n  - name: a\n    path: /a\n    owners: ada\n",

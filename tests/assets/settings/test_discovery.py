@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import fsspec
@@ -115,13 +114,6 @@ def test_table_whose_assets_would_contain_the_fleet_is_not_followed(tmp_path: Pa
     settings = load(tmp_path, "fleet_asset: events/all_files\ndiscover: [{path: lake/bronze/*}]")
     assert followed(settings) == {"views": "bronze/views"}
     assert unfollowed(settings) == {"bronze/events": "events/all_files would be among the assets of table events"}
-
-
-@pytest.mark.parametrize("name", ["{nam}", "{name}-1", "", "{name.x}"])
-def test_invalid_name_of_a_pattern_is_an_error(tmp_path: Path, name: str) -> None:
-    lake(tmp_path)
-    with pytest.raises(DiscoveryError, match=r"name: expected letters, .*, found '" + re.escape(name)):
-        load(tmp_path, f'discover: [{{path: lake/*/*, name: "{name}"}}]')
 
 
 def test_mistake_in_a_pattern_is_reported_with_its_key(tmp_path: Path) -> None:
