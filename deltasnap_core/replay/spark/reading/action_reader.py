@@ -23,7 +23,7 @@ from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.replay.spark.reading.file_action_layout import keyed_measures, measured
 from deltasnap_core.replay.spark.reading.parsed_statistics import as_texts, has_all, narrowed
 from deltasnap_core.replay.spark.reading.schemas import ADD, DELETION_VECTOR, REMOVE
-from deltasnap_core.replay.spark.session.local_rows import FAIL_FAST
+from deltasnap_core.replay.spark.session.local_rows import FAIL_FAST, arrow_rows
 from deltasnap_core.replay.spark.session.spark_files import SparkFiles, file_reader
 from deltasnap_core.replay.stats_policy import StatsPolicy
 from deltasnap_core.rules.deletion_vector_ids import KEY_FIELDS, file_vector_id_sql
@@ -151,7 +151,7 @@ class ActionReader:
 
     def _of_arrow(self, rows: pa.Table, *, is_large: bool) -> DataFrame:
         # One partition satisfies every grouping: small commits are never shuffled.
-        frame = self.spark.createDataFrame(rows)
+        frame = arrow_rows(self.spark, rows)
         return frame if is_large else frame.coalesce(1)
 
     def _keyed(self, frames: Iterable[DataFrame], *others: str) -> DataFrame:

@@ -26,8 +26,14 @@ def local_rows(spark: SparkSession, rows: Iterable[Mapping[str, Any]], schema: S
 
 
 def arrow_rows(spark: SparkSession, rows: pa.Table) -> DataFrame:
-    """Return the rows of an Arrow table as a DataFrame. Handles empty tables, which Spark Connect rejects."""
-    return spark.createDataFrame(rows) if rows.num_rows else no_rows(spark, from_arrow_schema(rows.schema))
+    """Return the rows of an Arrow table as a DataFrame.
+
+    Spark Connect rejects empty tables. Spark (4.3) loses the rows that follow an empty chunk.
+    """
+    batches = [batch for batch in rows.to_batches() if batch.num_rows]
+    if not batches:
+        return no_rows(spark, from_arrow_schema(rows.schema))
+    return spark.createDataFrame(pa.Table.from_batches(batches))
 
 
 def no_rows(spark: SparkSession, schema: StructType) -> DataFrame:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from deltasnap_core import TableLog
+from deltasnap_core.log.commits import commit_batch
 from deltasnap_core.protocol.properties.retention import KEEP_ALL
 from deltasnap_core.replay.spark.measured_files import measure_files
 from deltasnap_core.replay.spark.reading.action_reader import ActionReader
@@ -49,3 +50,16 @@ def test_measures_are_cached_until_they_are_released(
     found.release()
     assert cache.calls[-1] == "released"
     measure_files(reader, log, None, partitions=None).release()  # there is nothing to release
+
+
+def test_files_of_small_and_large_commits_are_all_counted(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commit_batch, "LARGE_COMMIT_BYTES", 1000)
+    write_log(tmp_path, {0: [protocol(), metadata(), add("a")], 1: [add(f"b{number}") for number in range(20)]})
+    table = TableLog.for_path(tmp_path)
+    reader = ActionReader(spark=spark, files=SparkFiles(None, lambda _: True), log_path=table.log_path)
+    log = table.at(1).replayable
+    assert [commit.is_large for commit in log.batch.commits] == [False, True]
+    found = measure_files(reader, log, None, partitions=None)
+    assert found.count(log, KEEP_ALL).applied_to(None).num_of_files == 21
