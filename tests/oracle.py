@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import unquote
@@ -89,12 +90,17 @@ class OracleState:
 
 
 def key(action: dict[str, Any]) -> Key:
-    """Return the logical file of an add or a remove: its path decoded once, and the id of its deletion vector."""
-    vector = action.get("deletionVector")
+    """Return the logical file of an add or a remove: its path decoded once, and the id of its deletion vector.
+
+    A path that is not UTF-8 when it is decoded stays as it is.
+    """
+    path, vector = action["path"], action.get("deletionVector")
+    with suppress(UnicodeDecodeError):
+        path = unquote(path, errors="strict")
     if not vector:
-        return unquote(action["path"]), None
+        return path, None
     offset = "" if vector.get("offset") is None else f"@{vector['offset']}"
-    return unquote(action["path"]), f"{vector['storageType']}{vector['pathOrInlineDv']}{offset}"
+    return path, f"{vector['storageType']}{vector['pathOrInlineDv']}{offset}"
 
 
 def replay(commits: Sequence[Iterable[Action]]) -> list[OracleState]:

@@ -2,8 +2,8 @@
 
 An absolute path without a scheme belongs to the table's file system; `file:///x` becomes `file:/x`. The key is the path
 decoded once, as bytes. Each `%` with two hexadecimal digits becomes one byte. Everything else stays, including `+` and
-a `%` without digits. Invalid UTF-8 becomes U+FFFD. `urllib.parse.unquote` returns the same. All spellings of one path
-have the same key.
+a `%` without digits. If the bytes are not UTF-8, the key is the path as it is, because `%FE` and `%FF` are two files.
+All other spellings of one path have the same key.
 Source: PROTOCOL.md, Add File and Remove File; Action Reconciliation.
 """
 
@@ -35,11 +35,17 @@ def canonical_path_sql(raw: str, log_path: str) -> str:
 def path_key_sql(raw: str, log_path: str) -> str:
     """Return SQL for the key of a path. raw: SQL."""
     path = canonical_path_sql(raw, log_path)
-    return f"case when contains({raw}, '%') then {decoded_sql(path)} else {path} end"
+    decoded = f"try_validate_utf8({_decoded_bytes_sql(path)})"
+    return f"case when contains({raw}, '%') then coalesce({decoded}, {path}) else {path} end"
 
 
-def decoded_sql(path: str) -> str:
-    """Return SQL for a path decoded once. path: SQL."""
+def decoded_sql(raw: str, log_path: str) -> str:
+    """Return SQL for the canonical form of a path, decoded once. Invalid UTF-8 becomes U+FFFD. raw: SQL."""
+    path = canonical_path_sql(raw, log_path)
+    return f"case when contains({raw}, '%') then make_valid_utf8({_decoded_bytes_sql(path)}) else {path} end"
+
+
+def _decoded_bytes_sql(path: str) -> str:
     # Not `url_decode`: it rejects a path with one invalid escape, and accepts digits of other scripts. Work in
     # hexadecimal until the end: a character beyond ASCII may consist of escaped and plain bytes.
     piece = (
@@ -48,8 +54,8 @@ def decoded_sql(path: str) -> str:
         " else concat('25', hex(piece)) end"
     )
     pieces = f"transform(split({path}, '%'), (piece, place) -> {piece})"
-    # Of bytes: not every engine has strings that are not UTF-8.
-    return f"make_valid_utf8(unhex(array_join({pieces}, '')))"
+    # Bytes, because not every engine has strings that are not UTF-8.
+    return f"unhex(array_join({pieces}, ''))"
 
 
 def canonical_paths(paths: pa.StringArray, log_path: str) -> pa.StringArray:
@@ -80,7 +86,7 @@ def _has_percent(paths: pa.StringArray) -> bool:
 
 
 def _decoded(paths: pa.StringArray) -> pa.StringArray:
-    """Return paths decoded once. Each distinct escape is replaced everywhere, that of `%` last."""
+    """Return paths decoded once, or unchanged. Each distinct escape is replaced everywhere, that of `%` last."""
     found = paths.cast(pa.binary())
     pieces = pc.split_pattern(found, "%").flatten()
     escapes = {bytes(digits) for digits in pc.unique(pc.binary_slice(pieces, 0, 2)).to_pylist()}
@@ -93,7 +99,14 @@ def _decoded(paths: pa.StringArray) -> pa.StringArray:
             return found.cast(pa.string())
         except pa.ArrowInvalid:
             pass
-    return pa.array([unquote(path) for path in paths.to_pylist()], pa.string())
+    return pa.array(map(_unquoted, paths.to_pylist()), pa.string())
+
+
+def _unquoted(path: str) -> str:
+    try:
+        return unquote(path, errors="strict")
+    except UnicodeDecodeError:
+        return path
 
 
 def _file_system_of(log_path: str) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from deltasnap_core.rules.paths import path_key_sql
+from deltasnap_core.rules.paths import decoded_sql
 from deltasnap_core.rules.texts.sql_text import let_sql, string_sql
 from deltasnap_core.storage.urls import scheme_names
 
@@ -64,7 +64,7 @@ class FileKeys:
         return let_sql("shown", self._decoded(path), shown)
 
     def _decoded(self, path: str) -> str:
-        return path_key_sql(path, self._table_path)
+        return decoded_sql(path, self._table_path)
 
     def _keys(self, path: str) -> str:
         whole = f"regexp_replace({_lower(path)}, {_own_address(self._table_path)}, '')"

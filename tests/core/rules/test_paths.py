@@ -1,4 +1,7 @@
-"""The key of a path is the path decoded once: the same in SQL, in Arrow and in `urllib.parse.unquote`."""
+"""The key of a path is the path decoded once: the same in SQL, in Arrow and in `urllib.parse.unquote`.
+
+A path that is not UTF-8 when it is decoded is its own key.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +79,10 @@ def expected(path: str) -> str:
         path = f"s3://lake{path}"
     if path.startswith("file:///"):
         path = "file:" + path.removeprefix("file://")
-    return unquote(path)
+    try:
+        return unquote(path, errors="strict")
+    except UnicodeDecodeError:
+        return path
 
 
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -89,6 +95,10 @@ def test_path_keys_of_any_paths_are_decoded_once(keys: Keys, paths: list[str]) -
 @pytest.mark.parametrize("path", CASES, ids=ascii)
 def test_path_key_of_one_path_is_decoded_once(path: str) -> None:
     assert path_keys(pa.array([path]), LOG).to_pylist() == [expected(path)]
+
+
+def test_paths_with_different_bytes_that_are_not_utf8_have_different_keys(keys: Keys) -> None:
+    assert len(set(keys(["p=%FE/f", "p=%FF/f", "p=%EF%BF%BD/f"]))) == 3
 
 
 def test_path_keys_of_a_slice_exclude_other_rows() -> None:
