@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from typing import Any
 
 MAX_NESTING = 500
@@ -17,6 +18,7 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 def decode_json(text: str | bytes, **hooks: Any) -> Any:
     """Return the value of a JSON text, by RFC 8259. If a key occurs twice in an object, the last one counts.
 
+    A number beyond the range of a double becomes the greatest one, not Infinity, which is not JSON.
     hooks: as for `json.loads`.
     Errors: ValueError for invalid UTF-8, NaN or Infinity, a lone surrogate (UTF-8 cannot encode it), a number with too
     many digits for Python, or nesting deeper than MAX_NESTING.
@@ -35,7 +37,7 @@ def parse_json(text: str, **hooks: Any) -> Any:
     if _is_too_deep(text):
         raise ValueError(f"nested deeper than {MAX_NESTING} levels")
     try:
-        return json.loads(text, parse_constant=_refuse_constant, **hooks)
+        return json.loads(text, parse_constant=_refuse_constant, **{"parse_float": _finite, **hooks})
     except json.JSONDecodeError as error:  # its own text counts lines, which a message about a log file does too
         raise ValueError(f"{error.msg}: character {error.pos + 1}") from error
     except RecursionError as error:
@@ -56,6 +58,10 @@ def _is_too_deep(text: str) -> bool:
         elif bracket in "]}":
             depth -= 1
     return False
+
+
+def _finite(number: str) -> float:
+    return max(-sys.float_info.max, min(float(number), sys.float_info.max))
 
 
 def _refuse_constant(name: str) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.log.commits import action_lines
-from deltasnap_core.log.commits.action_lines import LINES_SCHEMA, _fields_of, parse_fields, read_lines
+from deltasnap_core.log.commits.action_lines import LINES_SCHEMA, _fields_of, decode_line, parse_fields, read_lines
 from deltasnap_core.rules.totals.measures import MEASURED_ACTION
 from tests.builders import add, commit_info, content, protocol, remove
 
@@ -66,6 +66,12 @@ def test_an_unambiguous_line_is_read(
 
     assert lines["action"][0].as_py() == action
     assert files_of(lines)[: len(files)] == files
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1e999"])
+def test_a_line_with_a_number_beyond_a_double_can_be_decoded(number: str) -> None:
+    (line,) = lines_of(b'{"metaData":{"id":"t","x":%s}}' % number.encode())["line"].to_pylist()
+    assert decode_line(PATH, 1, line)["metaData"]["id"] == "t"
 
 
 @pytest.mark.parametrize(
