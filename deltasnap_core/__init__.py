@@ -95,9 +95,10 @@ if TYPE_CHECKING:
     from deltasnap_core.replay.sessions import SparkProvider
     from deltasnap_core.replay.spark.reading.schemas import ALL_FILES_SCHEMA, TOMBSTONES_SCHEMA
     from deltasnap_core.replay.spark.reading.table_schema import parse_schema
+    from deltasnap_core.replay.spark.session.local_rows import arrow_rows
     from deltasnap_core.replay.spark.session.spark_failures import SPARK_FAILURES, spark_cause
     from deltasnap_core.rules.totals.file_breakdown import FileBreakdown
-    from deltasnap_core.scan.arrow_rows import collected_rows
+    from deltasnap_core.scan.collected_rows import collected_rows
     from deltasnap_core.scan.file_changes import ChangeSummary, FileChanges
     from deltasnap_core.scan.planning import ScanReport
     from deltasnap_core.scan.predicate_analysis import predicate_failures
@@ -242,7 +243,8 @@ _MODULES = {
     ),
     "replay.spark.reading.table_schema": ("parse_schema",),
     "rules.totals.file_breakdown": ("FileBreakdown",),
-    "scan.arrow_rows": ("collected_rows",),
+    "replay.spark.session.local_rows": ("arrow_rows",),
+    "scan.collected_rows": ("collected_rows",),
     "scan.file_changes": (
         "ChangeSummary",
         "FileChanges",
@@ -395,6 +397,7 @@ __all__ = [
     "VersionNotFoundError",
     "VersionRanges",
     "WrittenCheckpoint",
+    "arrow_rows",
     "check_readable",
     "checkpoint_file",
     "collected_rows",

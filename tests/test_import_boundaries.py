@@ -225,3 +225,14 @@ def test_core_runs_on_any_spark() -> None:
         return (attributes | names) & FORBIDDEN_NAMES
 
     assert found_in(within("deltasnap_core"), forbidden) == {}
+
+
+def test_one_function_gives_local_rows_to_spark() -> None:
+    """Spark loses rows of an Arrow table with an empty chunk, and Spark Connect rejects empty tables."""
+
+    def forbidden(module: str) -> set[str]:
+        attributes = {node.attr for node in nodes(module) if isinstance(node, ast.Attribute)}
+        return attributes & {"createDataFrame"}
+
+    found = found_in([*within("deltasnap_core"), *within("deltasnap_assets")], forbidden)
+    assert found == {"deltasnap_core.replay.spark.session.local_rows": {"createDataFrame"}}

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from deltasnap_assets.checks.facts import FileFacts, SizeBin, TombstoneFacts
 from deltasnap_assets.checks.partition_files import PartitionFiles
-from deltasnap_core import FileBreakdown, SnapshotState, SnapshotStore, VersionManifest
+from deltasnap_core import FileBreakdown, SnapshotState, SnapshotStore, VersionManifest, arrow_rows
 
 _NAMED = 5
 _MOST = (1 << 63) - 1
@@ -110,7 +110,7 @@ def _expired_files(
     expired = store.query(table, version, "tombstones", columns, driver=of_rows, spark=of_frame)
 
     def live_among(frame: DataFrame) -> pa.Table:
-        paths = frame.sparkSession.createDataFrame(expired.select(["path"]))
+        paths = arrow_rows(frame.sparkSession, expired.select(["path"]))
         return frame.join(F.broadcast(paths), "path", "left_semi").select("path").toArrow()
 
     live = store.query(table, version, "all_files", ("path",), driver=lambda rows: rows, spark=live_among)

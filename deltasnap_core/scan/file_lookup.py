@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 from deltasnap_core.errors import CorruptLogError, DataPathError
 from deltasnap_core.protocol.deletion_vector import DeletionVectorDescriptor
 from deltasnap_core.redaction import logger_of, redacted
+from deltasnap_core.replay.spark.session.local_rows import arrow_rows
 from deltasnap_core.rules.deletion_vector_ids import vector_id_sql
 from deltasnap_core.rules.file_actions import values_of
 from deltasnap_core.rules.texts.sql_text import string_sql
@@ -64,9 +65,8 @@ class FileLookup:
         if files and self._malformed != _NONE:
             values = [list(file["partitionValues"].items()) for file in files]
             texts = pa.array(values, pa.map_(pa.string(), pa.string()))
-            frame = self.table.spark.createDataFrame(
-                pa.table({"number": pa.array(range(len(files)), pa.int64()), "partitionValues": texts})
-            )
+            numbered = {"number": pa.array(range(len(files)), pa.int64()), "partitionValues": texts}
+            frame = arrow_rows(self.table.spark, pa.table(numbered))
             found = frame.selectExpr("number", f"{self._malformed} as malformed").toArrow().to_pylist()
             malformed = [row["malformed"] for row in sorted(found, key=lambda row: row["number"])]
         return self._data_files([{**file, "malformed": name} for file, name in zip(files, malformed, strict=True)])

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.redaction import redacted
+from deltasnap_core.replay.spark.session.local_rows import arrow_rows
 from deltasnap_core.scan.files.data_file import DataFile
 from deltasnap_core.scan.files.deletion_vectors import ROW_BITS
 from deltasnap_core.scan.files.roaring import Rows
@@ -71,7 +72,7 @@ class RowJoins:
         tags = [f"{_TAG}{index}" for index in range(len(self.files[0].tags))]
         for index, tag in enumerate(tags):
             arrays[tag] = pa.array([self.files[number].tags[index] for number, _ in entries], pa.int64())
-        by_file = self.table.spark.createDataFrame(pa.table(arrays)).select(
+        by_file = arrow_rows(self.table.spark, pa.table(arrays)).select(
             _NUMBER, _NAME, F.xxhash64(_NAME).alias(_HASH), *typed, *tags
         )
         # Join by the hash, which is a number. Names are compared only if the hashes are equal.
@@ -97,7 +98,7 @@ class RowJoins:
         found = map_concurrently(self._listed_rows, self.files)
         indexes = pa.array([pa.array(each) for each in found], pa.list_(pa.int64()))
         table = pa.table({_NUMBER: pa.array(range(len(self.files)), pa.int64()), _ROW: indexes})
-        exploded = self.table.spark.createDataFrame(table).select(_NUMBER, F.explode(_ROW).alias(_ROW))
+        exploded = arrow_rows(self.table.spark, table).select(_NUMBER, F.explode(_ROW).alias(_ROW))
         keys = exploded.selectExpr(f"shiftleft({_NUMBER}, {ROW_BITS}) | {_ROW} as {_LISTED}")
         is_small = sum(map(len, found)) <= _MAX_BROADCAST_ROWS
         key = F.expr(f"(shiftleft({_NUMBER}, {ROW_BITS}) | {_ROW}) = {_LISTED}")

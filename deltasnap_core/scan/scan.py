@@ -18,7 +18,7 @@ from deltasnap_core.replay.spark.session.spark_failures import (
     setting_that_refuses_dates,
     spark_cause,
 )
-from deltasnap_core.scan.arrow_rows import collected_rows
+from deltasnap_core.scan.collected_rows import collected_rows
 from deltasnap_core.scan.file_lookup import FileLookup
 from deltasnap_core.scan.files.data_file import DataFile
 from deltasnap_core.scan.planning import (

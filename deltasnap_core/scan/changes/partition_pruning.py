@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from deltasnap_core.replay.spark.session.local_rows import arrow_rows
 from deltasnap_core.scan.changes.changed_rows import ChangedRows
 from deltasnap_core.scan.predicate_analysis import checked_skipping
 from deltasnap_core.scan.scanned_table import ScannedTable
@@ -28,6 +29,6 @@ def rows_in_partitions(table: ScannedTable, rows: list[ChangedRows], where: str)
         "number": pa.array(range(len(rows)), pa.int64()),
         "partitionValues": pa.array(values, pa.map_(pa.string(), pa.string())),
     }
-    files = table.spark.createDataFrame(pa.table(numbered))
+    files = arrow_rows(table.spark, pa.table(numbered))
     found = files.where(f"coalesce({skipping.partitions}, true)").select("number").toArrow()
     return [rows[number] for number in sorted(found["number"].to_pylist())]
