@@ -20,6 +20,7 @@ from deltasnap_core.scan.table_columns import TableColumns
 _ANSI = "spark.sql.ansi.enabled"
 _DOUBLE_QUOTED_NAMES = (_ANSI, "spark.sql.ansi.doubleQuotedIdentifiers")
 _TIMESTAMPS, _ZONED = "spark.sql.timestampType", "timestamp_ltz"
+_DATES_AS_TEXT = "spark.sql.legacy.typeCoercion.datetimeToString.enabled"
 
 
 def checked_skipping(table: ScannedTable, where: str) -> Skipping:
@@ -82,9 +83,13 @@ def _selected(name: str, columns: TableColumns) -> str:
 
 
 def _reads_otherwise(table: ScannedTable, where: str) -> bool:
-    """Return whether session settings change the meaning of the text: double-quoted names, or times without a zone."""
+    """Return whether session settings change the meaning of the text.
+
+    They may quote names with double quotes, read times without a zone, or compare dates with strings as strings.
+    """
     names = '"' in where and all(_setting(table, name, "false") == "true" for name in _DOUBLE_QUOTED_NAMES)
-    return names or ("timestamp" in where.lower() and _setting(table, _TIMESTAMPS, _ZONED) != _ZONED)
+    times = "timestamp" in where.lower() and _setting(table, _TIMESTAMPS, _ZONED) != _ZONED
+    return names or times or _setting(table, _DATES_AS_TEXT, "false") == "true"
 
 
 def _setting(table: ScannedTable, name: str, default: str) -> str:

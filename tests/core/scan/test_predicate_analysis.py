@@ -50,6 +50,8 @@ def table(settings: dict[str, str] | None = None, error: Exception | None = None
         ("at > timestamp'2026-01-01'", {"spark.sql.timestampType": "TIMESTAMP_LTZ"}, False),
         ("at > timestamp'2026-01-01'", {}, False),
         ("id = 1", {"spark.sql.timestampType": "TIMESTAMP_NTZ"}, False),
+        ("on_day < '2026-1-6'", {"spark.sql.legacy.typeCoercion.datetimeToString.enabled": "true"}, True),
+        ("on_day < '2026-1-6'", {"spark.sql.legacy.typeCoercion.datetimeToString.enabled": "false"}, False),
     ],
 )
 def test_settings_that_change_the_meaning_of_a_text_are_found(
