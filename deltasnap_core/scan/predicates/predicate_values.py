@@ -29,6 +29,9 @@ _NUMBERS: dict[exp.DType, str] = {
     exp.DType.DOUBLE: "double",
 }
 _MAX_LONG = (1 << 63) - 1
+_MAX_NEGATED_DIGITS = 34
+"""Spark rounds a decimal of more digits when it negates it. It negates no literal, but it negates a cast."""
+
 _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
@@ -62,7 +65,7 @@ def value_of(node: exp.Expr) -> PredicateValue | None:
         return PredicateValue(kind="boolean", sql="true" if node.this else "false")
     if isinstance(node, exp.Neg):
         number = value_of(node.this)
-        if number is None or number.kind != "number":
+        if number is None or number.kind != "number" or len(re.findall(r"\d", number.sql)) > _MAX_NEGATED_DIGITS:
             return None
         return PredicateValue(kind="number", sql=f"(-{number.sql})", is_cast=number.is_cast)
     if isinstance(node, exp.Literal):

@@ -101,6 +101,7 @@ STATISTICS = {
     "not false": None,
     "id in (1, null)": "((nulls.id < rows) and ((min.id <= 1) and (max.id >= 1)))",
     "id not in (1, null)": "false",
+    "huge > -0.12345678901234567890123456789012345678BD": None,
     "id > -5": "((nulls.id < rows) and (max.id > (-5)))",
     "id between 1 and 3": "(((nulls.id < rows) and (max.id >= 1)) and ((nulls.id < rows) and (min.id <= 3)))",
     "id not between 1 and 3": "(((nulls.id < rows) and (min.id < 1)) or ((nulls.id < rows) and (max.id > 3)))",
