@@ -45,7 +45,7 @@ class RowReader:
 
         Errors: as Scan.to_df; UnsupportedSettingError.
         """
-        self.table.check_times()  # also if no file is left: the statistics do not describe shifted times
+        self.table.check_settings()  # also if no file is left: the statistics do not describe shifted times
         self._check_distinct(found)
         groups: dict[str | None, list[DataFile]] = {None: [], DELETED: [], CHOSEN: []}
         for file in found:

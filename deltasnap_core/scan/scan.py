@@ -88,7 +88,7 @@ class Scan:
         """Return the rows. The call selects the files in a Spark job; Spark reads the rows when the DataFrame runs.
 
         Errors: DataFileNotFoundError naming a missing file; DataPathError; CorruptLogError for a damaged deletion
-        vector or an invalid partition value; UnsupportedSettingError if the session shifts timestamps; and as `report`.
+        vector or an invalid partition value; UnsupportedSettingError if the session changes values; and as `report`.
         """
         skipping = self._skipping
         return self._rows_of(self._look_up(lambda files: chosen_files(files, skipping)))

@@ -29,6 +29,7 @@ from deltasnap_core.storage.log_store import LogStore
 _REGEX_NAMES, _VARIABLES = "spark.sql.parser.quotedRegexColumnNames", "spark.sql.variable.substitute"
 _SHIFTS_TIMES = "spark.sql.parquet.int96TimestampConversion"
 _HAS_TIMES = re.compile(r'"(?:type|elementType|keyType|valueType)":"timestamp"')
+_NULL_STRUCTS = "spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing"
 _PLAIN_NAME = re.compile(r"\w+", re.ASCII)
 _VARIABLE = re.compile(r"\$\{\S+?\}")
 
@@ -109,12 +110,17 @@ class ScannedTable:
             raise CorruptLogError(path=self.table_path, reason=reason) from error
         return rows
 
-    def check_times(self) -> None:
-        """Raise UnsupportedSettingError if the session may shift the timestamps of the rows by its time zone.
+    def check_settings(self) -> None:
+        """Raise UnsupportedSettingError if a setting of the session may change the values of the rows.
 
-        Spark does so for INT96 of other writers than itself. Statistics and other readers have the times as written.
+        Spark may shift the timestamps that other writers wrote as INT96 by its time zone. Statistics and other readers
+        have the times as written. And it may read a struct as null if a query needs only fields that a file lacks.
         """
-        if self._is_set(_SHIFTS_TIMES, "false") and _HAS_TIMES.search(self.schema.json()):
+        schema = self.schema.json()
+        if self._is_set(_NULL_STRUCTS, "false") and schema.count('"type":"struct"') > 1:  # one is the table itself
+            reason = "with it, Spark reads structs as null in data files that lack the requested fields"
+            raise UnsupportedSettingError(setting=f"{_NULL_STRUCTS}=true", reason=reason)
+        if self._is_set(_SHIFTS_TIMES, "false") and _HAS_TIMES.search(schema):
             reason = "with it, Spark shifts the timestamps of some data files by the time zone of the session"
             raise UnsupportedSettingError(setting=f"{_SHIFTS_TIMES}=true", reason=reason)
 

@@ -172,6 +172,28 @@ def test_session_that_shifts_timestamps_is_refused_only_for_rows_with_timestamps
         spark.conf.unset(setting)
 
 
+@pytest.mark.spark
+def test_session_that_reads_structs_as_null_is_refused_only_for_rows_with_structs(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = pa.table({"id": [1], "s": [{"a": 1}]})
+    kind = {"type": "struct", "fields": [field("a", "long"), field("b", "long")]}
+    evolved = [file(tmp_path / "evolved", "a", rows)]
+    nested = snapshot_of(
+        spark, tmp_path / "evolved", evolved, schemaString=schema(field("id", "long"), field("s", kind))
+    )
+    flat = snapshot_of(spark, tmp_path / "flat", [file(tmp_path / "flat", "a", ids(1))])
+    setting = "spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing"
+    spark.conf.set(setting, "true")
+    try:
+        with pytest.raises(UnsupportedSettingError, match=f"{setting}=true .* reads structs as null"):
+            nested.scan("s is not null", columns=["id", "s.b"]).to_df()
+        assert found(flat.scan()) == [(1,)]
+    finally:
+        spark.conf.unset(setting)
+    assert found(nested.scan("s is not null", columns=["id", "s.b"])) == [(1, None)]
+
+
 def raising(message: str) -> Callable[..., NoReturn]:
     """Return a function that fails like Spark."""
 
