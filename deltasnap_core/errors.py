@@ -392,12 +392,14 @@ class SparkRequiredError(DeltaSnapError):
 
 
 class UnsupportedServerError(DeltaSnapError):
-    """The Spark Connect server cannot do the `work`, for example because it is not Apache Spark. reason: why."""
+    """This Spark cannot do the `work`: it is an old version, or not Apache Spark. reason: why."""
 
-    def __init__(self, *, work: str, reason: str) -> None:
+    def __init__(
+        self, *, work: str, reason: str, server: str = "The Spark Connect server", needed: str = "Apache Spark"
+    ) -> None:
         self.work = work
         self.reason = reason
-        super().__init__(f"The Spark Connect server cannot {work}: {reason}. Use Apache Spark.")
+        super().__init__(f"{server} cannot {work}: {reason}. Use {needed}.")
 
 
 class UnsupportedSettingError(DeltaSnapError):

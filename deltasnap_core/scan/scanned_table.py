@@ -10,7 +10,12 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from deltasnap_core.errors import CorruptLogError, DataFileNotFoundError, UnsupportedSettingError
+from deltasnap_core.errors import (
+    CorruptLogError,
+    DataFileNotFoundError,
+    UnsupportedServerError,
+    UnsupportedSettingError,
+)
 from deltasnap_core.once import once
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.redaction import redacted
@@ -114,12 +119,18 @@ class ScannedTable:
         """Raise UnsupportedSettingError if a setting of the session may change the values of the rows.
 
         Spark may shift the timestamps that other writers wrote as INT96 by its time zone. Statistics and other readers
-        have the times as written. And it may read a struct as null if a query needs only fields that a file lacks.
+        have the times as written. And it may read a struct as null if a query needs only fields that a file lacks:
+        Spark 4.0 always does, which is an UnsupportedServerError.
         """
         schema = self.schema.json()
-        if self._is_set(_NULL_STRUCTS, "false") and schema.count('"type":"struct"') > 1:  # one is the table itself
-            reason = "with it, Spark reads structs as null in data files that lack the requested fields"
-            raise UnsupportedSettingError(setting=f"{_NULL_STRUCTS}=true", reason=reason)
+        if schema.count('"type":"struct"') > 1:  # one is the table itself
+            reason = "Spark reads structs as null in data files that lack the requested fields"
+            if self._is_set(_NULL_STRUCTS, "false"):
+                raise UnsupportedSettingError(setting=f"{_NULL_STRUCTS}=true", reason=f"with it, {reason}")
+            if (version := self.spark.version).startswith("4.0."):
+                raise UnsupportedServerError(
+                    server=f"Spark {version}", work="read rows with structs", reason=reason, needed="Spark 4.1 or later"
+                )
         if self._is_set(_SHIFTS_TIMES, "false") and _HAS_TIMES.search(schema):
             reason = "with it, Spark shifts the timestamps of some data files by the time zone of the session"
             raise UnsupportedSettingError(setting=f"{_SHIFTS_TIMES}=true", reason=reason)

@@ -19,6 +19,7 @@ from deltasnap_core.errors import (
     DataFileNotFoundError,
     DataPathError,
     PredicateError,
+    UnsupportedServerError,
     UnsupportedSettingError,
 )
 from deltasnap_core.scan import scan as scan_module
@@ -173,8 +174,8 @@ def test_session_that_shifts_timestamps_is_refused_only_for_rows_with_timestamps
 
 
 @pytest.mark.spark
-def test_session_that_reads_structs_as_null_is_refused_only_for_rows_with_structs(
-    spark: SparkSession, tmp_path: Path
+def test_spark_that_reads_structs_as_null_is_refused_only_for_rows_with_structs(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = pa.table({"id": [1], "s": [{"a": 1}]})
     kind = {"type": "struct", "fields": [field("a", "long"), field("b", "long")]}
@@ -192,6 +193,10 @@ def test_session_that_reads_structs_as_null_is_refused_only_for_rows_with_struct
     finally:
         spark.conf.unset(setting)
     assert found(nested.scan("s is not null", columns=["id", "s.b"])) == [(1, None)]
+    monkeypatch.setattr(spark, "version", "4.0.5")
+    with pytest.raises(UnsupportedServerError, match=r"^Spark 4\.0\.5 cannot read rows with structs: "):
+        nested.scan().to_df()
+    assert found(flat.scan()) == [(1,)]
 
 
 def raising(message: str) -> Callable[..., NoReturn]:
