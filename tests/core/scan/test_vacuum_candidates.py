@@ -258,7 +258,7 @@ def test_files_of_versions_before_and_after_the_requested_one_are_protected(
 @pytest.mark.spark
 def test_file_that_the_storage_lists_in_another_normal_form_is_needed(spark: SparkSession, tmp_path: Path) -> None:
     names: dict[str, list[str]] = {form: [normalize(form, name) for name in ("é=한/a", "b é")] for form in NORMAL_FORMS}
-    for listed, logged in (("NFC", "NFD"), ("NFD", "NFC"), ("NFC", "NFC")):
+    for listed, logged in (("NFC", "NFD"), ("NFD", "NFC")):
         table = tmp_path / f"{listed}-{logged}"
         write_log(table, {0: FIRST, 1: [add(quote(names[logged][0])), add(names[logged][1])]})
         touch(table, *names[listed], "é", "b é é")
@@ -266,7 +266,7 @@ def test_file_that_the_storage_lists_in_another_normal_form_is_needed(spark: Spa
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("newest", ["7 days", "90 days", "1 day"])
+@pytest.mark.parametrize("newest", ["90 days", "1 day"])
 def test_retention_is_the_longer_one_of_the_version_and_of_the_newest(
     spark: SparkSession, tmp_path: Path, newest: str
 ) -> None:
@@ -290,7 +290,7 @@ def test_retention_is_the_longer_one_of_the_version_and_of_the_newest(
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("feature", ["catalogManaged", "catalogOwned-preview"])
+@pytest.mark.parametrize("feature", one_in(2, ["catalogManaged", "catalogOwned-preview"]))
 def test_no_file_of_a_catalog_managed_table_is_deleted_without_its_catalog(
     spark: SparkSession, tmp_path: Path, feature: str
 ) -> None:
