@@ -262,7 +262,7 @@ class AlertSettings(_Settings):
     """The URL that gets each message, as `{"text": ...}` (Slack, Mattermost, Rocket.Chat); `null`: no messages. It is a
     secret: write `"${SLACK_URL}"`.
     """
-    on: tuple[Literal["error", "warn"], ...] = ("error", "warn")
+    on: tuple[Literal["error", "warn"], ...] = Field(default=("error", "warn"), min_length=1)
     """The tables to report: `error`: `broken` tables; `warn`: `warned`, `stale` and `unknown` tables."""
     ui: str = "http://127.0.0.1:3000"
     """The URL of Dagster's UI, for the link in a message."""

@@ -174,7 +174,7 @@ def message_of(details: Any) -> str:
         return "missing"
     if (expected := _PLAIN_REASONS.get(details["type"])) is not None:
         return expected
-    if details["type"] == "string_too_short" and details["ctx"]["min_length"] == 1:
+    if details["type"] in ("string_too_short", "too_short") and details["ctx"]["min_length"] == 1:
         return "must not be empty"
     reason = details["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
     return f"expected {reason}" if details["msg"].startswith("Input should be ") else reason

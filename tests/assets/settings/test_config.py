@@ -125,6 +125,10 @@ MISTAKES = {
         "tables:\n  - name: a\n    path: /a\n    owners: ada\n",
         ":4: tables[0].owners: expected a list (found: 'ada')",
     ),
+    "alerts on nothing": (
+        "tables: [{name: a, path: /a}]\nalerts:\n  on: []\n",
+        ":3: alerts.on: must not be empty",
+    ),
     "text instead of a list of alerts": (
         "tables: [{name: a, path: /a}]\nalerts:\n  on: error\n",
         ":3: alerts.on: expected a list",
