@@ -1,7 +1,7 @@
 """Reads the file actions of a checkpoint and of commits as DataFrames, with their keys.
 
-Every frame has the columns of FULL. Frames of commits also have commit_version (long) and line_number (int; null for a
-commit that is read by path). Delta's `fileIndices`.
+Every frame has the columns of FULL. Frames of commits also have commit_version (long) and line_number (int; a decimal
+if commits are read by path: any numbers that order the lines of a commit). Delta's `fileIndices`.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ PARSED = "parsed_statistics"
 """A field of `add`: some statistics as values, in the type of `text_schema`; null: use the JSON."""
 
 _PLACE = ("commit_version", "line_number")
+_ROW_BITS = 33  # in monotonically_increasing_id(): the bits above are the number of the task
 
 
 def _only(action: StructType, *names: str, vector: tuple[str, ...]) -> StructType:
@@ -141,12 +142,15 @@ class ActionReader:
         """Return the lines of commits that are read by path: `_PLACE`, line."""
         text = file_reader(self.spark).text(paths, lineSep="\n")
         try:
-            lines = _lines_of(text, text.metadataColumn("_metadata")["file_name"])
+            metadata = text.metadataColumn("_metadata")
+            lines = _lines_of(text, metadata["file_name"], metadata["file_block_start"])
             _ = lines.schema
         except UnsupportedOperationException:
             # This server has no column with the file of a row: read each file separately.
             texts = [(path, file_reader(self.spark).text(path, lineSep="\n")) for path in paths]
-            return reduce(DataFrame.unionAll, (_lines_of(each, F.lit(split_url(path)[1])) for path, each in texts))
+            return reduce(
+                DataFrame.unionAll, (_lines_of(each, F.lit(split_url(path)[1]), F.lit(0)) for path, each in texts)
+            )
         return lines
 
     def _of_arrow(self, rows: pa.Table, *, is_large: bool) -> DataFrame:
@@ -279,11 +283,16 @@ def with_keys(actions: DataFrame, log_path: str, *others: str) -> DataFrame:
     )
 
 
-def _lines_of(text: DataFrame, file_name: Column) -> DataFrame:
-    """Return the lines of commits with their `_PLACE`, by the names of their files."""
+def _lines_of(text: DataFrame, file_name: Column, block_start: Column) -> DataFrame:
+    """Return the lines of commits with their `_PLACE`, by the names of their files.
+
+    block_start: of the part of a file that one task reads, in bytes. The rows of a task are in file order.
+    """
+    row_of_task = F.monotonically_increasing_id().bitwiseAND((1 << _ROW_BITS) - 1)
+    number = block_start.cast("decimal(19)") * F.lit(1 << _ROW_BITS).cast("decimal(10)") + row_of_task
     return text.select(
         F.substring(file_name, 1, 20).cast("long").alias("commit_version"),
-        F.lit(None).cast("int").alias("line_number"),
+        number.alias("line_number"),
         F.col("value").alias("line"),
     )
 

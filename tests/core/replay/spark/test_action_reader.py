@@ -16,6 +16,7 @@ from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
 from deltasnap_core.protocol.log_files.file_names import CheckpointKind
 from deltasnap_core.replay.spark.reading.action_reader import PARSED, ActionReader
 from deltasnap_core.replay.spark.session.spark_files import SparkFiles
+from deltasnap_core.replay.spark.state_reconstruction import newest_file_actions
 from deltasnap_core.replay.stats_policy import StatsPolicy
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.log_store import FileStatus
@@ -137,6 +138,29 @@ def test_actions_of_commits_have_their_version_and_the_last_value_of_a_repeated_
     rows = actions.selectExpr("commit_version", "coalesce(add.path, remove.path) as name", "add.partitionValues as p")
     found = {(row.commit_version, row.name): row.p for row in rows.collect()}
     assert found == {(0, "a"): {}, (0, "b"): None, (1, "c"): {"p": "2", "q": "3"}}
+
+
+@pytest.mark.parametrize("task_bytes", ["1g", "200"], ids=["one task", "many tasks"])
+def test_lines_of_commits_that_are_read_by_path_keep_their_order(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, task_bytes: str
+) -> None:
+    monkeypatch.setattr(commit_batch, "LARGE_COMMIT_BYTES", 400)
+    sizes = range(30)
+    adds = [add("a", size=size) for size in sizes]
+    log = write_log(tmp_path, {0: FIRST, 1: adds, 2: [add("b")], 3: [*adds, *adds[:3]]})
+    commits = read_commits(STORE, [status_of(file) for file in sorted(log.glob("*.json"))])
+    assert len(commits.large) == 2
+    spark.conf.set("spark.sql.files.maxPartitionBytes", task_bytes)
+    try:
+        actions = reader(spark, log).commit_actions(commits)
+        assert actions is not None
+        rows = actions.orderBy("commit_version", "line_number").selectExpr("commit_version", "add.size").collect()
+        newest = newest_file_actions(actions).selectExpr("add.path", "add.size").collect()
+    finally:
+        spark.conf.unset("spark.sql.files.maxPartitionBytes")
+    assert [row.size for row in rows if row.commit_version == 1] == [*sizes]
+    assert [row.size for row in rows if row.commit_version == 3] == [*sizes, 0, 1, 2]
+    assert {row.path: row.size for row in newest} == {"a": 2, "b": 1}
 
 
 def test_log_without_file_actions_has_no_frame(spark: SparkSession, tmp_path: Path) -> None:
