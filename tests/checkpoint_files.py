@@ -24,6 +24,10 @@ STYLES: tuple[CheckpointStyle, ...] = (
     "v2-json-sidecars",
 )
 
+PARTS = 2
+"""Of a multi-part checkpoint, and the number of sidecars."""
+ROWS_A_GROUP: int | None = None
+
 _TEXTS = pa.map_(pa.string(), pa.string())
 _VECTOR = pa.struct(
     [
@@ -103,8 +107,8 @@ def write_checkpoint(log: Path, version: int, style: CheckpointStyle, actions: S
         case "classic":
             files = [_parquet(log / file_names.checkpoint_file(version), actions)]
         case "multipart":
-            names = multipart_checkpoint_files(version, 2)
-            files = [_parquet(log / name, actions[part::2]) for part, name in enumerate(names)]
+            names = multipart_checkpoint_files(version, PARTS)
+            files = [_parquet(log / name, actions[part::PARTS]) for part, name in enumerate(names)]
         case "v2-parquet" | "v2-json":
             files = [_v2(log, version, style, [v2_marker, *actions])]
         case _:
@@ -155,9 +159,9 @@ def _with_sidecars(log: Path, version: int, actions: Sequence[Action]) -> list[A
     of_files = [action for action in actions if "add" in action or "remove" in action]
     kept = [action for action in actions if action not in of_files]
     (log / file_names.SIDECAR_FOLDER).mkdir(exist_ok=True)
-    for part in range(2):
+    for part in range(PARTS):
         name = f"{version} part {part}.parquet"
-        file = _parquet(log / file_names.SIDECAR_FOLDER / name, of_files[part::2])
+        file = _parquet(log / file_names.SIDECAR_FOLDER / name, of_files[part::PARTS])
         encoded = name.replace(" ", "%20")
         kept.append({"sidecar": {"path": encoded, "sizeInBytes": file.stat().st_size, "modificationTime": 1}})
     return kept
@@ -172,5 +176,5 @@ def _v2(log: Path, version: int, style: CheckpointStyle, actions: Sequence[Actio
 
 
 def _parquet(file: Path, actions: Sequence[Action]) -> Path:
-    pq.write_table(pa.Table.from_pylist(list(actions), schema=_SCHEMA), file)
+    pq.write_table(pa.Table.from_pylist(list(actions), schema=_SCHEMA), file, row_group_size=ROWS_A_GROUP)
     return file

@@ -1,4 +1,4 @@
-"""`python -m tests.fuzz --seed 1 --count 1000 [--spark [sail]] [--rewrite]`: prints each wrong answer once."""
+"""`python -m tests.fuzz --seed 1 --count 1000 [--spark [sail]] [--rewrite] [--limits]`: prints each wrong answer."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from tests.fuzz.judge import Tried, try_table
+from tests.fuzz.limits import small_limits
 from tests.fuzz.questions import limited_memory
 from tests.fuzz.rewritten_logs import try_rewriting
 
@@ -34,18 +36,20 @@ def main() -> None:
         "--spark", nargs="?", const="local[2]", help="ask Spark, or `sail`, and the store too: about a second a table"
     )
     parser.add_argument("--rewrite", action="store_true", help="rewrite the logs rather than damage them")
+    parser.add_argument("--limits", action="store_true", help="with small limits of memory and of jobs, by the seed")
     parser.add_argument("--all", action="store_true", help="print every wrong answer, not one of each kind")
     arguments = parser.parse_args()
     logging.disable(logging.CRITICAL)
     stopped: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: stopped.append(number))  # after the current table
     tally = _Tally(print_all=arguments.all)
-    attempt = try_rewriting if arguments.rewrite else try_table
+    attempt = try_rewriting if arguments.rewrite else partial(try_table, has_small_limits=arguments.limits)
     with _session(arguments.spark) as spark, limited_memory():
         for seed in range(arguments.seed, arguments.seed + arguments.count):
             if stopped:
                 break
-            tally.add(attempt(seed, spark))
+            with small_limits(seed) if arguments.limits else contextlib.nullcontext():
+                tally.add(attempt(seed, spark))
     tally.print_all_kinds()
     sys.stdout.flush()
     os._exit(1 if tally.kinds else 0)  # a thread may still be blocked on a pipe

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from deltasnap_core.log.commits import commit_batch
+from deltasnap_core.replay import engine
 from tests.fuzz.judge import Tried, try_table
+from tests.fuzz.limits import small_limits
 from tests.fuzz.made_tables import make_table
 from tests.fuzz.meanings import Mutation
 from tests.fuzz.questions import limited_memory
@@ -60,6 +63,35 @@ def test_replay_and_store_give_correct_results_or_errors(first: int, spark: Spar
 @pytest.mark.spark
 def test_snapshots_and_store_follow_a_rewritten_log(spark: SparkSession) -> None:
     assert reported([try_rewriting(seed, spark) for seed in range(SEED, SEED + COUNT // 6)]) == []
+
+
+@pytest.mark.parametrize("first", _some_at_once(A_TEST))
+def test_small_limits_change_no_result(first: int) -> None:
+    assert reported([_tried_with_small_limits(seed, None) for seed in range(first, first + A_TEST)]) == []
+
+
+@pytest.mark.thorough
+@pytest.mark.spark
+@pytest.mark.parametrize("seed", range(SEED, SEED + COUNT, 4))
+def test_small_limits_change_no_result_of_spark_and_the_store(seed: int, spark: SparkSession) -> None:
+    assert reported([_tried_with_small_limits(seed, spark)]) == []
+
+
+def _tried_with_small_limits(seed: int, spark: SparkSession | None) -> Tried:
+    with small_limits(seed), limited_memory():
+        tried, rewritten = try_table(seed, spark, has_small_limits=True), try_rewriting(seed, spark)
+    return Tried(tried.kinds + rewritten.kinds, tried.findings + rewritten.findings)
+
+
+def test_small_limits_of_a_seed_are_deterministic_and_end() -> None:
+    chosen = []
+    for _ in range(2):
+        before = commit_batch.LARGE_COMMIT_BYTES, engine.LIMITS
+        with small_limits(1) as limits:
+            assert engine.LIMITS is not before[1]
+            chosen.append(str(limits))
+        assert before == (commit_batch.LARGE_COMMIT_BYTES, engine.LIMITS)
+    assert chosen[0] == chosen[1]
 
 
 def test_table_of_a_seed_is_deterministic(tmp_path: Path) -> None:
