@@ -242,8 +242,8 @@ _MODULES = {
         "spark_cause",
     ),
     "replay.spark.reading.table_schema": ("parse_schema",),
-    "rules.totals.file_breakdown": ("FileBreakdown",),
     "replay.spark.session.local_rows": ("arrow_rows",),
+    "rules.totals.file_breakdown": ("FileBreakdown",),
     "scan.collected_rows": ("collected_rows",),
     "scan.file_changes": (
         "ChangeSummary",

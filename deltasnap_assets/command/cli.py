@@ -308,14 +308,14 @@ def refresh(
     Exits with 1 if a run fails, or if a table is `broken` in the fleet: an error in a version that is not selected
     counts too. All other versions and tables are still materialized.
     """
-    from deltasnap_assets.command.refresh_view import Refreshed, refresh_tables, report_other_tables
+    from deltasnap_assets.command.refresh_view import Refreshed, refresh_tables, report_unfollowed_tables
     from deltasnap_assets.spark.java import JavaError, check_java
     from deltasnap_assets.spark.session.needed import reasons_for_spark
 
     settings = _settings_in_use()
     known = [table.name for table in settings.tables]
     if not tables:
-        report_other_tables(settings)
+        report_unfollowed_tables(settings)
     if not known:
         fail("There is no table to refresh: the patterns in `discover` match no tables.")
     if unknown := [name for name in tables or [] if name not in known]:

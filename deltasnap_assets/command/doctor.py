@@ -20,7 +20,7 @@ from deltasnap_assets.command.views.condition_view import counted_versions
 from deltasnap_assets.processes import pid_of
 from deltasnap_assets.quantities import counted
 from deltasnap_assets.runs.condition.poll_records import NO_VERSIONS_ADVICE
-from deltasnap_assets.runs.fleet import other_tables
+from deltasnap_assets.runs.fleet import unfollowed_tables
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.runs.table_runs import failed_run, unfinished_run
 from deltasnap_assets.settings.config import SAIL, Settings, TableSettings
@@ -241,7 +241,7 @@ def _repeated_paths(settings: Settings) -> Iterator[Finding]:
 
 def _unfollowed_tables(settings: Settings) -> Iterator[Finding]:
     with suppress(DeltaSnapError):  # the store is checked separately
-        for name, other in other_tables(settings).items():
+        for name, other in unfollowed_tables(settings).items():
             message = _line(f"{name}: {other.status.reason}")
             yield Finding(subject="discover", mark="warning", message=message, advice=other.status.advice)
 

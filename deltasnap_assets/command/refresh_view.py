@@ -23,7 +23,7 @@ from deltasnap_assets.command.views.condition_view import condition_lines
 from deltasnap_assets.runs.condition.fault_texts import is_explained
 from deltasnap_assets.runs.condition.log_reports import BrokenTableError
 from deltasnap_assets.runs.condition.poll_records import VERSIONS, store_damage
-from deltasnap_assets.runs.fleet import other_tables
+from deltasnap_assets.runs.fleet import unfollowed_tables
 from deltasnap_assets.runs.planning.names import ASSET_NAMES
 from deltasnap_assets.runs.refresh import RefreshEvent, refresh_table
 from deltasnap_assets.runs.stores import store_of
@@ -66,10 +66,10 @@ def refresh_tables(settings: Settings, names: Sequence[str], *, as_json: bool = 
     return {name: replace(each, problems=recorded[name]) for name, each in done.items()}
 
 
-def report_other_tables(settings: Settings) -> None:
+def report_unfollowed_tables(settings: Settings) -> None:
     """Print a warning for each table that `discover` finds no longer or cannot follow."""
     with suppress(DeltaSnapError):  # of the store: each refresh reports it
-        for name, other in other_tables(settings).items():
+        for name, other in unfollowed_tables(settings).items():
             print_problem(Console(stderr=True), "warning", f"{name}: {other.status.reason} {other.status.advice}")
 
 

@@ -12,7 +12,7 @@ from deltasnap_core import TableLevel, TableStatus, logger_of, redacted
 _log = logger_of(__name__)
 
 
-class OtherTable(NamedTuple):
+class UnfollowedTable(NamedTuple):
     """A table that is not followed: no asset can report its condition."""
 
     path: str
@@ -20,22 +20,24 @@ class OtherTable(NamedTuple):
 
 
 def fleet_of(settings: Settings, *, keep: bool = False) -> list[dict[str, Any]]:
-    """Return the rows of all followed tables and of `other_tables`, see `SnapshotStore.fleet`. Errors: StorageError."""
-    others = {name: each.status for name, each in other_tables(settings).items()}
+    """Return the rows of followed and of unfollowed tables, see `SnapshotStore.fleet`. Errors: StorageError."""
+    others = {name: each.status for name, each in unfollowed_tables(settings).items()}
     paths = {table.name: table.path for table in settings.tables}
     names = [*paths, *(name for name in others if is_dagster_name(name))]
     rows: list[dict[str, Any]] = store_of(settings).fleet(names, keep=keep, conditions=others, paths=paths).to_pylist()
     return rows
 
 
-def other_tables(settings: Settings) -> dict[str, OtherTable]:
+def unfollowed_tables(settings: Settings) -> dict[str, UnfollowedTable]:
     """Return the lost tables by name, and those that cannot be followed by path, because they have no name.
 
     The store is read, and perhaps the folders of patterns, but no log. Errors: StorageError.
     """
     if not settings.discover:
         return {}
-    unfollowed = {redacted(path): OtherTable(path, _unfollowed(each)) for path, each in settings.unfollowed.items()}
+    unfollowed = {
+        redacted(path): UnfollowedTable(path, _unfollowed(each)) for path, each in settings.unfollowed.items()
+    }
     return unfollowed | _lost_tables(settings)
 
 
@@ -45,13 +47,13 @@ def _unfollowed(table: Unfollowed) -> TableStatus:
     )
 
 
-def _lost_tables(settings: Settings) -> dict[str, OtherTable]:
+def _lost_tables(settings: Settings) -> dict[str, UnfollowedTable]:
     """Return the stored tables whose log or folder is gone."""
     polls, followed = store_of(settings).polls, {table.name for table in settings.tables}
     found = {name: polls.read(name) for name in polls.table_names() if name not in followed}
     stored = {name: poll.path for name, poll in found.items() if poll is not None and poll.path}
     try:
-        return {name: OtherTable(stored[name], _lost(stored[name])) for name in no_longer_found(settings, stored)}
+        return {name: UnfollowedTable(stored[name], _lost(stored[name])) for name in no_longer_found(settings, stored)}
     except DiscoveryError as error:  # then nobody knows whether they are lost
         _log.warning("%s", error)
         return {}

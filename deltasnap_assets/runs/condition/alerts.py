@@ -14,7 +14,7 @@ import dagster as dg
 from deltasnap_assets.quantities import counted
 from deltasnap_assets.runs.condition.taken_names import was_observed_here
 from deltasnap_assets.runs.condition.webhook import WebhookError, post_text
-from deltasnap_assets.runs.fleet import other_tables
+from deltasnap_assets.runs.fleet import unfollowed_tables
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, delta_log_key
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import AlertSettings, Settings, is_dagster_name
@@ -178,7 +178,7 @@ def _conditions(settings: Settings, instance: dg.DagsterInstance, now_ms: int) -
         status = known or _of_a_lost_poll(instance, polls, name)
         if status is not None and not _has_moved(instance, settings, name, status):
             found[name] = paths[name], status
-    return found | other_tables(settings)
+    return found | unfollowed_tables(settings)
 
 
 def _of_a_lost_poll(instance: dg.DagsterInstance, polls: LastPolls, table_name: str) -> TableStatus | None:

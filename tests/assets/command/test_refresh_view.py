@@ -132,7 +132,7 @@ class Command:
         monkeypatch.setattr("deltasnap_assets.spark.java.check_java", check_java)
         monkeypatch.setattr("deltasnap_assets.spark.session.needed.reasons_for_spark", reasons)
         monkeypatch.setattr(refresh_view, "refresh_tables", refresh_tables)
-        monkeypatch.setattr(refresh_view, "report_other_tables", lambda _: self.refreshed.append("lost tables"))
+        monkeypatch.setattr(refresh_view, "report_unfollowed_tables", lambda _: self.refreshed.append("lost tables"))
 
     def run(self, *arguments: str) -> tuple[int, Any, str]:
         result = CliRunner().invoke(app, ["refresh", *arguments])
