@@ -31,6 +31,7 @@ from deltasnap_assets.command.help_text import CommandLine
 from deltasnap_assets.command.scan_command import scan
 from deltasnap_assets.command.terminal import WarningLines, error_text, prepare_terminal, print_problem
 from deltasnap_assets.command.vacuum_command import vacuum
+from deltasnap_assets.command.verify_command import verify
 from deltasnap_assets.quantities import counted
 from deltasnap_assets.settings.distribution import DISTRIBUTION, how_to_install
 from deltasnap_core import DeltaSnapError
@@ -182,6 +183,7 @@ app.add_typer(spark_server, name="spark-server")
 add_commands(app)
 app.command()(checkpoint)
 app.command()(scan)
+app.command()(verify)
 app.command()(vacuum)
 app.command()(changes)
 

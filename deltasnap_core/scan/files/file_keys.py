@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Literal
+from unicodedata import normalize
 
 from deltasnap_core.rules.paths import decoded_sql
 from deltasnap_core.rules.texts.sql_text import let_sql, string_sql
@@ -23,6 +25,7 @@ _HAS_SCHEME = string_sql("^[a-z][a-z0-9+.-]+:[/:]")
 _HAS_PARENT = string_sql(r"(^|/)\.\.(/|$)")
 _CANNOT_BE = string_sql(r"[\x00\x{fffd}]")
 _BEFORE_QUERY = string_sql("^[^?#]*")
+_NORMAL_FORMS: tuple[Literal["NFC", "NFD"], ...] = ("NFC", "NFD")
 
 
 class FileKeys:
@@ -85,6 +88,16 @@ class FileKeys:
             for folder in self._folders
         )
         return f"case {' '.join(cases)} end"
+
+
+def spellings(path: str) -> list[str]:
+    """Return the paths by which a log may name a listed file: some file systems change the Unicode normal form.
+
+    Empty for a name that is not UTF-8: no log can name it, and it cannot be displayed.
+    """
+    if any("\ud800" <= character <= "\udfff" for character in path):
+        return []
+    return list(dict.fromkeys((path, *(normalize(form, path) for form in _NORMAL_FORMS))))
 
 
 def normal_path(url: str) -> str:

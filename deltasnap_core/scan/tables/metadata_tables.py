@@ -24,6 +24,7 @@ from deltasnap_core.rules.texts.sql_text import later_sql, quoted, timestamp_sql
 from deltasnap_core.rules.totals.num_records import num_records_sql
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.skipping.partition_values import shown_value
+from deltasnap_core.scan.tables.file_problems import file_problems
 from deltasnap_core.scan.tables.optimize_candidates import optimize_candidates
 from deltasnap_core.scan.tables.readable_statistics import ReadableStatistics
 from deltasnap_core.scan.tables.vacuum_candidates import ReferencedFiles, vacuum_candidates
@@ -41,6 +42,7 @@ NAMES = (
     "column_stats",
     "optimize_candidates",
     "vacuum_candidates",
+    "file_problems",
 )
 
 
@@ -115,7 +117,8 @@ class MetadataTables:
         """
         if name not in NAMES:
             raise ValueError(f"There is no metadata table {name!r}; there are {', '.join(NAMES)}")
-        rows: DataFrame = self.vacuum_candidates() if name == "vacuum_candidates" else getattr(self, name)
+        rows = getattr(self, name)
+        rows = rows() if callable(rows) else rows
         rows.createOrReplaceTempView(view or name)
         return view or name
 
@@ -262,6 +265,21 @@ class MetadataTables:
         has writer features that deltasnap does not know.
         """
         return self._vacuum_candidates(list_files=list_files, retention_ms=retention_ms)[0]
+
+    def file_problems(self) -> DataFrame:
+        """Compare the live files with those in the table's folder. Return the files that differ or were not compared.
+
+        path (string, decoded, relative to the table or a URL; a data file or a deletion vector), problem (string:
+        `missing`, `wrong size`, or why it was not compared), certain (boolean: it was compared), size (long, as in
+        the log; null for deletion vectors), listed_size (long, null: not listed).
+
+        Lists the table's folder. A file is equal to one whose name differs only in upper case or Unicode normal form.
+        Files outside of the folder are not compared, nor files that are not listed if there is a symbolic link.
+        Errors: StorageError.
+        """
+        files, listing = self._source.files(), self._source.listing()
+        with translated(*self._source.read_files):
+            return file_problems(self._table, files, listing)
 
     def vacuum_summary(self, *, retention_ms: int | None = None) -> VacuumSummary:
         """Return files and bytes that VACUUM would delete, by folder and age, and the versions that would lose files.

@@ -9,50 +9,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
-from functools import reduce
-from typing import Any, Literal
-from unicodedata import normalize
-from urllib.parse import quote
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from deltasnap_core.protocol.actions import Protocol
-from deltasnap_core.protocol.deletion_vector import DeletionVectorDescriptor
 from deltasnap_core.protocol.log_files.file_names import LOG_FOLDER
 from deltasnap_core.protocol.table_features import CATALOG_MANAGED, is_catalog_managed
 from deltasnap_core.protocol.writer_features import CHECKPOINT_WRITER_FEATURES, has_unknown_writer_features
 from deltasnap_core.replay.spark.session.grouping import aggregated
 from deltasnap_core.replay.spark.session.local_rows import arrow_rows
 from deltasnap_core.rules.texts.sql_text import timestamp_sql
-from deltasnap_core.scan.files.deletion_vectors import vector_file
-from deltasnap_core.scan.files.file_keys import UNRESOLVED, FileKeys, normal_path
+from deltasnap_core.scan.files.file_keys import FileKeys, normal_path, spellings
 from deltasnap_core.scan.scanned_table import ScannedTable
+from deltasnap_core.scan.tables.named_files import named_files
 from deltasnap_core.storage.folder_listing import FolderListing, roots_of
 from deltasnap_core.storage.urls import join_url
 
-_NAMED = pa.schema([("path", pa.string()), ("deleted_at", pa.int64()), ("size", pa.int64())])
 _LISTED = pa.schema(
     [
         *(("path", pa.string()), ("kept", pa.string()), ("listed_size", pa.int64()), ("modified_at", pa.int64())),
         ("spellings", pa.list_(pa.string())),
     ]
 )
-_AGE = pa.schema([("live", pa.bool_()), ("deleted_at", pa.int64())])
 _FILE = "path", "kept", "listed_size", "modified_at"
 _NO_FILE = (
     *(f"cast(null as string) as {name}" for name in _FILE[:2]),
     *(f"cast(null as bigint) as {name}" for name in (*_FILE[2:], "size")),
 )
-# The paths of an action: its data file, and its deletion vector if that is a file. encoding: of the vector's path.
-_PATHS = """inline(filter(array(
-  struct(path, size, cast(null as string) as encoding),
-  if(coalesce(deletionVector.storageType, 'i') = 'i', null, struct(
-    deletionVector.pathOrInlineDv as path, cast(null as bigint) as size,
-    nullif(deletionVector.storageType, 'p') as encoding))
-), each -> each is not null))"""
-_NORMAL_FORMS: tuple[Literal["NFC", "NFD"], ...] = ("NFC", "NFD")
 _CHANGE_DATA, _CONVERTED = "_change_data", "metadata"
 
 LINKED, NESTED = "a symbolic link leads to it", "in a folder of another table"
@@ -109,7 +94,10 @@ def vacuum_candidates(
     """
     keys = FileKeys(roots_of(table.table_path) if listing is None else listing.roots)
     before = now_ms - retention_ms
-    names, is_unknown = _named(table, named, keys, before)
+    names, unknown = named_files(
+        table, keys, files=named.files, tombstones=named.tombstones, change_data=named.change_data
+    )
+    is_unknown = unknown.agg(F.expr(f"coalesce(bool_or({_is_needed(before)}), false) as is_unknown"))
     if listing is None:
         shown = names.selectExpr("deleted_at", "keys", *_shown(keys))
         entries = shown.selectExpr("deleted_at", *_FILE, "size", _places(keys.of_name("path")))
@@ -171,55 +159,6 @@ def _is_needed(before: int) -> str:
     return f"(live or deleted_at > {before}L)"
 
 
-def _named(table: ScannedTable, named: ReferencedFiles, keys: FileKeys, before: int) -> tuple[DataFrame, DataFrame]:
-    """Return the files and deletion vectors that the log names, and one row: whether some of them may be any file.
-
-    The first: path (raw), deleted_at (ms; null: live), size, keys. The second: is_unknown.
-    """
-    ages = {"cast(null as bigint)": named.files, "coalesce(deletionTimestamp, 0L)": named.tombstones}
-    paths = _union(
-        [frame.selectExpr(f"{age} as deleted_at", _PATHS) for age, frames in ages.items() for frame in frames]
-    )
-    of_log = f"{keys.of_logged('path')} as keys"
-    with_keys = paths.selectExpr("*", of_log)
-    is_unknown, of_driver = _undecided(with_keys)
-    of_driver += [{"path": path, "deleted_at": None} for path in named.change_data]
-    in_spark = with_keys.where("encoding is null").drop("encoding")
-    local = arrow_rows(table.spark, pa.Table.from_pylist(of_driver, _NAMED)).selectExpr("*", of_log)
-    ages_of_unknown = local.where(f"array_contains(keys, '{UNRESOLVED}')").selectExpr(
-        "deleted_at is null as live", "deleted_at"
-    )
-    unknown = ages_of_unknown.unionAll(arrow_rows(table.spark, pa.Table.from_pylist(is_unknown, _AGE)))
-    is_any = unknown.agg(F.expr(f"coalesce(bool_or({_is_needed(before)}), false) as is_unknown"))
-    return in_spark.unionByName(local) if of_driver else in_spark, is_any
-
-
-def _undecided(paths: DataFrame) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return the ages (_AGE) of paths that cannot be resolved, and the vectors whose path is encoded (_NAMED).
-
-    A path that cannot be decoded is None. There are few of them: one query finds them.
-    """
-    undecided = paths.where(f"encoding is not null or array_contains(keys, '{UNRESOLVED}')").selectExpr(
-        "deleted_at", "encoding", "if(encoding is null, null, path) as path"
-    )
-    ages = F.expr("bool_or(deleted_at is null) as live"), F.expr("max(deleted_at) as deleted_at")
-    rows = aggregated(undecided, ["encoding", "path"], *ages)
-    unknown, vectors = [], []
-    for row in rows.toArrow().to_pylist():
-        if row["encoding"] is None:
-            unknown.append({"live": row["live"], "deleted_at": row["deleted_at"]})
-            continue
-        vector = DeletionVectorDescriptor(
-            storage_type=row["encoding"], path_or_inline_dv=row["path"] or "", size_in_bytes=0, cardinality=0
-        )
-        try:
-            path = quote(vector_file(vector))
-        except ValueError:
-            path = None
-        vectors.append({"path": path, "deleted_at": None if row["live"] else row["deleted_at"]})
-    return unknown, vectors
-
-
 def _shown(keys: FileKeys) -> tuple[str, ...]:
     """Return SQL for the columns of _FILE, and the size, of a path that the log names."""
     return (
@@ -254,7 +193,7 @@ def _considered(table: ScannedTable, listing: FolderListing) -> pa.Table:
         linked.add("")  # a link to the table's folder, or to a folder above it
     rows = []
     for path, file in files.items():
-        if not _is_hidden(path, table.metadata.partition_columns):
+        if spellings(path) and not _is_hidden(path, table.metadata.partition_columns):
             kept = (
                 NESTED
                 if _is_below(path, nested)
@@ -263,22 +202,14 @@ def _considered(table: ScannedTable, listing: FolderListing) -> pa.Table:
                 else None
             )
             row = {"path": path, "kept": kept, "listed_size": file.size, "modified_at": file.modification_time}
-            rows.append({**row, "spellings": _spellings(path)})
+            rows.append({**row, "spellings": spellings(path)})
     return pa.Table.from_pylist(rows, _LISTED)
 
 
-def _spellings(path: str) -> list[str]:
-    """Return the paths by which a log may name a listed file: some file systems change the Unicode normal form."""
-    return list(dict.fromkeys((path, *(normalize(form, path) for form in _NORMAL_FORMS))))
-
-
 def _is_hidden(path: str, partition_columns: Sequence[str]) -> bool:
-    """Return whether VACUUM ignores a file: it is hidden or in a hidden folder, unless that is a partition.
-
-    A name that is not UTF-8 is ignored too: no log can name it, and it cannot be displayed.
-    """
+    """Return whether VACUUM ignores a file: it is hidden or in a hidden folder, unless that is a partition."""
     parts = path.split("/")
-    if parts[0] in (LOG_FOLDER, _CONVERTED, "") or any("\ud800" <= character <= "\udfff" for character in path):
+    if parts[0] in (LOG_FOLDER, _CONVERTED, ""):
         return True
     partitions = tuple(f"{name}=" for name in partition_columns)
     return any(
@@ -292,7 +223,3 @@ def _is_below(path: str, folders: Set[str]) -> bool:
         return False
     parts = path.split("/")
     return "" in folders or any("/".join(parts[:depth]) in folders for depth in range(1, len(parts) + 1))
-
-
-def _union(frames: Sequence[DataFrame]) -> DataFrame:
-    return reduce(DataFrame.unionAll, frames)

@@ -1,0 +1,79 @@
+"""The output of `deltasnap verify`."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from deltasnap_assets.command.table_on_spark import delta_log_of, spark_aside
+from deltasnap_assets.command.terminal import output_console, print_line, shown
+from deltasnap_assets.command.views.condition_view import explaining
+from deltasnap_assets.quantities import bytes_text, counted
+
+_MAX_ROWS = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyReport:
+    """The live files of a version that are not in storage as in the log, or were not compared.
+
+    problems: the rows of `MetadataTables.file_problems`, by path.
+    """
+
+    path: str
+    version: int
+    num_files: int
+    problems: list[dict[str, Any]]
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether a file is missing or has another size."""
+        return any(row["certain"] for row in self.problems)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as JSON values: bytes; null: unknown."""
+        rows = [{("listedSize" if name == "listed_size" else name): row[name] for name in row} for row in self.problems]
+        return {"path": self.path, "version": self.version, "files": self.num_files, "problems": rows}
+
+
+def show_file_problems(path: str, storage_options: Mapping[str, Any], version: int | None, *, as_json: bool) -> None:
+    """Print the files of a version (None: the latest) that are not in storage as in the log; exit with 1 for any.
+
+    Errors: JavaError; FaultyTableError if a fault of the log is the cause; errors of loading and listing the table.
+    """
+    with explaining(path, storage_options), Console(stderr=True).status("Listing"), spark_aside(path):
+        log = delta_log_of(path, storage_options)
+        snapshot = log.update() if version is None else log.get_snapshot_at(version)
+        rows = snapshot.tables.file_problems().orderBy("path").toArrow().to_pylist()
+        report = VerifyReport(path=path, version=snapshot.version, num_files=snapshot.num_of_files, problems=rows)
+    if as_json:
+        typer.echo(json.dumps(report.to_json()))
+    else:
+        _print(output_console(), report)
+    if report.is_damaged:
+        raise typer.Exit(1)
+
+
+def _print(console: Console, report: VerifyReport) -> None:
+    numbers = Counter(row["problem"] for row in report.problems)
+    facts = [f"{number:,} {problem}" for problem, number in numbers.most_common()]
+    files = f"Version {report.version} has {counted(report.num_files, 'file')}"
+    print_line(console, shown(f"{files}: {', '.join(facts)}." if facts else f"{files}, all in storage."))
+    if not report.problems:
+        return
+    table = Table("file", "problem", box=None, header_style="dim")
+    for name in ("size in the log", "size in storage"):
+        table.add_column(name, justify="right")
+    for row in sorted(report.problems, key=lambda row: not row["certain"])[:_MAX_ROWS]:
+        sizes = ("" if row[name] is None else bytes_text(row[name]) for name in ("size", "listed_size"))
+        table.add_row(shown(row["path"]), row["problem"], *sizes)
+    if len(report.problems) > _MAX_ROWS:
+        table.add_row(f"and {len(report.problems) - _MAX_ROWS:,} more")
+    console.print(table)

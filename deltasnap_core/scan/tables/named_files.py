@@ -1,0 +1,85 @@
+"""The files that actions name: data files, and the files of their deletion vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+from urllib.parse import quote
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from deltasnap_core.protocol.deletion_vector import DeletionVectorDescriptor
+from deltasnap_core.replay.spark.session.grouping import aggregated
+from deltasnap_core.replay.spark.session.local_rows import arrow_rows
+from deltasnap_core.scan.files.deletion_vectors import vector_file
+from deltasnap_core.scan.files.file_keys import UNRESOLVED, FileKeys
+from deltasnap_core.scan.scanned_table import ScannedTable
+
+_NAMED = pa.schema([("path", pa.string()), ("deleted_at", pa.int64()), ("size", pa.int64())])
+_AGE = pa.schema([("live", pa.bool_()), ("deleted_at", pa.int64())])
+# The paths of an action: its data file, and its deletion vector if that is a file. encoding: of the vector's path.
+_PATHS = """inline(filter(array(
+  struct(path, size, cast(null as string) as encoding),
+  if(coalesce(deletionVector.storageType, 'i') = 'i', null, struct(
+    deletionVector.pathOrInlineDv as path, cast(null as bigint) as size,
+    nullif(deletionVector.storageType, 'p') as encoding))
+), each -> each is not null))"""
+
+
+def named_files(
+    table: ScannedTable,
+    keys: FileKeys,
+    *,
+    files: Sequence[DataFrame],
+    tombstones: Sequence[DataFrame] = (),
+    change_data: Sequence[str] = (),
+) -> tuple[DataFrame, DataFrame]:
+    """Return the files and deletion vectors that actions name, and the ages of the paths that cannot be resolved.
+
+    files, tombstones, change_data: as in ReferencedFiles.
+    The first: path (as in the log), deleted_at (ms; null: live), size (null: not stated), keys (of `FileKeys`). The
+    second: live, deleted_at.
+    """
+    ages = {"cast(null as bigint)": files, "coalesce(deletionTimestamp, 0L)": tombstones}
+    parts = [frame.selectExpr(f"{age} as deleted_at", _PATHS) for age, frames in ages.items() for frame in frames]
+    paths = reduce(DataFrame.unionAll, parts)
+    of_log = f"{keys.of_logged('path')} as keys"
+    with_keys = paths.selectExpr("*", of_log)
+    unknown, of_driver = _undecided(with_keys)
+    of_driver += [{"path": path, "deleted_at": None} for path in change_data]
+    in_spark = with_keys.where("encoding is null").drop("encoding")
+    local = arrow_rows(table.spark, pa.Table.from_pylist(of_driver, _NAMED)).selectExpr("*", of_log)
+    ages_of_local = local.where(f"array_contains(keys, '{UNRESOLVED}')").selectExpr(
+        "deleted_at is null as live", "deleted_at"
+    )
+    ages_of_unknown = ages_of_local.unionAll(arrow_rows(table.spark, pa.Table.from_pylist(unknown, _AGE)))
+    return in_spark.unionByName(local) if of_driver else in_spark, ages_of_unknown
+
+
+def _undecided(paths: DataFrame) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the ages (_AGE) of paths that cannot be resolved, and the vectors whose path is encoded (_NAMED).
+
+    A path that cannot be decoded is None. There are few of them: one query finds them.
+    """
+    undecided = paths.where(f"encoding is not null or array_contains(keys, '{UNRESOLVED}')").selectExpr(
+        "deleted_at", "encoding", "if(encoding is null, null, path) as path"
+    )
+    ages = F.expr("bool_or(deleted_at is null) as live"), F.expr("max(deleted_at) as deleted_at")
+    rows = aggregated(undecided, ["encoding", "path"], *ages)
+    unknown, vectors = [], []
+    for row in rows.toArrow().to_pylist():
+        if row["encoding"] is None:
+            unknown.append({"live": row["live"], "deleted_at": row["deleted_at"]})
+            continue
+        vector = DeletionVectorDescriptor(
+            storage_type=row["encoding"], path_or_inline_dv=row["path"] or "", size_in_bytes=0, cardinality=0
+        )
+        try:
+            path = quote(vector_file(vector))
+        except ValueError:
+            path = None
+        vectors.append({"path": path, "deleted_at": None if row["live"] else row["deleted_at"]})
+    return unknown, vectors

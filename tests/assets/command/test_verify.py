@@ -1,0 +1,77 @@
+"""`deltasnap verify` lists files that are missing or have the wrong size."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from deltasnap_assets.command.views.verify_view import VerifyReport, _print
+from deltasnap_core import DeltaLog
+from tests.assets.command.test_cli import assert_one_line_of_error, deltasnap, small_table, without_java
+from tests.assets.command.test_driver_commands import run
+from tests.builders import add, metadata, protocol, write_log
+
+
+def row(path: str, problem: str, size: int | None = None, listed_size: int | None = None) -> dict[str, Any]:
+    certain = problem in ("missing", "wrong size")
+    return {"path": path, "problem": problem, "certain": certain, "size": size, "listed_size": listed_size}
+
+
+def printed(*problems: dict[str, Any], files: int = 3) -> list[str]:
+    console = Console(file=io.StringIO(), width=100)
+    _print(console, VerifyReport(path="t", version=4, num_files=files, problems=list(problems)))
+    assert isinstance(console.file, io.StringIO)
+    return [line.rstrip() for line in console.file.getvalue().splitlines()]
+
+
+def test_problems_are_counted_and_the_certain_ones_come_first() -> None:
+    assert printed(
+        row("a", "outside"), row("b", "missing", 2048), row("c", "missing", 1), row("d", "wrong size", 2, 0)
+    ) == [
+        "Version 4 has 3 files: 2 missing, 1 outside, 1 wrong size.",
+        " file  problem     size in the log  size in storage",
+        " b     missing               2 KiB",
+        " c     missing                 1 B",
+        " d     wrong size              2 B              0 B",
+        " a     outside",
+    ]
+
+
+def test_table_without_problems_is_one_line() -> None:
+    assert printed(files=1) == ["Version 4 has 1 file, all in storage."]
+
+
+def test_fifty_files_are_shown_and_the_number_of_the_others() -> None:
+    lines = printed(*(row(f"{number:02}", "missing") for number in range(52)))
+    assert (len(lines), lines[-2].split(), lines[-1]) == (53, ["49", "missing"], " and 2 more")
+    assert printed(*(row(f"{number:02}", "missing") for number in range(50)))[-1].split() == ["49", "missing"]
+
+
+@pytest.mark.parametrize(("problem", "expected"), [("missing", True), ("outside", False)])
+def test_table_is_damaged_only_if_a_problem_is_certain(problem: str, expected: bool) -> None:
+    report = VerifyReport(path="t", version=4, num_files=3, problems=[row("a", problem)])
+    assert report.is_damaged is expected
+
+
+def test_verify_without_java_prints_what_to_install(tmp_path: Path) -> None:
+    small_table(tmp_path / "t")
+    result = deltasnap("verify", "t", folder=tmp_path, **without_java(tmp_path))
+    assert_one_line_of_error(result, "No Java found", "Java 17 or later")
+
+
+@pytest.mark.spark
+def test_missing_file_is_shown_with_exit_code_1(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deltasnap_assets.spark.session.run_session.RunSession._start", lambda self, reason: spark)
+    write_log(tmp_path, {0: [protocol(), metadata(), add("a", size=1)], 1: [add("b", size=2)]})
+    (tmp_path / "a").write_bytes(b"?")
+    assert run("verify", tmp_path, "--version", 0).stdout == "Version 0 has 1 file, all in storage.\n"
+    result = run("verify", tmp_path, "--json")
+    problem = {"path": "b", "problem": "missing", "certain": True, "size": 2, "listedSize": None}
+    assert json.loads(result.stdout) == {"path": str(tmp_path), "version": 1, "files": 2, "problems": [problem]}
+    assert result.exit_code == 1
+    DeltaLog.clear_cache()
