@@ -107,12 +107,19 @@ class TableFacts(PageFacts, Protocol):
         """The versions of the run."""
 
     @property
+    def late_checksum(self) -> int | None:
+        """The stored version before the newest one of the run, if its `.crc` file was written after it was stored."""
+
+    @property
     def unreadable_checksums(self) -> Sequence[int]:
         """The versions whose `.crc` file exists, but cannot be read."""
 
     @property
     def checksum_differences(self) -> Mapping[int, Sequence[ChecksumDifference]]:
-        """For each version of the run, and the newest one, with a `.crc` file: how it differs from the stored state."""
+        """How the `.crc` file of a version differs from its stored state.
+
+        Of each version of the run, the newest one and that of `late_checksum`, if they have such a file.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

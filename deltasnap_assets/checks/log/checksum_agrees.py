@@ -17,7 +17,8 @@ class ChecksumAgrees(TableCheck[Limits]):
     """The `.crc` files match the stored states.
 
     It blocks: if a stored state contradicts the writer's checksum, the rest of the run must not use it. The newest
-    version is compared in every run, but blocks only the runs that materialize it.
+    version is compared in every run, but blocks only the runs that materialize it. A writer may add the file after its
+    version is stored: the run of the next version compares it.
     """
 
     name = "checksum_agrees"
@@ -53,5 +54,5 @@ class ChecksumAgrees(TableCheck[Limits]):
             for version, found in sorted(wrong.items())[:_MAX_SHOWN]
         )
         description = f"The log differs from {counted(len(wrong), 'checksum')}: {texts}."
-        is_of_run = any(version in facts.versions for version in wrong)
+        is_of_run = any(version in facts.versions or version == facts.late_checksum for version in wrong)
         return Verdict(passed=False, is_of_run=is_of_run, description=description, numbers=numbers)

@@ -93,12 +93,23 @@ class RunFacts:
         return system_clock()
 
     @cached_property
+    def late_checksum(self) -> int | None:
+        stored = self.snapshots.stored_versions(self.table)[-2:]
+        if len(stored) < 2 or stored[1] not in self.versions:
+            return None
+        before = stored[0]
+        is_known = self.snapshots.manifests(self.table, [before])[before].checksum_file is not None
+        return None if is_known or before not in self.snapshots.listing(self.table).checksums else before
+
+    @cached_property
     def _checksums(self) -> dict[int, VersionChecksum | None]:
         """The checksum of each version that has one; None: it cannot be read."""
         log_store = self.snapshots.log(self.table).context.table_log.store
         versions = {*self.versions, *self.snapshots.stored_versions(self.table)[-1:]}
         manifests = self.snapshots.manifests(self.table, sorted(versions))
         files = {v: file for v, manifest in manifests.items() if (file := manifest.checksum_file) is not None}
+        if (late := self.late_checksum) is not None:
+            files[late] = self.snapshots.listing(self.table).checksums[late]
         found = {version: read_checksum(log_store, file) for version, file in files.items()}
         gone = {v for v, file in files.items() if found[v] is None and log_store.status(file.path) is None}
         return {version: checksum for version, checksum in found.items() if version not in gone}

@@ -94,6 +94,7 @@ class KnownTableFacts:
     commit_times_ms: Sequence[int] = (0,)
     now_ms: int = 0
     versions: Sequence[int] = range(6)
+    late_checksum: int | None = None
     unreadable_checksums: Sequence[int] = ()
     checksum_differences: Mapping[int, Sequence[ChecksumDifference]] = field(default_factory=dict)
     files: FileFacts | None = None
