@@ -134,7 +134,7 @@ def _metadata(states: Mapping[int, NonFileActions], path: str) -> dict[int, Meta
 
 
 def _file_actions(context: TableContext, batch: CommitBatch) -> list[FileAction]:
-    """Return the file actions of commits, on the suitable engine."""
+    """Return the file actions of commits in the order of the lines, on the suitable engine."""
     log_path = context.table_log.log_path
 
     def by_driver() -> pa.Table:
@@ -146,8 +146,10 @@ def _file_actions(context: TableContext, batch: CommitBatch) -> list[FileAction]
     def on_spark(session: SparkSession) -> pa.Table:
         actions = context.reader(session, StatsPolicy.NONE).commit_actions(batch)
         names = [*FULL_ACTION.names, "commit_version"]
+        if actions is None:
+            return decoded([])
         with translated([file.path for file in batch.files]):
-            return decoded([]) if actions is None else actions.select(*names).toArrow()
+            return actions.orderBy("commit_version", "line_number").select(*names).toArrow()
 
     size = None if batch.large else batch.num_file_actions
     found = context.engine.answer(
