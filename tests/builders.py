@@ -23,6 +23,10 @@ UUIDS = tuple(f"{n:08x}-0000-4000-8000-000000000000" for n in range(16))
 
 Action = dict[str, Any]
 
+VECTOR = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "sizeInBytes": 40, "cardinality": 1}
+"""A deletion vector in a file with no other one."""
+VECTOR_AT_4 = {**VECTOR, "offset": 4}
+
 
 def mtime_of(version: int) -> int:
     """Return the modification time of a version's files: one minute after the previous version."""
@@ -161,6 +165,13 @@ def write_log(table: Path, versions: Mapping[int, Iterable[Action]]) -> Path:
         file.write_bytes(content(actions))
         os.utime(file, (mtime_of(version) / 1000, mtime_of(version) / 1000))
     return log
+
+
+def flip_bytes(file: Path, start: int, count: int = 400) -> None:
+    """Flip every bit of some bytes of a file."""
+    content = bytearray(file.read_bytes())
+    content[start : start + count] = bytes(byte ^ 0xFF for byte in content[start : start + count])
+    file.write_bytes(content)
 
 
 # Log stores.

@@ -121,21 +121,6 @@ def expected_counts(state: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def counts(state: Any) -> dict[str, Any]:
-    """Return the counts of a computed state."""
-    return {
-        "num_files": state.num_of_files,
-        "size_in_bytes": state.size_in_bytes,
-        "num_records": state.num_records,
-        "num_deletion_vectors": state.num_deletion_vectors,
-        "num_deleted_records": state.num_deleted_records,
-        "num_tombstones": state.num_of_removes,
-        "set_transactions": {txn.app_id: txn.version for txn in state.set_transactions},
-        "domain_metadata": {domain.domain: domain.configuration for domain in state.domain_metadata},
-        "table_id": state.metadata.id,
-    }
-
-
 def _expected_file(file: Mapping[str, Any]) -> dict[str, Any]:
     kept = ("dv_unique_id", "dv_cardinality", "size", "partitionValues", "modificationTime", "num_records")
     return {"path": _plain_path(file["path_raw"]), **{key: file[key] for key in kept}}

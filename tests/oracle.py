@@ -116,6 +116,26 @@ def comparable(actions: Iterable[Action]) -> list[str]:
     return sorted(json.dumps(_without_nulls(action), sort_keys=True) for action in actions)
 
 
+def comparable_rows(frame: Any) -> list[str]:
+    """Return the actions in a DataFrame as `comparable`."""
+    return comparable(frame.toArrow().to_pylist(maps_as_pydicts="strict"))
+
+
+def counts_of(state: Any) -> dict[str, Any]:
+    """Return the counts of a computed state, with the keys of `OracleState.counts`."""
+    return {
+        "num_files": state.num_of_files,
+        "size_in_bytes": state.size_in_bytes,
+        "num_records": state.num_records,
+        "num_deletion_vectors": state.num_deletion_vectors,
+        "num_deleted_records": state.num_deleted_records,
+        "num_tombstones": state.num_of_removes,
+        "set_transactions": {txn.app_id: txn.version for txn in state.set_transactions},
+        "domain_metadata": {domain.domain: domain.configuration for domain in state.domain_metadata},
+        "table_id": state.metadata and state.metadata.id,
+    }
+
+
 def _without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _without_nulls(inner) for name, inner in value.items() if inner is not None}

@@ -19,7 +19,8 @@ from deltasnap_core.replay.spark.state_reconstruction import reconciled_files
 from deltasnap_core.replay.stats_policy import StatsPolicy
 from deltasnap_core.replay.version_range import RangeBase, monotonic_retentions, versions_of
 from tests.conftest import FixedClock, golden_folder
-from tests.golden import ERRORS, GoldenTable, counts, expected_counts, expected_facts, facts, load_golden_tables
+from tests.golden import ERRORS, GoldenTable, expected_counts, expected_facts, facts, load_golden_tables
+from tests.oracle import counts_of
 from tests.thorough import one_in
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def test_golden_latest_version_is_as_expected(spark: SparkSession, table: Golden
         version = log.update().version
         assert version == table.expected["latest_version"]
         latest = log.get_snapshot_at(version, min_file_retention_timestamp=KEEP_ALL)
-        assert counts(latest.computed_state) == expected_counts(table.expected["latest"])
+        assert counts_of(latest.computed_state) == expected_counts(table.expected["latest"])
 
 
 @pytest.mark.parametrize("table", [t for t in TABLES if t.refusals], ids=ids([t for t in TABLES if t.refusals]))
@@ -179,7 +180,9 @@ def test_golden_range_pass_returns_the_counts_of_every_version(
     changes = None if actions is None else changes_of_versions(actions)
     files = reconciled_files(reader, start.log.loaded)
     deltas = deltas_of_range(files, changes, states, retentions, broadcast=True)
-    found = {each.version: commit_counts(counts(each.computed_state)) for each in versions_of(base, deltas, retentions)}
+    found = {
+        each.version: commit_counts(counts_of(each.computed_state)) for each in versions_of(base, deltas, retentions)
+    }
     assert found == {version: commit_counts(expected_counts(table.states[version])) for version in rest}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,11 +14,10 @@ from deltasnap_core import DeltaLog, SnapshotOptions, SnapshotStore
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.protocol.log_files import file_names
 from deltasnap_core.snapshot.snapshot_loader import SnapshotLoader
-from tests.builders import Action, mtime_of, write_log
+from tests.builders import mtime_of, write_log
 from tests.checkpoint_files import write_checkpoint
 from tests.conftest import FixedClock
-from tests.golden import counts
-from tests.oracle import OracleState, comparable, replay
+from tests.oracle import OracleState, comparable, comparable_rows, counts_of, replay
 from tests.random_logs import EXPIRED, RandomLog, random_logs, write
 
 if TYPE_CHECKING:
@@ -40,15 +39,8 @@ PROPERTY = settings(
 IN_SPARK = SnapshotOptions(cache_state=False, engine="spark")
 
 
-def rows(frame: Any) -> list[Action]:
-    return [
-        {name: values for name, values in row.items() if values is not None}
-        for row in frame.toArrow().to_pylist(maps_as_pydicts="strict")
-    ]
-
-
 def assert_agrees(snapshot: Snapshot, state: OracleState) -> None:
-    assert comparable(rows(snapshot.state)) == comparable(state.actions(EXPIRED))
+    assert comparable_rows(snapshot.state) == comparable(state.actions(EXPIRED))
     assert comparable([{"protocol": snapshot.protocol.to_json()}]) == comparable([{"protocol": state.protocol}])
     assert snapshot.transactions == {name: txn["version"] for name, txn in state.transactions.items()}
 
@@ -67,18 +59,18 @@ def test_replay_range_pass_and_store_agree_with_the_oracle_at_every_version(
         for version in made.versions:
             snapshot = log.get_snapshot_at(version, min_file_retention_timestamp=EXPIRED)
             assert_agrees(snapshot, states[version])
-        assert counts(snapshot.computed_state) == states[-1].counts(EXPIRED)
+        assert counts_of(snapshot.computed_state) == states[-1].counts(EXPIRED)
 
         store = SnapshotStore.open(spark, Path(folder, "store"))
         store.write_range("t", log, made.versions[0], made.versions[-1])
         assert store.versions("t") == list(made.versions)
         for version in made.versions:
-            stored = counts(store.computed_state("t", version))
+            stored = counts_of(store.computed_state("t", version))
             # The store counts tombstones at a separate time, compared below.
             assert stored | {"num_tombstones": 0} == states[version].counts(EXPIRED) | {"num_tombstones": 0}
         for version in {made.versions[0], made.versions[-1]}:
             state = store.state("t", version, min_file_retention_timestamp=EXPIRED)
-            assert comparable(rows(state)) == comparable(states[version].actions(EXPIRED))
+            assert comparable_rows(state) == comparable(states[version].actions(EXPIRED))
         DeltaLog.clear_cache()
 
 
@@ -124,6 +116,6 @@ def test_following_a_log_matches_a_cold_load(spark: SparkSession, made: RandomLo
                 write_checkpoint(folder_of_log, version, made.checkpoints[version], states[version].actions(EXPIRED))
             snapshot = log.update()
             assert (snapshot.version, snapshot.timestamp) == (version, mtime_of(version))
-            assert counts(snapshot.computed_state) == states[version].counts(EXPIRED)
+            assert counts_of(snapshot.computed_state) == states[version].counts(EXPIRED)
         assert_agrees(snapshot, states[-1])
         DeltaLog.clear_cache()

@@ -20,11 +20,10 @@ from deltasnap_core.errors import DeltaSnapError
 from deltasnap_core.replay.driver.full_actions import live_adds
 from deltasnap_core.replay.engine import UnusualError
 from deltasnap_core.storage.urls import join_url, to_url
-from tests.builders import Action
 from tests.conftest import NOW_MS
 from tests.fuzz.made_tables import EXPIRED
 from tests.fuzz.watched_store import WatchedStore
-from tests.oracle import comparable
+from tests.oracle import comparable, counts_of
 from tests.without_spark import log_without_spark
 
 if TYPE_CHECKING:
@@ -257,24 +256,7 @@ def _collected(frame: DataFrame) -> list[dict[str, Any]]:
 
 
 def rows_of(frame: DataFrame) -> list[str]:
-    rows: list[Action] = [
-        {name: values for name, values in row.items() if values is not None} for row in _collected(frame)
-    ]
-    return comparable(rows)
-
-
-def counts_of(state: Any) -> dict[str, Any]:
-    return {
-        "num_files": state.num_of_files,
-        "size_in_bytes": state.size_in_bytes,
-        "num_records": state.num_records,
-        "num_deletion_vectors": state.num_deletion_vectors,
-        "num_deleted_records": state.num_deleted_records,
-        "num_tombstones": state.num_of_removes,
-        "set_transactions": {txn.app_id: txn.version for txn in state.set_transactions},
-        "domain_metadata": {domain.domain: domain.configuration for domain in state.domain_metadata},
-        "table_id": state.metadata and state.metadata.id,
-    }
+    return comparable(_collected(frame))
 
 
 def of_kind(rows: list[str], kind: str) -> list[dict[str, Any]]:

@@ -21,8 +21,8 @@ from tests.builders import content
 from tests.checkpoint_files import STYLES, write_checkpoint
 from tests.fuzz.judge import Finding, Tried
 from tests.fuzz.made_tables import EXPIRED, MadeTable, make_table
-from tests.fuzz.questions import Answer, ask, counts_of, rows_of
-from tests.oracle import OracleState, comparable, replay
+from tests.fuzz.questions import Answer, ask, rows_of
+from tests.oracle import OracleState, comparable, counts_of, replay
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

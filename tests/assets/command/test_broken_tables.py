@@ -17,6 +17,7 @@ from deltasnap_assets.settings.loading import load_settings
 from deltasnap_core import SnapshotStore, commit_file
 from deltasnap_core.protocol.log_files.file_names import checkpoint_file
 from tests.assets.command.test_cli import deltasnap
+from tests.builders import flip_bytes
 from tests.driver_bases import use_driver_bases
 from tests.flaky_s3 import FlakyS3
 from tests.thorough import one_in
@@ -28,18 +29,12 @@ def commit(table: Path, version: int) -> Path:
     return table / "_delta_log" / commit_file(version)
 
 
-def flip(file: Path, start: int) -> None:
-    content = bytearray(file.read_bytes())
-    content[start : start + 400] = bytes(byte ^ 0xFF for byte in content[start : start + 400])
-    file.write_bytes(bytes(content))
-
-
 def newest_checkpoint(table: Path) -> Path:
     return table / "_delta_log" / checkpoint_file(4)
 
 
 def pages(table: Path) -> None:
-    flip(newest_checkpoint(table), 40)
+    flip_bytes(newest_checkpoint(table), 40)
 
 
 def empty(table: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deltasnap_core import DeltaLog, commit_file
+from deltasnap_core import commit_file
 from tests.assets.command.test_cli import assert_one_line_of_error, deltasnap, small_table, without_java
 from tests.assets.command.test_driver_commands import run
 from tests.builders import add, metadata, protocol, remove, write_log
@@ -32,14 +31,6 @@ def test_wrong_usage_is_reported_without_starting_spark(case: str, tmp_path: Pat
     result = deltasnap("changes", "t", *arguments, folder=tmp_path, **without_java(tmp_path))
     assert_one_line_of_error(result, reported)
     assert (result.returncode, result.stdout) == (code, "")
-
-
-@pytest.fixture
-def session(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Commands use the session of the tests."""
-    monkeypatch.setattr("deltasnap_assets.spark.session.run_session.RunSession._start", lambda self, reason: spark)
-    yield spark
-    DeltaLog.clear_cache()
 
 
 @pytest.fixture

@@ -25,14 +25,13 @@ from deltasnap_core import (
 from deltasnap_core.log.commits import commit_reader
 from deltasnap_core.protocol.log_files.file_names import checksum_file
 from tests.assets.command.test_driver_commands import parsed, run
-from tests.builders import Action, add, metadata, protocol, remove, write_log
+from tests.builders import VECTOR, Action, add, metadata, protocol, remove, write_log
 from tests.checkpoint_files import STYLES, CheckpointStyle, write_checkpoint
 from tests.golden import GoldenTable, load_golden_tables
 from tests.oracle import OracleState, replay
 from tests.random_logs import RandomLog, random_logs, write
 from tests.thorough import one_in
 
-VECTOR = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "sizeInBytes": 40, "cardinality": 1}
 AT_0 = {**VECTOR, "offset": 0}
 CREATED = (protocol(), metadata())
 

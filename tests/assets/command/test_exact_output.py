@@ -15,11 +15,10 @@ from deltasnap_assets.quantities import bytes_text
 from deltasnap_assets.settings.loading import CONFIG_VARIABLE
 from deltasnap_core.protocol.log_files.file_names import commit_file
 from tests.assets.command.test_cli import java_of
-from tests.builders import add, commit_info, metadata, protocol, remove, write_log
+from tests.builders import VECTOR_AT_4, add, commit_info, metadata, protocol, remove, write_log
 from tests.checkpoint_files import write_checkpoint
 
 FEATURES = ["deletionVectors", "domainMetadata"]
-VECTOR = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "offset": 4, "sizeInBytes": 40}
 SCHEMA = {
     "type": "struct",
     "fields": [
@@ -48,7 +47,6 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ]
     written = [add(f"day={day}/{n}", size=1000 * n, stats=stats(n), partitionValues={"day": day}) for n, day in FILES]
     parameters = {"mode": "Append", "partitionBy": "[]", "predicate": ""}
-    with_vector = {**VECTOR, "cardinality": 1}
     log = write_log(
         tmp_path / "events",
         {
@@ -58,7 +56,7 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             3: [
                 commit_info("DELETE", operationMetrics={"numDeletedRows": "1", "scanTimeMs": "5"}),
                 remove("day=b/3", size=3000),
-                add("day=b/3", size=3000, stats=stats(3), partitionValues={"day": "b"}, deletionVector=with_vector),
+                add("day=b/3", size=3000, stats=stats(3), partitionValues={"day": "b"}, deletionVector=VECTOR_AT_4),
             ],
             4: [{"txn": {"appId": "stream", "version": 8}}],
             5: [{"domainMetadata": {"domain": "delta.clustering", "configuration": "{}", "removed": False}}],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import typer
 
 from deltasnap_assets.command.arguments import column_names
 from deltasnap_assets.demo.demo_table import grow
-from deltasnap_core import DeltaLog, DeltaSnapError
+from deltasnap_core import DeltaSnapError
 from tests.assets.command.test_cli import assert_one_line_of_error, deltasnap, small_table, without_java
 from tests.assets.command.test_driver_commands import run
 from tests.builders import add, metadata, protocol, write_log
@@ -66,14 +65,6 @@ def test_names_of_columns_are_separated_by_commas(text: str, names: tuple[str, .
 def test_empty_name_of_a_column_is_wrong_usage(text: str) -> None:
     with pytest.raises(typer.BadParameter, match="Expected names of columns"):
         column_names(text)
-
-
-@pytest.fixture
-def session(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Commands use the session of the tests."""
-    monkeypatch.setattr("deltasnap_assets.spark.session.run_session.RunSession._start", lambda self, reason: spark)
-    yield spark
-    DeltaLog.clear_cache()
 
 
 @pytest.fixture

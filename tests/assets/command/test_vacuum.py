@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -50,14 +49,6 @@ def test_time_travel_shrinks_to_the_first_version_that_keeps_its_files(case: str
     summary = VacuumSummary(retention_ms=0, deleted=(group,), protected=(), first_readable_version=removed)
     report = VacuumReport(path="t", version=loadable[-1], loadable=loadable, table_retention_ms=0, summary=summary)
     assert report.first_readable_version == expected
-
-
-@pytest.fixture
-def session(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Commands use the session of the tests."""
-    monkeypatch.setattr("deltasnap_assets.spark.session.run_session.RunSession._start", lambda self, reason: spark)
-    yield spark
-    DeltaLog.clear_cache()
 
 
 def write(path: Path, day: str, ids: list[int], mode: Any) -> None:

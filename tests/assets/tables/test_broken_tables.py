@@ -32,7 +32,7 @@ from deltasnap_core import DeltaTableNotFoundError  # noqa: E402
 from deltasnap_core.protocol.log_files.file_names import checkpoint_file, commit_file  # noqa: E402
 from tests.assets.jobs import idle_job  # noqa: E402
 from tests.assets.tables.test_assets import App, evaluations  # noqa: E402
-from tests.builders import commit_info, multipart_checkpoint_files, protocol  # noqa: E402
+from tests.builders import commit_info, flip_bytes, multipart_checkpoint_files, protocol  # noqa: E402
 
 LOG = dg.AssetKey(["events", "delta_log"])
 
@@ -76,19 +76,12 @@ def with_checkpoint(app: App, versions: int) -> Path:
     return log_folder(app) / checkpoint_file(versions - 1)
 
 
-def flip(file: Path, start: int) -> None:
-    content = bytearray(file.read_bytes())
-    for place in range(start, min(start + 400, len(content))):
-        content[place] ^= 0xFF
-    file.write_bytes(bytes(content))
-
-
 def in_pages(file: Path) -> None:
-    flip(file, 200)
+    flip_bytes(file, 200)
 
 
 def in_footer(file: Path) -> None:
-    flip(file, file.stat().st_size - 450)
+    flip_bytes(file, file.stat().st_size - 450)
 
 
 def emptied(file: Path) -> None:

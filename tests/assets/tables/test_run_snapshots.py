@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal
@@ -20,37 +20,10 @@ from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_core import FaultKind
 from deltasnap_core.protocol.log_files.file_names import commit_file
 from deltasnap_core.snapshot.delta_log import DeltaLog
-from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
-from deltasnap_core.storage.log_store import FileStatus
-from deltasnap_core.storage.writable_files import WritableFiles
 from tests.builders import add, protocol, write_log
 from tests.core.store.manifests import commit_actions
 
 pytestmark = pytest.mark.spark
-
-
-@pytest.fixture
-def requested(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
-    """The folders listed and the files read, of every log and store of this process."""
-    found: dict[str, list[str]] = {"listed": [], "read": []}
-    list_from, read_bytes, names = FsspecLogStore.list_from, FsspecLogStore.read_bytes, WritableFiles.names
-
-    def listed(self: FsspecLogStore, path: str) -> Iterator[FileStatus]:
-        found["listed"].append(path.rpartition("/")[0])
-        return list_from(self, path)
-
-    def named(self: WritableFiles, folder: str) -> list[str]:
-        found["listed"].append(folder)
-        return names(self, folder)
-
-    def read(self: FsspecLogStore, path: str) -> bytes:
-        found["read"].append(path)
-        return read_bytes(self, path)
-
-    monkeypatch.setattr(FsspecLogStore, "list_from", listed)
-    monkeypatch.setattr(WritableFiles, "names", named)
-    monkeypatch.setattr(FsspecLogStore, "read_bytes", read)
-    return found
 
 
 def settings_of(folder: Path, use: Literal["auto", "always"] = "auto") -> Settings:

@@ -19,7 +19,6 @@ from tests.assets.checks.known import partitions
 from tests.assets.checks.test_small_files import candidate
 from tests.assets.tables.test_metadata import state
 from tests.assets.tables.test_run_snapshots import (
-    requested,
     test_rolled_back_table_is_logged_in_the_run,
     test_run_finds_new_commits_dated_in_the_future,
     test_run_finds_the_faults_of_the_commits_that_it_stores_without_reading_them_again,

@@ -11,16 +11,9 @@ import pytest
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, delta_log_key
 from tests.assets.runs.test_refresh import Refreshed
 from tests.assets.tables.test_pictures import texts
-from tests.builders import add, commit_info, metadata, protocol, remove, write_log
+from tests.builders import VECTOR_AT_4, add, commit_info, metadata, protocol, remove, write_log
 from tests.driver_bases import use_driver_bases
 
-VECTOR = {
-    "storageType": "u",
-    "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^",
-    "offset": 4,
-    "sizeInBytes": 40,
-    "cardinality": 1,
-}
 FEATURES = {"readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"]}
 MERGE = commit_info(
     "MERGE",
@@ -42,7 +35,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Refreshed]:
         table.write(0, 1)
         table.refresh()
         file = add("id=1/2.parquet", size=2000, stats='{"numRecords": 3}', partitionValues={"id": "1"})
-        held = [remove("id=1/2.parquet", size=2000), {"add": {**file["add"], "deletionVector": VECTOR}}]
+        held = [remove("id=1/2.parquet", size=2000), {"add": {**file["add"], "deletionVector": VECTOR_AT_4}}]
         start = [protocol(3, 7, **FEATURES), metadata(configuration={"a": "1"}, partitionColumns=["id"])]
         write_log(
             table.folder,

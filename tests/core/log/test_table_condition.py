@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from deltasnap_core import DeltaSnapError, FaultKind, TableCondition, TableLog, VersionRanges
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.log_files.file_names import checkpoint_file, commit_file
-from tests.builders import Action, add, metadata, multipart_checkpoint_files, protocol, write_log
+from tests.builders import Action, add, flip_bytes, metadata, multipart_checkpoint_files, protocol, write_log
 from tests.checkpoint_files import STYLES, CheckpointStyle, write_checkpoint
 
 FIRST: list[Action] = [protocol(), metadata()]
@@ -30,13 +30,6 @@ def make_log(table: Path, last: int, *, checkpoint: int | None = None, style: Ch
 
 def condition(table: Path, **options: Any) -> TableCondition:
     return TableLog.for_path(table).condition(**options)
-
-
-def flip(file: Path, start: int, count: int = 400) -> None:
-    content = bytearray(file.read_bytes())
-    for place in range(start, min(start + count, len(content))):
-        content[place] ^= 0xFF
-    file.write_bytes(bytes(content))
 
 
 def loads(table: Path, version: int) -> bool:
@@ -72,7 +65,7 @@ def test_condition_names_a_damaged_checkpoint_and_the_fallback(
     file = sorted(log.glob("*.checkpoint*"))[0]
     match damage:
         case "footer":
-            flip(file, max(file.stat().st_size - 400, 0))
+            flip_bytes(file, max(file.stat().st_size - 400, 0))
         case "empty":
             file.write_bytes(b"")
         case "truncated":
@@ -95,7 +88,7 @@ def test_condition_finds_damaged_pages_by_reading_them(tmp_path: Path, style: Ch
     log = make_log(tmp_path / "t", 40, checkpoint=40, style=style)
     folder = log / "_sidecars" if "sidecars" in style else log
     file = sorted(folder.glob("*.parquet"))[0]
-    flip(file, 40)
+    flip_bytes(file, 40)
     (fault,) = condition(tmp_path / "t").faults
     assert fault.kind == FaultKind.CORRUPT_CHECKPOINT
     assert file.name in (fault.file or "").replace("%20", " ")

@@ -27,8 +27,7 @@ from deltasnap_core.rules.expiry import unexpired
 from deltasnap_core.rules.totals.aggregates import groups_of
 from deltasnap_core.rules.totals.file_breakdown import FileGroup
 from tests.builders import LOG_PATH, Action, MemoryLogStore, add, remove
-from tests.golden import counts
-from tests.oracle import replay
+from tests.oracle import counts_of, replay
 from tests.random_logs import EXPIRED, RandomLog, random_logs
 
 if TYPE_CHECKING:
@@ -90,7 +89,7 @@ def test_driver_state_plus_delta_is_the_later_state(made: RandomLog) -> None:
             delta = log.delta(0, first, log.last, before, after)
             found = delta.applied_to(log.state(first, before))
             assert found == log.state(log.last, after)
-            assert counts(found) == oracle[-1].counts(EXPIRED if after is LATER else 0)
+            assert counts_of(found) == oracle[-1].counts(EXPIRED if after is LATER else 0)
 
 
 @law(10)

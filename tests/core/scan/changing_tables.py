@@ -19,8 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests.builders import Action, add, commit_info, metadata, protocol, remove, write_log
-from tests.core.scan.test_deletion_vectors import encode_z85
-from tests.core.scan.test_roaring import array_container, array_of, bitmap_of
+from tests.core.scan.test_deletion_vectors import inline_vector
 
 Rows = Counter[str]
 Row = dict[str, Any]
@@ -244,23 +243,13 @@ class _HandWritten:
                 if name in source:
                     values: dict[str, Any] = {"partitionValues": {"part": source[name].part}}
                     if source[name].deleted:
-                        values["deletionVector"] = _vector(source[name].deleted)
+                        values["deletionVector"] = inline_vector(*sorted(source[name].deleted))
                     actions.append(make(quote(name), dataChange=data_change, **values))
         self.random.shuffle(actions)
         self.files = after
         self.history.append(after)
         self.table.versions.append(Counter(canonical(row) for file in after.values() for row in file.live))
         self.table.operations.append(operation)
-
-
-def _vector(deleted: frozenset[int]) -> dict[str, Any]:
-    content = array_of(k0=bitmap_of(array_container(0, sorted(deleted))))
-    return {
-        "storageType": "i",
-        "pathOrInlineDv": encode_z85(content),
-        "sizeInBytes": len(content),
-        "cardinality": len(deleted),
-    }
 
 
 def rows_of(path: Path, version: int) -> Rows:

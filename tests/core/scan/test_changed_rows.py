@@ -17,10 +17,9 @@ from deltasnap_core.protocol.deletion_vector import DeletionVectorDescriptor
 from deltasnap_core.scan.changes.change_columns import DELETE, INSERT
 from deltasnap_core.scan.changes.changed_rows import ChangedRows, FileAction, changed_rows, file_actions
 from deltasnap_core.scan.files.roaring import Rows
-from tests.builders import LOG_PATH, TABLE_PATH, Action, add, remove
+from tests.builders import LOG_PATH, TABLE_PATH, VECTOR, Action, add, remove
 from tests.oracle import OracleState
 
-VECTOR = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "sizeInBytes": 40, "cardinality": 1}
 FILE = {"partitionValues": {}, "size": 1, "dataChange": True, "deletionVector": None}
 ROWS_OF_A_FILE = range(4)
 KINDS = ("add", "remove")

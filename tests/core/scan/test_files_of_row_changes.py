@@ -14,7 +14,8 @@ from deltasnap_core.errors import DataFileNotFoundError
 from deltasnap_core.log.commits import commit_batch
 from deltasnap_core.scan.changes.live_files import LiveFilesOfLog
 from tests.builders import add, commit_info, remove
-from tests.core.scan.test_row_changes import FEED, ID_AND_TEXT, changes, removed, table_of, vector
+from tests.core.scan.test_deletion_vectors import inline_vector
+from tests.core.scan.test_row_changes import FEED, ID_AND_TEXT, changes, removed, table_of
 from tests.core.scan.test_scan import field, file, ids, schema
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 def test_files_shared_by_versions_are_not_opened(spark: SparkSession, tmp_path: Path, feed: bool) -> None:
     shared = [file(tmp_path, f"shared{number}", ids(number)) for number in range(5)]
     gained = file(tmp_path, "gained", ids(10, 11, 12))
-    marked = add("gained", size=gained["add"]["size"], deletionVector=vector(1))
-    more = add("gained", size=gained["add"]["size"], deletionVector=vector(0, 2))
+    marked = add("gained", size=gained["add"]["size"], deletionVector=inline_vector(1))
+    more = add("gained", size=gained["add"]["size"], deletionVector=inline_vector(0, 2))
     new, moved = file(tmp_path, "new", ids(20)), file(tmp_path, "moved", ids(0), dataChange=False)
     recorded = pa.table({"id": [10, 11, 12, 20], "_change_type": ["delete", "insert", "delete", "insert"]})
     changed = file(tmp_path, "changed", recorded)
@@ -39,7 +40,7 @@ def test_files_shared_by_versions_are_not_opened(spark: SparkSession, tmp_path: 
             {
                 0: [*shared, gained],
                 1: [removed(gained), marked],
-                2: [removed(marked, deletionVector=vector(1)), more, new, *([{"cdc": data}] if feed else [])],
+                2: [removed(marked, deletionVector=inline_vector(1)), more, new, *([{"cdc": data}] if feed else [])],
                 3: [removed(shared[0], dataChange=False), moved],
             },
             features=["deletionVectors"],
@@ -110,13 +111,13 @@ def test_files_live_in_the_checkpoint_before_are_found_in_any_spelling(
 ) -> None:
     values: dict[str, Any] = {"partitionValues": {"text": "x"}}
     first, second = file(tmp_path, "a b", ids(1, 2), **values), file(tmp_path, "c", ids(3), **values)
-    marked = add("c", deletionVector=vector(0), **values)
+    marked = add("c", deletionVector=inline_vector(0), **values)
     versions = {
         0: [first, second],
         1: [removed(second), marked],
         2: [file(tmp_path, "d", ids(4), **values)],
         3: [add("%61%20b", **values), add("d", **values), second, remove("%61%20%62")],
-        4: [remove("a%20%62"), remove("e"), removed(marked, deletionVector=vector(0))],
+        4: [remove("a%20%62"), remove("e"), removed(marked, deletionVector=inline_vector(0))],
     }
     parts: dict[str, Any] = {"schemaString": ID_AND_TEXT, "partitionColumns": ["text"], "features": ["deletionVectors"]}
     table_of(tmp_path, versions, **parts)
@@ -176,7 +177,7 @@ def test_spark_reads_actions_that_the_driver_does_not_support(
         monkeypatch.setattr(commit_batch, "LARGE_COMMIT_BYTES", 10)
     values: dict[str, Any] = {"partitionValues": {"text": "b c/ü"}}
     old, new = file(tmp_path, "old", ids(1, 2), **values), file(tmp_path, "new", ids(2, 3), **values)
-    marked = add("new", deletionVector=vector(1), **values)
+    marked = add("new", deletionVector=inline_vector(1), **values)
     versions = {0: [old], 1: [removed(old, **values), new], 2: [removed(new, **values), marked]}
     parts: dict[str, Any] = {"schemaString": ID_AND_TEXT, "partitionColumns": ["text"], "features": ["deletionVectors"]}
     table = table_of(tmp_path, versions, **parts)

@@ -18,16 +18,9 @@ from deltasnap_core.scan.row_joins import rows_listed
 from deltasnap_core.scan.row_reader import _literal
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.storage.log_store import FileStatus
-from tests.builders import MemoryLogStore
+from tests.builders import VECTOR_AT_4, MemoryLogStore
 
 TABLE = "s3://lake/my t"
-VECTOR = {
-    "storageType": "u",
-    "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^",
-    "offset": 4,
-    "sizeInBytes": 40,
-    "cardinality": 1,
-}
 
 
 class Copies(SparkFiles):
@@ -68,7 +61,10 @@ def file(path: str, **values: Any) -> dict[str, Any]:
 
 def test_files_have_their_url_the_name_that_spark_reads_values_and_vector() -> None:
     files = Copies()
-    adds = [file("a%20b", size=3, modificationTime=5, partitionValues={"p": "1"}, deletionVector=VECTOR), file("c")]
+    adds = [
+        file("a%20b", size=3, modificationTime=5, partitionValues={"p": "1"}, deletionVector=VECTOR_AT_4),
+        file("c"),
+    ]
     first, second = FileLookup(table(files, p="string")).data_files(adds)
     assert (first.url, first.readable) == (f"{TABLE}/a b", "file:///copy/0")
     assert (dict(first.partition_values), first.only, first.tags) == ({"p": "1"}, None, ())
@@ -123,7 +119,7 @@ def test_local_file_has_both_names_that_hadoop_gives_it(readable: str, names: tu
 
 
 def test_rows_of_files_are_joined_with_the_chosen_or_the_deleted_ones() -> None:
-    (with_vector,) = FileLookup(table(Copies())).data_files([file("a", deletionVector=VECTOR)])
+    (with_vector,) = FileLookup(table(Copies())).data_files([file("a", deletionVector=VECTOR_AT_4)])
     plain = DataFile(path="a", url="a", readable="a", partition_values={}, vector=None)
     only: Any = [1]
     chosen = DataFile(path="a", url="a", readable="a", partition_values={}, vector=with_vector.vector, only=only)

@@ -17,8 +17,7 @@ import pytest
 from deltasnap_core import DeltaLog, SnapshotStore
 from deltasnap_core.errors import PredicateError, RowChangesError, StoredVersionNotFoundError, VersionNotFoundError
 from tests.builders import Action, add, commit_info, metadata, mtime_of, protocol, remove, timed_protocol, write_log
-from tests.core.scan.test_deletion_vectors import encode_z85
-from tests.core.scan.test_roaring import array_container, array_of, bitmap_of
+from tests.core.scan.test_deletion_vectors import inline_vector
 from tests.core.scan.test_scan import field, file, ids, schema
 
 if TYPE_CHECKING:
@@ -61,12 +60,6 @@ def pairs(*rows: tuple[int | None, str | None]) -> pa.Table:
 
 def removed(action: Action, **fields: Any) -> Action:
     return remove(action["add"]["path"], **fields)
-
-
-def vector(*rows: int) -> dict[str, Any]:
-    content = array_of(k0=bitmap_of(array_container(0, list(rows))))
-    text = encode_z85(content)
-    return {"storageType": "i", "pathOrInlineDv": text, "sizeInBytes": len(content), "cardinality": len(rows)}
 
 
 @pytest.mark.spark
@@ -301,13 +294,17 @@ def test_no_changes_are_an_empty_frame(spark: SparkSession, tmp_path: Path) -> N
 def test_a_store_returns_the_same_changes_with_and_without_the_log(spark: SparkSession, tmp_path: Path) -> None:
     table = tmp_path / "t"
     first = file(table, "first", pairs((1, "a"), (2, "b"), (3, "c")))
-    marked = add("first", size=first["add"]["size"], deletionVector=vector(0))
+    marked = add("first", size=first["add"]["size"], deletionVector=inline_vector(0))
     new, packed = file(table, "new", pairs((2, "B"))), file(table, "packed", pairs((2, "B")), dataChange=False)
     last = file(table, "last", pairs((2, "B"), (4, "d")))
     versions = {
         0: [first],
         1: [removed(first), marked],
-        2: [removed(marked, deletionVector=vector(0)), add("first", size=1, deletionVector=vector(0, 1)), new],
+        2: [
+            removed(marked, deletionVector=inline_vector(0)),
+            add("first", size=1, deletionVector=inline_vector(0, 1)),
+            new,
+        ],
         3: [removed(new, dataChange=False), packed],
         4: [removed(packed), last],
     }

@@ -20,8 +20,7 @@ from deltasnap_core.scan.files.data_file import DataFile
 from deltasnap_core.scan.row_reader import RowReader
 from tests.builders import Action, add, metadata, protocol, write_log
 from tests.checkpoint_files import write_checkpoint
-from tests.core.scan.test_deletion_vectors import encode_z85
-from tests.core.scan.test_roaring import array_container, array_of, bitmap_of
+from tests.core.scan.test_deletion_vectors import inline_vector
 from tests.core.snapshot.test_damage import flip
 
 if TYPE_CHECKING:
@@ -218,15 +217,15 @@ def test_rows_are_read_by_name_if_the_protocol_has_no_column_mapping(
     assert [row["id"] for row in source.row_changes(0, 0).collect()] == [7]
 
 
+def mapped(name: str, kind: Any, column: str) -> dict[str, Any]:
+    """Return a field of a table with column mapping. column: its name in data files, `c-` and its id."""
+    return field(name, kind, **{"delta.columnMapping.id": int(column[2:]), "delta.columnMapping.physicalName": column})
+
+
 def test_variants_are_read_in_a_mapped_struct(spark: SparkSession, tmp_path: Path) -> None:
     made = spark.sql("""select parse_json('{"a": [1, null]}') as `c-1`, struct(parse_json('"x"') as `c-3`) as `c-2`""")
     made.coalesce(1).write.parquet(str(tmp_path / "made"))
     (part,) = (tmp_path / "made").glob("*.parquet")
-
-    def mapped(name: str, kind: Any, column: str) -> dict[str, Any]:
-        return field(
-            name, kind, **{"delta.columnMapping.id": int(column[2:]), "delta.columnMapping.physicalName": column}
-        )
 
     struct = {"type": "struct", "fields": [mapped("w", "variant", "c-3")]}
     snapshot = snapshot_of(
@@ -265,11 +264,6 @@ def test_mapped_fields_inside_arrays_and_maps_are_read_with_their_nulls(spark: S
     value = {"c-1": 1, "c-2": None}
     written = [{"c-3": [value, None], "c-4": [("k", value), ("n", None)]}, {"c-3": [], "c-4": None}]
 
-    def mapped(name: str, kind: Any, column: str) -> dict[str, Any]:
-        return field(
-            name, kind, **{"delta.columnMapping.id": int(column[2:]), "delta.columnMapping.physicalName": column}
-        )
-
     struct = {"type": "struct", "fields": [mapped("c-2", "long", "c-1"), mapped("c-1", "string", "c-2")]}
     array = {"type": "array", "elementType": struct, "containsNull": True}
     labels = {"type": "map", "keyType": "string", "valueType": struct, "valueContainsNull": True}
@@ -286,18 +280,11 @@ def test_mapped_fields_inside_arrays_and_maps_are_read_with_their_nulls(spark: S
     assert rows == [{"items": [read, None], "labels": {"k": read, "n": None}}, {"items": [], "labels": None}]
 
 
-def vector_of(*rows: int) -> dict[str, Any]:
-    """Return an inline deletion vector."""
-    content = array_of(k0=bitmap_of(array_container(0, list(rows))))
-    text = encode_z85(content)
-    return {"storageType": "i", "pathOrInlineDv": text, "sizeInBytes": len(content), "cardinality": len(rows)}
-
-
 def with_deleted_rows(spark: SparkSession, table: Path, *, partitioned: bool) -> Snapshot:
     """Return a table of a file with the rows 0 to 4, without 0 and 3, and another one with 10 and 11."""
     values = ({"p": "1"}, {"p": "2"}) if partitioned else ({}, {})
     adds = [
-        file(table, "dir a/x", ids(*range(5)), deletionVector=vector_of(0, 3), partitionValues=values[0]),
+        file(table, "dir a/x", ids(*range(5)), deletionVector=inline_vector(0, 3), partitionValues=values[0]),
         file(table, "y", ids(10, 11), partitionValues=values[1]),
     ]
     return snapshot_of(
@@ -333,8 +320,8 @@ def test_deletion_vector_of_rows_that_the_file_lacks_is_a_corrupt_log(
     spark: SparkSession, tmp_path: Path, engine: EngineUse
 ) -> None:
     first = protocol(3, 7, readerFeatures=["deletionVectors"], writerFeatures=["deletionVectors"])
-    sound = file(tmp_path, "sound", ids(1, 2, 3), stats=stats(1, 3, rows=3), deletionVector=vector_of(2))
-    beyond = file(tmp_path, "beyond", ids(4, 5, 6), stats=stats(4, 6, rows=3), deletionVector=vector_of(0, 3))
+    sound = file(tmp_path, "sound", ids(1, 2, 3), stats=stats(1, 3, rows=3), deletionVector=inline_vector(2))
+    beyond = file(tmp_path, "beyond", ids(4, 5, 6), stats=stats(4, 6, rows=3), deletionVector=inline_vector(0, 3))
     write_log(tmp_path, {0: [first, metadata(), sound], 1: [beyond]})
     log = DeltaLog.for_table(spark, tmp_path, options=SnapshotOptions(engine=engine))
     assert found(log.get_snapshot_at(version=0).scan()) == [(1,), (2,)]
@@ -349,8 +336,8 @@ def test_file_live_with_several_deletion_vectors_counts_once_for_each(
 ) -> None:
     first = protocol(3, 7, readerFeatures=["deletionVectors"], writerFeatures=["deletionVectors"])
     whole = file(tmp_path, "a", ids(1, 2, 3), stats=stats(1, 3, rows=3))
-    some, most = ({"add": whole["add"] | {"deletionVector": vector_of(*rows)}} for rows in ((0,), (0, 1)))
-    replaced = {"remove": {"path": "a", "deletionVector": vector_of(0), "dataChange": True}}
+    some, most = ({"add": whole["add"] | {"deletionVector": inline_vector(*rows)}} for rows in ((0,), (0, 1)))
+    replaced = {"remove": {"path": "a", "deletionVector": inline_vector(0), "dataChange": True}}
     write_log(tmp_path, {0: [first, metadata(), whole], 1: [some], 2: [most, replaced]})
     delta_log = DeltaLog.for_table(spark, tmp_path, options=SnapshotOptions(engine=engine))
     store = SnapshotStore.open(spark, tmp_path / "store", engine=engine)
@@ -375,7 +362,7 @@ def test_file_live_with_several_deletion_vectors_counts_once_for_each(
 def test_some_rows_are_read_from_some_files(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: EngineUse
 ) -> None:
-    deleted = [file(tmp_path, f"deleted{n}", ids(-n), deletionVector=vector_of(0)) for n in range(3)]
+    deleted = [file(tmp_path, f"deleted{n}", ids(-n), deletionVector=inline_vector(0)) for n in range(3)]
     write_log(
         tmp_path,
         {

@@ -26,8 +26,7 @@ from deltasnap_core.scan import scan as scan_module
 from deltasnap_core.scan.predicate_analysis import predicate_failures
 from tests.builders import add, metadata, protocol, write_log
 from tests.checkpoint_files import write_checkpoint
-from tests.core.scan.test_deletion_vectors import encode_z85
-from tests.core.scan.test_roaring import array_container, array_of, bitmap_of
+from tests.core.scan.test_deletion_vectors import encode_z85, inline_vector
 from tests.core.scan.test_scan import field, file, found, ids, schema, snapshot_of, stats
 from tests.core.snapshot.test_damage import flip
 
@@ -368,14 +367,7 @@ def test_column_with_a_name_that_locates_rows_is_an_error_only_where_rows_are_lo
     kinds = schema(field(name, "long"))
     plain = [file(tmp_path / "plain", "a", rows)]
     assert found(snapshot_of(spark, tmp_path / "plain", plain, schemaString=kinds).scan()) == [(7,), (8,)]
-    first = array_of(k0=bitmap_of(array_container(0, [0])))
-    vector = {
-        "storageType": "i",
-        "pathOrInlineDv": encode_z85(first),
-        "sizeInBytes": len(first),
-        "cardinality": 1,
-    }
-    adds = [file(tmp_path, "a", rows, deletionVector=vector)]
+    adds = [file(tmp_path, "a", rows, deletionVector=inline_vector(0))]
     snapshot = snapshot_of(spark, tmp_path, adds, schemaString=kinds, features=["deletionVectors"])
     with pytest.raises(CorruptLogError, match=f"the reader uses the column name '{name}' itself"):
         snapshot.scan().to_df().collect()

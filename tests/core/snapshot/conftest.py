@@ -1,4 +1,4 @@
-"""Tables in memory, opened without Spark: a Spark job makes these tests fail."""
+"""Tables in memory, opened without Spark: a Spark job makes their tests fail."""
 
 from __future__ import annotations
 
@@ -52,7 +52,12 @@ class Table:
         return DeltaLog.for_table(none, TABLE_PATH, clock=self.clock, store=self.store, options=options, **arguments)
 
 
-@pytest.fixture
-def table(clock: FixedClock) -> Iterator[Table]:
-    yield Table(clock)
+@pytest.fixture(autouse=True)
+def forget_tables() -> Iterator[None]:
+    yield
     DeltaLog.clear_cache()
+
+
+@pytest.fixture
+def table(clock: FixedClock) -> Table:
+    return Table(clock)

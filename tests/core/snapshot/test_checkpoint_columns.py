@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.builders import add, metadata, protocol, write_log
-from tests.core.snapshot.test_checkpoint_writer import CLASSIC, forget_tables, log_of, make_table  # noqa: F401
+from tests.core.snapshot.test_checkpoint_writer import CLASSIC, log_of, make_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,7 +13,6 @@ from tests.builders import metadata, protocol
 from tests.checkpoint_files import write_checkpoint
 from tests.core.snapshot.test_checkpoint_writer import (
     LAST,
-    forget_tables,
     make_table,
     test_invalid_schema_is_an_error,
     test_unknown_writer_features_are_rejected_by_name,

@@ -6,7 +6,6 @@ Set DELTASNAP_ALL_CHECKPOINTS=1 to kill a writer at every moment.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +26,7 @@ from deltasnap_core.protocol.log_files import file_names
 from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpointInfo
 from deltasnap_core.replay.spark.session.parquet_writing import write_parquet
 from deltasnap_core.snapshot.checkpoints import checkpoint_writer
-from tests.builders import Action, add, metadata, protocol, remove, write_log
+from tests.builders import VECTOR_AT_4, Action, add, metadata, protocol, remove, write_log
 from tests.checkpoint_files import write_checkpoint
 from tests.checkpointing import (
     by_oracle,
@@ -46,19 +45,6 @@ LAST = 3
 V2 = {"delta.checkpointPolicy": "v2"}
 V2_PROTOCOL = protocol(3, 7, readerFeatures=["v2Checkpoint"], writerFeatures=["v2Checkpoint"])
 STATS = '{"numRecords":2,"minValues":{"id":1},"maxValues":{"id":2},"nullCount":{"id":0}}'
-VECTOR = {
-    "storageType": "u",
-    "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^",
-    "offset": 4,
-    "sizeInBytes": 40,
-    "cardinality": 1,
-}
-
-
-@pytest.fixture(autouse=True)
-def forget_tables() -> Iterator[None]:
-    yield
-    DeltaLog.clear_cache()
 
 
 def make_table(
@@ -73,7 +59,7 @@ def make_table(
         2: [
             remove("f%203", deletion_timestamp=NOW_MS - 5, extendedFileMetadata=True, partitionValues={}, size=3),
             remove("f%204", deletion_timestamp=5),
-            add("f%205", size=5, stats=STATS, deletionVector=VECTOR, tags={"a": "b"}, baseRowId=7),
+            add("f%205", size=5, stats=STATS, deletionVector=VECTOR_AT_4, tags={"a": "b"}, baseRowId=7),
             remove("f%205", deletion_timestamp=NOW_MS - 5),
             {"txn": {"appId": "app", "version": 4, "lastUpdated": NOW_MS - 5}},
             {"txn": {"appId": "old", "version": 1, "lastUpdated": 5}},

@@ -38,12 +38,6 @@ LAST = 3
 Damage = Callable[[Path], None]
 
 
-@pytest.fixture(autouse=True)
-def forget_tables() -> Iterator[None]:
-    yield
-    DeltaLog.clear_cache()
-
-
 def make_table(table: Path, *, style: CheckpointStyle = "classic", with_commits: bool = True) -> Path:
     """Write versions 0 to 3, a checkpoint at 2 with 100 files; return its file that contains them."""
     log = write_log(table, {0: [protocol(), metadata()], 1: FILES, 2: [], 3: [add("last", size=1)]})

@@ -19,8 +19,6 @@ from tests.conftest import FixedClock
 from tests.without_spark import log_without_spark
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyspark.sql import SparkSession
 
 FILES = [add(f"f{number}", size=number) for number in range(20)]
@@ -30,12 +28,6 @@ VIEWS: list[tuple[EngineUse, str]] = [
     ("auto", "filtered scan"),
     ("auto", "store"),
 ]
-
-
-@pytest.fixture(autouse=True)
-def forget_tables() -> Iterator[None]:
-    yield
-    DeltaLog.clear_cache()
 
 
 def make_table(table: Path, *, blanks: int, with_commits: bool = True, other: str = "remove") -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from threading import Event, Thread
 from time import sleep
@@ -25,12 +24,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 VECTOR = {"storageType": "u", "pathOrInlineDv": "abc", "offset": 1, "sizeInBytes": 40, "cardinality": 3}
-
-
-@pytest.fixture(autouse=True)
-def forget_tables() -> Iterator[None]:
-    yield
-    DeltaLog.clear_cache()
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from deltasnap_core.log.listing.log_listing import LogListing
+from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.log_range import read_log_range
 from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.snapshot.delta_log import DeltaLog
@@ -59,18 +60,9 @@ def store_versions(
         logged = read_log_range(log.loader, version, version, listing)
         segment = logged.segment(version)
         facts = CommitFacts.of(logged.read_commits(version, version))
-        manifest = VersionManifest(
-            table=stored.name,
-            version=version,
-            generation=generation,
-            table_id="table-id",
-            log_path=log.log_path,
-            timestamp=segment.last_commit_timestamp,
-            min_file_retention_timestamp=0,
-            base=DataSet(first=version, last=version, files=()),
-            log_segment={"lastCommitFile": segment.last_commit_file and segment.last_commit_file.to_json()},
-        )
-        complete = replace(facts.added_to(manifest, identity, segment), **fields)
+        file = segment.last_commit_file
+        draft = replace(_manifest(stored, segment, generation), log_segment={"lastCommitFile": file and file.to_json()})
+        complete = replace(facts.added_to(draft, identity, segment), **fields)
         identity = complete.identity
         stored.commit([complete])
 
@@ -81,23 +73,26 @@ def store_computed_versions(stored: StoredTable, log: TableLog, versions: Iterab
     for version in versions:
         logged = read_log_range(log.loader, version, version, listing)
         segment = logged.segment(version)
-        manifest = VersionManifest(
-            table=stored.name,
-            version=version,
-            generation=GENERATION,
-            table_id="table-id",
-            log_path=log.log_path,
-            timestamp=segment.last_commit_timestamp,
-            min_file_retention_timestamp=0,
-            base=DataSet(first=version, last=version, files=()),
-        )
         documents = VersionDocuments(None, {})
         state = DeltaLog.for_table(None, log.table_path).get_snapshot_at(version=version).computed_state
-        manifest = documents.added_to(manifest, state, segment)
+        manifest = documents.added_to(_manifest(stored, segment, GENERATION), state, segment)
         stored.write_documents(GENERATION, documents.new)
         manifest = CommitFacts.of(logged.read_commits(version, version)).added_to(manifest, identity, segment)
         identity = manifest.identity
         stored.commit([manifest])
+
+
+def _manifest(stored: StoredTable, segment: LogSegment, generation: str) -> VersionManifest:
+    return VersionManifest(
+        table=stored.name,
+        version=segment.version,
+        generation=generation,
+        table_id="table-id",
+        log_path=segment.log_path,
+        timestamp=segment.last_commit_timestamp,
+        min_file_retention_timestamp=0,
+        base=DataSet(first=segment.version, last=segment.version, files=()),
+    )
 
 
 def write_later_format(stored: StoredTable, name: ManifestName) -> None:

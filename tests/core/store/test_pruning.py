@@ -18,21 +18,12 @@ from tests.core.store.manifests import (
     GENERATION,
     log_store,
     store_versions,
-    stored_table,
     table_log,
     write_later_format,
 )
 
 LATER = "000002-other-id"
 DAY_MS = 86_400_000
-
-
-@pytest.fixture
-def stored(tmp_path: Path) -> StoredTable:
-    """A table with the versions 0 to 3."""
-    found = stored_table(tmp_path)
-    store_versions(found, table_log(log_store(range(4))), range(4))
-    return found
 
 
 def write_unreferenced(folder: Path, name: str, *, age_ms: int) -> Path:

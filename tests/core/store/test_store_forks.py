@@ -65,12 +65,6 @@ def table(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SnapshotStore:
-    use_driver_bases(monkeypatch)
-    return SnapshotStore.open(None, tmp_path / "store")
-
-
-@pytest.fixture
 def spark_store(spark: SparkSession, tmp_path: Path) -> SnapshotStore:
     return SnapshotStore.open(spark, tmp_path / "store")
 

@@ -20,19 +20,12 @@ from deltasnap_core.store.versions.common_version import LogRelation
 from deltasnap_core.store.versions.stored_table import StoredTable
 from tests.builders import add, commit_info, metadata, protocol, write_log
 from tests.core.store.manifests import commit_actions
-from tests.driver_bases import use_driver_bases
 
 
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
     write_log(tmp_path / "events", {version: commit_actions(version) for version in range(6)})
     return tmp_path / "events"
-
-
-@pytest.fixture
-def store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SnapshotStore:
-    use_driver_bases(monkeypatch)
-    return SnapshotStore.open(None, tmp_path / "store")
 
 
 def log_of(table: Path) -> DeltaLog:

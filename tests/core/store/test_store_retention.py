@@ -8,7 +8,6 @@ import tempfile
 from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -22,7 +21,7 @@ from deltasnap_core.store.snapshot_store import SnapshotStore
 from tests.builders import Action, add, metadata, mtime_of, protocol, remove, timed_protocol, write_log
 from tests.core.store.tables import as_rows
 from tests.driver_bases import use_driver_bases
-from tests.oracle import OracleState, comparable, replay
+from tests.oracle import OracleState, comparable, comparable_rows, replay
 
 RETENTION_MS = 2 * 60_000
 """Two versions: they are a minute apart."""
@@ -44,24 +43,11 @@ def expired_at(version: int) -> int:
     return mtime_of(version) - RETENTION_MS
 
 
-def rows(frame: Any) -> list[Action]:
-    return [
-        {name: values for name, values in row.items() if values is not None}
-        for row in frame.toArrow().to_pylist(maps_as_pydicts="strict")
-    ]
-
-
 @pytest.fixture(scope="module")
 def log(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> DeltaLog:
     table = tmp_path_factory.mktemp("tables") / "events"
     write_log(table, dict(enumerate(COMMITS)))
     return DeltaLog.for_table(spark, table)
-
-
-@pytest.fixture
-def store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SnapshotStore:
-    use_driver_bases(monkeypatch)
-    return SnapshotStore.open(None, tmp_path / "store")
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +80,7 @@ def test_tombstones_expire_by_the_time_of_the_commit(
     assert store.versions("events") == list(range(LATEST + 1))
     for version, state in enumerate(states):
         expected = state.actions(expired_at(version))
-        assert comparable(rows(store.state("events", version))) == comparable(expected)
+        assert comparable_rows(store.state("events", version)) == comparable(expected)
         computed = store.computed_state("events", version)
         assert computed.num_of_removes == sum("remove" in action for action in expected)
         assert computed.num_of_files == len(state.files)

@@ -26,7 +26,6 @@ from deltasnap_core.store.versions.stored_breakdowns import StoredBreakdowns
 from deltasnap_core.store.versions.stored_table import StoredTable
 from deltasnap_core.store.writing import range_writer
 from tests.builders import Action, add, metadata, protocol, remove, write_log
-from tests.core.store.manifests import log_store, store_versions, stored_table, table_log
 from tests.driver_bases import use_driver_bases
 from tests.thorough import one_in
 
@@ -38,14 +37,6 @@ ONE_FILE = FileBreakdown.of([FileGroup.of_file("a", 1, ())])
 def files(stored: StoredTable) -> list[str]:
     """Return the names of the stored breakdowns."""
     return sorted(file.name for file in Path(stored.folder.removeprefix("file://")).rglob("breakdowns/*.parquet"))
-
-
-@pytest.fixture
-def stored(tmp_path: Path) -> StoredTable:
-    """A table with the versions 0 to 3, without data."""
-    found = stored_table(tmp_path)
-    store_versions(found, table_log(log_store(range(4))), range(4))
-    return found
 
 
 def test_missing_breakdown_is_none_and_a_written_one_is_read(stored: StoredTable) -> None:

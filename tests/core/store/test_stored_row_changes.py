@@ -20,7 +20,7 @@ from deltasnap_core.store.format.change_sets import ChangePolicy
 from deltasnap_core.store.rows.driver_rows import DriverRows
 from deltasnap_core.store.stored_row_changes import _actions
 from deltasnap_core.store.stored_version import StoredVersion
-from tests.builders import FIRST_COMMIT_MS, Action, add, metadata, protocol, remove, write_log
+from tests.builders import FIRST_COMMIT_MS, VECTOR, Action, add, metadata, protocol, remove, write_log
 from tests.oracle import replay
 from tests.random_logs import RandomLog, random_logs, write
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-VECTOR = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "sizeInBytes": 40, "cardinality": 1}
 AT_0 = {**VECTOR, "offset": 0}
 LATER = FIRST_COMMIT_MS + 10**12
 COMMITS: Sequence[Sequence[Action]] = [

@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 
 from tests.builders import Action, write_log
 from tests.checkpoint_files import CheckpointStyle, put_parsed_statistics, write_checkpoint
-from tests.core.scan.test_deletion_vectors import encode_z85
-from tests.core.scan.test_roaring import array_container, array_of, bitmap_of
+from tests.core.scan.test_deletion_vectors import inline_vector
 from tests.fuzz.scans.statistics import parsed_type, parsed_values, random_statistics
 from tests.fuzz.scans.tables import ROW, RandomTable, logged_actions
 
@@ -64,7 +63,7 @@ def _rewrite_add(rng: Random, table: RandomTable, add: Action, *, as_parsed: boo
     has_vector = rng.random() < 0.3
     if has_vector:
         places = sorted(rng.sample(range(len(numbers)), rng.randint(1, len(numbers))))
-        add["deletionVector"] = _vector(places)
+        add["deletionVector"] = inline_vector(*places)
         table.deleted |= {numbers[place] for place in places}
         table.about.append("deletion vector")
     if rng.random() < 0.7:
@@ -100,12 +99,6 @@ def _leave_out_a_column(rng: Random, table: RandomTable, add: Action) -> None:
         statistics.get(part, {}).pop(name, None)
     add["stats"], add["size"] = json.dumps(statistics), path.stat().st_size
     table.about.append("a column added later")
-
-
-def _vector(places: list[int]) -> dict[str, Any]:
-    content = array_of(k0=bitmap_of(array_container(0, places)))
-    text = encode_z85(content)
-    return {"storageType": "i", "pathOrInlineDv": text, "sizeInBytes": len(content), "cardinality": len(places)}
 
 
 def _map_columns(rng: Random, table: RandomTable, metadata: Action, mode: str) -> None:

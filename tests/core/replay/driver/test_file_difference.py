@@ -11,11 +11,11 @@ import pytest
 from deltasnap_core import CorruptLogError, TableLog, file_difference, read_commits
 from deltasnap_core.protocol.log_files.file_names import commit_file
 from deltasnap_core.replay.driver.file_difference import FileDifference
-from tests.builders import Action, add, metadata, protocol, remove, write_log
+from tests.builders import VECTOR_AT_4, Action, add, metadata, protocol, remove, write_log
 from tests.checkpoint_files import CheckpointStyle, write_checkpoint
 
 FIRST: list[Action] = [protocol(), metadata()]
-OLD = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "offset": 4, "sizeInBytes": 40, "cardinality": 1}
+OLD = VECTOR_AT_4
 NEW = {**OLD, "offset": 90}
 OLD_ID, NEW_ID = (f"u{OLD['pathOrInlineDv']}@{vector['offset']}" for vector in (OLD, NEW))
 

@@ -19,8 +19,8 @@ from deltasnap_core.replay.driver.held_files import MemoryBudget
 from tests.builders import add, content, metadata, protocol, remove, write_log
 from tests.checkpoint_files import write_checkpoint
 from tests.conftest import FixedClock, golden_folder
-from tests.golden import ERRORS, GoldenTable, counts, expected_counts, load_golden_tables
-from tests.oracle import replay
+from tests.golden import ERRORS, GoldenTable, expected_counts, load_golden_tables
+from tests.oracle import counts_of, replay
 from tests.random_logs import EXPIRED, RandomLog, random_logs, write
 from tests.without_spark import log_without_spark
 
@@ -77,7 +77,7 @@ def test_golden_versions_have_the_expected_state_without_spark(golden: GoldenTab
     log = log_at(golden.path)
     for version in first_and_last_versions_of_each_start(golden):
         snapshot = log.get_snapshot_at(version, min_file_retention_timestamp=KEEP_ALL)
-        assert counts(snapshot.computed_state) == expected_counts(golden.states[version]), version
+        assert counts_of(snapshot.computed_state) == expected_counts(golden.states[version]), version
     for version, category in sorted(golden.refusals.items()):
         if golden.name != "derived__checkpoint-truncated-parquet":  # loaded without its checkpoint: see test_golden
             with pytest.raises(ERRORS[category]):
@@ -93,7 +93,7 @@ def test_states_of_every_version_agree_with_the_oracle(made: RandomLog) -> None:
         log = log_at(Path(folder))
         for version in made.versions:
             snapshot = log.get_snapshot_at(version, min_file_retention_timestamp=EXPIRED)
-            assert counts(snapshot.computed_state) == states[version].counts(EXPIRED)
+            assert counts_of(snapshot.computed_state) == states[version].counts(EXPIRED)
 
 
 @PROPERTY
@@ -106,7 +106,7 @@ def test_following_a_log_matches_the_oracle(made: RandomLog) -> None:
             log_folder = write_log(Path(folder), {version: commit})
             if version in made.checkpoints:
                 write_checkpoint(log_folder, version, made.checkpoints[version], states[version].actions(EXPIRED))
-            assert counts(log.update().computed_state) == states[version].counts(EXPIRED)
+            assert counts_of(log.update().computed_state) == states[version].counts(EXPIRED)
 
 
 def test_files_are_looked_up_again_until_the_log_is_closed(table: Path) -> None:
