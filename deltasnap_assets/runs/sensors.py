@@ -17,9 +17,7 @@ import dagster as dg
 
 from deltasnap_assets.runs.long_reads import LongRead, LongReads
 from deltasnap_assets.runs.table_polls import SensorAnswer, TablePolls
-from deltasnap_assets.runs.table_runs import (
-    TablesFailedError,
-)
+from deltasnap_assets.runs.table_runs import TablesFailedError
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.texts import secrets_hidden, without_secrets
 from deltasnap_core import DeltaSnapError, ReadThreads, logger_of

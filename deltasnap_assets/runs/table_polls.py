@@ -36,14 +36,7 @@ from deltasnap_assets.runs.planning.partition_order import sort_partitions
 from deltasnap_assets.runs.planning.plan import Known, Stored, nothing_to_do, plan
 from deltasnap_assets.runs.planning.sensor_state import SensorState
 from deltasnap_assets.runs.stores import log_of, store_of
-from deltasnap_assets.runs.table_runs import (
-    MAX_ATTEMPTS,
-    Failure,
-    failed_run,
-    failures,
-    last_failed,
-    unfinished_runs,
-)
+from deltasnap_assets.runs.table_runs import MAX_ATTEMPTS, Failure, failed_run, failures, last_failed, unfinished_runs
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.texts import without_secrets
 from deltasnap_core import DeltaSnapError, LogCursor, LogRelation, LogStatus, TableCondition, TableLog, logger_of

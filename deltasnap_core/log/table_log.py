@@ -9,11 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from deltasnap_core.clock import Clock, system_clock
-from deltasnap_core.errors import (
-    ActionNotFoundError,
-    CorruptLogError,
-    DeltaTableNotFoundError,
-)
+from deltasnap_core.errors import ActionNotFoundError, CorruptLogError, DeltaTableNotFoundError
 from deltasnap_core.log.condition.commit_findings import CommitFindings
 from deltasnap_core.log.condition.loadable_versions import SoundVersion
 from deltasnap_core.log.condition.log_examination import examine_log

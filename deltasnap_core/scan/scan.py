@@ -21,12 +21,7 @@ from deltasnap_core.replay.spark.session.spark_failures import (
 from deltasnap_core.scan.collected_rows import collected_rows
 from deltasnap_core.scan.file_lookup import FileLookup
 from deltasnap_core.scan.files.data_file import DataFile
-from deltasnap_core.scan.planning import (
-    ScanReport,
-    can_evaluate,
-    chosen_files,
-    report_of,
-)
+from deltasnap_core.scan.planning import ScanReport, can_evaluate, chosen_files, report_of
 from deltasnap_core.scan.predicate_analysis import checked_skipping, selected_names
 from deltasnap_core.scan.row_reader import RowReader
 from deltasnap_core.scan.scanned_files import ScannedFiles

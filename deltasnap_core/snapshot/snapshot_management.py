@@ -12,12 +12,7 @@ from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpoin
 from deltasnap_core.protocol.state.version_checksum import VersionChecksum
 from deltasnap_core.redaction import logger_of
 from deltasnap_core.snapshot.initial_snapshot import InitialSnapshot
-from deltasnap_core.snapshot.segment_refresh import (
-    first_segment,
-    next_segment,
-    segment_after_commit,
-    updated_segment,
-)
+from deltasnap_core.snapshot.segment_refresh import first_segment, next_segment, segment_after_commit, updated_segment
 from deltasnap_core.snapshot.snapshot import Snapshot
 from deltasnap_core.snapshot.snapshot_loader import SnapshotLoader, warn_of_replaced_log
 from deltasnap_core.storage.log_store import FileStatus

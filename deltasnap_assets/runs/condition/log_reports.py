@@ -17,14 +17,7 @@ from deltasnap_assets.runs.planning.plan import Stored
 from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.runs.table_runs import failed_run
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_core import (
-    DeltaSnapError,
-    LogStatus,
-    StorageError,
-    TableCondition,
-    TableProblem,
-    redacted,
-)
+from deltasnap_core import DeltaSnapError, LogStatus, StorageError, TableCondition, TableProblem, redacted
 
 _SHORT_LOG = 100
 """A log of at most so many commits is read in a fraction of a second, on S3 too."""

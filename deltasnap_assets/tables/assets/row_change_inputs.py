@@ -18,13 +18,7 @@ from pyspark.sql import DataFrame
 from deltasnap_assets.runs.planning.partitions import version_partitions
 from deltasnap_assets.spark.session.failures import using_spark
 from deltasnap_assets.tables.assets.last_run import ConsumingAsset, ReadVersion
-from deltasnap_assets.tables.assets.row_inputs import (
-    ROWS_OF,
-    InputMetadataError,
-    check_keys,
-    names_of,
-    predicate_of,
-)
+from deltasnap_assets.tables.assets.row_inputs import ROWS_OF, InputMetadataError, check_keys, names_of, predicate_of
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_core import ScanOptions, collected_rows
 

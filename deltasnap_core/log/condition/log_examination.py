@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from deltasnap_core.errors import (
-    DeltaTableNotFoundError,
-    StorageError,
-)
+from deltasnap_core.errors import DeltaTableNotFoundError, StorageError
 from deltasnap_core.log.condition.access_faults import no_table, storage_fault
 from deltasnap_core.log.condition.commit_findings import CommitFindings
 from deltasnap_core.log.condition.examined_files import ExaminedFiles

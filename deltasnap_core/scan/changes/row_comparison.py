@@ -13,16 +13,7 @@ from functools import cached_property
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
-from pyspark.sql.types import (
-    ArrayType,
-    DataType,
-    DoubleType,
-    FloatType,
-    MapType,
-    NullType,
-    StringType,
-    StructType,
-)
+from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, MapType, NullType, StringType, StructType
 
 from deltasnap_core.replay.spark.session.grouping import aggregated
 from deltasnap_core.rules.texts.sql_text import quoted

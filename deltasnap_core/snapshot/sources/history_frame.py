@@ -7,15 +7,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import (
-    BooleanType,
-    LongType,
-    MapType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
+from pyspark.sql.types import BooleanType, LongType, MapType, StringType, StructField, StructType, TimestampType
 
 from deltasnap_core.log.history.delta_history_manager import DeltaHistory
 from deltasnap_core.protocol.json_fields import texts

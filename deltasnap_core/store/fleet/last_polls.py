@@ -12,12 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
 
-from deltasnap_core.errors import (
-    CorruptStoreError,
-    StorageError,
-    StoredVersionNotFoundError,
-    UnsupportedStoreError,
-)
+from deltasnap_core.errors import CorruptStoreError, StorageError, StoredVersionNotFoundError, UnsupportedStoreError
 from deltasnap_core.redaction import logger_of, redacted, safe_repr
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.fleet.fleet_row import FleetRow, fleet_row, read_growth

@@ -14,14 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from deltasnap_assets.command.views.diff import LargeCommitError, VersionDiff, compare_versions, find_versions
-from deltasnap_core import (
-    TableLog,
-    VersionGapError,
-    VersionNotFoundError,
-    commit_file,
-    file_difference,
-    read_commits,
-)
+from deltasnap_core import TableLog, VersionGapError, VersionNotFoundError, commit_file, file_difference, read_commits
 from deltasnap_core.log.commits import commit_reader
 from deltasnap_core.protocol.log_files.file_names import checksum_file
 from tests.assets.command.test_driver_commands import parsed, run

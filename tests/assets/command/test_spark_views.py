@@ -21,15 +21,7 @@ from deltasnap_assets.command.views.changes_view import ChangesRequest
 from deltasnap_assets.command.views.scan_view import ScanRequest
 from deltasnap_assets.command.views.vacuum_view import VacuumReport, _print, show_vacuum
 from deltasnap_assets.command.views.version_table import version_table
-from deltasnap_core import (
-    Metadata,
-    PredicateError,
-    Protocol,
-    ScanReport,
-    VacuumGroup,
-    VacuumSummary,
-    VersionChanges,
-)
+from deltasnap_core import Metadata, PredicateError, Protocol, ScanReport, VacuumGroup, VacuumSummary, VersionChanges
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from tests.assets.command.test_driver_commands import run
 from tests.assets.tables.test_metadata import state

@@ -15,12 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from deltasnap_assets.processes import process_name
-from deltasnap_assets.spark.connect_server import (
-    SERVER_VARIABLE,
-    SparkServerError,
-    running_server,
-    stop_server,
-)
+from deltasnap_assets.spark.connect_server import SERVER_VARIABLE, SparkServerError, running_server, stop_server
 
 PORT = 15002
 

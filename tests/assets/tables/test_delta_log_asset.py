@@ -10,12 +10,7 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.definitions import build_definitions
-from deltasnap_assets.runs.planning.known_table import (
-    apply_to_instance,
-    known_of,
-    observation_tags,
-    observed_by_hand,
-)
+from deltasnap_assets.runs.planning.known_table import apply_to_instance, known_of, observation_tags, observed_by_hand
 from deltasnap_assets.runs.planning.log_status import read_status
 from deltasnap_assets.runs.planning.names import CONDITION_TAG, delta_log_key
 from deltasnap_assets.runs.planning.plan import plan

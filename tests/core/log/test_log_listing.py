@@ -5,14 +5,7 @@ from __future__ import annotations
 from deltasnap_core.log.listing.catalog_commits import CatalogCommits
 from deltasnap_core.log.listing.log_listing import CommitRun, list_log
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
-from tests.builders import (
-    LOG_PATH,
-    MemoryLogStore,
-    checkpoint,
-    commits,
-    staged_commits,
-    uuid_checkpoint,
-)
+from tests.builders import LOG_PATH, MemoryLogStore, checkpoint, commits, staged_commits, uuid_checkpoint
 
 
 def test_commits_of_the_catalog_outside_the_range_are_ignored() -> None:

@@ -20,12 +20,7 @@ from deltasnap_core.replay.spark.reading.action_reader import ActionReader
 from deltasnap_core.replay.spark.reading.file_action_layout import FULL, MEASURED, FileActionLayout, measured
 from deltasnap_core.replay.spark.session.spark_files import SparkFiles
 from deltasnap_core.replay.spark.state_deltas import changes_of_versions, counted, deltas_of_range
-from deltasnap_core.replay.spark.state_reconstruction import (
-    live_files,
-    reconcile,
-    state_actions,
-    unexpired_tombstones,
-)
+from deltasnap_core.replay.spark.state_reconstruction import live_files, reconcile, state_actions, unexpired_tombstones
 from deltasnap_core.replay.version_range import RangeBase, RangeVersion, monotonic_retentions, versions_of
 from tests.builders import LOG_PATH, UUIDS, Action, MemoryLogStore, add, content, metadata, protocol, remove
 

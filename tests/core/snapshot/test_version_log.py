@@ -9,12 +9,7 @@ from typing import Any
 
 import pytest
 
-from deltasnap_core.errors import (
-    ActionNotFoundError,
-    CorruptLogError,
-    TimestampNotFoundError,
-    UnsupportedProtocolError,
-)
+from deltasnap_core.errors import ActionNotFoundError, CorruptLogError, TimestampNotFoundError, UnsupportedProtocolError
 from deltasnap_core.protocol.log_files import file_names
 from tests.builders import (
     FIRST_COMMIT_MS,

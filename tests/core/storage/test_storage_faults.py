@@ -13,12 +13,7 @@ import fsspec
 import pytest
 
 from deltasnap_core import FaultKind, TableLog
-from deltasnap_core.errors import (
-    CorruptLogError,
-    DeltaSnapError,
-    DeltaTableNotFoundError,
-    StorageError,
-)
+from deltasnap_core.errors import CorruptLogError, DeltaSnapError, DeltaTableNotFoundError, StorageError
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.storage import retries
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore

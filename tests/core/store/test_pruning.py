@@ -14,13 +14,7 @@ from deltasnap_core.errors import CorruptStoreError, UnsupportedStoreError
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.versions.pruning import prune, usage
 from deltasnap_core.store.versions.stored_table import StoredTable
-from tests.core.store.manifests import (
-    GENERATION,
-    log_store,
-    store_versions,
-    table_log,
-    write_later_format,
-)
+from tests.core.store.manifests import GENERATION, log_store, store_versions, table_log, write_later_format
 
 LATER = "000002-other-id"
 DAY_MS = 86_400_000

@@ -24,14 +24,7 @@ from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.storage.urls import to_url
 from deltasnap_core.store.format.change_sets import ChangePolicy
 from deltasnap_core.store.snapshot_store import SnapshotStore
-from tests.core.store.tables import (
-    as_rows,
-    check_version,
-    content,
-    files_of_delta_rs,
-    make_table,
-    paths_and_sizes,
-)
+from tests.core.store.tables import as_rows, check_version, content, files_of_delta_rs, make_table, paths_and_sizes
 from tests.driver_bases import use_driver_bases
 from tests.thorough import one_in
 
