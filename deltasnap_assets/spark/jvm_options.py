@@ -52,12 +52,13 @@ def archive_options(*, chosen: str) -> tuple[str, ...]:
     return (f"-XX:SharedArchiveFile={archive}", *_QUIET)
 
 
-def archive_path(environment: Mapping[str, str] = os.environ) -> Path | None:
+def archive_path() -> Path | None:
     """Return the path of the archive for this Java and this PySpark; it may not exist. None: one of both is missing.
 
     Its name is a digest of everything the archive depends on: a different Java or PySpark, or a different path of
     either, has a different archive.
     """
+    environment = os.environ
     java, spark_home = find_java(environment), find_spark_home(environment)
     if java is None or spark_home is None:
         return None

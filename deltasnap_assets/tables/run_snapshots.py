@@ -242,7 +242,7 @@ class RunSnapshots:
         Of large versions an estimate: the exact answer reads every file, and would do so for each new version.
         """
         manifest = self.manifests(table, [version])[version]
-        if manifest.base.rows + manifest.change_rows <= _MAX_EXAMINED_ROWS:
+        if manifest.rows <= _MAX_EXAMINED_ROWS:
             return Compaction.exact(self.store.optimize_candidates(table.name, manifest))
         metadata = self.states(table, [version])[version].metadata
         if metadata is None:

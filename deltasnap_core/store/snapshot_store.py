@@ -65,7 +65,7 @@ from deltasnap_core.store.format.manifest import VersionManifest
 from deltasnap_core.store.store_reader import StoreReader, Version
 from deltasnap_core.store.stored_scan import stored_history
 from deltasnap_core.store.stored_source import StoredSource
-from deltasnap_core.store.stored_version import FileKind, RowKind, StoredFiles, rows_of
+from deltasnap_core.store.stored_version import FileKind, RowKind, StoredFiles
 from deltasnap_core.store.versions.common_version import CommonVersion, find_common_version
 from deltasnap_core.store.versions.pruning import DAY_MS, PruneReport, StoreUsage, prune, usage
 from deltasnap_core.store.writing.range_writer import Progress
@@ -132,7 +132,7 @@ class SnapshotStore:
 
     def versions(self, table: str) -> list[int]:
         """Return the complete stored versions, ascending, from one listing; empty for a table that was never stored."""
-        return [name.version for name in self._reader.table(table).stored_versions().current()]
+        return [name.version for name in self._reader.table(table).stored_versions().current]
 
     def manifest(self, table: str, version: int) -> VersionManifest:
         """Return the manifest of a version."""
@@ -193,7 +193,7 @@ class SnapshotStore:
         """
         stored = self._reader.table(table)
         versions = stored.stored_versions()
-        newest = max((name.version for name in versions.current()), default=None)
+        newest = max((name.version for name in versions.current), default=None)
         if common.version is not None and not common.is_continued and newest == common.latest_stored:
             stored.begin_fork(versions.forked_generation(common.version))
 
@@ -233,7 +233,7 @@ class SnapshotStore:
         newest = max(self.current_names(table), default=None)
         if newest is None:
             return self._reader.engine.reason_for_spark({Question.RECONSTRUCT: None})
-        return self._reader.engine.reason_for_spark({Question.COUNT: rows_of(self.manifest(table, newest))})
+        return self._reader.engine.reason_for_spark({Question.COUNT: self.manifest(table, newest).rows})
 
     def file_breakdown(self, table: str, version: Version) -> FileBreakdown:
         """Return the live files by size and by partition, the tombstones by time, the largest and smallest files.

@@ -111,7 +111,7 @@ class StoredSource:
     def _stored_versions(self) -> Iterator[dict[str, Any]]:
         """Yield the stored versions. Does not read the log."""
         stored = self.version.stored
-        manifests = stored.read_sound_manifests(stored.stored_versions().current())
+        manifests = stored.read_sound_manifests(stored.stored_versions().current)
         times = commit_times(manifests)
         for manifest in manifests:
             problems = stored.missing_files([manifest])

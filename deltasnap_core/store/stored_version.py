@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Literal, TypeVar
 
 import pyarrow as pa
@@ -32,11 +32,6 @@ from deltasnap_core.store.versions.stored_table import StoredTable
 FileKind = Literal["all_files", "tombstones"]
 RowKind = Literal["all_files", "tombstones", "state"]
 T = TypeVar("T")
-
-
-def rows_of(manifest: VersionManifest) -> int:
-    """Return the number of rows that are read for the state of a version."""
-    return manifest.base.rows + manifest.change_rows
 
 
 @dataclass(frozen=True)
@@ -102,29 +97,17 @@ class StoredVersion:
                 return driver(self.driver_rows.all_files(self.manifest, columns))
             return driver(self.driver_rows.tombstones(self.manifest, self.manifest.retention, columns))
 
-        def on_spark(_: SparkSession) -> T:
+        def on_spark() -> T:
             frame = self._all_files() if kind == "all_files" else self._tombstones(None)
-            with translated(stored_files=self.files):
-                return spark(frame if columns is None else frame.select(*columns))
+            return spark(frame if columns is None else frame.select(*columns))
 
-        size = rows_of(self.manifest)
-        work = f"{size:,} rows read"
-        return self.engine.answer({Question.ROWS: size}, work=work, driver=in_driver, spark=on_spark).value
+        return self._answer(in_driver, on_spark)
 
     def breakdown(self) -> FileBreakdown:
         """Return the breakdown of the version, from a pass over its rows on the suitable engine."""
-
-        def on_spark(_: SparkSession) -> FileBreakdown:
-            with translated(stored_files=self.files):
-                return self.rows.breakdown(self.manifest)
-
-        size = rows_of(self.manifest)
-        return self.engine.answer(
-            {Question.ROWS: size},
-            work=f"{size:,} rows read",
-            driver=lambda: self.driver_rows.breakdown(self.manifest),
-            spark=on_spark,
-        ).value
+        return self._answer(
+            partial(self.driver_rows.breakdown, self.manifest), partial(self.rows.breakdown, self.manifest)
+        )
 
     def arrow(self, kind: RowKind, columns: Sequence[str] | None = None) -> pa.Table:
         """Return rows in Arrow, in any order: see SnapshotStore.read_arrow."""
@@ -134,6 +117,15 @@ class StoredVersion:
         columns = None if columns is None else selected_columns(schema.names, columns)
         wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
         return self.query(kind, columns, driver=lambda rows: rows, spark=lambda rows: rows.toArrow().cast(wanted))
+
+    def _answer(self, driver: Callable[[], T], spark: Callable[[], T]) -> T:
+        def on_spark(_: SparkSession) -> T:
+            with translated(stored_files=self.files):
+                return spark()
+
+        size = self.manifest.rows
+        work = f"{size:,} rows read"
+        return self.engine.answer({Question.ROWS: size}, work=work, driver=driver, spark=on_spark).value
 
     @property
     def _non_file(self) -> NonFileActions:

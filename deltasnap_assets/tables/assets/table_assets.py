@@ -28,14 +28,13 @@ from deltasnap_assets.tables.pages.asset_pages import (
     state_page,
     tombstones_page,
 )
-from deltasnap_assets.tables.pages.file_columns import FILE_COLUMNS
 from deltasnap_assets.tables.pages.metadata import (
     Entries,
     all_files_metadata,
-    column_schema,
     commit_metadata,
     computed_by_metadata,
     computed_state_metadata,
+    file_columns,
     log_segment_metadata,
     operation_metadata,
     sample_metadata,
@@ -155,7 +154,7 @@ _ASSETS = (
         kinds=frozenset({"pyspark", "table"}),
         description="The live files of a version, with the columns of Delta's `add` action.",
         describe=_all_files,
-        columns=column_schema(ALL_FILES_SCHEMA, FILE_COLUMNS),
+        columns=file_columns(ALL_FILES_SCHEMA),
     ),
     _VersionAsset(
         name="tombstones",
@@ -163,7 +162,7 @@ _ASSETS = (
         kinds=frozenset({"pyspark", "table"}),
         description="The files removed and not yet expired at a version, with the columns of Delta's `remove` action.",
         describe=_tombstones,
-        columns=column_schema(TOMBSTONES_SCHEMA, FILE_COLUMNS),
+        columns=file_columns(TOMBSTONES_SCHEMA),
     ),
 )
 _SHOWS_THE_TABLE = "all_files"  # the last asset that reads the store: its materialization completes the page

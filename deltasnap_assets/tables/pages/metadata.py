@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType
 
 from deltasnap_assets.quantities import bytes_text
 from deltasnap_assets.tables.pages.column_schema import table_schema
+from deltasnap_assets.tables.pages.file_columns import FILE_COLUMNS
 from deltasnap_assets.texts import markdown_code, visible
 from deltasnap_core import (
     ChangedFile,
@@ -203,13 +204,13 @@ def _schema_metadata(metadata: Metadata) -> Entries:
     }
 
 
-def column_schema(schema: StructType, descriptions: Mapping[str, str]) -> dg.TableSchemaMetadataValue:
-    """Return a schema of the core as Dagster's column schema. descriptions: by column name."""
+def file_columns(schema: StructType) -> dg.TableSchemaMetadataValue:
+    """Return the schema of `all_files` or `tombstones` as Dagster's column schema."""
     columns = [
         dg.TableColumn(
             name=field.name,
             type=field.dataType.simpleString(),
-            description=descriptions[field.name],
+            description=FILE_COLUMNS[field.name],
             constraints=dg.TableColumnConstraints(nullable=field.nullable),
         )
         for field in schema.fields

@@ -41,17 +41,7 @@ def examine_log(
     findings: CommitFindings | None,
     now_ms: int,
 ) -> TableCondition:
-    """Return the condition of a table. Never raises DeltaSnapError: problems become faults.
-
-    listing:    of the whole log; None: list it here.
-    first:      the first version to check; None: the latest. Everything that it and the later versions need is read.
-    sound:      the versions whose commits are known to be sound. They are not read; versions between them are.
-    newest_sound: the newest of them; None: unknown. Then the times and the schema of later commits are not checked.
-    read_pages: whether to read every page of the newest checkpoint; False: only its footers and non-file actions.
-    max_page_bytes: the pages of a larger checkpoint are not read; None: no limit.
-    findings:   about commits of the listing that are read already, for example to store them.
-    now_ms:     the current time.
-    """
+    """Return the condition of a table, as `TableLog.condition`. Problems become faults, not errors."""
     table = table_path(builder.log_path)
     try:
         listing = builder.list_versions(0) if listing is None else listing

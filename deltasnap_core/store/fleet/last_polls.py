@@ -195,7 +195,7 @@ class _TableReader:
         self._poll = poll
         self._now_ms = now_ms
         self._damage = damage
-        self._names = stored.stored_versions().current() if names is None else names
+        self._names = stored.stored_versions().current if names is None else names
         self._timeline = Timeline(self._names, {} if poll is None else poll.points, self._load)
 
     def row(self) -> FleetRow:

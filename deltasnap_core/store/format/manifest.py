@@ -203,6 +203,11 @@ class VersionManifest:
         return sum(changes.rows for changes in self.changes)
 
     @property
+    def rows(self) -> int:
+        """The number of rows that are read for the state of the version: of its base and all changes."""
+        return self.base.rows + self.change_rows
+
+    @property
     def checksum_file(self) -> FileStatus | None:
         """The `.crc` file of the version as it was in the log; None: there was none."""
         values = self.log_segment.get("checksumFile")

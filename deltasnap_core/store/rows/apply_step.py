@@ -50,7 +50,7 @@ class ApplyStep:
     @property
     def rows_to_read(self) -> int:
         """The number of stored rows of the previous state, plus the number of new actions."""
-        return self.previous.base.rows + self.previous.change_rows + self.batch.num_file_actions
+        return self.previous.rows + self.batch.num_file_actions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

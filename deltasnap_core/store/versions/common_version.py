@@ -96,7 +96,7 @@ def find_common_version(
     held:     manifests that are read already.
     Errors: DeltaTableNotFoundError, CorruptLogError.
     """
-    current = versions.current()
+    current = versions.current
     if listing is None:
         listing = log.builder.list_versions(current[-1].version if current else 0)
     if current and listing.first > current[-1].version:
@@ -130,7 +130,7 @@ def _lost(versions: StoredVersions, common: int | None, latest: int) -> VersionR
 
     common: the last one in common. latest: the last version of the log.
     """
-    current = versions.current()
+    current = versions.current
     ends_before_all = common is None and bool(current) and latest < current[0].version
     is_prefix = latest in (common, versions.fork_point)
     return versions.lost_after(latest) if is_prefix or ends_before_all else VersionRanges()

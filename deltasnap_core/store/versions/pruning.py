@@ -52,7 +52,7 @@ def usage(table: StoredTable) -> StoreUsage:
     versions = table.stored_versions()
     unreferenced = _unreferenced(table, files, versions)
     return StoreUsage(
-        num_versions=len(versions.current()),
+        num_versions=len(versions.current),
         num_generations=len(versions.generations),
         num_files=len(files),
         size_in_bytes=sum(file.size for file in files),
@@ -96,7 +96,7 @@ def prune(
     gone = [file for file in unreferenced if file.path in manifests or file.modification_time <= latest]
     table.storage.delete(file.path for file in gone)
     return PruneReport(
-        versions=tuple(name.version for name in versions.current() if name in removed),
+        versions=tuple(name.version for name in versions.current if name in removed),
         generations=tuple(sorted(set(versions.generations).difference(versions.in_use(keep_generations)))),
         num_files=len(gone),
         size_in_bytes=sum(file.size for file in gone),

@@ -104,7 +104,7 @@ class StoredTable:
 
     def current_names(self) -> dict[int, ManifestName]:
         """Return the current manifests by version, ascending, from one listing."""
-        return {name.version: name for name in self.stored_versions().current()}
+        return {name.version: name for name in self.stored_versions().current}
 
     def current_manifests(
         self, versions: Collection[int] | None = None, current: Mapping[int, ManifestName] | None = None

@@ -45,12 +45,9 @@ class StoredVersions:
         """The newest generation; None: nothing was ever stored."""
         return max(self.generations, default=None)
 
-    def current(self) -> tuple[ManifestName, ...]:
-        """Return the current versions, ascending: those of the newest generation, and those it shares."""
-        return self._current
-
     @once
-    def _current(self) -> tuple[ManifestName, ...]:
+    def current(self) -> tuple[ManifestName, ...]:
+        """The current versions, ascending: those of the newest generation, and those it shares."""
         newest = self.current_generation
         return () if newest is None else self.lineage(newest)
 
@@ -115,7 +112,7 @@ class StoredVersions:
 
     def pruned(self, keep: int | None, keep_generations: int) -> StoredVersions:
         """Return what is left of these versions when `prune` has removed the others. See `prune`."""
-        whole, in_use, current = self._latest(keep_generations), self.in_use(keep_generations), self.current()
+        whole, in_use, current = self._latest(keep_generations), self.in_use(keep_generations), self.current
         shared = {name for generation in whole for name in self.lineage(generation)}
         old = set() if keep is None else set(current[:-keep])
         markers = [name for name in self.kept if name.generation in in_use]

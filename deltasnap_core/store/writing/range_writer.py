@@ -253,7 +253,7 @@ class RangeWriter:
         retention: Retention,
         sets: tuple[DataSet, ...] = (),
         *,
-        computed_by: str | None = None,
+        computed_by: str,
     ) -> VersionManifest:
         return VersionManifest(
             table=self.stored.name,

@@ -122,14 +122,14 @@ class StoreWriter:
             manifests=tuple(changed.get(manifest.version, manifest) for manifest in found),
             common=known.common,
             written=tuple(new),
-            current=_current_now(known.versions.current(), known.common, new.values()),
+            current=_current_now(known.versions.current, known.common, new.values()),
             findings=findings,
         )
 
     def _known(self, wanted: Sequence[int], listing: LogListing | None, common: CommonVersion | None) -> _Known:
         """Return what is stored already. See `write`."""
         versions, log = self.stored.stored_versions(), self.log.context.table_log
-        current = versions.current()
+        current = versions.current
         if listing is None or not (reaches_back(listing, wanted[0]) and listing.has_version(wanted[-1])):
             listing = log.builder.list_versions(min([wanted[0], *(name.version for name in current[-1:])]))
         useful = {*wanted, *(version - 1 for version in wanted)}

@@ -26,6 +26,7 @@ from tests.assets.tables.test_run_snapshots import (
     test_versions_lost_in_the_log_come_from_the_store,
     test_warning_about_an_old_commit_is_repeated_by_runs_that_read_only_new_ones,
 )
+from tests.core.store.format.test_manifest import BASE, FILE, MANIFEST
 from tests.driver_bases import spark
 
 SESSION = RunSession(PlainSession({}))
@@ -35,7 +36,9 @@ TABLE = TableSettings(name="events", path="/events")
 @pytest.mark.parametrize(("base", "changes", "is_exact"), [(40_000, 10_000, True), (40_000, 10_001, False)])
 def test_effect_of_optimize_is_exact_up_to_fifty_thousand_files(base: int, changes: int, is_exact: bool) -> None:
     candidates = [candidate("1", 8, 1)]
-    manifest: Any = SimpleNamespace(base=SimpleNamespace(rows=base), change_rows=changes)
+    of_base, of_changes = replace(FILE, rows=base), replace(FILE, rows=changes)
+    later = replace(MANIFEST.changes[0], files=(of_changes,))
+    manifest = replace(MANIFEST, base=replace(BASE, files=(of_base,)), changes=(later,))
 
     class Known(RunSnapshots):
         """Facts about version 7, whatever the store has."""

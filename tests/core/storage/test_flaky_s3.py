@@ -83,5 +83,5 @@ def test_log_and_store_with_more_keys_than_a_page_are_listed_completely(
     flaky.reset()
     assert list(list_log(FsspecLogStore(options), log_path).commits) == list(range(KEYS))
     assert flaky.count("GET", "_delta_log") == 2
-    assert stored.stored_versions().current() == tuple(names)
+    assert stored.stored_versions().current == tuple(names)
     assert sum(flaky.requested.values()) == 4

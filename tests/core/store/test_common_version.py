@@ -229,13 +229,13 @@ def test_damaged_commit_below_an_unchanged_one_is_no_fork(tmp_path: Path, damage
 
 
 def test_version_with_a_broken_manifest_is_skipped(stored: StoredTable) -> None:
-    stored.storage.write(stored.manifest_url(stored.stored_versions().current()[-1]), b"{")
+    stored.storage.write(stored.manifest_url(stored.stored_versions().current[-1]), b"{")
     assert compared(stored, log_store(range(LAST + 1))).relation is LogRelation.SAME
     assert compared(stored, other_after(4, LAST)).version == 4
 
 
 def test_version_of_a_later_release_is_not_skipped(stored: StoredTable) -> None:
-    name = stored.stored_versions().current()[-1]
+    name = stored.stored_versions().current[-1]
     write_later_format(stored, name)
     with pytest.raises(UnsupportedStoreError, match=r"has format 4, but .* up to 3\. Upgrade deltasnap"):
         compared(stored, log_store(range(LAST + 1)))
@@ -271,7 +271,7 @@ def test_version_stored_from_its_checkpoint_is_identified_by_it(tmp_path: Path) 
     found, store = stored_table(tmp_path), log_store(range(4, 6))
     store.statuses |= {file.path: file for file in checkpoint(3)}
     store_versions(found, table_log(store), [3])
-    (manifest,) = found.read_manifests(found.stored_versions().current())
+    (manifest,) = found.read_manifests(found.stored_versions().current)
     listing = table_log(store).list()
     assert is_version_of(manifest, store, listing) is True
     assert compared(found, store).relation is LogRelation.SAME
@@ -307,7 +307,7 @@ def test_commit_that_disappears_while_it_is_compared_shows_nothing(stored: Store
 
 
 def test_log_is_another_one_if_no_stored_version_can_be_read(stored: StoredTable) -> None:
-    for name in stored.stored_versions().current():
+    for name in stored.stored_versions().current:
         stored.storage.write(stored.manifest_url(name), b"{")
     common = compared(stored, log_store(range(LAST + 1)))
     assert (common.relation, common.version, common.table_id) == (LogRelation.RECREATED, None, None)

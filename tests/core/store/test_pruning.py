@@ -31,7 +31,7 @@ def write_unreferenced(folder: Path, name: str, *, age_ms: int) -> Path:
 
 
 def current(stored: StoredTable) -> list[int]:
-    return [name.version for name in stored.stored_versions().current()]
+    return [name.version for name in stored.stored_versions().current]
 
 
 def test_report_of_a_second_prune_names_the_versions_of_an_interrupted_one(
@@ -77,10 +77,10 @@ def test_prune_keeps_the_latest_versions_and_removes_young_manifests(stored: Sto
 
 
 def test_only_pruned_versions_count_as_pruned(stored: StoredTable) -> None:
-    stored.storage.delete([stored.manifest_url(stored.stored_versions().current()[0])])
+    stored.storage.delete([stored.manifest_url(stored.stored_versions().current[0])])
     assert (current(stored), stored.stored_versions().pruned_before) == ([1, 2, 3], 0)
     prune(stored, keep=2)
-    stored.storage.delete([stored.manifest_url(stored.stored_versions().current()[0])])
+    stored.storage.delete([stored.manifest_url(stored.stored_versions().current[0])])
     prune(stored, keep=5, min_age_ms=0)
     assert (current(stored), stored.stored_versions().pruned_before) == ([3], 2)
 
@@ -96,11 +96,11 @@ def test_versions_of_a_new_generation_are_not_pruned_ones(stored: StoredTable) -
 
 def test_prune_removes_nothing_if_a_manifest_that_stays_is_damaged(stored: StoredTable, tmp_path: Path) -> None:
     old = write_unreferenced(tmp_path, "old.parquet", age_ms=2 * DAY_MS)
-    damaged = stored.manifest_url(stored.stored_versions().current()[2])
+    damaged = stored.manifest_url(stored.stored_versions().current[2])
     stored.storage.write(damaged, b"{")
     with pytest.raises(CorruptStoreError, match=re.escape(damaged)):
         prune(stored, keep=2)
-    write_later_format(stored, stored.stored_versions().current()[2])
+    write_later_format(stored, stored.stored_versions().current[2])
     with pytest.raises(UnsupportedStoreError, match=re.escape(damaged)):
         prune(stored, keep=2)
     assert (current(stored), old.exists()) == ([0, 1, 2, 3], True)

@@ -26,7 +26,7 @@ def stored(tmp_path: Path) -> StoredTable:
 
 
 def test_manifest_under_another_name_is_an_error(stored: StoredTable) -> None:
-    first, second, _ = stored.stored_versions().current()
+    first, second, _ = stored.stored_versions().current
     content = stored.storage.read(stored.manifest_url(second))
     stored.storage.write(stored.manifest_url(first), content)
     with pytest.raises(CorruptStoreError, match=f"expected the manifest of {first} of table events") as error:
@@ -39,7 +39,7 @@ def test_manifest_under_another_name_is_an_error(stored: StoredTable) -> None:
 
 
 def test_manifest_removed_in_the_meantime_is_a_version_that_is_not_stored(stored: StoredTable) -> None:
-    names = stored.stored_versions().current()
+    names = stored.stored_versions().current
     stored.storage.delete([stored.manifest_url(names[1])])
     with pytest.raises(StoredVersionNotFoundError) as error:
         stored.read_manifests([names[1]])

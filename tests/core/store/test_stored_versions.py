@@ -21,11 +21,11 @@ def versions_of(*groups: list[ManifestName], forks: tuple[str, ...] = ()) -> Sto
 
 
 def current(stored: StoredVersions) -> list[tuple[str, int]]:
-    return [(name.generation[:6], name.version) for name in stored.current()]
+    return [(name.generation[:6], name.version) for name in stored.current]
 
 
 def test_empty_store_has_no_generation() -> None:
-    assert (StoredVersions(manifests=()).current_generation, StoredVersions(manifests=()).current()) == (None, ())
+    assert (StoredVersions(manifests=()).current_generation, StoredVersions(manifests=()).current) == (None, ())
     assert StoredVersions(manifests=()).next_generation("id") == FIRST
 
 
