@@ -33,7 +33,7 @@ class Verdict:
     severity: of a failure; None: the severity of the check.
     is_evaluated: False: the check could not run. The description gives the reason; it neither passed nor failed.
     `passed` then means that an earlier failure is over.
-    is_of_run: False: the failure is that of a version that the run does not materialize. It is a warning, so that it
+    is_of_run: False: the failure belongs to a version that the run does not materialize. It is a warning, so that it
     does not block the run, and it does not replace the result of the run that materialized that version.
     numbers: by name, recorded with the result.
     """
@@ -53,7 +53,7 @@ def not_evaluated(reason: str) -> Verdict:
 
 
 def nothing_to_compare(reason: str) -> Verdict:
-    """Return the verdict of a check without anything that could fail it. It ends an earlier failure."""
+    """Return the verdict of a check that has nothing to compare and so cannot fail. It ends an earlier failure."""
     return replace(not_evaluated(reason), passed=True)
 
 

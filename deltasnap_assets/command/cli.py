@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 _MAX_ERROR_LENGTH = 1000
 _INTERRUPTED = 128 + signal.SIGINT
 _NEW_OBJECTS = 50_000
-"""Python searches for garbage after so many new objects. The default of 700 takes a tenth of a short command's time,
-which mostly loads modules.
+"""The number of new objects after which Python collects garbage. With the default of 700, it takes a tenth of the time
+of a short command, which mostly loads modules.
 """
 
 app = CommandLine(

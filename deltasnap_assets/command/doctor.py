@@ -303,7 +303,7 @@ def _faults_beside_stored(settings: Settings, table: TableSettings, condition: T
 
 
 def _store_message(settings: Settings, damaged: list[Finding]) -> str:
-    """Return what the store has. damaged: receives an error for each table whose recent versions cannot be read."""
+    """Return a summary of the store. damaged: receives an error for each table whose recent versions cannot be read."""
     _check_writable(settings)
     store, counts = store_of(settings), list[int]()
     for table in settings.tables:

@@ -1,4 +1,4 @@
-"""The help of the commands: paragraphs fill the width, and values are named, not typed."""
+"""The help of the commands: paragraphs fill the width, and each option shows the name of its value, not the type."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _filled(text: str | None) -> str | None:
 
 
 def _without_types(parameters: list[Any]) -> list[Any]:
-    """Show arguments and flags without the Python type of their value. Other options have the name of it."""
+    """Show arguments and flags without the Python type of their value. Other options show the name of the value."""
     for each in parameters:
         if isinstance(each, TyperArgument) or each.is_flag:
             each.display_type_rich = lambda **_: None
@@ -28,7 +28,7 @@ def _without_types(parameters: list[Any]) -> list[Any]:
 
 
 class HelpfulCommand(TyperCommand):
-    """A command with such a help."""
+    """A command with this help."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -40,7 +40,7 @@ class HelpfulCommand(TyperCommand):
 
 
 class HelpfulGroup(TyperGroup):
-    """A group of commands with such a help."""
+    """A group of commands with this help."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters, with `--help`."""
@@ -48,7 +48,7 @@ class HelpfulGroup(TyperGroup):
 
 
 class CommandLine(typer.Typer):
-    """A Typer app whose commands have such a help."""
+    """A Typer app whose commands have this help."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(cls=HelpfulGroup, **kwargs)

@@ -79,7 +79,7 @@ def find_tables(places: Sequence[str], storage_options: Mapping[str, Any]) -> li
 
 
 def _what_is_there(path: str, storage_options: Mapping[str, Any]) -> str:
-    """Return what is at a path without a table, and the pattern of the tables in it."""
+    """Return what a path without a table contains, and the pattern of the tables below it."""
     text = TableLog.for_path(path, storage_options).condition().text
     pattern = f"{path.rstrip('/')}/*"
     with suppress(DiscoveryError):  # there is no such folder

@@ -184,8 +184,8 @@ def _polled(
 def _in_time(polls: Mapping[_Key, Callable[[], SensorAnswer | None]]) -> Mapping[_Key, LongRead[SensorAnswer | None]]:
     """Run the polls of tables in threads. Return them when all are done, or before Dagster ends the tick.
 
-    Then some are still running, and those not started are cancelled. A poll that is still running from an earlier tick
-    is not waited for, and started again only after minutes: a table that does not respond must not delay others.
+    In the latter case, polls that are running continue, and those not started are canceled. A poll that an earlier tick
+    started is not awaited, and is restarted only after minutes: a table that does not respond must not delay others.
     """
     threads, begun = ReadThreads(_POLLS_AT_ONCE), dict[_Key, float]()
 
@@ -208,7 +208,7 @@ def _in_time(polls: Mapping[_Key, Callable[[], SensorAnswer | None]]) -> Mapping
 
 
 def _ended(key: _Key, read: LongRead[SensorAnswer | None]) -> SensorAnswer | None:
-    """Return the result of a poll, or a message since when its table waits for it; None: it was not started.
+    """Return the result of a poll; a message if it is still running; None if it was not started.
 
     Errors: those of the poll; UnfinishedPollError if it takes minutes.
     """

@@ -48,7 +48,7 @@ _log = logger_of(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SensorAnswer:
-    """What a sensor answers for a table: runs to request, the next cursor, and a message if there is no request.
+    """The answer of a sensor for a table: runs to request, the next cursor, and a message if there is no request.
 
     is_problem: whether the message says that the table is broken, waits for its poll, or that its last run failed.
     """
@@ -213,11 +213,13 @@ class _PolledTable:
         return SensorAnswer(requests=(request_for_checks(self.table, newest),), cursor=self.state.cursor)
 
     def _poll_idle(self, checkpoint: str | None) -> SensorAnswer:
-        """Return that nothing is new, unless an examination of the log is done: it was due, or a checkpoint is new.
+        """Return the answer without new commits. If an examination of the log has ended, report its result first.
+
+        An examination starts when it is due, or when a checkpoint is new.
 
         checkpoint: the newest one that the poll saw.
 
-        The examination goes on while ticks poll for new commits, because reading a long log takes longer than a tick.
+        It continues while ticks poll for new commits, because reading a long log takes longer than a tick.
         """
         settings, table, message = self.settings, self.table, _nothing_new(self.table, self.failure)
         idle = SensorAnswer(cursor=self.state.cursor, message=message, is_problem=self.failure is not None)
@@ -297,7 +299,7 @@ def _in_progress(table: TableSettings, run_id: str) -> str:
 
 
 def _state(table: TableSettings, cursor: str | None) -> SensorState:
-    """Return the state of a table. One that cannot be read is ignored: no version is requested twice without it."""
+    """Return the state of a table. An unreadable one is ignored: no version is requested twice without it."""
     try:
         return SensorState.from_text(cursor)
     except (TypeError, ValueError) as error:

@@ -33,8 +33,8 @@ class FleetOrder(StrEnum):
 class FleetTotals:
     """The sums over a fleet. by_level: the number of tables of each condition, the worst first.
 
-    A sum is that of the tables whose number is known; None: it is known for none of them. incomplete: the names of the
-    sums that lack a table.
+    Sums include the tables whose number is known; None: it is known for no table. incomplete: the names of the sums
+    that lack a table.
     """
 
     tables: int

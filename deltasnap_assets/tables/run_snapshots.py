@@ -42,7 +42,7 @@ from deltasnap_core import (
 )
 
 _MAX_EXAMINED_ROWS = 50_000
-"""Up to so many files and tombstones, the advice on small files is exact. It reads the files for each version."""
+"""Up to this many files and tombstones, the advice on small files is exact: it reads the files of each version."""
 
 
 class RunSnapshots:
@@ -239,7 +239,7 @@ class RunSnapshots:
     def compaction(self, table: TableSettings, version: int) -> Compaction | None:
         """Return which partitions of a stored version OPTIMIZE would compact; None: unknown.
 
-        Of large versions an estimate: the exact answer reads every file, and would do so for each new version.
+        For large versions it is an estimate, because the exact answer reads every file of each new version.
         """
         manifest = self.manifests(table, [version])[version]
         if manifest.rows <= _MAX_EXAMINED_ROWS:

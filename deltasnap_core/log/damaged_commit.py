@@ -1,4 +1,4 @@
-"""Decides whether a commit is damaged. Like a missing one, it shows nothing about the history of a log."""
+"""Decides whether a commit is damaged. Like a missing one, it proves nothing about the history of a log."""
 
 from __future__ import annotations
 

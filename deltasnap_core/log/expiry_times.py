@@ -1,4 +1,4 @@
-"""Decides what has expired at each stored version of a range: tombstones and transactions."""
+"""Decides which tombstones and transactions have expired at each stored version of a range."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from deltasnap_core.protocol.properties.table_config import deleted_file_retenti
 
 
 def times_of_expiry(timestamps: Mapping[int, int], now_ms: int) -> dict[int, int]:
-    """Return at which time (ms) to decide what each version keeps: that of its commit.
+    """Return the time (ms) at which expiry is decided for each version: that of its commit.
 
     So storing a version again gives the same content. Only a commit dated in the future counts as one of now: its
     writer's clock was wrong, and nothing expires before its time.

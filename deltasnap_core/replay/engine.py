@@ -1,4 +1,4 @@
-"""Chooses the engine for each question, Spark or the driver, with a reason. It has the limits of the driver.
+"""Chooses the engine for each question, Spark or the driver, and returns the reason. Defines the limits of the driver.
 
 **Spark reconstructs**: it materializes versions from a checkpoint or from version 0. It does all work above the limits.
 **The driver applies** a few commits, which it reads anyway, to a known version. **The driver answers
@@ -138,7 +138,7 @@ class ReplayEngine:
     ) -> Answer[T]:
         """Return the answer of the chosen engine, or of Spark if the driver raises UnusualError.
 
-        sizes: by question, as for `choose`; the driver answers only if it may answer all of them.
+        sizes: by question, as for `choose`. The driver answers only if all sizes are within its limits.
         work:  the work of the driver, for example `12 actions applied to version 40`.
         Errors: those of the answer; SparkRequiredError if Spark must answer and there is no session.
         """

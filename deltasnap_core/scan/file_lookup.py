@@ -46,7 +46,7 @@ class FileLookup:
     def found_in(self, files: DataFrame) -> list[DataFile]:
         """Return the data files to read, from files with the columns of AddFile.
 
-        One Spark job, and another one that reads the statistics of the files with a deletion vector if there are some.
+        Runs one Spark job, and for files with a deletion vector another one, which reads their statistics.
         Errors: as Scan.to_df.
         """
         found = values_of(files.selectExpr(*_COLUMNS, f"{self._malformed} as malformed").toArrow())
@@ -94,7 +94,7 @@ class FileLookup:
     def warn_of_repeated(self, files: Sequence[DataFile]) -> None:
         """Log a warning if the files of one version have a data file several times, with different deletion vectors.
 
-        No commit may do this. Each of them counts as a file of its own, in all results, as in Delta.
+        The protocol forbids this. Each one counts as a separate file in all results, as in Delta.
         Source: PROTOCOL.md, Add File and Remove File.
         """
         if all(file.vector is None for file in files):

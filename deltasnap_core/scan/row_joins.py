@@ -1,4 +1,4 @@
-"""RowJoins: joins the rows of data files with what the log has about each file.
+"""RowJoins: joins the rows of data files with the facts that the log has about each file.
 
 Partition values and tags are joined by the file's name (`_metadata.file_path`). Deleted rows are removed by an
 anti-join on the file and the row's index (`_metadata.row_index`).

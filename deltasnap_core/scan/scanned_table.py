@@ -57,7 +57,7 @@ class ScannedTable:
         """Create the table.
 
         table_path:  URL of the folder that relative paths start from.
-        metadata:    by which rows are read, see `metadata_to_read`.
+        metadata:    the metadata to read rows with, see `metadata_to_read`.
         version:     for errors; None: unknown.
         store:       reads deletion vectors.
         spark_files: makes the data files readable for Spark.

@@ -1,17 +1,17 @@
 """SnapshotStore: every stored version of every table, below one folder or URL.
 
-`layout` shows the files below the root, and says what makes a version.
+`layout` documents the files below the root.
 
 A table that is dropped and created again starts a new generation. A table that is restored from a backup, or rolled
 back, starts a generation that forks off: the versions up to the fork stay in place and remain current.
-`stored_versions` decides which versions are current, `generations` finds a fork.
+`stored_versions` decides which versions are current, `common_version` finds a fork.
 
-A breakdown names the log of its version, and can be counted again. `write_range` removes the breakdown of the version
-that it continues.
+A breakdown identifies the log of its version, and can be computed again. `write_range` removes the breakdown of the
+version that it continues.
 
 Manifests are written last, each atomically, and only if the log did not change since it was read. Names of data files
-are unique. So a killed run leaves only files that no manifest names (`prune` removes them when they are old). Two runs
-at once store the same versions twice, and the last written manifest counts: both have the same content.
+are unique. So a killed run leaves only files that no manifest names, which `prune` removes when they are old.
+Concurrent runs store the same versions twice. Their manifests have the same content, and the last one written counts.
 
 `change_sets` decides when changes are merged and when a new base is written; `shared_documents` stores the parts that
 manifests share.

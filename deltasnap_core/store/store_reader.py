@@ -54,7 +54,7 @@ class StoreReader:
         versions: Collection[int] | None = None,
         current: Mapping[int, ManifestName] | None = None,
     ) -> dict[int, VersionManifest]:
-        """Return manifests by version, as `SnapshotStore.manifests`. Errors: ValueError for what is no version."""
+        """Return manifests by version, as `SnapshotStore.manifests`. Errors: ValueError for an invalid version."""
         if not isinstance(versions, range | None):
             check_versions(*versions)
         found = self.table(table).current_manifests(versions, current)

@@ -234,7 +234,7 @@ def _differences(
     # Stored from a checkpoint, `dataChange` is false in every action.
     is_known = manifest.version_changes is not None
     if is_known and removed:
-        # Expired tombstones count too: retention decides what a version shows, not what it changed.
+        # Expired tombstones count too: retention decides which tombstones a version has, not what it changed.
         found = _among(tombstones(), gone, log_path)
         changes = dict(zip(_keys(found, log_path), found["dataChange"].to_pylist(), strict=True))
         removed = [

@@ -47,16 +47,16 @@ STORE = "store"
 """The name of the problem that the store is damaged."""
 NO_VERSIONS_ADVICE = "Correct `versions` in the configuration, or wait for this version."
 
-_NOTED_AGAIN_MS = 60 * 60 * 1000
 _HOUR_MS = 60 * 60 * 1000
+_NOTED_AGAIN_MS = _HOUR_MS
+_EXAMINED_AGAIN_MS = 24 * _HOUR_MS
 _CONDITION_NAMES = frozenset(check.name for check in CONDITION_CHECKS)
 _log = logger_of(__name__)
-_EXAMINED_AGAIN_MS = 24 * _HOUR_MS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotedPoll:
-    """What the store knew of a table before a poll. Without reading the store: nothing to do.
+    """The facts that the store had about a table before a poll. The defaults mean that there is nothing to do.
 
     is_known: see `note_poll`. has_old_checks: whether its checks were last evaluated with other settings.
     """
@@ -67,7 +67,7 @@ class NotedPoll:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PollFindings:
-    """What to record about a table. None: not examined, and the earlier value is kept.
+    """The facts to record about a table. None: not examined, so the earlier value is kept.
 
     latest_version, last_commit_ms: of the log.
     problems: by name of the check or other source; empty: no problems.
@@ -184,7 +184,7 @@ def are_checks_due(
 
 
 def inputs_of_checks(table: TableSettings, checkpoint: str | None) -> str:
-    """Return digests of what the checks of a version use and a commit does not change: settings, then checkpoint."""
+    """Return digests of the inputs of a version's checks that no commit changes: settings, then checkpoint."""
     return digest_of_settings(table) + _digest(str(checkpoint))
 
 
@@ -208,7 +208,7 @@ def _has_old_checks(poll: LastPoll | None, table: TableSettings) -> bool:
 
 
 def known_faults(store: SnapshotStore, table_name: str) -> tuple[Fault, ...]:
-    """Return the recorded faults of a table's log that only reading its commits shows."""
+    """Return the recorded faults of a table's log that only reading its commits detects."""
     poll = store.polls.read(table_name)
     problems = () if poll is None else poll.problems
     return tuple(
@@ -262,8 +262,7 @@ def note(
 ) -> LastPoll | None:
     """Record the result of a poll. Nothing is written if only the time changed by less than an hour.
 
-    Results that processes record at once are all kept.
-
+    Results that several processes record at the same time are all kept.
     Return the earlier poll of the table in the store; None: there is none, or it cannot be read.
     current: the stored versions, if they are listed already.
     """

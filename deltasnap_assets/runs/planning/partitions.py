@@ -90,7 +90,7 @@ def contiguous(versions: Iterable[int], order: Sequence[int] = ()) -> Iterator[t
     """Yield ranges (first, last) of ascending versions without gaps; each is also a range of partition keys.
 
     `order` is the order of the keys in Dagster. There, a range covers the keys between two keys in that order, so a
-    version that was added late cannot share a range with its neighbours.
+    version that was added late cannot share a range with its neighbors.
     """
     place = {version: index for index, version in enumerate(order)}
 

@@ -77,7 +77,7 @@ def note_version_checks(
 ) -> None:
     """Record the results of the checks of versions, unless a newer version is stored: they describe the newest one.
 
-    names: of the selected checks. One without a result ends its problem, which is that of an earlier version.
+    names: of the selected checks. A check without a result ends its problem, which belongs to an earlier version.
     """
     if max(snapshots.stored_versions(table), default=None) in versions:
         problems = {**dict.fromkeys(names, ()), **found_by_checks(results).problems}

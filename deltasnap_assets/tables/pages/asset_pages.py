@@ -117,7 +117,7 @@ def partitions_picture(facts: FileFacts) -> str | None:
 def tombstones_page(facts: TombstoneFacts, *, last_vacuum_ms: int | None) -> Entries:
     """Return the size of the tombstones, when they expire, and what VACUUM would free at least.
 
-    last_vacuum_ms: when VACUUM last ended, as far as the log shows. It has deleted what had expired by then.
+    last_vacuum_ms: when VACUUM last ended, according to the log; None: unknown.
     """
     unsized = f", except {facts.num_without_size:,} without a size" if facts.num_without_size else ""
     held = f"{counted(facts.num_files, 'file')}, {bytes_text(facts.size_in_bytes)}{unsized}"
@@ -167,7 +167,7 @@ def _problem_line(check: Check, verdict: Verdict) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownVersion:
-    """What the page of a table shows about its current version.
+    """The facts that the page of a table shows about its current version.
 
     committed_at_ms: the time of the version (ms since the epoch). commit: None: it is missing in the log.
     steps: the changes of the latest versions. others: the verdicts of further checks.

@@ -1,6 +1,6 @@
 """The page of the asset `fleet`: totals, bars, and all tables, the worst first.
 
-Their columns are in three Markdown tables: Dagster cuts off what is wider than its window.
+Their columns are in three Markdown tables: Dagster truncates tables that are wider than its window.
 """
 
 from __future__ import annotations

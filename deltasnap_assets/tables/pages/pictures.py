@@ -2,7 +2,7 @@
 
 Dagster's UI drops HTML and inline SVG from Markdown, but shows an image with a `data:` URL. It shows the image next to
 its key if the whole text has less than a thousand characters, and otherwise only after a click. So the SVG is terse,
-and a chart has as many bars as fit. The colours are readable on light and dark backgrounds.
+and a chart has as many bars as fit. The colors are readable on light and dark backgrounds.
 """
 
 from __future__ import annotations
@@ -78,14 +78,14 @@ def versions_picture(title: str, steps: Sequence[VersionStep]) -> str:
     highest = max(max(step.added, step.removed) for step in shown) or 1
     width = _CHART_WIDTH // MAX_STEPS - 1
     lines = []
-    for colour, sign, values in (
+    for color, sign, values in (
         ("seagreen", "-", [step.added for step in shown]),
         ("tomato", "", [step.removed for step in shown]),
     ):
         heights = (math.ceil(_HALF_HEIGHT * math.sqrt(max(value, 0) / highest)) for value in values)
         back = "" if sign else "-"
         path = "".join(f"v{sign}{height}h{width}v{back}{height}h1" if height else f"h{width + 1}" for height in heights)
-        lines.append(f"<path d='M0 {_HALF_HEIGHT}{path}' fill='{colour}'/>")
+        lines.append(f"<path d='M0 {_HALF_HEIGHT}{path}' fill='{color}'/>")
     bottom = 2 * _HALF_HEIGHT + 12
     added, removed = (
         bytes_text(sum(values)) for values in zip(*((each.added, each.removed) for each in shown), strict=True)
@@ -103,7 +103,7 @@ def file_sizes_picture(histogram: FileSizeHistogram) -> str:
 
 
 def sizes_picture(bins: Sequence[SizeBin]) -> str:
-    """Return the bins as bars; neighbours are merged if there are many. bins: ascending, without gaps."""
+    """Return the bins as bars; neighbors are merged if there are many. bins: ascending, without gaps."""
     picture = "no files"
     for most in range(MAX_BARS, 0, -1):
         fitted = fitted_bins(bins, most)
@@ -114,7 +114,7 @@ def sizes_picture(bins: Sequence[SizeBin]) -> str:
 
 
 def fitted_bins(bins: Sequence[SizeBin], most: int = MAX_BARS) -> tuple[SizeBin, ...]:
-    """Return the bins from the first to the last that has files; neighbours are merged until at most `most` remain."""
+    """Return the bins from the first to the last that has files; neighbors are merged until at most `most` remain."""
     filled = [index for index, each in enumerate(bins) if each.count]
     if not filled:
         return ()

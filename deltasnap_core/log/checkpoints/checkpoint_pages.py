@@ -28,7 +28,7 @@ _MAX_THREADS = 4
 
 @dataclass(frozen=True, slots=True)
 class ReadPages:
-    """What the pages of a checkpoint contain: the number of files, and whether one of them has a negative number."""
+    """The contents of the pages of a checkpoint: the number of files, and whether one has a negative number."""
 
     num_files: int
     has_negative_number: bool

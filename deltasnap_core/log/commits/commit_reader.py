@@ -160,7 +160,7 @@ def _read(store: LogStore, files: Sequence[FileStatus], *, is_held: bool) -> _Pa
 
 
 class _Reading:
-    """Adds up what the pieces of some commits contain."""
+    """Collects the contents of the pieces of some commits."""
 
     def __init__(self, files: Sequence[FileStatus]) -> None:
         self._files = {commit_version(file.path): file for file in files}

@@ -39,7 +39,7 @@ def storage_fault(error: StorageError, versions: VersionRanges | None = None) ->
 
 
 def no_table(store: LogStore, table: str) -> Fault:
-    """Return the fault of a path without a Delta table, with what is there instead."""
+    """Return the fault of a path without a Delta table. It names what the path contains instead."""
     if table.rstrip("/").endswith(f"/{LOG_FOLDER}"):
         found, advice = "the path names a log folder", f"Use the table's folder, without {LOG_FOLDER}."
     elif _is_folder(store, join_url(table, LOG_FOLDER)):

@@ -26,13 +26,13 @@ from deltasnap_core.storage.log_store import FileStatus, LogStore
 
 
 class ExaminedFiles:
-    """The files of a listed log, as far as they were read.
+    """The files of a listed log that were read so far.
 
     latest: the latest version of the listing.
     broken: the checkpoints that cannot be read, and why.
     states: the non-file actions of sound checkpoints, by version.
     doubted: the sound checkpoints that a single hint contradicts, and why.
-    num_files: the number of files in the other sound checkpoints, as far as it is known.
+    num_files: the number of files in the other sound checkpoints, if known.
     names:  of the files of all checkpoints that were read.
     negative: the versions of sound checkpoints with a negative size or number of rows.
     counted: the files of the newest sound checkpoint; None: its pages were not read.
@@ -69,7 +69,7 @@ class ExaminedFiles:
     def start(self) -> int:
         """The version after which a load reads commits; -1: it reads all.
 
-        It is that of the newest checkpoint that no hint contradicts, or that nothing replaces.
+        It is the version of the newest checkpoint that no hint contradicts, or that nothing can replace.
         """
         found = self.checkpoint
         while found is not None and found in self.doubted and self.is_replaceable(found):
@@ -82,7 +82,7 @@ class ExaminedFiles:
         return next((each for each in found if self._is_sound(each)), None)
 
     def _is_sound(self, provider: CheckpointProvider) -> bool:
-        """Read a checkpoint, and return whether it is sound. Only of the newest one, every page is read."""
+        """Read a checkpoint, and return whether it is sound. Every page is read only of the newest one."""
         if provider in self.broken or provider.version in self.states:
             return provider not in self.broken
         self.names += [file.name for file in provider.files]
@@ -133,7 +133,7 @@ class ExaminedFiles:
         return len(self.listing.commits_between(start + 1, provider.version)) == provider.version - start
 
     def refused(self, version: int) -> StorageError | None:
-        """Return why a checkpoint could not be read. This is no damage: a load does not fall back to an older one."""
+        """Return why the storage refused a checkpoint. A load then raises, and does not fall back to an older one."""
         found = (error for provider, error in self.broken.items() if provider.version == version)
         return next((error for error in found if isinstance(error, StorageError)), None)
 

@@ -36,12 +36,12 @@ class FaultKind(StrEnum):
 
     @property
     def is_in_commits(self) -> bool:
-        """Whether only reading the commits shows such a fault, although every version can be loaded."""
+        """Whether only reading the commits detects the fault. Every version can be loaded."""
         return self in _FOUND_IN_COMMITS
 
     @property
     def is_of_checkpoint(self) -> bool:
-        """Whether reading a checkpoint shows such a fault."""
+        """Whether reading a checkpoint detects the fault."""
         return self in (FaultKind.CORRUPT_CHECKPOINT, FaultKind.WRONG_CHECKPOINT)
 
 

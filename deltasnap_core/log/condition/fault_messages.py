@@ -1,4 +1,4 @@
-"""What each fault of a log says: its text, its advice and its reason. A function for each fault."""
+"""The text, advice and reason of each fault of a log: one function per fault."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def repeated_partition_column(table: str, name: str, found: Sequence[str]) -> Fa
 
 
 def negative_numbers(table: str, versions: VersionRanges) -> Fault:
-    """Return the fault of files with a negative size or number of rows; sums include them as they are."""
+    """Return the fault of files with a negative size or number of rows. Sums include them unchanged."""
     return Fault(
         kind=FaultKind.NEGATIVE_NUMBER,
         text=f"Files of {_versions(versions)} in the log of {table} have a negative size, number of records or "
@@ -134,7 +134,7 @@ def wrong_checksum(version: int, fields: Sequence[str]) -> Fault:
 
 
 def decreasing_timestamps(table: str, versions: VersionRanges) -> Fault:
-    """Return the fault of in-commit timestamps before that of the previous version. They do not hinder a load."""
+    """Return the fault of in-commit timestamps before that of the previous version. All versions can be loaded."""
     return Fault(
         kind=FaultKind.BROKEN_TIMESTAMPS,
         text=f"The in-commit timestamp of {_versions(versions)} in the log of {table} is earlier than that of the "
@@ -145,7 +145,7 @@ def decreasing_timestamps(table: str, versions: VersionRanges) -> Fault:
 
 
 def future_timestamps(table: str, versions: VersionRanges) -> Fault:
-    """Return the fault of commits whose timestamp is more than a day in the future. They do not hinder a load."""
+    """Return the fault of commits whose timestamp is more than a day in the future. All versions can be loaded."""
     return Fault(
         kind=FaultKind.BROKEN_TIMESTAMPS,
         text=f"The timestamp of {_versions(versions)} in the log of {table} is in the future. Time travel to a "
@@ -169,7 +169,7 @@ def incomplete_enablement(table: str) -> Fault:
 
 
 def lost_versions(table: str, lost: VersionRanges, latest: int) -> Fault:
-    """Return the fault of stored versions that are gone from the end of the log. They do not hinder a load."""
+    """Return the fault of stored versions that are gone from the end of the log. The other versions can be loaded."""
     word, they, were = ("Version", "is", "it was") if len(lost) == 1 else ("Versions", "are", "they were")
     return Fault(
         kind=FaultKind.LOST_VERSIONS,
@@ -208,7 +208,7 @@ def corrupt_checkpoint(
 
 
 def doubted_checkpoint(version: int, path: str, reason: str, is_replaceable: bool) -> Fault:
-    """Return the fault of a checkpoint that a hint contradicts, where nothing shows which of them is right."""
+    """Return the fault of a checkpoint that a hint contradicts, if it is unknown which of the two is right."""
     name, instead = redacted(path).rpartition("/")[2], "an older checkpoint or the commits"
     read = f"deltasnap reads {instead} instead" if is_replaceable else "Nothing can replace it: deltasnap reads it"
     return Fault(

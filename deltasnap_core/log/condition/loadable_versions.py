@@ -1,4 +1,4 @@
-"""Finds which versions of an examined log can be loaded, why the others cannot, and what is known at each version."""
+"""Finds the loadable versions of an examined log, the reasons for the others, and the known state of each version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The values of polling a log: LogCursor, a position in it; LogPoll, what is new since; LogStatus, its versions."""
+"""The values of a poll: LogCursor, a position in a log; LogPoll, the news since a cursor; LogStatus, the versions."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class LogStatus:
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogPoll:
-    """What is new in a log since a cursor.
+    """The news in a log since a cursor.
 
     status:     of the new commits; None: there are none.
     checkpoint: identifies the newest checkpoint of the cursor's version or a later one; None: none was seen. Compare
@@ -123,7 +123,7 @@ def continues_from(store: LogStore, cursor: LogCursor, commit: FileStatus | None
 
     Copying a table changes the times of its commits, and a cleanup deletes commits. In both cases,
     it is the same log. So the content of the commit decides; it is read only if its time has changed. A damaged commit
-    shows nothing.
+    proves nothing.
     """
     if latest < cursor.version:
         return False

@@ -44,8 +44,8 @@ def find_new_commits(builder: LogSegmentBuilder, version: int) -> NewCommits:
 
     If the storage can list from a name, this is one listing from that version. Otherwise it takes three small requests
     if nothing is new, one request for each of a few new commits, or a listing for many. A missing folder and a log
-    without commits give the same result. Commits after a gap are ignored; building a segment reports the gap. If
-    nothing but a gap follows, requests by name do not show it.
+    without commits give the same result. Commits after a gap are ignored; building a segment reports the gap.
+    Requests by name do not detect a gap right after the known version.
     """
     return (_listed if builder.store.lists_from_name(builder.log_path) else _requested_by_name)(builder, version)
 

@@ -133,7 +133,7 @@ class LastPolls:
             time.sleep(_WAIT_SECONDS)
 
     def _read(self, table: str) -> tuple[LastPoll | None, TableStatus | None]:
-        """Return the last poll of a table, and what is wrong with its document; None: nothing."""
+        """Return the last poll of a table, and the problem of its document (None: no problem)."""
         url = self._url(table)
         try:
             return LastPoll.from_bytes(self.storage.read(url)), None

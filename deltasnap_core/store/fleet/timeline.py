@@ -87,7 +87,7 @@ class Timeline:
     def _last_until(self, since_ms: int) -> int | None:
         """Return the index of the last version committed until a time; None: there is none, or it cannot be found.
 
-        A commit is not later than the ones after it. A file whose time says so was touched, and its time is not used.
+        A commit is not later than its successors. A file with such a time was touched, and its time is not used.
         """
         low, high = -1, len(self._names)
         for index in sorted(self._points):  # known points narrow the search

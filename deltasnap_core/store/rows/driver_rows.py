@@ -200,7 +200,7 @@ def _change_rows(changed: pa.Table, actions: pa.Table) -> pa.Table:
 
 
 def _has_any(parquet: pq.ParquetFile, group: int, keys: pa.Array) -> bool:
-    """Return whether a row group has rows with some of the keys."""
+    """Return whether a row group has rows with any of the keys."""
     return pc.any(pc.is_in(parquet.read_row_group(group, columns=["key"])["key"], keys)).as_py() is True
 
 

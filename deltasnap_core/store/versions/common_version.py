@@ -1,6 +1,6 @@
 """Detects whether the log of a table is still the stored one, and up to which version.
 
-The content of the log decides, never the table id alone: a restored backup keeps the id. A damaged commit shows
+The content of the log decides, never the table id alone: a restored backup keeps the id. A damaged commit proves
 nothing, like a missing one: a fork begins only where a readable commit differs from the stored one.
 """
 
@@ -51,8 +51,8 @@ class CommonVersion:
     table_id:      the stored table id at that version; None: there is no such version.
     current:       the current stored versions, ascending.
     latest_in_log: the last version of the log.
-    lost:          the stored versions that a log lacks after a rollback, until it is written on; or all of them, if the
-                   table was created again and has only earlier versions. Otherwise empty.
+    lost:          the stored versions that the log lacks after a rollback, until it gets new commits; all of them, if
+                   the table was created again and has only earlier versions. Otherwise empty.
     pruned_before: stored versions before it were pruned; 0: none. Others that are missing were lost.
     """
 
@@ -90,8 +90,8 @@ def find_common_version(
 ) -> CommonVersion:
     """Return the last version that the current stored versions have in common with a log.
 
-    If nothing changed, it reads only the newest manifest, its list of commits and its commit. If the log is another
-    one, it reads some more.
+    If nothing changed, it reads only the newest manifest, its list of commits and its commit. If the log was
+    replaced, it reads more.
     versions: all stored ones. listing: of the log, to its end; it may be older than `versions`; None: list the log.
     held:     manifests that are read already.
     Errors: DeltaTableNotFoundError, CorruptLogError.
@@ -139,9 +139,9 @@ def _lost(versions: StoredVersions, common: int | None, latest: int) -> VersionR
 def is_version_of(
     manifest: VersionManifest, store: LogStore, listing: LogListing, *, verify: bool = True
 ) -> bool | None:
-    """Return whether a stored version is the one in a listed log; None: the log does not show it.
+    """Return whether a stored version is the one in a listed log; None: unknown.
 
-    A commit that differs is read: it shows nothing if it is damaged.
+    A commit that differs is read, because a damaged commit proves nothing.
     verify: compare the digest of the commit. If the commit is large or its digest unknown, equal size and time suffice.
             False: compare only the size. Equal times alone prove nothing: clocks may go back, and a restore may keep
             times.
@@ -265,9 +265,9 @@ class _Comparison:
             return {}  # reported when the version is read
 
     def _is_cleaned_up(self) -> bool:
-        """Return whether a log that has none of the stored versions any more can be a later state of the stored one.
+        """Return whether a log without any stored version can be a later state of the stored log.
 
-        It is, if the table id is the same and all later commits have a later time. Nothing else can be compared.
+        It can if the table id is the same and all later commits have a later time. Nothing else can be compared.
         """
         for manifest in self._manifests([self.current[-1]]):
             commits = self.listing.commits.items()

@@ -68,15 +68,15 @@ def prune(
 
     keep:             the number of latest versions to keep, at least 1; None: all current versions.
     keep_generations: the number of latest generations to keep completely, at least 1, including the versions that
-                      they share with the generations they forked off. A fork without versions of its own does not
-                      count: it marks a rolled-back log, whose lost versions stay until the log is written on.
+                      they share with the generations they forked off. A fork without its own versions does not count:
+                      it marks a rolled-back log, whose lost versions are kept until the log gets new commits.
     min_age_ms:       the minimum age of a file of no version to be removed. It must be longer than any run takes to
                       write a range: until the run ends, its files belong to no version.
-    All manifests that stay are read before anything is removed. A marker then records that earlier versions were
+    All remaining manifests are read before anything is removed. A marker then records that earlier versions were
     pruned: without it, they count as lost. Manifests are removed first: a version never loses its data before its
     manifest. The latest version always stays, with everything that later versions are based on.
     Errors: ValueError for `keep` or `keep_generations` below 1; CorruptStoreError naming a damaged manifest that would
-    stay. Nothing is removed then.
+    remain. In both cases, nothing is removed.
     """
     if keep is not None and keep < 1:
         raise ValueError(f"keep must be 1 or more, or None, not {keep}")

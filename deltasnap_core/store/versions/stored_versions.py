@@ -1,9 +1,9 @@
 """Decides which stored versions are current. Pure: it uses only the names from one listing of the store.
 
-A generation is the versions that follow from one another in one log. A table that is dropped and created again starts a
+A generation contains the versions of one log. A table that is dropped and created again starts a
 generation without a parent: no earlier stored version is current any more. A table that is restored from a backup, or
-rolled back and extended, starts a generation that forks off the previous one. The stored versions up to the last one in
-common stay current and are not moved.
+rolled back and extended, starts a generation that forks off the previous one. The stored versions up to the last common
+one stay current and are not moved.
 """
 
 from __future__ import annotations
@@ -95,9 +95,9 @@ class StoredVersions:
 
     @property
     def written_generations(self) -> tuple[str, ...]:
-        """The generations with versions of their own, the newest last.
+        """The generations with their own versions, the newest last.
 
-        A fork without versions after its fork point marks a log that was rolled back and not written on.
+        A fork without versions after its fork point marks a log that was rolled back and has no new commits.
         """
         written = {
             name.generation
@@ -111,7 +111,7 @@ class StoredVersions:
         return frozenset(name for kept in self._latest(keep_generations) for name, _ in self.ancestry(kept))
 
     def pruned(self, keep: int | None, keep_generations: int) -> StoredVersions:
-        """Return what is left of these versions when `prune` has removed the others. See `prune`."""
+        """Return the versions that `prune` keeps, for the same arguments."""
         whole, in_use, current = self._latest(keep_generations), self.in_use(keep_generations), self.current
         shared = {name for generation in whole for name in self.lineage(generation)}
         old = set() if keep is None else set(current[:-keep])
@@ -130,7 +130,7 @@ class StoredVersions:
         )
 
     def _latest(self, count: int) -> tuple[str, ...]:
-        """Return this many of the latest generations with versions of their own, and the forks between them."""
+        """Return the `count` latest generations with their own versions, and the forks between them."""
         oldest = min(self.written_generations[-count:], default="")
         return tuple(generation for generation in self.generations if generation >= oldest)
 

@@ -1,4 +1,4 @@
-"""Reads the commits after a stored version, and everything that follows from them without an engine."""
+"""Reads the commits after a stored version, and derives everything that needs no engine."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class NewVersions:
     """The versions after a stored one (previous), before their file actions are applied.
 
     states, timestamps: by version, the non-file actions in force, and the time of the commit (ms).
-    times:              by version, the time (ms) at which it is decided what has expired.
-    base, retentions:   the state of the stored version, and what it and each later version keep.
+    times:              by version, the time (ms) at which expiry is decided.
+    base, retentions:   the state of the stored version, and the retention of it and of each later version.
     """
 
     previous: VersionManifest

@@ -38,7 +38,7 @@ class StoredRange(Sequence[VersionManifest]):
 
     common:   the relation of the log to the versions that were stored before.
     written:  the versions that were written; the others were stored already.
-    current: the manifest of every current stored version, ascending.
+    current:  the manifest names of all current stored versions, ascending.
     findings: about the commits that were read.
     """
 
@@ -65,7 +65,7 @@ class StoredRange(Sequence[VersionManifest]):
 class _Known:
     """What is stored already, and the log that it was compared with.
 
-    manifests: of wanted versions and of those before them, by version, if the log has them and their files are there.
+    manifests: by version, of the wanted versions and their predecessors, if the log has them and all their files exist.
     """
 
     versions: StoredVersions
@@ -136,7 +136,7 @@ class StoreWriter:
         held = self._read([name for name in current if name.version in useful])
         if common is None or common.current != tuple(name.version for name in current):
             common = find_common_version(self.stored, versions, log, listing, held)
-        manifests = self._whole(held, common, listing)
+        manifests = self._complete(held, common, listing)
         return _Known(versions=versions, listing=listing, common=common, manifests=manifests)
 
     def _write_missing(
@@ -199,10 +199,10 @@ class StoreWriter:
             progress=self.progress,
         )
 
-    def _whole(
+    def _complete(
         self, held: Sequence[VersionManifest], common: CommonVersion, listing: LogListing
     ) -> dict[int, VersionManifest]:
-        """Return the stored versions that the log has and whose files are all there, by version."""
+        """Return by version the manifests of the stored versions that the log has and whose files all exist."""
         limit = -1 if common.version is None else common.version
         manifests = [manifest for manifest in held if manifest.version <= limit]
         broken = self.stored.missing_files(manifests)
@@ -240,7 +240,7 @@ class StoreWriter:
 def _write_run(
     writer: RangeWriter, first: int, last: int, previous: VersionManifest | None, loaded: LoadedLog | None
 ) -> Iterator[VersionManifest]:
-    """Yield the manifests of consecutive versions that it writes.
+    """Write consecutive versions, and yield their manifests.
 
     A version is written as changes if the previous version has the same generation and the commit exists, otherwise as
     a base.
@@ -265,7 +265,7 @@ def _current_now(
 ) -> dict[int, ManifestName]:
     """Return the current manifests by version, ascending.
 
-    After a fork, only common ones of the earlier manifests remain.
+    After a fork, only the common versions of the earlier ones remain.
     """
     last = common.latest_stored if common.is_continued else common.version
     kept = [name for name in before if last is not None and name.version <= last]
