@@ -290,7 +290,7 @@ def _table(settings: Settings, table: TableSettings) -> Finding:
 
 
 def _faults_beside_stored(settings: Settings, table: TableSettings, condition: TableCondition) -> list[Fault]:
-    """Return the faults that polls and runs found by the stored versions, if the log is still as they found it."""
+    """Return the faults that polls and runs found by comparison with stored versions, if the log is still the same."""
     with suppress(DeltaSnapError):  # the store is checked separately
         if (poll := store_of(settings).polls.read(table.name)) is not None:
             still = {

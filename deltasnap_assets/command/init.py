@@ -72,13 +72,13 @@ def find_tables(places: Sequence[str], storage_options: Mapping[str, Any]) -> li
             if not table.is_table and is_pattern:
                 continue
             if not table.is_table:
-                table = replace(table, problem=_what_is_there(path, storage_options))
+                table = replace(table, problem=_contents_of(path, storage_options))
             tables.append(table)
             taken.add(table.name.casefold())
     return tables
 
 
-def _what_is_there(path: str, storage_options: Mapping[str, Any]) -> str:
+def _contents_of(path: str, storage_options: Mapping[str, Any]) -> str:
     """Return what a path without a table contains, and the pattern of the tables below it."""
     text = TableLog.for_path(path, storage_options).condition().text
     pattern = f"{path.rstrip('/')}/*"

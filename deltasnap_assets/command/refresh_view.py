@@ -67,7 +67,7 @@ def refresh_tables(settings: Settings, names: Sequence[str], *, as_json: bool = 
 
 
 def report_unfollowed_tables(settings: Settings) -> None:
-    """Print a warning for each table that `discover` finds no longer or cannot follow."""
+    """Print a warning for each table that `discover` no longer finds or cannot follow."""
     with suppress(DeltaSnapError):  # of the store: each refresh reports it
         for name, other in unfollowed_tables(settings).items():
             print_problem(Console(stderr=True), "warning", f"{name}: {other.status.reason} {other.status.advice}")

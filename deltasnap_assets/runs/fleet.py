@@ -1,4 +1,4 @@
-"""The tables of a fleet: the followed ones, and those that `discover` finds no longer or cannot follow."""
+"""The tables of a fleet: the followed ones, and those that `discover` no longer finds or cannot follow."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _lost_tables(settings: Settings) -> dict[str, UnfollowedTable]:
     stored = {name: poll.path for name, poll in found.items() if poll is not None and poll.path}
     try:
         return {name: UnfollowedTable(stored[name], _lost(stored[name])) for name in no_longer_found(settings, stored)}
-    except DiscoveryError as error:  # then nobody knows whether they are lost
+    except DiscoveryError as error:  # then it is unknown whether they are lost
         _log.warning("%s", error)
         return {}
 

@@ -13,7 +13,7 @@ from deltasnap_core import ReadThreads
 
 _PATIENCE_SECONDS = 300.0
 """After this time, a read is started again: its storage may have lost a request. The time doubles with each start, so
-that few threads wait forever, and a long log is read at last."""
+that few threads wait forever, and a long log is eventually read."""
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")

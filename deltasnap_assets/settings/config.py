@@ -306,7 +306,7 @@ class Settings(_Settings):
     """All settings of a configuration file. `storage` is a URL or an absolute path."""
 
     storage: FolderOrUrl = Field(default=str(DEFAULT_STORAGE), min_length=1)
-    """The location of the store: a folder or an fsspec URL, neither inside the folder of a table nor around it."""
+    """The location of the store: a folder or an fsspec URL, neither inside the folder of a table nor containing one."""
     storage_options: _StorageOptions = Field(default_factory=dict, repr=False)
     """Options of the store's filesystem, for fsspec."""
     spark: SparkSettings = SparkSettings()
@@ -372,7 +372,7 @@ def is_dagster_name(name: str) -> bool:
 
 
 def is_key_of(asset_key: str, table_name: str) -> bool:
-    """Return whether an asset key begins as those of the assets of a table do."""
+    """Return whether an asset key starts like the keys of a table's assets."""
     return asset_key.startswith(f"{table_name}/")
 
 

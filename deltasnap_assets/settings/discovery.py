@@ -50,10 +50,10 @@ def with_discovered(settings: Settings, on_no_table: Callable[[str], None] = _lo
     """Return the settings with the discovered tables after those in the file. Tables in the file are not added again.
 
     If several patterns match a table, the first one counts. If the folder of a pattern cannot be listed, the tables
-    that it matched earlier stay, as the store knows them: each reports that it cannot be read, and no other one waits.
+    that it matched earlier, according to the store, stay: each reports that it cannot be read, and no other one waits.
     A table that cannot have the name of its pattern is not followed: see `Settings.unfollowed`.
-    on_no_table: called with a message for each pattern that cannot be listed, has no tables, or none that no earlier
-    pattern matches. This is not an error: a lake may start empty.
+    on_no_table: called with a message for each pattern that cannot be listed, has no tables, or only tables of
+    earlier patterns. This is not an error: a lake may start empty.
     Errors: DiscoveryError if the folder of a pattern cannot be listed and the store knows no table of it.
     """
     in_file, found = {to_url(table.path) for table in settings.tables}, dict[str, tuple[str, DiscoverSettings]]()

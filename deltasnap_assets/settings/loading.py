@@ -48,9 +48,10 @@ def load_settings(
     folder: Path | None = None,
     on_no_table: Callable[[str], None] = _log.warning,
 ) -> Settings:
-    """Return the settings of `file`, else of `DELTASNAP_CONFIG`, of `deltasnap.yaml` in `folder`, of the demo table.
+    """Return the settings of `file`, else of `DELTASNAP_CONFIG`, else of `deltasnap.yaml`, else of the demo table.
 
-    `folder` defaults to the working directory. Relative paths in a file are relative to the file.
+    `deltasnap.yaml` is looked up in `folder`, by default the working directory. Relative paths in a file are relative
+    to the file.
     on_no_table: called with a message for each pattern of `discover` that cannot be listed, matches no table, or only
     tables of earlier patterns.
     Errors: `ConfigError`; `DiscoveryError`, see `with_discovered`; `MisplacedStoreError`.

@@ -1,4 +1,4 @@
-"""Where a store may be: beside the followed tables, but neither in the folder of a table nor around it."""
+"""Checks the location of a store: it must not be inside the folder of a table, or contain one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ENDPOINT = ("endpoint_url", "account_name", "host", "port")
 
 
 class MisplacedStoreError(DeltaSnapError):
-    """The store lies in the folder of a table, or the table in that of the store: each deletes files of the other."""
+    """The store is inside the folder of a table, or contains it: each would delete files of the other."""
 
     def __init__(self, *, store: str, table: str, is_table_inside: bool) -> None:
         self.store, self.table = redacted(store), redacted(table)
@@ -27,13 +27,13 @@ class MisplacedStoreError(DeltaSnapError):
 
 
 def check_store_place(settings: Settings) -> None:
-    """Raise MisplacedStoreError if the store and a followed table are not beside each other."""
+    """Raise MisplacedStoreError if the store is inside the folder of a followed table, or contains it."""
     tables = ((table.path, table.storage_options) for table in settings.tables)
     check_place(settings.storage, settings.storage_options, tables)
 
 
 def check_place(store: str, store_options: Mapping[str, Any], tables: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
-    """Raise MisplacedStoreError if a store and a table are not beside each other. Reads no remote storage.
+    """Raise MisplacedStoreError if a store is inside the folder of a table, or contains it. Reads no remote storage.
 
     tables: path or URL, and storage options. Different servers may have buckets with the same name.
     """

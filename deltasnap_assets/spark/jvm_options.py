@@ -106,7 +106,7 @@ def _names_collector(options: str) -> bool:
 
 
 def _java_facts(java: Path) -> tuple[str, ...]:
-    """Return what identifies a Java without starting it: its path, its file, its release notes."""
+    """Return the facts that identify a Java without starting it: its path, its file, its release notes."""
     stat = java.stat()
     release = java.parent.parent / "release"
     notes = release.read_text(encoding="utf-8", errors="replace") if release.is_file() else ""

@@ -25,7 +25,7 @@ from deltasnap_core.rules.texts.sql_text import quoted
 from deltasnap_core.scan.predicates.filter_pushdown import may_push_down
 
 OWN_PREFIX = "__deltasnap_"
-"""With it begin the names of the columns that scans and row changes add to rows."""
+"""The prefix of the columns that scans and row changes add to rows."""
 
 _PARQUET_ID = "parquet.field.id"
 _KEPT = ("comment",)

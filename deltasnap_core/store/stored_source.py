@@ -66,7 +66,7 @@ class StoredSource:
         return self.version.rows.changes(manifest.changes, manifest.version)
 
     def file_history(self) -> FileHistory:
-        """Return that of the log if it begins no later than the version's base, otherwise that of the store."""
+        """Return the history in the log if it begins no later than the version's base, otherwise that in the store."""
         manifest = self.version.manifest
         with suppress(DeltaTableNotFoundError, CorruptLogError):
             listing = self._context.table_log.list()

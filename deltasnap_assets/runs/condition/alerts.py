@@ -45,9 +45,9 @@ _WHAT = {
     TableLevel.STALE: "is stale",
 }
 _WITHOUT_CHECKS = (TableLevel.BROKEN, TableLevel.UNKNOWN)
-"""The levels that are one problem, whichever checks found it. They do not show which checks warn."""
+"""The levels that count as one problem, regardless of the checks that found it."""
 _FORGOTTEN_AFTER_MS = 24 * 60 * 60 * 1000
-"""A problem that was gone for so long is reported again when it comes back, even if the table was never healthy."""
+"""A problem that was gone for this long is reported again when it returns, even if the table was never healthy."""
 
 Reported = Mapping[str, int | None]
 """The problems reported since a table was last healthy, and since when each is gone (ms since the epoch, or None).
@@ -101,7 +101,7 @@ def _problems(status: TableStatus) -> frozenset[str]:
 
 
 def _reported(text: str | None) -> Reported:
-    """Return what was reported from the text of an earlier tick; nothing, if an earlier release wrote it."""
+    """Return the reported problems from the text of an earlier tick; none if an earlier release wrote it."""
     try:
         found = json.loads(text or "{}")
     except ValueError:
@@ -112,8 +112,8 @@ def _reported(text: str | None) -> Reported:
 def alerts_sensor(settings: Settings) -> dg.SensorDefinition:
     """Return the sensor `deltasnap_alerts`. It reads the store like the fleet, and no log.
 
-    What was reported of a table is saved as soon as its message is sent. If the webhook fails, the tick fails, and the
-    next one sends the remaining messages.
+    The reported problems of a table are saved as soon as its message is sent. If the webhook fails, the tick fails, and
+    the next one sends the remaining messages.
     """
 
     @dg.sensor(

@@ -1,4 +1,4 @@
-"""Records evaluations of asset checks outside a run, also that a check was not evaluated."""
+"""Records asset checks outside a run: their results, and that a check was not evaluated."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def _page(
 
 
 def _verdicts(condition: TableCondition) -> dict[Check, Verdict]:
-    """Return the verdicts of the checks that need only the log. If there is no table, or no access to it: of none."""
+    """Return the verdicts of the checks that need only the log. Without a table, or access to it, none is evaluated."""
     found: dict[Check, Verdict] = {check: check.of_condition(condition) for check in CONDITION_CHECKS}
     if condition.faults_of(FaultKind.NO_TABLE, FaultKind.ACCESS_DENIED) and condition.latest is None:
         found |= {check: not_evaluated(condition.text) for check in LOG_CHECKS}

@@ -1,4 +1,4 @@
-"""Reads whole logs for faults while ticks go on: reading a long log takes longer than a tick may."""
+"""Reads whole logs for faults while ticks continue, because reading a long log takes longer than a tick may."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def may_examine() -> bool:
 
 
 def examination_of(settings: Settings, table: TableSettings, *, is_whole: bool) -> LongRead[TableCondition]:
-    """Return the examination of a table, `condition_now`. It is started if there is none.
+    """Return the examination of a table, a run of `condition_now`. Start it if there is none.
 
-    If it is done, its result is to be used now: the next call starts another one.
+    The caller must use the result of an ended examination now: the next call starts another one.
     """
     key = _key(settings, table)
     seconds = 0.0 if key in _examinations else _WAIT_SECONDS

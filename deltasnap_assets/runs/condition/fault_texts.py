@@ -1,4 +1,4 @@
-"""What the faults of a table say: on its page, in its last poll, and as a tag that identifies them."""
+"""The faults of a table as text: on its page, in its last poll, and as a tag that identifies them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LINK = re.compile(r"(?i)\b(https?|ftp)://")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedRun:
-    """The last run of a table, which failed, and the reason.
+    """The failed last run of a table, and the reason.
 
     first_missing: the first of its versions that is not materialized; None: there is none, or it is unknown.
     """
@@ -92,7 +92,7 @@ def _fault_line(table: str, fault: Fault) -> str:
 
 
 def in_cell(table: str, text: str) -> str:
-    """Return text with the names of files of the log instead of their URLs: a long URL runs out of its cell."""
+    """Return text with the names of files of the log instead of their URLs: a long URL does not fit into a cell."""
     return plain_text(text.replace(f"{table}/{LOG_FOLDER}/", ""))
 
 

@@ -1,4 +1,4 @@
-"""Remembers the faults of a log, so that ticks do not read the whole log again while it stays as it is."""
+"""Remembers the faults of a log, so that ticks do not read the whole log again while it is unchanged."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def condition_unless_known(
 ) -> TableCondition:
     """Return the condition of a log. Reuses the last one if it had faults, the listing is unchanged, and errors remain.
 
-    The files with errors are read again, because a restored file may have the size and the time of the damaged one. So
-    are the newest checkpoint and the hint, which no listing shows.
+    The files with errors are read again, because a restored file may have the size and the time of the damaged one. The
+    newest checkpoint and the hint are read again too, because a listing does not show their content.
     """
     sound = VersionRanges() if sound is None else sound
     key, inputs = (settings.storage, table.name, read_pages), (listing, first, sound)

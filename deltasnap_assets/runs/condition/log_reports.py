@@ -20,7 +20,7 @@ from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import DeltaSnapError, LogStatus, StorageError, TableCondition, TableProblem, redacted
 
 _SHORT_LOG = 100
-"""A log of at most so many commits is read in a fraction of a second, on S3 too."""
+"""A log of at most this many commits is read in a fraction of a second, on S3 too."""
 
 
 class Examine(Protocol):
@@ -87,8 +87,8 @@ def _depth_in(folder: str, error: StorageError) -> int:
 def condition_of_whole_log(settings: Settings, table: TableSettings) -> TableCondition:
     """Return the condition of a table after a failure.
 
-    Reads the whole log: every commit, stored or not, and every page of the newest checkpoint; only the files with
-    errors if the log is as it was when faults were found.
+    Reads the whole log: every commit, stored or not, and every page of the newest checkpoint. If the log is unchanged
+    since faults were found, reads only the files with errors.
     """
     log = log_of(table)
     try:

@@ -1,4 +1,4 @@
-"""What this process last asked or recorded about each table, so that not every tick does it again."""
+"""When this process last did something for each table, so that not every tick does it again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Reminders:
     def is_due(
         self, what: str, settings: Settings, table: TableSettings, *, seconds: float = math.inf, value: object = None
     ) -> bool:
-        """Return whether something was never done, or not for so many seconds, or last with another value."""
+        """Return whether something was never done, not for this many seconds, or last with another value."""
         at, last = self._done.get((what, settings.storage, table.name), (-math.inf, None))
         return time.monotonic() - at >= seconds or last != value
 
@@ -30,7 +30,7 @@ class Reminders:
     ) -> bool:
         """Return whether something is due, and remember that it is done now.
 
-        waits_first: whether it is not yet due when it is asked for the first time, but so many seconds later.
+        waits_first: whether it first becomes due this many seconds after the first call.
         """
         key = what, settings.storage, table.name
         if waits_first:

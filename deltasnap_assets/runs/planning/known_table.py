@@ -152,7 +152,7 @@ def _known_identity(instance: dg.DagsterInstance, table_name: str) -> Mapping[st
 
 
 def _keep_identity(instance: dg.DagsterInstance, table_name: str, tags: Mapping[str, str]) -> None:
-    """Store the identity of the table whose versions these are: a run may fail before it observes anything."""
+    """Store the identity of the table with these versions: a run may fail before it records an observation."""
     identity = {name: tag for name, tag in tags.items() if name in _IDENTITY}
     if identity != _known_identity(instance, table_name):
         key = f"{GENERATION_TAG}/{table_name}"

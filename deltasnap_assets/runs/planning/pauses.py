@@ -15,7 +15,7 @@ def doubling_pause(attempt: int, *, most: float = math.inf) -> float:
 
 
 def seconds_left(until: float, *, most: float) -> float:
-    """Return the seconds until a time in s since the epoch; 0 or less: it has come.
+    """Return the seconds until a time in s since the epoch; 0 or less: it has passed.
 
     More than `most` means that a clock was wrong: 0.
     """

@@ -147,7 +147,7 @@ def _is_recreated(status: LogStatus, known: Known, stored: Stored | None) -> boo
 
 
 def _fork(status: LogStatus, known: Known, stored: Stored | None) -> int | None:
-    """Return the last known version that still counts if the log forked after it; None: it has not."""
+    """Return the last known version that still counts, if the log forked after it; None: it did not fork."""
     if stored is None:
         return None
     common = stored.common

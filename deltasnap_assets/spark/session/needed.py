@@ -19,7 +19,7 @@ def reasons_for_spark(settings: Settings, tables: Iterable[TableSettings]) -> di
     Costs a listing and a manifest of the store for each table, and a listing of the log if the reason is for Spark. It
     cannot predict a commit too large for the driver. A table that does not exist has no versions to store.
     """
-    asked = list(tables)
+    wanted = list(tables)
     store = SnapshotStore.open(None, settings.storage, settings.storage_options, engine=settings.spark.engine)
 
     def reason(table: TableSettings) -> str | None:
@@ -35,12 +35,12 @@ def reasons_for_spark(settings: Settings, tables: Iterable[TableSettings]) -> di
             why = str(error)
         return None if why is None else f"table {table.name}: {why}"
 
-    found = zip(asked, map_concurrently(reason, asked), strict=True)
+    found = zip(wanted, map_concurrently(reason, wanted), strict=True)
     return {table.name: why for table, why in found if why is not None}
 
 
 def _exists(table: TableSettings) -> bool:
-    """Return whether a table exists, as far as it is known: its runs report any other problem of its log."""
+    """Return whether a table may exist. Its runs report any other problem of its log."""
     try:
         TableLog.for_path(table.path, table.storage_options).latest()
     except DeltaTableNotFoundError:

@@ -107,7 +107,7 @@ def checkpoint_job(settings: Settings, resources: Mapping[str, Any]) -> dg.JobDe
 def _job_of(
     op: dg.OpDefinition, name: str, description: str, settings: Settings, resources: Mapping[str, Any]
 ) -> dg.JobDefinition:
-    """Return a job of one step with a partition per table. The partition tags its runs, as those of the table's job."""
+    """Return a job of one step with a partition per table. It tags its runs like those of the table's job."""
     tables = dg.PartitionedConfig(
         partitions_def=dg.StaticPartitionsDefinition([table.name for table in settings.tables]),
         run_config_for_partition_key_fn=lambda _: {},

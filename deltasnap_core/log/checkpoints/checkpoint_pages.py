@@ -35,7 +35,7 @@ class ReadPages:
 
     @classmethod
     def of(cls, parts: Iterable[ReadPages]) -> ReadPages:
-        """Return what several parts contain together."""
+        """Return the contents of several parts together."""
         parts = list(parts)
         return cls(sum(part.num_files for part in parts), any(part.has_negative_number for part in parts))
 

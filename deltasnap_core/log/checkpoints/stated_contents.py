@@ -24,7 +24,7 @@ class CheckpointDoubt:
     """A contradiction between a checkpoint and the hints, of which none supports it.
 
     is_certain: whether two statements agree that the checkpoint is damaged. A single hint may be wrong itself.
-    is_of_files: whether the number of files is all that is contradicted.
+    is_of_files: whether the hints contradict only the number of files.
     """
 
     error: CorruptLogError

@@ -1,4 +1,4 @@
-"""The faults of a table that cannot be reached, or that is not there."""
+"""The faults of a table that cannot be reached, or does not exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CommitFindings: what reading commits found out about them."""
+"""CommitFindings: the facts found by reading commits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from deltasnap_core.redaction import safe_repr
 @safe_repr
 @dataclass(slots=True)
 class CommitFindings:
-    """What reading commits found out about them.
+    """The facts found by reading commits.
 
     versions: those of the commits that were read.
     broken:   by version, the reason why a commit is not usable.

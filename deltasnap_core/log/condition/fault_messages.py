@@ -157,7 +157,7 @@ def future_timestamps(table: str, versions: VersionRanges) -> Fault:
 
 
 def incomplete_enablement(table: str) -> Fault:
-    """Return the fault of a table that states only partly since when it has in-commit timestamps."""
+    """Return the fault of a table that states incompletely when in-commit timestamps were enabled."""
     names = [f"delta.inCommitTimestampEnablement{each}" for each in ("Version", "Timestamp")]
     return Fault(
         kind=FaultKind.BROKEN_TIMESTAMPS,

@@ -195,7 +195,7 @@ def _live_before(
 ) -> dict[FileKey, FileAction | None]:
     """Return the logical files that were live (None: not live) before their first action, if this matters.
 
-    After its first action, a file is live or not whatever it was before. So the state before matters only for the
+    The first action of a file decides whether it is live afterwards. So the state before it matters only for the
     changes of that commit.
     """
     first: dict[FileKey, _OneFile] = {}

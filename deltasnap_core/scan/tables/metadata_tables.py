@@ -48,7 +48,7 @@ NAMES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileHistory:
-    """The live files of a version, with the columns of AddFile, and what every later commit changed.
+    """The live files of a version, with the columns of AddFile, and the changes of every later commit.
 
     events: as `MetadataSource.events`; None: nothing.
     """

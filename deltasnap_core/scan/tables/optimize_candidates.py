@@ -58,7 +58,7 @@ class OptimizeCandidate:
 
 
 def optimize_candidates(table: ScannedTable, files: DataFrame) -> DataFrame:
-    """Return the candidates, those first that would lose the most files. files: the live files, with statistics."""
+    """Return the candidates, the largest reduction of files first. files: the live files, with statistics."""
     columns = table.columns.partition
     fields = [
         f"{shown_value(column, f'texts.t{number}')} as {quoted(column.name)}" for number, column in enumerate(columns)

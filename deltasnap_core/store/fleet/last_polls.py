@@ -1,6 +1,6 @@
 """LastPolls: the facts about many tables of a store: for each, a listing, its last poll, its newest manifest. No Spark.
 
-A table without a poll takes some more reads: the manifests of its recent versions, and those of some days ago.
+A table without a poll needs a few more reads: the manifests of its recent versions, and those of some days ago.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class LastPolls:
     def statuses(
         self, tables: Sequence[str], now_ms: int, paths: Mapping[str, str] | None = None
     ) -> dict[str, TableStatus | None]:
-        """Return the condition of each table, which is that of its row in the fleet. paths: see `rows`.
+        """Return the condition of each table, as in its row of the fleet. paths: see `rows`.
 
         None: unknown, because the table is new: nothing has read its log yet, or no run has checked it yet.
         Errors: StorageError if the store cannot be listed.
@@ -71,7 +71,7 @@ class LastPolls:
     ) -> list[FleetRow]:
         """Return the rows of tables in the fleet, in order. Errors: StorageError if the store cannot be listed.
 
-        conditions: those that the caller knows better, by name. A table that is not in `tables` has a row without
+        conditions: those that replace the recorded ones, by name. A table that is not in `tables` has a row without
         numbers, after the others.
         paths: where the tables are, by name. The store may have a table of the same name that is elsewhere: its
         numbers are not shown.
@@ -171,7 +171,7 @@ class LastPolls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Read:
-    """The row of a table, with what it was read from. damage: why the store of the table cannot be read completely."""
+    """The row of a table, with its sources. damage: why the store of the table cannot be read completely."""
 
     row: FleetRow
     poll: LastPoll | None = None

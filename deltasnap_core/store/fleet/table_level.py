@@ -59,7 +59,7 @@ class TableStatus:
 
 
 def is_new(poll: LastPoll | None, now_ms: int) -> bool:
-    """Return whether the first check of the table is still to come: nobody looked, or not for longer than a day."""
+    """Return whether the table still awaits its first check: it was never polled, or was first polled within a day."""
     if poll is None:
         return True
     is_unchecked = poll.checked_version is None and not poll.problems
