@@ -25,7 +25,7 @@ from typer.exceptions import TyperException
 
 from deltasnap_assets.command.arguments import StorageOptions, TablePath, storage_options, timestamp_argument
 from deltasnap_assets.command.changes_command import changes
-from deltasnap_assets.command.checkpoint import checkpoint
+from deltasnap_assets.command.checkpoint_command import checkpoint
 from deltasnap_assets.command.driver_commands import add_commands
 from deltasnap_assets.command.help_text import CommandLine
 from deltasnap_assets.command.scan_command import scan

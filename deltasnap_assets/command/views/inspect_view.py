@@ -18,8 +18,14 @@ from deltasnap_assets.command.views.condition_view import (
     print_condition,
     without_listed_warnings,
 )
-from deltasnap_assets.command.views.inspection import Counted, InspectedVersion, read_facts, show_facts, show_state
-from deltasnap_assets.command.views.inspection_json import inspection_json
+from deltasnap_assets.command.views.inspection import (
+    Counted,
+    InspectedVersion,
+    inspection_json,
+    read_facts,
+    show_facts,
+    show_state,
+)
 from deltasnap_core import DeltaSnapError, TableCondition
 
 

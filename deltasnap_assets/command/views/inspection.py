@@ -11,8 +11,8 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from deltasnap_assets.command.terminal import shown
-from deltasnap_assets.command.views.history import Entry, LostCommits, lost_versions, read_history
-from deltasnap_assets.quantities import bytes_text, counted, time_text
+from deltasnap_assets.command.views.history import Entry, LostCommits, history_json, lost_versions, read_history
+from deltasnap_assets.quantities import bytes_text, counted, iso_time, time_text
 from deltasnap_core import (
     DeltaHistory,
     LogSegment,
@@ -133,6 +133,30 @@ def show_state(console: Console, answer: Counted) -> None:
     rows += _most([(f"transaction {txn.app_id}", f"{txn.version}") for txn in state.set_transactions])
     rows += _most([(f"domain {domain.domain}", domain.configuration) for domain in state.domain_metadata])
     console.print(_pairs(rows))
+
+
+def inspection_json(
+    facts: InspectedVersion, answer: Counted | None, condition: TableCondition, error: str | None
+) -> dict[str, Any]:
+    """Return the facts about a version as JSON.
+
+    answer: None if the replay did not run. condition: of the table. error: why something is missing; None: complete.
+    """
+    return {
+        "path": facts.path,
+        "version": facts.segment.version,
+        "committedAt": iso_time(facts.timestamp_ms),
+        "earliestVersion": facts.earliest,
+        "latestVersion": facts.latest,
+        "protocol": facts.protocol.to_json(),
+        "metadata": facts.metadata.to_json(),
+        "logSegment": facts.segment.to_json(),
+        "state": None if answer is None else answer.state.to_json(),
+        "computedBy": None if answer is None else answer.computed_by,
+        "history": history_json(facts.history),
+        "condition": condition.to_json(),
+        "error": error,
+    }
 
 
 def _most(rows: _Rows) -> _Rows:

@@ -1,4 +1,4 @@
-"""`deltasnap checkpoint`: writes a checkpoint into the log of a table. The only command that writes to a table."""
+"""`deltasnap checkpoint`: writes a checkpoint into the log of a table."""
 
 from __future__ import annotations
 
