@@ -278,7 +278,7 @@ def note(
             before = store.polls.read(table.name)  # another process may have recorded a poll in the meantime
             after = _new_poll(before, table, found)
             if after is not None:
-                store.polls.touch(table.name, after if points is None else replace(after, points=points))
+                store.polls.write(table.name, after if points is None else replace(after, points=points))
     except StorageError as error:
         _log.warning("Could not record the condition of table %s: %s", table.name, error)
     return before

@@ -169,7 +169,7 @@ class CheckpointWriter:
         parts, digest = self._write_rows(log, columns, staging, rows)
         (part,) = parts
         target = join_url(self._log_path, checkpoint_file(self._version))
-        return _Draft(top_level=part, provider=self._provider(part, "parquet"), target=target), digest
+        return _Draft(top_level=part, provider=self._provider(part), target=target), digest
 
     def _v2(self, log: LoadedLog, columns: CheckpointColumns, staging: str) -> tuple[_Draft, FileDigest]:
         count = max(1, -(-self._num_actions // ACTIONS_A_SIDECAR))
@@ -201,7 +201,7 @@ class CheckpointWriter:
         status = self._status(top_level)
         return _Draft(
             top_level=status,
-            provider=self._provider(status, "json"),
+            provider=self._provider(status),
             target=join_url(self._log_path, name),
             sidecars=sidecars,
         )
@@ -278,8 +278,7 @@ class CheckpointWriter:
         if self.storage.move_new(draft.top_level.path, draft.target):
             return True
         # If the storage fails after the move, it reports the name as taken, perhaps by this very file.
-        is_ours = bool(draft.sidecars) and self.storage.read(draft.target) == self.storage.read(draft.top_level.path)
-        return is_ours
+        return bool(draft.sidecars) and self.storage.read(draft.target) == self.storage.read(draft.top_level.path)
 
     def _discard(self, draft: _Draft) -> None:
         """Delete the sidecars of a draft that is not in place. Keep them if this is uncertain."""
@@ -316,12 +315,12 @@ class CheckpointWriter:
         )
         return replace(written, is_hint_written=write_hint(self.storage, self.context.table_log, hint))
 
-    def _provider(self, file: FileStatus, extension: str) -> CheckpointProvider:
+    def _provider(self, file: FileStatus) -> CheckpointProvider:
         return CheckpointProvider(
             version=self._version,
             files=(file,),
             kind=CheckpointKind.UUID if self._is_v2 else CheckpointKind.CLASSIC,
-            format="json" if extension == "json" else "parquet",
+            format="json" if self._is_v2 else "parquet",
         )
 
     def _status(self, path: str) -> FileStatus:

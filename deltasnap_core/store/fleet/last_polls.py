@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
@@ -80,23 +80,18 @@ class LastPolls:
         found = [each.row.judged(known.get(each.row.table)) for each in self._each(tables, now_ms, paths or {})]
         return found + [FleetRow.without_numbers(name, known[name]) for name in known if name not in tables]
 
-    def write(self, table: str, poll: LastPoll, current: Mapping[int, ManifestName] | None = None) -> None:
-        """Replace the last poll of a table.
-
-        Its points are replaced by those that the row of the table needs, so that the next reader finds them here.
-        current: the result of `SnapshotStore.current_names`; None: list the store.
-        """
-        self.touch(table, replace(poll, points=self.points(table, poll, current)))
-
     def points(
         self, table: str, poll: LastPoll, current: Mapping[int, ManifestName] | None = None
     ) -> dict[ManifestName, VersionPoint]:
-        """Return the points that the row of a table needs. Those of `poll` are not read. current: see `write`."""
+        """Return the points that the row of a table needs, to be recorded with its poll. Those of `poll` are not read.
+
+        current: the result of `SnapshotStore.current_names`; None: list the store.
+        """
         names = None if current is None else tuple(current.values())
         return _TableReader(stored=self._stored(table), poll=poll, now_ms=poll.polled_at_ms, names=names).points()
 
-    def touch(self, table: str, poll: LastPoll) -> None:
-        """Replace the last poll of a table, with the points that it has. Reads nothing."""
+    def write(self, table: str, poll: LastPoll) -> None:
+        """Replace the last poll of a table. Reads nothing."""
         self.storage.write(self._url(table), poll.to_bytes())
 
     @contextmanager

@@ -102,7 +102,7 @@ class Fleet:
 
     def note(self, *problems: TableProblem, table: str = "events", **fields: Any) -> None:
         poll = LastPoll(**{"polled_at_ms": system_clock(), "problems": problems, "checked_version": 1, **fields})
-        store_of(self.settings).polls.touch(table, poll)
+        store_of(self.settings).polls.write(table, poll)
 
     def tick(self) -> str:
         result = self.sensor(dg.build_sensor_context(instance=self.instance))

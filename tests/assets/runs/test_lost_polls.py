@@ -125,7 +125,7 @@ def test_refresh_evaluates_the_checks_again_if_their_results_could_not_be_writte
         raise StorageError(path=name, reason="No space left on device")
 
     with monkeypatch.context() as full:
-        full.setattr(LastPolls, "touch", refuse)
+        full.setattr(LastPolls, "write", refuse)
         assert table.refresh() == (4,)
     assert table.refresh() == (4,)
     poll = store_of(table.settings).polls.read("events")

@@ -292,13 +292,13 @@ def test_poll_of_another_process_is_kept_while_the_checks_of_a_run_are_recorded(
 
 
 def test_problems_that_are_recorded_at_once_are_all_kept(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    touch, problems = LastPolls.touch, [replace(WARNING, check=f"check_{number}") for number in range(5)]
+    write, problems = LastPolls.write, [replace(WARNING, check=f"check_{number}") for number in range(5)]
 
-    def touch_late(*arguments: Any) -> None:
+    def write_late(*arguments: Any) -> None:
         time.sleep(0.1)
-        touch(*arguments)
+        write(*arguments)
 
-    monkeypatch.setattr(LastPolls, "touch", touch_late)
+    monkeypatch.setattr(LastPolls, "write", write_late)
     with ThreadPoolExecutor(len(problems)) as threads:
         for problem in problems:
             threads.submit(note, table.store, table.table, PollFindings(problems={problem.check: (problem,)}))
@@ -456,7 +456,7 @@ def test_table_without_a_recent_check_for_damage_is_unknown(table: Table) -> Non
     table.check()
     note(table.store, table.table, PollFindings(is_examined=True))
     old = replace(table.poll, examined_at_ms=table.poll.polled_at_ms - 49 * HOUR)
-    table.store.polls.touch("events", old)
+    table.store.polls.write("events", old)
     assert table.condition == "unknown"
 
 

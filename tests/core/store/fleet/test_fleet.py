@@ -413,7 +413,7 @@ def test_number_beyond_64_bits_is_null(tmp_path: Path) -> None:
 def test_table_with_a_poll_costs_two_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store_table(tmp_path, "events", COMMITS)
     store = opened(tmp_path)
-    store.polls.write("events", poll())
+    store.polls.write("events", replace(poll(), points=store.polls.points("events", poll())))
     read: list[str] = []
     one, many = WritableFiles.read, WritableFiles.read_many
 
