@@ -1,4 +1,4 @@
-"""A Dagster job that does nothing, for tests that need a run."""
+"""A Dagster job that does nothing, for tests that need a run, and the ticks of a sensor."""
 
 from __future__ import annotations
 
@@ -14,3 +14,16 @@ def _nothing() -> None:
 def idle_job() -> None:
     """Do nothing."""
     _nothing()
+
+
+def ticked(sensor: dg.SensorDefinition, instance: dg.DagsterInstance, cursor: str | None = None) -> dg.SensorResult:
+    """Return the result of one tick."""
+    with dg.build_sensor_context(instance=instance, cursor=cursor) as context:
+        result = sensor(context)
+    assert isinstance(result, dg.SensorResult)
+    return result
+
+
+def skip_message(result: dg.SensorResult) -> str:
+    """Return the message of a tick that skipped; empty if it did not."""
+    return "" if result.skip_reason is None else result.skip_reason.skip_message or ""

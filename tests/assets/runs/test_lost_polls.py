@@ -30,7 +30,7 @@ from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.tables.pages.table_observation import health_of
 from deltasnap_core import SnapshotStore, StorageError, TableProblem
 from deltasnap_core.store.fleet.last_polls import LastPolls
-from tests.assets.jobs import idle_job
+from tests.assets.jobs import idle_job, ticked
 from tests.assets.runs.test_refresh import STATS, Refreshed
 from tests.assets.runs.test_sensors import END, START, Ticks
 from tests.builders import add, metadata, protocol
@@ -303,8 +303,7 @@ def test_tick_requests_no_run_because_of_a_warning(lagging: Lost) -> None:
     sensor = next(sensor for sensor in lagging.defs.sensors or () if sensor.name == "events_new_commits")
     cursor = None
     for _ in range(2):
-        result = sensor(dg.build_sensor_context(instance=lagging.instance, cursor=cursor))
-        assert isinstance(result, dg.SensorResult)
+        result = ticked(sensor, lagging.instance, cursor)
         assert not result.run_requests
         cursor = result.cursor
     assert lagging.row["condition"] == "warned"

@@ -49,7 +49,7 @@ from deltasnap_core import (
 )
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.fleet import last_polls
-from tests.assets.jobs import idle_job
+from tests.assets.jobs import idle_job, ticked
 from tests.builders import add, metadata, protocol, write_log
 from tests.checkpoint_files import write_checkpoint
 from tests.core.store.manifests import store_computed_versions, stored_table
@@ -441,13 +441,11 @@ def test_storage_failure_does_not_show_that_the_faults_of_a_log_are_gone(table: 
 
 def test_idle_tick_reads_the_whole_log_once_an_hour(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     sensor = new_commits_sensor(table.settings, table.table, [idle_job])
-    first = sensor(dg.build_sensor_context(instance=table.instance))
-    assert isinstance(first, dg.SensorResult)
+    first = ticked(sensor, table.instance)
     requested = []
     for hour in (HOUR, HOUR, 0):
         monkeypatch.setattr(table_polls, "_EXAMINATION_ASKED_SECONDS", hour)
-        result = sensor(dg.build_sensor_context(instance=table.instance, cursor=first.cursor))
-        assert isinstance(result, dg.SensorResult)
+        result = ticked(sensor, table.instance, first.cursor)
         requested.append(len(result.run_requests or ()))  # the versions of the first tick are still missing
     assert requested == [0, 0, 1]
 
@@ -498,8 +496,7 @@ def test_failed_run_explained_by_a_fault_is_not_reported_twice(table: Table) -> 
 
 def test_tick_of_the_sensor_records_the_latest_version(table: Table) -> None:
     sensor = new_commits_sensor(table.settings, table.table, [idle_job])
-    first = sensor(dg.build_sensor_context(instance=table.instance))
-    assert isinstance(first, dg.SensorResult)
+    first = ticked(sensor, table.instance)
     row = table.store.fleet(["events"]).to_pylist()[0]
     assert (row["latest_version"], row["stored_version"], row["condition"]) == (2, None, "unknown")
     write_log(table.log.parent, {3: [add("3")]})
@@ -509,8 +506,7 @@ def test_tick_of_the_sensor_records_the_latest_version(table: Table) -> None:
 
 def test_poll_without_new_commits_records_a_poll(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     sensor = new_commits_sensor(table.settings, table.table, [idle_job])
-    first = sensor(dg.build_sensor_context(instance=table.instance))
-    assert isinstance(first, dg.SensorResult)
+    first = ticked(sensor, table.instance)
     (table.log.parent.parent / "store" / "events" / "last_poll.json").unlink()
     sensor(dg.build_sensor_context(instance=table.instance, cursor=first.cursor))
     assert table.store.polls.read("events") is None  # it is not an hour ago

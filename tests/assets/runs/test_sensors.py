@@ -26,7 +26,7 @@ from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import TableLog, redacted
 from deltasnap_core.errors import DeltaTableNotFoundError, StorageError
 from deltasnap_core.storage import retries
-from tests.assets.jobs import idle_job
+from tests.assets.jobs import idle_job, ticked
 from tests.builders import add, metadata, protocol, write_log
 from tests.core.store.manifests import store_versions, stored_table
 from tests.fast_dagster import local_instance
@@ -59,8 +59,7 @@ class Ticks:
 
     def tick(self) -> list[tuple[str, str]] | str:
         """The requested ranges, or the skip reason."""
-        result = self.sensor(dg.build_sensor_context(instance=self.instance, cursor=self.cursor))
-        assert isinstance(result, dg.SensorResult)
+        result = ticked(self.sensor, self.instance, self.cursor)
         self.cursor = result.cursor
         if result.skip_reason is not None:
             return result.skip_reason.skip_message or ""
@@ -310,8 +309,7 @@ def test_tick_reports_commits_that_were_stored_and_are_gone(tmp_path: Path) -> N
     store_versions(stored_table(tmp_path / "store"), TableLog.for_path(table.path), range(5))
     settings = Settings(storage=str(tmp_path / "store"), tables=(table,))
     sensor, instance = new_commits_sensor(settings, table, [idle_job]), dg.DagsterInstance.ephemeral()
-    first = sensor(dg.build_sensor_context(instance=instance))
-    assert isinstance(first, dg.SensorResult)
+    first = ticked(sensor, instance)
     for version in (3, 4):
         (tmp_path / "t" / "_delta_log" / f"{version:020d}.json").unlink()
     sensor(dg.build_sensor_context(instance=instance, cursor=first.cursor))

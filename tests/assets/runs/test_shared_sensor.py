@@ -20,7 +20,7 @@ from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.runs.table_runs import TablesFailedError
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import TableLog
-from tests.assets.jobs import idle_job
+from tests.assets.jobs import idle_job, skip_message, ticked
 from tests.assets.runs.test_sensors import write
 
 if TYPE_CHECKING:
@@ -76,18 +76,15 @@ def test_many_tables_share_a_sensor(tmp_path: Path) -> None:
         write(Path(table.path), 0, 1)
     requested = []
     for _ in range(2):
-        result = sensor(dg.build_sensor_context(instance=instance, cursor=cursor))
-        assert isinstance(result, dg.SensorResult)
+        result = ticked(sensor, instance, cursor)
         requested.append({request.job_name for request in result.run_requests or ()})
         cursor = result.cursor
         if requested == [{f"t{number}_snapshots" for number in range(1, SENSORS + 1)}]:
             write(Path(settings.tables[3].path), 2, 2)
     assert requested[1] == {"t3_snapshots"}
     assert instance.get_dynamic_partitions("t3_versions") == ["0", "1", "2"]
-    result = sensor(dg.build_sensor_context(instance=instance, cursor=cursor))
-    assert isinstance(result, dg.SensorResult)
-    assert result.skip_reason is not None
-    assert "t0 is broken: No Delta table" in (result.skip_reason.skip_message or "")
+    result = ticked(sensor, instance, cursor)
+    assert "t0 is broken: No Delta table" in skip_message(result)
 
 
 @pytest.mark.parametrize("cursor", ["not json", "[1]", '{"t0": 5, "t1": "x", "t2": {"a": 1}, "@next": ["t1"]}'])
@@ -96,8 +93,7 @@ def test_unreadable_cursor_of_a_shared_sensor_is_ignored(tmp_path: Path, cursor:
     for table in settings.tables:
         write(Path(table.path), 0, 0)
     instance = dg.DagsterInstance.ephemeral()
-    result = sensor(dg.build_sensor_context(instance=instance, cursor=cursor))
-    assert isinstance(result, dg.SensorResult)
+    result = ticked(sensor, instance, cursor)
     assert len(result.run_requests or ()) == SENSORS + 1
 
 
@@ -109,8 +105,7 @@ def test_next_tick_continues_a_tick_that_takes_too_long(tmp_path: Path, monkeypa
         write(Path(table.path), 0, 0)
     requested = []
     for _ in range(SENSORS + 2):
-        result = sensor(dg.build_sensor_context(instance=instance, cursor=cursor))
-        assert isinstance(result, dg.SensorResult)
+        result = ticked(sensor, instance, cursor)
         requested.append([request.job_name for request in result.run_requests or ()])
         cursor = result.cursor
     assert requested == [*([f"{table.name}_snapshots"] for table in settings.tables), []]
@@ -121,9 +116,7 @@ def test_unresponsive_storage_of_a_table_does_not_delay_others(tmp_path: Path, s
     for table in settings.tables:
         write(Path(table.path), 0, 0)
     silent("t0")
-    with dg.build_sensor_context(instance=dg.DagsterInstance.ephemeral()) as context:
-        result = sensor(context)
-    assert isinstance(result, dg.SensorResult)
+    result = ticked(sensor, dg.DagsterInstance.ephemeral())
     assert len(result.run_requests or ()) == SENSORS
     assert json.loads(result.cursor or "{}")["t0"] is None
 
@@ -141,16 +134,13 @@ def test_shared_sensor_shows_a_table_that_waits_before_tables_without_new_commit
     for table in settings.tables:
         write(Path(table.path), 0, 0)
     instance = dg.DagsterInstance.ephemeral()
-    first = sensor(dg.build_sensor_context(instance=instance))
-    assert isinstance(first, dg.SensorResult)
+    first = ticked(sensor, instance)
     if not is_idle:
         write(Path(settings.tables[0].path), 1, 1)
 
     silent(f"t{SENSORS}")
-    with dg.build_sensor_context(instance=instance, cursor=first.cursor) as context:
-        result = sensor(context)
-    assert isinstance(result, dg.SensorResult)
-    shown = "" if result.skip_reason is None else result.skip_reason.skip_message or ""
+    result = ticked(sensor, instance, first.cursor)
+    shown = skip_message(result)
     assert shown.startswith(f"t{SENSORS} has been waiting for its poll since") == is_idle
     assert (f"t{SENSORS} has been waiting for its poll since" in capfd.readouterr().err) != is_idle
 
@@ -163,16 +153,10 @@ def test_shared_sensor_shows_a_failed_run_before_tables_without_new_commits(
     for table in settings.tables:
         write(Path(table.path), 0, 0)
     instance = dg.DagsterInstance.ephemeral()
-    first = sensor(dg.build_sensor_context(instance=instance))
-    assert isinstance(first, dg.SensorResult)
+    first = ticked(sensor, instance)
     instance.create_run_for_job(idle_job, status=dg.DagsterRunStatus.FAILURE, tags=run_tags(f"t{SENSORS}", 0, 0))
-    result = sensor(dg.build_sensor_context(instance=instance, cursor=first.cursor))
-    assert isinstance(result, dg.SensorResult)
-    assert result.skip_reason is not None
-    assert (
-        f" of t{SENSORS} failed, attempt 1 of 5"
-        in (result.skip_reason.skip_message or "").partition("No new commit")[0]
-    )
+    result = ticked(sensor, instance, first.cursor)
+    assert f" of t{SENSORS} failed, attempt 1 of 5" in skip_message(result).partition("No new commit")[0]
 
 
 @pytest.mark.spark  # a server
@@ -188,8 +172,7 @@ def test_idle_tick_on_s3_costs_one_listing_per_table(tmp_path: Path, flaky_s3: t
     requested = []
     for _ in range(2):
         flaky.reset()
-        result = sensor(dg.build_sensor_context(instance=instance, cursor=cursor))
-        assert isinstance(result, dg.SensorResult)
+        result = ticked(sensor, instance, cursor)
         requested.append(len(result.run_requests or ()))
         cursor = result.cursor
     assert requested == [count, 0]
@@ -222,9 +205,7 @@ def test_shared_sensor_reports_a_failure_without_credentials(
         return log_of(table)
 
     monkeypatch.setattr(table_polls, "log_of", refused)
-    with dg.build_sensor_context(instance=dg.DagsterInstance.ephemeral()) as context:
-        result = sensor(context)
-    assert isinstance(result, dg.SensorResult)
+    result = ticked(sensor, dg.DagsterInstance.ephemeral())
     assert len(result.run_requests or ()) == SENSORS
     reported = capfd.readouterr().err
     assert "t0 refuses" in reported

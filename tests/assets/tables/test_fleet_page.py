@@ -16,6 +16,7 @@ from deltasnap_assets.tables.assets.fleet_asset import FLEET_JOB, fleet_asset, f
 from deltasnap_assets.tables.fleet_totals import FleetOrder, ordered_rows, totals_of_fleet
 from deltasnap_assets.tables.pages.fleet_page import fleet_page
 from deltasnap_core import LastPoll, TableProblem, system_clock
+from tests.assets.jobs import ticked
 from tests.assets.tables.test_pictures import texts
 
 DAY = 24 * 3_600_000
@@ -218,8 +219,7 @@ def test_sensor_requests_one_run_after_refreshes(fleet: Fleet) -> None:
 
     def requests() -> int:
         nonlocal cursor
-        result = sensor(dg.build_sensor_context(instance=instance, cursor=cursor))
-        assert isinstance(result, dg.SensorResult)
+        result = ticked(sensor, instance, cursor)
         cursor = result.cursor
         return len(result.run_requests or ())
 
