@@ -41,8 +41,8 @@ from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.texts import without_secrets
 from deltasnap_core import DeltaSnapError, LogCursor, LogRelation, LogStatus, TableCondition, TableLog, logger_of
 
-_BROKEN_ASKED_SECONDS = 60.0
-_EXAMINATION_ASKED_SECONDS = 3600.0
+_BROKEN_CHECK_SECONDS = 60.0
+_EXAMINATION_CHECK_SECONDS = 3600.0
 _log = logger_of(__name__)
 
 
@@ -215,11 +215,10 @@ class _PolledTable:
     def _poll_idle(self, checkpoint: str | None) -> SensorAnswer:
         """Return the answer without new commits. If an examination of the log has ended, report its result first.
 
-        An examination starts when it is due, or when a checkpoint is new.
+        An examination starts when it is due, or when a checkpoint is new. It continues while ticks poll for new
+        commits, because reading a long log takes longer than a tick.
 
         checkpoint: the newest one that the poll saw.
-
-        It continues while ticks poll for new commits, because reading a long log takes longer than a tick.
         """
         settings, table, message = self.settings, self.table, _nothing_new(self.table, self.failure)
         idle = SensorAnswer(cursor=self.state.cursor, message=message, is_problem=self.failure is not None)
@@ -227,12 +226,12 @@ class _PolledTable:
         if not is_examined(settings, table):
             if not may_examine():
                 return idle
-            is_asked = REMINDERS.restart_if_due("broken", settings, table, seconds=_BROKEN_ASKED_SECONDS)
-            if is_asked and shows_unloadable(self.instance, table.name):  # another process found it to be broken
+            is_due = REMINDERS.restart_if_due("broken", settings, table, seconds=_BROKEN_CHECK_SECONDS)
+            if is_due and shows_unloadable(self.instance, table.name):  # another process found it to be broken
                 return self.poll_examining()
             is_whole = not look_for_new_checkpoint(settings, table, checkpoint)
             if is_whole and not REMINDERS.restart_if_due(
-                "examination", settings, table, seconds=_EXAMINATION_ASKED_SECONDS, waits_first=True
+                "examination", settings, table, seconds=_EXAMINATION_CHECK_SECONDS, waits_first=True
             ):
                 return idle
             if is_whole and not is_examination_due(store_of(settings), table.name):

@@ -129,7 +129,7 @@ def long_examinations(monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], Event
 
     monkeypatch.setattr(examination, "_WAIT_SECONDS", 0.1)
     monkeypatch.setattr(log_reports, "condition_of_whole_log", slow)
-    monkeypatch.setattr(table_polls, "_EXAMINATION_ASKED_SECONDS", 0.0)
+    monkeypatch.setattr(table_polls, "_EXAMINATION_CHECK_SECONDS", 0.0)
     monkeypatch.setattr(table_polls, "is_examination_due", lambda *_: True)
     return started, end
 
@@ -160,7 +160,7 @@ def test_new_commits_are_requested_while_the_log_is_examined_and_stay_known(
     assert ticks.tick() == [("4", "4")]
     end.set()
     all_ended(examination._examinations)
-    monkeypatch.setattr(table_polls, "_EXAMINATION_ASKED_SECONDS", math.inf)
+    monkeypatch.setattr(table_polls, "_EXAMINATION_CHECK_SECONDS", math.inf)
     ticks.tick()
     table = TableSettings(name="events", path=str(tmp_path / "t"))
     poll = store_of(Settings(storage=str(tmp_path / "t-store"), tables=(table,))).polls.read("events")
@@ -329,7 +329,7 @@ def test_log_is_examined_only_if_no_other_process_has_examined_it_lately(
         asked.append(given[1].name)
         return examination.examination_of(*given, **options)
 
-    monkeypatch.setattr(table_polls, "_EXAMINATION_ASKED_SECONDS", 0.0)
+    monkeypatch.setattr(table_polls, "_EXAMINATION_CHECK_SECONDS", 0.0)
     monkeypatch.setattr(table_polls, "examination_of", examination_of)
     assert ticks.tick() == "All versions of events are materialized."
     assert asked == (["events"] if is_due else [])

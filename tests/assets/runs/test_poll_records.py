@@ -444,7 +444,7 @@ def test_idle_tick_reads_the_whole_log_once_an_hour(table: Table, monkeypatch: p
     first = ticked(sensor, table.instance)
     requested = []
     for hour in (HOUR, HOUR, 0):
-        monkeypatch.setattr(table_polls, "_EXAMINATION_ASKED_SECONDS", hour)
+        monkeypatch.setattr(table_polls, "_EXAMINATION_CHECK_SECONDS", hour)
         result = ticked(sensor, table.instance, first.cursor)
         requested.append(len(result.run_requests or ()))  # the versions of the first tick are still missing
     assert requested == [0, 0, 1]
