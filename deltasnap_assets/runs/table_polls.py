@@ -17,14 +17,14 @@ from deltasnap_assets.runs.condition.log_reports import (
     report_condition_without_run,
 )
 from deltasnap_assets.runs.condition.poll_records import (
-    NotedPoll,
+    EarlierPoll,
     PollFindings,
     has_old_checks,
     is_examination_due,
-    is_to_be_noted,
+    is_record_due,
     look_for_new_checkpoint,
-    note,
-    note_poll,
+    record,
+    record_poll,
 )
 from deltasnap_assets.runs.condition.reminders import REMINDERS
 from deltasnap_assets.runs.condition.taken_names import check_name
@@ -162,10 +162,10 @@ class _PolledTable:
         is_due = failure is not None and failure.may_be_tried_again and failure.pause_left <= 0
         is_retried = failure is not None and (is_new or is_due)
         if cursor is not None and polled is not None and not is_new and not is_retried:
-            noted = self._note(followed=cursor.version)
-            if not noted.is_known:
+            earlier = self._record(followed=cursor.version)
+            if not earlier.is_known:
                 return self.poll_examining()
-            return self._request_checks(noted) or self._poll_idle(polled.checkpoint)
+            return self._request_checks(earlier) or self._poll_idle(polled.checkpoint)
         if failure is not None and failure.is_for_checks and not is_new:
             request = request_for_checks(self.table, failure.last, failure.attempt + 1)
             return SensorAnswer(requests=(request,), cursor=self.state.cursor)
@@ -177,11 +177,11 @@ class _PolledTable:
         known = known_of(self.instance, self.table.name)
         status = None if cursor is None or is_retried else log.new_commits(cursor)
         status = log.status() if status is None else status
-        noted = self._note(status, followed=None if cursor is None else cursor.version)
+        earlier = self._record(status, followed=None if cursor is None else cursor.version)
         if was_broken(self.instance, self.table.name):
             return self.poll_examining()
         is_new_only = cursor is not None and all(version > cursor.version for version in status.versions)
-        if is_new_only and (not noted.is_known or known.done.intersection(status.versions)):
+        if is_new_only and (not earlier.is_known or known.done.intersection(status.versions)):
             # The store was lost or is an older copy, or lacks versions that Dagster has: others may be missing, too.
             status = replace(log.status(), is_fork=status.is_fork)
         stored = None if status.listing is None else what_is_stored(self.settings, self.table, status.listing)
@@ -196,16 +196,16 @@ class _PolledTable:
         """The number of the attempt that a request begins: the missing versions of a failed run are part of it."""
         return self.failure.attempt + 1 if self.failure is not None and self.failure.may_be_tried_again else 1
 
-    def _note(self, status: LogStatus | None = None, *, followed: int | None) -> NotedPoll:
-        """Record this poll, see `note_poll`. Errors: TakenNameError, before anything is recorded."""
+    def _record(self, status: LogStatus | None = None, *, followed: int | None) -> EarlierPoll:
+        """Record this poll, see `record_poll`. Errors: TakenNameError, before anything is recorded."""
         settings, table = self.settings, self.table
-        if is_to_be_noted(settings, table, status, followed):
+        if is_record_due(settings, table, status, followed):
             check_name(self.instance, settings, table)
-        return note_poll(settings, table, status, followed)
+        return record_poll(settings, table, status, followed)
 
-    def _request_checks(self, noted: NotedPoll) -> SensorAnswer | None:
+    def _request_checks(self, earlier: EarlierPoll) -> SensorAnswer | None:
         """Request the newest version again if the settings of its checks changed, as `refresh` does; None: no need."""
-        if not noted.has_old_checks or self.failure is not None or were_evaluated(self.instance, self.table):
+        if not earlier.has_old_checks or self.failure is not None or were_evaluated(self.instance, self.table):
             return None
         newest = max(known_of(self.instance, self.table.name).done, default=None)
         if newest is None:
@@ -250,7 +250,7 @@ class _PolledTable:
             report_condition(self.instance, self.settings, self.table, condition, failed)
         elif not condition.faults:  # there are later commits: it says nothing about them
             found = PollFindings(is_examined=condition.is_complete, examined_checkpoint=condition.checkpoint)
-            note(store_of(self.settings), self.table, found)
+            record(store_of(self.settings), self.table, found)
 
     def poll_examining(self) -> SensorAnswer:
         """Request the versions that can be loaded, after reading the commits. If none are left, report the faults."""
@@ -279,7 +279,7 @@ class _PolledTable:
         todo = plan(self.table, status, known, stored)
         if todo.ranges and stored is not None and not stored.common.is_continued:
             # The requested run may never start.
-            note(store_of(self.settings), self.table, PollFindings(is_replaced=True))
+            record(store_of(self.settings), self.table, PollFindings(is_replaced=True))
         apply_to_instance(self.instance, name, todo)
         sort_partitions(self.instance, name)
         # No run key, because a range that failed may be requested again.

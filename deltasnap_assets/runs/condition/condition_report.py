@@ -23,7 +23,7 @@ from deltasnap_assets.runs.condition.fault_texts import (
     in_cell,
     problems_of,
 )
-from deltasnap_assets.runs.condition.poll_records import PollFindings, note
+from deltasnap_assets.runs.condition.poll_records import PollFindings, record
 from deltasnap_assets.runs.planning.known_table import last_observation
 from deltasnap_assets.runs.planning.names import CONDITION_TAG, delta_log_key
 from deltasnap_assets.runs.stores import store_of
@@ -57,7 +57,7 @@ def report_condition(
     condition = None if condition is None else _to_report(condition)
     if condition is None and failed is None:
         if checkpoint is not None:
-            note(store_of(settings), table, PollFindings(examined_checkpoint=checkpoint))
+            record(store_of(settings), table, PollFindings(examined_checkpoint=checkpoint))
         return False
     latest, is_complete = (None, False) if condition is None else (condition.latest, condition.is_complete)
     found = PollFindings(
@@ -66,7 +66,7 @@ def report_condition(
         is_examined=is_complete,
         examined_checkpoint=checkpoint,
     )
-    note(store_of(settings), table, found)
+    record(store_of(settings), table, found)
     verdicts = {} if condition is None else _verdicts(condition)
     page = _page(table, condition, failed, verdicts, last_observation(instance, table.name))
     if page is None:

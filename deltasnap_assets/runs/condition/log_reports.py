@@ -9,7 +9,12 @@ import dagster as dg
 
 from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.known_faults import condition_unless_known
-from deltasnap_assets.runs.condition.poll_records import has_new_checkpoint, is_examination_due, known_faults, note_poll
+from deltasnap_assets.runs.condition.poll_records import (
+    has_new_checkpoint,
+    is_examination_due,
+    known_faults,
+    record_poll,
+)
 from deltasnap_assets.runs.condition.taken_names import check_name
 from deltasnap_assets.runs.planning.known_table import was_broken
 from deltasnap_assets.runs.planning.log_status import compared_with_stored, read_status, what_is_stored
@@ -140,7 +145,7 @@ def report_condition_without_run(
     stored: the stored versions and the log compared; None: unknown. examine: `condition_now`, or returns None if that
     takes too long.
     """
-    note_poll(settings, table, status)
+    record_poll(settings, table, status)
     failed, is_shorter = failed_run(instance, table.name), stored is not None and bool(stored.common.lost)
     is_damaged = status.condition is not None and bool(status.condition.faults)
     is_due = is_damaged or is_examination_due(store_of(settings), table.name)

@@ -48,17 +48,17 @@ STORE = "store"
 NO_VERSIONS_ADVICE = "Correct `versions` in the configuration, or wait for this version."
 
 _HOUR_MS = 60 * 60 * 1000
-_NOTED_AGAIN_MS = _HOUR_MS
+_RECORDED_AGAIN_MS = _HOUR_MS
 _EXAMINED_AGAIN_MS = 24 * _HOUR_MS
 _CONDITION_NAMES = frozenset(check.name for check in CONDITION_CHECKS)
 _log = logger_of(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NotedPoll:
+class EarlierPoll:
     """The facts that the store had about a table before a poll. The defaults mean that there is nothing to do.
 
-    is_known: see `note_poll`. has_old_checks: whether its checks were last evaluated with other settings.
+    is_known: see `record_poll`. has_old_checks: whether its checks were last evaluated with other settings.
     """
 
     is_known: bool = True
@@ -218,9 +218,9 @@ def known_faults(store: SnapshotStore, table_name: str) -> tuple[Fault, ...]:
     )
 
 
-def note_poll(
+def record_poll(
     settings: Settings, table: TableSettings, status: LogStatus | None = None, followed: int | None = None
-) -> NotedPoll:
+) -> EarlierPoll:
     """Record that a poll read the log of a table, and return what the store knew of the table before.
 
     It is recorded at once if there are new commits, otherwise every hour. The store is read only then, and knows the
@@ -228,8 +228,8 @@ def note_poll(
     status: its result; None: no new commits. followed: the version of the cursor; None: not followed yet. Faults are
     recorded separately, where they are reported.
     """
-    if not is_to_be_noted(settings, table, status, followed):
-        return NotedPoll()
+    if not is_record_due(settings, table, status, followed):
+        return EarlierPoll()
     latest = followed if status is None else status.latest
     commit = None if status is None else status.commits.get(status.latest)
     found = PollFindings(
@@ -237,17 +237,17 @@ def note_poll(
         last_commit_ms=None if commit is None else commit.modification_time,
         problems={VERSIONS: _none_wanted(table, latest)},
     )
-    before = note(store_of(settings), table, found)
+    before = record(store_of(settings), table, found)
     is_known = before is not None and (before.latest_version is None or before.latest_version >= (followed or 0))
     if is_known or status is not None:  # otherwise the next tick reads the store again
         REMINDERS.restart("poll", settings, table, latest)
-    return NotedPoll(is_known=is_known, has_old_checks=_has_old_checks(before, table))
+    return EarlierPoll(is_known=is_known, has_old_checks=_has_old_checks(before, table))
 
 
-def is_to_be_noted(settings: Settings, table: TableSettings, status: LogStatus | None, followed: int | None) -> bool:
-    """Return whether `note_poll` would record a poll."""
+def is_record_due(settings: Settings, table: TableSettings, status: LogStatus | None, followed: int | None) -> bool:
+    """Return whether `record_poll` would record a poll."""
     latest = followed if status is None else status.latest
-    return REMINDERS.is_due("poll", settings, table, seconds=_NOTED_AGAIN_MS / 1000, value=latest)
+    return REMINDERS.is_due("poll", settings, table, seconds=_RECORDED_AGAIN_MS / 1000, value=latest)
 
 
 def _none_wanted(table: TableSettings, latest: int | None) -> tuple[TableProblem, ...]:
@@ -257,7 +257,7 @@ def _none_wanted(table: TableSettings, latest: int | None) -> tuple[TableProblem
     return (TableProblem(check=VERSIONS, severity="warning", text=text, advice=NO_VERSIONS_ADVICE),)
 
 
-def note(
+def record(
     store: SnapshotStore, table: TableSettings, found: PollFindings, current: Mapping[int, ManifestName] | None = None
 ) -> LastPoll | None:
     """Record the result of a poll. Nothing is written if only the time changed by less than an hour.
@@ -287,8 +287,8 @@ def note(
 def _new_poll(before: LastPoll | None, table: TableSettings, found: PollFindings) -> LastPoll | None:
     """Return the poll to write; None: only the time of `before` would change, by less than an hour."""
     now, after = system_clock(), _merged(before or LastPoll(polled_at_ms=0), table, found)
-    if before is not None and after == before and abs(now - before.polled_at_ms) < _NOTED_AGAIN_MS:
-        is_late = before.examined_at_ms is None or abs(now - before.examined_at_ms) >= _NOTED_AGAIN_MS
+    if before is not None and after == before and abs(now - before.polled_at_ms) < _RECORDED_AGAIN_MS:
+        is_late = before.examined_at_ms is None or abs(now - before.examined_at_ms) >= _RECORDED_AGAIN_MS
         if not (found.is_examined and is_late):
             return None
     return replace(after, polled_at_ms=now, examined_at_ms=now if found.is_examined else after.examined_at_ms)

@@ -20,7 +20,7 @@ from deltasnap_assets.runs.planning.partitions import version_of
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.spark.session.failures import using_spark
 from deltasnap_assets.tables.assets.steps import checks_step
-from deltasnap_assets.tables.checks.noted_results import note_table_checks
+from deltasnap_assets.tables.checks.recorded_results import record_table_checks
 from deltasnap_assets.tables.checks.run_facts import RunFacts, recent_commit_times
 from deltasnap_assets.tables.checks.version_checks import version_checks
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
@@ -108,7 +108,7 @@ def _checks_of_now(table: TableSettings) -> dg.AssetChecksDefinition:
                 log = context.log.info if verdict.passed else context.log.warning
                 log(f"{check.name}: {visible(verdict.description, MAX_TEXT_LENGTH)}")
         are_all = selected.issuperset(check.name for check in TABLE_CHECKS)
-        note_table_checks(snapshots, table, of_run, context.run, ended=ended, are_all=are_all)
+        record_table_checks(snapshots, table, of_run, context.run, ended=ended, are_all=are_all)
 
     # A table may be named `orders_version`. Names of steps do not collide if none of their endings ends with another.
     return checks_step(f"{table.name}__table_expectations", specs, expectations)

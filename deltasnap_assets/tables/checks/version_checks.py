@@ -21,7 +21,7 @@ from deltasnap_assets.runs.condition.check_events import severity_of
 from deltasnap_assets.runs.planning.partitions import key_of, known_versions, version_of, version_partitions
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.assets.steps import checks_step
-from deltasnap_assets.tables.checks.noted_results import note_version_checks
+from deltasnap_assets.tables.checks.recorded_results import record_version_checks
 from deltasnap_assets.tables.checks.run_facts import facts_of_versions
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_assets.texts import visible
@@ -52,7 +52,7 @@ def version_checks(
         except DeltaSnapError as error:
             failed = [_of_failure(key, error) for key in context.selected_asset_check_keys]
             yield from failed
-            note_version_checks(snapshots, table, failed, versions, ())
+            record_version_checks(snapshots, table, failed, versions, ())
             return
         selected, results = {key.name: key for key in context.selected_asset_check_keys}, list[dg.AssetCheckResult]()
         for check, key in ((check, selected[check.name]) for check in VERSION_CHECKS if check.name in selected):
@@ -66,7 +66,7 @@ def version_checks(
                 _record(context, check, key, _settled(context, key, newest))
             results.append(_of_run(check, key, verdicts))
             yield results[-1]
-        note_version_checks(snapshots, table, results, versions, selected)
+        record_version_checks(snapshots, table, results, versions, selected)
 
     return checks_step(f"{table.name}__version_expectations", _specs(table.name), expectations)
 

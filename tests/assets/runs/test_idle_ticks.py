@@ -20,7 +20,7 @@ from deltasnap_assets.runs import sensors, table_polls
 from deltasnap_assets.runs.condition import examination, log_reports, poll_records
 from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.log_reports import condition_of_whole_log
-from deltasnap_assets.runs.condition.poll_records import PollFindings, note
+from deltasnap_assets.runs.condition.poll_records import PollFindings, record
 from deltasnap_assets.runs.condition.reminders import REMINDERS
 from deltasnap_assets.runs.long_reads import LongReads
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, run_tags
@@ -66,7 +66,7 @@ def test_checks_of_a_replaced_log_do_not_count_while_its_run_has_not_started(
     ticks, path = followed(tmp_path / "t"), tmp_path / "t"
     table = TableSettings(name="events", path=str(path))
     store_computed_versions(stored_table(tmp_path / "t-store"), log_of(table), range(4))
-    note(store_of(Settings(storage=f"{path}-store", tables=(table,))), table, PollFindings(checked_version=3))
+    record(store_of(Settings(storage=f"{path}-store", tables=(table,))), table, PollFindings(checked_version=3))
     assert condition_of(path)[0] == "healthy"
     if is_recreated:
         shutil.rmtree(path)
@@ -90,7 +90,7 @@ def test_deleted_table_fails_a_tick_and_is_broken(tmp_path: Path, deleted: str) 
 
 def test_versions_of_a_deleted_store_are_requested_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = followed(tmp_path / "t")
-    monkeypatch.setattr(poll_records, "_NOTED_AGAIN_MS", 0)
+    monkeypatch.setattr(poll_records, "_RECORDED_AGAIN_MS", 0)
     assert ticks.tick() == "No new commit of events."
     shutil.rmtree(tmp_path / "t-store")
     assert ticks.tick() == [("0", "3")]
@@ -100,7 +100,7 @@ def test_every_tick_fails_while_the_store_cannot_be_read_and_examines_no_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ticks = followed(tmp_path / "t")
-    monkeypatch.setattr(poll_records, "_NOTED_AGAIN_MS", 0)
+    monkeypatch.setattr(poll_records, "_RECORDED_AGAIN_MS", 0)
 
     def denied(_: WritableFiles, path: str, *__: object) -> bytes:
         raise StorageError(path=path, reason="access denied")
@@ -175,7 +175,7 @@ def test_schedule_does_not_wait_for_an_examination_and_the_sensor_reports_its_fa
     table = TableSettings(name="events", path=str(tmp_path / "t"))
     settings = Settings(storage=str(tmp_path / "t-store"), tables=(table,))
     store_versions(stored_table(tmp_path / "t-store"), log_of(table), range(4))
-    note(store_of(settings), table, PollFindings(checked_version=3))
+    record(store_of(settings), table, PollFindings(checked_version=3))
     (tmp_path / "t" / "_delta_log" / f"{1:020}.json").write_bytes(b"{nope\n")
     with local_instance(tmp_path) as instance:
         for version, name in product(range(4), ASSET_NAMES):
@@ -322,7 +322,7 @@ def test_log_is_examined_only_if_no_other_process_has_examined_it_lately(
     settings = Settings(storage=str(tmp_path / "t-store"), tables=(table,))
     store_versions(stored_table(tmp_path / "t-store"), log_of(table), range(4))
     if not is_due:
-        note(store_of(settings), table, PollFindings(is_examined=True))
+        record(store_of(settings), table, PollFindings(is_examined=True))
     asked = list[str]()
 
     def examination_of(*given: Any, **options: Any) -> Any:

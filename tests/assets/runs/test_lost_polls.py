@@ -18,7 +18,7 @@ from deltasnap_assets.checks.registry import CheckSettings
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.log_reports import BrokenTableError
-from deltasnap_assets.runs.condition.poll_records import PollFindings, note
+from deltasnap_assets.runs.condition.poll_records import PollFindings, record
 from deltasnap_assets.runs.condition.reminders import REMINDERS
 from deltasnap_assets.runs.planning.names import ATTEMPT_TAG
 from deltasnap_assets.runs.refresh import RefreshError
@@ -286,7 +286,7 @@ def test_schedule_evaluates_the_checks_again_after_a_lost_run_unless_one_found_a
     schedule = Scheduled(table, tmp_path / "dagster")
     if has_error:
         error = TableProblem(check="checksum_agrees", severity="error", text="It differs.")
-        note(store_of(table.settings), table.table, PollFindings(problems={"checksum_agrees": (error,)}))
+        record(store_of(table.settings), table.table, PollFindings(problems={"checksum_agrees": (error,)}))
     (run,) = table.instance.get_runs()
     table.instance.report_run_failed(run, "The process of this run no longer exists.")
     assert schedule.tick() == ([] if has_error else [("3", "3")])

@@ -16,7 +16,7 @@ from deltasnap_assets.runs.condition import log_reports
 from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.fault_texts import FAILED_RUN
 from deltasnap_assets.runs.condition.log_reports import BrokenTableError, condition_after, condition_of_whole_log
-from deltasnap_assets.runs.condition.poll_records import PollFindings, known_errors, note
+from deltasnap_assets.runs.condition.poll_records import PollFindings, known_errors, record
 from deltasnap_assets.runs.planning.known_table import last_observation, observation_tags
 from deltasnap_assets.runs.planning.names import delta_log_key, run_tags
 from deltasnap_assets.runs.refresh import refresh_table
@@ -50,7 +50,7 @@ class Examined:
         self.instance.report_runless_asset_event(
             dg.AssetObservation(delta_log_key("events"), metadata=numbers, tags=tags)
         )
-        note(store_of(self.settings), self.table, PollFindings(checked_version=5))
+        record(store_of(self.settings), self.table, PollFindings(checked_version=5))
         self.ask_schedule()
 
     def ask_schedule(self) -> None:

@@ -31,7 +31,7 @@ from deltasnap_assets.runs.condition.poll_records import (
     has_new_checkpoint,
     inputs_of_checks,
     is_checkpoint_sound,
-    note,
+    record,
 )
 from deltasnap_assets.runs.planning.known_table import last_observation
 from deltasnap_assets.runs.sensors import new_commits_sensor
@@ -84,7 +84,7 @@ class Table:
 
     def check(self) -> None:
         """Record that all checks passed."""
-        note(self.store, self.table, PollFindings(checked_version=0))
+        record(self.store, self.table, PollFindings(checked_version=0))
 
     def report(self, failed: FailedRun | None = None) -> None:
         condition = log_of(self.table).condition()
@@ -140,26 +140,26 @@ def test_check_that_raised_an_error_is_a_problem(check: type[Check]) -> None:
 
 def test_problems_remain_until_their_check_passes(table: Table) -> None:
     table.check()
-    note(table.store, table.table, PollFindings(problems={"small_files": (WARNING,)}))
-    note(table.store, table.table, PollFindings(problems={"other": ()}))
+    record(table.store, table.table, PollFindings(problems={"small_files": (WARNING,)}))
+    record(table.store, table.table, PollFindings(problems={"other": ()}))
     assert (table.poll.problems, table.condition) == ((WARNING,), "warned")
-    note(table.store, table.table, PollFindings(problems={"small_files": ()}))
+    record(table.store, table.table, PollFindings(problems={"small_files": ()}))
     assert (table.poll.problems, table.condition) == ((), "healthy")
 
 
 def test_poll_has_the_settings_of_the_table(table: Table) -> None:
-    note(table.store, table.table, PollFindings(latest_version=2))
+    record(table.store, table.table, PollFindings(latest_version=2))
     assert (table.poll.owners, table.poll.path) == (("team:web",), table.table.path)
     assert table.poll.small_file_bytes == table.table.checks.small_file_bytes
 
 
 def test_nothing_is_written_again_if_nothing_changed(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    note(table.store, table.table, PollFindings(latest_version=2))
+    record(table.store, table.table, PollFindings(latest_version=2))
     before = table.poll
-    note(table.store, table.table, PollFindings(latest_version=2))
+    record(table.store, table.table, PollFindings(latest_version=2))
     assert table.poll == before
-    monkeypatch.setattr(poll_records, "_NOTED_AGAIN_MS", 0)
-    note(table.store, table.table, PollFindings(latest_version=2))
+    monkeypatch.setattr(poll_records, "_RECORDED_AGAIN_MS", 0)
+    record(table.store, table.table, PollFindings(latest_version=2))
     assert table.poll.polled_at_ms >= before.polled_at_ms
 
 
@@ -184,9 +184,9 @@ def test_poll_is_written_if_something_changed_or_after_an_hour(
 ) -> None:
     now = system_clock()
     monkeypatch.setattr(poll_records, "system_clock", lambda: now)
-    note(table.store, table.table, PollFindings(latest_version=2, is_examined=True))
+    record(table.store, table.table, PollFindings(latest_version=2, is_examined=True))
     monkeypatch.setattr(poll_records, "system_clock", lambda: now + minutes * 60_000)
-    note(table.store, table.table, PollFindings(**found))
+    record(table.store, table.table, PollFindings(**found))
     assert (table.poll.polled_at_ms != now) == is_written
 
 
@@ -195,7 +195,7 @@ def test_examination_is_recorded_if_the_last_one_is_an_hour_old(table: Table, mo
     for minutes, is_examined in ((0, True), (30, False), (59, True), (61, True)):
         monkeypatch.setattr(poll_records, "system_clock", lambda minutes=minutes: now + minutes * 60_000)
         latest = minutes if minutes == 30 else None  # a new commit: the poll is written without an examination
-        note(table.store, table.table, PollFindings(latest_version=latest, is_examined=is_examined))
+        record(table.store, table.table, PollFindings(latest_version=latest, is_examined=is_examined))
     assert table.poll.examined_at_ms == now + 61 * 60_000
 
 
@@ -208,29 +208,29 @@ def test_poll_keeps_what_was_not_examined_again(table: Table) -> None:
         "examined_checkpoint": "7",
         "stale_rule": rule,
     }
-    note(table.store, table.table, PollFindings(latest_version=2, last_commit_ms=9, checked_version=2, **first))
+    record(table.store, table.table, PollFindings(latest_version=2, last_commit_ms=9, checked_version=2, **first))
     before = table.poll
     assert before.points is not None
-    note(table.store, table.table, PollFindings(problems={"other": (WARNING,)}))
+    record(table.store, table.table, PollFindings(problems={"other": (WARNING,)}))
     after = table.poll
     assert replace(after, problems=(), polled_at_ms=before.polled_at_ms) == before
-    note(table.store, table.table, PollFindings(is_replaced=True))
+    record(table.store, table.table, PollFindings(is_replaced=True))
     assert (table.poll.checked_version, table.poll.latest_version) == (None, 2)
-    note(table.store, table.table, PollFindings(checked_version=1, last_commit_ms=8))
+    record(table.store, table.table, PollFindings(checked_version=1, last_commit_ms=8))
     again = table.poll
     assert (again.checked_version, again.last_commit_ms, again.stale_rule, again.facts_version) == (1, 8, None, 2)
-    note(table.store, table.table, PollFindings(facts_version=3, vacuum_bytes=0))
+    record(table.store, table.table, PollFindings(facts_version=3, vacuum_bytes=0))
     assert (table.poll.facts_version, table.poll.vacuum_bytes) == (3, 0)
 
 
 def test_new_problems_come_before_those_that_are_kept(table: Table) -> None:
     old, new = replace(WARNING, check="a"), replace(WARNING, check="b")
     for problem in (old, new):
-        note(table.store, table.table, PollFindings(problems={problem.check: (problem,)}))
+        record(table.store, table.table, PollFindings(problems={problem.check: (problem,)}))
     assert table.poll.problems == (new, old)
     assert poll_records.known_errors(table.store, "events") == ()
     error = replace(WARNING, severity="error", kind=FaultKind.EMPTY_COMMIT)
-    note(table.store, table.table, PollFindings(problems={error.check: (error,)}))
+    record(table.store, table.table, PollFindings(problems={error.check: (error,)}))
     assert poll_records.known_errors(table.store, "events") == (error,)
     (fault,) = poll_records.known_faults(table.store, "events")
     assert (fault.kind, fault.text, fault.advice) == (FaultKind.EMPTY_COMMIT, error.text, error.advice)
@@ -279,15 +279,15 @@ def test_number_of_a_check_may_be_absent_or_not_a_number() -> None:
 def test_poll_of_another_process_is_kept_while_the_checks_of_a_run_are_recorded(
     table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    note(table.store, table.table, PollFindings(latest_version=2))
+    record(table.store, table.table, PollFindings(latest_version=2))
     points = LastPolls.points
 
     def meanwhile(polls: LastPolls, *arguments: Any) -> Any:
-        note(table.store, table.table, PollFindings(latest_version=3, problems={"small_files": (WARNING,)}))
+        record(table.store, table.table, PollFindings(latest_version=3, problems={"small_files": (WARNING,)}))
         return points(polls, *arguments)
 
     monkeypatch.setattr(LastPolls, "points", meanwhile)
-    note(table.store, table.table, PollFindings(checked_version=2))
+    record(table.store, table.table, PollFindings(checked_version=2))
     assert (table.poll.latest_version, table.poll.checked_version, table.poll.problems) == (3, 2, (WARNING,))
 
 
@@ -301,7 +301,7 @@ def test_problems_that_are_recorded_at_once_are_all_kept(table: Table, monkeypat
     monkeypatch.setattr(LastPolls, "write", write_late)
     with ThreadPoolExecutor(len(problems)) as threads:
         for problem in problems:
-            threads.submit(note, table.store, table.table, PollFindings(problems={problem.check: (problem,)}))
+            threads.submit(record, table.store, table.table, PollFindings(problems={problem.check: (problem,)}))
     assert sorted(problem.check for problem in table.poll.problems) == [problem.check for problem in problems]
 
 
@@ -313,8 +313,8 @@ def test_process_that_died_while_it_recorded_a_poll_does_not_block_others(
         killed.setattr(WritableFiles, "delete", lambda *_: None)
         with table.store.polls.alone("events"):
             pass
-    note(table.store, table.table, PollFindings(problems={"small_files": (WARNING,)}))
-    note(table.store, table.table, PollFindings(latest_version=2))
+    record(table.store, table.table, PollFindings(problems={"small_files": (WARNING,)}))
+    record(table.store, table.table, PollFindings(latest_version=2))
     assert (table.poll.problems, table.poll.latest_version) == ((WARNING,), 2)
 
 
@@ -326,28 +326,28 @@ def test_recorded_poll_leaves_no_lock(table: Table) -> None:
 
 
 def test_poll_records_since_when_new_versions_are_unchecked(table: Table) -> None:
-    note(table.store, table.table, PollFindings(latest_version=2))
+    record(table.store, table.table, PollFindings(latest_version=2))
     since = table.poll.unchecked_since_ms
     assert since is not None
-    note(table.store, table.table, PollFindings(latest_version=3))
+    record(table.store, table.table, PollFindings(latest_version=3))
     assert table.poll.unchecked_since_ms == since
-    note(table.store, table.table, PollFindings(checked_version=3))
+    record(table.store, table.table, PollFindings(checked_version=3))
     assert table.poll.unchecked_since_ms is None
 
 
 def test_versions_that_are_not_wanted_do_not_wait_for_a_check(table: Table) -> None:
     late = table.table.model_copy(update={"versions": Since(since=3)})
-    note(table.store, late, PollFindings(latest_version=2))
+    record(table.store, late, PollFindings(latest_version=2))
     assert table.poll.unchecked_since_ms is None
-    note(table.store, late, PollFindings(latest_version=3))
+    record(table.store, late, PollFindings(latest_version=3))
     assert table.poll.unchecked_since_ms is not None
 
 
 def test_time_of_a_commit_is_forgotten_with_its_version(table: Table) -> None:
-    note(table.store, table.table, PollFindings(latest_version=2, last_commit_ms=5))
-    note(table.store, table.table, PollFindings(latest_version=2))
+    record(table.store, table.table, PollFindings(latest_version=2, last_commit_ms=5))
+    record(table.store, table.table, PollFindings(latest_version=2))
     assert table.poll.last_commit_ms == 5
-    note(table.store, table.table, PollFindings(latest_version=3))
+    record(table.store, table.table, PollFindings(latest_version=3))
     assert table.poll.last_commit_ms is None
 
 
@@ -355,7 +355,7 @@ def test_damage_in_a_log_without_new_commits_is_found_within_a_day(
     table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table.check()
-    note(table.store, table.table, PollFindings(is_examined=True))
+    record(table.store, table.table, PollFindings(is_examined=True))
     status = log_of(table.table).status()
     (table.log / f"{1:020}.json").write_bytes(b"{nope\n")
     report_condition_without_run(table.instance, table.settings, table.table, status, None)
@@ -370,7 +370,7 @@ def test_damage_in_the_commit_of_a_stored_version_is_found_within_a_day(
 ) -> None:
     store_computed_versions(stored_table(table.log.parents[1] / "store"), log_of(table.table), range(3))
     table.check()
-    note(table.store, table.table, PollFindings(is_examined=True))
+    record(table.store, table.table, PollFindings(is_examined=True))
     status, commit = log_of(table.table).status(), table.log / f"{1:020}.json"
     times, content = commit.stat(), commit.read_bytes()
     commit.write_bytes(content.replace(b'"add"', b'"\x00dd"'))
@@ -383,9 +383,9 @@ def test_damage_in_the_commit_of_a_stored_version_is_found_within_a_day(
 def test_only_reading_the_whole_log_shows_that_its_errors_are_gone(table: Table) -> None:
     error, found = replace(WARNING, check=LOG, severity="error"), []
     table.check()
-    note(table.store, table.table, PollFindings(problems={LOG: (error,)}, is_examined=True))
+    record(table.store, table.table, PollFindings(problems={LOG: (error,)}, is_examined=True))
     for is_examined in (False, True):
-        note(table.store, table.table, PollFindings(problems={LOG: ()}, is_examined=is_examined))
+        record(table.store, table.table, PollFindings(problems={LOG: ()}, is_examined=is_examined))
         found.append((table.poll.problems, poll_records.is_examination_due(table.store, "events")))
     assert found == [((error,), True), ((), False)]
 
@@ -393,10 +393,10 @@ def test_only_reading_the_whole_log_shows_that_its_errors_are_gone(table: Table)
 @pytest.mark.parametrize("kind", FaultKind)
 def test_warning_found_in_a_commit_remains_until_the_whole_log_is_read(table: Table, kind: FaultKind) -> None:
     warning = replace(WARNING, check=LOG, kind=kind)
-    note(table.store, table.table, PollFindings(problems={LOG: (warning,)}, is_examined=True))
+    record(table.store, table.table, PollFindings(problems={LOG: (warning,)}, is_examined=True))
     found = []
     for is_examined in (False, True):
-        note(table.store, table.table, PollFindings(problems={LOG: ()}, is_examined=is_examined))
+        record(table.store, table.table, PollFindings(problems={LOG: ()}, is_examined=is_examined))
         found.append(table.poll.problems)
     assert found == [(warning,) if kind.is_in_commits else (), ()]
 
@@ -419,7 +419,7 @@ def test_log_with_warnings_is_read_hourly_and_one_with_errors_each_time(
     for severity in ("warning", "error"):
         monkeypatch.setattr(poll_records, "system_clock", lambda: now)
         problem = replace(WARNING, check=LOG, severity=severity)
-        note(table.store, table.table, PollFindings(problems={LOG: (problem,)}, is_examined=True))
+        record(table.store, table.table, PollFindings(problems={LOG: (problem,)}, is_examined=True))
         due = []
         for minutes in (0, 59, 60):
             monkeypatch.setattr(poll_records, "system_clock", lambda later=now + minutes * 60_000: later)
@@ -452,7 +452,7 @@ def test_idle_tick_reads_the_whole_log_once_an_hour(table: Table, monkeypatch: p
 
 def test_table_without_a_recent_check_for_damage_is_unknown(table: Table) -> None:
     table.check()
-    note(table.store, table.table, PollFindings(is_examined=True))
+    record(table.store, table.table, PollFindings(is_examined=True))
     old = replace(table.poll, examined_at_ms=table.poll.polled_at_ms - 49 * HOUR)
     table.store.polls.write("events", old)
     assert table.condition == "unknown"
@@ -510,7 +510,7 @@ def test_poll_without_new_commits_records_a_poll(table: Table, monkeypatch: pyte
     (table.log.parent.parent / "store" / "events" / "last_poll.json").unlink()
     sensor(dg.build_sensor_context(instance=table.instance, cursor=first.cursor))
     assert table.store.polls.read("events") is None  # it is not an hour ago
-    monkeypatch.setattr(poll_records, "_NOTED_AGAIN_MS", 0)
+    monkeypatch.setattr(poll_records, "_RECORDED_AGAIN_MS", 0)
     sensor(dg.build_sensor_context(instance=table.instance, cursor=first.cursor))
     assert table.poll.latest_version == 2
 
@@ -522,17 +522,17 @@ def test_unwritable_store_is_a_warning(
         raise StorageError(path="/store", reason="read-only")
 
     monkeypatch.setattr("deltasnap_core.storage.writable_files.WritableFiles.write", fail)
-    note(table.store, table.table, PollFindings(latest_version=2))
+    record(table.store, table.table, PollFindings(latest_version=2))
     assert "Could not record the condition of table events" in caplog.text
 
 
 def test_configured_freshness_applies_without_a_run(table: Table) -> None:
     table.check()
-    note(table.store, table.table, PollFindings(latest_version=2, last_commit_ms=system_clock() - 2 * HOUR))
+    record(table.store, table.table, PollFindings(latest_version=2, last_commit_ms=system_clock() - 2 * HOUR))
     assert table.condition == "healthy"
     checks = table.table.checks.model_copy(update={"fresh_within_hours": 1.0})
     hourly = table.table.model_copy(update={"checks": checks})
-    note(table.store, hourly, PollFindings())
+    record(table.store, hourly, PollFindings())
     assert table.condition == "stale"
 
 

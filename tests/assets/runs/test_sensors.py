@@ -255,7 +255,7 @@ def test_older_copy_of_the_store_gets_the_versions_that_it_lacks(
     shutil.rmtree(store)
     shutil.copytree(tmp_path / "copy", store)
     if is_idle:
-        monkeypatch.setattr(poll_records, "_NOTED_AGAIN_MS", 0)
+        monkeypatch.setattr(poll_records, "_RECORDED_AGAIN_MS", 0)
     else:
         write(tmp_path / "t", 5, 5)
     assert ticks.tick() == [("2", "4" if is_idle else "5")]

@@ -12,7 +12,7 @@ import pytest
 from deltasnap_assets.checks.check import FAILED_TO_RUN
 from deltasnap_assets.checks.log.checkpoint_lag import CheckpointLag
 from deltasnap_assets.definitions import build_definitions
-from deltasnap_assets.runs.condition.poll_records import LOG, RUN, PollFindings, note
+from deltasnap_assets.runs.condition.poll_records import LOG, RUN, PollFindings, record
 from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.runs.table_runs import stores_versions
@@ -39,11 +39,11 @@ class Table:
         self.settings = Settings(storage=str(folder / "store"), tables=(self.table,))
         self.instance = dg.DagsterInstance.ephemeral()
 
-    def note(self, *problems: TableProblem) -> None:
+    def record(self, *problems: TableProblem) -> None:
         found = PollFindings(
             problems={each.check: (each,) for each in problems}, checked_version=LAST, is_examined=True
         )
-        note(store_of(self.settings), self.table, found)
+        record(store_of(self.settings), self.table, found)
 
     def check(self, name: str, asset: str = "log_segment", version: int | None = None) -> dg.AssetCheckEvaluation:
         """Execute one check, and return its result. version: of the run; None: it has none."""
@@ -101,7 +101,7 @@ def table(original: Path, tmp_path: Path) -> Table:
 
 
 def test_failed_run_stays_a_problem_when_a_check_is_executed_alone(table: Table) -> None:
-    table.note(FAILED)
+    table.record(FAILED)
     assert table.check("checkpoint_lag").passed
     assert table.poll.problems == (FAILED,)
 
@@ -124,7 +124,7 @@ def test_wrong_checksum_of_the_newest_version_stays_an_error_after_a_run_of_an_e
 
 
 def test_check_of_earlier_versions_does_not_replace_the_result_of_the_newest_one(table: Table) -> None:
-    table.note(TableProblem(check="schema_unchanged", severity="warning", text="The schema changed."))
+    table.record(TableProblem(check="schema_unchanged", severity="warning", text="The schema changed."))
     for version, number in ((1, 1), (LAST, 0)):
         assert table.check("schema_unchanged", "computed_state", version=version).passed
         assert len(table.poll.problems) == number
@@ -132,7 +132,7 @@ def test_check_of_earlier_versions_does_not_replace_the_result_of_the_newest_one
 
 @pytest.mark.parametrize(("name", "last"), [("schema_unchanged", 0), ("steady_growth", LAST)])
 def test_check_without_versions_to_compare_with_neither_passes_nor_fails(table: Table, name: str, last: int) -> None:
-    table.note(TableProblem(check=name, severity="warning", text="An earlier table had a problem."))
+    table.record(TableProblem(check=name, severity="warning", text="An earlier table had a problem."))
     assert table.evaluations(name, "computed_state", (0, last)) == []
     assert len(table.poll.problems) == int(last < LAST)
 
@@ -200,7 +200,7 @@ def test_check_that_raises_is_an_error_of_the_table(
 
 
 def test_check_of_a_shorter_log_warns_of_the_lost_versions(table: Table) -> None:
-    table.note()
+    table.record()
     (table.path / "_delta_log" / f"{LAST:020d}.json").unlink()
     result = table.check("contiguous_log")
     assert not result.passed
@@ -209,7 +209,7 @@ def test_check_of_a_shorter_log_warns_of_the_lost_versions(table: Table) -> None
 
 
 def test_check_of_a_recreated_table_does_not_use_stored_versions(table: Table) -> None:
-    table.note()
+    table.record()
     shutil.rmtree(table.path)
     write(table.path, 0, LAST, table_id="other")
     table.commit.write_bytes(b"{nope")

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from deltasnap_assets.runs.condition.fault_texts import log_problems
-from deltasnap_assets.runs.condition.poll_records import LOG, PollFindings, note
+from deltasnap_assets.runs.condition.poll_records import LOG, PollFindings, record
 from deltasnap_assets.settings.config import Settings, SparkSettings, TableSettings
 from deltasnap_assets.spark.session.run_session import RunSession
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
@@ -83,7 +83,7 @@ def test_run_finds_the_faults_of_the_commits_that_it_stores_without_reading_them
     found = snapshots.condition(table)
     assert ([fault.kind for fault in found.faults], found.is_complete) == ([FaultKind.NEGATIVE_NUMBER], True)
     write_log(tmp_path / "events", {2: [*commit_actions(2), add("c", size=-1)]})
-    note(snapshots.store, table, PollFindings(problems={LOG: ()}, is_examined=True))
+    record(snapshots.store, table, PollFindings(problems={LOG: ()}, is_examined=True))
     snapshots, table = run_of(spark, tmp_path)
     refresh(snapshots, table, [2])
     (fault,) = snapshots.condition(table).faults
@@ -96,7 +96,7 @@ def test_run_finds_new_commits_dated_in_the_future(spark: SparkSession, tmp_path
     log = write_log(tmp_path / "events", {0: commit_actions(0)})
     snapshots, table = run_of(spark, tmp_path)
     refresh(snapshots, table, [0])
-    note(snapshots.store, table, PollFindings(problems={LOG: ()}, is_examined=True))
+    record(snapshots.store, table, PollFindings(problems={LOG: ()}, is_examined=True))
     write_log(tmp_path / "events", {1: commit_actions(1)})
     os.utime(log / commit_file(1), (4_000_000_000, 4_000_000_000))
     snapshots, table = run_of(spark, tmp_path)
@@ -115,7 +115,7 @@ def test_warning_about_an_old_commit_is_repeated_by_runs_that_read_only_new_ones
     first = snapshots.condition(table)
     assert [fault.kind for fault in first.faults] == [FaultKind.AMBIGUOUS_COMMIT]
     problems = {LOG: log_problems(first)}
-    note(snapshots.store, table, PollFindings(problems=problems, is_examined=True))
+    record(snapshots.store, table, PollFindings(problems=problems, is_examined=True))
     write_log(tmp_path / "events", {2: commit_actions(2)})
     snapshots, table = run_of(spark, tmp_path)
     refresh(snapshots, table, [2])

@@ -16,7 +16,7 @@ from deltasnap_assets.runs.condition.poll_records import (
     PollFindings,
     found_by_checks,
     inputs_of_checks,
-    note,
+    record,
 )
 from deltasnap_assets.runs.table_runs import stores_versions
 from deltasnap_assets.settings.config import TableSettings
@@ -27,7 +27,7 @@ from deltasnap_core import DeltaSnapError, TableProblem, logger_of
 _log = logger_of(__name__)
 
 
-def note_table_checks(
+def record_table_checks(
     snapshots: RunSnapshots,
     table: TableSettings,
     results: Sequence[dg.AssetCheckResult],
@@ -49,7 +49,7 @@ def note_table_checks(
         condition = snapshots.condition(table)
         newest = max(snapshots.stored_versions(table), default=None)
         of_run = {RUN: (), VERSIONS: ()} if stores_versions(run) else {}
-        noted = replace(
+        complete = replace(
             found,
             latest_version=condition.latest,
             last_commit_ms=_last_commit_ms(snapshots, table, condition.latest),
@@ -60,15 +60,15 @@ def note_table_checks(
             is_examined=condition.is_complete,
             examined_checkpoint=condition.checkpoint,
         )
-        note(snapshots.store, table, noted, snapshots.current_names(table))
+        record(snapshots.store, table, complete, snapshots.current_names(table))
     except DeltaSnapError as error:
         _log.warning("Could not record the condition of table %s: %s", table.name, error)
         text = visible(str(error), MAX_TEXT_LENGTH)
         unread = TableProblem(check=ALL_CHECKS, severity="error", text=text, advice="Refresh the table to retry.")
-        note(snapshots.store, table, PollFindings(problems={**found.problems, ALL_CHECKS: (unread,)}))
+        record(snapshots.store, table, PollFindings(problems={**found.problems, ALL_CHECKS: (unread,)}))
 
 
-def note_version_checks(
+def record_version_checks(
     snapshots: RunSnapshots,
     table: TableSettings,
     results: Sequence[dg.AssetCheckResult],
@@ -81,7 +81,7 @@ def note_version_checks(
     """
     if max(snapshots.stored_versions(table), default=None) in versions:
         problems = {**dict.fromkeys(names, ()), **found_by_checks(results).problems}
-        note(snapshots.store, table, PollFindings(problems=problems))
+        record(snapshots.store, table, PollFindings(problems=problems))
 
 
 def _last_commit_ms(snapshots: RunSnapshots, table: TableSettings, latest: int | None) -> int | None:

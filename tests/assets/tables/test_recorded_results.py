@@ -9,7 +9,7 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.checks.check import ADVICE_MARK
-from deltasnap_assets.tables.checks.noted_results import note_table_checks
+from deltasnap_assets.tables.checks.recorded_results import record_table_checks
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_core import LastPoll, StorageError, TableProblem
 from tests.assets.jobs import idle_job
@@ -26,41 +26,43 @@ WARNED = dg.AssetCheckResult(
 PROBLEM = TableProblem(check="checkpoint_lag", severity="warning", text="Late.", advice="Write one.")
 
 
-def noted(table: Table, *results: dg.AssetCheckResult, ended: tuple[str, ...] = (), are_all: bool = False) -> LastPoll:
+def recorded(
+    table: Table, *results: dg.AssetCheckResult, ended: tuple[str, ...] = (), are_all: bool = False
+) -> LastPoll:
     no_session: Any = None
     run = table.instance.create_run_for_job(idle_job)
     snapshots = RunSnapshots(table.settings, no_session)
-    note_table_checks(snapshots, table.table, results, run, ended=ended, are_all=are_all)
+    record_table_checks(snapshots, table.table, results, run, ended=ended, are_all=are_all)
     return table.poll
 
 
 def test_results_are_those_of_the_newest_stored_version(table: Table) -> None:
     vacuum = dg.AssetCheckResult(passed=True, check_name="expired_tombstones", metadata={"expired_bytes": 7})
     write(table.path, LAST + 1, LAST + 1)
-    found = noted(table, WARNED)
+    found = recorded(table, WARNED)
     assert (found.latest_version, found.checked_version, found.facts_version) == (LAST + 1, None, None)
-    found = noted(table, vacuum, are_all=True)
+    found = recorded(table, vacuum, are_all=True)
     assert (found.checked_version, found.facts_version, found.vacuum_bytes) == (LAST, LAST, 7)
 
 
 def test_last_commit_has_its_stored_time_and_before_that_the_time_of_its_file(table: Table) -> None:
     os.utime(table.path / "_delta_log" / f"{LAST:020d}.json", (1, 1))
-    assert noted(table).last_commit_ms == mtime_of(LAST)
+    assert recorded(table).last_commit_ms == mtime_of(LAST)
     write(table.path, LAST + 1, LAST + 1)
-    assert noted(table).last_commit_ms == mtime_of(LAST + 1)
+    assert recorded(table).last_commit_ms == mtime_of(LAST + 1)
 
 
 def test_log_without_versions_has_no_last_commit(table: Table) -> None:
     for commit in (table.path / "_delta_log").glob("*.json"):
         commit.unlink()
-    found = noted(table)
+    found = recorded(table)
     assert (found.latest_version, found.last_commit_ms) == (None, None)
 
 
 def test_problem_of_a_check_that_was_not_evaluated_ends_if_nothing_is_wrong(table: Table) -> None:
-    assert noted(table, WARNED).problems == (PROBLEM,)
-    assert noted(table).problems == (PROBLEM,)
-    assert noted(table, ended=("checkpoint_lag",)).problems == ()
+    assert recorded(table, WARNED).problems == (PROBLEM,)
+    assert recorded(table).problems == (PROBLEM,)
+    assert recorded(table, ended=("checkpoint_lag",)).problems == ()
 
 
 def test_condition_that_cannot_be_read_is_an_error_until_the_next_run(
@@ -71,7 +73,7 @@ def test_condition_that_cannot_be_read_is_an_error_until_the_next_run(
 
     with monkeypatch.context() as denied:
         denied.setattr(RunSnapshots, "condition", refuse)
-        found = noted(table, WARNED)
+        found = recorded(table, WARNED)
     assert {(each.check, each.severity) for each in found.problems} == {
         ("checkpoint_lag", "warning"),
         ("checks", "error"),
@@ -79,4 +81,4 @@ def test_condition_that_cannot_be_read_is_an_error_until_the_next_run(
     (error,) = (each for each in found.problems if each.severity == "error")
     assert "denied" in error.text
     assert "\x1b" not in error.text
-    assert noted(table).problems == (PROBLEM,)
+    assert recorded(table).problems == (PROBLEM,)
