@@ -166,13 +166,13 @@ class TableLog:
     def status(
         self,
         listing: LogListing | None = None,
-        generation: str | None = None,
+        table_id: str | None = None,
         *,
         condition: TableCondition | None = None,
     ) -> LogStatus:
         """Return the status of the whole log. It takes one listing and reads commits until it finds the table id.
 
-        listing, generation: known values; they are not read again.
+        listing, table_id: known values; they are not read again.
         condition: of the log; None: unknown. If given, the status includes it, and covers only loadable versions.
         Errors: as `latest`, and CorruptLogError or ActionNotFoundError for broken or missing metadata; with
         `condition` only if no version can be loaded.
@@ -187,7 +187,7 @@ class TableLog:
             newest = latest if condition.newest_loadable is None else condition.newest_loadable
         segment = LogSegment.from_listing(listing, newest)  # reports a gap, even if the id is known
         return LogStatus(
-            generation=generation or self._table_id(segment),
+            table_id=table_id or self._table_id(segment),
             latest=latest,
             versions=versions,
             commits=listing.commits,
@@ -205,7 +205,7 @@ class TableLog:
         The cost of an idle poll does not depend on the length of the log. It is one listing from the commit of the
         cursor on. If the storage can only list whole folders, it is three small requests: that commit, the next one,
         and the hint. If the log does not simply continue, the result is a status of the whole log. It shows whether the
-        log now belongs to another table (`generation`) or to the same table with another history (`is_fork`).
+        log now belongs to another table (`table_id`) or to the same table with another history (`is_fork`).
         Errors: as `status`.
         """
         found = find_new_commits(self.builder, since.version)
@@ -216,11 +216,11 @@ class TableLog:
             if found.later:
                 commits = {commit_version(commit.path): commit for commit in found.later}
                 versions = tuple(commits)
-                return LogStatus(generation=since.generation, latest=versions[-1], versions=versions, commits=commits)
+                return LogStatus(table_id=since.table_id, latest=versions[-1], versions=versions, commits=commits)
             if not found.is_cut:
                 return None
         status = self.status()
-        if status.generation != since.generation:
+        if status.table_id != since.table_id:
             return status
         if not continues_from(self.store, since, found.known, status.latest):
             return replace(status, is_fork=True)
@@ -228,7 +228,7 @@ class TableLog:
 
     def cursor(self, status: LogStatus, version: int | None = None) -> LogCursor:
         """Return the cursor to poll from after a status was processed up to a version (None: its latest)."""
-        return cursor_at(self.store, self.log_path, status.generation, status.latest if version is None else version)
+        return cursor_at(self.store, self.log_path, status.table_id, status.latest if version is None else version)
 
     def _table_id(self, segment: LogSegment) -> str:
         try:

@@ -14,7 +14,7 @@ from deltasnap_assets.runs.planning.partitions import key_of, version_partitions
 from deltasnap_assets.runs.planning.plan import (
     BEGAN_AFTER_TAG,
     FORKS_TAG,
-    GENERATION_TAG,
+    TABLE_ID_TAG,
     Known,
     Plan,
     observation_of,
@@ -25,7 +25,7 @@ from deltasnap_assets.settings.config import TableSettings
 from deltasnap_core import LogStatus, logger_of
 
 _log = logger_of(__name__)
-_IDENTITY = (GENERATION_TAG, FORKS_TAG, BEGAN_AFTER_TAG)
+_IDENTITY = (TABLE_ID_TAG, FORKS_TAG, BEGAN_AFTER_TAG)
 
 
 def known_of(instance: dg.DagsterInstance, table_name: str) -> Known:
@@ -38,7 +38,7 @@ def known_of(instance: dg.DagsterInstance, table_name: str) -> Known:
     return Known(
         versions=versions,
         done=_materialized(instance, assets, identity),
-        generation=identity.get(GENERATION_TAG),
+        table_id=identity.get(TABLE_ID_TAG),
         began_after=_began_after(identity),
         forks=forks_of_text(identity.get(FORKS_TAG)),
         last_materialization=max((record.storage_id for record in latest), default=None),
@@ -67,9 +67,9 @@ def _began_after(identity: Mapping[str, str]) -> int | None:
 
 
 def observation_tags(instance: dg.DagsterInstance, table: TableSettings, version: int, table_id: str) -> dict[str, str]:
-    """Return the tags of an observation at a stored version. table_id: used if no generation is known yet."""
+    """Return the tags of an observation at a stored version. table_id: used if none is known yet."""
     known = known_of(instance, table.name)
-    return version_tags(known.generation or tag_value(table_id), version, known.began_after, known.forks)
+    return version_tags(known.table_id or tag_value(table_id), version, known.began_after, known.forks)
 
 
 def observed_by_hand(instance: dg.DagsterInstance, table: TableSettings, status: LogStatus) -> dg.AssetObservation:
@@ -79,7 +79,7 @@ def observed_by_hand(instance: dg.DagsterInstance, table: TableSettings, status:
     """
     last, known = last_observation(instance, table.name), known_of(instance, table.name)
     seen = observation_of(table, status, known.began_after, known.forks)
-    tags = {**seen.tags, GENERATION_TAG: known.generation or seen.tags[GENERATION_TAG]}
+    tags = {**seen.tags, TABLE_ID_TAG: known.table_id or seen.tags[TABLE_ID_TAG]}
     is_known = last is not None and _version_tags(last) == tags
     observed = last if last is not None and is_known else seen
     kept = {} if last is None else {k: v for k, v in last.tags.items() if k == CONDITION_TAG}
@@ -143,7 +143,7 @@ def _version_tags(observation: dg.AssetObservation) -> dict[str, str]:
 
 def _known_identity(instance: dg.DagsterInstance, table_name: str) -> Mapping[str, str]:
     """Return the tags of _IDENTITY from the last plan, or, for an earlier release, from the last observation."""
-    key = f"{GENERATION_TAG}/{table_name}"
+    key = f"{TABLE_ID_TAG}/{table_name}"
     if (text := instance.daemon_cursor_storage.get_cursor_values({key}).get(key)) is not None:
         kept: dict[str, str] = json.loads(text)
         return kept
@@ -155,5 +155,5 @@ def _keep_identity(instance: dg.DagsterInstance, table_name: str, tags: Mapping[
     """Store the identity of the table with these versions: a run may fail before it records an observation."""
     identity = {name: tag for name, tag in tags.items() if name in _IDENTITY}
     if identity != _known_identity(instance, table_name):
-        key = f"{GENERATION_TAG}/{table_name}"
+        key = f"{TABLE_ID_TAG}/{table_name}"
         instance.daemon_cursor_storage.set_cursor_values({key: json.dumps(identity)})

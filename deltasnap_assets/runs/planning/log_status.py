@@ -36,15 +36,15 @@ def read_status(settings: Settings, table: TableSettings, *, examine: bool = Fal
     listing = log.list()
     stored = what_is_stored(settings, table, listing)
     is_same = stored.common.relation is LogRelation.SAME
-    generation = stored.common.table_id if is_same else None
+    table_id = stored.common.table_id if is_same else None
     if not examine:
         with suppress(*DAMAGED):
-            return log.status(listing, generation), stored
+            return log.status(listing, table_id), stored
     first = 0 if is_examination_due(store_of(settings), table.name) else stored.first_unread
     condition = condition_unless_known(settings, table, log, listing, first=first, sound=stored.sound, read_pages=False)
     if condition.latest is not None and condition.newest_loadable is None:
         raise DeltaSnapError(condition.text)  # the log has no table id to find
-    return log.status(listing, generation, condition=condition), stored
+    return log.status(listing, table_id, condition=condition), stored
 
 
 def what_is_stored(settings: Settings, table: TableSettings, listing: LogListing) -> Stored:

@@ -18,7 +18,7 @@ from deltasnap_assets.settings.config import Since, TableSettings
 from deltasnap_assets.texts import visible
 from deltasnap_core import CommonVersion, LogRelation, LogStatus, VersionRanges, redacted
 
-GENERATION_TAG = "deltasnap/generation"
+TABLE_ID_TAG = "deltasnap/generation"  # observations of earlier releases have this tag
 FORKS_TAG = "deltasnap/forks"
 BEGAN_AFTER_TAG = "deltasnap/generation_began_after_event"
 
@@ -31,14 +31,14 @@ class Known:
     """The facts about a table in a Dagster instance.
 
     versions: with a partition, in the order of insertion. done: versions whose five assets are all materialized.
-    generation: the id of the table last observed; None: never observed. began_after: the id of the last event before
-    this generation (None: it is the first one); earlier materializations belong to an earlier table.
-    forks: where the log of this generation forked. last_materialization: the id of the latest such event.
+    table_id: of the table last observed, as a tag; None: never observed. began_after: the id of the last event before
+    this table (None: it is the first one); earlier materializations belong to an earlier table.
+    forks: where the log of this table forked. last_materialization: the id of the latest such event.
     """
 
     versions: tuple[int, ...] = ()
     done: frozenset[int] = frozenset()
-    generation: str | None = None
+    table_id: str | None = None
     began_after: int | None = None
     forks: tuple[Fork, ...] = ()
     last_materialization: int | None = None
@@ -107,7 +107,7 @@ def plan(table: TableSettings, status: LogStatus, known: Known, stored: Stored |
     example because its commit was cleaned up, and was never done loses its partition until it can.
     known: read before `status`, so that a version which another process adds in the meantime is not taken for lost.
     """
-    is_recreated = known.generation is not None and _is_recreated(status, known, stored)
+    is_recreated = known.table_id is not None and _is_recreated(status, known, stored)
     fork = None if is_recreated else _fork(status, known, stored)
     done = frozenset[int]() if is_recreated else known.done - _no_longer_stored(known, stored)
     unloadable = _unloadable(status)
@@ -128,7 +128,7 @@ def plan(table: TableSettings, status: LogStatus, known: Known, stored: Stored |
         add=add,
         ranges=tuple(contiguous(chosen, (*kept, *add))),
         num_left=len(missing) - len(chosen),
-        observation=observation_of(table, status, began_after, forks, None if is_recreated else known.generation),
+        observation=observation_of(table, status, began_after, forks, None if is_recreated else known.table_id),
         is_damaged=bool(unloadable),
         lost=() if is_recreated else tuple(sorted(lost.intersection(known.done))),
     )
@@ -143,7 +143,7 @@ def _is_recreated(status: LogStatus, known: Known, stored: Stored | None) -> boo
         return False
     if stored.common.current:
         return stored.common.relation is LogRelation.RECREATED
-    return status.is_fork or known.generation != tag_value(status.generation)
+    return status.is_fork or known.table_id != tag_value(status.table_id)
 
 
 def _fork(status: LogStatus, known: Known, stored: Stored | None) -> int | None:
@@ -183,7 +183,7 @@ def _first_kept(known: Known, stored: Stored) -> int:
     if stored.common.pruned_before > 0:
         return stored.common.pruned_before
     first = min(stored.versions)
-    is_known_table = known.generation == tag_value(stored.common.table_id or "")
+    is_known_table = known.table_id == tag_value(stored.common.table_id or "")
     return first if is_known_table and first <= min(known.versions, default=first) else 0
 
 
@@ -211,32 +211,32 @@ def observation_of(
     status: LogStatus,
     began_after: int | None,
     forks: tuple[Fork, ...],
-    generation: str | None = None,
+    table_id: str | None = None,
 ) -> dg.AssetObservation:
-    """Return the observation of a poll. generation: the known one, if the log continues; None: that of the status.
+    """Return the observation of a poll. table_id: the known one, if the log continues; None: that of the status.
 
     A status of new commits only repeats the id of its cursor, and `CREATE OR REPLACE TABLE` may have changed the id.
     """
     latest = max(status.versions, default=status.latest) if _unloadable(status) else status.latest
-    if generation is None or status.listing is not None:
-        generation = tag_value(status.generation)
-    tags = version_tags(generation, latest, began_after, forks)
+    if table_id is None or status.listing is not None:
+        table_id = tag_value(status.table_id)
+    tags = version_tags(table_id, latest, began_after, forks)
     return dg.AssetObservation(
         asset_key=delta_log_key(table.name),
         description=f"Latest version: {latest}" + (f"; forked after {forks[-1].version}" if forks else ""),
         metadata={
             "latest_version": latest,
-            "table_id": visible(status.generation),
+            "table_id": visible(status.table_id),
             "dagster/uri": redacted(table.path),
         },
         tags=tags,
     )
 
 
-def version_tags(generation: str, version: int, began_after: int | None, forks: tuple[Fork, ...]) -> dict[str, str]:
-    tags = {_DATA_VERSION: str(version), GENERATION_TAG: generation}
+def version_tags(table_id: str, version: int, began_after: int | None, forks: tuple[Fork, ...]) -> dict[str, str]:
+    tags = {_DATA_VERSION: str(version), TABLE_ID_TAG: table_id}
     if began_after is not None:
-        tags[_DATA_VERSION] += f" of {generation}"  # version numbers start again, data versions must differ
+        tags[_DATA_VERSION] += f" of {table_id}"  # version numbers start again, data versions must differ
         tags[BEGAN_AFTER_TAG] = str(began_after)
     if forks:
         last = forks[-1]  # a log may fork at one version several times, so only the event distinguishes the forks

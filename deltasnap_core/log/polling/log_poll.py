@@ -18,6 +18,8 @@ from deltasnap_core.storage.log_store import FileStatus, LogStore
 
 # The commit of a cursor is read once for its digest. A larger commit is compared by size and time only.
 _MAX_BYTES = 16 << 20
+_TABLE_ID = "generation"
+"""The key in stored cursors. Sensors keep cursors of earlier releases."""
 
 
 @safe_repr
@@ -25,12 +27,11 @@ _MAX_BYTES = 16 << 20
 class LogCursor:
     """A position in a log. It identifies the commit there, so that a replaced log is detected.
 
-    generation: the table id.
     size, modification_time (ms), sha256 (hex): of the commit file of `version`. None: the file no longer exists; for
                 `sha256` also: the file is too large to read.
     """
 
-    generation: str
+    table_id: str
     version: int
     size: int | None = None
     modification_time: int | None = None
@@ -38,17 +39,18 @@ class LogCursor:
 
     def to_text(self) -> str:
         """Return the cursor as text, which a sensor can store."""
-        return json.dumps(asdict(self))
+        values = asdict(self)
+        return json.dumps({_TABLE_ID: values.pop("table_id"), **values})
 
     @classmethod
     def from_text(cls, text: str) -> LogCursor:
         """Return the cursor from the result of `to_text`. Errors: ValueError for any other text."""
         try:
             values = decode_json(text)
-            cursor = cls(**values)
-        except TypeError as error:
+            cursor = cls(table_id=values.pop(_TABLE_ID), **values)
+        except (AttributeError, KeyError, TypeError) as error:
             raise ValueError(f"expected a log cursor, found {text!r}") from error
-        if not isinstance(cursor.generation, str) or type(cursor.version) is not int or cursor.version < 0:
+        if not isinstance(cursor.table_id, str) or type(cursor.version) is not int or cursor.version < 0:
             raise ValueError(f"expected a log cursor, found {text!r}")
         return cursor
 
@@ -65,7 +67,7 @@ class LogCursor:
 class LogStatus:
     """The versions of a log that can be reconstructed: all of them, or the new ones.
 
-    generation: the table id. It differs from that of a cursor if the table was dropped and created again.
+    table_id:   differs from that of a cursor if the table was dropped and created again.
     latest:     the latest version.
     versions:   the versions that can be reconstructed, ascending: all of them, or only the new ones after a poll of a
                 log that continues from the cursor.
@@ -78,7 +80,7 @@ class LogStatus:
     condition:  the faults of the log, without the pages of its checkpoints; None: the log was not examined.
     """
 
-    generation: str
+    table_id: str
     latest: int
     versions: tuple[int, ...]
     is_fork: bool = False
@@ -101,16 +103,16 @@ class LogPoll:
     checkpoint: str | None = None
 
 
-def cursor_at(store: LogStore, log_path: str, generation: str, version: int) -> LogCursor:
+def cursor_at(store: LogStore, log_path: str, table_id: str, version: int) -> LogCursor:
     """Return the cursor to store after all versions up to `version` are processed.
 
     Takes one request for its commit, and one read.
     """
     commit = commit_of(store, log_path, version)
     if commit is None:
-        return LogCursor(generation=generation, version=version)
+        return LogCursor(table_id=table_id, version=version)
     return LogCursor(
-        generation=generation,
+        table_id=table_id,
         version=version,
         size=commit.size,
         modification_time=commit.modification_time,

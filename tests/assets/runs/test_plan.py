@@ -36,8 +36,8 @@ def table(**settings: Any) -> TableSettings:
     return TableSettings(name="events", path="/tables/events", **settings)
 
 
-def status(first: int, last: int, *, generation: str = "g") -> LogStatus:
-    return LogStatus(generation=generation, latest=last, versions=tuple(range(first, last + 1)))
+def status(first: int, last: int, *, table_id: str = "g") -> LogStatus:
+    return LogStatus(table_id=table_id, latest=last, versions=tuple(range(first, last + 1)))
 
 
 def requested(todo: Plan) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:
@@ -51,7 +51,7 @@ def test_first_poll_requests_the_oldest_versions_up_to_the_limit() -> None:
 
 
 def test_completed_versions_are_skipped_and_failed_ones_retried() -> None:
-    known = Known(versions=(0, 1, 2, 3), done=frozenset({0, 1, 3}), generation="g")
+    known = Known(versions=(0, 1, 2, 3), done=frozenset({0, 1, 3}), table_id="g")
     assert requested(plan(table(), status(0, 5), known)) == ((4, 5), ((2, 2), (4, 5)))
 
 
@@ -64,7 +64,7 @@ def stored(*versions: int) -> Stored:
 
 def test_versions_that_the_store_lost_are_materialized_again_but_not_pruned_ones() -> None:
     # The versions 0 and 1 were pruned: their partitions are gone.
-    known = Known(versions=(2, 3, 4, 5), done=frozenset(range(6)), generation="g")
+    known = Known(versions=(2, 3, 4, 5), done=frozenset(range(6)), table_id="g")
     assert requested(plan(table(), status(0, 5), known, stored())) == ((), ((2, 5),))
     assert requested(plan(table(), status(0, 5), known, stored(2, 3, 5))) == ((), ((4, 4),))
     assert requested(plan(table(), status(0, 5), known, stored(2, 3, 4, 5))) == ((), ())
@@ -77,7 +77,7 @@ def test_versions_that_the_store_lost_are_materialized_again_but_not_pruned_ones
 
 
 def test_versions_that_the_store_and_the_log_lost_have_no_partition(caplog: pytest.LogCaptureFixture) -> None:
-    known = Known(versions=(0, 1, 2, 3), done=frozenset({0, 1, 2, 3}), generation="g")
+    known = Known(versions=(0, 1, 2, 3), done=frozenset({0, 1, 2, 3}), table_id="g")
     todo = plan(table(), status(2, 4), known, stored())  # the store was deleted after the log was cleaned up
     assert (todo.drop, *requested(todo)) == ((0, 1), (4,), ((2, 4),))
     apply_to_instance(dg.DagsterInstance.ephemeral(), "events", todo)
@@ -96,31 +96,31 @@ def test_versions_pruned_from_an_earlier_table_are_wanted_of_its_successor(
     table_id: str, versions: tuple[int, ...]
 ) -> None:
     # Pruned before version 4. The run of version 6 began after the table was recreated: the stored log is the new one.
-    known = Known(versions=(4, 5, 6), done=frozenset(range(7)), generation="g")
+    known = Known(versions=(4, 5, 6), done=frozenset(range(7)), table_id="g")
     found = stored(*versions)
     anew = replace(found, common=replace(found.common, table_id=table_id))
     missing = {*range(8)}.difference(versions)
-    todo = plan(table(), status(0, 7, generation=table_id), known, anew)
+    todo = plan(table(), status(0, 7, table_id=table_id), known, anew)
     assert {version for first, last in todo.ranges for version in range(first, last + 1)} == missing
 
 
 def test_new_commits_continue_a_table_whose_id_was_replaced() -> None:
     # CREATE OR REPLACE: the schedule recorded the new id, and the cursor of the sensor has the old one.
-    known = Known(versions=(0, 1), done=frozenset({0, 1}), generation="new")
-    todo = plan(table(), status(2, 2, generation="old"), known)
+    known = Known(versions=(0, 1), done=frozenset({0, 1}), table_id="new")
+    todo = plan(table(), status(2, 2, table_id="old"), known)
     assert (todo.drop, *requested(todo)) == ((), (2,), ((2, 2),))
     assert todo.observation.tags["deltasnap/generation"] == "new"
 
 
 def test_stored_version_that_lost_its_partition_gets_it_back() -> None:
-    known = Known(versions=(0, 1), done=frozenset({0, 1, 2}), generation="g")
+    known = Known(versions=(0, 1), done=frozenset({0, 1, 2}), table_id="g")
     assert requested(plan(table(), status(0, 2), known, stored(0, 1, 2))) == ((2,), ())
     pruned = replace(known, versions=(1, 2))
     assert requested(plan(table(), status(0, 2), pruned, stored(1, 2))) == ((), ())
 
 
 def test_version_that_cannot_be_loaded_and_is_not_done_has_no_partition() -> None:
-    known = Known(versions=(0, 1, 2, 3), done=frozenset({0, 1, 2}), generation="g")
+    known = Known(versions=(0, 1, 2, 3), done=frozenset({0, 1, 2}), table_id="g")
     fault = Fault(kind=FaultKind.CORRUPT_COMMIT, text="", advice="", reason="", versions=VersionRanges(((2, 3),)))
     damaged = TableCondition(table="events", latest=3, loadable=VersionRanges(((0, 1),)), faults=(fault,))
     todo = plan(table(), replace(status(0, 1), latest=3, condition=damaged), known, stored(0, 1, 2))
@@ -128,12 +128,12 @@ def test_version_that_cannot_be_loaded_and_is_not_done_has_no_partition() -> Non
 
 
 def test_plan_without_new_versions_is_empty() -> None:
-    todo = plan(table(), status(0, 1), Known(versions=(0, 1), done=frozenset({0, 1}), generation="g"))
+    todo = plan(table(), status(0, 1), Known(versions=(0, 1), done=frozenset({0, 1}), table_id="g"))
     assert (requested(todo), todo.last) == (((), ()), None)
 
 
 def test_late_versions_get_separate_runs() -> None:
-    known = Known(versions=(10, 11), done=frozenset({10, 11}), generation="g")
+    known = Known(versions=(10, 11), done=frozenset({10, 11}), table_id="g")
     assert requested(plan(table(), status(8, 13), known)) == ((8, 9, 12, 13), ((8, 9), (12, 13)))
 
 
@@ -142,7 +142,7 @@ CHOICES = {
     "since": (Since(since=5), Known(), status(3, 6), (5, 6)),
     "since a version to come": (Since(since=9), Known(), status(3, 6), ()),
     "latest": ("latest", Known(), status(3, 6), (6,)),
-    "latest, later": ("latest", Known(versions=(6,), done=frozenset({6}), generation="g"), status(3, 8), (7, 8)),
+    "latest, later": ("latest", Known(versions=(6,), done=frozenset({6}), table_id="g"), status(3, 8), (7, 8)),
 }
 
 
@@ -153,13 +153,13 @@ def test_configuration_chooses_the_versions(case: str) -> None:
 
 
 def test_recreated_table_drops_its_partitions_and_starts_over() -> None:
-    known = Known(versions=(0, 1, 2, 3), done=frozenset({0, 1, 2, 3}), generation="old", last_materialization=77)
-    todo = plan(table(), status(0, 1, generation="new"), known, stored())
+    known = Known(versions=(0, 1, 2, 3), done=frozenset({0, 1, 2, 3}), table_id="old", last_materialization=77)
+    todo = plan(table(), status(0, 1, table_id="new"), known, stored())
     assert (todo.drop, *requested(todo)) == ((0, 1, 2, 3), (0, 1), ((0, 1),))
 
 
 def test_restored_table_drops_its_partitions_and_starts_over() -> None:
-    known = Known(versions=(0, 1, 2, 3), done=frozenset({0, 1, 2, 3}), generation="g", last_materialization=77)
+    known = Known(versions=(0, 1, 2, 3), done=frozenset({0, 1, 2, 3}), table_id="g", last_materialization=77)
     todo = plan(table(), replace(status(0, 2), is_fork=True), known, stored())
     assert (todo.drop, *requested(todo)) == ((0, 1, 2, 3), (0, 1, 2), ((0, 2),))
 
@@ -173,7 +173,7 @@ def test_forks_at_the_same_version_have_different_data_versions_once_a_version_w
     def tags(known: Known) -> dict[str, str]:
         return dict(plan(table(), status(0, 5), known, forked).observation.tags)
 
-    known = Known(versions=(0, 1, 2, 3, 4, 5), generation="g", last_materialization=70)
+    known = Known(versions=(0, 1, 2, 3, 4, 5), table_id="g", last_materialization=70)
     first = tags(known)
     planned = replace(known, forks=forks_of_text(first[FORKS_TAG]))
     assert tags(planned) == first
@@ -205,7 +205,7 @@ def test_partitions_that_another_process_adds_at_the_same_time_are_no_error(monk
     assert instance.get_dynamic_partitions("events_versions") == [key_of(version) for version in range(4)]
 
 
-def test_instance_provides_partitions_materializations_and_generation() -> None:
+def test_instance_provides_partitions_materializations_and_table_id() -> None:
     instance = dg.DagsterInstance.ephemeral()
     assert known_of(instance, "events") == Known()
     apply_to_instance(instance, "events", plan(table(), status(8, 11), Known()))
@@ -213,19 +213,19 @@ def test_instance_provides_partitions_materializations_and_generation() -> None:
     materialize(instance, 8, 9)
     materialize(instance, 10, names=ASSET_NAMES[:2])
     known = known_of(instance, "events")
-    assert (known.versions, known.done, known.generation) == ((8, 9, 10, 11), frozenset({8, 9}), "g")
+    assert (known.versions, known.done, known.table_id) == ((8, 9, 10, 11), frozenset({8, 9}), "g")
 
 
 def test_materializations_of_a_dropped_table_do_not_count_for_its_successor() -> None:
     instance = dg.DagsterInstance.ephemeral()
     apply_to_instance(instance, "events", plan(table(), status(0, 3), Known()))
     materialize(instance, 0, 1, 2, 3)
-    anew = status(0, 3, generation="new")
+    anew = status(0, 3, table_id="new")
     for done in (frozenset[int](), frozenset({0})):
         todo = plan(table(max_versions_per_run=1), anew, known_of(instance, "events"), stored(*done))
         apply_to_instance(instance, "events", todo)
         known = known_of(instance, "events")
-        assert (known.generation, known.done) == ("new", done)
+        assert (known.table_id, known.done) == ("new", done)
         materialize(instance, len(done))
     assert known_of(instance, "events").versions == (0, 1)
 
@@ -238,7 +238,7 @@ def test_observation_carries_the_latest_commit_as_data_version() -> None:
 
 def test_plan_is_observed_again_only_if_it_differs_whatever_the_condition_of_the_table() -> None:
     instance = dg.DagsterInstance.ephemeral()
-    done = Known(versions=(0, 1), done=frozenset({0, 1}), generation="g")
+    done = Known(versions=(0, 1), done=frozenset({0, 1}), table_id="g")
     first = plan(table(), status(0, 1), done)
     tags = {**first.observation.tags, CONDITION_TAG: "a_fault"}
     instance.report_runless_asset_event(dg.AssetObservation(delta_log_key("events"), tags=tags))
@@ -377,11 +377,11 @@ IDS = ["", "a b/c", "x" * 5000, "\ud800", "\x00", "größe"]
 @pytest.mark.parametrize("table_id", IDS, ids=range(len(IDS)))
 def test_every_id_of_a_table_can_be_observed(table_id: str) -> None:
     instance = dg.DagsterInstance.ephemeral()
-    seen = status(0, 1, generation=table_id)
+    seen = status(0, 1, table_id=table_id)
     apply_to_instance(instance, "events", plan(table(), seen, Known()))
     known = known_of(instance, "events")
     assert plan(table(), seen, known).drop == ()
-    assert plan(table(), status(0, 1, generation=table_id + "2"), known, stored()).drop == (0, 1)
+    assert plan(table(), status(0, 1, table_id=table_id + "2"), known, stored()).drop == (0, 1)
 
 
 def test_first_unread_version_follows_the_earliest_run_of_stored_ones() -> None:

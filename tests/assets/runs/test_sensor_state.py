@@ -48,7 +48,7 @@ def test_table_without_a_fault_has_no_pause() -> None:
 
 
 def test_state_survives_the_cursor_of_a_sensor(now: float) -> None:
-    cursor = LogCursor(generation="table-id", version=3).to_text()
+    cursor = LogCursor(table_id="table-id", version=3).to_text()
     followed = SensorState(cursor=cursor).broken("Version 3 is lost.")
     assert SensorState.from_text(followed.to_text()) == followed
     assert SensorState.from_text(cursor) == SensorState(cursor=cursor)

@@ -49,7 +49,7 @@ class Follower:
         apply_to_instance(self.instance, "events", todo)
         if todo.last not in (None, self.run_of):
             self.run_of = todo.last
-            tags = observation_tags(self.instance, self.table, sight.latest, sight.generation)
+            tags = observation_tags(self.instance, self.table, sight.latest, sight.table_id)
             self.instance.report_runless_asset_event(dg.AssetObservation(LOG, tags=tags))
 
     def requested(self) -> int:
@@ -93,7 +93,7 @@ def test_manual_observation_records_the_version_and_triggers_nothing_twice(follo
     follower.poll()
     assert follower.requested() == 0
     assert [seen.data_version for seen in follower.observations()] == ["1", "1"]  # by hand, and of the run
-    assert known_of(follower.instance, "events").generation == "table-id"
+    assert known_of(follower.instance, "events").table_id == "table-id"
 
 
 def test_manual_observation_repeats_the_page_until_there_are_new_commits(follower: Follower) -> None:

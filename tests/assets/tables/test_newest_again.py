@@ -76,7 +76,7 @@ def test_versions_of_a_dropped_table_do_not_count(instance: dg.DagsterInstance) 
 def test_versions_of_a_log_before_its_fork_do_not_count(instance: dg.DagsterInstance) -> None:
     store(instance, 0, 3, 9)
     (last,) = instance.fetch_materializations(FILES, limit=1).records
-    status = LogStatus(generation="g", latest=9, versions=(0, 3, 9))
+    status = LogStatus(table_id="g", latest=9, versions=(0, 3, 9))
     forked = Plan(
         observation=observation_of(
             TableSettings(name="events", path="/t"), status, None, (Fork(version=0, after_event=last.storage_id),)

@@ -16,7 +16,7 @@ from tests.builders import LOG_PATH, CountingLogStore, MemoryLogStore, add, comm
 CONTENT, OTHER = content([add("a")]), content([add("b")])
 LARGE = (16 << 20) + 1
 CURSOR = LogCursor(
-    generation="g",
+    table_id="g",
     version=3,
     size=len(CONTENT),
     modification_time=mtime_of(3),
@@ -39,7 +39,7 @@ def test_cursor_identifies_the_commit_of_its_version() -> None:
 
 
 def test_cursor_without_a_commit_has_only_the_version() -> None:
-    assert cursor_at(MemoryLogStore(), LOG_PATH, "g", 3) == LogCursor(generation="g", version=3)
+    assert cursor_at(MemoryLogStore(), LOG_PATH, "g", 3) == LogCursor(table_id="g", version=3)
 
 
 @pytest.mark.parametrize(("size", "is_read"), [(LARGE - 1, True), (LARGE, False)])
@@ -85,7 +85,7 @@ def test_log_with_an_unchanged_commit_continues_without_a_read() -> None:
         pytest.param(CONTENT + OTHER, CURSOR, False, id="another size"),
         pytest.param(CONTENT + OTHER, replace(CURSOR, sha256=None), False, id="another size, unknown digest"),
         pytest.param(CONTENT[:-9], CURSOR, True, id="damaged"),
-        pytest.param(OTHER, LogCursor(generation="g", version=3), True, id="unknown commit"),
+        pytest.param(OTHER, LogCursor(table_id="g", version=3), True, id="unknown commit"),
     ],
 )
 def test_content_of_a_commit_with_another_time_decides(data: bytes, cursor: LogCursor, expected: bool) -> None:

@@ -193,7 +193,7 @@ def test_range_costs_one_listing_and_rejects_missing_versions_at_no_cost() -> No
 def test_status_lists_every_reconstructable_version_with_one_listing() -> None:
     counting = CountingLogStore(store_of(3))
     status = table(counting).status()
-    assert status == LogStatus(generation="table-id", latest=3, versions=(0, 1, 2, 3))
+    assert status == LogStatus(table_id="table-id", latest=3, versions=(0, 1, 2, 3))
     assert [file.name for file in status.commits.values()] == [commit_file(version) for version in range(4)]
     assert (len(counting.lists), counting.statuses) == (1, [])
 
@@ -204,9 +204,9 @@ def test_status_reports_a_missing_table_a_gap_and_a_log_without_metadata() -> No
     assert missing.value.path == TABLE_PATH
     store = store_of(3)
     store.delete(store.statuses[f"{LOG_PATH}/{commit_file(2)}"])
-    for generation in (None, "an id that is known"):
+    for table_id in (None, "an id that is known"):
         with pytest.raises(VersionGapError):
-            table(store).status(generation=generation)
+            table(store).status(table_id=table_id)
     bare = MemoryLogStore()
     bare.put_commit(0, protocol())
     with pytest.raises(ActionNotFoundError):
@@ -227,7 +227,7 @@ def test_empty_listing_has_no_latest_version() -> None:
 def test_status_finds_the_tables_id_behind_a_checkpoint_that_cannot_be_read() -> None:
     store = store_of(3)
     store.put(checkpoint_file(2), b"not Parquet")
-    assert table(store).status().generation == "table-id"
+    assert table(store).status().table_id == "table-id"
 
 
 @pytest.mark.parametrize(("lists", "requested"), [(True, (1, 0, 1)), (False, (0, 2, 3))], ids=["listed", "by name"])
@@ -247,7 +247,7 @@ def test_new_commits_start_after_the_cursor_and_cost_only_new_files() -> None:
     since = cursor_of(store, 3)
     counting = CountingLogStore(store)
     status = table(counting).new_commits(since)
-    assert status == LogStatus(generation="table-id", latest=5, versions=(4, 5))
+    assert status == LogStatus(table_id="table-id", latest=5, versions=(4, 5))
     assert status is not None
     assert list(status.commits) == [4, 5]
     assert (len(counting.lists), counting.calls) == (0, 4)
@@ -261,27 +261,27 @@ def test_versions_cleaned_up_between_two_polls_are_skipped(*, lists: bool) -> No
     store.put(name, content([protocol(), metadata(), {"checkpointMetadata": {"version": 6}}]))
     store.put_commit(7, add("7"))
     store.put("_last_checkpoint", b'{"version":6,"size":2}')
-    assert table(store).new_commits(since) == LogStatus(generation="table-id", latest=7, versions=(6, 7))
+    assert table(store).new_commits(since) == LogStatus(table_id="table-id", latest=7, versions=(6, 7))
 
 
-def test_recreated_table_is_a_new_generation_with_all_its_versions() -> None:
+def test_recreated_table_has_a_new_id_and_all_its_versions() -> None:
     since = cursor_of(store_of(9), 9)
     status = table(store_of(2, table_id="another")).new_commits(since)
-    assert status == LogStatus(generation="another", latest=2, versions=(0, 1, 2))
+    assert status == LogStatus(table_id="another", latest=2, versions=(0, 1, 2))
 
 
 def test_recreated_table_that_has_grown_beyond_the_cursor_is_detected() -> None:
     since = cursor_of(store_of(2), 2)
     anew = store_of(4, table_id="another")
     anew.put_commit(2, add("2.parquet", size=77), mtime=mtime_of(9))
-    assert table(anew).new_commits(since) == LogStatus(generation="another", latest=4, versions=(0, 1, 2, 3, 4))
+    assert table(anew).new_commits(since) == LogStatus(table_id="another", latest=4, versions=(0, 1, 2, 3, 4))
 
 
 def test_shorter_log_is_a_fork_with_data_to_find_the_last_common_version() -> None:
     before = store_of(5)
     since, known = cursor_of(before, 5), table(before).status().commits
     status = table(store_of(3)).new_commits(since)
-    assert status == LogStatus(generation="table-id", latest=3, versions=(0, 1, 2, 3), is_fork=True)
+    assert status == LogStatus(table_id="table-id", latest=3, versions=(0, 1, 2, 3), is_fork=True)
     assert status is not None
     assert max(version for version, commit in status.commits.items() if known[version] == commit) == 3
 
@@ -319,15 +319,15 @@ def test_copied_log_is_the_same_and_has_no_new_commits() -> None:
     store = store_of(3)
     since = cursor_of(store, 3)
     store.put_commit(3, add("3.parquet"), mtime=mtime_of(99))
-    assert table(store).new_commits(since) == LogStatus(generation="table-id", latest=3, versions=())
+    assert table(store).new_commits(since) == LogStatus(table_id="table-id", latest=3, versions=())
 
 
 def test_cursor_text_is_parsed_and_other_text_is_rejected() -> None:
     for version in (0, 3):
-        since = LogCursor(generation="g", version=version, size=10, modification_time=5, sha256="ab")
+        since = LogCursor(table_id="g", version=version, size=10, modification_time=5, sha256="ab")
         assert LogCursor.from_text(since.to_text()) == since
     earlier = json.dumps({"generation": "g", "version": 3, "size": 10, "modification_time": 5})
-    assert LogCursor.from_text(earlier) == LogCursor(generation="g", version=3, size=10, modification_time=5)
+    assert LogCursor.from_text(earlier) == LogCursor(table_id="g", version=3, size=10, modification_time=5)
     for text in (
         "12",
         '{"a": 1}',
