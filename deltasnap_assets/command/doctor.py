@@ -19,7 +19,7 @@ from deltasnap_assets.command.local.running_ui import last_ui, stop_leftovers
 from deltasnap_assets.command.views.condition_view import counted_versions
 from deltasnap_assets.processes import pid_of
 from deltasnap_assets.quantities import counted
-from deltasnap_assets.runs.condition.poll_records import NO_VERSIONS_ADVICE
+from deltasnap_assets.runs.condition.poll_findings import NO_VERSIONS_ADVICE
 from deltasnap_assets.runs.fleet import unfollowed_tables
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.runs.table_runs import failed_run, unfinished_run

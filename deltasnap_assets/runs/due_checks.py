@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dagster as dg
 
-from deltasnap_assets.runs.condition.poll_records import are_checks_due, digest_of_settings, has_old_checks
+from deltasnap_assets.runs.condition.recorded_polls import are_checks_due, digest_of_settings, has_old_checks
 from deltasnap_assets.runs.planning.names import CHECKS_TAG, job_name, run_tags
 from deltasnap_assets.runs.planning.plan import Known
 from deltasnap_assets.runs.stores import store_of

@@ -17,7 +17,8 @@ from deltasnap_assets.runs.condition.log_reports import (
     read_status_or_report,
     report_condition_without_run,
 )
-from deltasnap_assets.runs.condition.poll_records import LOG, known_errors, store_damage
+from deltasnap_assets.runs.condition.poll_findings import LOG
+from deltasnap_assets.runs.condition.recorded_polls import known_errors, store_damage
 from deltasnap_assets.runs.due_checks import version_with_due_checks
 from deltasnap_assets.runs.log_handover import ListedLog, handing_over
 from deltasnap_assets.runs.planning.known_table import apply_to_instance, known_of

@@ -16,16 +16,9 @@ from deltasnap_assets.runs.condition.log_reports import (
     condition_of_whole_log,
     report_condition_without_run,
 )
-from deltasnap_assets.runs.condition.poll_records import (
-    EarlierPoll,
-    PollFindings,
-    has_old_checks,
-    is_examination_due,
-    is_record_due,
-    look_for_new_checkpoint,
-    record,
-    record_poll,
-)
+from deltasnap_assets.runs.condition.poll_findings import PollFindings
+from deltasnap_assets.runs.condition.poll_records import EarlierPoll, is_record_due, record, record_poll
+from deltasnap_assets.runs.condition.recorded_polls import has_old_checks, is_examination_due, look_for_new_checkpoint
 from deltasnap_assets.runs.condition.reminders import REMINDERS
 from deltasnap_assets.runs.condition.taken_names import check_name
 from deltasnap_assets.runs.due_checks import request_for_checks, were_evaluated

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from deltasnap_assets.checks.compaction import Compaction
 from deltasnap_assets.checks.facts import FileFacts, TombstoneFacts
-from deltasnap_assets.runs.condition.poll_records import is_checkpoint_sound, is_examination_due, known_faults
+from deltasnap_assets.runs.condition.recorded_polls import is_checkpoint_sound, is_examination_due, known_faults
 from deltasnap_assets.runs.log_handover import ListedLog
 from deltasnap_assets.runs.planning.log_status import compared_with_stored, what_is_stored
 from deltasnap_assets.runs.planning.partitions import contiguous

@@ -23,7 +23,8 @@ from deltasnap_assets.runs.condition.fault_texts import (
     in_cell,
     problems_of,
 )
-from deltasnap_assets.runs.condition.poll_records import PollFindings, record
+from deltasnap_assets.runs.condition.poll_findings import PollFindings
+from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.runs.planning.known_table import last_observation
 from deltasnap_assets.runs.planning.names import CONDITION_TAG, delta_log_key
 from deltasnap_assets.runs.stores import store_of

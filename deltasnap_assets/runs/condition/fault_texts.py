@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import dagster as dg
 
-from deltasnap_assets.runs.condition.poll_records import LOG, RUN
+from deltasnap_assets.runs.condition.poll_findings import LOG, RUN
 from deltasnap_assets.texts import visible
 from deltasnap_core import LOG_FOLDER, Fault, FaultKind, TableCondition, TableProblem
 

@@ -9,12 +9,8 @@ import dagster as dg
 
 from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.known_faults import condition_unless_known
-from deltasnap_assets.runs.condition.poll_records import (
-    has_new_checkpoint,
-    is_examination_due,
-    known_faults,
-    record_poll,
-)
+from deltasnap_assets.runs.condition.poll_records import record_poll
+from deltasnap_assets.runs.condition.recorded_polls import has_new_checkpoint, is_examination_due, known_faults
 from deltasnap_assets.runs.condition.taken_names import check_name
 from deltasnap_assets.runs.planning.known_table import was_broken
 from deltasnap_assets.runs.planning.log_status import compared_with_stored, read_status, what_is_stored

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from deltasnap_assets.runs.condition.known_faults import condition_unless_known
-from deltasnap_assets.runs.condition.poll_records import is_examination_due
+from deltasnap_assets.runs.condition.recorded_polls import is_examination_due
 from deltasnap_assets.runs.planning.plan import Stored
 from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.settings.config import Settings, TableSettings

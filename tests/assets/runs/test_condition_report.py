@@ -19,7 +19,7 @@ from deltasnap_assets.runs.condition.fault_texts import (
     plain_text,
     problems_of,
 )
-from deltasnap_assets.runs.condition.poll_records import RUN
+from deltasnap_assets.runs.condition.poll_findings import RUN
 from deltasnap_assets.runs.planning.known_table import last_observation
 from deltasnap_assets.runs.planning.names import delta_log_key
 from deltasnap_assets.runs.table_runs import failure_reason, reason_of

@@ -20,7 +20,8 @@ from deltasnap_assets.runs import sensors, table_polls
 from deltasnap_assets.runs.condition import examination, log_reports, poll_records
 from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.log_reports import condition_of_whole_log
-from deltasnap_assets.runs.condition.poll_records import PollFindings, record
+from deltasnap_assets.runs.condition.poll_findings import PollFindings
+from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.runs.condition.reminders import REMINDERS
 from deltasnap_assets.runs.long_reads import LongReads
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, run_tags

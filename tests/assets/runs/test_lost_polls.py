@@ -18,7 +18,8 @@ from deltasnap_assets.checks.registry import CheckSettings
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.log_reports import BrokenTableError
-from deltasnap_assets.runs.condition.poll_records import PollFindings, record
+from deltasnap_assets.runs.condition.poll_findings import PollFindings
+from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.runs.condition.reminders import REMINDERS
 from deltasnap_assets.runs.planning.names import ATTEMPT_TAG
 from deltasnap_assets.runs.refresh import RefreshError

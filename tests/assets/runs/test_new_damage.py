@@ -16,7 +16,9 @@ from deltasnap_assets.runs.condition import log_reports
 from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.fault_texts import FAILED_RUN
 from deltasnap_assets.runs.condition.log_reports import BrokenTableError, condition_after, condition_of_whole_log
-from deltasnap_assets.runs.condition.poll_records import PollFindings, known_errors, record
+from deltasnap_assets.runs.condition.poll_findings import PollFindings
+from deltasnap_assets.runs.condition.poll_records import record
+from deltasnap_assets.runs.condition.recorded_polls import known_errors
 from deltasnap_assets.runs.planning.known_table import last_observation, observation_tags
 from deltasnap_assets.runs.planning.names import delta_log_key, run_tags
 from deltasnap_assets.runs.refresh import refresh_table

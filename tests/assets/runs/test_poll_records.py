@@ -18,21 +18,12 @@ from deltasnap_assets.checks.files.expired_tombstones import ExpiredTombstones
 from deltasnap_assets.checks.files.small_files import SmallFiles
 from deltasnap_assets.checks.log.contiguous_log import ContiguousLog
 from deltasnap_assets.runs import table_polls
-from deltasnap_assets.runs.condition import poll_records
+from deltasnap_assets.runs.condition import poll_records, recorded_polls
 from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.fault_texts import FailedRun, problems_of
 from deltasnap_assets.runs.condition.log_reports import condition_now, report_condition_without_run
-from deltasnap_assets.runs.condition.poll_records import (
-    LOG,
-    RUN,
-    PollFindings,
-    are_checks_due,
-    found_by_checks,
-    has_new_checkpoint,
-    inputs_of_checks,
-    is_checkpoint_sound,
-    record,
-)
+from deltasnap_assets.runs.condition.poll_findings import LOG, RUN, PollFindings, found_by_checks
+from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.runs.planning.known_table import last_observation
 from deltasnap_assets.runs.sensors import new_commits_sensor
 from deltasnap_assets.runs.stores import log_of, store_of
@@ -51,7 +42,6 @@ from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.fleet import last_polls
 from tests.assets.jobs import idle_job, ticked
 from tests.builders import add, metadata, protocol, write_log
-from tests.checkpoint_files import write_checkpoint
 from tests.core.store.manifests import store_computed_versions, stored_table
 
 HOUR = 3_600_000
@@ -228,44 +218,16 @@ def test_new_problems_come_before_those_that_are_kept(table: Table) -> None:
     for problem in (old, new):
         record(table.store, table.table, PollFindings(problems={problem.check: (problem,)}))
     assert table.poll.problems == (new, old)
-    assert poll_records.known_errors(table.store, "events") == ()
+    assert recorded_polls.known_errors(table.store, "events") == ()
     error = replace(WARNING, severity="error", kind=FaultKind.EMPTY_COMMIT)
     record(table.store, table.table, PollFindings(problems={error.check: (error,)}))
-    assert poll_records.known_errors(table.store, "events") == (error,)
-    (fault,) = poll_records.known_faults(table.store, "events")
+    assert recorded_polls.known_errors(table.store, "events") == (error,)
+    (fault,) = recorded_polls.known_faults(table.store, "events")
     assert (fault.kind, fault.text, fault.advice) == (FaultKind.EMPTY_COMMIT, error.text, error.advice)
-    assert (poll_records.known_errors(table.store, "other"), poll_records.known_faults(table.store, "other")) == (
+    assert (recorded_polls.known_errors(table.store, "other"), recorded_polls.known_faults(table.store, "other")) == (
         (),
         (),
     )
-
-
-DUE: dict[str, tuple[dict[str, Any], bool]] = {
-    "checked": ({}, False),
-    "checked before the newest version": ({"checked_version": 1}, True),
-    "never checked": ({"checked_version": None}, True),
-    "checked with other settings": ({"checked_inputs": "0" * 32}, True),
-    "checked by an earlier release": ({"checked_inputs": None}, False),
-    "an error": ({"problems": (replace(WARNING, severity="error"),)}, True),
-    "a warning": ({"problems": (WARNING,)}, False),
-    "an error of the log": ({"problems": (replace(WARNING, severity="error", check=LOG),)}, False),
-}
-
-
-@pytest.mark.parametrize("case", DUE)
-def test_checks_are_due_after_an_error_or_with_other_inputs(case: str, table: Table) -> None:
-    changed, is_due = DUE[case]
-    inputs = inputs_of_checks(table.table, "7.checkpoint.parquet")
-    poll = LastPoll(**{"polled_at_ms": 1, "checked_version": 2, "checked_inputs": inputs, **changed})
-
-    def are_due(checkpoint: str | None) -> bool:
-        return are_checks_due(table.store, table.table, 2, checkpoint, has_failed=False, is_requested=True)
-
-    assert are_due("7.checkpoint.parquet")
-    table.store.polls.write("events", poll)
-    assert are_due("7.checkpoint.parquet") == is_due
-    if case == "checked":
-        assert are_due(None)
 
 
 def test_number_of_a_check_may_be_absent_or_not_a_number() -> None:
@@ -360,7 +322,7 @@ def test_damage_in_a_log_without_new_commits_is_found_within_a_day(
     (table.log / f"{1:020}.json").write_bytes(b"{nope\n")
     report_condition_without_run(table.instance, table.settings, table.table, status, None)
     assert table.condition == "healthy"
-    monkeypatch.setattr(poll_records, "_EXAMINED_AGAIN_MS", 0)
+    monkeypatch.setattr(recorded_polls, "_EXAMINED_AGAIN_MS", 0)
     report_condition_without_run(table.instance, table.settings, table.table, status, None)
     assert table.condition == "broken"
 
@@ -375,7 +337,7 @@ def test_damage_in_the_commit_of_a_stored_version_is_found_within_a_day(
     times, content = commit.stat(), commit.read_bytes()
     commit.write_bytes(content.replace(b'"add"', b'"\x00dd"'))
     os.utime(commit, ns=(times.st_atime_ns, times.st_mtime_ns))
-    monkeypatch.setattr(poll_records, "_EXAMINED_AGAIN_MS", 0)
+    monkeypatch.setattr(recorded_polls, "_EXAMINED_AGAIN_MS", 0)
     report_condition_without_run(table.instance, table.settings, table.table, status, None)
     assert table.condition == "broken"
 
@@ -386,7 +348,7 @@ def test_only_reading_the_whole_log_shows_that_its_errors_are_gone(table: Table)
     record(table.store, table.table, PollFindings(problems={LOG: (error,)}, is_examined=True))
     for is_examined in (False, True):
         record(table.store, table.table, PollFindings(problems={LOG: ()}, is_examined=is_examined))
-        found.append((table.poll.problems, poll_records.is_examination_due(table.store, "events")))
+        found.append((table.poll.problems, recorded_polls.is_examination_due(table.store, "events")))
     assert found == [((error,), True), ((), False)]
 
 
@@ -410,21 +372,6 @@ def test_blank_commit_of_a_stored_version_is_still_reported_when_only_a_checkpoi
         report_condition(table.instance, table.settings, table.table, condition)
         kinds.append([fault.kind for fault in condition.faults])
     assert (kinds, table.condition) == ([[FaultKind.EMPTY_COMMIT]] * 2, "warned")
-
-
-def test_log_with_warnings_is_read_hourly_and_one_with_errors_each_time(
-    table: Table, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = system_clock()
-    for severity in ("warning", "error"):
-        monkeypatch.setattr(poll_records, "system_clock", lambda: now)
-        problem = replace(WARNING, check=LOG, severity=severity)
-        record(table.store, table.table, PollFindings(problems={LOG: (problem,)}, is_examined=True))
-        due = []
-        for minutes in (0, 59, 60):
-            monkeypatch.setattr(poll_records, "system_clock", lambda later=now + minutes * 60_000: later)
-            due.append(poll_records.is_examination_due(table.store, "events"))
-        assert due == ([False, False, True] if severity == "warning" else [True, True, True])
 
 
 def test_storage_failure_does_not_show_that_the_faults_of_a_log_are_gone(table: Table) -> None:
@@ -534,32 +481,3 @@ def test_configured_freshness_applies_without_a_run(table: Table) -> None:
     hourly = table.table.model_copy(update={"checks": checks})
     record(table.store, hourly, PollFindings())
     assert table.condition == "stale"
-
-
-def test_damage_makes_a_checkpoint_unread_again(table: Table) -> None:
-    actions = [protocol(), metadata(), add("0"), add("1")]
-    (checkpoint,) = write_checkpoint(table.log, 1, "classic", actions)
-    table.report()
-    newest = log_of(table.table).list().newest_checkpoint
-    assert is_checkpoint_sound(table.store, "events", newest)
-    os.truncate(checkpoint, checkpoint.stat().st_size - 9)
-    damaged = log_of(table.table).list().newest_checkpoint
-    assert not is_checkpoint_sound(table.store, "events", damaged)
-    table.report()
-    assert not is_checkpoint_sound(table.store, "events", damaged)
-    assert not has_new_checkpoint(table.store, "events", damaged)
-
-
-def test_table_whose_store_fails_is_not_examined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
-        raise StorageError(path="store", reason="timeout")
-
-    table = TableSettings(name="events", path=str(tmp_path / "t"))
-    settings = Settings(storage=str(tmp_path / "store"), tables=(table,))
-    assert poll_records.is_examination_due(store_of(settings), "events")
-    with monkeypatch.context() as outage:
-        outage.setattr(LastPolls, "read", fail)
-        assert not poll_records.is_examination_due(store_of(settings), "events")
-        assert not poll_records.look_for_new_checkpoint(settings, table, "4.checkpoint.parquet")
-    assert not poll_records.look_for_new_checkpoint(settings, table, None)
-    assert poll_records.look_for_new_checkpoint(settings, table, "4.checkpoint.parquet")

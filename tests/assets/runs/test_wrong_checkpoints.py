@@ -8,7 +8,7 @@ import pytest
 from deltasnap_assets.command import doctor
 from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.log_reports import condition_of_whole_log, condition_with_new_checkpoint
-from deltasnap_assets.runs.condition.poll_records import LOG
+from deltasnap_assets.runs.condition.poll_findings import LOG
 from deltasnap_assets.runs.planning.known_table import last_observation
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_core import CorruptStoreError, FaultKind, SnapshotStore

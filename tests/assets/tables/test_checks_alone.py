@@ -12,7 +12,8 @@ import pytest
 from deltasnap_assets.checks.check import FAILED_TO_RUN
 from deltasnap_assets.checks.log.checkpoint_lag import CheckpointLag
 from deltasnap_assets.definitions import build_definitions
-from deltasnap_assets.runs.condition.poll_records import LOG, RUN, PollFindings, record
+from deltasnap_assets.runs.condition.poll_findings import LOG, RUN, PollFindings
+from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.runs.table_runs import stores_versions

@@ -13,7 +13,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from deltasnap_assets.runs.condition.fault_texts import log_problems
-from deltasnap_assets.runs.condition.poll_records import LOG, PollFindings, record
+from deltasnap_assets.runs.condition.poll_findings import LOG, PollFindings
+from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.settings.config import Settings, SparkSettings, TableSettings
 from deltasnap_assets.spark.session.run_session import RunSession
 from deltasnap_assets.tables.run_snapshots import RunSnapshots

@@ -1,0 +1,90 @@
+"""The facts to record about a table, and those that its checks found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import dagster as dg
+
+from deltasnap_assets.checks.check import ADVICE_MARK, FAILED_TO_RUN
+from deltasnap_assets.checks.commits.fresh_table import FreshTable
+from deltasnap_assets.checks.files.expired_tombstones import ExpiredTombstones
+from deltasnap_assets.checks.registry import CONDITION_CHECKS
+from deltasnap_core import StaleRule, TableProblem
+
+LOG = "log"
+"""The name of problems that are faults of the log itself."""
+RUN = "run"
+"""The name of the problem that the last run failed."""
+ALL_CHECKS = "checks"
+"""The name of the problem that the facts for the checks could not be read."""
+VERSIONS = "versions"
+"""The name of the problem that the key `versions` selects no version of the log."""
+STORE = "store"
+"""The name of the problem that the store is damaged."""
+NO_VERSIONS_ADVICE = "Correct `versions` in the configuration, or wait for this version."
+
+_HOUR_MS = 60 * 60 * 1000
+_CONDITION_NAMES = frozenset(check.name for check in CONDITION_CHECKS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PollFindings:
+    """The facts to record about a table. None: not examined, so the earlier value is kept.
+
+    latest_version, last_commit_ms: of the log.
+    problems: by name of the check or other source; empty: no problems.
+    vacuum_bytes: of the newest stored version, `facts_version`.
+    checked_version, checked_inputs: the newest stored version and `inputs_of_checks`, if checks were evaluated.
+    is_replaced: whether the log was replaced, and a run is requested: the earlier checks do not count.
+    is_examined:     whether the whole log was read for faults.
+    examined_checkpoint: the newest checkpoint (`LogListing.newest_checkpoint`) whose pages were read.
+    """
+
+    latest_version: int | None = None
+    last_commit_ms: int | None = None
+    problems: Mapping[str, tuple[TableProblem, ...]] = field(default_factory=dict)
+    stale_rule: StaleRule | None = None
+    facts_version: int | None = None
+    vacuum_bytes: int | None = None
+    checked_version: int | None = None
+    checked_inputs: str | None = None
+    is_replaced: bool = False
+    is_examined: bool = False
+    examined_checkpoint: str | None = None
+
+
+def found_by_checks(results: Iterable[dg.AssetCheckResult]) -> PollFindings:
+    """Return the problems found by evaluated checks.
+
+    Checks of the log's condition are omitted, unless they failed to run, because its faults are recorded.
+    `fresh_table` is recorded as the rule for when the table becomes stale, because that happens without runs.
+    """
+    problems, rule, vacuum = dict[str, tuple[TableProblem, ...]](), None, None
+    for result in results:
+        name = result.check_name or ""
+        text, _, advice = (result.description or "").partition(ADVICE_MARK)
+        is_of_the_log = name in _CONDITION_NAMES and not text.startswith(FAILED_TO_RUN)
+        if name == FreshTable.name and (found := stale_rule(_number(result, "hours_expected"))) is not None:
+            rule, problems[name] = found, ()
+        elif not is_of_the_log:
+            is_error = result.severity is dg.AssetCheckSeverity.ERROR
+            problem = TableProblem(check=name, severity="error" if is_error else "warning", text=text, advice=advice)
+            problems[name] = () if result.passed else (problem,)
+        if name == ExpiredTombstones.name:
+            vacuum = _number(result, "expired_bytes")
+    return PollFindings(problems=problems, stale_rule=rule, vacuum_bytes=None if vacuum is None else int(vacuum))
+
+
+def stale_rule(hours: float | None) -> StaleRule | None:
+    """Return the rule for when a table becomes stale; None: it never does. hours: after its last commit."""
+    if hours is None:
+        return None
+    return StaleRule(patience_ms=int(hours * _HOUR_MS), check=FreshTable.name, advice=FreshTable.advice)
+
+
+def _number(result: dg.AssetCheckResult, name: str) -> float | None:
+    entry = (result.metadata or {}).get(name)
+    value = entry.value if isinstance(entry, dg.MetadataValue) else entry
+    return value if isinstance(value, int | float) else None
