@@ -57,6 +57,15 @@ class CommitInfo(JsonRecord):
                 known[name] = texts(value) if value is not None and name in _TEXT_MAPS else value
         return cls(**known, extra=extra)
 
+    @property
+    def is_merge_without_changes(self) -> bool:
+        """Whether this is a `MERGE` that inserted, updated and deleted no row, by its metrics: it only copied rows.
+
+        Source: Delta's `CDCReader.shouldSkipFileActionsInCommit`.
+        """
+        metrics = self.operation_metrics or {}
+        return self.operation == "MERGE" and all(metrics.get(name) == "0" for name in _MERGED_ROWS)
+
     def to_json(self) -> dict[str, Any]:
         """Return the JSON object: known fields that are not None, then the extra ones that are none of these."""
         values = self.known_to_json()
@@ -89,4 +98,5 @@ _KNOWN: dict[str, tuple[str, type]] = {
     "engineInfo": ("engine_info", str),
     "txnId": ("txn_id", str),
 }
+_MERGED_ROWS = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
 _TEXT_MAPS = frozenset({"operation_parameters", "operation_metrics", "tags"})

@@ -64,7 +64,7 @@ def read_row_changes(
         spark_files=context.files,
         options=options,
     )
-    recorded = change_data(batch)
+    infos, recorded = batch.commit_infos(), change_data(batch)
     actions = _file_actions(context, batch)
     is_recorded = any(rows.version == first for rows in recorded)
     if earlier is not None or first == 0:
@@ -77,7 +77,12 @@ def read_row_changes(
         metadata=metadata,
         metadata_before=known or metadata[first],
         timestamps=log.history.commit_timestamps(first, last),
-        has_feed=frozenset(v for v in metadata if has_change_data_feed(states[v].protocol, metadata[v])),
+        has_feed=frozenset(
+            version
+            for version, info in infos.items()
+            if has_change_data_feed(states[version].protocol, metadata[version])
+            and not (info and info.is_merge_without_changes)
+        ),
         recorded=recorded,
         actions=actions,
         live_before=live_before if earlier is None else _live_files(context, earlier),

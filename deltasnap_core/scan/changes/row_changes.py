@@ -49,8 +49,8 @@ class ChangedVersion:
 
     timestamp: ms since the epoch.
     metadata_before: of the version before; its partition columns are those of the removed files.
-    is_recorded: whether the table has a change data feed at the version: then a version without files of change data
-                 has only inserts or deletes, and no row is compared.
+    is_recorded: whether the version is in a change data feed: then without files of change data, it has only inserts or
+                 deletes, and no row is compared.
     """
 
     timestamp: int
@@ -205,7 +205,7 @@ def planned_changes(
     """Return the changes of versions, after checking that one schema can read them all.
 
     metadata, timestamps: by version, ascending. metadata_before: of the version before the first.
-    has_feed:     the versions at which the table has a change data feed.
+    has_feed:     the versions at which the table has a change data feed, except those that only copied rows.
     recorded:     the files of change data; the rows of their versions are read from these only.
     actions:      the file actions of all versions.
     live_before:  returns the live files of the version before the first; None: see `changed_rows`.

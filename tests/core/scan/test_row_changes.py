@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 FEED = {"delta.enableChangeDataFeed": "true"}
 ID = schema(field("id", "long"))
 ID_AND_TEXT = schema(field("id", "long"), field("text", "string"))
+MERGED_ROWS = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
 WITH_FEED = {
     "dat__cdf": (0, 2),
     "drs__cdf-table": (0, 3),
@@ -152,6 +153,16 @@ def test_copied_rows_are_left_out_unless_the_feed_was_enabled(spark: SparkSessio
     log = DeltaLog.for_table(spark, table_of(with_feed, versions, configuration=FEED))
     assert len(changes(log.row_changes(1, 1))) == 6
     assert changes(log.row_changes(1, 1, key="id")) == [(1, "delete", 1), (3, "insert", 1)]
+
+
+@pytest.mark.parametrize(("reported", "found"), [(MERGED_ROWS, 0), (MERGED_ROWS[:2], 4)])
+def test_a_merge_that_reports_no_changed_row_has_none_in_the_feed(
+    spark: SparkSession, tmp_path: Path, reported: Sequence[str], found: int
+) -> None:
+    old, new = file(tmp_path, "old", ids(1, 2)), file(tmp_path, "new", ids(1, 2))
+    merge = commit_info("MERGE", operationMetrics=dict.fromkeys(reported, "0"))
+    log = DeltaLog.for_table(spark, table_of(tmp_path, {0: [old], 1: [merge, removed(old), new]}, configuration=FEED))
+    assert len(changes(log.row_changes(1, 1))) == found
 
 
 def test_a_condition_and_columns_apply_to_the_result(spark: SparkSession, tmp_path: Path) -> None:
