@@ -137,12 +137,16 @@ class DeltaHistoryManager:
         """Return the last commit at or before a time (time travel). Delta's `getActiveCommitAtTime`.
 
         can_return_last_commit:     allow a time after the latest commit, and return that commit.
-        must_be_recreatable:        ignore versions before the earliest one whose state can be reconstructed.
+        must_be_recreatable:        ignore versions before the earliest one that has a commit and whose state can be
+                                    reconstructed.
         can_return_earliest_commit: allow a time before the earliest commit, and return that commit.
         Errors: TimestampNotFoundError, stating the range, if the time is outside of it and not allowed.
         """
         listing = self._list()
         earliest = self._earliest(listing, must_be_recreatable)
+        if must_be_recreatable:  # an old checkpoint may lack the commits up to the first existing one
+            with_state = (version for version in listing.reconstructable_versions() if version in listing.commits)
+            earliest = next(with_state, _latest(listing) + 1)
         timeline = _Timeline(self._store, listing, earliest, self._in_commit_timestamps(listing))
         if not timeline.versions:
             raise TimestampNotFoundError(path=table_path(self._log_path), timestamp_ms=timestamp_ms)

@@ -378,6 +378,19 @@ def test_log_of_a_checkpoint_without_commits_has_no_time() -> None:
     assert (error.value.earliest_ms, error.value.latest_ms) == (None, None)
 
 
+def test_time_before_the_first_commit_with_a_state_is_none_of_the_commits_without_one() -> None:
+    store = MemoryLogStore(checkpoint(2), commits(5, 6), checkpoint(6))
+    manager = DeltaHistoryManager(store, LOG_PATH, configuration=dict)
+    with pytest.raises(TimestampNotFoundError) as error:
+        manager.get_active_commit_at_time(mtime_of(5))
+    assert error.value.earliest_ms == mtime_of(6)
+    assert manager.get_active_commit_at_time(mtime_of(5), can_return_earliest_commit=True).version == 6
+    with pytest.raises(TimestampNotFoundError):
+        DeltaHistoryManager(
+            MemoryLogStore(checkpoint(2), commits(5, 6)), LOG_PATH, configuration=dict
+        ).get_active_commit_at_time(mtime_of(6))
+
+
 @pytest.mark.parametrize("metadata_line", [{"metaData": {"id": 1}}, {"metaData": {}}], ids=["mistyped", "empty"])
 def test_damaged_metadata_is_named_if_it_decides_the_times(metadata_line: Action) -> None:
     manager = manager_of((commit_info(), metadata()), (commit_info(inCommitTimestamp=100), metadata_line))
