@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from deltasnap_core.clock import system_clock
+    from deltasnap_core.clock import milliseconds, system_clock
     from deltasnap_core.errors import (
         ActionNotFoundError,
         CheckpointMismatchError,
@@ -161,7 +161,7 @@ _MODULES = {
         "VersionGapError",
         "VersionNotFoundError",
     ),
-    "clock": ("system_clock",),
+    "clock": ("milliseconds", "system_clock"),
     "ranges": (
         "VersionRanges",
         "contiguous_runs",
@@ -418,6 +418,7 @@ __all__ = [
     "logger_of",
     "map_concurrently",
     "matching_paths",
+    "milliseconds",
     "of_another_table",
     "parse_schema",
     "predicate_failures",

@@ -1,9 +1,10 @@
-"""The current time, as a function that callers can replace. Pure."""
+"""Times in milliseconds since the epoch, and the current time as a function that callers can replace. Pure."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 
 Clock = Callable[[], int]
 """A function that returns the current time, in milliseconds since the epoch."""
@@ -12,3 +13,18 @@ Clock = Callable[[], int]
 def system_clock() -> int:
     """Return the current time, in milliseconds since the epoch."""
     return time.time_ns() // 1_000_000
+
+
+def milliseconds(timestamp: datetime | int | None) -> int:
+    """Return a time in ms since the epoch. Errors: ValueError for an invalid time."""
+    if isinstance(timestamp, datetime):
+        try:
+            aware = timestamp if timestamp.utcoffset() is not None else timestamp.astimezone()
+        except OverflowError as error:
+            raise ValueError(f"{timestamp!r} is out of range in the local time zone") from error
+        # Do not convert to a float, which would lose the milliseconds of far dates. Do not convert to UTC, where the
+        # first and last days of some zones are out of range.
+        return (aware - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+    if isinstance(timestamp, int):
+        return timestamp
+    raise ValueError(f"A timestamp is a datetime or milliseconds since the epoch, not {timestamp!r}")

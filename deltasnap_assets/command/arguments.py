@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from deltasnap_assets.settings.option_values import with_booleans
-from deltasnap_core import learn_options
+from deltasnap_core import learn_options, milliseconds
 
 _NAME = re.compile(r"(?:`[^`]*`|[^,`])+")
 
@@ -19,8 +19,8 @@ _NAME = re.compile(r"(?:`[^`]*`|[^,`])+")
 def timestamp_argument(text: str) -> int:
     """Return a time as ms since the epoch. Errors: typer.BadParameter for `--timestamp`."""
     try:
-        return int(datetime.fromisoformat(text).timestamp() * 1000)
-    except (ValueError, OverflowError, OSError) as error:
+        return milliseconds(datetime.fromisoformat(text))
+    except ValueError as error:
         expected = "Expected a time such as 2026-03-02T10:00:00Z"
         raise typer.BadParameter(f"{expected}, found {text!r}.", param_hint="--timestamp") from error
 

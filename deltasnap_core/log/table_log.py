@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 
-from deltasnap_core.clock import Clock, system_clock
+from deltasnap_core.clock import Clock, milliseconds, system_clock
 from deltasnap_core.errors import ActionNotFoundError, CorruptLogError, DeltaTableNotFoundError
 from deltasnap_core.log.condition.commit_findings import CommitFindings
 from deltasnap_core.log.condition.loadable_versions import SoundVersion
@@ -241,18 +241,3 @@ class TableLog:
 
     def _version_log(self, segment: LogSegment, catalog: CatalogCommits) -> VersionLog:
         return VersionLog(self.loader, segment, now_ms=self.clock(), catalog=catalog)
-
-
-def milliseconds(timestamp: datetime | int | None) -> int:
-    """Return a time in ms since the epoch. Errors: ValueError for an invalid time."""
-    if isinstance(timestamp, datetime):
-        try:
-            aware = timestamp if timestamp.utcoffset() is not None else timestamp.astimezone()
-        except OverflowError as error:
-            raise ValueError(f"{timestamp!r} is out of range in the local time zone") from error
-        # Do not convert to a float, which would lose the milliseconds of far dates. Do not convert to UTC, where the
-        # first and last days of some zones are out of range.
-        return (aware - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
-    if isinstance(timestamp, int):
-        return timestamp
-    raise ValueError(f"A timestamp is a datetime or milliseconds since the epoch, not {timestamp!r}")

@@ -13,13 +13,13 @@ from weakref import WeakValueDictionary
 
 from pyspark.sql import DataFrame, SparkSession
 
-from deltasnap_core.clock import Clock, system_clock
+from deltasnap_core.clock import Clock, milliseconds, system_clock
 from deltasnap_core.errors import DeltaTableNotFoundError, VersionGapError, VersionNotFoundError
 from deltasnap_core.log.history.delta_history_manager import DeltaHistoryManager
 from deltasnap_core.log.listing.catalog_commits import CatalogCommits
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.listing.log_segment_builder import check_versions
-from deltasnap_core.log.table_log import TableLog, milliseconds
+from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.protocol.log_files.file_names import LOG_FOLDER
 from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpointInfo
 from deltasnap_core.protocol.properties.retention import KEEPS_EVERYTHING

@@ -10,7 +10,7 @@ import pytest
 import typer
 
 from deltasnap_assets.command import cli
-from deltasnap_assets.command.arguments import check_file_to_write, storage_options
+from deltasnap_assets.command.arguments import check_file_to_write, storage_options, timestamp_argument
 from tests.assets.command.test_driver_commands import run, table
 
 WRONG = {
@@ -83,3 +83,8 @@ def test_storage_options_may_be_numbers() -> None:
         with pytest.raises(typer.BadParameter) as raised:
             storage_options([wrong])
         assert "hunter2" not in str(raised.value)
+
+
+def test_timestamp_keeps_its_milliseconds() -> None:
+    texts = "1970-01-01T00:00:00Z", "2004-01-02T00:00:00.001Z", "2038-02-01T12:00:00.009+00:00"
+    assert [timestamp_argument(text) for text in texts] == [0, 1_073_001_600_001, 2_148_638_400_009]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from deltasnap_core import LogCursor, LogStatus, TableLog
+from deltasnap_core.clock import milliseconds
 from deltasnap_core.errors import (
     ActionNotFoundError,
     DeltaTableNotFoundError,
@@ -20,7 +21,6 @@ from deltasnap_core.errors import (
 from deltasnap_core.log.listing.catalog_commits import CatalogCommits
 from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.log.polling.log_poll import continues_from
-from deltasnap_core.log.table_log import milliseconds
 from deltasnap_core.protocol.log_files.file_names import (
     checkpoint_file,
     checksum_file,
