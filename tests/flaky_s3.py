@@ -16,7 +16,7 @@ _DENIED = b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Er
 class FlakyS3:
     """A WSGI middleware: the first requests of each method and key fail.
 
-    refusals:     the number of failures; 0: none. code: the error code of the response 503.
+    refusals:     the number of failures; 0: none. status and code: of the response.
     hang_seconds: wait this long instead of failing; the client has given up by then.
     """
 
@@ -25,9 +25,11 @@ class FlakyS3:
         self._lock = Lock()
         self.reset()
 
-    def reset(self, *, refusals: int = 0, code: str = "SlowDown", hang_seconds: float = 0) -> None:
+    def reset(
+        self, *, refusals: int = 0, code: str = "SlowDown", status: str = "503 Slow Down", hang_seconds: float = 0
+    ) -> None:
         """Reset the counts, and fail from now on as given."""
-        self.refusals, self.code, self.hang_seconds = refusals, code, hang_seconds
+        self.refusals, self.code, self.status, self.hang_seconds = refusals, code, status, hang_seconds
         self.requested: Counter[tuple[str, str]] = Counter()
         self.refused = 0
         self.denies_access = False
@@ -47,7 +49,7 @@ class FlakyS3:
             time.sleep(self.hang_seconds)
         elif is_refused:
             environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
-            start_response("503 Slow Down", [("Content-Type", "application/xml")])
+            start_response(self.status, [("Content-Type", "application/xml")])
             return [_THROTTLED % self.code.encode()]
         return self._app(environ, start_response)
 

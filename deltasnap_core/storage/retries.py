@@ -96,6 +96,10 @@ def _is_throttled(error: BaseException) -> bool:
 
 
 def _http_status(error: BaseException) -> int | None:
+    answer = getattr(error.__cause__, "response", None)  # of botocore: s3fs names only some of its errors
+    if isinstance(answer, dict):
+        status: int | None = answer.get("ResponseMetadata", {}).get("HTTPStatusCode")
+        return status
     for name in ("status_code", "status", "code"):  # adlfs, aiohttp, gcsfs
         value = getattr(error, name, None)
         if isinstance(value, int):

@@ -22,12 +22,23 @@ KEYS = 1205
 pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 
 
-@pytest.mark.parametrize("code", ["SlowDown", "ServiceUnavailable", "InternalError"])
-def test_throttled_storage_is_retried(flaky_s3: tuple[FlakyS3, dict[str, Any]], tmp_path: Path, code: str) -> None:
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        ("SlowDown", "503 Slow Down"),
+        ("ServiceUnavailable", "503 Service Unavailable"),
+        ("InternalError", "500 Internal Server Error"),
+        ("TooManyRequests", "429 Too Many Requests"),  # of other servers than Amazon's
+        ("BadGateway", "502 Bad Gateway"),  # of a proxy
+    ],
+)
+def test_throttled_storage_is_retried(
+    flaky_s3: tuple[FlakyS3, dict[str, Any]], tmp_path: Path, code: str, status: str
+) -> None:
     flaky, options = flaky_s3
     root = f"s3://lake/{tmp_path.name}/{code}"
     files, log_store = WritableFiles(root, options), FsspecLogStore(options)
-    flaky.reset(refusals=2, code=code)
+    flaky.reset(refusals=2, code=code, status=status)
     files.write(f"{root}/a.json", b"1")
     assert files.read(f"{root}/a.json") == b"1"
     assert files.status(f"{root}/a.json") is not None

@@ -134,6 +134,14 @@ def test_http_status_of_any_client_decides(name: str, status: int, expected: boo
     assert is_transient(error) is expected
 
 
+@pytest.mark.parametrize(("status", "expected"), [(400, False), (429, True), (501, False), (502, True), (504, True)])
+def test_http_status_of_an_s3_error_without_a_known_code_decides(status: int, expected: bool) -> None:
+    error = OSError(errno.EIO, "An error occurred")  # as s3fs raises it
+    error.__cause__ = Exception()
+    error.__cause__.response = {"ResponseMetadata": {"HTTPStatusCode": status}}  # type: ignore[attr-defined]  # as botocore
+    assert is_transient(error) is expected
+
+
 @pytest.mark.parametrize(
     "name",
     [
