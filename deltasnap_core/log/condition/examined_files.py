@@ -29,7 +29,7 @@ class ExaminedFiles:
     """The files of a listed log that were read so far.
 
     latest: the latest version of the listing.
-    broken: the checkpoints that cannot be read, and why.
+    broken: the checkpoints that cannot be read, and why. broken_commits: the versions of commits that cannot be read.
     states: the non-file actions of sound checkpoints, by version.
     doubted: the sound checkpoints that a single hint contradicts, and why.
     num_files: the number of files in the other sound checkpoints, if known.
@@ -53,6 +53,7 @@ class ExaminedFiles:
         assert listing.latest_version is not None
         self.latest = listing.latest_version
         self.broken: dict[CheckpointProvider, DeltaSnapError] = {}
+        self.broken_commits: Collection[int] = ()
         self.states: dict[int, NonFileActions] = {}
         self.doubted: dict[CheckpointProvider, CorruptLogError] = {}
         self.num_files: dict[CheckpointProvider, int] = {}
@@ -156,7 +157,18 @@ class ExaminedFiles:
                 found.add(_batch_of(self._store, commits, table_path(self.listing.log_path)))
             except (CorruptLogError, StorageError, UnsupportedProtocolError):
                 self._read_one_by_one(commits, found)
+        self.broken_commits = found.broken.keys()
         return found
+
+    @property
+    def has_broken(self) -> bool:
+        """Whether a file could not be read."""
+        return bool(self.broken or self.broken_commits)
+
+    def has_outdated(self, now: LogListing) -> bool:
+        """Return whether a file that could not be read is gone, or another file, in a later listing."""
+        commits = any(now.commits.get(version) != self.listing.commits.get(version) for version in self.broken_commits)
+        return commits or any(provider not in now.checkpoints for provider in self.broken)
 
     def _read_one_by_one(self, commits: Iterable[FileStatus], found: CommitFindings) -> None:
         for commit in commits:

@@ -41,14 +41,26 @@ def examine_log(
     findings: CommitFindings | None,
     now_ms: int,
 ) -> TableCondition:
-    """Return the condition of a table, as `TableLog.condition`. Problems become faults, not errors."""
+    """Return the condition of a table, as `TableLog.condition`. Problems become faults, not errors.
+
+    If a file of the listing can no longer be read and has changed since, the log is listed and examined again, at most
+    twice.
+    """
     table = table_path(builder.log_path)
     try:
         listing = builder.list_versions(0) if listing is None else listing
         if listing.latest_version is None:
             raise DeltaTableNotFoundError(path=table)
-        files = ExaminedFiles(store, listing, read_pages=read_pages, max_page_bytes=max_page_bytes)
-        return _condition(builder, files, first, sound, newest_sound, findings or CommitFindings(), now_ms)
+        for is_last in (False, False, True):
+            files = ExaminedFiles(store, listing, read_pages=read_pages, max_page_bytes=max_page_bytes)
+            found = _condition(builder, files, first, sound, newest_sound, findings or CommitFindings(), now_ms)
+            if is_last or not files.has_broken:
+                break
+            # A writer may clean up the log, or replace a checkpoint, while it is read.
+            listing = builder.list_versions(0)
+            if not files.has_outdated(listing):
+                break
+        return found
     except DeltaTableNotFoundError:
         return TableCondition(table=redacted(table), faults=(no_table(store, table),))
     except StorageError as error:

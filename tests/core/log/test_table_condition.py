@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,9 @@ from hypothesis import strategies as st
 from deltasnap_core import DeltaSnapError, FaultKind, TableCondition, TableLog, VersionRanges
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.log_files.file_names import checkpoint_file, commit_file
+from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
+from deltasnap_core.storage.log_store import FileStatus
+from deltasnap_core.storage.urls import to_url
 from tests.builders import Action, add, flip_bytes, metadata, multipart_checkpoint_files, protocol, write_log
 from tests.checkpoint_files import STYLES, CheckpointStyle, write_checkpoint
 
@@ -446,3 +449,57 @@ def test_condition_agrees_with_loading(data: st.DataObject, tmp_path_factory: py
     known = condition(table, first=first, sound=sound)
     assert [v for v in known.loadable if v >= first] == [v for v in able if v >= first], (known, sound, able)
     assert not set(known.commits_read) & set(sound)
+
+
+class ChangingStore(FsspecLogStore):
+    """Reads a log that a writer changes after the first listing."""
+
+    def __init__(self, change: Callable[[], object]) -> None:
+        super().__init__()
+        self._change = change
+
+    def list_from(self, path: str) -> Iterator[FileStatus]:
+        found = [*super().list_from(path)]
+        self._change()
+        self._change = lambda: None
+        return iter(found)
+
+
+def condition_while(table: Path, change: Callable[[], object]) -> TableCondition:
+    """Return the condition of a whole log that changes after it was listed."""
+    return TableLog(ChangingStore(change), f"{to_url(table)}/_delta_log").condition(first=0)
+
+
+def test_log_that_is_cleaned_up_while_it_is_examined_has_no_fault(tmp_path: Path) -> None:
+    log = make_log(tmp_path / "t", 6, checkpoint=4)
+
+    def clean_up() -> None:
+        for version in range(4):
+            (log / commit_file(version)).unlink()
+
+    found = condition_while(tmp_path / "t", clean_up)
+    assert (found.faults, [*found.loadable]) == ((), [4, 5, 6])
+
+
+def test_checkpoint_that_is_replaced_while_the_log_is_examined_is_no_fault(tmp_path: Path) -> None:
+    log = make_log(tmp_path / "t", 6, checkpoint=4)
+    found = condition_while(
+        tmp_path / "t", lambda: (log / checkpoint_file(4)).rename(log / multipart_checkpoint_files(4, 1)[0])
+    )
+    assert (found.faults, found.checkpoints_read) == ((), (multipart_checkpoint_files(4, 1)[0],))
+
+
+def test_hint_at_a_checkpoint_that_is_written_while_the_log_is_examined_is_no_fault(tmp_path: Path) -> None:
+    log = make_log(tmp_path / "t", 6, checkpoint=4)
+
+    def write() -> None:
+        write_checkpoint(log, 6, "classic", [*FIRST, *(add(f"f{version}.parquet") for version in range(7))])
+        (log / "_last_checkpoint").write_text('{"version":6,"size":9}')
+
+    assert condition_while(tmp_path / "t", write).faults == ()
+
+
+def test_commit_that_is_deleted_while_the_log_is_examined_is_missing(tmp_path: Path) -> None:
+    log = make_log(tmp_path / "t", 6, checkpoint=4)
+    found = condition_while(tmp_path / "t", (log / commit_file(5)).unlink)
+    assert [(fault.kind, [*fault.versions]) for fault in found.faults] == [(FaultKind.MISSING_COMMIT, [5, 6])]
