@@ -84,6 +84,8 @@ def is_transient(error: BaseException) -> bool:
         return False
     if isinstance(error, TimeoutError | ConnectionError):
         return True
+    if isinstance(error, IndexError):  # s3fs fails on the missing arguments of a timeout while it reads an open file
+        return isinstance(error.__context__, TimeoutError)
     if isinstance(error, OSError) and error.errno in _TRANSIENT_ERRNOS:
         return True
     if _http_status(error) in _TRANSIENT_HTTP_STATUSES:

@@ -6,6 +6,7 @@ import errno
 import time
 
 import pytest
+from fsspec.exceptions import FSTimeoutError
 
 from deltasnap_core.storage.retries import ATTEMPTS, is_transient, retrying
 
@@ -132,6 +133,13 @@ def test_http_status_of_any_client_decides(name: str, status: int, expected: boo
     error = Exception("failed")
     setattr(error, name, status)
     assert is_transient(error) is expected
+
+
+def test_timeout_that_s3fs_fails_to_handle_is_temporary() -> None:
+    error = IndexError("tuple index out of range")
+    assert not is_transient(error)
+    error.__context__ = FSTimeoutError()
+    assert is_transient(error)
 
 
 @pytest.mark.parametrize(("status", "expected"), [(400, False), (429, True), (501, False), (502, True), (504, True)])
