@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from deltasnap_assets.command import cli
+from deltasnap_assets.command import ui_command
 from deltasnap_assets.command.local import local_instance, running_ui
 from deltasnap_assets.settings.config import SparkSettings
 from deltasnap_assets.spark import connect_server, java, ui_server, warm_up
@@ -92,15 +92,15 @@ def brought(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 def test_ui_starts_no_server_if_a_session_is_configured(
     spark: SparkSettings, brought: list[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    cli._bring_spark(spark, "events needs Spark")
+    ui_command._bring_spark(spark, "events needs Spark")
     assert (brought, capsys.readouterr().out) == ([], "")
 
 
 def test_ui_starts_a_server_only_if_a_table_needs_spark(brought: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
-    cli._bring_spark(SparkSettings(), None)
+    ui_command._bring_spark(SparkSettings(), None)
     assert brought == []
     assert "no table needs Spark now" in capsys.readouterr().out
-    cli._bring_spark(SparkSettings(), "events is new")
+    ui_command._bring_spark(SparkSettings(), "events is new")
     assert brought == [(SparkSettings(), SERVER_FOLDER)]
     assert "events is new" in capsys.readouterr().out
 
@@ -113,13 +113,13 @@ def test_ui_without_a_server_says_why_and_continues(
 
     without = "each run starts its own Spark session"
     with monkeypatch.context() as missing:
-        missing.setattr(cli, "find_spec", lambda _: None)
-        cli._bring_spark(SparkSettings(), "events is new")
+        missing.setattr(ui_command, "find_spec", lambda _: None)
+        ui_command._bring_spark(SparkSettings(), "events is new")
     shown = capsys.readouterr().out
     assert shown.startswith(f"No warm Spark server: {without}")
     assert "with the extra connect" in shown
     monkeypatch.setattr(ui_server, "bring_server", fail)
-    cli._bring_spark(SparkSettings(), "events is new")
+    ui_command._bring_spark(SparkSettings(), "events is new")
     assert f"warning: The port is in use. Without the server, {without}" in capsys.readouterr().err
     assert brought == []
 
@@ -134,7 +134,7 @@ class Ui:
         monkeypatch.setattr(needed, "reason_for_spark", lambda _: reason)
         monkeypatch.setattr(local_instance, "use_local_instance", lambda: Path("home"))
         monkeypatch.setattr(running_ui, "take_instance", self._take)
-        monkeypatch.setattr(cli, "_bring_spark", lambda _, reason: self.done.append(reason))
+        monkeypatch.setattr(ui_command, "_bring_spark", lambda _, reason: self.done.append(reason))
         monkeypatch.setattr(signal, "signal", lambda *given: self.done.append(given))
         monkeypatch.setattr(os, "execv", lambda *given: self.done.append(given))
         monkeypatch.setenv("PYTHONWARNINGS", "")
