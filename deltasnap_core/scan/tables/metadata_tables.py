@@ -246,7 +246,8 @@ class MetadataTables:
     def vacuum_candidates(self, *, list_files: bool = False, retention_ms: int | None = None) -> DataFrame:
         """Return the files that VACUUM would delete, and those that are protected, with the reason.
 
-        list_files: also list the table's folder, to find files that no action names (orphans), and read every commit.
+        list_files: also list the table's folder, and read every commit, to find files that no action names, and change
+        data of commits older than the retention (both are orphans).
         retention_ms: as for VACUUM's RETAIN; None: `delta.deletedFileRetentionDuration` of this version or of the
         newest one, whichever is longer.
         path (string, decoded, relative to the table or a URL), reason (string: `expired tombstone`, `orphan`, or why it

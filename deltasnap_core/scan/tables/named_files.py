@@ -39,7 +39,7 @@ def named_files(
 ) -> tuple[DataFrame, DataFrame]:
     """Return the files and deletion vectors that actions name, and the ages of the paths that cannot be resolved.
 
-    files, tombstones, change_data: as in ReferencedFiles.
+    files, tombstones: as in ReferencedFiles. change_data: the paths of files of change data, as in the log.
     The first: path (as in the log), deleted_at (ms; null: live), size (null: not stated), keys (of `FileKeys`). The
     second: live, deleted_at.
     """

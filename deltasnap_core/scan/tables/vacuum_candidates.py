@@ -56,14 +56,14 @@ class ReferencedFiles:
     """The files that a log references.
 
     files, tombstones: DataFrames with the columns of AddFile and of RemoveFile, each of one version or of several.
-    change_data: the paths of files of change data, as in the log.
+    change_data: the paths of files of change data, as in the log, with the time of their commit (ms).
     unread: why a part of the log was not read; None: all of it was.
     retention_ms: how long the newest version keeps a tombstone; 0: unknown.
     """
 
     files: Sequence[DataFrame]
     tombstones: Sequence[DataFrame]
-    change_data: Sequence[str] = ()
+    change_data: Sequence[tuple[str, int]] = ()
     unread: str | None = None
     retention_ms: int = 0
 
@@ -94,9 +94,9 @@ def vacuum_candidates(
     """
     keys = FileKeys(roots_of(table.table_path) if listing is None else listing.roots)
     before = now_ms - retention_ms
-    names, unknown = named_files(
-        table, keys, files=named.files, tombstones=named.tombstones, change_data=named.change_data
-    )
+    # No version within the retention needs the change data of earlier commits. VACUUM deletes it by its age.
+    change_data = [path for path, committed_at in named.change_data if committed_at > before]
+    names, unknown = named_files(table, keys, files=named.files, tombstones=named.tombstones, change_data=change_data)
     is_unknown = unknown.agg(F.expr(f"coalesce(bool_or({_is_needed(before)}), false) as is_unknown"))
     if listing is None:
         shown = names.selectExpr("deleted_at", "keys", *_shown(keys))

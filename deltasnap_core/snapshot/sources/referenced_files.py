@@ -40,8 +40,9 @@ def referenced_files(context: TableContext, known: VersionLog | None = None, *, 
     if not every_commit:
         return found
     store = context.table_log.store
-    batch = read_commits(store, tuple(list_log(store, context.table_log.log_path, catalog=ratified).commits.values()))
+    commits = list_log(store, context.table_log.log_path, catalog=ratified).commits
+    batch = read_commits(store, tuple(commits.values()))
     actions = context.reader(context.session("files that the log names")).commit_actions(batch)
     removed = [] if actions is None else [actions.where("remove is not null").select("remove.*")]
-    paths = [rows.path for rows in change_data(batch)]
-    return replace(found, tombstones=[*found.tombstones, *removed], change_data=paths)
+    recorded = [(rows.path, commits[rows.version].modification_time) for rows in change_data(batch)]
+    return replace(found, tombstones=[*found.tombstones, *removed], change_data=recorded)

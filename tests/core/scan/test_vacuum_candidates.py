@@ -16,6 +16,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from deltasnap_core import DeltaLog, SnapshotStore, system_clock
+from deltasnap_core.protocol.log_files.file_names import commit_file
 from deltasnap_core.scan.files.file_keys import UNRESOLVED, FileKeys
 from deltasnap_core.scan.tables import vacuum_candidates as reasons
 from tests.builders import FIRST_COMMIT_MS, Action, add, metadata, protocol, remove, write_log
@@ -231,7 +232,7 @@ def test_links_and_their_targets_are_never_listed(spark: SparkSession, tmp_path:
 def test_files_of_versions_before_and_after_the_requested_one_are_protected(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    write_log(
+    log = write_log(
         tmp_path,
         {
             0: FIRST,
@@ -242,6 +243,7 @@ def test_files_of_versions_before_and_after_the_requested_one_are_protected(
             5: [add("./added-again")],
         },
     )
+    os.utime(log / commit_file(4), (YOUNG_MS / 1000, YOUNG_MS / 1000))
     touch(tmp_path, "removed-lately", "removed-long-ago", "added-again", "later", "_change_data/c 1", "_change_data/o")
     for version in (1, 2, 5):
         expected = {"_change_data/o"} if version == 1 else {"_change_data/o", "removed-long-ago"}
@@ -253,6 +255,19 @@ def test_files_of_versions_before_and_after_the_requested_one_are_protected(
     (tmp_path / "_delta_log").rename(tmp_path / "_gone")
     reported = {row.path: row.reason for row in store.tables("events", 2).vacuum_candidates(list_files=True).collect()}
     assert reported["later"] == reported["removed-long-ago"] == reasons.LOG_IS_GONE
+
+
+@pytest.mark.spark
+def test_change_data_is_kept_as_long_as_its_commit_is_within_the_retention(spark: SparkSession, tmp_path: Path) -> None:
+    recorded = [[{"cdc": {"path": f"_change_data/{n}", "partitionValues": {}, "size": 1}}] for n in (1, 2)]
+    log = write_log(tmp_path, {0: FIRST, 1: recorded[0], 2: recorded[1]})
+    os.utime(log / commit_file(2), (YOUNG_MS / 1000, YOUNG_MS / 1000))
+    touch(tmp_path, "_change_data/1", "_change_data/2")
+    assert candidates(spark, tmp_path) == {"_change_data/1": ("orphan", False)}
+    tables = DeltaLog.for_table(spark, tmp_path, clock=lambda: NOW_MS).update().tables
+    assert tables.vacuum_summary().first_readable_version is None
+    longer = tables.vacuum_candidates(list_files=True, retention_ms=NOW_MS)
+    assert longer.collect() == []
 
 
 @pytest.mark.spark
