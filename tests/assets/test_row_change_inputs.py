@@ -150,6 +150,21 @@ def test_materialization_that_cannot_be_stored_does_not_count(people: Followed) 
     assert len(people.read(mirror)) == 2
 
 
+def test_run_whose_blocking_check_fails_counts_because_the_asset_was_materialized(people: Followed) -> None:
+    seen: list[Rows] = []
+
+    @dg.asset(ins=since_last_run(), check_specs=[dg.AssetCheckSpec("good", asset="mirror", blocking=True)])
+    def mirror(changes: pa.Table) -> Iterator[Any]:
+        seen.append(reported(changes))
+        yield dg.Output(None)
+        yield dg.AssetCheckResult(passed=False)
+
+    assert not people.run(mirror, raises=False).success
+    people.append("Cy")
+    assert not people.run(mirror, raises=False).success
+    assert seen == [[(0, "Ann", "insert", 0), (1, "Bo", "insert", 0)], [(2, "Cy", "insert", 1)]]
+
+
 def test_each_asset_has_its_own_last_run(people: Followed) -> None:
     first, second = reader("first"), reader("second")
     assert len(people.read(first)) == 2
