@@ -209,7 +209,7 @@ def _considered(table: ScannedTable, listing: FolderListing) -> pa.Table:
 def _is_hidden(path: str, partition_columns: Sequence[str]) -> bool:
     """Return whether VACUUM ignores a file: it is hidden or in a hidden folder, unless that is a partition."""
     parts = path.split("/")
-    if parts[0] in (LOG_FOLDER, _CONVERTED, ""):
+    if parts[0] in (LOG_FOLDER, "") or _CONVERTED in parts:
         return True
     partitions = tuple(f"{name}=" for name in partition_columns)
     return any(

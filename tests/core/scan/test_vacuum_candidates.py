@@ -368,9 +368,8 @@ def test_without_listing_only_expired_files_of_the_table_are_unprotected(spark: 
 def test_age_hidden_folders_and_other_tables_keep_files(spark: SparkSession, tmp_path: Path) -> None:
     write_log(tmp_path, {0: (protocol(), metadata(partitionColumns=["_p"])), 1: [remove("rewritten")]})
     write_log(tmp_path / "sub" / "table", {0: FIRST})
-    touch(
-        tmp_path, "_hidden/a", "_x=1/a", "_p=1/a", ".a", "metadata/v1.json", "sub/table/a", "old", "rewritten", "zero"
-    )
+    hidden = "_hidden/a", "_x=1/a", ".a", "metadata/v1.json", "converted/metadata/v1.json"
+    touch(tmp_path, *hidden, "_p=1/a", "sub/table/a", "old", "rewritten", "zero")
     os.utime(tmp_path / "rewritten", (YOUNG_MS / 1000, YOUNG_MS / 1000))
     os.utime(tmp_path / "zero", (0, 0))
     reported = candidates(spark, tmp_path)
