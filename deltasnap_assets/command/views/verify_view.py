@@ -48,7 +48,8 @@ def show_file_problems(path: str, storage_options: Mapping[str, Any], version: i
 
     Errors: JavaError; FaultyTableError if a fault of the log is the cause; errors of loading and listing the table.
     """
-    with explaining(path, storage_options), Console(stderr=True).status("Listing"), spark_aside(path):
+    versions = () if version is None else (version,)
+    with explaining(path, storage_options, *versions), Console(stderr=True).status("Listing"), spark_aside(path):
         log = delta_log_of(path, storage_options)
         snapshot = log.update() if version is None else log.get_snapshot_at(version)
         rows = snapshot.tables.file_problems().orderBy("path").toArrow().to_pylist()

@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from deltasnap_assets.command.views.verify_view import VerifyReport, _print
-from deltasnap_core import DeltaLog
+from deltasnap_assets.command.views.condition_view import FaultyTableError
+from deltasnap_assets.command.views.verify_view import VerifyReport, _print, show_file_problems
+from deltasnap_core import DeltaLog, commit_file
 from tests.assets.command.test_cli import assert_one_line_of_error, deltasnap, small_table, without_java
 from tests.assets.command.test_driver_commands import run
 from tests.builders import add, metadata, protocol, write_log
+from tests.checkpoint_files import write_checkpoint
 
 
 def row(path: str, problem: str, size: int | None = None, listed_size: int | None = None) -> dict[str, Any]:
@@ -62,6 +64,15 @@ def test_verify_without_java_prints_what_to_install(tmp_path: Path) -> None:
     small_table(tmp_path / "t")
     result = deltasnap("verify", "t", folder=tmp_path, **without_java(tmp_path))
     assert_one_line_of_error(result, "No Java found", "Java 17 or later")
+
+
+def test_fault_of_an_earlier_version_is_reported_with_advice(tmp_path: Path) -> None:
+    log = write_log(tmp_path, {0: [protocol(), metadata()], 1: [add("a")], 2: [add("b")]})
+    write_checkpoint(log, 2, "classic", [protocol(), metadata(), add("a"), add("b")])
+    (log / commit_file(1)).unlink()
+    with pytest.raises(FaultyTableError) as raised:
+        show_file_problems(str(tmp_path), {}, 1, as_json=False)
+    assert raised.value.lines[0].startswith("The commit of version 1 is missing in the log of ")
 
 
 @pytest.mark.spark
