@@ -14,12 +14,11 @@ from deltasnap_core.replay.spark.session.grouping import aggregated
 from deltasnap_core.replay.spark.session.local_rows import arrow_rows
 from deltasnap_core.scan.files.file_keys import UNRESOLVED, FileKeys, spellings
 from deltasnap_core.scan.scanned_table import ScannedTable
-from deltasnap_core.scan.tables.named_files import named_files
+from deltasnap_core.scan.tables.named_files import OUTSIDE, named_files
 from deltasnap_core.storage.folder_listing import FolderListing
 from deltasnap_core.storage.urls import join_url
 
 MISSING, WRONG_SIZE = "missing", "wrong size"
-OUTSIDE = "outside the folder of the table"
 MAYBE_LINKED = "not listed, but a symbolic link may lead to it"
 UNRESOLVED_PATH = "its path cannot be resolved"
 

@@ -18,6 +18,9 @@ from deltasnap_core.scan.files.deletion_vectors import vector_file
 from deltasnap_core.scan.files.file_keys import UNRESOLVED, FileKeys
 from deltasnap_core.scan.scanned_table import ScannedTable
 
+OUTSIDE = "outside the folder of the table"
+"""The reason for a file that a listing of the folder cannot contain."""
+
 _NAMED = pa.schema([("path", pa.string()), ("deleted_at", pa.int64()), ("size", pa.int64())])
 _AGE = pa.schema([("live", pa.bool_()), ("deleted_at", pa.int64())])
 # The paths of an action: its data file, and its deletion vector if that is a file. encoding: of the vector's path.

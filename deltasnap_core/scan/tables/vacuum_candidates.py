@@ -23,7 +23,7 @@ from deltasnap_core.replay.spark.session.local_rows import arrow_rows
 from deltasnap_core.rules.texts.sql_text import timestamp_sql
 from deltasnap_core.scan.files.file_keys import FileKeys, normal_path, spellings
 from deltasnap_core.scan.scanned_table import ScannedTable
-from deltasnap_core.scan.tables.named_files import named_files
+from deltasnap_core.scan.tables.named_files import OUTSIDE, named_files
 from deltasnap_core.storage.folder_listing import FolderListing, roots_of
 from deltasnap_core.storage.urls import join_url
 
@@ -41,7 +41,6 @@ _NO_FILE = (
 _CHANGE_DATA, _CONVERTED = "_change_data", "metadata"
 
 LINKED, NESTED = "a symbolic link leads to it", "in a folder of another table"
-OUTSIDE = "outside the folder of the table"
 SAME_NAME = "the log names a file of this name by another path"
 UNRESOLVED_NAMES = "the log names a file that cannot be resolved"
 LOG_IS_GONE = "the log is gone: other versions may need it"
@@ -193,7 +192,7 @@ def _considered(table: ScannedTable, listing: FolderListing) -> pa.Table:
         linked.add("")  # a link to the table's folder, or to a folder above it
     rows = []
     for path, file in files.items():
-        if spellings(path) and not _is_hidden(path, table.metadata.partition_columns):
+        if (names := spellings(path)) and not _is_hidden(path, table.metadata.partition_columns):
             kept = (
                 NESTED
                 if _is_below(path, nested)
@@ -202,7 +201,7 @@ def _considered(table: ScannedTable, listing: FolderListing) -> pa.Table:
                 else None
             )
             row = {"path": path, "kept": kept, "listed_size": file.size, "modified_at": file.modification_time}
-            rows.append({**row, "spellings": spellings(path)})
+            rows.append({**row, "spellings": names})
     return pa.Table.from_pylist(rows, _LISTED)
 
 

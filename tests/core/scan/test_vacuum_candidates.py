@@ -19,6 +19,7 @@ from deltasnap_core import DeltaLog, SnapshotStore, system_clock
 from deltasnap_core.protocol.log_files.file_names import commit_file
 from deltasnap_core.scan.files.file_keys import UNRESOLVED, FileKeys
 from deltasnap_core.scan.tables import vacuum_candidates as reasons
+from deltasnap_core.scan.tables.named_files import OUTSIDE
 from tests.builders import FIRST_COMMIT_MS, Action, add, metadata, protocol, remove, write_log
 from tests.conftest import NOW_MS
 from tests.core.scan.catalog_tables import FILES, write_catalog_managed
@@ -360,7 +361,7 @@ def test_without_listing_only_expired_files_of_the_table_are_unprotected(spark: 
         rows = log.get_snapshot_at(version=version).tables.vacuum_candidates().collect()
         assert {row.path for row in rows if not row.protected} == {"a", "b/../c"}
     assert {row.reason for row in rows} == {
-        "expired tombstone", "live file", "tombstone has not expired", reasons.OUTSIDE,
+        "expired tombstone", "live file", "tombstone has not expired", OUTSIDE,
     }  # fmt: skip
 
 
