@@ -35,7 +35,7 @@ _MARKS = "DELTASNAP_TEST_MARKS"
 """The environment variable that gives the processes of a test run its marks."""
 
 # Tests have no time limits, because machines may be busy. Fuzzers try many more examples.
-hypothesis.settings.register_profile("untimed", deadline=None, max_examples=25)
+hypothesis.settings.register_profile("untimed", deadline=None, max_examples=15)
 hypothesis.settings.load_profile("untimed")
 
 
@@ -66,8 +66,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """Run the tests without the thorough ones, each file in one of several processes; `-n` overrides.
 
-    `-m` with the word `thorough` selects thorough tests. Tests selected by path run in this process, all of them. With
-    `-n`, those that finish first take tests of others.
+    `-m` with the word `thorough` selects thorough tests. `-m "not spark"` leaves out the slow ones, too. Tests selected
+    by path run in this process, all of them. With `-n`, those that finish first take tests of others.
     """
     option = config.option
     if "PYTEST_XDIST_WORKER" in os.environ:  # this is one of those processes
@@ -75,8 +75,11 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     if option.dist == "no" and option.numprocesses is not None:
         option.dist = "worksteal"
     if config.args_source is pytest.Config.ArgsSource.TESTPATHS:
-        wanted = f"({option.markexpr}) and not thorough" if option.markexpr else "not thorough"
-        os.environ[_MARKS] = option.markexpr = option.markexpr if "thorough" in option.markexpr else wanted
+        if "thorough" not in option.markexpr:
+            is_quick = "not spark" in option.markexpr and "slow" not in option.markexpr
+            left_out = "not thorough and not slow" if is_quick else "not thorough"
+            option.markexpr = f"({option.markexpr}) and {left_out}" if option.markexpr else left_out
+        os.environ[_MARKS] = option.markexpr
         if option.numprocesses is None and not option.usepdb:
             # With Spark one more than cores, because each waits for its JVM half of the time. Each takes up to 3 GB.
             waiting = 0 if "not spark" in option.markexpr else 1
@@ -86,9 +89,9 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run files with Spark first: they take longest, and no process should begin one when the others have finished."""
-    slow = {item.path for item in items if item.get_closest_marker("spark") or "spark" in _fixtures_of(item)}
-    items.sort(key=lambda item: item.path not in slow)
+    """Run files with Spark and those about all code first: they take longest, and must not begin when others end."""
+    long = {item.path for item in items if item.get_closest_marker("spark") or "spark" in _fixtures_of(item)}
+    items.sort(key=lambda item: item.path not in long and item.path.parent != Path(__file__).parent)
 
 
 def _fixtures_of(item: pytest.Item) -> list[str]:

@@ -136,6 +136,7 @@ def test_every_valid_name_is_accepted_by_dagster(name: str) -> None:
     assert [schedule.name for schedule in defs.schedules or ()] == [f"{name}_refresh", "deltasnap_fleet_hourly"]
 
 
+@pytest.mark.slow
 def test_tables_with_names_that_end_like_our_own_load_together() -> None:
     endings = (
         *("version", "table", "log", "snapshots", "versions", "refresh", "observe", "prune", "prune_store"),
@@ -198,6 +199,7 @@ def test_credentials_are_not_shown_in_resources() -> None:
     assert "hunter2" not in repr(settings)
 
 
+@pytest.mark.slow
 def test_importing_the_code_location_reads_nothing_and_building_it_starts_no_spark(tmp_path: Path) -> None:
     (tmp_path / "deltasnap.yaml").write_text("tables: [{name: clicks, path: /nowhere/clicks}]", encoding="utf-8")
     script = """

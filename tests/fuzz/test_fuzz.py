@@ -65,6 +65,7 @@ def test_snapshots_and_store_follow_a_rewritten_log(spark: SparkSession) -> None
     assert reported([try_rewriting(seed, spark) for seed in range(SEED, SEED + COUNT // 6)]) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", _some_at_once(A_TEST))
 def test_small_limits_change_no_result(first: int) -> None:
     assert reported([_tried_with_small_limits(seed, None) for seed in range(first, first + A_TEST)]) == []

@@ -1,6 +1,6 @@
 """Mutation tests: `python -m tests.mutate [MODULE...] [--sample N] [--seed S] [--coverage FOLDER] [--all] [--list]`.
 
-Changes one thing in the code at a time, runs the quick tests (neither `spark` nor `thorough`) that run the changed
+Changes one thing in the code at a time, runs the quick tests (not `spark`, `slow` or `thorough`) that run the changed
 lines, and prints the changes that no test detects (survivors), with the line before and after.
 
     python -m tests.mutate --sample 40 --seed 7              40 random mutants of both packages

@@ -47,9 +47,9 @@ import pytest
 sys.exit(pytest.main(arguments))
 """
 _OPTIONS = ("-p", "no:cacheprovider", "--hypothesis-seed=0")
-QUICK = ("-m", "not spark and not thorough", *_OPTIONS)
+QUICK = ("-m", "not spark and not slow and not thorough", *_OPTIONS)
 """Options of pytest for the quick tests."""
-_SLOW = ("-m", "spark or thorough", *_OPTIONS)
+_SLOW = ("-m", "spark or slow or thorough", *_OPTIONS)
 
 
 def copy_project(folder: Path) -> None:

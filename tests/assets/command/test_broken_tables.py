@@ -127,6 +127,7 @@ def of_table(findings: list[dict[str, Any]]) -> dict[str, Any]:
     return next(finding for finding in findings if finding["subject"] == "table events")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", [pages, empty], ids=lambda damage: damage.__name__)
 def test_corrupt_checkpoint_is_a_warning_of_inspect_and_an_error_of_doctor(
     damage: Callable[[Path], None], table: Path
@@ -146,6 +147,7 @@ def test_corrupt_checkpoint_is_a_warning_of_inspect_and_an_error_of_doctor(
     assert "deltasnap checkpoint" in of_table(findings)["advice"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", one_in(4, LOST), ids=lambda damage: damage.__name__)
 def test_unreadable_table_is_one_line_with_advice_and_its_last_good_version(
     damage: Callable[[Path], None], table: Path
@@ -195,6 +197,7 @@ def refreshed(
     return refresh
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("damage", "first", "stored"),
     [(covered_gap, 2, [2, 4, 5, 6, 7]), (garbage, 4, [4, 5]), (dropped, 0, [])],
@@ -214,6 +217,7 @@ def test_refresh_stores_what_can_be_loaded_prints_the_fault_once_and_fails(
     assert SnapshotStore.open(None, table.parent / "store").versions("events") == stored
 
 
+@pytest.mark.slow
 def test_refresh_fails_each_time_while_a_version_that_is_not_wanted_is_lost(
     table: Path, refreshed: Callable[[Any], tuple[bool, list[str], str]]
 ) -> None:
@@ -227,6 +231,7 @@ def test_refresh_fails_each_time_while_a_version_that_is_not_wanted_is_lost(
     assert f"{LAST} materialized" in first[2]
 
 
+@pytest.mark.slow
 def test_unsupported_feature_is_one_line_and_the_facts_are_shown(table: Path) -> None:
     feature(table)
     code, problems, out = run(table, "inspect", "events")
@@ -239,6 +244,7 @@ def test_unsupported_feature_is_one_line_and_the_facts_are_shown(table: Path) ->
     assert "fromTheFuture" in found["error"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("damage", "version"), [(covered_gap, 3), (truncated, LAST)])
 def test_history_has_a_line_for_lost_commits(damage: Callable[[Path], None], version: int, table: Path) -> None:
     damage(table)
@@ -263,6 +269,7 @@ def test_history_warns_of_damaged_pages_of_a_small_checkpoint(table: Path) -> No
     assert "The checkpoint of version 4 cannot be read" in problem
 
 
+@pytest.mark.slow
 def test_doctor_reports_a_damaged_commit_before_the_checkpoint(table: Path) -> None:
     (table / "_delta_log" / commit_file(3)).write_bytes(b"{nope")
     code, findings = parsed(table, "doctor")

@@ -56,6 +56,7 @@ def pairs(table: GoldenTable) -> list[tuple[int, int]]:
     return sorted({(loadable[0], loadable[-1]), *pairwise(loadable[:4])}) if loadable[1:] else []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first_table", one_in(8, range(8)))
 def test_diff_of_golden_tables_matches_the_expected_files(first_table: int, golden: Path) -> None:
     wrong, compared_tables, gaps = {}, set(), set()

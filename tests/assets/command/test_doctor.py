@@ -351,6 +351,7 @@ def test_missing_archive_of_classes_is_a_warning(folder: Path, monkeypatch: pyte
         assert findings(folder, TABLES)["archive"]["mark"] == mark
 
 
+@pytest.mark.slow
 def test_failed_last_run_is_a_warning_with_its_reason(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DAGSTER_HOME", str(folder / "home"))
     assert "there is no Dagster instance" in findings(folder, TABLES)["runs"]["message"]

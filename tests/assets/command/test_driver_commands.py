@@ -194,6 +194,7 @@ def test_doctor_in_an_empty_folder_shows_how_to_start(tmp_path: Path, monkeypatc
     assert not any(subject.startswith("table") for subject in findings(result))
 
 
+@pytest.mark.slow
 def test_doctor_finds_a_lost_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     home = tmp_path / "home"
@@ -221,6 +222,7 @@ def test_doctor_finds_a_lost_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert found["message"].startswith(f"the last run failed, {run_of_it.run_id}: ")
 
 
+@pytest.mark.slow
 def test_refresh_prints_the_result_of_each_table_as_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("DAGSTER_HOME", raising=False)

@@ -165,6 +165,7 @@ def test_output_that_cannot_be_flushed_at_the_end_is_a_failure(
     assert (codes, capsys.readouterr().err) == ([expected], "error: stdout: No space left on device\n")
 
 
+@pytest.mark.slow
 def test_closed_pipe_is_not_a_failure(tmp_path: Path) -> None:
     small_table(tmp_path / "t")
     for arguments in ("history t --json", "history t", "diff t 0 1 --json", "--help"):
@@ -180,6 +181,7 @@ def test_closed_stdout_is_not_a_failure(tmp_path: Path) -> None:
         assert (ended.returncode, ended.stderr) == (0, ""), arguments
 
 
+@pytest.mark.slow
 def test_refresh_continues_without_a_reader(tmp_path: Path) -> None:
     small_table(tmp_path / "t")
     (tmp_path / "deltasnap.yaml").write_text("tables: [{name: gone, path: gone}, {name: t, path: t}]\nstorage: store")

@@ -55,6 +55,7 @@ def test_watchers_of_a_run_receive_its_events(home: Path) -> None:
         assert reported.wait(60)
 
 
+@pytest.mark.slow
 def test_instance_is_created_once_by_commands_that_start_together(home: Path) -> None:
     with ThreadPoolExecutor(4) as commands:
         opened = list(commands.map(lambda _: LocalStorage(str(home)), range(4)))
@@ -80,6 +81,7 @@ def test_partition_added_by_two_processes_at_once_exists_once(home: Path, monkey
         assert list(instance.get_dynamic_partitions("versions")) == ["0", "1"]
 
 
+@pytest.mark.slow
 def test_runs_of_one_instance_are_each_found_with_their_events(home: Path) -> None:
     with dg.DagsterInstance.from_config(str(home)) as instance:
         runs = [instance.create_run_for_job(idle_job) for _ in range(3)]
@@ -102,6 +104,7 @@ def test_runs_are_read_and_written_by_the_storage_of_dagster(home: Path) -> None
         assert [[event.message for event in instance.all_logs(run.run_id)] for run in runs] == [["here", "there"]] * 2
 
 
+@pytest.mark.slow
 def test_events_of_one_run_from_two_processes_at_once_are_all_kept(home: Path) -> None:
     with dg.DagsterInstance.from_config(str(home)) as one, dg.DagsterInstance.from_config(str(home)) as other:
         for _ in range(3):
@@ -111,6 +114,7 @@ def test_events_of_one_run_from_two_processes_at_once_are_all_kept(home: Path) -
             assert [event.message for event in one.all_logs(run.run_id)] == ["event", "event"]
 
 
+@pytest.mark.slow
 def test_database_that_was_copied_in_part_is_no_run(home: Path) -> None:
     with dg.DagsterInstance.from_config(str(home)) as instance:
         first, second = instance.create_run_for_job(idle_job), instance.create_run_for_job(idle_job)

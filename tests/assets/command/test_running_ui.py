@@ -62,6 +62,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(UI_VARIABLE, "")
 
 
+@pytest.mark.slow
 def test_second_ui_is_rejected_with_the_address_of_the_first(ui: subprocess.Popen[str], tmp_path: Path) -> None:
     with pytest.raises(UiRunsError, match=f"already running at {URL}, process {ui.pid}"):
         take_instance(tmp_path, "http://127.0.0.1:3001")
@@ -71,6 +72,7 @@ def test_second_ui_is_rejected_with_the_address_of_the_first(ui: subprocess.Pope
     assert found.is_running
 
 
+@pytest.mark.slow
 def test_processes_of_a_killed_ui_are_stopped_by_the_next(ui: subprocess.Popen[str], tmp_path: Path) -> None:
     ui.kill()
     ui.wait()
@@ -81,6 +83,7 @@ def test_processes_of_a_killed_ui_are_stopped_by_the_next(ui: subprocess.Popen[s
     assert leftovers(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_doctor_stops_the_processes_of_a_killed_ui(
     ui: subprocess.Popen[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -95,6 +98,7 @@ def test_doctor_stops_the_processes_of_a_killed_ui(
     assert doctor._ui().message == "not running"
 
 
+@pytest.mark.slow
 def test_processes_of_a_ui_that_runs_are_not_stopped(ui: subprocess.Popen[str], tmp_path: Path) -> None:
     assert stop_leftovers(tmp_path) == []
     found = last_ui(tmp_path)
@@ -131,6 +135,7 @@ def test_runs_of_a_gone_ui_are_killed_without_a_signal_to_cancel(tmp_path: Path)
     assert run.communicate()[0] == ""
 
 
+@pytest.mark.slow
 def test_one_of_several_concurrent_uis_claims_the_instance(tmp_path: Path) -> None:
     def take(_: int) -> subprocess.Popen[str]:
         command = [sys.executable, "-c", UI, str(tmp_path), URL]

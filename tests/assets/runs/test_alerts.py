@@ -536,6 +536,7 @@ def test_answer_that_is_not_http_is_no_success() -> None:
     assert b"\r\nContent-Type: application/json; charset=utf-8\r\n" in received[0]
 
 
+@pytest.mark.slow
 def test_webhook_that_answers_one_byte_at_a_time_is_given_up_at_the_deadline() -> None:
     end = threading.Event()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import dagster as dg
+import pytest
 
 from deltasnap_assets.runs.planning.log_status import read_status
 from deltasnap_assets.runs.planning.names import CONDITION_TAG, delta_log_key
@@ -18,6 +19,7 @@ from tests.checkpoint_files import write_checkpoint
 from tests.core.store.manifests import store_versions, stored_table
 
 
+@pytest.mark.slow
 def test_damage_before_a_checkpoint_blocks_only_its_versions(tmp_path: Path) -> None:
     ticks = Ticks(tmp_path)
     write(tmp_path, 0, 5)

@@ -60,6 +60,7 @@ def condition_of(folder: Path) -> tuple[str, str]:
     return row["condition"], row["reason"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_recreated", [True, False])
 def test_checks_of_a_replaced_log_do_not_count_while_its_run_has_not_started(
     tmp_path: Path, is_recreated: bool
@@ -79,6 +80,7 @@ def test_checks_of_a_replaced_log_do_not_count_while_its_run_has_not_started(
     assert condition_of(path) == ("unknown", "No run has checked this table yet.")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("deleted", ["", "_delta_log"])
 def test_deleted_table_fails_a_tick_and_is_broken(tmp_path: Path, deleted: str) -> None:
     ticks = followed(tmp_path / "t")
@@ -89,6 +91,7 @@ def test_deleted_table_fails_a_tick_and_is_broken(tmp_path: Path, deleted: str) 
     assert str(ticks.tick()).startswith("events is still broken: No Delta table at ")
 
 
+@pytest.mark.slow
 def test_versions_of_a_deleted_store_are_requested_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = followed(tmp_path / "t")
     monkeypatch.setattr(poll_records, "_RECORDED_AGAIN_MS", 0)
@@ -97,6 +100,7 @@ def test_versions_of_a_deleted_store_are_requested_again(tmp_path: Path, monkeyp
     assert ticks.tick() == [("0", "3")]
 
 
+@pytest.mark.slow
 def test_every_tick_fails_while_the_store_cannot_be_read_and_examines_no_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,6 +139,7 @@ def long_examinations(monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], Event
     return started, end
 
 
+@pytest.mark.slow
 def test_examination_longer_than_a_tick_runs_once_and_a_later_tick_reports_its_faults(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,6 +157,7 @@ def test_examination_longer_than_a_tick_runs_once_and_a_later_tick_reports_its_f
     assert started == ["events"]
 
 
+@pytest.mark.slow
 def test_new_commits_are_requested_while_the_log_is_examined_and_stay_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,6 +175,7 @@ def test_new_commits_are_requested_while_the_log_is_examined_and_stay_known(
     assert (poll.latest_version, poll.examined_at_ms is not None) == (4, True)
 
 
+@pytest.mark.slow
 def test_schedule_does_not_wait_for_an_examination_and_the_sensor_reports_its_faults(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -224,6 +231,7 @@ def test_poll_longer_than_a_tick_runs_once_and_a_later_tick_uses_it_unless_a_run
         assert ticks.tick() == [("4", "4")]
 
 
+@pytest.mark.slow
 def test_poll_that_never_ends_fails_its_ticks_and_is_started_again_after_doubling_times(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -262,6 +270,7 @@ def lists(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(FsspecLogStore, "lists_from_name", lambda *_: request.param)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("lists")
 def test_damaged_checkpoint_written_after_its_version_was_stored_is_reported(tmp_path: Path) -> None:
     ticks = followed(tmp_path / "t")
@@ -271,6 +280,7 @@ def test_damaged_checkpoint_written_after_its_version_was_stored_is_reported(tmp
     assert (condition, "The checkpoint of version 3 cannot be read" in reason) == ("warned", True)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("lists")
 def test_pages_of_a_new_checkpoint_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ticks, read = followed(tmp_path / "t"), list[int]()

@@ -64,6 +64,7 @@ def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Broken:
     return Broken(tmp_path / "events", monkeypatch)
 
 
+@pytest.mark.slow
 def test_only_the_damaged_commit_of_an_unchanged_log_is_read_again(broken: Broken) -> None:
     assert broken.examined() == (True, True)
     assert broken.commits_read() == set(range(VERSIONS))
@@ -82,6 +83,7 @@ def test_unchanged_broken_log_is_read_again_after_a_day(broken: Broken, monkeypa
     assert read == [False, True]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damaged", [0, DAMAGED])
 def test_tick_of_the_schedule_does_not_read_an_unchanged_broken_log_again(
     broken: Broken, tmp_path: Path, damaged: int
@@ -112,6 +114,7 @@ CHANGES: dict[str, tuple[Callable[[Broken], object], bool]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", CHANGES)
 def test_change_of_a_broken_log_is_noticed(change: str, broken: Broken) -> None:
     before = condition_of_whole_log(broken.settings, broken.table)

@@ -106,6 +106,7 @@ def lagging(originals: dict[str, Lost], tmp_path: Path, monkeypatch: pytest.Monk
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", [None, b"{"], ids=["deleted", "damaged"])
 def test_refresh_evaluates_the_checks_again_if_their_results_are_lost(table: Lost, content: bytes | None) -> None:
     expected = table.row["condition"], table.row["check"], table.row["vacuum_bytes"]
@@ -117,6 +118,7 @@ def test_refresh_evaluates_the_checks_again_if_their_results_are_lost(table: Los
     assert (table.row["condition"], table.row["check"], table.row["vacuum_bytes"]) == expected
 
 
+@pytest.mark.slow
 def test_refresh_evaluates_the_checks_again_if_their_results_could_not_be_written(
     table: Lost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,6 +136,7 @@ def test_refresh_evaluates_the_checks_again_if_their_results_could_not_be_writte
     assert poll.checked_version == 4
 
 
+@pytest.mark.slow
 def test_refresh_finds_the_error_of_a_check_again_after_its_record_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -154,6 +157,7 @@ def test_refresh_finds_the_error_of_a_check_again_after_its_record_is_lost(
     assert table.row["condition"] == "broken"
 
 
+@pytest.mark.slow
 def test_refresh_that_fails_on_a_damaged_manifest_says_how_to_repair_it(table: Lost) -> None:
     (manifest,) = (table.document.parent / "manifests").glob("*2.json")
     manifest.write_bytes(b"{")
@@ -183,6 +187,7 @@ def test_outage_that_only_a_refresh_saw_is_over_with_the_next_tick(table: Lost) 
     assert table.row["condition"] == healthy
 
 
+@pytest.mark.slow
 def test_refresh_ends_a_warning_after_its_remedy(lagging: Lost) -> None:
     actions = [protocol(), metadata(), *(add(f"a{version}.parquet", stats=STATS) for version in range(4))]
     write_checkpoint(lagging.folder / "_delta_log", 3, "classic", actions)
@@ -192,6 +197,7 @@ def test_refresh_ends_a_warning_after_its_remedy(lagging: Lost) -> None:
     assert lagging.refresh() == ()
 
 
+@pytest.mark.slow
 def test_refresh_ends_a_warning_after_its_limit_is_raised(lagging: Lost) -> None:
     lagging.configure(checks=CheckSettings(max_commits_since_checkpoint=4, fresh_within_hours=HOURS))
     assert lagging.refresh() == (3,)
@@ -217,6 +223,7 @@ class Polled(Ticks):
 IDLE = "No new commit of events."
 
 
+@pytest.mark.slow
 def test_idle_tick_evaluates_the_checks_again_once_after_their_settings_changed(table: Lost) -> None:
     ticks = Polled(table)
     assert ticks.tick() == IDLE
@@ -230,6 +237,7 @@ def test_idle_tick_evaluates_the_checks_again_once_after_their_settings_changed(
     assert ticks.tick() == IDLE
 
 
+@pytest.mark.slow
 def test_failed_run_for_the_checks_is_retried_after_doubling_pauses_until_they_are_recorded(
     table: Lost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -272,6 +280,7 @@ class Scheduled:
         return ranges
 
 
+@pytest.mark.slow
 def test_schedule_evaluates_the_checks_again_once_after_their_settings_changed(table: Lost, tmp_path: Path) -> None:
     schedule = Scheduled(table, tmp_path / "dagster")
     assert schedule.tick() == []
@@ -280,6 +289,7 @@ def test_schedule_evaluates_the_checks_again_once_after_their_settings_changed(t
     assert schedule.tick() == []  # the run had loaded other settings
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_error", [False, True])
 def test_schedule_evaluates_the_checks_again_after_a_lost_run_unless_one_found_an_error(
     table: Lost, tmp_path: Path, has_error: bool
@@ -310,6 +320,7 @@ def test_tick_requests_no_run_because_of_a_warning(lagging: Lost) -> None:
     assert lagging.row["condition"] == "warned"
 
 
+@pytest.mark.slow
 def test_patience_counts_until_it_is_no_longer_configured(table: Lost) -> None:
     table.configure(checks=CheckSettings(fresh_within_hours=1e-9))
     table.refresh()
@@ -319,6 +330,7 @@ def test_patience_counts_until_it_is_no_longer_configured(table: Lost) -> None:
     assert table.patience_hours == 24
 
 
+@pytest.mark.slow
 def test_refresh_ends_the_warning_of_a_killed_run_that_recorded_all_its_versions(table: Lost) -> None:
     (run,) = table.instance.get_runs()
     table.instance.report_run_failed(run, "The process of this run no longer exists.")

@@ -92,6 +92,7 @@ GAPS: dict[str, Callable[[Path], object]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("asked", "expected"), [*(("refresh", gap) for gap in GAPS), ("schedule", next(iter(GAPS)))])
 def test_gap_that_appears_after_an_examination_is_reported_at_once(
     examined: Examined, asked: str, expected: str
@@ -107,6 +108,7 @@ def test_gap_that_appears_after_an_examination_is_reported_at_once(
     assert expected in error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", ["schedule", "refresh"])
 def test_damaged_checkpoint_that_appears_after_an_examination_is_reported_at_once(
     examined: Examined, asked: str
@@ -118,6 +120,7 @@ def test_damaged_checkpoint_that_appears_after_an_examination_is_reported_at_onc
     assert "The checkpoint of version 5 cannot be read" in examined.page["health"]
 
 
+@pytest.mark.slow
 def test_refresh_without_new_commits_reads_a_short_log_again(
     examined: Examined, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,6 +134,7 @@ def test_refresh_without_new_commits_reads_a_short_log_again(
     assert examined.page["numbers_of"] == "version 5, stored before the damage"
 
 
+@pytest.mark.slow
 def test_page_of_a_damaged_table_keeps_its_numbers_and_is_healthy_after_the_repair(examined: Examined) -> None:
     lost = commit(examined.log, 3)
     content = lost.read_bytes()
@@ -161,6 +165,7 @@ def test_failure_of_a_table_below_or_beside_the_store_is_not_a_failure_of_the_st
             condition_after(settings, table, StorageError(path=path, reason="timeout"))
 
 
+@pytest.mark.slow
 def test_failure_of_a_commit_that_was_deleted_ends_with_the_next_refresh(examined: Examined) -> None:
     commit(examined.log, 6).write_bytes(b"garbage")
     tags, status = run_tags("events", 6, 6), dg.DagsterRunStatus.FAILURE
@@ -177,6 +182,7 @@ def test_failure_of_a_commit_that_was_deleted_ends_with_the_next_refresh(examine
     assert poll.problems == ()
 
 
+@pytest.mark.slow
 def test_failed_run_of_an_idle_table_is_observed_once(examined: Examined) -> None:
     tags, status = run_tags("events", 5, 5), dg.DagsterRunStatus.FAILURE
     run = examined.instance.create_run_for_job(idle_job, status=status, tags=tags)
@@ -188,6 +194,7 @@ def test_failed_run_of_an_idle_table_is_observed_once(examined: Examined) -> Non
         assert last_observation(examined.instance, "events") == observed
 
 
+@pytest.mark.slow
 def test_page_of_a_stored_version_that_is_damaged_says_so_and_names_the_file_without_its_folder(
     examined: Examined,
 ) -> None:

@@ -253,6 +253,7 @@ def test_poll_of_another_process_is_kept_while_the_checks_of_a_run_are_recorded(
     assert (table.poll.latest_version, table.poll.checked_version, table.poll.problems) == (3, 2, (WARNING,))
 
 
+@pytest.mark.slow
 def test_problems_that_are_recorded_at_once_are_all_kept(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     write, problems = LastPolls.write, [replace(WARNING, check=f"check_{number}") for number in range(5)]
 
@@ -267,6 +268,7 @@ def test_problems_that_are_recorded_at_once_are_all_kept(table: Table, monkeypat
     assert sorted(problem.check for problem in table.poll.problems) == [problem.check for problem in problems]
 
 
+@pytest.mark.slow
 def test_process_that_died_while_it_recorded_a_poll_does_not_block_others(
     table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -80,6 +80,7 @@ class Refreshed:
         return {f"{state.num_of_files}", *(file.path for file in commit.sample)}
 
 
+@pytest.mark.slow
 def test_refresh_lists_the_log_twice_and_reads_each_commit_once(
     tmp_path: Path, requested: dict[str, list[str]]
 ) -> None:
@@ -98,6 +99,7 @@ def test_refresh_lists_the_log_twice_and_reads_each_commit_once(
     assert len(commits) == count + 1
 
 
+@pytest.mark.slow
 def test_restored_table_with_new_commits_is_stored_again_after_the_last_common_version(tmp_path: Path) -> None:
     table = Refreshed(tmp_path, max_versions_per_run=3)
     table.write(0, 2)
@@ -115,6 +117,7 @@ def test_restored_table_with_new_commits_is_stored_again_after_the_last_common_v
     assert table.refresh() == ()
 
 
+@pytest.mark.slow
 def test_refresh_ends_when_a_user_stops_its_run(tmp_path: Path) -> None:
     table = Refreshed(tmp_path)
     table.write(0, 3)
@@ -130,6 +133,7 @@ def test_refresh_ends_when_a_user_stops_its_run(tmp_path: Path) -> None:
     assert table.refresh() == (0, 1, 2, 3)
 
 
+@pytest.mark.slow
 def test_rolled_back_table_loses_the_removed_versions_and_is_reported_until_the_next_commit(tmp_path: Path) -> None:
     table = Refreshed(tmp_path)
     table.write(0, 3)
@@ -154,6 +158,7 @@ def test_rolled_back_table_loses_the_removed_versions_and_is_reported_until_the_
     assert "log" not in str(store.fleet(["events"]).to_pylist()[0]["check"])
 
 
+@pytest.mark.slow
 def test_recreated_table_that_has_no_configured_version_yet_is_reported(tmp_path: Path) -> None:
     table = Refreshed(tmp_path, versions=Since(since=2))
     table.write(0, 3)
@@ -171,6 +176,7 @@ def test_recreated_table_that_has_no_configured_version_yet_is_reported(tmp_path
     assert "log" not in str(store.fleet(["events"]).to_pylist()[0]["check"])
 
 
+@pytest.mark.slow
 def test_table_with_no_configured_version_yet_is_warned_of_until_it_has_one(tmp_path: Path) -> None:
     table = Refreshed(tmp_path, versions=Since(since=2))
     store = SnapshotStore.open(None, table.settings.storage)
@@ -184,6 +190,7 @@ def test_table_with_no_configured_version_yet_is_warned_of_until_it_has_one(tmp_
     assert "versions" not in str(store.fleet(["events"]).to_pylist()[0]["check"])
 
 
+@pytest.mark.slow
 def test_refresh_warns_of_versions_that_only_a_deleted_store_had(tmp_path: Path) -> None:
     table, warnings = Refreshed(tmp_path), list[str]()
     table.write(0, 3)
@@ -201,6 +208,7 @@ def test_refresh_warns_of_versions_that_only_a_deleted_store_had(tmp_path: Path)
     assert warning.startswith("events: stored versions are lost: 0 to 2. Neither the store nor")
 
 
+@pytest.mark.slow
 def test_job_refreshes_the_other_tables_if_one_of_them_fails(tmp_path: Path) -> None:
     there = Refreshed(tmp_path)
     there.write(0, 1)
@@ -214,6 +222,7 @@ def test_job_refreshes_the_other_tables_if_one_of_them_fails(tmp_path: Path) -> 
     assert {table.name: known_of(instance, table.name).done for table in tables} == {"gone": set(), "events": {0, 1}}
 
 
+@pytest.mark.slow
 def test_fleet_follows_a_table_from_its_refresh_to_its_damage_and_back(tmp_path: Path) -> None:
     made = Refreshed(tmp_path, checks=CheckSettings(max_commits_since_checkpoint=1))
     made.write(0, 2)
@@ -240,6 +249,7 @@ def test_fleet_follows_a_table_from_its_refresh_to_its_damage_and_back(tmp_path:
     assert (row()["condition"], row()["stored_version"], row()["advice"]) == ("warned", 3, expected)
 
 
+@pytest.mark.slow
 def test_refresh_of_a_table_whose_newest_manifest_is_damaged_fails_as_the_fleet_shows_it_as_broken(
     tmp_path: Path,
 ) -> None:

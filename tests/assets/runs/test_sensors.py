@@ -159,6 +159,7 @@ def test_error_in_a_folder_names_a_path_below_it(folder: str, path: str, is_in: 
     assert depth == (len(redacted(folder).rstrip("/")) if is_in else 0)
 
 
+@pytest.mark.slow
 def test_one_run_is_requested_for_the_range_of_new_versions(tmp_path: Path) -> None:
     ticks = Ticks(tmp_path)
     write(tmp_path, 0, 2)
@@ -217,6 +218,7 @@ def test_versions_that_the_store_lost_are_requested_again(tmp_path: Path) -> Non
     assert ticks.tick() == [("0", "1")]
 
 
+@pytest.mark.slow
 def test_backlog_of_a_lost_store_is_worked_off_range_by_range(tmp_path: Path) -> None:
     ticks, store = Ticks(tmp_path, max_versions_per_run=2), stored_table(tmp_path.with_name(f"{tmp_path.name}-store"))
     write(tmp_path, 0, 4)
@@ -241,6 +243,7 @@ def test_new_commit_of_a_lost_store_requests_the_lost_versions_too(tmp_path: Pat
     assert ticks.tick() == [("0", "2")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_idle", [False, True])
 def test_older_copy_of_the_store_gets_the_versions_that_it_lacks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_idle: bool
@@ -278,6 +281,7 @@ def test_sensor_reports_that_a_table_is_stored_from_a_later_version(tmp_path: Pa
     assert ticks.tick() == [("5", "6")]
 
 
+@pytest.mark.slow
 def test_recreated_table_is_followed_from_its_first_version(tmp_path: Path) -> None:
     ticks = Ticks(tmp_path)
     write(tmp_path, 0, 4)
@@ -289,6 +293,7 @@ def test_recreated_table_is_followed_from_its_first_version(tmp_path: Path) -> N
     assert ticks.tick() == "No new commit of events."
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("last", [2, 4, 6])
 def test_restored_table_is_followed_again_whether_shorter_or_longer(tmp_path: Path, last: int) -> None:
     ticks = Ticks(tmp_path)
@@ -349,6 +354,7 @@ def test_table_with_a_run_in_progress_is_skipped(tmp_path: Path) -> None:
     assert ticks.tick() == f"Run {run.run_id} of events is in progress. The next run materializes the new commits."
 
 
+@pytest.mark.slow
 def test_failed_versions_are_retried_after_doubling_pauses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = Ticks(tmp_path, runs_succeed=False)
     write(tmp_path, 0, 2)
@@ -421,6 +427,7 @@ def test_run_that_failed_with_all_its_versions_recorded_is_not_repeated(tmp_path
     assert ticks.tick() == "No new commit of events."
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("listens", [False, True], ids=["closed port", "silent server"])
 def test_unreachable_s3_endpoint_is_reported_within_a_tick(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listens: bool
@@ -465,6 +472,7 @@ def test_schedule_requests_versions_that_are_not_materialized(tmp_path: Path) ->
         assert list(instance.get_dynamic_partitions("events_versions")) == ["0", "1", "2", "3"]
 
 
+@pytest.mark.slow
 def test_schedule_keeps_a_version_that_the_sensor_added_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -69,6 +69,7 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
     end.set()
 
 
+@pytest.mark.slow
 def test_many_tables_share_a_sensor(tmp_path: Path) -> None:
     sensor, settings = many_tables(tmp_path, SENSORS + 1)
     instance, cursor = dg.DagsterInstance.ephemeral(), None
@@ -121,6 +122,7 @@ def test_unresponsive_storage_of_a_table_does_not_delay_others(tmp_path: Path, s
     assert json.loads(result.cursor or "{}")["t0"] is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_idle", [True, False])
 def test_shared_sensor_shows_a_table_that_waits_before_tables_without_new_commits(
     is_idle: bool,
@@ -145,6 +147,7 @@ def test_shared_sensor_shows_a_table_that_waits_before_tables_without_new_commit
     assert (f"t{SENSORS} has been waiting for its poll since" in capfd.readouterr().err) != is_idle
 
 
+@pytest.mark.slow
 def test_shared_sensor_shows_a_failed_run_before_tables_without_new_commits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

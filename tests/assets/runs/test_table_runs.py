@@ -129,6 +129,7 @@ def test_failure_is_over_once_the_whole_log_is_read_and_no_longer_has_its_versio
     assert last_failed(instance, ["events"]) == {"events": again}
 
 
+@pytest.mark.slow
 def test_runs_of_other_tables_do_not_hide_that_a_later_run_succeeded() -> None:
     instance = dg.DagsterInstance.ephemeral()
     for status in (FAILURE, SUCCESS):

@@ -64,6 +64,7 @@ def projects(tmp_path: Path) -> tuple[Project, Project]:
     return first, second
 
 
+@pytest.mark.slow
 def test_refresh_stores_nothing_under_the_name_of_another_table(projects: tuple[Project, Project]) -> None:
     first, second = projects
     with pytest.raises(TakenNameError, match=f"another table named events, at {second.folder}, which another project"):
@@ -72,6 +73,7 @@ def test_refresh_stores_nothing_under_the_name_of_another_table(projects: tuple[
     assert first.stored_at == str(second.folder)
 
 
+@pytest.mark.slow
 def test_run_of_a_user_records_no_numbers_of_another_table(projects: tuple[Project, Project]) -> None:
     first, second = projects
     job, asset = first.defs.resolve_job_def("events_snapshots"), dg.AssetKey(["events", "computed_state"])
@@ -82,6 +84,7 @@ def test_run_of_a_user_records_no_numbers_of_another_table(projects: tuple[Proje
     assert first.stored_at == str(second.folder)
 
 
+@pytest.mark.slow
 def test_fleet_does_not_show_the_numbers_of_another_table(projects: tuple[Project, Project]) -> None:
     first, second = projects
     assert second.row["num_files"] == 5
@@ -89,6 +92,7 @@ def test_fleet_does_not_show_the_numbers_of_another_table(projects: tuple[Projec
     assert first.row["reason"] == f"The store has another table of this name, at {second.folder}."
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_idle", [True, False])
 def test_every_tick_fails_while_the_name_is_taken(tmp_path: Path, is_idle: bool) -> None:
     first, second = Project(tmp_path, "first", 2), Project(tmp_path, "second", 4)
@@ -109,6 +113,7 @@ def test_every_tick_fails_while_the_name_is_taken(tmp_path: Path, is_idle: bool)
     assert first.stored_at == str(second.folder)
 
 
+@pytest.mark.slow
 def test_alert_reports_a_taken_name_but_no_table_that_moved(
     projects: tuple[Project, Project], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,6 +128,7 @@ def test_alert_reports_a_taken_name_but_no_table_that_moved(
     assert "The store has another table of this name" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_same", [True, False])
 def test_table_that_moved_is_followed(tmp_path: Path, is_same: bool) -> None:
     project, other = Project(tmp_path, "first", 2), Project(tmp_path, "second", 2)
@@ -136,6 +142,7 @@ def test_table_that_moved_is_followed(tmp_path: Path, is_same: bool) -> None:
     assert project.stored_at == str(other.folder)
 
 
+@pytest.mark.slow
 def test_project_without_observations_is_not_stopped(projects: tuple[Project, Project]) -> None:
     first, _ = projects
     first.instance = dg.DagsterInstance.ephemeral()

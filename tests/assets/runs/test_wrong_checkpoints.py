@@ -59,6 +59,7 @@ def test_checkpoint_with_the_files_of_the_stored_version_is_sound(table: Table, 
     assert table.check("readable_checkpoint").passed
 
 
+@pytest.mark.slow
 def test_wrong_checkpoint_fails_each_run_until_it_is_replaced(table: Table) -> None:
     put_checkpoint(table, AT)
     results = [table.check("readable_checkpoint") for _ in range(2)]

@@ -80,6 +80,7 @@ def test_server_is_started_found_and_stopped(folder: Path) -> None:
     assert running_server(folder) is None
 
 
+@pytest.mark.slow
 def test_running_server_is_returned_for_its_port_only(folder: Path) -> None:
     spark_that(folder, LISTENS)
     server = start_server(SparkSettings(), folder, free_port())
@@ -88,6 +89,7 @@ def test_running_server_is_returned_for_its_port_only(folder: Path) -> None:
         start_server(SparkSettings(), folder, free_port())
 
 
+@pytest.mark.slow
 def test_server_gets_its_settings_in_a_private_file_and_no_session_of_the_environment(
     folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -136,6 +138,7 @@ def test_server_is_exercised_in_a_session_of_another_process(
     assert given == [["-m", "deltasnap_assets.tables.warm_up_workload", "3"], "sc://127.0.0.1:7"]
 
 
+@pytest.mark.slow
 def test_killed_server_is_detected_despite_its_files(folder: Path) -> None:
     spark_that(folder, LISTENS)
     server = start_server(SparkSettings(), folder, free_port())
@@ -173,6 +176,7 @@ def test_reason_is_the_first_error_of_the_log_or_its_last_line(lines: list[str],
     assert connect_server._reason(tmp_path / "server.log") == reason
 
 
+@pytest.mark.slow
 def test_server_that_does_not_respond_in_time_is_stopped(folder: Path) -> None:
     spark_that(folder, SILENT)
     with pytest.raises(SparkServerError, match="did not respond within 1 s"):

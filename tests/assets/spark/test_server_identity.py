@@ -49,6 +49,7 @@ def records(pid: int) -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries({"process_group": st.just(pid)}, optional={"process": names, "mark": st.just("gone")})
 
 
+@pytest.mark.slow
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_program_with_the_id_of_a_dead_server_is_not_stopped(

@@ -101,6 +101,7 @@ def table(original: Path, tmp_path: Path) -> Table:
     return Table(shutil.copytree(original, tmp_path, dirs_exist_ok=True))
 
 
+@pytest.mark.slow
 def test_failed_run_stays_a_problem_when_a_check_is_executed_alone(table: Table) -> None:
     table.record(FAILED)
     assert table.check("checkpoint_lag").passed
@@ -149,6 +150,7 @@ def test_check_of_one_version_has_its_result_only(table: Table) -> None:
     assert [(each.partition, each.metadata["versions_judged"].value) for each in results] == [("3", 1)]
 
 
+@pytest.mark.slow
 def test_failed_version_passes_when_a_later_one_does(tmp_path: Path) -> None:
     table = Table(tmp_path)
     write(table.path, 0, 1)
@@ -218,6 +220,7 @@ def test_check_of_a_recreated_table_does_not_use_stored_versions(table: Table) -
     assert store_of(table.settings).fleet(["events"])["condition"][0].as_py() == "broken"
 
 
+@pytest.mark.slow
 def test_check_reads_the_whole_log_while_it_has_faults(table: Table) -> None:
     content = table.commit.read_bytes()
     table.commit.write_bytes(content.replace(b'"add"', b'"\x00dd"'))

@@ -41,6 +41,7 @@ def test_checksum_that_cannot_be_read_is_a_warning_with_its_version(table: Table
     assert str(found.description).startswith(f"1 checksum cannot be read: version {LAST}. The log is read instead.")
 
 
+@pytest.mark.slow
 def test_checksum_that_was_written_after_its_version_was_stored_is_compared_with_the_next_version(table: Table) -> None:
     checksum_of(table).rename(table.path / "_delta_log" / checksum_file(LAST - 1))
     found = result(table)
@@ -50,6 +51,7 @@ def test_checksum_that_was_written_after_its_version_was_stored_is_compared_with
     assert table.evaluations("checksum_agrees", "computed_state", (LAST - 2, LAST - 2)) == []
 
 
+@pytest.mark.slow
 def test_check_of_a_checksum_that_was_deleted_is_not_evaluated_and_its_failure_is_over(table: Table) -> None:
     assert not result(table).passed
     assert [problem.check for problem in table.poll.problems] == ["checksum_agrees"]

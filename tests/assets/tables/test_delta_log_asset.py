@@ -75,6 +75,7 @@ def follower(tmp_path: Path) -> Follower:
     return Follower(tmp_path)
 
 
+@pytest.mark.slow
 def test_eager_asset_is_requested_once_for_each_batch_of_commits(follower: Follower) -> None:
     requested = [follower.requested()]
     for batch in ((0, 1), (2,), (), (3, 4, 5), ()):

@@ -138,6 +138,7 @@ def test_a_line_beyond_the_maximum_length_is_rejected(monkeypatch: pytest.Monkey
     assert caught.value.line == 2
 
 
+@pytest.mark.slow
 def test_one_unusual_line_does_not_affect_other_lines() -> None:
     usual = content([protocol(), *(add(f"f{n}") for n in range(2000)), commit_info(note="a, Infinity")])
     unusual = b'{"add":{"size":1e1,"path":"last"}}'
@@ -242,6 +243,7 @@ def _spelling(draw: st.DrawFn, value: Any) -> str:
     return blank + json.dumps(value, ensure_ascii=draw(st.booleans()))
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=25)
 @given(st.lists(spelled(), min_size=1, max_size=4))
 def test_fast_and_exact_parsers_agree_on_every_spelling(actions: list[tuple[str, Any, str]]) -> None:

@@ -96,6 +96,7 @@ def test_row_with_two_actions_raises_an_error_that_names_the_file(
     assert caught.value.path == f"{LOG_PATH}/{checkpoint(3)[0].name}"
 
 
+@pytest.mark.slow
 @given(rows=ROWS, rows_a_group=st.integers(1, 5), statistics=st.booleans())
 def test_rows_of_one_action_or_none_are_read(rows: list[dict[str, Any]], rows_a_group: int, statistics: bool) -> None:
     kinds = [kind for row in rows for kind in row]

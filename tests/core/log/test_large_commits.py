@@ -76,6 +76,7 @@ def test_history_reads_commits_up_to_a_mebibyte_together() -> None:
     assert [path[-7:] for path in store.opens] == ["01.json"[-7:]]
 
 
+@pytest.mark.slow
 def test_commit_beyond_sixteen_mebibytes_is_checked_in_blocks_and_not_kept() -> None:
     files = WatchedStore()
     small = files.put("00000000000000000000.json", content([protocol(), metadata()]))

@@ -57,6 +57,7 @@ def _opens(content: bytes) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_no_flipped_bit_of_a_footer_ends_the_process() -> None:
     flip = f"from {__name__} import flip_bits; flip_bits()"
     done = FORKS.run(flip)

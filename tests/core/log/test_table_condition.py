@@ -407,6 +407,7 @@ def test_versions_without_a_protocol_before_the_newest_checkpoint_are_found(tmp_
     assert condition(tmp_path / "t").faults == ()
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(data=st.data())
 def test_condition_agrees_with_loading(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -122,6 +122,7 @@ def test_filesystem_name_may_need_quoting_in_sql(spark: SparkSession) -> None:
     assert set(replay.live()) == {"s3://it's\\nice/x"}
 
 
+@pytest.mark.slow
 def test_commits_replace_files_of_the_checkpoint_and_keep_the_rest(spark: SparkSession) -> None:
     base = [protocol(), metadata(), add("a"), add("b"), add("v", deletionVector=VECTOR), remove("old")]
     replay = Replay(spark, [remove("a"), add("old"), remove("v", deletionVector=VECTOR)], base=base)
@@ -156,6 +157,7 @@ def test_actions_too_many_to_broadcast_are_shuffled_into_the_configured_number_o
     assert plan.count(", 3)") == plan.count("Exchange ") >= 2
 
 
+@pytest.mark.slow
 def test_tombstones_expire_strictly_and_one_without_a_time_first_of_all(spark: SparkSession) -> None:
     timeless = remove("timeless", deletion_timestamp=None)
     replay = Replay(spark, [remove("at", deletion_timestamp=100), remove("after", deletion_timestamp=101), timeless])
@@ -173,6 +175,7 @@ def test_state_has_one_action_per_row(spark: SparkSession) -> None:
     assert set_columns == ["add", "metaData", "protocol", "remove", "txn"]
 
 
+@pytest.mark.slow
 def test_computed_state_counts_files_bytes_records_and_deletion_vectors(spark: SparkSession) -> None:
     vector = {**VECTOR, "cardinality": 12}
     state = Replay(
@@ -189,6 +192,7 @@ def test_computed_state_counts_files_bytes_records_and_deletion_vectors(spark: S
     assert state.deleted_record_counts_histogram.deleted_record_counts[:4] == (1, 0, 1, 0)
 
 
+@pytest.mark.slow
 def test_every_size_falls_into_its_bin(spark: SparkSession) -> None:
     from deltasnap_core.protocol.state.file_size_histogram import DEFAULT_BIN_BOUNDARIES, FileSizeHistogram
 
@@ -270,6 +274,7 @@ def test_every_version_of_a_range_equals_its_own_replay(spark: SparkSession, fir
         assert version.computed_state == Replay(spark, *HISTORY[: version.version + 1]).computed()
 
 
+@pytest.mark.slow
 def test_a_range_reports_the_added_and_removed_files_of_each_version(spark: SparkSession) -> None:
     versions = ranged(spark, 1, 6, {})
 

@@ -80,6 +80,7 @@ class Log:
         )
 
 
+@pytest.mark.slow
 @law(10)
 @given(made=random_logs())
 def test_driver_state_plus_delta_is_the_later_state(made: RandomLog) -> None:
@@ -92,6 +93,7 @@ def test_driver_state_plus_delta_is_the_later_state(made: RandomLog) -> None:
             assert counts_of(found) == oracle[-1].counts(EXPIRED if after is LATER else 0)
 
 
+@pytest.mark.slow
 @law(10)
 @given(made=random_logs())
 def test_two_deltas_add_up_to_the_combined_delta(made: RandomLog) -> None:
@@ -103,6 +105,7 @@ def test_two_deltas_add_up_to_the_combined_delta(made: RandomLog) -> None:
         assert (one + two).applied_to(start) == log.state(log.last, LATER)
 
 
+@pytest.mark.slow
 @law(10)
 @given(made=random_logs())
 def test_deltas_of_a_range_equal_the_deltas_of_its_versions(made: RandomLog) -> None:
@@ -138,6 +141,7 @@ def test_rows_of_a_file_that_a_checkpoint_has_twice_end_together() -> None:
     assert [deltas[version].ended["num_of_files"] for version in (1, 2)] == [0, -2]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("compiled")
 @law(4)
 @given(made=random_logs())

@@ -161,6 +161,7 @@ def test_files_with_the_same_path_and_size_are_kept_or_omitted_together() -> Non
     assert start.updated([file("same", 2, sign=-1)]) == start
 
 
+@pytest.mark.slow
 def test_partitions_and_times_beyond_the_limits_are_not_updated() -> None:
     start = FileBreakdown.of(file(number, 1, p=str(number)) for number in range(MAX_PARTITIONS))
     assert start.can_be_updated

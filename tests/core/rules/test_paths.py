@@ -85,6 +85,7 @@ def expected(path: str) -> str:
         return path
 
 
+@pytest.mark.slow
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(paths=st.lists(PATHS, min_size=1, max_size=100))
 @example(paths=list(CASES))

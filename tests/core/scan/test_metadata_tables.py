@@ -122,6 +122,7 @@ def test_partitions_are_summed_up(made: Made, tables: MetadataTables) -> None:
     assert partition["smallest_file"] == partition["largest_file"] == partition["bytes"]
 
 
+@pytest.mark.slow
 def test_entries_show_when_each_file_was_added_and_removed(made: Made) -> None:
     found = [(row["added_version"], row["removed_version"]) for row in rows(made.log.snapshot.tables.entries)]
     assert sorted(found, key=repr) == sorted([(0, 2), (1, 5), (3, 5), (4, 5), (5, None)], key=repr)
@@ -136,6 +137,7 @@ def test_a_file_added_again_in_another_spelling_is_the_same_file(spark: SparkSes
     assert (log.file_changes(0, 1).summary.added_files, log.file_changes(0, 1).summary.removed_files) == (0, 0)
 
 
+@pytest.mark.slow
 def test_entries_are_the_versions_between_which_a_file_was_live(spark: SparkSession, tmp_path: Path) -> None:
     commits = [
         [protocol(), metadata(), add("a"), add("b")],
@@ -249,6 +251,7 @@ def test_entries_begin_with_a_later_checkpoint_if_the_first_is_damaged(spark: Sp
     assert lives == [("a", None, None), ("b", None, None), ("c", None, 3), ("d", None, None)]
 
 
+@pytest.mark.slow
 def test_commits_that_the_catalog_ratified_are_in_the_tables(spark: SparkSession, tmp_path: Path) -> None:
     tail = write_catalog_managed(tmp_path)
     tables = DeltaLog.for_table(spark, tmp_path).get_snapshot_at(2, log_tail=tail, max_catalog_version=2).tables
@@ -351,6 +354,7 @@ def test_changes_are_net_and_explain_why_they_are_not_append_only(made: Made) ->
         assert [commit.version for commit in changes.commits] == [1]
 
 
+@pytest.mark.slow
 def test_changes_other_than_appends_are_reported(made: Made) -> None:
     changes = made.log.file_changes(1, 5)
     assert (changes.summary.added_files, changes.summary.removed_files) == (1, 2)
@@ -360,6 +364,7 @@ def test_changes_other_than_appends_are_reported(made: Made) -> None:
     assert changes.commits[0].operation == "DELETE"
 
 
+@pytest.mark.slow
 def test_changes_can_go_backwards(made: Made) -> None:
     there, back = made.log.file_changes(0, 5), made.log.file_changes(5, 0)
     assert rows(there.added) == rows(back.removed)
@@ -398,6 +403,7 @@ def _without_data_change(action: Action) -> Action:
     return {name: {**each, "dataChange": False} if "dataChange" in each else each for name, each in action.items()}
 
 
+@pytest.mark.slow
 def test_stored_version_is_scanned_and_compared_when_its_log_is_gone(made: Made, tmp_path: Path) -> None:
     log = made.path / "_delta_log"
     log.rename(tmp_path / "log")
@@ -414,6 +420,7 @@ def test_stored_version_is_scanned_and_compared_when_its_log_is_gone(made: Made,
         (tmp_path / "log").rename(log)
 
 
+@pytest.mark.slow
 def test_partitions_with_a_collation_are_told_apart(spark: SparkSession, tmp_path: Path) -> None:
     collated = {"name": "p", "type": "string", "nullable": True, "metadata": {"__COLLATIONS": {"p": "ICU.de_DE"}}}
     number = {"name": "id", "type": "long", "nullable": True, "metadata": {}}

@@ -121,6 +121,7 @@ def test_files_with_many_deleted_rows_are_rewritten_if_they_fit(spark: SparkSess
     assert found["partition"] == {}
 
 
+@pytest.mark.slow
 def test_packing_follows_the_rule_for_random_sizes(spark: SparkSession, tmp_path: Path) -> None:
     chance = random.Random(7)
     files_of = {

@@ -92,6 +92,7 @@ def test_files_of_change_data_have_the_physical_names_of_columns(spark: SparkSes
     assert changes(log.row_changes(4, 4, columns=["name"])) == [(people[1], "delete", 4)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", [1, *(pytest.param(each, marks=pytest.mark.spark) for each in range(2, 6))])
 def test_only_the_rows_that_a_vector_gained_or_lost_changed(spark: SparkSession, golden: Path, version: int) -> None:
     log = DeltaLog.for_table(spark, golden / "tables" / "krs__cdf-table-with-dv")
@@ -143,6 +144,7 @@ def test_net_returns_one_change_per_key_with_its_last_version(spark: SparkSessio
     )
 
 
+@pytest.mark.slow
 def test_copied_rows_are_left_out_unless_the_feed_was_enabled(spark: SparkSession, tmp_path: Path) -> None:
     old, new = file(tmp_path, "old", ids(1, 2, 2)), file(tmp_path, "new", ids(2, 2, 3))
     versions = {0: [old], 1: [removed(old), new]}

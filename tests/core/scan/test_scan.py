@@ -66,6 +66,7 @@ def stats(low: int, high: int, *, nulls: int = 0, rows: int = 2) -> str:
     )
 
 
+@pytest.mark.slow
 def test_columns_are_named_as_in_spark(spark: SparkSession, tmp_path: Path) -> None:
     rows = pa.table({"a.b": [1], "a": [{"b": 2}], "x`y": [3]})
     inner = {"type": "struct", "fields": [field("b", "long")]}
@@ -297,6 +298,7 @@ def with_deleted_rows(spark: SparkSession, table: Path, *, partitioned: bool) ->
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("partitioned", [False, True])
 def test_deleted_rows_are_omitted(spark: SparkSession, tmp_path: Path, partitioned: bool) -> None:
     snapshot = with_deleted_rows(spark, tmp_path, partitioned=partitioned)
@@ -315,6 +317,7 @@ def test_both_kinds_of_files_are_read_with_the_condition(
     assert plan.count("LessThan(id,3)") == 2, plan
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["auto", pytest.param("spark", marks=pytest.mark.spark)])
 def test_deletion_vector_of_rows_that_the_file_lacks_is_a_corrupt_log(
     spark: SparkSession, tmp_path: Path, engine: EngineUse
@@ -358,6 +361,7 @@ def test_file_live_with_several_deletion_vectors_counts_once_for_each(
             assert sorted((row["id"], row["_change_type"]) for row in changed.collect()) == changes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["auto", pytest.param("spark", marks=pytest.mark.spark)])
 def test_some_rows_are_read_from_some_files(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: EngineUse
@@ -408,6 +412,7 @@ def test_file_whose_path_has_empty_parts_is_read(spark: SparkSession, tmp_path: 
     assert {row.p for row in snapshot.scan().to_df().collect()} == {path, "b"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [pytest.param("string", marks=pytest.mark.spark), "integer"])
 def test_partition_value_without_the_key_of_its_column_is_null_for_rows_and_for_skipping(
     spark: SparkSession, tmp_path: Path, kind: str
@@ -423,6 +428,7 @@ def test_partition_value_without_the_key_of_its_column_is_null_for_rows_and_for_
     assert snapshot.scan("p is not null").files.count() == 1
 
 
+@pytest.mark.slow
 def test_bytes_of_a_partition_are_read_escaped_or_raw(spark: SparkSession, tmp_path: Path) -> None:
     values = {"a": "\\u0001\\u00FF", "b": "\u0001\u00ff", "c": "", "d": "\\u01"}
     adds = [file(tmp_path, name, ids(1), partitionValues={"raw": value}) for name, value in values.items()]

@@ -291,6 +291,7 @@ def test_unknown_column_is_a_value_error(spark: SparkSession, tmp_path: Path) ->
         snapshot.scan(columns=["id", "nope"])
 
 
+@pytest.mark.slow
 def test_damaged_checkpoint_is_replaced_or_reported(spark: SparkSession, tmp_path: Path) -> None:
     actions = [protocol(), metadata(), file(tmp_path, "a", ids(1, 2), stats=stats(1, 2))]
     log = write_log(tmp_path, {0: actions, 1: [file(tmp_path, "b", ids(5), stats=stats(5, 5, rows=1))]})

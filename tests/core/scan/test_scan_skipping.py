@@ -43,6 +43,7 @@ def test_maximum_truncated_too_low_by_delta_loses_no_file(
     assert snapshot.scan("name = 'b'").files.count() == 0
 
 
+@pytest.mark.slow
 def test_partitions_and_statistics_select_files_and_are_reported(spark: SparkSession, tmp_path: Path) -> None:
     adds = [
         file(tmp_path, "a", ids(1, 2), partitionValues={"day": "2026-01-01"}, stats=stats(1, 2)),
@@ -140,6 +141,7 @@ def test_a_partition_value_that_a_checkpoint_has_twice_is_the_one_that_scans_ski
     assert found == {None: ["x"], "p = 'x'": ["x"], "p = 'y'": []}
 
 
+@pytest.mark.slow
 def test_scan_skips_by_statistics_that_all_files_omits(spark: SparkSession, tmp_path: Path) -> None:
     adds = [file(tmp_path, name, ids(low), stats=stats(low, low, rows=1)) for name, low in (("a", 1), ("b", 5))]
     snapshot_of(spark, tmp_path, adds)
@@ -162,6 +164,7 @@ def test_bound_in_a_form_that_only_a_cast_accepts_keeps_the_file(
         assert snapshot.scan(f"id {symbol} {value}").files.count() == 1
 
 
+@pytest.mark.slow
 def test_condition_that_fails_on_the_value_of_a_partition_is_left_to_the_rows(
     spark: SparkSession, tmp_path: Path
 ) -> None:

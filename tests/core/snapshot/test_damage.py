@@ -229,6 +229,7 @@ FRAMES_DAMAGES: dict[str, Damage] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", one_in(2, FRAMES_DAMAGES.values()), ids=FRAMES_DAMAGES)
 def test_frames_fall_back_from_damage_if_pages_are_checked_first(
     spark: SparkSession, tmp_path: Path, damage: Damage
@@ -247,6 +248,7 @@ def test_frames_name_a_damaged_file_without_fallback(spark: SparkSession, tmp_pa
         _ = opened(spark, tmp_path, check_pages=True).all_files
 
 
+@pytest.mark.slow
 def test_stale_checksum_file_of_hadoop_is_ignored(spark: SparkSession, tmp_path: Path) -> None:
     file = make_table(tmp_path, with_commits=False)
     file.with_name(f".{file.name}.crc").write_bytes(b"crc\0" + (512).to_bytes(4, "big") + b"1234" * 99)
@@ -255,6 +257,7 @@ def test_stale_checksum_file_of_hadoop_is_ignored(spark: SparkSession, tmp_path:
     assert snapshot.all_files.count() == 101
 
 
+@pytest.mark.slow
 def test_frames_fall_back_from_pages_with_one_flipped_byte(spark: SparkSession, tmp_path: Path) -> None:
     flip_one(make_table(tmp_path))
     assert opened(spark, tmp_path, check_pages=True).all_files.selectExpr("sum(size)").collect()[0][0] == BYTES + 1
@@ -271,6 +274,7 @@ def test_checksum_is_compared_with_the_log_even_if_the_checkpoint_is_damaged(
     assert opened(spark, tmp_path).validate_checksum() == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", one_in(4, DAMAGES.values()), ids=DAMAGES)
 def test_store_is_written_despite_a_damaged_checkpoint(spark: SparkSession, tmp_path: Path, damage: Damage) -> None:
     damage(make_table(tmp_path / "table"))
@@ -294,6 +298,7 @@ def test_store_names_its_own_damaged_file(spark: SparkSession, tmp_path: Path) -
         store.write_range("t", log, 3, 3)
 
 
+@pytest.mark.slow
 def test_frames_of_a_store_name_its_damaged_file_if_pages_are_checked_first(
     spark: SparkSession, tmp_path: Path
 ) -> None:

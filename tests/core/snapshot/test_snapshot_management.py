@@ -451,6 +451,7 @@ def test_threads_share_one_delta_log_for_a_table(table: Table) -> None:
     assert DeltaLog.for_table(none, TABLE_PATH, store=table.store) is not found[0]
 
 
+@pytest.mark.slow
 def test_following_many_commits_keeps_only_the_last_snapshot(table: Table) -> None:
     table.commit(0)
     log = table.log()

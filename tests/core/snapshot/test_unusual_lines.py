@@ -117,6 +117,7 @@ def test_every_query_rejects_ambiguous_lines(spark: SparkSession, tmp_path: Path
         _ = TableLog.for_path(path).at(version=1).set_transactions
 
 
+@pytest.mark.slow
 def test_a_schema_nested_too_deeply_is_reported_by_every_query_that_needs_it(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -44,6 +44,7 @@ READS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("read", READS)
 def test_interrupt_ends_a_process_whose_storage_does_not_respond(read: str) -> None:
     ended = FORKS.run(HANGING_READ + READS[read])

@@ -42,6 +42,7 @@ def counted(store: SnapshotStore, version: int) -> FileBreakdown:
     return found.driver_rows.breakdown(found.manifest)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ranges", [((1, 1), (2, 6)), tuple((v, v) for v in range(1, 7))])
 def test_applied_breakdown_equals_a_counted_one(
     spark: None, tmp_path: Path, ranges: tuple[tuple[int, int], ...]

@@ -250,6 +250,7 @@ def test_version_of_unknown_identity_is_compared_by_size_and_time(tmp_path: Path
     assert compared(found, log_store(range(4), touched=5)).relation is LogRelation.RECREATED
 
 
+@pytest.mark.slow
 def test_many_versions_are_compared_by_halves(tmp_path: Path) -> None:
     found, last = stored_table(tmp_path), 60
     store_versions(found, table_log(log_store(range(last + 1))), range(last + 1))

@@ -25,6 +25,7 @@ from tests.core.store.test_stored_row_changes import (
 from tests.driver_bases import spark, use_driver_bases
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize(
     ("written", "bases", "start"),
@@ -66,6 +67,7 @@ def test_changes_of_stored_versions_need_no_log(stored: SnapshotStore) -> None:
     assert not any(each.is_recorded for each in changes.versions.values())
 
 
+@pytest.mark.slow
 def test_changes_since_a_version_are_those_of_the_later_ones(stored: SnapshotStore) -> None:
     reader = stored._reader
     assert rows(reader.row_changes_since("t", 4, 7, ScanOptions())) == rows(

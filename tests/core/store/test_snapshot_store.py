@@ -66,11 +66,13 @@ def folder_of(store: SnapshotStore) -> Path:
     return Path(store.root.removeprefix("file://"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", one_in(LATEST + 1, [LATEST, *range(LATEST)]))
 def test_version_of_a_range_equals_its_snapshot(stored: SnapshotStore, log: DeltaLog, version: int) -> None:
     check_version(stored, "events", log, version)
 
 
+@pytest.mark.slow
 def test_all_files_match_delta_rs(stored: SnapshotStore, table: Path) -> None:
     assert stored.versions("events") == list(range(LATEST + 1))
     for version in (0, 5, LATEST):
@@ -78,6 +80,7 @@ def test_all_files_match_delta_rs(stored: SnapshotStore, table: Path) -> None:
         assert paths_and_sizes(found) == files_of_delta_rs(table, version)
 
 
+@pytest.mark.slow
 def test_tombstones_are_retained_by_the_time_of_the_commit(stored: SnapshotStore, log: DeltaLog) -> None:
     manifest = stored.manifest("events", LATEST)
     assert manifest.min_file_retention_timestamp == manifest.timestamp - 7 * 24 * 60 * 60 * 1000
@@ -89,6 +92,7 @@ def test_tombstones_are_retained_by_the_time_of_the_commit(stored: SnapshotStore
     assert as_rows(expired) == []
 
 
+@pytest.mark.slow
 def test_range_is_one_base_and_one_set_of_changes(stored: SnapshotStore) -> None:
     first, *following = [stored.manifest("events", version) for version in range(LATEST + 1)]
     assert (first.base.first, first.base.last, first.changes) == (0, 0, ())
@@ -342,6 +346,7 @@ def test_two_writers_at_once_store_the_same(
     assert content(stores[0], "events", 7) == content(stored, "events", 7)
 
 
+@pytest.mark.slow
 def test_prune_keeps_the_latest_versions(copied: SnapshotStore, stored: SnapshotStore, log: DeltaLog) -> None:
     report = copied.prune("events", keep=3, min_age_ms=-60_000)
     assert report.versions == tuple(range(LATEST - 2))

@@ -125,6 +125,7 @@ def test_versions_of_applied_commits_count_the_unexpired_tombstones_of_earlier_o
 PATHS = st.sampled_from("abc")
 
 
+@pytest.mark.slow
 @settings(max_examples=25, derandomize=True, deadline=None)
 @given(st.lists(st.lists(st.tuples(PATHS, st.booleans()), max_size=2, unique_by=itemgetter(0)), min_size=4, max_size=7))
 def test_versions_of_applied_commits_of_any_history_count_what_a_replay_counts(

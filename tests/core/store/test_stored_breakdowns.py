@@ -166,6 +166,7 @@ def store_of(
     return store, log, store._reader.table("t")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", one_in(2, ["auto", "spark"]))
 def test_rows_are_counted_once_for_a_base_and_updated_by_commits(
     spark: SparkSession, tmp_path: Path, counted: Counted, engine: str

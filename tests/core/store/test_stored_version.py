@@ -53,6 +53,7 @@ def test_rows_are_the_same_on_both_engines(
     assert by_spark.num_rows == (4 if kind == "all_files" else 1)
 
 
+@pytest.mark.slow
 def test_breakdown_is_the_same_on_both_engines(spark: SparkSession, tmp_path: Path, base: VersionManifest) -> None:
     assert version(spark, tmp_path, base).breakdown() == version(spark, tmp_path, base, "auto").breakdown()
 

@@ -244,6 +244,7 @@ def test_notice_appears_only_for_the_default_limit(
     assert ("Only 2 rows" in capsys.readouterr().err) is reported
 
 
+@pytest.mark.slow
 def test_closed_pipe_is_not_an_error() -> None:
     script = (
         "import os, threading\n"

@@ -110,6 +110,7 @@ def test_a_struct_value_counts_before_the_json(stats: str | None, parsed: int | 
     assert map_measures(store, contents, lambda digest: digest["records"].to_pylist()) == [[records, 1]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("other", [1, None], ids=["every file has a struct value", "one file has none"])
 def test_both_engines_read_the_same_number_of_records(spark: SparkSession, tmp_path: Path, other: int | None) -> None:
     cases = [*STRUCT_FIRST.values(), ('{"numRecords":1}', other, 1)]

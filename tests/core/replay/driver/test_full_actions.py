@@ -22,6 +22,7 @@ from tests.random_logs import RandomLog, random_logs, write
 from tests.without_spark import log_without_spark
 
 
+@pytest.mark.slow
 @PROPERTY
 @given(made=random_logs())
 def test_live_files_of_every_version_match_the_oracle(made: RandomLog) -> None:

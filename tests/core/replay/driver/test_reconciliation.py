@@ -53,6 +53,7 @@ def keys(rows: pa.Table) -> list[str]:
     return sorted(rows["path_key"].to_pylist())
 
 
+@pytest.mark.slow
 def test_measures_and_groups_match_the_query(spark: SparkSession) -> None:
     actions = [add(f"s{i}", stats=stats) for i, stats in enumerate(STATISTICS)]
     actions += [add(f"z{size}", size=size) for size in SIZES]

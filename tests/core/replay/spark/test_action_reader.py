@@ -140,6 +140,7 @@ def test_actions_of_commits_have_their_version_and_the_last_value_of_a_repeated_
     assert found == {(0, "a"): {}, (0, "b"): None, (1, "c"): {"p": "2", "q": "3"}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task_bytes", ["1g", "200"], ids=["one task", "many tasks"])
 def test_lines_of_commits_that_are_read_by_path_keep_their_order(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, task_bytes: str

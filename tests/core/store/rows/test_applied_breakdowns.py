@@ -98,6 +98,7 @@ def apply_commits(
     return manifest, known.updated(groups)
 
 
+@pytest.mark.slow
 @law(15)
 @given(made=random_logs(), steps=st.lists(st.integers(1, 3), min_size=6, max_size=6), expires_from=st.integers(0, 6))
 def test_updated_breakdown_matches_a_full_pass(made: RandomLog, steps: list[int], expires_from: int) -> None:
@@ -121,6 +122,7 @@ def test_updated_breakdown_matches_a_full_pass(made: RandomLog, steps: list[int]
             known = updated
 
 
+@pytest.mark.slow
 @law(12)
 @given(made=random_logs())
 def test_breakdown_is_read_back_as_it_was_written(made: RandomLog) -> None:

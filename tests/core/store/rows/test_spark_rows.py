@@ -82,6 +82,7 @@ def in_order(deltas: Mapping[int, StateDelta]) -> list[tuple[StateDelta, list[Fi
     return [(replace(each, groups=None), sorted(each.groups or (), key=repr)) for each in deltas.values()]
 
 
+@pytest.mark.slow
 def test_spark_applies_commits_as_the_driver_does(spark: SparkSession, tmp_path: Path, base: VersionManifest) -> None:
     rows, by_driver = spark_rows(spark, tmp_path), driver_rows(tmp_path)
     previous = base
@@ -104,6 +105,7 @@ def test_step_without_changes_writes_no_file(spark: SparkSession, tmp_path: Path
     assert [delta.ended["num_of_files"] for delta in found.deltas.values()] == [0]
 
 
+@pytest.mark.slow
 def test_only_rows_of_changed_and_expiring_files_are_looked_up(
     spark: SparkSession, tmp_path: Path, base: VersionManifest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,6 +128,7 @@ def test_only_rows_of_changed_and_expiring_files_are_looked_up(
     assert rows.keys_touched_or_expiring(kept, changes, Retention.after(OLD)) is None  # too many
 
 
+@pytest.mark.slow
 def test_version_reads_its_changes_up_to_itself(spark: SparkSession, tmp_path: Path, base: VersionManifest) -> None:
     rows = spark_rows(spark, tmp_path)
     applied = driver_rows(tmp_path).apply(step(base, "changes-1-2", [add("x")], [remove("a"), add("y")]))
