@@ -16,6 +16,7 @@ from deltasnap_core.log.condition.log_examination import examine_log
 from deltasnap_core.log.condition.table_condition import TableCondition
 from deltasnap_core.log.history.delta_history_manager import DeltaHistoryManager
 from deltasnap_core.log.listing.catalog_commits import NO_CATALOG, CatalogCommits
+from deltasnap_core.log.listing.cleaned_up_log import read_or_list_again
 from deltasnap_core.log.listing.log_listing import LogListing, table_path
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
@@ -172,12 +173,18 @@ class TableLog:
     ) -> LogStatus:
         """Return the status of the whole log. It takes one listing and reads commits until it finds the table id.
 
+        If a commit is cleaned up before it is read, the log is listed again.
+
         listing, table_id: known values; they are not read again.
         condition: of the log; None: unknown. If given, the status includes it, and covers only loadable versions.
         Errors: as `latest`, and CorruptLogError or ActionNotFoundError for broken or missing metadata; with
         `condition` only if no version can be loaded.
         """
-        listing = listing or self.list()
+        if listing is None or (condition and condition.latest not in (None, listing.latest_version)):
+            listing = self.list()  # of a condition: the log was cleaned up during the examination, and examined again
+        return read_or_list_again(lambda listed: self._status_of(listed, table_id, condition), listing, self.list)
+
+    def _status_of(self, listing: LogListing, table_id: str | None, condition: TableCondition | None) -> LogStatus:
         latest = listing.latest_version
         if latest is None:
             raise DeltaTableNotFoundError(path=self.table_path)

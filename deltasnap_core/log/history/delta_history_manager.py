@@ -28,6 +28,7 @@ from deltasnap_core.log.history.commit_timestamps import (
     read_latest_configuration,
 )
 from deltasnap_core.log.listing.catalog_commits import NO_CATALOG, CatalogCommits
+from deltasnap_core.log.listing.cleaned_up_log import read_or_list_again
 from deltasnap_core.log.listing.log_listing import LogListing, list_log, table_path
 from deltasnap_core.protocol.actions import CommitInfo
 from deltasnap_core.protocol.log_files.file_names import commit_version
@@ -142,7 +143,22 @@ class DeltaHistoryManager:
         can_return_earliest_commit: allow a time before the earliest commit, and return that commit.
         Errors: TimestampNotFoundError, stating the range, if the time is outside of it and not allowed.
         """
-        listing = self._list()
+
+        def search(listing: LogListing) -> Commit:
+            return self._active_commit(
+                listing, timestamp_ms, can_return_last_commit, must_be_recreatable, can_return_earliest_commit
+            )
+
+        return read_or_list_again(search, self._list(), self._list)
+
+    def _active_commit(
+        self,
+        listing: LogListing,
+        timestamp_ms: int,
+        can_return_last_commit: bool,
+        must_be_recreatable: bool,
+        can_return_earliest_commit: bool,
+    ) -> Commit:
         earliest = self._earliest(listing, must_be_recreatable)
         if must_be_recreatable:  # an old checkpoint may lack the commits up to the first existing one
             with_state = (version for version in listing.reconstructable_versions() if version in listing.commits)

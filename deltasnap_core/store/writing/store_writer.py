@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import overload
 
-from deltasnap_core.errors import CorruptStoreError, StoreChangedError, StoredVersionNotFoundError
+from deltasnap_core.errors import CorruptLogError, CorruptStoreError, StoreChangedError, StoredVersionNotFoundError
 from deltasnap_core.log.condition.commit_findings import CommitFindings
+from deltasnap_core.log.listing.cleaned_up_log import is_cleaned_up
 from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.log.log_range import LogRange, list_again, reaches_back, read_log_range
@@ -94,7 +95,8 @@ class StoreWriter:
     ) -> StoredRange:
         """Store the given versions (ascending) that are not complete yet. Return the manifests of all of them.
 
-        Manifests are written at the end, after a check that the log did not change: all or none.
+        Manifests are written at the end, after a check that the log did not change: all or none. If a commit is cleaned
+        up before it is read, the log is listed again: the versions may start from a newer checkpoint now.
         as_plain_parquet: also write `all_files` and `tombstones` of each version.
         listing: of the log, to its end; None: list the log.
         common: the relation of that log to the stored versions; None: compare them.
@@ -106,9 +108,13 @@ class StoreWriter:
         findings = CommitFindings()
         try:
             generation, new = self._write_missing(known, missing, findings)
-        except Exception:
-            self._check_unchanged(known.listing)  # if the log was replaced in the meantime, any file may be missing
-            raise
+        except Exception as error:
+            now = self._check_unchanged(
+                known.listing
+            )  # if the log was replaced in the meantime, any file may be missing
+            if not (isinstance(error, CorruptLogError) and is_cleaned_up(error.path, known.listing, now)):
+                raise
+            return self.write(wanted, as_plain_parquet=as_plain_parquet, listing=None)
         found = [{**known.manifests, **new}[version] for version in wanted]
         plain = self._with_plain_parquet(found) if as_plain_parquet else {}
         changed = {**new, **plain}
@@ -181,9 +187,11 @@ class StoreWriter:
     def _store_changed(self, reason: str) -> StoreChangedError:
         return StoreChangedError(store=self.stored.root, table=self.stored.name, reason=reason)
 
-    def _check_unchanged(self, listing: LogListing) -> None:
+    def _check_unchanged(self, listing: LogListing) -> LogListing:
+        """Return a new listing of the log. Errors: LogChangedError."""
         now = list_again(self.log.context.table_log.builder, listing)
         check_unchanged(listing, now, [file for checkpoint in listing.checkpoints for file in checkpoint.files])
+        return now
 
     def _range_writer(self, generation: str, logged: LogRange, findings: CommitFindings) -> RangeWriter:
         rows = self._rows(generation)

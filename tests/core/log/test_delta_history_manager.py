@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pytest
 from hypothesis import given
@@ -16,7 +16,7 @@ from deltasnap_core.errors import (
     VersionGapError,
     VersionNotFoundError,
 )
-from deltasnap_core.log.history.delta_history_manager import DeltaHistoryManager
+from deltasnap_core.log.history.delta_history_manager import Commit, DeltaHistoryManager
 from deltasnap_core.log.listing.log_listing import list_log
 from deltasnap_core.protocol.log_files.file_names import checksum_file, commit_file
 from tests.builders import (
@@ -149,6 +149,19 @@ def test_commit_that_vanishes_between_listing_and_reading_is_named() -> None:
     store.delete(listing.commits[3])
     with pytest.raises(CorruptLogError, match=commit_file(3)):
         DeltaHistoryManager(store, LOG_PATH, listing=listing).get_active_commit_at_time(6500)
+
+
+def test_time_travel_lists_again_if_a_commit_was_cleaned_up_before_it_was_read() -> None:
+    store = log_enabled_at_2()
+    since = {"delta.inCommitTimestampEnablementVersion": "2", "delta.inCommitTimestampEnablementTimestamp": "5000"}
+
+    def cleaned_up() -> Mapping[str, str]:
+        store.delete(*(file for file in commits(0, 3) if store.status(file.path)))
+        return ENABLED | since
+
+    history = DeltaHistoryManager(store, LOG_PATH, configuration=cleaned_up)
+    found = history.get_active_commit_at_time(6500, must_be_recreatable=False, can_return_earliest_commit=True)
+    assert found == Commit(version=4, timestamp=7000)
 
 
 def test_timestamps_enabled_from_the_start_have_no_enabling_version() -> None:

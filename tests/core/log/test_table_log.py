@@ -224,6 +224,19 @@ def test_empty_listing_has_no_latest_version() -> None:
         log.status(empty)
 
 
+def test_status_lists_again_if_a_commit_was_cleaned_up_before_it_was_read(tmp_path: Path) -> None:
+    log = write_log(tmp_path, {0: [protocol(), metadata()], 1: [add("a")], 2: [add("b")]})
+    table = TableLog.for_path(tmp_path)
+    listing = table.list()
+    write_checkpoint(log, 1, "classic", [protocol(), metadata(), add("a")])
+    for version in (0, 1):
+        (log / commit_file(version)).unlink()
+    found = table.status(listing)
+    assert (found.table_id, found.versions) == ("table-id", (1, 2))
+    write_log(tmp_path, {3: [add("c")]})
+    assert table.status(listing, condition=table.condition()).latest == 3
+
+
 def test_status_finds_the_tables_id_behind_a_checkpoint_that_cannot_be_read() -> None:
     store = store_of(3)
     store.put(checkpoint_file(2), b"not Parquet")

@@ -28,6 +28,7 @@ from deltasnap_core.store.snapshot_store import SnapshotStore
 from deltasnap_core.store.store_reader import StoreReader
 from deltasnap_core.store.versions.common_version import LogRelation
 from tests.builders import CountingLogStore, metadata, mtime_of, protocol, write_log
+from tests.checkpoint_files import write_checkpoint
 from tests.core.store.manifests import commit_actions
 from tests.core.store.tables import check_version
 from tests.driver_bases import use_driver_bases
@@ -256,6 +257,22 @@ def test_commits_added_and_cleaned_up_concurrently_are_handled(table: Path, stor
     store.write_range("events", log_of(table), 0, 6, on_progress=on_progress)
     assert not (table / "_delta_log" / file_names.commit_file(0)).exists()
     assert store.versions("events") == list(range(7))
+
+
+def test_version_that_starts_from_a_newer_checkpoint_after_a_cleanup_is_stored(
+    table: Path, store: SnapshotStore
+) -> None:
+    def on_progress(what: str, done: int, total: int) -> None:
+        if what == "Writing the base of version 4":
+            write_checkpoint(
+                table / "_delta_log", 3, "classic", [action for v in range(4) for action in commit_actions(v)]
+            )
+            for version in range(4):
+                (table / "_delta_log" / file_names.commit_file(version)).unlink(missing_ok=True)
+
+    store.write_range("events", log_of(table), 0, 0)
+    store.write_range("events", log_of(table), 4, 6, on_progress=on_progress)
+    assert (store.versions("events"), files_of(store, 6)) == ([0, 4, 5, 6], expected_files(6))
 
 
 class CountingFiles(WritableFiles):
