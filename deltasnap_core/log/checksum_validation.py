@@ -42,6 +42,7 @@ def compare_with_log(
     state: SnapshotState,
     *,
     in_commit_timestamp: int | None,
+    is_commit_known: bool = False,
     all_files: Iterable[AddFile] | None,
     log_path: str = "",
 ) -> tuple[ChecksumDifference, ...]:
@@ -50,17 +51,20 @@ def compare_with_log(
     A field that the checksum leaves out is not compared. Histograms of sizes are compared in the bins that both have,
     transactions only if none expires: a checksum lists those of its own time.
     state:     reconstructed from the log, never from a checksum.
+    in_commit_timestamp: of the commit (ms); None: it has none, or it is unknown.
+    is_commit_known: whether None means that the commit has none; then the checksum must have none either.
     all_files: the live files; needed only if the checksum lists them. log_path: of the log, which resolves their paths.
     Source: PROTOCOL.md, Version Checksum File Schema; Delta's `ValidateChecksum`.
     """
-    return _differences(_compared(checksum, state, in_commit_timestamp, all_files, log_path))
+    is_known = is_commit_known or in_commit_timestamp is not None
+    return _differences(_compared(checksum, state, in_commit_timestamp, is_known, all_files, log_path))
 
 
 def compare_actions_with_log(
-    checksum: VersionChecksum, actions: NonFileActions, *, in_commit_timestamp: int | None
+    checksum: VersionChecksum, actions: NonFileActions, *, in_commit_timestamp: int | None, is_commit_known: bool
 ) -> tuple[ChecksumDifference, ...]:
     """Return the fields of `compare_with_log` that need no file actions. actions: at the version, from the log."""
-    return _differences(_compared_actions(checksum, actions, in_commit_timestamp))
+    return _differences(_compared_actions(checksum, actions, in_commit_timestamp, is_commit_known))
 
 
 def _differences(compared: Iterable[tuple[str, Any, Any]]) -> tuple[ChecksumDifference, ...]:
@@ -75,6 +79,7 @@ def _compared(
     checksum: VersionChecksum,
     state: SnapshotState,
     in_commit_timestamp: int | None,
+    is_commit_known: bool,
     files: Iterable[AddFile] | None,
     log_path: str,
 ) -> Iterator[tuple[str, Any, Any]]:
@@ -86,7 +91,7 @@ def _compared(
         transactions={each.app_id: each for each in state.set_transactions},
         domains={each.domain: each for each in state.domain_metadata},
     )
-    yield from _compared_actions(checksum, actions, in_commit_timestamp)
+    yield from _compared_actions(checksum, actions, in_commit_timestamp, is_commit_known)
     yield "num_deletion_vectors", checksum.num_deletion_vectors, state.num_deletion_vectors
     yield "num_deleted_records", checksum.num_deleted_records, state.num_deleted_records
     said, sizes = checksum.file_size_histogram, state.file_size_histogram
@@ -101,7 +106,7 @@ def _compared(
 
 
 def _compared_actions(
-    checksum: VersionChecksum, actions: NonFileActions, in_commit_timestamp: int | None
+    checksum: VersionChecksum, actions: NonFileActions, in_commit_timestamp: int | None, is_commit_known: bool
 ) -> Iterator[tuple[str, Any, Any]]:
     metadata = actions.metadata
     yield "num_metadata", checksum.num_metadata, int(metadata is not None)
@@ -109,7 +114,7 @@ def _compared_actions(
     if not _is_same_metadata(checksum.metadata, metadata):
         yield "metadata", checksum.metadata, metadata
     yield "protocol", _unordered(checksum.protocol), _unordered(actions.protocol)
-    if in_commit_timestamp is not None:
+    if is_commit_known:
         yield "in_commit_timestamp", checksum.in_commit_timestamp, in_commit_timestamp
     if metadata is None or set_transaction_retention_ms(metadata.configuration) is None:
         yield "set_transactions", _by_name(checksum.set_transactions), _by_name((*actions.transactions.values(),))

@@ -293,6 +293,7 @@ class Snapshot:
             checksum,
             self.computed_state,
             in_commit_timestamp=self._log.in_commit_timestamp,
+            is_commit_known=self.log_segment.last_commit_file is not None,
             all_files=all_files,
             log_path=self._log.segment.log_path,
         )

@@ -129,7 +129,11 @@ class RunFacts:
             commit = None if identity is None else identity.commit  # without one, the time of the version is another
             timestamp = None if commit is None else commit.in_commit_timestamp
             differences[version] = compare_with_log(
-                checksum, states[version], in_commit_timestamp=timestamp, all_files=None
+                checksum,
+                states[version],
+                in_commit_timestamp=timestamp,
+                is_commit_known=commit is not None,
+                all_files=None,
             )
         return differences
 

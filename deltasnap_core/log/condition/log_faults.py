@@ -103,10 +103,9 @@ def checksum_faults(files: ExaminedFiles, commits: CommitFindings, newest: Exami
     checksum = files.read_checksum() if newest.last == files.latest else None
     if checksum is None or newest.actions.metadata is None:
         return
-    has_own_time = in_commit_timestamps_enabled(newest.actions.configuration)
-    info = commits.infos.get(files.latest) if has_own_time else None
+    info, is_known = commits.infos.get(files.latest), files.latest in commits.infos
     time = None if info is None else info.in_commit_timestamp
-    if found := compare_actions_with_log(checksum, newest.actions, in_commit_timestamp=time):
+    if found := compare_actions_with_log(checksum, newest.actions, in_commit_timestamp=time, is_commit_known=is_known):
         yield wrong_checksum(files.latest, [each.field for each in found])
 
 

@@ -13,6 +13,7 @@ import pytest
 from deltasnap_core import TableLog
 from deltasnap_core.log.checksum_validation import ChecksumDifference, compare_with_log
 from deltasnap_core.protocol.actions import AddFile
+from deltasnap_core.protocol.log_files.file_names import checksum_file
 from deltasnap_core.protocol.state.file_size_histogram import DEFAULT_BIN_BOUNDARIES
 from deltasnap_core.protocol.state.version_checksum import VersionChecksum
 from tests.builders import LOG_PATH, add, metadata, protocol, write_log
@@ -181,9 +182,15 @@ def test_each_field_is_compared(tmp_path: Path, said: dict[str, Any], expected: 
     assert [difference.field for difference in found] == expected
 
 
-def test_in_commit_timestamp_is_not_compared_with_an_unknown_one(tmp_path: Path) -> None:
+def test_in_commit_timestamp_is_compared_unless_the_commit_is_unknown(tmp_path: Path) -> None:
     write_log(tmp_path, {0: [protocol(), metadata(), add("a")]})
     assert differences(tmp_path, inCommitTimestampOpt=6) == []
+    (tmp_path / "_delta_log" / checksum_file(0)).write_text(json.dumps({**COUNTS, "inCommitTimestampOpt": 6}))
+    log = TableLog.for_path(tmp_path, clock=FixedClock())
+    (found,) = log_without_spark(log).snapshot.validate_checksum()
+    assert str(found) == "in_commit_timestamp: 6 in the checksum, None in the log"
+    (fault,) = log.condition().faults
+    assert "in_commit_timestamp" in fault.text
 
 
 def test_schema_is_compared_as_json(tmp_path: Path) -> None:
