@@ -246,8 +246,9 @@ class DeltaLog:
         Classic, or V2 with sidecars if `delta.checkpointPolicy` is `v2`. It follows `delta.checkpoint.writeStatsAsJson`
         and `writeStatsAsStruct`, and leaves out expired tombstones and transactions. It needs Spark, and writes through
         fsspec: `store` only reads.
-        Errors: as get_snapshot_at; UnsupportedWriterError naming the features, ProtectedVersionError,
-        CheckpointMismatchError, LogChangedError and StorageError. After an error, the table is unchanged.
+        Errors: as get_snapshot_at, CorruptLogError also for an invalid property that decides what a checkpoint leaves
+        out; UnsupportedWriterError naming the features, ProtectedVersionError, CheckpointMismatchError, LogChangedError
+        and StorageError. After an error, the table is unchanged.
         Source: PROTOCOL.md, Checkpoints. Delta's `Checkpoints.checkpoint`, without the cleanup of the log.
         """
         newest = self.update()

@@ -131,7 +131,8 @@ class Snapshot:
         """The reconstructed state as actions: add, remove, metaData, protocol, txn, domainMetadata.
 
         One column is set in each row.
-        Expired tombstones and expired transactions are left out. Delta's `stateDF`, cached as its `cachedState`.
+        Expired tombstones and expired transactions are left out. Delta's `stateDF`, cached as its `cachedState`; only
+        `dataChange` differs: Delta sets it to false; here it is as in the log, where a checkpoint has false.
         This DataFrame and `all_files` are lazy: if a file of the log vanishes or is damaged before you collect them,
         Spark raises its own exception, such as Py4JJavaError.
         Source: PROTOCOL.md, Action Reconciliation.

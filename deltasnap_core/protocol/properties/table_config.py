@@ -26,17 +26,20 @@ _COLUMN_NAME = re.compile(r"`(?:[^`]|``)+`|\w+")
 
 COLUMN_MAPPING_MODE = "delta.columnMapping.mode"
 IN_COMMIT_TIMESTAMPS = "delta.enableInCommitTimestamps"
+_FILE_RETENTION = "delta.deletedFileRetentionDuration"
+_TRANSACTION_RETENTION = "delta.setTransactionRetentionDuration"
+_PROTECTED_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
 _DAY_MS = 24 * 60 * 60 * 1000
 
 
 def deleted_file_retention_ms(configuration: Configuration) -> int:
     """Return how long (ms) a tombstone is kept: `delta.deletedFileRetentionDuration`, default one week."""
-    return _get(configuration, "delta.deletedFileRetentionDuration", parse_interval_ms, 7 * _DAY_MS)
+    return _get(configuration, _FILE_RETENTION, parse_interval_ms, 7 * _DAY_MS)
 
 
 def set_transaction_retention_ms(configuration: Configuration) -> int | None:
     """Return how long (ms) a transaction is kept: `delta.setTransactionRetentionDuration`; None (default): forever."""
-    return _get(configuration, "delta.setTransactionRetentionDuration", parse_interval_ms, None)
+    return _get(configuration, _TRANSACTION_RETENTION, parse_interval_ms, None)
 
 
 def target_file_size_bytes(configuration: Configuration) -> int:
@@ -64,7 +67,7 @@ def protected_checkpoints_before(configuration: Configuration) -> int:
 
     Property `delta.requireCheckpointProtectionBeforeVersion`. Source: PROTOCOL.md, Checkpoint Protection.
     """
-    return _get(configuration, "delta.requireCheckpointProtectionBeforeVersion", _at_least(0), 0)
+    return _get(configuration, _PROTECTED_BEFORE, _at_least(0), 0)
 
 
 def stats_columns(configuration: Configuration) -> tuple[tuple[str, ...], ...] | None:
@@ -90,12 +93,17 @@ def column_mapping_mode(configuration: Configuration) -> ColumnMappingMode:
 
 def check_column_mapping_mode(configuration: Configuration) -> None:
     """Raise ValueError for an unknown mode, with which the column names in data files would be unknown."""
-    text = configuration.get(COLUMN_MAPPING_MODE)
-    if text is not None:
-        try:
-            _column_mapping_mode(text)
-        except ValueError as error:
-            raise ValueError(f"{COLUMN_MAPPING_MODE}: {error}, found {text!r:.80}") from error
+    _check(configuration, COLUMN_MAPPING_MODE, _column_mapping_mode)
+
+
+def check_checkpoint_properties(configuration: Configuration) -> None:
+    """Raise ValueError for an invalid property with whose default a writer might drop or write what it must not.
+
+    These are the durations for which a checkpoint keeps tombstones and transactions, and the protected versions.
+    """
+    for key in (_FILE_RETENTION, _TRANSACTION_RETENTION):
+        _check(configuration, key, parse_interval_ms)
+    _check(configuration, _PROTECTED_BEFORE, _at_least(0))
 
 
 def change_data_feed_enabled(configuration: Configuration) -> bool:
@@ -120,6 +128,16 @@ def in_commit_timestamp_enablement(configuration: Configuration) -> tuple[int | 
     version = _get(configuration, "delta.inCommitTimestampEnablementVersion", _at_least(0), None)
     timestamp = _get(configuration, "delta.inCommitTimestampEnablementTimestamp", int, None)
     return version, timestamp
+
+
+def _check(configuration: Configuration, key: str, parse: Callable[[str], object]) -> None:
+    text = configuration.get(key)
+    if text is None:
+        return
+    try:
+        parse(text)
+    except ValueError as error:
+        raise ValueError(f"{key}={text!r:.80}: {error}") from error
 
 
 def _get(configuration: Configuration, key: str, parse: Callable[[str], T], default: T) -> T:

@@ -40,7 +40,11 @@ from deltasnap_core.protocol.log_files.file_names import (
 )
 from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpointInfo
 from deltasnap_core.protocol.properties.retention import KEEP_ALL, Retention
-from deltasnap_core.protocol.properties.table_config import checkpoint_policy, protected_checkpoints_before
+from deltasnap_core.protocol.properties.table_config import (
+    check_checkpoint_properties,
+    checkpoint_policy,
+    protected_checkpoints_before,
+)
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.protocol.writer_features import check_writable
 from deltasnap_core.redaction import logger_of, redacted
@@ -114,6 +118,11 @@ class CheckpointWriter:
         for each in (self.newest, self.snapshot):
             each.log.rely_on_log()  # a wrong checksum must not allow what the protocol forbids
             check_writable(each.protocol, path=self._table_path, version=each.version)
+            try:
+                check_checkpoint_properties(each.metadata.configuration)
+            except ValueError as error:
+                path, line = each.log.place_of_metadata
+                raise CorruptLogError(path=path, line=line, reason=f"version {each.version}: {error}") from error
         before = protected_checkpoints_before(self.newest.metadata.configuration)
         if "checkpointProtection" in self.newest.protocol.features and self._version < before:
             raise ProtectedVersionError(path=self._table_path, version=self._version, protected_before=before)

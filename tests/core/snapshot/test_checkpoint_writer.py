@@ -273,6 +273,24 @@ def test_invalid_schema_is_an_error(schema: str, spark: SparkSession, tmp_path: 
     assert names(log) == before
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("deletedFileRetentionDuration", "INTERVAL '30' DAYS"),
+        ("setTransactionRetentionDuration", "1 month"),
+        ("requireCheckpointProtectionBeforeVersion", "all"),
+    ],
+)
+def test_invalid_property_that_decides_what_is_written_is_an_error(
+    name: str, value: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    log = make_table(tmp_path, configuration={f"delta.{name}": value})
+    before = names(log)
+    with pytest.raises(CorruptLogError, match=f"delta.{name}="):
+        log_of(spark, log).checkpoint()
+    assert names(log) == before
+
+
 @pytest.mark.spark
 def test_checkpoint_is_one_file_regardless_of_session_limits(spark: SparkSession, tmp_path: Path) -> None:
     log = make_table(tmp_path)
