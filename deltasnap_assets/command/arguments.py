@@ -17,12 +17,23 @@ _NAME = re.compile(r"(?:`[^`]*`|[^,`])+")
 
 
 def timestamp_argument(text: str) -> int:
-    """Return a time as ms since the epoch. Errors: typer.BadParameter for `--timestamp`."""
+    """Return a time in ISO 8601, or as in Delta's paths (yyyyMMddHHmmssSSS), as ms since the epoch.
+
+    Errors: typer.BadParameter for `--timestamp`.
+    """
     try:
-        return milliseconds(datetime.fromisoformat(text))
+        return milliseconds(_time(text))
     except ValueError as error:
         expected = "Expected a time such as 2026-03-02T10:00:00Z"
         raise typer.BadParameter(f"{expected}, found {text!r}.", param_hint="--timestamp") from error
+
+
+def _time(text: str) -> datetime:
+    if not text.isdecimal() or len(text) == len("yyyyMMdd"):
+        return datetime.fromisoformat(text)
+    if len(text) != len("yyyyMMddHHmmssSSS"):  # `fromisoformat` takes any digit for the T, and shifts the time
+        raise ValueError(text)
+    return datetime.strptime(text, "%Y%m%d%H%M%S%f")
 
 
 def check_file_to_write(out: Path) -> None:

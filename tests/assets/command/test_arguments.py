@@ -85,6 +85,12 @@ def test_storage_options_may_be_numbers() -> None:
         assert "hunter2" not in str(raised.value)
 
 
+def test_timestamp_of_a_path_is_a_local_time_in_milliseconds() -> None:
+    assert timestamp_argument("20231114221320009") == timestamp_argument("2023-11-14T22:13:20.009")
+    with pytest.raises(typer.BadParameter, match="found '2023111422132'"):
+        timestamp_argument("2023111422132")
+
+
 def test_timestamp_keeps_its_milliseconds() -> None:
     texts = "1970-01-01T00:00:00Z", "2004-01-02T00:00:00.001Z", "2038-02-01T12:00:00.009+00:00"
     assert [timestamp_argument(text) for text in texts] == [0, 1_073_001_600_001, 2_148_638_400_009]
