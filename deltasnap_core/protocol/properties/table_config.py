@@ -107,8 +107,12 @@ def check_checkpoint_properties(configuration: Configuration) -> None:
 
 
 def change_data_feed_enabled(configuration: Configuration) -> bool:
-    """Return whether writers record row changes: `delta.enableChangeDataFeed`, default False."""
-    return _get(configuration, "delta.enableChangeDataFeed", _boolean, False)
+    """Return whether writers record row changes: `delta.enableChangeDataFeed`, default False.
+
+    Without it, its earlier name `delta.enableChangeDataCapture` counts, as in Delta.
+    """
+    earlier = _get(configuration, "delta.enableChangeDataCapture", _boolean, False)
+    return _get(configuration, "delta.enableChangeDataFeed", _boolean, earlier)
 
 
 def in_commit_timestamps_enabled(configuration: Configuration) -> bool:

@@ -85,8 +85,10 @@ def test_feed_needs_the_property_and_a_protocol_that_supports_it(
     assert not has_change_data_feed(table, MAPPED)
 
 
-def test_feed_of_an_unknown_protocol_is_that_of_the_property() -> None:
-    assert has_change_data_feed(None, FEED)
+@pytest.mark.parametrize("feed", [{"Feed": "true"}, {"Capture": "true"}, {"Capture": "false", "Feed": "true"}], ids=str)
+def test_feed_of_an_unknown_protocol_is_that_of_the_property(feed: dict[str, str]) -> None:
+    properties = {f"delta.enableChangeData{name}": value for name, value in feed.items()}
+    assert has_change_data_feed(None, Metadata(id="t", configuration=properties))
 
 
 def test_properties_of_a_table_come_from_metadata_and_protocol() -> None:
