@@ -97,6 +97,7 @@ if TYPE_CHECKING:
     from deltasnap_core.replay.spark.reading.table_schema import parse_schema
     from deltasnap_core.replay.spark.session.local_rows import arrow_rows
     from deltasnap_core.replay.spark.session.spark_failures import SPARK_FAILURES, spark_cause
+    from deltasnap_core.rules.paths import path_key_sql, path_keys
     from deltasnap_core.rules.totals.file_breakdown import FileBreakdown
     from deltasnap_core.scan.collected_rows import collected_rows
     from deltasnap_core.scan.file_changes import ChangeSummary, FileChanges
@@ -243,6 +244,7 @@ _MODULES = {
     ),
     "replay.spark.reading.table_schema": ("parse_schema",),
     "replay.spark.session.local_rows": ("arrow_rows",),
+    "rules.paths": ("path_key_sql", "path_keys"),
     "rules.totals.file_breakdown": ("FileBreakdown",),
     "scan.collected_rows": ("collected_rows",),
     "scan.file_changes": (
@@ -421,6 +423,8 @@ __all__ = [
     "milliseconds",
     "of_another_table",
     "parse_schema",
+    "path_key_sql",
+    "path_keys",
     "predicate_failures",
     "properties_in_force",
     "read_checksum",

@@ -16,7 +16,15 @@ from pyspark.sql import functions as F
 
 from deltasnap_assets.checks.facts import FileFacts, SizeBin, TombstoneFacts
 from deltasnap_assets.checks.partition_files import PartitionFiles
-from deltasnap_core import FileBreakdown, SnapshotState, SnapshotStore, VersionManifest, arrow_rows
+from deltasnap_core import (
+    FileBreakdown,
+    SnapshotState,
+    SnapshotStore,
+    VersionManifest,
+    arrow_rows,
+    path_key_sql,
+    path_keys,
+)
 
 _NAMED = 5
 _MOST = (1 << 63) - 1
@@ -90,32 +98,37 @@ def may_have_vectors(state: SnapshotState) -> bool:
 def _expired_files(
     store: SnapshotStore, table: str, version: int | VersionManifest, *, retention_ms: int, now_ms: int
 ) -> dict[str, int | None]:
-    """Return path and size of files in expired tombstones only. Needs a pass over the paths of a version."""
+    """Return key (of the path) and size of files in expired tombstones only. Needs a pass over a version's paths."""
+    manifest = store.manifests(table, [version])[version] if isinstance(version, int) else version
+    key = path_key_sql("path", manifest.log_path)
+
+    def keyed(rows: pa.Table) -> pa.Table:
+        keys = path_keys(rows["path"].combine_chunks(), manifest.log_path)
+        return rows.drop_columns("path").append_column("key", keys)
 
     def of_rows(rows: pa.Table) -> pa.Table:
-        deleted = pc.fill_null(rows["deletionTimestamp"], 0)
-        found = rows.select(["path", "size"]).append_column("deleted", deleted)
-        found = found.group_by("path").aggregate([("deleted", "max"), ("size", "max")])
-        return found.filter(pc.less_equal(found["deleted_max"], now_ms - retention_ms)).select(["path", "size_max"])
+        found = keyed(rows).append_column("deleted", pc.fill_null(rows["deletionTimestamp"], 0))
+        found = found.group_by("key").aggregate([("deleted", "max"), ("size", "max")])
+        return found.filter(pc.less_equal(found["deleted_max"], now_ms - retention_ms)).select(["key", "size_max"])
 
     def of_frame(frame: DataFrame) -> pa.Table:
         expires = F.coalesce(_expires_sql(retention_ms), F.lit(_MOST))
-        by_path = frame.groupBy(F.col("path").alias("by"))  # a session may omit this column
-        found = by_path.agg(
-            F.max("path").alias("path"), F.max(expires).alias("expires"), F.max("size").alias("size_max")
+        by_key = frame.groupBy(F.expr(key).alias("by"))  # a session may omit this column
+        found = by_key.agg(
+            F.max(F.expr(key)).alias("key"), F.max(expires).alias("expires"), F.max("size").alias("size_max")
         )
-        return found.where(F.col("expires") <= now_ms).select("path", "size_max").toArrow()
+        return found.where(F.col("expires") <= now_ms).select("key", "size_max").toArrow()
 
     columns = ("path", "deletionTimestamp", "size")
     expired = store.query(table, version, "tombstones", columns, driver=of_rows, spark=of_frame)
 
     def live_among(frame: DataFrame) -> pa.Table:
-        paths = arrow_rows(frame.sparkSession, expired.select(["path"]))
-        return frame.join(F.broadcast(paths), "path", "left_semi").select("path").toArrow()
+        keys = arrow_rows(frame.sparkSession, expired.select(["key"]))
+        return frame.selectExpr(f"{key} as key").join(F.broadcast(keys), "key", "left_semi").toArrow()
 
-    live = store.query(table, version, "all_files", ("path",), driver=lambda rows: rows, spark=live_among)
-    gone = expired.filter(pc.invert(pc.is_in(expired["path"], pa.array(live["path"].to_pylist(), pa.string()))))
-    return dict(zip(gone["path"].to_pylist(), gone["size_max"].to_pylist(), strict=True))
+    live = store.query(table, version, "all_files", ("path",), driver=keyed, spark=live_among)
+    gone = expired.filter(pc.invert(pc.is_in(expired["key"], pa.array(live["key"].to_pylist(), pa.string()))))
+    return dict(zip(gone["key"].to_pylist(), gone["size_max"].to_pylist(), strict=True))
 
 
 def tombstone_facts_of(breakdown: FileBreakdown, *, retention_ms: int, now_ms: int) -> TombstoneFacts:

@@ -147,9 +147,9 @@ def check_expired_vectors(spark: SparkSession | None, tmp_path: Path, engine: En
     start += [add("unsized", size=7)]
     first = [gone("live", size=100), add("live", size=100, deletionVector=vector(1))]
     first += [gone("two", size=10), add("two", size=10, deletionVector=vector(1))]
-    second = [gone("live", size=100, deletionVector=vector(1)), add("live", size=100, deletionVector=vector(2))]
+    second = [gone("live", size=100, deletionVector=vector(1)), add("li%76e", size=100, deletionVector=vector(2))]
     later = {"deletion_timestamp": at + 500}
-    second += [remove("two", size=10, deletionVector=vector(1), **later), gone("one", size=1), gone("unsized")]
+    second += [remove("tw%6f", size=10, deletionVector=vector(1), **later), gone("one", size=1), gone("unsized")]
     write_log(tmp_path / "t", dict(enumerate([start, first, second])))
     log = DeltaLog.for_table(spark, tmp_path / "t", options=SnapshotOptions(engine=engine))
     store = SnapshotStore.open(spark, tmp_path / "store", engine=engine)
