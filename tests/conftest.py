@@ -31,6 +31,9 @@ NOW_MS = 1_900_000_000_000
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# Tests may create rows in Python, which Spark then reads with the first `python3` on the path, of any version.
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+
 _MARKS = "DELTASNAP_TEST_MARKS"
 """The environment variable that gives the processes of a test run its marks."""
 

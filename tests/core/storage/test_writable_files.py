@@ -3,7 +3,6 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -242,13 +241,13 @@ def test_bucket_that_does_not_exist_is_no_empty_folder(monkeypatch: pytest.Monke
         error.__cause__.response = {"Error": {"Code": code}}  # type: ignore[attr-defined]  # as botocore
         return error
 
-    def ls(code: str, *_: object, **__: object) -> None:
-        raise missing(code)
+    def ls(*_: object, **__: object) -> None:
+        raise missing(codes.pop(0))
 
+    monkeypatch.setattr(MemoryFileSystem, "ls", ls)
+    codes = ["NoSuchKey", "NoSuchBucket"]
     files = WritableFiles("memory://none")
-    monkeypatch.setattr(MemoryFileSystem, "ls", partial(ls, "NoSuchKey"))
     assert files.folders("memory://none") == []
-    monkeypatch.setattr(MemoryFileSystem, "ls", partial(ls, "NoSuchBucket"))
     with pytest.raises(StorageError, match="the bucket does not exist"):
         files.folders("memory://none")
 
