@@ -23,7 +23,7 @@ from deltasnap_assets.command.views.condition_view import condition_lines
 from deltasnap_assets.runs.condition.fault_texts import is_explained
 from deltasnap_assets.runs.condition.log_reports import BrokenTableError
 from deltasnap_assets.runs.condition.poll_findings import VERSIONS
-from deltasnap_assets.runs.condition.recorded_polls import store_damage
+from deltasnap_assets.runs.condition.poll_records import store_damage
 from deltasnap_assets.runs.fleet import unfollowed_tables
 from deltasnap_assets.runs.planning.names import ASSET_NAMES
 from deltasnap_assets.runs.refresh import RefreshEvent, refresh_table

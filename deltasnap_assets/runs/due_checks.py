@@ -1,13 +1,13 @@
-"""Decides when the checks of a table are evaluated again although nothing is new.
+"""Requests runs that only evaluate the checks of a table again. They materialize its newest version again.
 
-A run that materializes the newest version again evaluates them. Its tag shows with which settings it was requested.
+The tag of such a run shows with which settings it was requested.
 """
 
 from __future__ import annotations
 
 import dagster as dg
 
-from deltasnap_assets.runs.condition.recorded_polls import are_checks_due, digest_of_settings, has_old_checks
+from deltasnap_assets.runs.due import are_checks_due, digest_of_settings, has_old_checks
 from deltasnap_assets.runs.planning.names import CHECKS_TAG, job_name, run_tags
 from deltasnap_assets.runs.planning.plan import Known
 from deltasnap_assets.runs.stores import store_of
@@ -32,12 +32,12 @@ def version_with_due_checks(
     newest = max(known.done.intersection(status.versions), default=None)
     if newest is None:
         return None
-    failed, store = failed_run(instance, table.name), store_of(settings)
+    failed, poll = failed_run(instance, table.name), store_of(settings).polls.read(table.name)
     checkpoint = None if status.listing is None else status.listing.newest_checkpoint
     has_failed = failed is not None and failed.first_missing is None
-    if not are_checks_due(store, table, newest, checkpoint, has_failed=has_failed, is_requested=is_requested):
+    if not are_checks_due(poll, table, newest, checkpoint, has_failed=has_failed, is_requested=is_requested):
         return None
-    is_in_vain = not is_requested and has_old_checks(store, table) and were_evaluated(instance, table)
+    is_in_vain = not is_requested and has_old_checks(poll, table) and were_evaluated(instance, table)
     return None if is_in_vain else newest
 
 

@@ -13,12 +13,13 @@ from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.fault_texts import FailedRun
 from deltasnap_assets.runs.condition.log_reports import (
     BrokenTableError,
-    condition_of_whole_log,
+    condition_now,
     read_status_or_report,
     report_condition_without_run,
 )
-from deltasnap_assets.runs.condition.poll_findings import LOG
-from deltasnap_assets.runs.condition.recorded_polls import known_errors, store_damage
+from deltasnap_assets.runs.condition.poll_findings import LOG, known_errors
+from deltasnap_assets.runs.condition.poll_records import store_damage
+from deltasnap_assets.runs.due import is_refresh_suspect
 from deltasnap_assets.runs.due_checks import version_with_due_checks
 from deltasnap_assets.runs.log_handover import ListedLog, handing_over
 from deltasnap_assets.runs.planning.known_table import apply_to_instance, known_of
@@ -101,8 +102,7 @@ def refresh_table(
     condition = None
     if not refresh.is_new:
         condition = report_condition_without_run(instance, settings, table, status, stored, is_requested=True)
-    is_damaged = status.condition is not None and bool(status.condition.unloadable)
-    _raise_if_broken(instance, settings, table, condition, problem, is_damaged=is_damaged)
+    _raise_if_broken(instance, settings, table, status, condition, problem)
     return tuple(refresh.materialized)
 
 
@@ -132,7 +132,7 @@ class _Refresh:
             self._run_all(known, status, stored, evaluates_checks=earlier is None)
         except RefreshError as error:
             self.on_stored(error.stored)
-            error.condition = condition_of_whole_log(self.settings, self.table)
+            error.condition = condition_now(self.settings, self.table)
             if earlier is not None or not error.condition.unloadable:
                 report_condition(self.instance, self.settings, self.table, error.condition, _failed(error))
                 raise
@@ -200,26 +200,24 @@ def _raise_if_broken(
     instance: dg.DagsterInstance,
     settings: Settings,
     table: TableSettings,
+    status: LogStatus,
     condition: TableCondition | None,
     problem: RefreshError | None,
-    *,
-    is_damaged: bool,
 ) -> None:
     """Raise the failure of a run, or BrokenTableError if the fleet shows the table as broken.
 
-    condition: None: not examined. The log is examined here if the last poll found damage (is_damaged), if it has a
-    recorded error, or if a run failed.
+    condition: None: not examined. Then the log is examined here if it is suspect.
     """
-    errors = known_errors(store_of(settings), table.name)
-    is_suspect = is_damaged or problem is not None or any(error.check == LOG for error in errors)
-    if condition is None and is_suspect:
-        condition = condition_of_whole_log(settings, table)
+    store = store_of(settings)
+    errors = known_errors(store.polls.read(table.name))
+    if condition is None and is_refresh_suspect(errors, status, has_failed=problem is not None):
+        condition = condition_now(settings, table)
         report_condition(instance, settings, table, condition, _failed(problem) or failed_run(instance, table.name))
-        errors = known_errors(store_of(settings), table.name)
+        errors = known_errors(store.polls.read(table.name))
     if problem is not None:
         problem.condition = condition
         raise problem
-    others = [*(error for error in errors if error.check != LOG), *store_damage(store_of(settings), table.name)]
+    others = [*(error for error in errors if error.check != LOG), *store_damage(store, table.name)]
     if others or (condition is not None and condition.mark == "error"):
         raise BrokenTableError(table=table.name, condition=condition, problems=others)
 

@@ -8,19 +8,20 @@ from dataclasses import dataclass, replace
 
 import dagster as dg
 
+from deltasnap_assets.runs import due
 from deltasnap_assets.runs.condition.condition_report import report_condition, shows_unloadable
 from deltasnap_assets.runs.condition.examination import examination_of, is_examined, may_examine
 from deltasnap_assets.runs.condition.fault_texts import FAILED_RUN
 from deltasnap_assets.runs.condition.log_reports import (
     condition_after,
-    condition_of_whole_log,
+    condition_now,
     report_condition_without_run,
 )
 from deltasnap_assets.runs.condition.poll_findings import PollFindings
 from deltasnap_assets.runs.condition.poll_records import EarlierPoll, is_record_due, record, record_poll
-from deltasnap_assets.runs.condition.recorded_polls import has_old_checks, is_examination_due, look_for_new_checkpoint
 from deltasnap_assets.runs.condition.reminders import REMINDERS
 from deltasnap_assets.runs.condition.taken_names import check_name
+from deltasnap_assets.runs.due import MAX_ATTEMPTS, Examination, Failure
 from deltasnap_assets.runs.due_checks import request_for_checks, were_evaluated
 from deltasnap_assets.runs.planning.known_table import apply_to_instance, known_of, last_observation, was_broken
 from deltasnap_assets.runs.planning.log_status import DAMAGED, read_status, what_is_stored
@@ -29,13 +30,21 @@ from deltasnap_assets.runs.planning.partition_order import sort_partitions
 from deltasnap_assets.runs.planning.plan import Known, Stored, nothing_to_do, plan
 from deltasnap_assets.runs.planning.sensor_state import SensorState
 from deltasnap_assets.runs.stores import log_of, store_of
-from deltasnap_assets.runs.table_runs import MAX_ATTEMPTS, Failure, failed_run, failures, last_failed, unfinished_runs
+from deltasnap_assets.runs.table_runs import failed_run, failures, last_failed, unfinished_runs
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.texts import without_secrets
-from deltasnap_core import DeltaSnapError, LogCursor, LogRelation, LogStatus, TableCondition, TableLog, logger_of
+from deltasnap_core import (
+    DeltaSnapError,
+    LogCursor,
+    LogRelation,
+    LogStatus,
+    StorageError,
+    TableCondition,
+    TableLog,
+    logger_of,
+    system_clock,
+)
 
-_BROKEN_CHECK_SECONDS = 60.0
-_EXAMINATION_CHECK_SECONDS = 3600.0
 _log = logger_of(__name__)
 
 
@@ -138,7 +147,7 @@ class _PolledTable:
         last = last_observation(self.instance, self.table.name)
         if last is not None and FAILED_RUN in last.metadata and last.metadata[FAILED_RUN].value == run_id:
             return False
-        condition = condition_of_whole_log(self.settings, self.table)
+        condition = condition_now(self.settings, self.table)
         failed = failed_run(self.instance, self.table.name)
         is_new = report_condition(self.instance, self.settings, self.table, condition, failed)
         return is_new and bool(condition.unloadable)
@@ -152,8 +161,7 @@ class _PolledTable:
         polled = None if cursor is None else log.poll(cursor)
         is_new = polled is None or polled.status is not None
         failure = self.failure
-        is_due = failure is not None and failure.may_be_tried_again and failure.pause_left <= 0
-        is_retried = failure is not None and (is_new or is_due)
+        is_retried = failure is not None and (is_new or failure.is_due)
         if cursor is not None and polled is not None and not is_new and not is_retried:
             earlier = self._record(followed=cursor.version)
             if not earlier.is_known:
@@ -208,33 +216,44 @@ class _PolledTable:
     def _poll_idle(self, checkpoint: str | None) -> SensorAnswer:
         """Return the answer without new commits. If an examination of the log has ended, report its result first.
 
-        An examination starts when it is due, or when a checkpoint is new. It continues while ticks poll for new
-        commits, because reading a long log takes longer than a tick.
-
+        It continues while ticks poll for new commits, because reading a long log takes longer than a tick.
         checkpoint: the newest one that the poll saw.
         """
         settings, table, message = self.settings, self.table, _nothing_new(self.table, self.failure)
         idle = SensorAnswer(cursor=self.state.cursor, message=message, is_problem=self.failure is not None)
-        is_whole = True
+        wanted = Examination.WHOLE_LOG
         if not is_examined(settings, table):
             if not may_examine():
                 return idle
-            is_due = REMINDERS.restart_if_due("broken", settings, table, seconds=_BROKEN_CHECK_SECONDS)
+            is_due = REMINDERS.restart_if_due("broken", settings, table, seconds=due.BROKEN_CHECK_SECONDS)
             if is_due and shows_unloadable(self.instance, table.name):  # another process found it to be broken
                 return self.poll_examining()
-            is_whole = not look_for_new_checkpoint(settings, table, checkpoint)
-            if is_whole and not REMINDERS.restart_if_due(
-                "examination", settings, table, seconds=_EXAMINATION_CHECK_SECONDS, waits_first=True
+            if self._sees_new_checkpoint(checkpoint):
+                wanted = Examination.NEW_CHECKPOINT
+            elif not REMINDERS.restart_if_due(
+                "examination", settings, table, seconds=due.EXAMINATION_CHECK_SECONDS, waits_first=True
             ):
                 return idle
-            if is_whole and not is_examination_due(store_of(settings), table.name):
+            elif not due.is_examination_due(store_of(settings).polls.read(table.name), system_clock()):
                 return self.poll_examining()
-        examination = examination_of(settings, table, is_whole=is_whole)
-        if not examination.future.done():
-            message = f"{message} The examination of its log for faults has been running {examination.since_text}."
-            return replace(idle, message=message, is_problem=idle.is_problem or examination.is_overdue)
-        self._report_examined(examination.future.result())
+        read = examination_of(settings, table, wanted)
+        if not read.future.done():
+            message = f"{message} The examination of its log for faults has been running {read.since_text}."
+            return replace(idle, message=message, is_problem=idle.is_problem or read.is_overdue)
+        self._report_examined(read.future.result())
         return self.poll_examining()
+
+    def _sees_new_checkpoint(self, checkpoint: str | None) -> bool:
+        """Return whether the poll saw a checkpoint that was not examined. Reads the store once for each checkpoint."""
+        settings, table = self.settings, self.table
+        if checkpoint is None or not REMINDERS.is_due("checkpoint", settings, table, value=checkpoint):
+            return False
+        try:
+            is_new = due.has_new_checkpoint(store_of(settings).polls.read(table.name), checkpoint)
+        except StorageError:
+            return False  # nothing can be recorded
+        REMINDERS.restart("checkpoint", settings, table, checkpoint)
+        return is_new
 
     def _report_examined(self, condition: TableCondition) -> None:
         """Record the result of an examination of the log, which may have received commits since it began."""
@@ -305,7 +324,11 @@ def _open_failure(
     """Return the failure, unless all its versions were recorded before the run failed, or the results of its checks."""
     if failure is None or not known_of(instance, table.name).done.issuperset(range(failure.first, failure.last + 1)):
         return failure
-    return failure if failure.is_for_checks and has_old_checks(store_of(settings), table) else None
+    return (
+        failure
+        if failure.is_for_checks and due.has_old_checks(store_of(settings).polls.read(table.name), table)
+        else None
+    )
 
 
 def _nothing_new(table: TableSettings, failure: Failure | None) -> str:

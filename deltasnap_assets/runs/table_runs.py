@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,8 +11,8 @@ import dagster as dg
 
 from deltasnap_assets.processes import has_ended
 from deltasnap_assets.quantities import counted
-from deltasnap_assets.runs.condition.ended_failures import ended_failures
 from deltasnap_assets.runs.condition.fault_texts import FailedRun
+from deltasnap_assets.runs.due import Failure
 from deltasnap_assets.runs.planning.known_table import known_of
 from deltasnap_assets.runs.planning.names import (
     ASSET_NAMES,
@@ -26,14 +25,10 @@ from deltasnap_assets.runs.planning.names import (
     job_name,
 )
 from deltasnap_assets.runs.planning.partitions import known_versions
-from deltasnap_assets.runs.planning.pauses import doubling_pause, seconds_left
 from deltasnap_assets.runs.run_process import PROCESS_TAG
 from deltasnap_assets.settings.config import TABLE_TAG
 from deltasnap_assets.texts import lines_joined
 from deltasnap_core import DeltaSnapError
-
-MAX_ATTEMPTS = 5
-"""After this many failed runs in a row, a table waits for a commit, its schedule or `deltasnap refresh`."""
 
 _REMEMBERED_SECONDS = 86_400
 _MAX_FAILURES = 1_000
@@ -71,34 +66,6 @@ class TablesFailedError(DeltaSnapError):
         super().__init__(f"{counted(len(problems), 'table')} failed. {' '.join(shown)}{more}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
-    """The last run of a table, which failed. first, last: its versions. ended: in s since the epoch.
-
-    is_for_checks: whether it was only requested to evaluate the checks again.
-    is_canceled: whether a user ended it: no tick starts it again until there is a new commit.
-    """
-
-    run_id: str
-    first: int
-    last: int
-    attempt: int
-    ended: float
-    is_for_checks: bool = False
-    is_canceled: bool = False
-
-    @property
-    def may_be_tried_again(self) -> bool:
-        """Return whether a tick without new commits may attempt its versions again."""
-        return self.attempt < MAX_ATTEMPTS and not self.is_canceled
-
-    @property
-    def pause_left(self) -> float:
-        """Return how many seconds to wait before the next attempt."""
-        pause = doubling_pause(self.attempt)
-        return seconds_left(self.ended + pause, most=2 * pause)  # a clock may be a few seconds ahead
-
-
 def unfinished_run(instance: dg.DagsterInstance, table_name: str) -> str | None:
     """Return the id of a queued or running run of the table; None: there is none. See `unfinished_runs`."""
     return unfinished_runs(instance, [table_name]).get(table_name)
@@ -128,7 +95,7 @@ def unfinished_runs(instance: dg.DagsterInstance, table_names: Collection[str]) 
 def failures(instance: dg.DagsterInstance, table_names: Collection[str]) -> Mapping[str, Failure]:
     """Return the failures of tables whose last run requested by deltasnap failed within a day."""
     found: dict[str, Failure] = {}
-    ended = ended_failures(instance, table_names)
+    ended = _ended_failures(instance, table_names)
     for name, record in _failed_within_a_day(instance, table_names).items():
         run = record.dagster_run
         versions = known_versions(run.tags.get(tag, "") for tag in (RANGE_START_TAG, RANGE_END_TAG))
@@ -163,7 +130,7 @@ def last_failed(instance: dg.DagsterInstance, table_names: Collection[str]) -> d
                 if _is_of(run, name) and (name not in latest or latest[name].storage_id < record.storage_id):
                     latest[name] = record
     runs = {name: record.dagster_run.run_id for name, record in latest.items()}
-    ended = ended_failures(instance, table_names)
+    ended = _ended_failures(instance, table_names)
     return {name: id_ for name, id_ in runs.items() if _last_ended_id(instance, name) == id_ != ended.get(name)}
 
 
@@ -197,13 +164,13 @@ def failed_run(instance: dg.DagsterInstance, table_name: str) -> FailedRun | Non
     """Return the last run of a table that ended, with the reason, if it failed; None: it did not.
 
     A run that failed after all its versions were materialized is forgotten after a day: nothing retries it. So is a run
-    whose versions the log no longer has, see `ended_failures`. A canceled run failed if it left versions missing.
+    whose versions the log no longer has, see `end_failure`. A canceled run failed if it left versions missing.
     """
     record = _last_ended(instance, table_name)
     if record is None or record.dagster_run.status not in _FAILED:
         return None
     run = record.dagster_run
-    if ended_failures(instance, [table_name]).get(table_name) == run.run_id:
+    if _ended_failures(instance, [table_name]).get(table_name) == run.run_id:
         return None
     is_recent = time.time() - record.update_timestamp.timestamp() < _REMEMBERED_SECONDS
     first_missing = _first_missing(instance, table_name, run)
@@ -212,6 +179,22 @@ def failed_run(instance: dg.DagsterInstance, table_name: str) -> FailedRun | Non
     canceled = f"version {first_missing} is missing, because the run was canceled."
     reason = canceled if run.status is _CANCELED else failure_reason(instance, run.run_id)
     return FailedRun(run_id=run.run_id, reason=reason, first_missing=first_missing)
+
+
+def end_failure(instance: dg.DagsterInstance, table_name: str, run_id: str) -> None:
+    """Record that the failure of a run is over: the log no longer has its versions, so nothing retries them."""
+    instance.daemon_cursor_storage.set_cursor_values({_failure_key(table_name): run_id})
+
+
+def _ended_failures(instance: dg.DagsterInstance, table_names: Collection[str]) -> Mapping[str, str]:
+    """Return the last failed run of each table whose failure is over, by table."""
+    keys = {_failure_key(name): name for name in table_names}
+    found = instance.daemon_cursor_storage.get_cursor_values(set(keys)) if keys else {}
+    return {keys[key]: run_id for key, run_id in found.items()}
+
+
+def _failure_key(table_name: str) -> str:
+    return f"deltasnap/ended_failure/{table_name}"
 
 
 def failure_reason(instance: dg.DagsterInstance, run_id: str) -> str:

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from deltasnap_assets.checks.compaction import Compaction
 from deltasnap_assets.checks.facts import FileFacts, TombstoneFacts
-from deltasnap_assets.runs.condition.recorded_polls import is_checkpoint_sound, is_examination_due, known_faults
+from deltasnap_assets.runs.condition.poll_findings import known_faults
+from deltasnap_assets.runs.due import reads_of_run
 from deltasnap_assets.runs.log_handover import ListedLog
 from deltasnap_assets.runs.planning.log_status import compared_with_stored, what_is_stored
 from deltasnap_assets.runs.planning.partitions import contiguous
@@ -39,6 +40,7 @@ from deltasnap_core import (
     VersionNotFoundError,
     VersionRanges,
     properties_in_force,
+    system_clock,
 )
 
 _MAX_EXAMINED_ROWS = 50_000
@@ -108,11 +110,9 @@ class RunSnapshots:
         return self.log(table).context.table_log.history_of(listing, lambda: configuration)
 
     def condition(self, table: TableSettings) -> TableCondition:
-        """Return the condition of a table, from the listing of this run.
+        """Return the condition of a table, from the listing of this run. Reads what `reads_of_run` decides.
 
-        Reads only commits that are not stored. Once a day, and while the log has faults, reads the whole log. The
-        commits that this run has stored are not read again, but their faults count. Reads the pages of a checkpoint
-        once, again when its version is stored, and each time while they are damaged.
+        The commits that this run has stored are not read again, but their faults count.
         """
         if table.name not in self._conditions:
             try:
@@ -127,22 +127,20 @@ class RunSnapshots:
         findings = self._findings.get(table.name, CommitFindings())
         before = replace(known, versions=known.versions - findings.versions)  # this run
         before = before if before.versions else known
-        first, sound = before.first_unread, before.sound
         is_comparable = any(each.version in findings.versions for each in listing.checkpoints[:1])  # since this run
-        read_pages = is_comparable or not is_checkpoint_sound(self.store, table.name, listing.newest_checkpoint)
-        if is_examination_due(self.store, table.name):
-            first, sound, read_pages = 0, VersionRanges(), True
+        poll = self.store.polls.read(table.name)
+        reads = reads_of_run(poll, system_clock(), before, listing.newest_checkpoint, is_comparable=is_comparable)
         found = log_of(table).condition(
             listing,
-            first=first,
-            sound=sound,
-            newest_sound=self._newest_of(table, sound),
-            read_pages=read_pages,
+            first=reads.first,
+            sound=reads.sound,
+            newest_sound=self._newest_of(table, reads.sound),
+            read_pages=reads.read_pages,
             findings=findings,
         )
         found = found.without(FaultKind.WRONG_CHECKSUM)  # `checksum_agrees` reports it
         if not found.is_complete:
-            found = found.with_known_faults(known_faults(self.store, table.name))
+            found = found.with_known_faults(known_faults(poll))
         return compared_with_stored(self._settings, table, found, known)
 
     def _newest_of(self, table: TableSettings, stored: VersionRanges) -> SoundVersion | None:

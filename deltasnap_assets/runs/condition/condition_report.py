@@ -12,7 +12,6 @@ import dagster as dg
 from deltasnap_assets.checks.check import Check, Verdict, not_evaluated
 from deltasnap_assets.checks.registry import CONDITION_CHECKS, LOG_CHECKS
 from deltasnap_assets.runs.condition.check_events import report_checks
-from deltasnap_assets.runs.condition.ended_failures import end_failure, is_over
 from deltasnap_assets.runs.condition.fault_texts import (
     CANNOT_BE_LOADED,
     FAULT_ENTRIES,
@@ -25,9 +24,11 @@ from deltasnap_assets.runs.condition.fault_texts import (
 )
 from deltasnap_assets.runs.condition.poll_findings import PollFindings
 from deltasnap_assets.runs.condition.poll_records import record
+from deltasnap_assets.runs.due import is_failure_over
 from deltasnap_assets.runs.planning.known_table import last_observation
 from deltasnap_assets.runs.planning.names import CONDITION_TAG, delta_log_key
 from deltasnap_assets.runs.stores import store_of
+from deltasnap_assets.runs.table_runs import end_failure
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.texts import visible
 from deltasnap_core import FaultKind, TableCondition, redacted
@@ -51,7 +52,7 @@ def report_condition(
     condition: None: not known. If the page shows a fault that no longer exists, its end is recorded too. Only reading
     the whole log shows that.
     """
-    if condition is not None and failed is not None and is_over(condition, failed.first_missing):
+    if condition is not None and failed is not None and is_failure_over(condition, failed.first_missing):
         end_failure(instance, table.name, failed.run_id)
         failed = None
     checkpoint = None if condition is None else condition.checkpoint

@@ -6,6 +6,7 @@ from concurrent.futures import wait
 from functools import partial
 
 from deltasnap_assets.runs.condition.log_reports import condition_now
+from deltasnap_assets.runs.due import Examination
 from deltasnap_assets.runs.long_reads import LongRead, LongReads, in_thread
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import TableCondition
@@ -28,23 +29,23 @@ def may_examine() -> bool:
     return _examinations.num_running < _AT_ONCE
 
 
-def examination_of(settings: Settings, table: TableSettings, *, is_whole: bool) -> LongRead[TableCondition]:
+def examination_of(settings: Settings, table: TableSettings, examination: Examination) -> LongRead[TableCondition]:
     """Return the examination of a table, a run of `condition_now`. Start it if there is none.
 
     The caller must use the result of an ended examination now: the next call starts another one.
     """
     key = _key(settings, table)
     seconds = 0.0 if key in _examinations else _WAIT_SECONDS
-    found = _examinations.of(key, lambda: in_thread(partial(condition_now, settings, table, is_whole=is_whole)))
+    found = _examinations.of(key, lambda: in_thread(partial(condition_now, settings, table, examination)))
     wait([found.future], timeout=seconds)
     if found.future.done():
         _examinations.end(key)
     return found
 
 
-def condition_soon(settings: Settings, table: TableSettings, *, is_whole: bool) -> TableCondition | None:
+def condition_soon(settings: Settings, table: TableSettings, examination: Examination) -> TableCondition | None:
     """Return the condition of a table, after a few seconds at most; None: a later tick uses the examination."""
-    found = examination_of(settings, table, is_whole=is_whole)
+    found = examination_of(settings, table, examination)
     return found.future.result() if found.future.done() else None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
+from deltasnap_assets.runs.due import LogReads
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import FaultKind, LogListing, TableCondition, TableLog, VersionRanges, redacted
 
@@ -15,7 +16,7 @@ _OF_CHECKPOINT_OR_HINT = (FaultKind.CORRUPT_CHECKPOINT, FaultKind.WRONG_CHECKPOI
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Known:
-    inputs: tuple[LogListing, int | None, VersionRanges]
+    inputs: tuple[LogListing, LogReads]
     condition: TableCondition
     at: float
 
@@ -24,25 +25,17 @@ _known: dict[tuple[str, str, bool], _Known] = {}
 
 
 def condition_unless_known(
-    settings: Settings,
-    table: TableSettings,
-    log: TableLog,
-    listing: LogListing,
-    *,
-    first: int | None = None,
-    sound: VersionRanges | None = None,
-    read_pages: bool = True,
+    settings: Settings, table: TableSettings, log: TableLog, listing: LogListing, reads: LogReads
 ) -> TableCondition:
     """Return the condition of a log. Reuses the last one if it had faults, the listing is unchanged, and errors remain.
 
     The files with errors are read again, because a restored file may have the size and the time of the damaged one. The
     newest checkpoint and the hint are read again too, because a listing does not show their content.
     """
-    sound = VersionRanges() if sound is None else sound
-    key, inputs = (settings.storage, table.name, read_pages), (listing, first, sound)
+    key, inputs = (settings.storage, table.name, reads.read_pages), (listing, reads)
     known = _known.pop(key, None)
     if known is None or known.inputs != inputs or not _still_holds(log, listing, known):
-        condition = log.condition(listing, first=first, sound=sound, read_pages=read_pages)
+        condition = log.condition(listing, first=reads.first, sound=reads.sound, read_pages=reads.read_pages)
         known = _Known(inputs=inputs, condition=condition, at=time.monotonic())
     if known.condition.faults and not known.condition.faults_of(*_OF_STORAGE):
         _known[key] = known

@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
 
 import dagster as dg
 
 from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.known_faults import condition_unless_known
+from deltasnap_assets.runs.condition.poll_findings import known_faults
 from deltasnap_assets.runs.condition.poll_records import record_poll
-from deltasnap_assets.runs.condition.recorded_polls import has_new_checkpoint, is_examination_due, known_faults
 from deltasnap_assets.runs.condition.taken_names import check_name
+from deltasnap_assets.runs.due import WHOLE_LOG, Examination, LogReads, examination_without_run, reads_of_checkpoint
 from deltasnap_assets.runs.planning.known_table import was_broken
 from deltasnap_assets.runs.planning.log_status import compared_with_stored, read_status, what_is_stored
 from deltasnap_assets.runs.planning.plan import Stored
 from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.runs.table_runs import failed_run
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_core import DeltaSnapError, LogStatus, StorageError, TableCondition, TableProblem, redacted
-
-_SHORT_LOG = 100
-"""A log of at most this many commits is read in a fraction of a second, on S3 too."""
-
-
-class Examine(Protocol):
-    """Examines the log of a table, see `condition_now`."""
-
-    def __call__(self, settings: Settings, table: TableSettings, *, is_whole: bool) -> TableCondition | None: ...
+from deltasnap_core import DeltaSnapError, LogStatus, StorageError, TableCondition, TableProblem, redacted, system_clock
 
 
 class BrokenTableError(DeltaSnapError):
@@ -76,7 +67,7 @@ def condition_after(settings: Settings, table: TableSettings, error: DeltaSnapEr
         listing = log.list()
     except DeltaSnapError:
         return log.condition()
-    return condition_unless_known(settings, table, log, listing)
+    return condition_unless_known(settings, table, log, listing, LogReads())
 
 
 def _depth_in(folder: str, error: StorageError) -> int:
@@ -85,41 +76,23 @@ def _depth_in(folder: str, error: StorageError) -> int:
     return len(url) if f"{error.path}/".startswith(f"{url}/") else 0
 
 
-def condition_of_whole_log(settings: Settings, table: TableSettings) -> TableCondition:
-    """Return the condition of a table after a failure.
+def condition_now(
+    settings: Settings, table: TableSettings, examination: Examination = Examination.WHOLE_LOG
+) -> TableCondition:
+    """Return the condition of a table.
 
-    Reads the whole log: every commit, stored or not, and every page of the newest checkpoint. If the log is unchanged
-    since faults were found, reads only the files with errors.
+    If its log is unchanged since faults were found, reads only the files with errors.
     """
-    log = log_of(table)
+    log, is_whole = log_of(table), examination is Examination.WHOLE_LOG
     try:
         listing = log.list()
         stored = what_is_stored(settings, table, listing)
+        poll = None if is_whole else store_of(settings).polls.read(table.name)
     except DeltaSnapError:
-        return log.condition(first=0)
-    found = condition_unless_known(settings, table, log, listing, first=0)
+        return log.condition(first=0 if is_whole else None)
+    reads = WHOLE_LOG if is_whole else reads_of_checkpoint(poll, stored, listing.newest_checkpoint)
+    found = condition_unless_known(settings, table, log, listing, reads).with_known_faults(known_faults(poll))
     return compared_with_stored(settings, table, found, stored)
-
-
-def condition_with_new_checkpoint(settings: Settings, table: TableSettings) -> TableCondition:
-    """Return the condition of a table after a checkpoint was written. No commit of a stored version is read."""
-    log, store = log_of(table), store_of(settings)
-    try:
-        listing = log.list()
-        stored = what_is_stored(settings, table, listing)
-        is_new = has_new_checkpoint(store, table.name, listing.newest_checkpoint)
-    except DeltaSnapError:
-        return log.condition()
-    found = condition_unless_known(
-        settings, table, log, listing, first=stored.first_unread, sound=stored.sound, read_pages=is_new
-    )
-    found = found.with_known_faults(known_faults(store, table.name))
-    return compared_with_stored(settings, table, found, stored)
-
-
-def condition_now(settings: Settings, table: TableSettings, *, is_whole: bool) -> TableCondition:
-    """Return the condition of a table. is_whole: read the whole log; False: only what a new checkpoint may change."""
-    return (condition_of_whole_log if is_whole else condition_with_new_checkpoint)(settings, table)
 
 
 def report_condition_without_run(
@@ -128,30 +101,27 @@ def report_condition_without_run(
     table: TableSettings,
     status: LogStatus,
     stored: Stored | None,
-    examine: Examine = condition_now,
+    examine: Callable[[Settings, TableSettings, Examination], TableCondition | None] = condition_now,
     *,
     is_requested: bool = False,
 ) -> TableCondition | None:
     """Record the faults of a table, or that they are gone, when no run will do so. Return its condition.
 
-    The log is examined if it lost versions, if the poll found damage, if the table was broken, or once a day: polls do
-    not find damage in a log without new commits. A new checkpoint is read too: writers write it after the commit.
-    is_requested: a user waits for the answer: then a short log is always examined.
-    None: the log is not examined. status: the result of the poll without new commits.
+    None: the log is not examined, see `examination_without_run`. status: the result of the poll without new commits.
     stored: the stored versions and the log compared; None: unknown. examine: `condition_now`, or returns None if that
-    takes too long.
+    takes too long. is_requested: a user waits for the answer.
     """
     record_poll(settings, table, status)
-    failed, is_shorter = failed_run(instance, table.name), stored is not None and bool(stored.common.lost)
-    is_damaged = status.condition is not None and bool(status.condition.faults)
-    is_due = is_damaged or is_examination_due(store_of(settings), table.name)
-    is_short = status.listing is not None and len(status.listing.commits) <= _SHORT_LOG
-    is_due = is_due or (is_requested and is_short)
-    is_whole = is_shorter or failed is not None or is_due or was_broken(instance, table.name)
-    checkpoint = None if status.listing is None else status.listing.newest_checkpoint
-    if not is_whole and not has_new_checkpoint(store_of(settings), table.name, checkpoint):
-        return None
-    condition = examine(settings, table, is_whole=is_whole)
+    failed = failed_run(instance, table.name)
+    examination = examination_without_run(
+        store_of(settings).polls.read(table.name),
+        system_clock(),
+        status,
+        stored,
+        is_suspect=failed is not None or was_broken(instance, table.name),
+        is_requested=is_requested,
+    )
+    condition = None if examination is None else examine(settings, table, examination)
     if condition is not None:
         report_condition(instance, settings, table, condition, failed)
     return condition

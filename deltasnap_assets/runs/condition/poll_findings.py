@@ -11,7 +11,7 @@ from deltasnap_assets.checks.check import ADVICE_MARK, FAILED_TO_RUN
 from deltasnap_assets.checks.commits.fresh_table import FreshTable
 from deltasnap_assets.checks.files.expired_tombstones import ExpiredTombstones
 from deltasnap_assets.checks.registry import CONDITION_CHECKS
-from deltasnap_core import StaleRule, TableProblem
+from deltasnap_core import Fault, LastPoll, StaleRule, TableProblem
 
 LOG = "log"
 """The name of problems that are faults of the log itself."""
@@ -75,6 +75,20 @@ def found_by_checks(results: Iterable[dg.AssetCheckResult]) -> PollFindings:
         if name == ExpiredTombstones.name:
             vacuum = _number(result, "expired_bytes")
     return PollFindings(problems=problems, stale_rule=rule, vacuum_bytes=None if vacuum is None else int(vacuum))
+
+
+def known_errors(poll: LastPoll | None) -> tuple[TableProblem, ...]:
+    """Return the errors of a table that are recorded: the fleet shows it as broken."""
+    return () if poll is None else tuple(problem for problem in poll.problems if problem.severity == "error")
+
+
+def known_faults(poll: LastPoll | None) -> tuple[Fault, ...]:
+    """Return the recorded faults of a table's log that only reading its commits detects."""
+    return tuple(
+        Fault(kind=problem.kind, text=problem.text, advice=problem.advice)
+        for problem in (() if poll is None else poll.problems)
+        if problem.kind is not None and problem.kind.is_in_commits
+    )
 
 
 def stale_rule(hours: float | None) -> StaleRule | None:

@@ -10,8 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from deltasnap_assets.runs.condition.poll_findings import LOG, NO_VERSIONS_ADVICE, VERSIONS, PollFindings, stale_rule
-from deltasnap_assets.runs.condition.recorded_polls import is_checked_with_other_settings
+from deltasnap_assets.runs import due
+from deltasnap_assets.runs.condition.poll_findings import (
+    LOG,
+    NO_VERSIONS_ADVICE,
+    STORE,
+    VERSIONS,
+    PollFindings,
+    stale_rule,
+)
 from deltasnap_assets.runs.condition.reminders import REMINDERS
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
@@ -21,13 +28,13 @@ from deltasnap_core import (
     ManifestName,
     SnapshotStore,
     StorageError,
+    TableLevel,
     TableProblem,
     logger_of,
     redacted,
     system_clock,
 )
 
-_RECORDED_AGAIN_MS = 60 * 60 * 1000
 _log = logger_of(__name__)
 
 
@@ -65,13 +72,13 @@ def record_poll(
     is_known = before is not None and (before.latest_version is None or before.latest_version >= (followed or 0))
     if is_known or status is not None:  # otherwise the next tick reads the store again
         REMINDERS.restart("poll", settings, table, latest)
-    return EarlierPoll(is_known=is_known, has_old_checks=is_checked_with_other_settings(before, table))
+    return EarlierPoll(is_known=is_known, has_old_checks=due.has_old_checks(before, table))
 
 
 def is_record_due(settings: Settings, table: TableSettings, status: LogStatus | None, followed: int | None) -> bool:
     """Return whether `record_poll` would record a poll."""
     latest = followed if status is None else status.latest
-    return REMINDERS.is_due("poll", settings, table, seconds=_RECORDED_AGAIN_MS / 1000, value=latest)
+    return REMINDERS.is_due("poll", settings, table, seconds=due.RECORDED_AGAIN_MS / 1000, value=latest)
 
 
 def _none_wanted(table: TableSettings, latest: int | None) -> tuple[TableProblem, ...]:
@@ -79,6 +86,17 @@ def _none_wanted(table: TableSettings, latest: int | None) -> tuple[TableProblem
     if text is None:
         return ()
     return (TableProblem(check=VERSIONS, severity="warning", text=text, advice=NO_VERSIONS_ADVICE),)
+
+
+def store_damage(store: SnapshotStore, table_name: str) -> tuple[TableProblem, ...]:
+    """Return the damage of the store for which the fleet shows a table as broken; empty: there is none.
+
+    Errors: StorageError.
+    """
+    status = store.polls.statuses([table_name], system_clock())[table_name]
+    if status is None or status.level is not TableLevel.BROKEN or status.check != STORE:
+        return ()
+    return (TableProblem(check=STORE, severity="error", text=status.reason, advice=status.advice),)
 
 
 def record(
@@ -111,8 +129,8 @@ def record(
 def _new_poll(before: LastPoll | None, table: TableSettings, found: PollFindings) -> LastPoll | None:
     """Return the poll to write; None: only the time of `before` would change, by less than an hour."""
     now, after = system_clock(), _merged(before or LastPoll(polled_at_ms=0), table, found)
-    if before is not None and after == before and abs(now - before.polled_at_ms) < _RECORDED_AGAIN_MS:
-        is_late = before.examined_at_ms is None or abs(now - before.examined_at_ms) >= _RECORDED_AGAIN_MS
+    if before is not None and after == before and abs(now - before.polled_at_ms) < due.RECORDED_AGAIN_MS:
+        is_late = before.examined_at_ms is None or abs(now - before.examined_at_ms) >= due.RECORDED_AGAIN_MS
         if not (found.is_examined and is_late):
             return None
     return replace(after, polled_at_ms=now, examined_at_ms=now if found.is_examined else after.examined_at_ms)

@@ -1,1 +1,1 @@
-"""Which versions to materialize: plan, partitions, forks, pauses."""
+"""Which versions to materialize: plan, partitions, forks."""

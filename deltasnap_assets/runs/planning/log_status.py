@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from deltasnap_assets.runs.condition.known_faults import condition_unless_known
-from deltasnap_assets.runs.condition.recorded_polls import is_examination_due
+from deltasnap_assets.runs.due import reads_of_tick
 from deltasnap_assets.runs.planning.plan import Stored
 from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
@@ -18,6 +18,7 @@ from deltasnap_core import (
     LogStatus,
     TableCondition,
     VersionGapError,
+    system_clock,
 )
 
 DAMAGED = (VersionGapError, CorruptLogError, ActionNotFoundError)
@@ -29,8 +30,7 @@ def read_status(settings: Settings, table: TableSettings, *, examine: bool = Fal
 
     If the stored log is the current one, the table is the same, and its id is not read from the log.
     examine: whether to read the commits that are not stored yet, and leave out versions that cannot be loaded. This
-    also happens if the latest version cannot be loaded. Commits before the first stored one are read only if the whole
-    log is to be read: they may have been pruned.
+    also happens if the latest version cannot be loaded.
     """
     log = log_of(table)
     listing = log.list()
@@ -40,8 +40,8 @@ def read_status(settings: Settings, table: TableSettings, *, examine: bool = Fal
     if not examine:
         with suppress(*DAMAGED):
             return log.status(listing, table_id), stored
-    first = 0 if is_examination_due(store_of(settings), table.name) else stored.first_unread
-    condition = condition_unless_known(settings, table, log, listing, first=first, sound=stored.sound, read_pages=False)
+    reads = reads_of_tick(store_of(settings).polls.read(table.name), system_clock(), stored)
+    condition = condition_unless_known(settings, table, log, listing, reads)
     if condition.latest is not None and condition.newest_loadable is None:
         raise DeltaSnapError(condition.text)  # the log has no table id to find
     return log.status(listing, table_id, condition=condition), stored

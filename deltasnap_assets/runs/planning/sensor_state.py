@@ -6,7 +6,7 @@ import json
 import time
 from dataclasses import asdict, dataclass
 
-from deltasnap_assets.runs.planning.pauses import doubling_pause, seconds_left
+from deltasnap_assets.runs.due import doubling_pause, seconds_left
 from deltasnap_core import LogCursor
 
 _MAX_PAUSE_SECONDS = 600.0

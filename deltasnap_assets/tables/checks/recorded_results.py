@@ -10,7 +10,7 @@ import dagster as dg
 from deltasnap_assets.runs.condition.fault_texts import MAX_TEXT_LENGTH, log_problems
 from deltasnap_assets.runs.condition.poll_findings import ALL_CHECKS, LOG, RUN, VERSIONS, PollFindings, found_by_checks
 from deltasnap_assets.runs.condition.poll_records import record
-from deltasnap_assets.runs.condition.recorded_polls import inputs_of_checks
+from deltasnap_assets.runs.due import inputs_of_checks
 from deltasnap_assets.runs.table_runs import stores_versions
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.run_snapshots import RunSnapshots

@@ -10,6 +10,7 @@ import pytest
 
 from deltasnap_assets.runs.condition import examination
 from deltasnap_assets.runs.condition.examination import examination_of, is_examined
+from deltasnap_assets.runs.due import Examination
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import TableCondition
 
@@ -18,17 +19,17 @@ def test_table_does_not_wait_for_the_examination_of_another(tmp_path: Path, monk
     clicks, events = (TableSettings(name=name, path=f"/lake/{name}") for name in ("clicks", "events"))
     settings, is_answered = Settings(storage=str(tmp_path), tables=(clicks, events)), Event()
 
-    def condition_now(_: Settings, table: TableSettings, **__: Any) -> TableCondition:
+    def condition_now(_: Settings, table: TableSettings, *__: Any) -> TableCondition:
         if table is clicks:
             is_answered.wait(60)
         return TableCondition(table=table.name)
 
     monkeypatch.setattr(examination, "condition_now", condition_now)
     monkeypatch.setattr(examination, "_WAIT_SECONDS", 0.01)
-    first = examination_of(settings, clicks, is_whole=False)
-    assert examination_of(settings, events, is_whole=False).future.result(60).table == "events"
+    first = examination_of(settings, clicks, Examination.NEW_CHECKPOINT)
+    assert examination_of(settings, events, Examination.NEW_CHECKPOINT).future.result(60).table == "events"
     assert is_examined(settings, clicks)
     is_answered.set()
     assert first.future.result(60).table == "clicks"
-    examination_of(settings, clicks, is_whole=False)
+    examination_of(settings, clicks, Examination.NEW_CHECKPOINT)
     assert not is_examined(settings, clicks)

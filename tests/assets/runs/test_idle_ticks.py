@@ -16,10 +16,10 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from deltasnap_assets.runs import sensors, table_polls
-from deltasnap_assets.runs.condition import examination, log_reports, poll_records
+from deltasnap_assets.runs import due, sensors, table_polls
+from deltasnap_assets.runs.condition import examination
 from deltasnap_assets.runs.condition.condition_report import report_condition
-from deltasnap_assets.runs.condition.log_reports import condition_of_whole_log
+from deltasnap_assets.runs.condition.log_reports import condition_now
 from deltasnap_assets.runs.condition.poll_findings import PollFindings
 from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.runs.condition.reminders import REMINDERS
@@ -28,6 +28,7 @@ from deltasnap_assets.runs.planning.names import ASSET_NAMES, run_tags
 from deltasnap_assets.runs.schedules import refresh_schedule
 from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_core import LastPolls
 from deltasnap_core.errors import DeltaTableNotFoundError, StorageError
 from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents
 from deltasnap_core.log.checkpoints.checkpoint_pages import ReadPages, read_every_page
@@ -94,7 +95,7 @@ def test_deleted_table_fails_a_tick_and_is_broken(tmp_path: Path, deleted: str) 
 @pytest.mark.slow
 def test_versions_of_a_deleted_store_are_requested_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = followed(tmp_path / "t")
-    monkeypatch.setattr(poll_records, "_RECORDED_AGAIN_MS", 0)
+    monkeypatch.setattr(due, "RECORDED_AGAIN_MS", 0)
     assert ticks.tick() == "No new commit of events."
     shutil.rmtree(tmp_path / "t-store")
     assert ticks.tick() == [("0", "3")]
@@ -105,7 +106,7 @@ def test_every_tick_fails_while_the_store_cannot_be_read_and_examines_no_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ticks = followed(tmp_path / "t")
-    monkeypatch.setattr(poll_records, "_RECORDED_AGAIN_MS", 0)
+    monkeypatch.setattr(due, "RECORDED_AGAIN_MS", 0)
 
     def denied(_: WritableFiles, path: str, *__: object) -> bytes:
         raise StorageError(path=path, reason="access denied")
@@ -126,16 +127,16 @@ def long_examinations(monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], Event
     """Idle ticks that read the whole log, which does not end until the event is set. And the tables they read."""
     started, end = list[str](), Event()
 
-    def slow(settings: Settings, table: TableSettings) -> Any:
+    def slow(settings: Settings, table: TableSettings, _: due.Examination) -> Any:
         started.append(table.name)
-        condition = condition_of_whole_log(settings, table)
+        condition = condition_now(settings, table)
         end.wait(60)
         return condition
 
     monkeypatch.setattr(examination, "_WAIT_SECONDS", 0.1)
-    monkeypatch.setattr(log_reports, "condition_of_whole_log", slow)
-    monkeypatch.setattr(table_polls, "_EXAMINATION_CHECK_SECONDS", 0.0)
-    monkeypatch.setattr(table_polls, "is_examination_due", lambda *_: True)
+    monkeypatch.setattr(examination, "condition_now", slow)
+    monkeypatch.setattr(due, "EXAMINATION_CHECK_SECONDS", 0.0)
+    monkeypatch.setattr(due, "is_examination_due", lambda *_: True)
     return started, end
 
 
@@ -167,7 +168,7 @@ def test_new_commits_are_requested_while_the_log_is_examined_and_stay_known(
     assert ticks.tick() == [("4", "4")]
     end.set()
     all_ended(examination._examinations)
-    monkeypatch.setattr(table_polls, "_EXAMINATION_CHECK_SECONDS", math.inf)
+    monkeypatch.setattr(due, "EXAMINATION_CHECK_SECONDS", math.inf)
     ticks.tick()
     table = TableSettings(name="events", path=str(tmp_path / "t"))
     poll = store_of(Settings(storage=str(tmp_path / "t-store"), tables=(table,))).polls.read("events")
@@ -306,7 +307,7 @@ def test_tick_names_the_damage_of_a_stored_commit_that_another_process_found_and
     settings = Settings(storage=str(tmp_path / "t-store"), tables=(table,))
     store_versions(stored_table(tmp_path / "t-store"), log_of(table), range(4))
     (tmp_path / "t" / "_delta_log" / f"{1:020}.json").write_bytes(b"garbage")
-    report_condition(ticks.instance, settings, table, condition_of_whole_log(settings, table))
+    report_condition(ticks.instance, settings, table, condition_now(settings, table))
     REMINDERS._done.clear()  # as in a new process
     assert "Version 1 cannot be read" in ticks.tick()
     assert re.fullmatch(r"events is broken: Version 1 cannot be read: .* Next poll in \d+ s\.", str(ticks.tick()))
@@ -321,6 +322,22 @@ def test_tick_examines_no_log_while_too_many_others_are_examined(
     assert ticks.tick() == "No new commit of events."
     assert condition_of(tmp_path / "t")[0] == "unknown"  # nothing is stored
     monkeypatch.undo()
+    ticks.tick()
+    assert condition_of(tmp_path / "t")[0] == "warned"
+
+
+def test_checkpoint_written_during_an_outage_of_the_store_is_examined_afterwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticks = followed(tmp_path / "t")
+    checkpointed(tmp_path / "t", 3, is_damaged=True)
+
+    def fail(*_: object) -> None:
+        raise StorageError(path="store", reason="timeout")
+
+    with monkeypatch.context() as outage:
+        outage.setattr(LastPolls, "read", fail)
+        assert ticks.tick() == "No new commit of events."
     ticks.tick()
     assert condition_of(tmp_path / "t")[0] == "warned"
 
@@ -340,7 +357,7 @@ def test_log_is_examined_only_if_no_other_process_has_examined_it_lately(
         asked.append(given[1].name)
         return examination.examination_of(*given, **options)
 
-    monkeypatch.setattr(table_polls, "_EXAMINATION_CHECK_SECONDS", 0.0)
+    monkeypatch.setattr(due, "EXAMINATION_CHECK_SECONDS", 0.0)
     monkeypatch.setattr(table_polls, "examination_of", examination_of)
     assert ticks.tick() == "All versions of events are materialized."
     assert asked == (["events"] if is_due else [])

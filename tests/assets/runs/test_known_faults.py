@@ -14,7 +14,7 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.runs.condition import known_faults
-from deltasnap_assets.runs.condition.log_reports import BrokenTableError, condition_of_whole_log
+from deltasnap_assets.runs.condition.log_reports import BrokenTableError, condition_now
 from deltasnap_assets.runs.planning.log_status import read_status
 from deltasnap_assets.runs.planning.names import ASSET_NAMES
 from deltasnap_assets.runs.schedules import refresh_schedule
@@ -56,7 +56,7 @@ class Broken:
         """Whether each way to examine the log finds versions that cannot be loaded."""
         status, _ = read_status(self.settings, self.table, examine=True)
         assert status.condition is not None
-        return bool(status.condition.unloadable), bool(condition_of_whole_log(self.settings, self.table).unloadable)
+        return bool(status.condition.unloadable), bool(condition_now(self.settings, self.table).unloadable)
 
 
 @pytest.fixture
@@ -73,12 +73,12 @@ def test_only_the_damaged_commit_of_an_unchanged_log_is_read_again(broken: Broke
 
 
 def test_unchanged_broken_log_is_read_again_after_a_day(broken: Broken, monkeypatch: pytest.MonkeyPatch) -> None:
-    condition_of_whole_log(broken.settings, broken.table)
+    condition_now(broken.settings, broken.table)
     read, start = [], time.monotonic()
     for hours in (23.9, 24.1):
         broken.commits_read()
         monkeypatch.setattr(known_faults, "time", SimpleNamespace(monotonic=lambda now=start + hours * 3600: now))
-        condition_of_whole_log(broken.settings, broken.table)
+        condition_now(broken.settings, broken.table)
         read.append(broken.commits_read() == set(range(VERSIONS)))
     assert read == [False, True]
 
@@ -117,12 +117,12 @@ CHANGES: dict[str, tuple[Callable[[Broken], object], bool]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("change", CHANGES)
 def test_change_of_a_broken_log_is_noticed(change: str, broken: Broken) -> None:
-    before = condition_of_whole_log(broken.settings, broken.table)
+    before = condition_now(broken.settings, broken.table)
     make, is_broken = CHANGES[change]
     broken.examined()
     make(broken)
     assert broken.examined() == (is_broken, is_broken)
-    assert condition_of_whole_log(broken.settings, broken.table).text != before.text
+    assert condition_now(broken.settings, broken.table).text != before.text
 
 
 @pytest.mark.parametrize("is_damaged", [False, True], ids=["a sound log", "a log with an error"])
@@ -132,7 +132,7 @@ def test_fault_of_the_hint_begins_and_ends_with_it(broken: Broken, is_damaged: b
         broken.commit.write_bytes(broken.sound)
 
     def has_fault() -> bool:
-        condition = condition_of_whole_log(broken.settings, broken.table)
+        condition = condition_now(broken.settings, broken.table)
         assert bool(condition.unloadable) == is_damaged
         return bool(condition.faults_of(FaultKind.BROKEN_HINT))
 

@@ -21,12 +21,13 @@ from deltasnap_assets.runs.condition.log_reports import BrokenTableError
 from deltasnap_assets.runs.condition.poll_findings import PollFindings
 from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.runs.condition.reminders import REMINDERS
+from deltasnap_assets.runs.due import MAX_ATTEMPTS
 from deltasnap_assets.runs.planning.names import ATTEMPT_TAG
 from deltasnap_assets.runs.refresh import RefreshError
 from deltasnap_assets.runs.schedules import refresh_schedule
 from deltasnap_assets.runs.sensors import new_commits_sensor
 from deltasnap_assets.runs.stores import store_of
-from deltasnap_assets.runs.table_runs import MAX_ATTEMPTS, failed_run
+from deltasnap_assets.runs.table_runs import failed_run
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.tables.pages.table_observation import health_of
 from deltasnap_core import SnapshotStore, StorageError, TableProblem
@@ -245,9 +246,9 @@ def test_failed_run_for_the_checks_is_retried_after_doubling_pauses_until_they_a
     table.configure(checks=LAGS)
     assert ticks.tick() == [("3", "3")]
     for attempt, pause in ((1, 60), (2, 120)):
-        monkeypatch.setattr("deltasnap_assets.runs.planning.pauses.time.time", lambda at=now + pause - 10: at)
+        monkeypatch.setattr("deltasnap_assets.runs.due.time.time", lambda at=now + pause - 10: at)
         assert f"failed, attempt {attempt} of {MAX_ATTEMPTS} at versions 3 to 3. The next attempt" in ticks.tick()
-        monkeypatch.setattr("deltasnap_assets.runs.planning.pauses.time.time", lambda at=now + pause + 30: at)
+        monkeypatch.setattr("deltasnap_assets.runs.due.time.time", lambda at=now + pause + 30: at)
         assert ticks.tick() == [("3", "3")]
         assert ticks.tags[ATTEMPT_TAG] == str(attempt + 1)
     assert table.refresh() == (3,)

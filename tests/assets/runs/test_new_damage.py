@@ -12,13 +12,12 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.definitions import build_definitions
-from deltasnap_assets.runs.condition import log_reports
+from deltasnap_assets.runs import due
 from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.fault_texts import FAILED_RUN
-from deltasnap_assets.runs.condition.log_reports import BrokenTableError, condition_after, condition_of_whole_log
-from deltasnap_assets.runs.condition.poll_findings import PollFindings
+from deltasnap_assets.runs.condition.log_reports import BrokenTableError, condition_after, condition_now
+from deltasnap_assets.runs.condition.poll_findings import PollFindings, known_errors
 from deltasnap_assets.runs.condition.poll_records import record
-from deltasnap_assets.runs.condition.recorded_polls import known_errors
 from deltasnap_assets.runs.planning.known_table import last_observation, observation_tags
 from deltasnap_assets.runs.planning.names import delta_log_key, run_tags
 from deltasnap_assets.runs.refresh import refresh_table
@@ -66,7 +65,7 @@ class Examined:
     @property
     def errors(self) -> list[str]:
         """The recorded errors. With any, the fleet shows the table as broken."""
-        return [error.text for error in known_errors(store_of(self.settings), "events")]
+        return [error.text for error in known_errors(store_of(self.settings).polls.read("events"))]
 
     @property
     def page(self) -> dict[str, Any]:
@@ -125,10 +124,10 @@ def test_refresh_without_new_commits_reads_a_short_log_again(
     examined: Examined, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commit(examined.log, 3).write_bytes(b"garbage")
-    monkeypatch.setattr(log_reports, "_SHORT_LOG", 5)
+    monkeypatch.setattr(due, "SHORT_LOG", 5)
     assert examined.refresh() == ()
     assert not examined.errors
-    monkeypatch.setattr(log_reports, "_SHORT_LOG", 6)
+    monkeypatch.setattr(due, "SHORT_LOG", 6)
     with pytest.raises(BrokenTableError, match="Version 3 cannot be read"):
         examined.refresh()
     assert examined.page["numbers_of"] == "version 5, stored before the damage"
@@ -199,7 +198,7 @@ def test_page_of_a_stored_version_that_is_damaged_says_so_and_names_the_file_wit
     examined: Examined,
 ) -> None:
     commit(examined.log, 3).write_bytes(b"garbage")
-    condition = condition_of_whole_log(examined.settings, examined.table)
+    condition = condition_now(examined.settings, examined.table)
     report_condition(examined.instance, examined.settings, examined.table, condition)
     assert (examined.page["can_be_loaded"], examined.page["numbers_of"]) == (
         "0 to 2",

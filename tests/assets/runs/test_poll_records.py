@@ -17,12 +17,19 @@ from deltasnap_assets.checks.commits.fresh_table import FreshTable
 from deltasnap_assets.checks.files.expired_tombstones import ExpiredTombstones
 from deltasnap_assets.checks.files.small_files import SmallFiles
 from deltasnap_assets.checks.log.contiguous_log import ContiguousLog
-from deltasnap_assets.runs import table_polls
-from deltasnap_assets.runs.condition import poll_records, recorded_polls
+from deltasnap_assets.runs import due
+from deltasnap_assets.runs.condition import poll_records
 from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.fault_texts import FailedRun, problems_of
 from deltasnap_assets.runs.condition.log_reports import condition_now, report_condition_without_run
-from deltasnap_assets.runs.condition.poll_findings import LOG, RUN, PollFindings, found_by_checks
+from deltasnap_assets.runs.condition.poll_findings import (
+    LOG,
+    RUN,
+    PollFindings,
+    found_by_checks,
+    known_errors,
+    known_faults,
+)
 from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.runs.planning.known_table import last_observation
 from deltasnap_assets.runs.sensors import new_commits_sensor
@@ -148,7 +155,7 @@ def test_nothing_is_written_again_if_nothing_changed(table: Table, monkeypatch: 
     before = table.poll
     record(table.store, table.table, PollFindings(latest_version=2))
     assert table.poll == before
-    monkeypatch.setattr(poll_records, "_RECORDED_AGAIN_MS", 0)
+    monkeypatch.setattr(due, "RECORDED_AGAIN_MS", 0)
     record(table.store, table.table, PollFindings(latest_version=2))
     assert table.poll.polled_at_ms >= before.polled_at_ms
 
@@ -218,16 +225,13 @@ def test_new_problems_come_before_those_that_are_kept(table: Table) -> None:
     for problem in (old, new):
         record(table.store, table.table, PollFindings(problems={problem.check: (problem,)}))
     assert table.poll.problems == (new, old)
-    assert recorded_polls.known_errors(table.store, "events") == ()
+    assert known_errors(table.poll) == ()
     error = replace(WARNING, severity="error", kind=FaultKind.EMPTY_COMMIT)
     record(table.store, table.table, PollFindings(problems={error.check: (error,)}))
-    assert recorded_polls.known_errors(table.store, "events") == (error,)
-    (fault,) = recorded_polls.known_faults(table.store, "events")
+    assert known_errors(table.poll) == (error,)
+    (fault,) = known_faults(table.poll)
     assert (fault.kind, fault.text, fault.advice) == (FaultKind.EMPTY_COMMIT, error.text, error.advice)
-    assert (recorded_polls.known_errors(table.store, "other"), recorded_polls.known_faults(table.store, "other")) == (
-        (),
-        (),
-    )
+    assert (known_errors(None), known_faults(None)) == ((), ())
 
 
 def test_number_of_a_check_may_be_absent_or_not_a_number() -> None:
@@ -324,7 +328,7 @@ def test_damage_in_a_log_without_new_commits_is_found_within_a_day(
     (table.log / f"{1:020}.json").write_bytes(b"{nope\n")
     report_condition_without_run(table.instance, table.settings, table.table, status, None)
     assert table.condition == "healthy"
-    monkeypatch.setattr(recorded_polls, "_EXAMINED_AGAIN_MS", 0)
+    monkeypatch.setattr(due, "EXAMINED_AGAIN_MS", 0)
     report_condition_without_run(table.instance, table.settings, table.table, status, None)
     assert table.condition == "broken"
 
@@ -339,7 +343,7 @@ def test_damage_in_the_commit_of_a_stored_version_is_found_within_a_day(
     times, content = commit.stat(), commit.read_bytes()
     commit.write_bytes(content.replace(b'"add"', b'"\x00dd"'))
     os.utime(commit, ns=(times.st_atime_ns, times.st_mtime_ns))
-    monkeypatch.setattr(recorded_polls, "_EXAMINED_AGAIN_MS", 0)
+    monkeypatch.setattr(due, "EXAMINED_AGAIN_MS", 0)
     report_condition_without_run(table.instance, table.settings, table.table, status, None)
     assert table.condition == "broken"
 
@@ -350,7 +354,7 @@ def test_only_reading_the_whole_log_shows_that_its_errors_are_gone(table: Table)
     record(table.store, table.table, PollFindings(problems={LOG: (error,)}, is_examined=True))
     for is_examined in (False, True):
         record(table.store, table.table, PollFindings(problems={LOG: ()}, is_examined=is_examined))
-        found.append((table.poll.problems, recorded_polls.is_examination_due(table.store, "events")))
+        found.append((table.poll.problems, due.is_examination_due(table.poll, system_clock())))
     assert found == [((error,), True), ((), False)]
 
 
@@ -369,8 +373,8 @@ def test_blank_commit_of_a_stored_version_is_still_reported_when_only_a_checkpoi
     (table.log / f"{1:020}.json").write_bytes(b"\n\n\n")
     store_computed_versions(stored_table(table.log.parents[1] / "store"), log_of(table.table), range(3))
     kinds = []
-    for is_whole in (True, False):
-        condition = condition_now(table.settings, table.table, is_whole=is_whole)
+    for examination in due.Examination:
+        condition = condition_now(table.settings, table.table, examination)
         report_condition(table.instance, table.settings, table.table, condition)
         kinds.append([fault.kind for fault in condition.faults])
     assert (kinds, table.condition) == ([[FaultKind.EMPTY_COMMIT]] * 2, "warned")
@@ -393,7 +397,7 @@ def test_idle_tick_reads_the_whole_log_once_an_hour(table: Table, monkeypatch: p
     first = ticked(sensor, table.instance)
     requested = []
     for hour in (HOUR, HOUR, 0):
-        monkeypatch.setattr(table_polls, "_EXAMINATION_CHECK_SECONDS", hour)
+        monkeypatch.setattr(due, "EXAMINATION_CHECK_SECONDS", hour)
         result = ticked(sensor, table.instance, first.cursor)
         requested.append(len(result.run_requests or ()))  # the versions of the first tick are still missing
     assert requested == [0, 0, 1]
@@ -459,7 +463,7 @@ def test_poll_without_new_commits_records_a_poll(table: Table, monkeypatch: pyte
     (table.log.parent.parent / "store" / "events" / "last_poll.json").unlink()
     sensor(dg.build_sensor_context(instance=table.instance, cursor=first.cursor))
     assert table.store.polls.read("events") is None  # it is not an hour ago
-    monkeypatch.setattr(poll_records, "_RECORDED_AGAIN_MS", 0)
+    monkeypatch.setattr(due, "RECORDED_AGAIN_MS", 0)
     sensor(dg.build_sensor_context(instance=table.instance, cursor=first.cursor))
     assert table.poll.latest_version == 2
 

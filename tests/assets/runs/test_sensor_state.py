@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from deltasnap_assets.runs.planning import pauses, sensor_state
+from deltasnap_assets.runs import due
+from deltasnap_assets.runs.due import Failure
+from deltasnap_assets.runs.planning import sensor_state
 from deltasnap_assets.runs.planning.sensor_state import SensorState
-from deltasnap_assets.runs.table_runs import Failure
 from deltasnap_core import LogCursor
 
 UNREADABLE = (
@@ -24,7 +25,7 @@ UNREADABLE = (
 
 @pytest.fixture
 def now(monkeypatch: pytest.MonkeyPatch) -> float:
-    monkeypatch.setattr("deltasnap_assets.runs.planning.pauses.time.time", lambda: 1_000_000.0)
+    monkeypatch.setattr("deltasnap_assets.runs.due.time.time", lambda: 1_000_000.0)
     return 1_000_000.0
 
 
@@ -33,7 +34,7 @@ def test_pauses_double_until_the_longest(now: float) -> None:
     for _ in range(7):
         followed = followed.broken("Version 3 is lost.")
         waits.append(followed.next_poll - now)
-    first, longest = pauses.FIRST_PAUSE_SECONDS, sensor_state._MAX_PAUSE_SECONDS
+    first, longest = due.FIRST_PAUSE_SECONDS, sensor_state._MAX_PAUSE_SECONDS
     assert waits == [min(first * 2**number, longest) for number in range(7)]
     assert waits[-1] == longest
 

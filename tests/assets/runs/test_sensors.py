@@ -13,15 +13,15 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.processes import this_process
-from deltasnap_assets.runs import schedules
-from deltasnap_assets.runs.condition import log_reports, poll_records
+from deltasnap_assets.runs import due, schedules
+from deltasnap_assets.runs.condition import log_reports
 from deltasnap_assets.runs.condition.log_reports import BrokenTableError
+from deltasnap_assets.runs.due import MAX_ATTEMPTS, Failure
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, ATTEMPT_TAG, run_tags
 from deltasnap_assets.runs.run_process import PROCESS_TAG
 from deltasnap_assets.runs.schedules import refresh_schedule
 from deltasnap_assets.runs.sensors import _cursors_of, _result, minimum_interval, new_commits_sensor
 from deltasnap_assets.runs.table_polls import SensorAnswer, _nothing_new
-from deltasnap_assets.runs.table_runs import MAX_ATTEMPTS, Failure
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import TableLog, redacted
 from deltasnap_core.errors import DeltaTableNotFoundError, StorageError
@@ -258,7 +258,7 @@ def test_older_copy_of_the_store_gets_the_versions_that_it_lacks(
     shutil.rmtree(store)
     shutil.copytree(tmp_path / "copy", store)
     if is_idle:
-        monkeypatch.setattr(poll_records, "_RECORDED_AGAIN_MS", 0)
+        monkeypatch.setattr(due, "RECORDED_AGAIN_MS", 0)
     else:
         write(tmp_path / "t", 5, 5)
     assert ticks.tick() == [("2", "4" if is_idle else "5")]

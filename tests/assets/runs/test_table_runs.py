@@ -15,11 +15,12 @@ from dagster_shared.error import SerializableErrorInfo
 
 from deltasnap_assets.processes import this_process
 from deltasnap_assets.runs import table_runs
-from deltasnap_assets.runs.condition.ended_failures import end_failure, is_over
+from deltasnap_assets.runs.due import is_failure_over
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, run_tags
 from deltasnap_assets.runs.run_process import PROCESS_TAG
 from deltasnap_assets.runs.table_runs import (
     TablesFailedError,
+    end_failure,
     failed_run,
     failures,
     last_failed,
@@ -119,8 +120,8 @@ def test_failure_is_over_once_the_whole_log_is_read_and_no_longer_has_its_versio
     assert failed is not None
     assert failed.first_missing == 0
     read = TableCondition(table="events", latest=2, pages_read=True)
-    assert [is_over(replace(read, latest=latest), 3) for latest in (2, 3)] == [True, False]
-    assert not is_over(replace(read, pages_read=False), 3)
+    assert [is_failure_over(replace(read, latest=latest), 3) for latest in (2, 3)] == [True, False]
+    assert not is_failure_over(replace(read, pages_read=False), 3)
     end_failure(instance, "events", run_id)
     assert failed_run(instance, "events") is None
     assert not last_failed(instance, ["events"])

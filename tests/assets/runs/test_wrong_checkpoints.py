@@ -7,8 +7,9 @@ import pytest
 
 from deltasnap_assets.command import doctor
 from deltasnap_assets.runs.condition.condition_report import report_condition
-from deltasnap_assets.runs.condition.log_reports import condition_of_whole_log, condition_with_new_checkpoint
+from deltasnap_assets.runs.condition.log_reports import condition_now
 from deltasnap_assets.runs.condition.poll_findings import LOG
+from deltasnap_assets.runs.due import Examination
 from deltasnap_assets.runs.planning.known_table import last_observation
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_core import CorruptStoreError, FaultKind, SnapshotStore
@@ -31,7 +32,7 @@ def put_checkpoint(table: Table, num_files: int, version: int = AT, style: Check
 
 
 def report(table: Table) -> None:
-    condition = condition_with_new_checkpoint(table.settings, table.table)
+    condition = condition_now(table.settings, table.table, Examination.NEW_CHECKPOINT)
     report_condition(table.instance, table.settings, table.table, condition)
 
 
@@ -55,7 +56,7 @@ def test_checkpoint_with_other_files_than_the_stored_version_is_on_the_page_in_i
 @pytest.mark.parametrize("style", one_in(3, STYLES))
 def test_checkpoint_with_the_files_of_the_stored_version_is_sound(table: Table, style: CheckpointStyle) -> None:
     put_checkpoint(table, AT + 1, style=style)
-    assert condition_of_whole_log(table.settings, table.table).without(FaultKind.WRONG_CHECKSUM).faults == ()
+    assert condition_now(table.settings, table.table).without(FaultKind.WRONG_CHECKSUM).faults == ()
     assert table.check("readable_checkpoint").passed
 
 
@@ -82,7 +83,7 @@ def test_doctor_shows_a_recorded_wrong_checkpoint_until_it_is_replaced(table: Ta
 
 def test_doctor_shows_recorded_lost_versions_until_a_commit_is_added(table: Table) -> None:
     (table.path / "_delta_log" / commit_file(LAST)).unlink()
-    condition = condition_of_whole_log(table.settings, table.table)
+    condition = condition_now(table.settings, table.table)
     assert condition.faults_of(FaultKind.LOST_VERSIONS)
     report_condition(table.instance, table.settings, table.table, condition)
     assert condition.text in doctor._table(table.settings, table.table).message
@@ -103,5 +104,5 @@ def test_damaged_store_does_not_hide_the_faults_of_the_log(table: Table, monkeyp
     put_checkpoint(table, 3)
     (table.path / "_delta_log" / "_last_checkpoint").write_text("{}", encoding="utf-8")
     monkeypatch.setattr(SnapshotStore, "computed_state", damaged)
-    found = condition_of_whole_log(table.settings, table.table).without(FaultKind.WRONG_CHECKSUM)
+    found = condition_now(table.settings, table.table).without(FaultKind.WRONG_CHECKSUM)
     assert [fault.kind for fault in found.faults] == [FaultKind.BROKEN_HINT]

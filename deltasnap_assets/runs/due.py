@@ -1,0 +1,263 @@
+"""Decides when a log is read for faults, when the checks of a table are evaluated again, and when a run is retried.
+
+Functions over values: what a poll saw, what was recorded, the settings and the time. The sensor, the schedule,
+`refresh` and runs all decide here. `plan` decides which versions a run materializes. A poll only lists the log. These
+read it for faults:
+
+    a run                   commits that are not stored; the pages of a checkpoint that are not known to be sound; the
+                            whole log if an examination is due
+    an idle tick            the pages of a checkpoint that it sees first; once an hour, the whole log if an examination
+                            is due. Both in a thread, while other ticks go on
+    a tick of a broken      commits that are not stored; the whole log if an examination is due. After a pause of 1 to
+    table                   10 minutes
+    a tick after a run      the whole log, once for each failed run
+    failed
+    the schedule and        see `examination_without_run`
+    `refresh`, without
+    new commits
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+
+from deltasnap_assets.runs.condition.poll_findings import ALL_CHECKS, LOG, RUN
+from deltasnap_assets.runs.planning.plan import Stored
+from deltasnap_assets.settings.config import TableSettings
+from deltasnap_core import LastPoll, LogStatus, TableCondition, TableProblem, VersionRanges
+
+_HOUR_MS = 60 * 60 * 1000
+EXAMINED_AGAIN_MS = 24 * _HOUR_MS
+RECORDED_AGAIN_MS = _HOUR_MS
+"""An unchanged poll is recorded again after this time."""
+EXAMINATION_CHECK_SECONDS = 3600.0
+"""How often idle ticks check whether an examination is due."""
+BROKEN_CHECK_SECONDS = 60.0
+"""How often idle ticks check whether another process found the table to be broken."""
+SHORT_LOG = 100
+"""A log of at most this many commits is read in a fraction of a second, on S3 too."""
+MAX_ATTEMPTS = 5
+"""After this many failed runs in a row, a table waits for a commit, its schedule or `deltasnap refresh`."""
+FIRST_PAUSE_SECONDS = 60.0
+_MAX_DOUBLINGS = 10  # a float overflows after a thousand
+
+
+class Examination(Enum):
+    """What an examination reads. NEW_CHECKPOINT: only what a new checkpoint may change."""
+
+    WHOLE_LOG = "whole log"
+    NEW_CHECKPOINT = "new checkpoint"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogReads:
+    """The files of a log to read for faults.
+
+    first: the first version to check; None: the latest. sound: the versions whose commits are not read.
+    read_pages: whether to read the pages of the newest checkpoint.
+    """
+
+    first: int | None = None
+    sound: VersionRanges = field(default_factory=VersionRanges)
+    read_pages: bool = True
+
+
+WHOLE_LOG = LogReads(first=0)
+
+
+def is_examination_due(poll: LastPoll | None, now_ms: int) -> bool:
+    """Return whether to read the whole log of a table for faults: once a day, and while it has any (warnings: hourly).
+
+    Polls do not detect faults, and runs read only new commits. So neither shows that a fault is gone.
+    poll: the recorded one; None: there is none.
+    """
+    if poll is None or poll.examined_at_ms is None:
+        return True
+    faults = {problem.severity for problem in poll.problems if problem.check == LOG}
+    patience = 0 if "error" in faults else _HOUR_MS if faults else EXAMINED_AGAIN_MS
+    return abs(now_ms - poll.examined_at_ms) >= patience
+
+
+def has_new_checkpoint(poll: LastPoll | None, checkpoint: str | None) -> bool:
+    """Return whether a checkpoint was never read for faults. checkpoint: `newest_checkpoint`; None: there is none."""
+    return checkpoint is not None and (poll is None or poll.examined_checkpoint != checkpoint)
+
+
+def is_checkpoint_sound(poll: LastPoll | None, checkpoint: str | None) -> bool:
+    """Return whether every page of a checkpoint was read without a fault, so that it need not be read again."""
+    if checkpoint is None or poll is None or poll.examined_checkpoint != checkpoint:
+        return False
+    # Damage may leave the size and time of a file unchanged.
+    return not any(problem.kind is not None and problem.kind.is_of_checkpoint for problem in poll.problems)
+
+
+def reads_of_tick(poll: LastPoll | None, now_ms: int, stored: Stored) -> LogReads:
+    """Return what to read before versions of a table that may be broken are requested.
+
+    Commits before the first stored one are read only if the whole log is to be read: they may have been pruned.
+    """
+    first = 0 if is_examination_due(poll, now_ms) else stored.first_unread
+    return LogReads(first=first, sound=stored.sound, read_pages=False)
+
+
+def reads_of_checkpoint(poll: LastPoll | None, stored: Stored, checkpoint: str | None) -> LogReads:
+    """Return what to read after a checkpoint was written: no commit of a stored version."""
+    return LogReads(first=stored.first_unread, sound=stored.sound, read_pages=has_new_checkpoint(poll, checkpoint))
+
+
+def reads_of_run(
+    poll: LastPoll | None, now_ms: int, stored: Stored, checkpoint: str | None, *, is_comparable: bool
+) -> LogReads:
+    """Return what a run reads.
+
+    stored: before the run. is_comparable: whether it stored the version of the checkpoint.
+    """
+    if is_examination_due(poll, now_ms):
+        return WHOLE_LOG
+    read_pages = is_comparable or not is_checkpoint_sound(poll, checkpoint)
+    return LogReads(first=stored.first_unread, sound=stored.sound, read_pages=read_pages)
+
+
+def examination_without_run(
+    poll: LastPoll | None,
+    now_ms: int,
+    status: LogStatus,
+    stored: Stored | None,
+    *,
+    is_suspect: bool,
+    is_requested: bool,
+) -> Examination | None:
+    """Return what to read after a poll that requests no run; None: nothing.
+
+    The whole log is read if an examination is due, if the poll found faults or that the log lost versions, or if the
+    table is suspect. Otherwise a new checkpoint is read: writers write it after the commit.
+    is_suspect: whether the last run failed, or the table was broken.
+    is_requested: a user waits for the answer: then a short log is always read.
+    """
+    is_damaged = status.condition is not None and bool(status.condition.faults)
+    is_shorter = stored is not None and bool(stored.common.lost)
+    is_short = status.listing is not None and len(status.listing.commits) <= SHORT_LOG
+    is_whole = is_suspect or is_damaged or is_shorter or (is_requested and is_short)
+    if is_whole or is_examination_due(poll, now_ms):
+        return Examination.WHOLE_LOG
+    checkpoint = None if status.listing is None else status.listing.newest_checkpoint
+    return Examination.NEW_CHECKPOINT if has_new_checkpoint(poll, checkpoint) else None
+
+
+def is_refresh_suspect(errors: Iterable[TableProblem], status: LogStatus, *, has_failed: bool) -> bool:
+    """Return whether a refresh that has not examined the log reads all of it at its end.
+
+    errors: the recorded ones. status: of its last poll. has_failed: whether a run of it failed.
+    """
+    is_damaged = status.condition is not None and bool(status.condition.unloadable)
+    return is_damaged or has_failed or any(error.check == LOG for error in errors)
+
+
+def are_checks_due(
+    poll: LastPoll | None,
+    table: TableSettings,
+    newest: int,
+    checkpoint: str | None,
+    *,
+    has_failed: bool,
+    is_requested: bool,
+) -> bool:
+    """Return whether the checks are evaluated again although nothing is new.
+
+    They are due if their results are missing, or were lost, damaged or not written; after a change of the settings,
+    and after a checkpoint, which may end a warning; after a failed run, unless a check found an error, which may have
+    failed it.
+    newest: the newest stored version. checkpoint: `LogListing.newest_checkpoint`.
+    has_failed: whether the last run failed after all its versions were materialized: nothing else ends its warning.
+    is_requested: a user waits for the answer. Then they are also due if a check found an error, which may be over.
+    """
+    if poll is None or poll.checked_version is None or poll.checked_version < newest:
+        return True
+    if poll.checked_inputs not in (None, inputs_of_checks(table, checkpoint)):
+        return True
+    errors = {problem.check for problem in poll.problems if problem.severity == "error"} - {LOG}
+    if is_requested:
+        return has_failed or bool(errors)
+    return (has_failed or ALL_CHECKS in errors) and errors <= {RUN, ALL_CHECKS}
+
+
+def has_old_checks(poll: LastPoll | None, table: TableSettings) -> bool:
+    """Return whether the checks were last evaluated with other settings. A new checkpoint does not count."""
+    inputs = None if poll is None else poll.checked_inputs
+    return inputs is not None and not inputs.startswith(digest_of_settings(table))
+
+
+def inputs_of_checks(table: TableSettings, checkpoint: str | None) -> str:
+    """Return digests of the inputs of a version's checks that no commit changes: settings, then checkpoint."""
+    return digest_of_settings(table) + _digest(str(checkpoint))
+
+
+def digest_of_settings(table: TableSettings) -> str:
+    """Return a digest of the settings of the checks of a table."""
+    return _digest(table.checks.model_dump_json())
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """The last run of a table, which failed. first, last: its versions. ended: in s since the epoch.
+
+    is_for_checks: whether it was only requested to evaluate the checks again.
+    is_canceled: whether a user ended it: no tick starts it again until there is a new commit.
+    """
+
+    run_id: str
+    first: int
+    last: int
+    attempt: int
+    ended: float
+    is_for_checks: bool = False
+    is_canceled: bool = False
+
+    @property
+    def may_be_tried_again(self) -> bool:
+        """Return whether a tick without new commits may attempt its versions again."""
+        return self.attempt < MAX_ATTEMPTS and not self.is_canceled
+
+    @property
+    def pause_left(self) -> float:
+        """Return how many seconds to wait before the next attempt."""
+        pause = doubling_pause(self.attempt)
+        return seconds_left(self.ended + pause, most=2 * pause)  # a clock may be a few seconds ahead
+
+    @property
+    def is_due(self) -> bool:
+        """Return whether a tick without new commits attempts its versions again now."""
+        return self.may_be_tried_again and self.pause_left <= 0
+
+
+def is_failure_over(condition: TableCondition, first_missing: int | None) -> bool:
+    """Return whether the log was read without an error, and ends before the versions that a run did not materialize.
+
+    first_missing: the first of them; None: unknown.
+    """
+    if first_missing is None or condition.latest is None or not condition.is_complete:
+        return False
+    return condition.mark != "error" and condition.latest < first_missing
+
+
+def doubling_pause(attempt: int, *, most: float = math.inf) -> float:
+    """Return the pause in seconds after an attempt, from 1."""
+    return min(FIRST_PAUSE_SECONDS * 2.0 ** min(attempt - 1, _MAX_DOUBLINGS), most)
+
+
+def seconds_left(until: float, *, most: float) -> float:
+    """Return the seconds until a time in s since the epoch; 0 or less: it has passed.
+
+    More than `most` means that a clock was wrong: 0.
+    """
+    left = until - time.time()
+    return left if left <= most else 0.0

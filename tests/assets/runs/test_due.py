@@ -1,0 +1,79 @@
+"""When a log is read for faults and checks are evaluated again follows from what was seen and recorded."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deltasnap_assets.runs.condition.poll_findings import LOG
+from deltasnap_assets.runs.due import (
+    are_checks_due,
+    has_new_checkpoint,
+    inputs_of_checks,
+    is_checkpoint_sound,
+    is_examination_due,
+)
+from deltasnap_assets.runs.stores import log_of
+from deltasnap_assets.settings.config import TableSettings
+from deltasnap_core import LastPoll
+from tests.assets.runs.test_poll_records import WARNING, Table
+from tests.builders import add, metadata, protocol
+from tests.checkpoint_files import write_checkpoint
+
+TABLE = TableSettings(name="events", path="/lake")
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    return Table(tmp_path)
+
+
+DUE: dict[str, tuple[dict[str, Any], bool]] = {
+    "checked": ({}, False),
+    "checked before the newest version": ({"checked_version": 1}, True),
+    "never checked": ({"checked_version": None}, True),
+    "checked with other settings": ({"checked_inputs": "0" * 32}, True),
+    "checked by an earlier release": ({"checked_inputs": None}, False),
+    "an error": ({"problems": (replace(WARNING, severity="error"),)}, True),
+    "a warning": ({"problems": (WARNING,)}, False),
+    "an error of the log": ({"problems": (replace(WARNING, severity="error", check=LOG),)}, False),
+}
+
+
+@pytest.mark.parametrize("case", DUE)
+def test_checks_are_due_after_an_error_or_with_other_inputs(case: str) -> None:
+    changed, is_due = DUE[case]
+    inputs = inputs_of_checks(TABLE, "7.checkpoint.parquet")
+    poll = LastPoll(**{"polled_at_ms": 1, "checked_version": 2, "checked_inputs": inputs, **changed})
+
+    def are_due(poll: LastPoll | None, checkpoint: str | None = "7.checkpoint.parquet") -> bool:
+        return are_checks_due(poll, TABLE, 2, checkpoint, has_failed=False, is_requested=True)
+
+    assert are_due(None)
+    assert are_due(poll) == is_due
+    assert are_due(poll, None) == (is_due or case != "checked by an earlier release")
+
+
+@pytest.mark.parametrize(("severity", "expected"), [("warning", [False, False, True]), ("error", [True] * 3)])
+def test_log_with_warnings_is_read_hourly_and_one_with_errors_each_time(severity: Any, expected: list[bool]) -> None:
+    problem = replace(WARNING, check=LOG, severity=severity)
+    poll = LastPoll(polled_at_ms=0, examined_at_ms=0, problems=(problem,))
+    assert [is_examination_due(poll, minutes * 60_000) for minutes in (0, 59, 60)] == expected
+
+
+def test_damage_makes_a_checkpoint_unread_again(table: Table) -> None:
+    actions = [protocol(), metadata(), add("0"), add("1")]
+    (checkpoint,) = write_checkpoint(table.log, 1, "classic", actions)
+    table.report()
+    newest = log_of(table.table).list().newest_checkpoint
+    assert is_checkpoint_sound(table.poll, newest)
+    os.truncate(checkpoint, checkpoint.stat().st_size - 9)
+    damaged = log_of(table.table).list().newest_checkpoint
+    assert not is_checkpoint_sound(table.poll, damaged)
+    table.report()
+    assert not is_checkpoint_sound(table.poll, damaged)
+    assert not has_new_checkpoint(table.poll, damaged)
