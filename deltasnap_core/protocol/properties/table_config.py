@@ -21,7 +21,7 @@ Configuration = Mapping[str, str]
 ColumnMappingMode = Literal["none", "id", "name"]
 CheckpointPolicy = Literal["classic", "v2"]
 
-_COLUMN_PATH = re.compile(r"\s*(?:`(?:[^`]|``)+`|\w+)(?:\.(?:`(?:[^`]|``)+`|\w+))*\s*")
+_COLUMN_PATH = re.compile(r"\s*(?:`(?:[^`]|``)+`|\w+)(?:\s*\.\s*(?:`(?:[^`]|``)+`|\w+))*\s*")
 _COLUMN_NAME = re.compile(r"`(?:[^`]|``)+`|\w+")
 
 COLUMN_MAPPING_MODE = "delta.columnMapping.mode"

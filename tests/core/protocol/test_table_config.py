@@ -143,6 +143,7 @@ def test_in_commit_timestamp_enablement_is_a_version_and_a_timestamp(
     [
         ("a, b.c, `d,e`.f", (("a",), ("b", "c"), ("d,e", "f"))),
         ("`a``b`", (("a`b",),)),
+        ("`a` . b. c ,d", (("a", "b", "c"), ("d",))),
         ("", ()),
         (" \t", ()),
         ("a,", None),
