@@ -6,6 +6,8 @@ import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import dagster as dg
 import fsspec
@@ -15,8 +17,12 @@ from typer.testing import CliRunner
 
 from deltasnap_assets.command import doctor
 from deltasnap_assets.command.cli import app
+from deltasnap_assets.command.local import running_ui
 from deltasnap_assets.command.local.local_instance import use_local_instance
+from deltasnap_assets.command.local.running_ui import Ui
+from deltasnap_assets.runs.condition.fault_texts import FailedRun
 from deltasnap_assets.runs.planning.names import run_tags
+from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.settings.loading import CONFIG_VARIABLE
 from deltasnap_assets.spark.connect_check import RemoteError
 from deltasnap_assets.spark.connect_server import DEFAULT_FOLDER, SparkServer
@@ -349,6 +355,56 @@ def test_missing_archive_of_classes_is_a_warning(folder: Path, monkeypatch: pyte
     for path, mark in ((None, "warning"), (folder / "none", "warning"), (folder / "deltasnap.yaml", "ok")):
         monkeypatch.setattr(doctor, "archive_path", lambda path=path: path)
         assert findings(folder, TABLES)["archive"]["mark"] == mark
+
+
+RETRY = "Run `deltasnap refresh events` to retry."
+STORES_LATER = "The next run stores their versions."
+
+
+@pytest.mark.parametrize(
+    ("in_progress", "lost", "is_failed", "expected"),
+    [
+        (None, 0, False, ("ok", "none in progress", "")),
+        ("r1", 0, True, ("ok", "r1 is in progress", "")),
+        (None, 0, True, ("warning", "the last run failed, r0: No space.", RETRY)),
+        (None, 2, True, ("warning", "none in progress; 2 lost, recorded as failed", STORES_LATER)),
+        ("r1", 1, False, ("warning", "r1 in progress; 1 lost, recorded as failed", STORES_LATER)),
+    ],
+)
+def test_runs_of_a_table_are_reported(
+    in_progress: str | None, lost: int, is_failed: bool, expected: tuple[str, str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = iter((3, 3 + lost))
+    instance: Any = SimpleNamespace(get_runs_count=lambda _: next(counts))
+    failed = FailedRun(run_id="r0", reason="No space.", first_missing=None) if is_failed else None
+    monkeypatch.setattr(doctor, "unfinished_run", lambda *of: in_progress if of == (instance, "events") else "another")
+    monkeypatch.setattr(doctor, "failed_run", lambda *of: failed if of == (instance, "events") else "another")
+    found = doctor._runs_of(instance, TableSettings(name="events", path="lake/events"))
+    assert (found.subject, found.mark, found.message, found.advice) == ("runs of events", *expected)
+
+
+RESTART = "Start it again with `deltasnap ui`."
+RUNNING = Ui(url="http://127.0.0.1:3000", process="machine#7#1", mark="m")
+
+
+@pytest.mark.parametrize(
+    ("left", "ui", "is_ended", "expected"),
+    [
+        ([], None, True, ("ok", "not running", "")),
+        ([], RUNNING, True, ("ok", "not running", "")),
+        ([], RUNNING, False, ("ok", "runs at http://127.0.0.1:3000, process 7", "")),
+        (["m#5#1"], RUNNING, True, ("warning", "was killed; stopped 1 process that it left: 5", RESTART)),
+        (["m#5#1", "m#6#1"], None, True, ("warning", "was killed; stopped 2 processes that it left: 5, 6", RESTART)),
+    ],
+)
+def test_ui_is_reported(
+    left: list[str], ui: Ui | None, is_ended: bool, expected: tuple[str, str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "stop_leftovers", lambda _: left)
+    monkeypatch.setattr(doctor, "last_ui", lambda _: ui)
+    monkeypatch.setattr(running_ui, "has_ended", lambda _: is_ended)
+    found = doctor._ui()
+    assert (found.subject, found.mark, found.message, found.advice) == ("ui", *expected)
 
 
 @pytest.mark.slow

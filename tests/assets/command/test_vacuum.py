@@ -9,6 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from deltasnap_assets.command.vacuum_command import vacuum
+from deltasnap_assets.command.views import vacuum_view
 from deltasnap_assets.command.views.vacuum_view import VacuumReport, _condition
 from deltasnap_core import DeltaLog, FaultKind, TableLog, VacuumGroup, VacuumSummary, commit_file
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
@@ -24,6 +26,17 @@ def test_without_dry_run_nothing_is_done_and_an_error_is_printed(arguments: list
     result = deltasnap("vacuum", "t", *arguments, folder=tmp_path, **without_java(tmp_path))
     assert_one_line_of_error(result, "deltasnap never deletes files")
     assert result.returncode == 2
+
+
+def test_retention_is_given_in_hours(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = []
+    monkeypatch.setattr(vacuum_view, "show_vacuum", lambda *given, **named: shown.append((*given, named)))
+    vacuum("t", dry_run=True, retain=0.5, option=["a=b"], as_json=True)
+    vacuum("t", dry_run=True)
+    assert shown == [
+        ("t", {"a": "b"}, {"retention_ms": 1_800_000, "as_json": True}),
+        ("t", {}, {"retention_ms": None, "as_json": False}),
+    ]
 
 
 def test_vacuum_without_java_prints_what_to_install(tmp_path: Path) -> None:

@@ -44,6 +44,12 @@ def test_problems_are_counted_and_the_certain_ones_come_first() -> None:
     ]
 
 
+def test_report_as_json_has_the_names_of_the_protocol() -> None:
+    report = VerifyReport(path="t", version=4, num_files=3, problems=[row("a", "wrong size", 2, 0)])
+    problem = {"path": "a", "problem": "wrong size", "certain": True, "size": 2, "listedSize": 0}
+    assert report.to_json() == {"path": "t", "version": 4, "files": 3, "problems": [problem]}
+
+
 def test_table_without_problems_is_one_line() -> None:
     assert printed(files=1) == ["Version 4 has 1 file, all in storage."]
 
