@@ -65,6 +65,11 @@ _NAMES |= {"any": "all", "or_": "and_", "desc": "asc"}
 """Functions and methods that are easily taken for each other."""
 _DROPPED = ("distinct", "drop_duplicates", "dropDuplicates", "filter", "orderBy", "sort", "sort_by", "strip", "where")
 """Methods that return something like what they are called on."""
+_CHARACTERS = ("lstrip", "rstrip", "strip")
+"""Methods whose text is a set of characters: one more is never found, so another one replaces all."""
+_TEMPORARY = ("mkdtemp", "TemporaryDirectory")
+_UNREAD_NAMES = {"prefix": _TEMPORARY, "name": ("Thread",), "thread_name_prefix": ("ThreadPoolExecutor",)}
+"""Arguments that are names for people who debug: of threads, and of temporary folders, found by their returned path."""
 _UNORDERED = ("isinstance", "issubclass", "getattr", "hasattr", "setattr", "TypeVar", "cast")
 _COMMUTATIVE = ("and_", "or_", "greatest", "least", "max", "min")
 _SQL = re.compile(r" (<=?|>=?|!=|=|<=>) |\bis (not )?null\b|\bcase when\b|\bcoalesce\(|^ ?(and|or) ?$")
@@ -169,8 +174,14 @@ def _without_meaning(node: ast.AST) -> Iterator[ast.AST]:  # noqa: C901 - one ca
             yield node
         case ast.Subscript(value=ast.Name(id="Annotated" | "Literal" | "Callable" | "Mapping" | "dict" | "tuple")):
             yield node
-        case ast.Call(func=ast.Name(id="cast" | "TypeVar")):
+        case ast.Call(func=ast.Name(id="cast" | "TypeVar" | "ParamSpec" | "ContextVar")):  # a name that nothing reads
             yield node.args[0]
+        case ast.Call(func=ast.Attribute(attr=name), args=[ast.Constant(value=str())]) if name in _CHARACTERS:
+            yield node.args[0]
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), keywords=[_, *_]):
+            yield from (each for each in node.keywords if name in _UNREAD_NAMES.get(each.arg or "", ()))
+        case ast.Subscript(value=ast.Call(func=ast.Attribute(attr="hexdigest"))):  # a digit more or less is as unique
+            yield node.slice
         case ast.Call(func=ast.Attribute(attr="hint")):  # how Spark joins, never what it returns
             yield from node.args
         case ast.Assign(targets=[ast.Name(id=name)]) if name in ("__all__", "__slots__") or PACE.search(name):
@@ -214,6 +225,8 @@ def _changes(node: ast.AST) -> Iterator[Callable[[], None]]:  # noqa: C901 - one
             yield lambda: setattr(node, "value", number - 1)
         case ast.Constant(value=str(text)):
             yield from _texts(node, text)
+        case ast.Call(func=ast.Attribute(attr=name), args=[ast.Constant(value=str())]) if name in _CHARACTERS:
+            yield lambda: setattr(node, "args", [ast.Constant("~")])
         case ast.Return(value=value) if value is not None and not _is_none(value):
             yield lambda: setattr(node, "value", ast.Constant(None))
         case ast.Call(args=[one, other, *_]) if _swappable(node, one, other):
