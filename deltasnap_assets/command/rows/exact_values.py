@@ -135,9 +135,8 @@ def _converter_of_value(name: str, data_type: Any) -> _Convert:
 
 
 def _float(value: float) -> float | str:
-    if math.isfinite(value):
-        return value
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    names = {math.inf: "Infinity", -math.inf: "-Infinity"}
+    return "NaN" if math.isnan(value) else names.get(value, value)
 
 
 def _decimal(value: Decimal) -> str:

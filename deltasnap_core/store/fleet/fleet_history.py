@@ -27,15 +27,14 @@ class FleetHistory:
     storage: WritableFiles
     root: str
 
-    def keep(self, fleet: pa.Table, taken_at_ms: int) -> str:
-        """Write a fleet, and return the URL of its file. A fleet of the same time is replaced."""
+    def keep(self, fleet: pa.Table, taken_at_ms: int) -> None:
+        """Write a fleet. A fleet of the same time is replaced."""
         taken = pa.array([taken_at_ms] * fleet.num_rows, pa.int64())
         rows = pa.table([taken, *fleet.columns], schema=HISTORY_SCHEMA)
         stream = io.BytesIO()
         pq.write_table(rows, stream, compression="zstd", write_page_checksum=True)
         url = join_url(self.root, f"{FLEET_FOLDER}/{taken_at_ms:015d}.parquet")
         self.storage.write(url, stream.getvalue())
-        return url
 
     def read(self, since_ms: int | None = None, until_ms: int | None = None) -> pa.Table:
         """Return the rows of all fleets from `since_ms` to `until_ms`, both included, ascending by time.
