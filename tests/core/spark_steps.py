@@ -131,6 +131,53 @@ def _plain_rows(rows: Any) -> Any:
     return all_files_by_version(rows), tombstones_by_version(rows, retentions)
 
 
+def _versions_of_plain_rows(rows: Any) -> Any:
+    from deltasnap_core.store.rows.plain_parquet_rows import rows_by_version
+
+    changes = rows.changes
+    return [rows_by_version(state, each, 4, 6) for state in (rows, None) for each in (changes, None)]
+
+
+def _keys_and_measures(rows: Any) -> Any:
+    from pyspark.sql import functions as F
+
+    from deltasnap_core.replay.spark.reading.action_reader import _lines_of, with_keys
+    from deltasnap_core.replay.spark.reading.file_action_layout import measured
+
+    lines = _lines_of(rows, F.col("file"), F.col("start"))
+    return lines, measured(with_keys(rows, "s3://lake/T/_delta_log", "other"), "more")
+
+
+def _lives(rows: Any) -> Any:
+    from deltasnap_core.scan.tables.metadata_tables import FileHistory, _lives
+
+    return _lives(FileHistory(files=rows, events=rows.events), "key(path)")
+
+
+def _wanted_live_files(rows: Any) -> Any:
+    from deltasnap_core.scan.changes.live_files import _with_keys
+
+    return _with_keys(rows, rows.wanted, "s3://lake/T/_delta_log")
+
+
+def _last_removal(rows: Any) -> Any:
+    from deltasnap_core.scan.tables.vacuum_summary import _last_removal
+
+    return _last_removal(rows, 7)
+
+
+def _groups_to_vacuum(rows: Any) -> Any:
+    from deltasnap_core.scan.tables.vacuum_summary import vacuum_summary
+
+    return vacuum_summary(rows, None, retention_ms=3, now_ms=10)
+
+
+def _optimize_candidates(rows: Any) -> Any:
+    from deltasnap_core.scan.tables.optimize_candidates import _candidates
+
+    return _candidates(_table(rows), rows)
+
+
 def _rows_of_vectors(rows: Any) -> Any:
     from deltasnap_core.scan import row_joins
 
@@ -142,7 +189,9 @@ def _rows_of_vectors(rows: Any) -> Any:
 
 
 def _table(rows: Any) -> Any:
-    return SimpleNamespace(table_path="s3://lake/T", spark=rows.spark, metadata=SimpleNamespace(partition_columns=()))
+    metadata = SimpleNamespace(partition_columns=(), configuration={})
+    columns = SimpleNamespace(partition=())
+    return SimpleNamespace(table_path="s3://lake/T", spark=rows.spark, metadata=metadata, columns=columns)
 
 
 _LISTED = FileStatus(path="s3://lake/T/caf\u00e9", size=3, modification_time=4)
@@ -155,6 +204,13 @@ _QUERIES: dict[str, Callable[[Any], Any]] = {
     "file problems": _file_problems,
     "vacuum candidates": _vacuum_candidates,
     "rows of plain Parquet": _plain_rows,
+    "versions of plain rows": _versions_of_plain_rows,
+    "keys and measures": _keys_and_measures,
+    "lives of files": _lives,
+    "wanted live files": _wanted_live_files,
+    "last removal": _last_removal,
+    "groups to vacuum": _groups_to_vacuum,
+    "optimize candidates": _optimize_candidates,
     "rows of deletion vectors": _rows_of_vectors,
 }
 

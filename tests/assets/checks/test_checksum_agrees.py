@@ -39,6 +39,8 @@ def test_wrong_checksum_of_another_version_than_those_of_the_run_does_not_block(
     facts = KnownTableFacts(versions=[1], checksum_differences={1: (), 2: (WRONG,)})
     verdict = CHECK.verdict(facts, Limits())
     assert (verdict.passed, verdict.is_of_run, CHECK.severity_of(verdict)) == (False, False, "warning")
+    both = CHECK.verdict(KnownTableFacts(versions=[1], checksum_differences={1: (WRONG,), 2: (WRONG,)}), Limits())
+    assert both.is_of_run
 
 
 @pytest.mark.parametrize("number", [10, 11])

@@ -74,6 +74,14 @@ def test_path_without_a_table_says_what_is_there(
     assert [table.problem for table in find_tables([path], {})] == [problem.format(here=tmp_path)]
 
 
+def test_found_table_that_needs_an_unknown_feature_has_that_problem(tmp_path: Path) -> None:
+    unknown = protocol(3, 7, readerFeatures=["fromTheFuture"], writerFeatures=["fromTheFuture"])
+    write_log(tmp_path, {0: [unknown, metadata()]})
+    (table,) = find_tables([str(tmp_path)], {})
+    assert table.found is None
+    assert "fromTheFuture" in str(table.problem)
+
+
 def test_found_table_is_described_by_its_log_though_the_checksum_differs(tmp_path: Path) -> None:
     log = write_log(tmp_path, {0: [protocol(), metadata(partitionColumns=["id"])]})
     counts = {"tableSizeBytes": 0, "numFiles": 0, "numMetadata": 1, "numProtocol": 1}

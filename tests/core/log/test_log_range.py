@@ -50,6 +50,13 @@ def test_version_within_a_range_that_needs_an_unknown_feature_is_rejected(tmp_pa
         range_actions(logged, NonFileActions(), logged.read_commits(0, 3), 0, 3)
 
 
+def test_commit_within_a_range_that_names_a_manifest_is_rejected(tmp_path: Path) -> None:
+    write_log(tmp_path, {0: [protocol(), metadata()], 1: [{"checkpoint": {"path": "manifest"}}], 2: [add("a")]})
+    logged = TableLog.for_path(tmp_path).range(0, 2)
+    with pytest.raises(UnsupportedProtocolError, match="adaptiveMetadata"):
+        range_actions(logged, NonFileActions(), logged.read_commits(0, 2), 0, 2)
+
+
 def test_listing_starts_a_thousand_versions_earlier_and_further_back_only_without_a_checkpoint() -> None:
     store, log = counted(commits(0, 1500), checkpoint(900))
     listing = log.builder.list_versions(1400)
