@@ -44,14 +44,16 @@ class VersionChecksum:
 
     @classmethod
     def parse(cls, content: bytes) -> VersionChecksum:
-        """Return a parsed `.crc` file. Errors: ValueError if it is not a JSON object or a field is mistyped.
+        """Return a parsed `.crc` file. Errors: ValueError if it is not a JSON object or a field is invalid.
 
         The older names of the histograms are recognized too.
         """
         fields = JsonFields("checksum", decode_json(content))
+        if (num_files := fields.integer("numFiles")) < 0:
+            raise ValueError(f"checksum.numFiles: expected 0 or more, found {num_files}")
         return cls(
             table_size_bytes=fields.integer("tableSizeBytes"),
-            num_files=fields.integer("numFiles"),
+            num_files=num_files,
             num_metadata=fields.integer("numMetadata"),
             num_protocol=fields.integer("numProtocol"),
             metadata=fields.optional_record("metadata", _metadata),

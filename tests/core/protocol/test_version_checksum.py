@@ -76,8 +76,9 @@ def test_parse_distinguishes_an_absent_list_from_an_empty_one() -> None:
         (b"", "Expecting value"),
         (b"not json", "Expecting value"),
         (b"[]", "expected an object"),
-        (b"{}", r"checksum\.tableSizeBytes: required"),
+        (b"{}", r"checksum\.numFiles: required"),
         (json.dumps({**REQUIRED, "numFiles": "1"}).encode(), r"checksum\.numFiles: expected a 64-bit integer"),
+        (json.dumps({**REQUIRED, "numFiles": -1}).encode(), r"checksum\.numFiles: expected 0 or more"),
         (json.dumps({**REQUIRED, "allFiles": [{}]}).encode(), r"add\.path: required"),
         (json.dumps({**REQUIRED, "allFiles": {}}).encode(), r"checksum\.allFiles: expected an array"),
         (json.dumps({**REQUIRED, "histogramOpt": {**SIZES, "fileCounts": [1]}}).encode(), "of one length"),
@@ -88,7 +89,7 @@ def test_parse_distinguishes_an_absent_list_from_an_empty_one() -> None:
             "expected 10 bins, found 1",
         ),
     ],
-    ids=range(11),
+    ids=range(12),
 )
 def test_parse_broken_content_is_an_error(content: bytes, message: str) -> None:
     with pytest.raises(ValueError, match=message):
