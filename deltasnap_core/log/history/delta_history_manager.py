@@ -141,7 +141,8 @@ class DeltaHistoryManager:
         must_be_recreatable:        ignore versions before the earliest one that has a commit and whose state can be
                                     reconstructed.
         can_return_earliest_commit: allow a time before the earliest commit, and return that commit.
-        Errors: TimestampNotFoundError, stating the range, if the time is outside of it and not allowed.
+        Errors: TimestampNotFoundError, stating the range, if the time is outside of it and not allowed;
+        VersionGapError if commits are missing between that commit and the time, so that one of them may be the last.
         """
 
         def search(listing: LogListing) -> Commit:
@@ -177,6 +178,8 @@ class DeltaHistoryManager:
                 earliest_ms=timeline.timestamp_of(timeline.versions[0]),
                 latest_ms=timeline.timestamp_of(timeline.versions[-1]),
             )
+        if found.timestamp < timestamp_ms and (missing := _missing_after(listing, version)):
+            raise VersionGapError(path=table_path(self._log_path), version=version + 1, missing=missing)
         return found
 
     def check_version_exists(
@@ -298,6 +301,12 @@ class _Timeline:
             return self.versions
         since_ms = self.timestamp_of(after[0]) if self._own.since_ms is None else self._own.since_ms
         return after if since_ms <= timestamp_ms else before
+
+
+def _missing_after(listing: LogListing, version: int) -> VersionRanges:
+    """Return the versions without a commit between a commit and the next existing one, or the latest version."""
+    following = next((each for each in listing.commits if each > version), _latest(listing) + 1)
+    return VersionRanges.between(version + 1, following - 1, ())
 
 
 def _latest(listing: LogListing) -> int:

@@ -151,6 +151,17 @@ def test_commit_that_vanishes_between_listing_and_reading_is_named() -> None:
         DeltaHistoryManager(store, LOG_PATH, listing=listing).get_active_commit_at_time(6500)
 
 
+def test_time_at_which_a_missing_commit_may_be_the_last_is_an_error() -> None:
+    store = log_with_mtimes(1000, 2000, 3000, 4000)
+    store.delete(store.statuses[f"{LOG_PATH}/{commit_file(2)}"])
+    store.statuses |= {file.path: file for file in checkpoint(9)}
+    history = DeltaHistoryManager(store, LOG_PATH, configuration=dict)
+    assert history.get_active_commit_at_time(2000).version == 1
+    for timestamp, missing in ((2001, "version 2"), (4001, "versions 4 to 9")):
+        with pytest.raises(VersionGapError, match=missing):
+            history.get_active_commit_at_time(timestamp, can_return_last_commit=True, must_be_recreatable=False)
+
+
 def test_time_travel_lists_again_if_a_commit_was_cleaned_up_before_it_was_read() -> None:
     store = log_enabled_at_2()
     since = {"delta.inCommitTimestampEnablementVersion": "2", "delta.inCommitTimestampEnablementTimestamp": "5000"}
