@@ -90,6 +90,16 @@ def test_table_in_the_store_keeps_its_name_when_another_one_appears(tmp_path: Pa
     assert list(unfollowed(settings)) == ["bronze/clicks"]
 
 
+def test_tables_are_found_while_the_store_cannot_be_read(tmp_path: Path) -> None:
+    lake(tmp_path, "bronze/clicks", "silver/clicks")
+    text = "discover: [{path: lake/*/*}]"
+    polls = SnapshotStore.open(None, load(tmp_path, text).storage).polls
+    polls.write("clicks", LastPoll(polled_at_ms=1, path=str(tmp_path / "lake/silver/clicks")))
+    (file,) = tmp_path.rglob("last_poll.json")
+    file.write_text("{")
+    assert followed(load(tmp_path, text)) == {"clicks": "bronze/clicks"}
+
+
 def test_name_in_the_file_is_not_given_to_a_discovered_table(tmp_path: Path) -> None:
     lake(tmp_path, "bronze/clicks", "silver/clicks")
     text = "tables: [{name: clicks, path: lake/silver/clicks}]\ndiscover: [{path: lake/bronze/*}]"

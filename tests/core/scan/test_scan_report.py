@@ -9,7 +9,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from deltasnap_core.replay.spark.reading.action_reader import PARSED
-from deltasnap_core.scan.planning import chosen_files, report_of
+from deltasnap_core.scan.planning import ScanReport, chosen_files, report_of
 from deltasnap_core.scan.predicate_analysis import _position
 from deltasnap_core.scan.skipping.data_skipping import skipping_of
 from tests.core.scan.test_skipping import columns
@@ -24,6 +24,24 @@ FILES = [
     (1000, {"region": "eu"}, None),
 ]
 ALL = (4, 1111)
+
+
+def test_report_is_one_line_for_the_files_and_one_for_each_condition() -> None:
+    report = ScanReport(
+        files=7,
+        bytes_in_files=77,
+        files_after_partitions=4,
+        bytes_after_partitions=44,
+        files_after_statistics=2,
+        bytes_after_statistics=22,
+        used=("id < 3",),
+        unused=("length(name) = 1",),
+    )
+    assert str(report).splitlines() == [
+        "2 of 7 files, 22 of 77 bytes (4 files after partitions)",
+        "selects files: id < 3",
+        "selects rows only: length(name) = 1",
+    ]
 
 
 @pytest.mark.parametrize(
