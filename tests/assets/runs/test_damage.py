@@ -9,28 +9,21 @@ import pytest
 
 from deltasnap_assets.runs.planning.log_status import read_status
 from deltasnap_assets.runs.planning.names import CONDITION_TAG, delta_log_key
-from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.runs.table_runs import failures, last_failed
-from deltasnap_assets.settings.config import TABLE_TAG, Settings, TableSettings
+from deltasnap_assets.settings.config import TABLE_TAG
 from tests.assets.jobs import idle_job
-from tests.assets.runs.test_sensors import Ticks, failed_run, write
-from tests.builders import add, metadata, protocol
-from tests.checkpoint_files import write_checkpoint
-from tests.core.store.manifests import store_versions, stored_table
+from tests.assets.runs.test_sensors import Ticks, failed_run
 
 
 @pytest.mark.slow
 def test_damage_before_a_checkpoint_blocks_only_its_versions(tmp_path: Path) -> None:
     ticks = Ticks(tmp_path)
-    write(tmp_path, 0, 5)
-    actions = [protocol(), metadata(), *(add(f"{version}.parquet") for version in range(6))]
-    log = write_checkpoint(tmp_path / "_delta_log", 5, "classic", actions)[0].parent
-    (log / f"{3:020d}.json").write_bytes(b"{nope")
-    table = TableSettings(name="events", path=str(tmp_path))
-    settings = Settings(storage=str(tmp_path.with_name(f"{tmp_path.name}-store")), tables=(table,))
-    store_versions(stored_table(tmp_path.with_name(f"{tmp_path.name}-store")), log_of(table), [0, 1, 2, 5])
-    write(tmp_path, 6, 7)
-    status, _ = read_status(settings, table, examine=True)
+    ticks.write(0, 5)
+    ticks.checkpoint(5)
+    ticks.damage(3)
+    ticks.store_versions([0, 1, 2, 5])
+    ticks.write(6, 7)
+    status, _ = read_status(ticks.settings, ticks.table, examine=True)
     assert status.versions == (0, 1, 2, 5, 6, 7)
     assert status.condition is not None
     assert status.condition.unloadable == (3, 4)

@@ -8,7 +8,6 @@ import re
 import shutil
 import time
 from concurrent.futures import wait
-from itertools import product
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -24,9 +23,8 @@ from deltasnap_assets.runs.condition.poll_findings import PollFindings
 from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.runs.condition.reminders import REMINDERS
 from deltasnap_assets.runs.long_reads import LongReads
-from deltasnap_assets.runs.planning.names import ASSET_NAMES, run_tags
-from deltasnap_assets.runs.schedules import refresh_schedule
-from deltasnap_assets.runs.stores import log_of, store_of
+from deltasnap_assets.runs.planning.names import run_tags
+from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import LastPolls
 from deltasnap_core.errors import DeltaTableNotFoundError, StorageError
@@ -38,11 +36,11 @@ from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpoin
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.log_store import LogStore
 from deltasnap_core.storage.writable_files import WritableFiles
+from tests.assets.followed_table import materialize, write
 from tests.assets.jobs import idle_job
-from tests.assets.runs.test_sensors import Ticks, write
+from tests.assets.runs.test_sensors import Ticks
 from tests.builders import add, metadata, protocol, write_log
 from tests.checkpoint_files import write_checkpoint
-from tests.core.store.manifests import store_computed_versions, store_versions, stored_table
 from tests.fast_dagster import local_instance
 
 
@@ -55,10 +53,8 @@ def followed(folder: Path) -> Ticks:
     return ticks
 
 
-def condition_of(folder: Path) -> tuple[str, str]:
-    table = TableSettings(name="events", path=str(folder))
-    (row,) = store_of(Settings(storage=f"{folder}-store", tables=(table,))).fleet(["events"]).to_pylist()
-    return row["condition"], row["reason"]
+def condition_of(ticks: Ticks) -> tuple[str, str]:
+    return ticks.row["condition"], ticks.row["reason"]
 
 
 @pytest.mark.slow
@@ -67,10 +63,9 @@ def test_checks_of_a_replaced_log_do_not_count_while_its_run_has_not_started(
     tmp_path: Path, is_recreated: bool
 ) -> None:
     ticks, path = followed(tmp_path / "t"), tmp_path / "t"
-    table = TableSettings(name="events", path=str(path))
-    store_computed_versions(stored_table(tmp_path / "t-store"), log_of(table), range(4))
-    record(store_of(Settings(storage=f"{path}-store", tables=(table,))), table, PollFindings(checked_version=3))
-    assert condition_of(path)[0] == "healthy"
+    ticks.store_versions(range(4), computed=True)
+    record(ticks.store, ticks.table, PollFindings(checked_version=3))
+    assert condition_of(ticks)[0] == "healthy"
     if is_recreated:
         shutil.rmtree(path)
         write(path, 0, 1, table_id="other")
@@ -78,7 +73,7 @@ def test_checks_of_a_replaced_log_do_not_count_while_its_run_has_not_started(
         write_log(path, {3: [add("other.parquet")]})
     ticks.runs_succeed = False
     assert ticks.tick() == [("0", "1") if is_recreated else ("3", "3")]
-    assert condition_of(path) == ("unknown", "No run has checked this table yet.")
+    assert condition_of(ticks) == ("unknown", "No run has checked this table yet.")
 
 
 @pytest.mark.slow
@@ -88,7 +83,7 @@ def test_deleted_table_fails_a_tick_and_is_broken(tmp_path: Path, deleted: str) 
     shutil.rmtree(tmp_path / "t" / deleted)
     with pytest.raises(DeltaTableNotFoundError):
         ticks.tick()
-    assert condition_of(tmp_path / "t")[0] == "broken"
+    assert condition_of(ticks)[0] == "broken"
     assert str(ticks.tick()).startswith("events is still broken: No Delta table at ")
 
 
@@ -97,7 +92,7 @@ def test_versions_of_a_deleted_store_are_requested_again(tmp_path: Path, monkeyp
     ticks = followed(tmp_path / "t")
     monkeypatch.setattr(due, "RECORDED_AGAIN_MS", 0)
     assert ticks.tick() == "No new commit of events."
-    shutil.rmtree(tmp_path / "t-store")
+    shutil.rmtree(ticks.storage)
     assert ticks.tick() == [("0", "3")]
 
 
@@ -145,16 +140,16 @@ def test_examination_longer_than_a_tick_runs_once_and_a_later_tick_reports_its_f
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ticks, (started, end) = followed(tmp_path / "t"), long_examinations(monkeypatch)
-    (tmp_path / "t" / "_delta_log" / f"{1:020}.json").write_bytes(b"{nope\n")
+    ticks.damage(1)
     for _ in range(3):
         assert (
             "No new commit of events. The examination of its log for faults has been running since 20" in ticks.tick()
         )
-    assert condition_of(tmp_path / "t")[0] != "broken"
+    assert condition_of(ticks)[0] != "broken"
     end.set()
     all_ended(examination._examinations)
     ticks.tick()
-    assert condition_of(tmp_path / "t")[0] == "broken"
+    assert condition_of(ticks)[0] == "broken"
     assert started == ["events"]
 
 
@@ -170,10 +165,7 @@ def test_new_commits_are_requested_while_the_log_is_examined_and_stay_known(
     all_ended(examination._examinations)
     monkeypatch.setattr(due, "EXAMINATION_CHECK_SECONDS", math.inf)
     ticks.tick()
-    table = TableSettings(name="events", path=str(tmp_path / "t"))
-    poll = store_of(Settings(storage=str(tmp_path / "t-store"), tables=(table,))).polls.read("events")
-    assert poll is not None
-    assert (poll.latest_version, poll.examined_at_ms is not None) == (4, True)
+    assert (ticks.poll.latest_version, ticks.poll.examined_at_ms is not None) == (4, True)
 
 
 @pytest.mark.slow
@@ -181,21 +173,18 @@ def test_schedule_does_not_wait_for_an_examination_and_the_sensor_reports_its_fa
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ticks, (_, end) = followed(tmp_path / "t"), long_examinations(monkeypatch)
-    table = TableSettings(name="events", path=str(tmp_path / "t"))
-    settings = Settings(storage=str(tmp_path / "t-store"), tables=(table,))
-    store_versions(stored_table(tmp_path / "t-store"), log_of(table), range(4))
-    record(store_of(settings), table, PollFindings(checked_version=3))
-    (tmp_path / "t" / "_delta_log" / f"{1:020}.json").write_bytes(b"{nope\n")
-    with local_instance(tmp_path) as instance:
-        for version, name in product(range(4), ASSET_NAMES):
-            asset = dg.AssetKey(["events", name])
-            instance.report_runless_asset_event(dg.AssetMaterialization(asset, partition=str(version)))
-        with dg.build_schedule_context(instance=instance) as context:
-            assert isinstance(refresh_schedule(settings, table, "@daily")(context), dg.SkipReason)
+    ticks.store_versions(range(4))
+    record(ticks.store, ticks.table, PollFindings(checked_version=3))
+    ticks.damage(1)
+    sensor_instance = ticks.instance
+    with local_instance(tmp_path) as ticks.instance:
+        materialize(ticks.instance, range(4))
+        assert isinstance(ticks.ask_schedule(), dg.SkipReason)
+    ticks.instance = sensor_instance
     end.set()
     all_ended(examination._examinations)
     ticks.tick()
-    assert condition_of(tmp_path / "t")[0] == "broken"
+    assert condition_of(ticks)[0] == "broken"
 
 
 def unanswered_polls(monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], Event]:
@@ -277,7 +266,7 @@ def test_damaged_checkpoint_written_after_its_version_was_stored_is_reported(tmp
     ticks = followed(tmp_path / "t")
     checkpointed(tmp_path / "t", 3, is_damaged=True)
     ticks.tick()
-    condition, reason = condition_of(tmp_path / "t")
+    condition, reason = condition_of(ticks)
     assert (condition, "The checkpoint of version 3 cannot be read" in reason) == ("warned", True)
 
 
@@ -303,11 +292,10 @@ def test_pages_of_a_new_checkpoint_are_read_once(tmp_path: Path, monkeypatch: py
 
 
 def test_tick_names_the_damage_of_a_stored_commit_that_another_process_found_and_pauses(tmp_path: Path) -> None:
-    ticks, table = followed(tmp_path / "t"), TableSettings(name="events", path=str(tmp_path / "t"))
-    settings = Settings(storage=str(tmp_path / "t-store"), tables=(table,))
-    store_versions(stored_table(tmp_path / "t-store"), log_of(table), range(4))
-    (tmp_path / "t" / "_delta_log" / f"{1:020}.json").write_bytes(b"garbage")
-    report_condition(ticks.instance, settings, table, condition_now(settings, table))
+    ticks = followed(tmp_path / "t")
+    ticks.store_versions(range(4))
+    ticks.damage(1)
+    report_condition(ticks.instance, ticks.settings, ticks.table, condition_now(ticks.settings, ticks.table))
     REMINDERS._done.clear()  # as in a new process
     assert "Version 1 cannot be read" in ticks.tick()
     assert re.fullmatch(r"events is broken: Version 1 cannot be read: .* Next poll in \d+ s\.", str(ticks.tick()))
@@ -320,10 +308,10 @@ def test_tick_examines_no_log_while_too_many_others_are_examined(
     checkpointed(tmp_path / "t", 3, is_damaged=True)
     monkeypatch.setattr(table_polls, "may_examine", lambda: False)
     assert ticks.tick() == "No new commit of events."
-    assert condition_of(tmp_path / "t")[0] == "unknown"  # nothing is stored
+    assert condition_of(ticks)[0] == "unknown"  # nothing is stored
     monkeypatch.undo()
     ticks.tick()
-    assert condition_of(tmp_path / "t")[0] == "warned"
+    assert condition_of(ticks)[0] == "warned"
 
 
 def test_checkpoint_written_during_an_outage_of_the_store_is_examined_afterwards(
@@ -339,18 +327,17 @@ def test_checkpoint_written_during_an_outage_of_the_store_is_examined_afterwards
         outage.setattr(LastPolls, "read", fail)
         assert ticks.tick() == "No new commit of events."
     ticks.tick()
-    assert condition_of(tmp_path / "t")[0] == "warned"
+    assert condition_of(ticks)[0] == "warned"
 
 
 @pytest.mark.parametrize("is_due", [True, False])
 def test_log_is_examined_only_if_no_other_process_has_examined_it_lately(
     is_due: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ticks, table = followed(tmp_path / "t"), TableSettings(name="events", path=str(tmp_path / "t"))
-    settings = Settings(storage=str(tmp_path / "t-store"), tables=(table,))
-    store_versions(stored_table(tmp_path / "t-store"), log_of(table), range(4))
+    ticks = followed(tmp_path / "t")
+    ticks.store_versions(range(4))
     if not is_due:
-        record(store_of(settings), table, PollFindings(is_examined=True))
+        record(ticks.store, ticks.table, PollFindings(is_examined=True))
     asked = list[str]()
 
     def examination_of(*given: Any, **options: Any) -> Any:

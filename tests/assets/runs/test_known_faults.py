@@ -6,39 +6,32 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 
-import dagster as dg
 import pytest
 
 from deltasnap_assets.runs.condition import known_faults
 from deltasnap_assets.runs.condition.log_reports import BrokenTableError, condition_now
 from deltasnap_assets.runs.planning.log_status import read_status
-from deltasnap_assets.runs.planning.names import ASSET_NAMES
-from deltasnap_assets.runs.schedules import refresh_schedule
-from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import FaultKind
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
-from tests.builders import add, metadata, protocol, write_log
+from tests.assets.followed_table import FollowedTable, materialize
 from tests.fast_dagster import local_instance
 
 VERSIONS = 12
 DAMAGED = 4
 
 
-class Broken:
+class Broken(FollowedTable):
     """A table whose commit of version 4 is damaged, and the commits that were read since the last call."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        write_log(folder, {0: [protocol(), metadata()], **{v: [add(str(v))] for v in range(1, VERSIONS)}})
-        self.log = folder / "_delta_log"
-        self.commit = self.log / f"{DAMAGED:020d}.json"
-        self.sound = self.commit.read_bytes()
-        self.commit.write_bytes(b"?" * len(self.sound))
-        self.table = TableSettings(name="events", path=str(folder))
-        self.settings = Settings(storage=str(folder.with_name("store")), tables=(self.table,))
+        super().__init__(folder)
+        self.write(0, VERSIONS - 1)
+        self.damaged = self.commit(DAMAGED)
+        self.sound = self.damaged.read_bytes()
+        self.damaged.write_bytes(b"?" * len(self.sound))
         self._read: list[str] = []
         read_bytes = FsspecLogStore.read_bytes
 
@@ -88,29 +81,27 @@ def test_unchanged_broken_log_is_read_again_after_a_day(broken: Broken, monkeypa
 def test_tick_of_the_schedule_does_not_read_an_unchanged_broken_log_again(
     broken: Broken, tmp_path: Path, damaged: int
 ) -> None:
-    (broken.log / f"{damaged:020d}.json").write_bytes(b"?")
-    with local_instance(tmp_path) as instance, dg.build_schedule_context(instance=instance) as context:
-        for version, name in product(range(damaged), ASSET_NAMES):
-            asset = dg.AssetKey(["events", name])
-            instance.report_runless_asset_event(dg.AssetMaterialization(asset, partition=str(version)))
+    broken.damage(damaged)
+    with local_instance(tmp_path) as broken.instance:
+        materialize(broken.instance, range(damaged))
         for _ in range(3):
             broken.commits_read()
             with suppress(BrokenTableError):
-                refresh_schedule(broken.settings, broken.table, "@daily")(context)
+                broken.ask_schedule()
     assert broken.commits_read() == {*range(damaged + 1), DAMAGED}
 
 
 def restored_with_its_time(broken: Broken) -> None:
-    status = broken.commit.stat()
-    broken.commit.write_bytes(broken.sound)
-    os.utime(broken.commit, ns=(status.st_atime_ns, status.st_mtime_ns))
+    status = broken.damaged.stat()
+    broken.damaged.write_bytes(broken.sound)
+    os.utime(broken.damaged, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 CHANGES: dict[str, tuple[Callable[[Broken], object], bool]] = {
-    "restored": (lambda broken: broken.commit.write_bytes(broken.sound + b"\n"), False),
+    "restored": (lambda broken: broken.damaged.write_bytes(broken.sound + b"\n"), False),
     "restored with the same size and time": (restored_with_its_time, False),
-    "a later commit is damaged": (lambda broken: (broken.log / f"{8:020d}.json").write_bytes(b"?"), True),
-    "a later commit is gone": (lambda broken: (broken.log / f"{8:020d}.json").unlink(), True),
+    "a later commit is damaged": (lambda broken: broken.damage(8), True),
+    "a later commit is gone": (lambda broken: broken.commit(8).unlink(), True),
 }
 
 
@@ -129,7 +120,7 @@ def test_change_of_a_broken_log_is_noticed(change: str, broken: Broken) -> None:
 def test_fault_of_the_hint_begins_and_ends_with_it(broken: Broken, is_damaged: bool) -> None:
     hint = broken.log / "_last_checkpoint"
     if not is_damaged:
-        broken.commit.write_bytes(broken.sound)
+        broken.damaged.write_bytes(broken.sound)
 
     def has_fault() -> bool:
         condition = condition_now(broken.settings, broken.table)

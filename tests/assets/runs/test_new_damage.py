@@ -25,8 +25,9 @@ from deltasnap_assets.runs.schedules import refresh_schedule
 from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core.errors import StorageError
+from tests.assets.followed_table import write
 from tests.assets.jobs import idle_job
-from tests.assets.runs.test_sensors import Ticks, write
+from tests.assets.runs.test_sensors import Ticks
 from tests.builders import add, metadata, protocol
 from tests.checkpoint_files import write_checkpoint
 from tests.core.store.manifests import store_computed_versions, stored_table

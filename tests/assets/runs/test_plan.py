@@ -26,6 +26,7 @@ from deltasnap_assets.runs.run_process import PROCESS_TAG, heartbeat
 from deltasnap_assets.runs.table_runs import _lost, unfinished_run
 from deltasnap_assets.settings.config import Since, TableSettings
 from deltasnap_core import CommonVersion, Fault, FaultKind, LogRelation, LogStatus, TableCondition, VersionRanges
+from tests.assets.followed_table import materialize
 from tests.builders import add, metadata, protocol, write_log
 from tests.fast_dagster import local_instance
 
@@ -184,13 +185,6 @@ def test_forks_at_the_same_version_have_different_data_versions_once_a_version_w
     )
 
 
-def materialize(instance: dg.DagsterInstance, *versions: int, names: tuple[str, ...] = ASSET_NAMES) -> None:
-    for version in versions:
-        for name in names:
-            event = dg.AssetMaterialization(dg.AssetKey(["events", name]), partition=str(version))
-            instance.report_runless_asset_event(event)
-
-
 def test_partitions_that_another_process_adds_at_the_same_time_are_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     instance = dg.DagsterInstance.ephemeral()
     add_partitions = instance.add_dynamic_partitions
@@ -210,8 +204,8 @@ def test_instance_provides_partitions_materializations_and_table_id() -> None:
     assert known_of(instance, "events") == Known()
     apply_to_instance(instance, "events", plan(table(), status(8, 11), Known()))
     instance.add_dynamic_partitions("events_versions", ["by hand"])
-    materialize(instance, 8, 9)
-    materialize(instance, 10, names=ASSET_NAMES[:2])
+    materialize(instance, [8, 9])
+    materialize(instance, [10], ASSET_NAMES[:2])
     known = known_of(instance, "events")
     assert (known.versions, known.done, known.table_id) == ((8, 9, 10, 11), frozenset({8, 9}), "g")
 
@@ -219,14 +213,14 @@ def test_instance_provides_partitions_materializations_and_table_id() -> None:
 def test_materializations_of_a_dropped_table_do_not_count_for_its_successor() -> None:
     instance = dg.DagsterInstance.ephemeral()
     apply_to_instance(instance, "events", plan(table(), status(0, 3), Known()))
-    materialize(instance, 0, 1, 2, 3)
+    materialize(instance, range(4))
     anew = status(0, 3, table_id="new")
     for done in (frozenset[int](), frozenset({0})):
         todo = plan(table(max_versions_per_run=1), anew, known_of(instance, "events"), stored(*done))
         apply_to_instance(instance, "events", todo)
         known = known_of(instance, "events")
         assert (known.table_id, known.done) == ("new", done)
-        materialize(instance, len(done))
+        materialize(instance, [len(done)])
     assert known_of(instance, "events").versions == (0, 1)
 
 

@@ -9,24 +9,20 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from deltasnap_assets.runs.planning.names import ASSET_NAMES, job_name, run_tags
+from deltasnap_assets.runs.planning.names import job_name, run_tags
 from deltasnap_assets.runs.schedules import refresh_schedule
-from deltasnap_assets.runs.stores import log_of, store_of
-from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import LastPoll
+from tests.assets.followed_table import FollowedTable, materialize
 from tests.assets.jobs import idle_job
-from tests.builders import add, metadata, protocol, write_log
-from tests.core.store.manifests import store_computed_versions, stored_table
 from tests.fast_dagster import local_instance
 
 
-class Scheduled:
+class Scheduled(FollowedTable):
     """A table of four versions, and its schedule."""
 
     def __init__(self, folder: Path, instance: dg.DagsterInstance) -> None:
-        self.log = write_log(folder / "t", {0: [protocol(), metadata()], **{v: [add(f"{v}")] for v in range(1, 4)}})
-        self.table = TableSettings(name="events", path=str(folder / "t"))
-        self.settings = Settings(storage=str(folder / "store"), tables=(self.table,))
+        super().__init__(folder / "t")
+        self.write(0, 3)
         self.instance = instance
         self.idle: list[str] = []
         self.schedule = refresh_schedule(self.settings, self.table, "@daily", lambda _, t: self.idle.append(t.name))
@@ -62,12 +58,9 @@ def test_table_with_a_run_in_progress_waits(scheduled: Scheduled) -> None:
 
 
 def test_tick_without_a_new_version_says_so_and_calls_back(scheduled: Scheduled) -> None:
-    store_computed_versions(stored_table(Path(scheduled.settings.storage)), log_of(scheduled.table), range(4))
-    for name in ASSET_NAMES:
-        for version in range(4):
-            event = dg.AssetMaterialization(dg.AssetKey(["events", name]), partition=str(version))
-            scheduled.instance.report_runless_asset_event(event)
-    store_of(scheduled.settings).polls.write("events", LastPoll(polled_at_ms=1, checked_version=3))
+    scheduled.store_versions(range(4), computed=True)
+    materialize(scheduled.instance, range(4))
+    scheduled.store.polls.write("events", LastPoll(polled_at_ms=1, checked_version=3))
     assert scheduled.tick() == dg.SkipReason("All versions of events are materialized.")
     assert scheduled.idle == ["events"]
 

@@ -7,7 +7,7 @@ import socket
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -17,42 +17,28 @@ from deltasnap_assets.runs import due, schedules
 from deltasnap_assets.runs.condition import log_reports
 from deltasnap_assets.runs.condition.log_reports import BrokenTableError
 from deltasnap_assets.runs.due import MAX_ATTEMPTS, Failure
-from deltasnap_assets.runs.planning.names import ASSET_NAMES, ATTEMPT_TAG, run_tags
+from deltasnap_assets.runs.planning.names import ATTEMPT_TAG, run_tags
 from deltasnap_assets.runs.run_process import PROCESS_TAG
-from deltasnap_assets.runs.schedules import refresh_schedule
 from deltasnap_assets.runs.sensors import _cursors_of, _result, minimum_interval, new_commits_sensor
 from deltasnap_assets.runs.table_polls import SensorAnswer, _nothing_new
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_core import TableLog, redacted
+from deltasnap_core import redacted
 from deltasnap_core.errors import DeltaTableNotFoundError, StorageError
 from deltasnap_core.storage import retries
+from tests.assets.followed_table import FollowedTable, health, materialize, write
 from tests.assets.jobs import idle_job, ticked
-from tests.builders import add, metadata, protocol, write_log
-from tests.core.store.manifests import store_versions, stored_table
+from tests.builders import add, write_log
 from tests.fast_dagster import local_instance
-
-if TYPE_CHECKING:
-    pass
 
 START, END = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
 
 
-def write(path: Path, first: int, last: int, *, table_id: str = "table-id") -> None:
-    versions = {version: [add(f"{version}.parquet")] for version in range(first, last + 1)}
-    if first == 0:
-        versions[0] = [protocol(), metadata(table_id=table_id), *versions[0]]
-    write_log(path, versions)
-
-
-class Ticks:
+class Ticks(FollowedTable):
     """A sensor evaluated by the test: partitions are added and runs succeed immediately."""
 
     def __init__(self, path: Path, *, url: str | None = None, runs_succeed: bool = True, **settings: Any) -> None:
-        table = TableSettings(name="events", path=url or str(path), **settings)
-        self.sensor = new_commits_sensor(
-            Settings(storage=str(path.with_name(f"{path.name}-store")), tables=(table,)), table, [idle_job]
-        )
-        self.instance = dg.DagsterInstance.ephemeral()
+        super().__init__(path, url=url, **settings)
+        self.sensor = new_commits_sensor(self.settings, self.table, [idle_job])
         self.cursor: str | None = None
         self.runs_succeed = runs_succeed
         self.tags: Mapping[str, str] = {}
@@ -66,10 +52,7 @@ class Ticks:
         ranges = [(request.tags[START], request.tags[END]) for request in result.run_requests or ()]
         self.tags = result.run_requests[-1].tags if result.run_requests else {}
         for first, last in ranges if self.runs_succeed else ():
-            for version in range(int(first), int(last) + 1):
-                for name in ASSET_NAMES:
-                    asset = dg.AssetKey(["events", name])
-                    self.instance.report_runless_asset_event(dg.AssetMaterialization(asset, partition=str(version)))
+            materialize(self.instance, range(int(first), int(last) + 1))
         return ranges
 
     @property
@@ -203,7 +186,7 @@ def test_sensor_with_a_reset_cursor_requests_no_completed_versions(tmp_path: Pat
     ticks = Ticks(tmp_path)
     write(tmp_path, 0, 1)
     ticks.tick()
-    store_versions(stored_table(tmp_path.with_name(f"{tmp_path.name}-store")), TableLog.for_path(tmp_path), range(2))
+    ticks.store_versions(range(2))
     ticks.cursor = None
     assert ticks.tick() == "All versions of events are materialized."
     write(tmp_path, 2, 2)
@@ -220,14 +203,14 @@ def test_versions_that_the_store_lost_are_requested_again(tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_backlog_of_a_lost_store_is_worked_off_range_by_range(tmp_path: Path) -> None:
-    ticks, store = Ticks(tmp_path, max_versions_per_run=2), stored_table(tmp_path.with_name(f"{tmp_path.name}-store"))
+    ticks = Ticks(tmp_path, max_versions_per_run=2)
     write(tmp_path, 0, 4)
     for _ in range(3):
         ticks.tick()
     ticks.cursor, requested = None, list[Any]()
     for versions in (range(2), range(2, 4), range(4, 5)):
         requested.append(ticks.tick())
-        store_versions(store, TableLog.for_path(tmp_path), versions)
+        ticks.store_versions(versions)
     assert requested == [[("0", "1")], [("2", "3")], [("4", "4")]]
 
 
@@ -236,7 +219,7 @@ def test_new_commit_of_a_lost_store_requests_the_lost_versions_too(tmp_path: Pat
     ticks = Ticks(tmp_path)
     write(tmp_path, 0, 1)
     ticks.tick()
-    shutil.rmtree(tmp_path.with_name(f"{tmp_path.name}-store"))
+    shutil.rmtree(ticks.storage)
     for commit in (tmp_path / "_delta_log").iterdir() if is_copied else ():
         os.utime(commit, (0, 0))
     write(tmp_path, 2, 2)
@@ -248,15 +231,15 @@ def test_new_commit_of_a_lost_store_requests_the_lost_versions_too(tmp_path: Pat
 def test_older_copy_of_the_store_gets_the_versions_that_it_lacks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_idle: bool
 ) -> None:
-    ticks, store = Ticks(tmp_path / "t"), tmp_path / "t-store"
+    ticks = Ticks(tmp_path / "t")
     for first, last in ((0, 1), (2, 4)):
         write(tmp_path / "t", first, last)
         assert ticks.tick() == [(str(first), str(last))]
-        store_versions(stored_table(store), TableLog.for_path(tmp_path / "t"), range(first, last + 1))
+        ticks.store_versions(range(first, last + 1))
         if first == 0:
-            shutil.copytree(store, tmp_path / "copy")
-    shutil.rmtree(store)
-    shutil.copytree(tmp_path / "copy", store)
+            shutil.copytree(ticks.storage, tmp_path / "copy")
+    shutil.rmtree(ticks.storage)
+    shutil.copytree(tmp_path / "copy", ticks.storage)
     if is_idle:
         monkeypatch.setattr(due, "RECORDED_AGAIN_MS", 0)
     else:
@@ -300,7 +283,7 @@ def test_restored_table_is_followed_again_whether_shorter_or_longer(tmp_path: Pa
     write(tmp_path, 0, 4)
     ticks.tick()
     for version in (3, 4):
-        (tmp_path / "_delta_log" / f"{version:020d}.json").unlink()
+        ticks.commit(version).unlink()
     if last > 2:
         write_log(tmp_path, {version: [add(f"other {version}.parquet")] for version in range(3, last + 1)})
     assert ticks.tick() == [("0", str(last))]
@@ -309,18 +292,14 @@ def test_restored_table_is_followed_again_whether_shorter_or_longer(tmp_path: Pa
 
 
 def test_tick_reports_commits_that_were_stored_and_are_gone(tmp_path: Path) -> None:
-    table = TableSettings(name="events", path=str(tmp_path / "t"))
-    write(tmp_path / "t", 0, 4)
-    store_versions(stored_table(tmp_path / "store"), TableLog.for_path(table.path), range(5))
-    settings = Settings(storage=str(tmp_path / "store"), tables=(table,))
-    sensor, instance = new_commits_sensor(settings, table, [idle_job]), dg.DagsterInstance.ephemeral()
-    first = ticked(sensor, instance)
+    ticks = Ticks(tmp_path, runs_succeed=False)
+    write(tmp_path, 0, 4)
+    ticks.store_versions(range(5))
+    ticks.tick()
     for version in (3, 4):
-        (tmp_path / "t" / "_delta_log" / f"{version:020d}.json").unlink()
-    sensor(dg.build_sensor_context(instance=instance, cursor=first.cursor))
-    (page,) = instance.fetch_observations(dg.AssetKey(["events", "delta_log"]), limit=1).records
-    assert page.asset_observation is not None
-    assert "Versions 3 to 4 are gone from the log" in str(page.asset_observation.metadata["health"].value)
+        ticks.commit(version).unlink()
+    ticks.tick()
+    assert "Versions 3 to 4 are gone from the log" in health(ticks.instance)
 
 
 def test_missing_table_fails_the_tick(tmp_path: Path) -> None:
@@ -412,9 +391,7 @@ def test_versions_of_a_canceled_run_are_reported_missing_and_requested_with_the_
     ticks.instance.create_run_for_job(idle_job, status=canceled, tags=run_tags("events", 0, 2))
     for _ in range(2):
         assert "for versions 0 to 2, was canceled. The next commit, the schedule or" in ticks.tick()
-    (page,) = ticks.instance.fetch_observations(dg.AssetKey(["events", "delta_log"]), limit=5).records
-    assert page.asset_observation is not None
-    assert "version 0 is missing, because the run was canceled" in str(page.asset_observation.metadata["health"].value)
+    assert "version 0 is missing, because the run was canceled" in health(ticks.instance)
     write(tmp_path, 3, 3)
     assert ticks.tick() == [("0", "3")]
 
@@ -460,29 +437,24 @@ def test_unreachable_s3_endpoint_is_reported_within_a_tick(
 
 
 def test_schedule_requests_versions_that_are_not_materialized(tmp_path: Path) -> None:
+    ticks = Ticks(tmp_path)
     write(tmp_path, 0, 3)
-    table = TableSettings(name="events", path=str(tmp_path))
-    schedule = refresh_schedule(Settings(storage=str(tmp_path / "store"), tables=(table,)), table, "@daily")
-    with local_instance(tmp_path) as instance:
+    with local_instance(tmp_path) as ticks.instance:
         for _ in range(2):  # nothing was materialized in between: the same again
-            with dg.build_schedule_context(instance=instance) as context:
-                requests = schedule(context)
-            assert isinstance(requests, list)
+            requests = ticks.ask_schedule()
             assert [(request.tags[START], request.tags[END]) for request in requests] == [("0", "3")]
-        assert list(instance.get_dynamic_partitions("events_versions")) == ["0", "1", "2", "3"]
+        assert ticks.partitions == ["0", "1", "2", "3"]
 
 
 @pytest.mark.slow
 def test_schedule_keeps_a_version_that_the_sensor_added_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ticks, table = Ticks(tmp_path), TableSettings(name="events", path=str(tmp_path))
-    settings = Settings(storage=str(tmp_path.with_name(f"{tmp_path.name}-store")), tables=(table,))
-    store = stored_table(Path(settings.storage))
+    ticks = Ticks(tmp_path)
     ticks.instance = local_instance(tmp_path)
     write(tmp_path, 0, 3)
     ticks.tick()
-    store_versions(store, TableLog.for_path(tmp_path), range(4))
+    ticks.store_versions(range(4))
     read_status_or_report = log_reports.read_status_or_report
 
     def slow_poll(*polled: Any) -> Any:
@@ -492,45 +464,35 @@ def test_schedule_keeps_a_version_that_the_sensor_added_meanwhile(
         return found
 
     monkeypatch.setattr(schedules, "read_status_or_report", slow_poll)
-    with dg.build_schedule_context(instance=ticks.instance) as context:
-        refresh_schedule(settings, table, "@daily")(context)
+    ticks.ask_schedule()
     assert ticks.partitions == ["0", "1", "2", "3", "4"]
 
 
 def test_schedule_requests_nothing_while_a_run_is_in_progress(tmp_path: Path) -> None:
+    ticks = Ticks(tmp_path / "t")
     write(tmp_path / "t", 0, 3)
-    table = TableSettings(name="events", path=str(tmp_path / "t"))
-    schedule = refresh_schedule(Settings(storage=str(tmp_path / "store"), tables=(table,)), table, "@daily")
-    with local_instance(tmp_path) as instance, dg.build_schedule_context(instance=instance) as context:
+    with local_instance(tmp_path) as ticks.instance:
         status = dg.DagsterRunStatus.STARTED
         tags = run_tags("events", 0, 1) | {PROCESS_TAG: this_process()}
-        run = instance.create_run_for_job(idle_job, status=status, tags=tags)
-        skipped = schedule(context)
-        assert isinstance(skipped, dg.SkipReason)
-        assert skipped.skip_message == f"Run {run.run_id} of events is in progress."
-        instance.report_run_failed(run)
-        assert isinstance(schedule(context), list)
+        run = ticks.instance.create_run_for_job(idle_job, status=status, tags=tags)
+        assert ticks.ask_schedule() == dg.SkipReason(f"Run {run.run_id} of events is in progress.")
+        ticks.instance.report_run_failed(run)
+        assert isinstance(ticks.ask_schedule(), list)
 
 
 def test_schedule_reports_damage_before_it_fails(tmp_path: Path) -> None:
-    table = TableSettings(name="events", path=str(tmp_path / "gone"))
-    schedule = refresh_schedule(Settings(storage=str(tmp_path / "store"), tables=(table,)), table, "@daily")
-    with (
-        local_instance(tmp_path) as instance,
-        dg.build_schedule_context(instance=instance) as context,
-    ):
+    ticks = Ticks(tmp_path / "gone")
+    with local_instance(tmp_path) as ticks.instance:
         with pytest.raises(BrokenTableError):
-            schedule(context)
-        (observation,) = instance.fetch_observations(dg.AssetKey(["events", "delta_log"]), limit=5).records
-        assert observation.asset_observation is not None
-        assert "No Delta table" in str(observation.asset_observation.metadata["health"].value)
+            ticks.ask_schedule()
+        assert "No Delta table" in health(ticks.instance)
 
 
 def test_sensor_without_a_cursor_does_not_repeat_an_observation(tmp_path: Path) -> None:
     ticks = Ticks(tmp_path)
     write(tmp_path, 0, 3)
     ticks.tick()
-    store_versions(stored_table(tmp_path.with_name(f"{tmp_path.name}-store")), TableLog.for_path(tmp_path), range(4))
+    ticks.store_versions(range(4))
     ticks.cursor = None
     assert ticks.tick() == "All versions of events are materialized."
     assert len(ticks.instance.fetch_observations(dg.AssetKey(["events", "delta_log"]), limit=5).records) == 1

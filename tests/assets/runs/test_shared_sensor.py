@@ -20,8 +20,8 @@ from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.runs.table_runs import TablesFailedError
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import TableLog
+from tests.assets.followed_table import write
 from tests.assets.jobs import idle_job, skip_message, ticked
-from tests.assets.runs.test_sensors import write
 
 if TYPE_CHECKING:
     from tests.flaky_s3 import FlakyS3

@@ -16,7 +16,7 @@ from dagster_shared.error import SerializableErrorInfo
 from deltasnap_assets.processes import this_process
 from deltasnap_assets.runs import table_runs
 from deltasnap_assets.runs.due import is_failure_over
-from deltasnap_assets.runs.planning.names import ASSET_NAMES, run_tags
+from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.runs.run_process import PROCESS_TAG
 from deltasnap_assets.runs.table_runs import (
     TablesFailedError,
@@ -30,6 +30,7 @@ from deltasnap_assets.runs.table_runs import (
 from deltasnap_assets.settings.config import TABLE_TAG, Settings, TableSettings
 from deltasnap_assets.tables.checks.maintenance import checkpoint_job, prune_job
 from deltasnap_core import TableCondition
+from tests.assets.followed_table import materialize
 from tests.assets.jobs import idle_job
 
 TEN = " ".join(f"t{each}: broken" for each in range(10))
@@ -85,10 +86,7 @@ def test_run_that_failed_after_its_versions_were_materialized_is_forgotten_after
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     instance = dg.DagsterInstance.ephemeral()
-    for version in range(4):
-        for name in ASSET_NAMES:
-            asset = dg.AssetKey(["events", name])
-            instance.report_runless_asset_event(dg.AssetMaterialization(asset, partition=str(version)))
+    materialize(instance, range(4))
     ended(instance, "events", FAILURE)
     assert failed_run(instance, "events") is not None
     later = time.time() + 86_401
@@ -98,10 +96,7 @@ def test_run_that_failed_after_its_versions_were_materialized_is_forgotten_after
 
 def test_canceled_run_without_missing_versions_neither_fails_a_table_nor_ends_its_failure() -> None:
     instance = dg.DagsterInstance.ephemeral()
-    for version in range(4):
-        for name in ASSET_NAMES:
-            asset = dg.AssetKey(["events", name])
-            instance.report_runless_asset_event(dg.AssetMaterialization(asset, partition=str(version)))
+    materialize(instance, range(4))
     ended(instance, "events", dg.DagsterRunStatus.CANCELED)
     assert failed_run(instance, "events") is None
     assert not last_failed(instance, ["events"])

@@ -19,9 +19,10 @@ from deltasnap_assets.runs.sensors import new_commits_sensor
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.runs.table_runs import reason_of
 from deltasnap_assets.settings.config import AlertSettings, Settings
+from tests.assets.followed_table import write
 from tests.assets.jobs import idle_job
 from tests.assets.runs.test_refresh import Refreshed
-from tests.assets.runs.test_sensors import Ticks, write
+from tests.assets.runs.test_sensors import Ticks
 from tests.driver_bases import use_driver_bases
 
 

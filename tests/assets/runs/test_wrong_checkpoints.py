@@ -14,7 +14,7 @@ from deltasnap_assets.runs.planning.known_table import last_observation
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_core import CorruptStoreError, FaultKind, SnapshotStore
 from deltasnap_core.protocol.log_files.file_names import commit_file
-from tests.assets.runs.test_sensors import write
+from tests.assets.followed_table import write
 from tests.assets.tables.test_checks_alone import LAST, Table, original, table
 from tests.builders import add, metadata, protocol, remove
 from tests.checkpoint_files import STYLES, CheckpointStyle, write_checkpoint

@@ -21,8 +21,8 @@ from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.tables.checks import version_checks
 from deltasnap_core import LastPoll, StorageError, TableProblem
 from deltasnap_core.protocol.log_files.file_names import checksum_file
+from tests.assets.followed_table import write
 from tests.assets.jobs import idle_job
-from tests.assets.runs.test_sensors import write
 from tests.builders import add, metadata, write_log
 from tests.core.store.manifests import store_computed_versions, stored_table
 

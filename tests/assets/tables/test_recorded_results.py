@@ -12,8 +12,8 @@ from deltasnap_assets.checks.check import ADVICE_MARK
 from deltasnap_assets.tables.checks.recorded_results import record_table_checks
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_core import LastPoll, StorageError, TableProblem
+from tests.assets.followed_table import write
 from tests.assets.jobs import idle_job
-from tests.assets.runs.test_sensors import write
 from tests.assets.tables.test_checks_alone import LAST, Table, original, table
 from tests.builders import mtime_of
 
