@@ -9,13 +9,11 @@ import json
 import shutil
 import time
 from pathlib import Path
-from typing import Any
 
 import dagster as dg
 import pytest
 
 from deltasnap_assets.checks.registry import CheckSettings
-from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.log_reports import BrokenTableError
 from deltasnap_assets.runs.condition.poll_findings import PollFindings
@@ -24,13 +22,11 @@ from deltasnap_assets.runs.condition.reminders import REMINDERS
 from deltasnap_assets.runs.due import MAX_ATTEMPTS
 from deltasnap_assets.runs.planning.names import ATTEMPT_TAG
 from deltasnap_assets.runs.refresh import RefreshError
-from deltasnap_assets.runs.schedules import refresh_schedule
 from deltasnap_assets.runs.sensors import new_commits_sensor
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.runs.table_runs import failed_run
-from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.tables.pages.table_observation import health_of
-from deltasnap_core import SnapshotStore, StorageError, TableProblem
+from deltasnap_core import StorageError, TableProblem
 from deltasnap_core.store.fleet.last_polls import LastPolls
 from tests.assets.jobs import idle_job, ticked
 from tests.assets.runs.test_refresh import STATS, Refreshed
@@ -48,22 +44,12 @@ class Lost(Refreshed):
 
     @property
     def document(self) -> Path:
-        return self.folder.parent / "store" / "events" / "last_poll.json"
-
-    @property
-    def row(self) -> dict[str, Any]:
-        return dict(SnapshotStore.open(None, self.settings.storage).fleet(["events"]).to_pylist()[0])
-
-    def configure(self, **settings: Any) -> None:
-        self.table = TableSettings(name="events", path=str(self.folder), **settings)
-        self.settings = Settings(storage=self.settings.storage, tables=(self.table,))
-        self.defs = build_definitions(self.settings)
+        return self.storage / "events" / "last_poll.json"
 
     @property
     def patience_hours(self) -> int | None:
-        poll = store_of(self.settings).polls.read("events")
-        assert poll is not None
-        return None if poll.stale_rule is None else poll.stale_rule.patience_ms // 3_600_000
+        rule = self.poll.stale_rule
+        return None if rule is None else rule.patience_ms // 3_600_000
 
 
 LAGS = CheckSettings(max_commits_since_checkpoint=3, fresh_within_hours=HOURS)
@@ -84,7 +70,7 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Lost]:
 
 def copied(original: Lost, folder: Path) -> Lost:
     """Return a refreshed table with its store and its instance, without the time to refresh it."""
-    shutil.copytree(original.folder.parent, folder, dirs_exist_ok=True)
+    shutil.copytree(original.path.parent, folder, dirs_exist_ok=True)
     copy = Lost(folder)
     copy.instance = copy_of(original.instance)
     return copy
@@ -144,11 +130,11 @@ def test_refresh_finds_the_error_of_a_check_again_after_its_record_is_lost(
     use_driver_bases(monkeypatch)
     table = Lost(tmp_path)
     table.write(0, 1)
-    first = [json.loads(line) for line in (table.folder / "_delta_log" / f"{0:020d}.json").read_text().splitlines()]
+    first = [json.loads(line) for line in table.commit(0).read_text().splitlines()]
     actions = {name: action[name] for action in first for name in ("metaData", "protocol") if name in action}
     wrong = {"tableSizeBytes": 5, "numFiles": 99, "numMetadata": 1, "numProtocol": 1}
     checksum = {**wrong, "metadata": actions["metaData"], "protocol": actions["protocol"]}
-    (table.folder / "_delta_log" / f"{1:020d}.crc").write_text(json.dumps(checksum))
+    (table.log / f"{1:020d}.crc").write_text(json.dumps(checksum))
     with pytest.raises((RefreshError, BrokenTableError), match="checksum") as raised:
         table.refresh()
     assert getattr(raised.value, "stored", None) == (0, 1)
@@ -166,23 +152,23 @@ def test_refresh_that_fails_on_a_damaged_manifest_says_how_to_repair_it(table: L
     with pytest.raises(RefreshError, match=f"{manifest.name}.* Move the file away and refresh the table"):
         table.refresh()
     assert "Move the file away and refresh the table" in table.row["reason"]
-    manifest.rename(table.folder / "moved")
+    manifest.rename(table.path / "moved")
     assert 2 in table.refresh()
     assert table.row["condition"] == "stale"
 
 
 def test_outage_that_only_a_refresh_saw_is_over_with_the_next_tick(table: Lost) -> None:
     healthy = table.row["condition"]
-    ticks = Ticks(table.folder)
+    ticks = Ticks(table.path)
     ticks.sensor = new_commits_sensor(table.settings, table.table, [idle_job])
     ticks.instance = table.instance
     for _ in range(2):
         ticks.tick()
-    away = table.folder.rename(table.folder.with_name("away"))
+    away = table.path.rename(table.path.with_name("away"))
     with pytest.raises(BrokenTableError):
         table.refresh()
     assert table.row["condition"] == "broken"
-    away.rename(table.folder)
+    away.rename(table.path)
     REMINDERS._done.clear()
     ticks.tick()
     assert table.row["condition"] == healthy
@@ -191,7 +177,7 @@ def test_outage_that_only_a_refresh_saw_is_over_with_the_next_tick(table: Lost) 
 @pytest.mark.slow
 def test_refresh_ends_a_warning_after_its_remedy(lagging: Lost) -> None:
     actions = [protocol(), metadata(), *(add(f"a{version}.parquet", stats=STATS) for version in range(4))]
-    write_checkpoint(lagging.folder / "_delta_log", 3, "classic", actions)
+    write_checkpoint(lagging.log, 3, "classic", actions)
     assert lagging.refresh() == (3,)
     assert lagging.row["condition"] == "healthy"
     assert (health_of(lagging.instance, "events") or "").startswith("OK: ")
@@ -209,13 +195,13 @@ class Polled(Ticks):
     """Ticks of a refreshed table, each in a new process. The requested runs are recorded, but nothing is executed."""
 
     def __init__(self, table: Lost, status: dg.DagsterRunStatus = dg.DagsterRunStatus.SUCCESS) -> None:
-        super().__init__(table.folder)
-        self.table, self.instance, self.status = table, table.instance, status
+        super().__init__(table.path)
+        self.lost, self.instance, self.status = table, table.instance, status
         self.tick()
 
     def tick(self) -> list[tuple[str, str]] | str:
         REMINDERS._done.clear()
-        self.sensor = new_commits_sensor(self.table.settings, self.table.table, [idle_job])
+        self.sensor = new_commits_sensor(self.lost.settings, self.lost.table, [idle_job])
         if not isinstance(found := super().tick(), str):
             self.instance.create_run_for_job(idle_job, status=self.status, tags=self.tags)
         return found
@@ -234,7 +220,7 @@ def test_idle_tick_evaluates_the_checks_again_once_after_their_settings_changed(
     table.configure(checks=CheckSettings(max_commits_since_checkpoint=4))
     assert ticks.tick() == [("3", "3")]
     assert table.refresh() == (3,)
-    write_checkpoint(table.folder / "_delta_log", 3, "classic", [protocol(), metadata()])
+    write_checkpoint(table.log, 3, "classic", [protocol(), metadata()])
     assert ticks.tick() == IDLE
 
 
@@ -273,8 +259,7 @@ class Scheduled:
 
     def tick(self) -> list[tuple[str, str]]:
         table, ranges = self.table, list[tuple[str, str]]()
-        with dg.build_schedule_context(instance=table.instance) as context:
-            requests = refresh_schedule(table.settings, table.table, "@hourly")(context)
+        requests = table.ask_schedule()
         for request in requests if isinstance(requests, list) else ():
             table.instance.create_run_for_job(idle_job, status=dg.DagsterRunStatus.SUCCESS, tags=request.tags)
             ranges.append((request.tags[START], request.tags[END]))
@@ -306,7 +291,7 @@ def test_schedule_evaluates_the_checks_again_after_a_lost_run_unless_one_found_a
 
 
 def test_refresh_of_a_table_with_a_warning_still_reads_its_log_for_faults(lagging: Lost) -> None:
-    (lagging.folder / "_delta_log" / f"{1:020d}.json").write_bytes(b"{nope\n")
+    lagging.damage(1)
     with pytest.raises(BrokenTableError, match="Version 1 cannot be read"):
         lagging.refresh()
 

@@ -21,44 +21,30 @@ from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.runs.planning.known_table import last_observation, observation_tags
 from deltasnap_assets.runs.planning.names import delta_log_key, run_tags
 from deltasnap_assets.runs.refresh import refresh_table
-from deltasnap_assets.runs.schedules import refresh_schedule
-from deltasnap_assets.runs.stores import log_of, store_of
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.runs.stores import log_of
 from deltasnap_core.errors import StorageError
-from tests.assets.followed_table import write
+from tests.assets.followed_table import FollowedTable
 from tests.assets.jobs import idle_job
 from tests.assets.runs.test_sensors import Ticks
-from tests.builders import add, metadata, protocol
-from tests.checkpoint_files import write_checkpoint
-from tests.core.store.manifests import store_computed_versions, stored_table
 from tests.fast_dagster import local_instance
 
 
-class Examined:
+class Examined(Ticks):
     """A stored, materialized and checked table of versions 0 to 5, with a page. Its log was examined today."""
 
     def __init__(self, folder: Path, instance: dg.DagsterInstance) -> None:
-        self.folder, self.log = folder, folder / "_delta_log"
-        self.table = TableSettings(name="events", path=str(folder))
-        store = folder.with_name("store")
-        self.settings = Settings(storage=str(store), tables=(self.table,))
-        write(folder, 0, 5)
-        store_computed_versions(stored_table(store), log_of(self.table), range(6))
-        self.ticks, self.instance = Ticks(folder), instance
-        self.ticks.instance = instance
-        self.ticks.tick()
+        super().__init__(folder)
+        self.instance = instance
+        self.write(0, 5)
+        self.store_versions(range(6), computed=True)
+        self.tick()
         tags = observation_tags(self.instance, self.table, 5, "table-id")
         numbers: dict[str, Any] = {"latest_version": 5, "health": "OK", "num_rows": 7}
         self.instance.report_runless_asset_event(
             dg.AssetObservation(delta_log_key("events"), metadata=numbers, tags=tags)
         )
-        record(store_of(self.settings), self.table, PollFindings(checked_version=5))
-        self.ask_schedule()
-
-    def ask_schedule(self) -> None:
-        schedule = refresh_schedule(self.settings, self.table, "@daily")
-        with dg.build_schedule_context(instance=self.instance) as context:
-            assert isinstance(schedule(context), dg.SkipReason)
+        record(self.store, self.table, PollFindings(checked_version=5))
+        assert isinstance(self.ask_schedule(), dg.SkipReason)
 
     def refresh(self) -> tuple[int, ...]:
         return refresh_table(build_definitions(self.settings), self.settings, self.table, self.instance)
@@ -66,7 +52,7 @@ class Examined:
     @property
     def errors(self) -> list[str]:
         """The recorded errors. With any, the fleet shows the table as broken."""
-        return [error.text for error in known_errors(store_of(self.settings).polls.read("events"))]
+        return [error.text for error in known_errors(self.poll)]
 
     @property
     def page(self) -> dict[str, Any]:
@@ -81,14 +67,10 @@ def examined(tmp_path: Path) -> Iterator[Examined]:
         yield Examined(tmp_path / "events", instance)
 
 
-def commit(log: Path, version: int) -> Path:
-    return log / f"{version:020}.json"
-
-
-GAPS: dict[str, Callable[[Path], object]] = {
-    "versions 6 to 7 cannot be loaded": lambda log: shutil.copy(commit(log, 5), commit(log, 7)),
-    "versions 3 to 5 cannot be loaded": lambda log: commit(log, 3).unlink(),
-    "cannot be loaded": lambda log: shutil.copy(commit(log, 5), commit(log, 2**63 - 1)),
+GAPS: dict[str, Callable[[Examined], object]] = {
+    "versions 6 to 7 cannot be loaded": lambda table: shutil.copy(table.commit(5), table.commit(7)),
+    "versions 3 to 5 cannot be loaded": lambda table: table.commit(3).unlink(),
+    "cannot be loaded": lambda table: shutil.copy(table.commit(5), table.commit(2**63 - 1)),
 }
 
 
@@ -98,7 +80,7 @@ def test_gap_that_appears_after_an_examination_is_reported_at_once(
     examined: Examined, asked: str, expected: str
 ) -> None:
     assert not examined.errors
-    GAPS[expected](examined.log)
+    GAPS[expected](examined)
     if asked == "schedule":
         examined.ask_schedule()
     else:
@@ -113,8 +95,7 @@ def test_gap_that_appears_after_an_examination_is_reported_at_once(
 def test_damaged_checkpoint_that_appears_after_an_examination_is_reported_at_once(
     examined: Examined, asked: str
 ) -> None:
-    actions = [protocol(), metadata(), *(add(f"{version}.parquet") for version in range(6))]
-    (file,) = write_checkpoint(examined.log, 5, "classic", actions)
+    file = examined.checkpoint(5)
     os.truncate(file, file.stat().st_size // 2)
     examined.ask_schedule() if asked == "schedule" else examined.refresh()
     assert "The checkpoint of version 5 cannot be read" in examined.page["health"]
@@ -124,7 +105,7 @@ def test_damaged_checkpoint_that_appears_after_an_examination_is_reported_at_onc
 def test_refresh_without_new_commits_reads_a_short_log_again(
     examined: Examined, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    commit(examined.log, 3).write_bytes(b"garbage")
+    examined.damage(3)
     monkeypatch.setattr(due, "SHORT_LOG", 5)
     assert examined.refresh() == ()
     assert not examined.errors
@@ -136,7 +117,7 @@ def test_refresh_without_new_commits_reads_a_short_log_again(
 
 @pytest.mark.slow
 def test_page_of_a_damaged_table_keeps_its_numbers_and_is_healthy_after_the_repair(examined: Examined) -> None:
-    lost = commit(examined.log, 3)
+    lost = examined.commit(3)
     content = lost.read_bytes()
     lost.unlink()
     examined.ask_schedule()
@@ -155,42 +136,39 @@ def test_page_of_a_damaged_table_keeps_its_numbers_and_is_healthy_after_the_repa
 def test_failure_of_a_table_below_or_beside_the_store_is_not_a_failure_of_the_store(
     tmp_path: Path, store: str, folder: str
 ) -> None:
-    table = TableSettings(name="events", path=str(tmp_path / folder))
-    write(tmp_path / folder, 0, 1)
-    settings = Settings(storage=str(tmp_path / store), tables=(table,))
-    failure = StorageError(path=f"{log_of(table).log_path}/{0:020}.json", reason="timeout")
-    assert condition_after(settings, table, failure).latest == 1
-    for path in (store_of(settings).root, f"{store_of(settings).root}/manifests"):
+    table = FollowedTable(tmp_path / folder, storage=tmp_path / store)
+    table.write(0, 1)
+    failure = StorageError(path=f"{log_of(table.table).log_path}/{0:020}.json", reason="timeout")
+    assert condition_after(table.settings, table.table, failure).latest == 1
+    for path in (table.store.root, f"{table.store.root}/manifests"):
         with pytest.raises(StorageError):
-            condition_after(settings, table, StorageError(path=path, reason="timeout"))
+            condition_after(table.settings, table.table, StorageError(path=path, reason="timeout"))
 
 
 @pytest.mark.slow
 def test_failure_of_a_commit_that_was_deleted_ends_with_the_next_refresh(examined: Examined) -> None:
-    commit(examined.log, 6).write_bytes(b"garbage")
+    examined.damage(6)
     tags, status = run_tags("events", 6, 6), dg.DagsterRunStatus.FAILURE
     examined.instance.create_run_for_job(idle_job, status=status, tags=tags)
     with pytest.raises(BrokenTableError, match="Version 6 cannot be read"):
         examined.refresh()
     assert FAILED_RUN in examined.page
-    commit(examined.log, 6).unlink()
+    examined.commit(6).unlink()
     examined.refresh()
     assert FAILED_RUN not in examined.page
     assert examined.page["health"].startswith("The log no longer has faults")
-    poll = store_of(examined.settings).polls.read("events")
-    assert poll is not None
-    assert poll.problems == ()
+    assert examined.poll.problems == ()
 
 
 @pytest.mark.slow
 def test_failed_run_of_an_idle_table_is_observed_once(examined: Examined) -> None:
     tags, status = run_tags("events", 5, 5), dg.DagsterRunStatus.FAILURE
     run = examined.instance.create_run_for_job(idle_job, status=status, tags=tags)
-    examined.ticks.tick()
+    examined.tick()
     assert examined.page[FAILED_RUN] == run.run_id
     observed = last_observation(examined.instance, "events")
     for _ in range(2):
-        examined.ticks.tick()
+        examined.tick()
         assert last_observation(examined.instance, "events") == observed
 
 
@@ -198,7 +176,7 @@ def test_failed_run_of_an_idle_table_is_observed_once(examined: Examined) -> Non
 def test_page_of_a_stored_version_that_is_damaged_says_so_and_names_the_file_without_its_folder(
     examined: Examined,
 ) -> None:
-    commit(examined.log, 3).write_bytes(b"garbage")
+    examined.damage(3)
     condition = condition_now(examined.settings, examined.table)
     report_condition(examined.instance, examined.settings, examined.table, condition)
     assert (examined.page["can_be_loaded"], examined.page["numbers_of"]) == (

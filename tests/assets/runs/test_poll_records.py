@@ -33,13 +33,11 @@ from deltasnap_assets.runs.condition.poll_findings import (
 from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.runs.planning.known_table import last_observation
 from deltasnap_assets.runs.sensors import new_commits_sensor
-from deltasnap_assets.runs.stores import log_of, store_of
-from deltasnap_assets.settings.config import Settings, Since, TableSettings
+from deltasnap_assets.runs.stores import log_of
+from deltasnap_assets.settings.config import Since
 from deltasnap_core import (
     FaultKind,
-    LastPoll,
     LastPolls,
-    SnapshotStore,
     StaleRule,
     StorageError,
     TableProblem,
@@ -47,37 +45,23 @@ from deltasnap_core import (
 )
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.fleet import last_polls
+from tests.assets.followed_table import FollowedTable
 from tests.assets.jobs import idle_job, ticked
-from tests.builders import add, metadata, protocol, write_log
-from tests.core.store.manifests import store_computed_versions, stored_table
 
 HOUR = 3_600_000
 WARNING = TableProblem(check="small_files", severity="warning", text="Many.", advice="Run `OPTIMIZE`.")
 
 
-class Table:
-    """A table with a log of three versions, and the poll of it."""
+class Table(FollowedTable):
+    """A table with a log of three versions."""
 
     def __init__(self, folder: Path) -> None:
-        write_log(folder / "events", {0: [protocol(), metadata(), add("0")], 1: [add("1")], 2: [add("2")]})
-        self.log = folder / "events" / "_delta_log"
-        self.table = TableSettings(name="events", path=str(folder / "events"), owners=("team:web",))
-        self.settings = Settings(storage=str(folder / "store"), tables=(self.table,))
-        self.instance = dg.DagsterInstance.ephemeral()
-
-    @property
-    def store(self) -> SnapshotStore:
-        return store_of(self.settings)
-
-    @property
-    def poll(self) -> LastPoll:
-        found = self.store.polls.read("events")
-        assert found is not None
-        return found
+        super().__init__(folder / "events", owners=("team:web",))
+        self.write(0, 2)
 
     @property
     def condition(self) -> str:
-        return str(self.store.fleet(["events"])["condition"][0])
+        return str(self.row["condition"])
 
     def check(self) -> None:
         """Record that all checks passed."""
@@ -325,7 +309,7 @@ def test_damage_in_a_log_without_new_commits_is_found_within_a_day(
     table.check()
     record(table.store, table.table, PollFindings(is_examined=True))
     status = log_of(table.table).status()
-    (table.log / f"{1:020}.json").write_bytes(b"{nope\n")
+    table.damage(1)
     report_condition_without_run(table.instance, table.settings, table.table, status, None)
     assert table.condition == "healthy"
     monkeypatch.setattr(due, "EXAMINED_AGAIN_MS", 0)
@@ -336,10 +320,10 @@ def test_damage_in_a_log_without_new_commits_is_found_within_a_day(
 def test_damage_in_the_commit_of_a_stored_version_is_found_within_a_day(
     table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store_computed_versions(stored_table(table.log.parents[1] / "store"), log_of(table.table), range(3))
+    table.store_versions(range(3), computed=True)
     table.check()
     record(table.store, table.table, PollFindings(is_examined=True))
-    status, commit = log_of(table.table).status(), table.log / f"{1:020}.json"
+    status, commit = log_of(table.table).status(), table.commit(1)
     times, content = commit.stat(), commit.read_bytes()
     commit.write_bytes(content.replace(b'"add"', b'"\x00dd"'))
     os.utime(commit, ns=(times.st_atime_ns, times.st_mtime_ns))
@@ -370,8 +354,8 @@ def test_warning_found_in_a_commit_remains_until_the_whole_log_is_read(table: Ta
 
 
 def test_blank_commit_of_a_stored_version_is_still_reported_when_only_a_checkpoint_is_read(table: Table) -> None:
-    (table.log / f"{1:020}.json").write_bytes(b"\n\n\n")
-    store_computed_versions(stored_table(table.log.parents[1] / "store"), log_of(table.table), range(3))
+    table.commit(1).write_bytes(b"\n\n\n")
+    table.store_versions(range(3), computed=True)
     kinds = []
     for examination in due.Examination:
         condition = condition_now(table.settings, table.table, examination)
@@ -381,9 +365,9 @@ def test_blank_commit_of_a_stored_version_is_still_reported_when_only_a_checkpoi
 
 
 def test_storage_failure_does_not_show_that_the_faults_of_a_log_are_gone(table: Table) -> None:
-    commit = table.log / f"{1:020}.json"
+    commit = table.commit(1)
     content = commit.read_bytes()
-    commit.write_bytes(b"{nope\n")
+    table.damage(1)
     table.report()
     before = last_observation(table.instance, "events")
     commit.write_bytes(content)
@@ -418,9 +402,9 @@ def test_failed_runs_of_a_table_that_was_never_checked_are_a_warning(table: Tabl
 
 def test_faults_of_the_log_are_recorded_and_cleared(table: Table) -> None:
     table.check()
-    commit = table.log / f"{1:020}.json"
+    commit = table.commit(1)
     content = commit.read_bytes()
-    commit.write_bytes(b"{nope\n")
+    table.damage(1)
     condition = log_of(table.table).condition()
     report_condition(table.instance, table.settings, table.table, condition)
     (problem,) = table.poll.problems
@@ -441,7 +425,7 @@ def test_failed_run_is_a_warning_until_a_run_succeeds(table: Table) -> None:
 
 
 def test_failed_run_explained_by_a_fault_is_not_reported_twice(table: Table) -> None:
-    (table.log / f"{1:020}.json").write_bytes(b"{nope\n")
+    table.damage(1)
     condition = log_of(table.table).condition()
     found = problems_of(condition, FailedRun(run_id="1", reason=condition.faults[0].text))
     assert (len(found[LOG]), found[RUN]) == (1, ())
@@ -450,9 +434,9 @@ def test_failed_run_explained_by_a_fault_is_not_reported_twice(table: Table) -> 
 def test_tick_of_the_sensor_records_the_latest_version(table: Table) -> None:
     sensor = new_commits_sensor(table.settings, table.table, [idle_job])
     first = ticked(sensor, table.instance)
-    row = table.store.fleet(["events"]).to_pylist()[0]
+    row = table.row
     assert (row["latest_version"], row["stored_version"], row["condition"]) == (2, None, "unknown")
-    write_log(table.log.parent, {3: [add("3")]})
+    table.write(3, 3)
     sensor(dg.build_sensor_context(instance=table.instance, cursor=first.cursor))
     assert table.poll.latest_version == 3
 
@@ -460,7 +444,7 @@ def test_tick_of_the_sensor_records_the_latest_version(table: Table) -> None:
 def test_poll_without_new_commits_records_a_poll(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     sensor = new_commits_sensor(table.settings, table.table, [idle_job])
     first = ticked(sensor, table.instance)
-    (table.log.parent.parent / "store" / "events" / "last_poll.json").unlink()
+    (table.storage / "events" / "last_poll.json").unlink()
     sensor(dg.build_sensor_context(instance=table.instance, cursor=first.cursor))
     assert table.store.polls.read("events") is None  # it is not an hour ago
     monkeypatch.setattr(due, "RECORDED_AGAIN_MS", 0)

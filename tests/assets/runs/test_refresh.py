@@ -22,6 +22,7 @@ from deltasnap_assets.runs.refresh import RefreshEvent, refresh_table
 from deltasnap_assets.runs.refresh_job import REFRESH_JOB
 from deltasnap_assets.settings.config import Settings, Since, TableSettings
 from deltasnap_core import DeltaSnapError, SnapshotStore
+from tests.assets.followed_table import FollowedTable
 from tests.builders import add, commit_info, metadata, protocol, write_log
 from tests.checkpoint_files import write_checkpoint
 from tests.driver_bases import use_driver_bases
@@ -36,24 +37,24 @@ STATS = '{"numRecords": 1}'
 """Without it, a check warns."""
 
 
-class Refreshed:
+class Refreshed(FollowedTable):
     """A table in a separate folder, refreshed on one instance."""
 
     def __init__(self, folder: Path, **table: Any) -> None:
-        self.folder = folder / "events"
-        self.table = TableSettings(name="events", path=str(self.folder), **table)
-        self.settings = Settings(storage=str(folder / "store"), tables=(self.table,))
-        self.defs = build_definitions(self.settings)
-        self.instance = dg.DagsterInstance.ephemeral()
+        super().__init__(folder / "events", storage=folder / "store", **table)
 
-    def write(self, first: int, last: int, mark: str = "a") -> None:
+    def configure(self, url: str | None = None, **settings: Any) -> None:
+        super().configure(url, **settings)
+        self.defs = build_definitions(self.settings)
+
+    def write(self, first: int, last: int, mark: str = "a", **_: Any) -> None:
         versions = {v: [commit_info(mark), add(f"{mark}{v}.parquet", stats=STATS)] for v in range(first, last + 1)}
         if first == 0:
             versions[0] = [protocol(), metadata(), *versions[0]]
-        write_log(self.folder, versions)
+        write_log(self.path, versions)
 
     def roll_back_to(self, version: int) -> None:
-        for commit in (self.folder / "_delta_log").glob("*.json"):
+        for commit in self.log.glob("*.json"):
             if int(commit.name[:20]) > version:
                 commit.unlink()
 
@@ -163,8 +164,8 @@ def test_recreated_table_that_has_no_configured_version_yet_is_reported(tmp_path
     table = Refreshed(tmp_path, versions=Since(since=2))
     table.write(0, 3)
     assert table.refresh() == (2, 3)
-    shutil.rmtree(table.folder)
-    write_log(table.folder, {0: [protocol(), metadata(table_id="another")]})
+    shutil.rmtree(table.path)
+    write_log(table.path, {0: [protocol(), metadata(table_id="another")]})
     store = SnapshotStore.open(None, table.settings.storage)
     for _ in range(2):
         assert table.refresh() == ()
@@ -196,9 +197,9 @@ def test_refresh_warns_of_versions_that_only_a_deleted_store_had(tmp_path: Path)
     table.write(0, 3)
     assert table.refresh() == (0, 1, 2, 3)
     actions = [protocol(), metadata(), *(add(f"a{v}.parquet", stats=STATS) for v in range(4))]
-    write_checkpoint(table.folder / "_delta_log", 3, "classic", actions)
+    write_checkpoint(table.log, 3, "classic", actions)
     for version in range(3):
-        (table.folder / "_delta_log" / f"{version:020}.json").unlink()
+        table.commit(version).unlink()
     shutil.rmtree(tmp_path / "store")
     done = refresh_table(
         table.defs, table.settings, table.table, table.instance, on_warning=warnings.append, log_level="ERROR"
@@ -236,7 +237,7 @@ def test_fleet_follows_a_table_from_its_refresh_to_its_damage_and_back(tmp_path:
     assert (sound["condition"], sound["check"]) == ("warned", "checkpoint_lag, fresh_table")
     assert sound["advice"] == expected
     assert (sound["stored_version"], sound["num_files"], sound["vacuum_bytes"]) == (2, 3, 0)
-    commit = made.folder / "_delta_log" / f"{3:020}.json"
+    commit = made.commit(3)
     commit.write_bytes(b"{nope\n")
     with pytest.raises(DeltaSnapError):
         made.refresh()

@@ -9,7 +9,6 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.condition.alerts import send_alerts
 from deltasnap_assets.runs.condition.reminders import REMINDERS
 from deltasnap_assets.runs.condition.taken_names import TakenNameError
@@ -18,7 +17,7 @@ from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.runs.sensors import new_commits_sensor
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.runs.table_runs import reason_of
-from deltasnap_assets.settings.config import AlertSettings, Settings
+from deltasnap_assets.settings.config import AlertSettings
 from tests.assets.followed_table import write
 from tests.assets.jobs import idle_job
 from tests.assets.runs.test_refresh import Refreshed
@@ -36,14 +35,12 @@ class Project(Refreshed):
 
     def __init__(self, folder: Path, name: str, last: int) -> None:
         super().__init__(folder / name)
-        self.settings = Settings(storage=str(folder / "store"), tables=(self.table,))
-        self.defs = build_definitions(self.settings)
-        write(self.folder, 0, last, table_id=name)
+        self.storage = folder / "store"
+        self.configure()
+        write(self.path, 0, last, table_id=name)
 
     def move(self, path: Path) -> None:
-        self.table = self.table.model_copy(update={"path": str(path)})
-        self.settings = self.settings.model_copy(update={"tables": (self.table,)})
-        self.defs = build_definitions(self.settings)
+        self.configure(str(path))
 
     @property
     def row(self) -> dict[str, Any]:
@@ -68,10 +65,10 @@ def projects(tmp_path: Path) -> tuple[Project, Project]:
 @pytest.mark.slow
 def test_refresh_stores_nothing_under_the_name_of_another_table(projects: tuple[Project, Project]) -> None:
     first, second = projects
-    with pytest.raises(TakenNameError, match=f"another table named events, at {second.folder}, which another project"):
+    with pytest.raises(TakenNameError, match=f"another table named events, at {second.path}, which another project"):
         first.refresh()
     assert second.refresh() == ()
-    assert first.stored_at == str(second.folder)
+    assert first.stored_at == str(second.path)
 
 
 @pytest.mark.slow
@@ -82,7 +79,7 @@ def test_run_of_a_user_records_no_numbers_of_another_table(projects: tuple[Proje
     result = job.execute_in_process(instance=first.instance, tags=run_tags("events", 0, 2), raise_on_error=False)
     assert "another table named events" in (reason_of(result.all_events) or "")
     assert first.instance.fetch_materializations(asset, limit=9).records == before
-    assert first.stored_at == str(second.folder)
+    assert first.stored_at == str(second.path)
 
 
 @pytest.mark.slow
@@ -90,7 +87,7 @@ def test_fleet_does_not_show_the_numbers_of_another_table(projects: tuple[Projec
     first, second = projects
     assert second.row["num_files"] == 5
     assert (first.row["condition"], first.row["num_files"], first.row["latest_version"]) == ("unknown", None, None)
-    assert first.row["reason"] == f"The store has another table of this name, at {second.folder}."
+    assert first.row["reason"] == f"The store has another table of this name, at {second.path}."
 
 
 @pytest.mark.slow
@@ -98,7 +95,7 @@ def test_fleet_does_not_show_the_numbers_of_another_table(projects: tuple[Projec
 def test_every_tick_fails_while_the_name_is_taken(tmp_path: Path, is_idle: bool) -> None:
     first, second = Project(tmp_path, "first", 2), Project(tmp_path, "second", 4)
     first.refresh()
-    ticks = Ticks(first.folder)
+    ticks = Ticks(first.path)
     ticks.instance = first.instance
     ticks.sensor = new_commits_sensor(first.settings, first.table, [idle_job])
     for _ in range(2):
@@ -107,11 +104,11 @@ def test_every_tick_fails_while_the_name_is_taken(tmp_path: Path, is_idle: bool)
     if is_idle:
         REMINDERS._done.clear()  # as an hour later
     else:
-        write(first.folder, 3, 3)
+        write(first.path, 3, 3)
     for _ in range(2):
         with pytest.raises(TakenNameError):
             ticks.tick()
-    assert first.stored_at == str(second.folder)
+    assert first.stored_at == str(second.path)
 
 
 @pytest.mark.slow
@@ -135,12 +132,12 @@ def test_table_that_moved_is_followed(tmp_path: Path, is_same: bool) -> None:
     project, other = Project(tmp_path, "first", 2), Project(tmp_path, "second", 2)
     project.refresh()
     if is_same:
-        shutil.rmtree(other.folder)
-        shutil.copytree(project.folder, other.folder)
-    project.move(other.folder)
+        shutil.rmtree(other.path)
+        shutil.copytree(project.path, other.path)
+    project.move(other.path)
     assert project.refresh() == (() if is_same else (0, 1, 2))
     assert project.row["num_files"] == 3
-    assert project.stored_at == str(other.folder)
+    assert project.stored_at == str(other.path)
 
 
 @pytest.mark.slow

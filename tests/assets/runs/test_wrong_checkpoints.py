@@ -13,8 +13,6 @@ from deltasnap_assets.runs.due import Examination
 from deltasnap_assets.runs.planning.known_table import last_observation
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_core import CorruptStoreError, FaultKind, SnapshotStore
-from deltasnap_core.protocol.log_files.file_names import commit_file
-from tests.assets.followed_table import write
 from tests.assets.tables.test_checks_alone import LAST, Table, original, table
 from tests.builders import add, metadata, protocol, remove
 from tests.checkpoint_files import STYLES, CheckpointStyle, write_checkpoint
@@ -28,7 +26,7 @@ EXPECTED = "The checkpoint of version 4 contradicts the stored version: "
 
 def put_checkpoint(table: Table, num_files: int, version: int = AT, style: CheckpointStyle = "classic") -> None:
     actions = [protocol(), metadata(), *(add(f"{each}.parquet") for each in range(num_files))]
-    write_checkpoint(table.path / "_delta_log", version, style, [*actions, remove("x"), remove("y")])
+    write_checkpoint(table.log, version, style, [*actions, remove("x"), remove("y")])
 
 
 def report(table: Table) -> None:
@@ -82,17 +80,17 @@ def test_doctor_shows_a_recorded_wrong_checkpoint_until_it_is_replaced(table: Ta
 
 
 def test_doctor_shows_recorded_lost_versions_until_a_commit_is_added(table: Table) -> None:
-    (table.path / "_delta_log" / commit_file(LAST)).unlink()
+    table.commit(LAST).unlink()
     condition = condition_now(table.settings, table.table)
     assert condition.faults_of(FaultKind.LOST_VERSIONS)
     report_condition(table.instance, table.settings, table.table, condition)
     assert condition.text in doctor._table(table.settings, table.table).message
-    write(table.path, LAST, LAST)
+    table.write(LAST, LAST)
     assert doctor._table(table.settings, table.table).mark == "ok"
 
 
 def test_checkpoint_of_a_version_that_is_not_stored_is_not_compared(table: Table) -> None:
-    write(table.path, LAST + 1, LAST + 1)
+    table.write(LAST + 1, LAST + 1)
     put_checkpoint(table, 1, version=LAST + 1)
     assert table.check("readable_checkpoint").passed
 
@@ -102,7 +100,7 @@ def test_damaged_store_does_not_hide_the_faults_of_the_log(table: Table, monkeyp
         raise CorruptStoreError(path="manifest", reason="expected JSON")
 
     put_checkpoint(table, 3)
-    (table.path / "_delta_log" / "_last_checkpoint").write_text("{}", encoding="utf-8")
+    (table.log / "_last_checkpoint").write_text("{}", encoding="utf-8")
     monkeypatch.setattr(SnapshotStore, "computed_state", damaged)
     found = condition_now(table.settings, table.table).without(FaultKind.WRONG_CHECKSUM)
     assert [fault.kind for fault in found.faults] == [FaultKind.BROKEN_HINT]

@@ -17,11 +17,10 @@ from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.runs.table_runs import stores_versions
-from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.tables.checks import version_checks
-from deltasnap_core import LastPoll, StorageError, TableProblem
+from deltasnap_core import StorageError, TableProblem
 from deltasnap_core.protocol.log_files.file_names import checksum_file
-from tests.assets.followed_table import write
+from tests.assets.followed_table import FollowedTable
 from tests.assets.jobs import idle_job
 from tests.builders import add, metadata, write_log
 from tests.core.store.manifests import store_computed_versions, stored_table
@@ -31,20 +30,17 @@ OUTAGE = StorageError(path="log", reason="timeout")
 FAILED = TableProblem(check=RUN, severity="warning", text="The last run failed.")
 
 
-class Table:
+class Table(FollowedTable):
     """The table `events` of a folder with its store, and its checks as jobs."""
 
     def __init__(self, folder: Path) -> None:
-        self.path = folder / "events"
-        self.table = TableSettings(name="events", path=str(self.path))
-        self.settings = Settings(storage=str(folder / "store"), tables=(self.table,))
-        self.instance = dg.DagsterInstance.ephemeral()
+        super().__init__(folder / "events", storage=folder / "store")
 
     def record(self, *problems: TableProblem) -> None:
         found = PollFindings(
             problems={each.check: (each,) for each in problems}, checked_version=LAST, is_examined=True
         )
-        record(store_of(self.settings), self.table, found)
+        record(self.store, self.table, found)
 
     def check(self, name: str, asset: str = "log_segment", version: int | None = None) -> dg.AssetCheckEvaluation:
         """Execute one check, and return its result. version: of the run; None: it has none."""
@@ -67,24 +63,14 @@ class Table:
         assert result.success or versions is None or name == "checksum_agrees"
         return list(result.get_asset_check_evaluations())
 
-    @property
-    def commit(self) -> Path:
-        return self.path / "_delta_log" / f"{2:020d}.json"
-
-    @property
-    def poll(self) -> LastPoll:
-        found = store_of(self.settings).polls.read("events")
-        assert found is not None
-        return found
-
 
 def stored(folder: Path) -> Table:
     """Return a new table with one file more in each version, whose versions are stored."""
     table = Table(folder)
-    write(table.path, 0, LAST)
+    table.write(0, LAST)
     wrong = {"tableSizeBytes": 99, "numFiles": 77, "numMetadata": 1, "numProtocol": 1}
-    (table.path / "_delta_log" / checksum_file(LAST)).write_text(json.dumps(wrong))
-    store_computed_versions(stored_table(folder / "store"), log_of(table.table), range(LAST + 1))
+    (table.log / checksum_file(LAST)).write_text(json.dumps(wrong))
+    table.store_versions(range(LAST + 1), computed=True)
     return table
 
 
@@ -153,7 +139,7 @@ def test_check_of_one_version_has_its_result_only(table: Table) -> None:
 @pytest.mark.slow
 def test_failed_version_passes_when_a_later_one_does(tmp_path: Path) -> None:
     table = Table(tmp_path)
-    write(table.path, 0, 1)
+    table.write(0, 1)
     column = {"name": "x", "type": "long", "nullable": True, "metadata": {}}
     changed = metadata(schemaString=json.dumps({"type": "struct", "fields": [column]}))
     write_log(table.path, {2: [changed], 3: [add("3")], 4: [add("4")]})
@@ -204,7 +190,7 @@ def test_check_that_raises_is_an_error_of_the_table(
 
 def test_check_of_a_shorter_log_warns_of_the_lost_versions(table: Table) -> None:
     table.record()
-    (table.path / "_delta_log" / f"{LAST:020d}.json").unlink()
+    table.commit(LAST).unlink()
     result = table.check("contiguous_log")
     assert not result.passed
     assert f"Version {LAST} is gone" in str(result.description)
@@ -214,19 +200,19 @@ def test_check_of_a_shorter_log_warns_of_the_lost_versions(table: Table) -> None
 def test_check_of_a_recreated_table_does_not_use_stored_versions(table: Table) -> None:
     table.record()
     shutil.rmtree(table.path)
-    write(table.path, 0, LAST, table_id="other")
-    table.commit.write_bytes(b"{nope")
+    table.write(0, LAST, table_id="other")
+    table.commit(2).write_bytes(b"{nope")
     assert not table.check("contiguous_log").passed
     assert store_of(table.settings).fleet(["events"])["condition"][0].as_py() == "broken"
 
 
 @pytest.mark.slow
 def test_check_reads_the_whole_log_while_it_has_faults(table: Table) -> None:
-    content = table.commit.read_bytes()
-    table.commit.write_bytes(content.replace(b'"add"', b'"\x00dd"'))
+    content = table.commit(2).read_bytes()
+    table.commit(2).write_bytes(content.replace(b'"add"', b'"\x00dd"'))
     assert not table.check("contiguous_log").passed  # the first examination
     assert not table.check("contiguous_log").passed
-    table.commit.write_bytes(content)
+    table.commit(2).write_bytes(content)
     assert table.check("contiguous_log").passed
     assert table.poll.problems == ()
 

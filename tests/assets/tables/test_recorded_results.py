@@ -12,7 +12,6 @@ from deltasnap_assets.checks.check import ADVICE_MARK
 from deltasnap_assets.tables.checks.recorded_results import record_table_checks
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_core import LastPoll, StorageError, TableProblem
-from tests.assets.followed_table import write
 from tests.assets.jobs import idle_job
 from tests.assets.tables.test_checks_alone import LAST, Table, original, table
 from tests.builders import mtime_of
@@ -38,7 +37,7 @@ def recorded(
 
 def test_results_are_those_of_the_newest_stored_version(table: Table) -> None:
     vacuum = dg.AssetCheckResult(passed=True, check_name="expired_tombstones", metadata={"expired_bytes": 7})
-    write(table.path, LAST + 1, LAST + 1)
+    table.write(LAST + 1, LAST + 1)
     found = recorded(table, WARNED)
     assert (found.latest_version, found.checked_version, found.facts_version) == (LAST + 1, None, None)
     found = recorded(table, vacuum, are_all=True)
@@ -46,14 +45,14 @@ def test_results_are_those_of_the_newest_stored_version(table: Table) -> None:
 
 
 def test_last_commit_has_its_stored_time_and_before_that_the_time_of_its_file(table: Table) -> None:
-    os.utime(table.path / "_delta_log" / f"{LAST:020d}.json", (1, 1))
+    os.utime(table.commit(LAST), (1, 1))
     assert recorded(table).last_commit_ms == mtime_of(LAST)
-    write(table.path, LAST + 1, LAST + 1)
+    table.write(LAST + 1, LAST + 1)
     assert recorded(table).last_commit_ms == mtime_of(LAST + 1)
 
 
 def test_log_without_versions_has_no_last_commit(table: Table) -> None:
-    for commit in (table.path / "_delta_log").glob("*.json"):
+    for commit in (table.log).glob("*.json"):
         commit.unlink()
     found = recorded(table)
     assert (found.latest_version, found.last_commit_ms) == (None, None)

@@ -38,7 +38,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Refreshed]:
         held = [remove("id=1/2.parquet", size=2000), {"add": {**file["add"], "deletionVector": VECTOR_AT_4}}]
         start = [protocol(3, 7, **FEATURES), metadata(configuration={"a": "1"}, partitionColumns=["id"])]
         write_log(
-            table.folder,
+            table.path,
             {
                 2: [MERGE, *start, file, remove("a0.parquet", size=1)],
                 3: [metadata(configuration={"a": "2", "b": "3"}, partitionColumns=["id"])],
@@ -46,14 +46,14 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Refreshed]:
             },
         )
         table.refresh()
-        write_log(table.folder, {5: [add("id=1/5.parquet", stats="{}", partitionValues={"id": "1"})]})
+        write_log(table.path, {5: [add("id=1/5.parquet", stats="{}", partitionValues={"id": "1"})]})
         table.refresh()
         yield table
 
 
 def shown(entries: Mapping[str, Any], table: Refreshed) -> dict[str, object]:
     """Return metadata as plain values: the texts of a picture, pairs of Markdown, times and assets with their kind."""
-    return {name: _shown(entry, str(table.folder)) for name, entry in entries.items()}
+    return {name: _shown(entry, str(table.path)) for name, entry in entries.items()}
 
 
 def _shown(entry: Any, folder: str) -> object:
