@@ -67,12 +67,12 @@ class PageFacts(Protocol):
         """The log files to read for the latest version."""
 
     @property
-    def files(self) -> FileFacts | None:
-        """Facts about its live files; None: not known."""
+    def files(self) -> FileFacts:
+        """Facts about its live files."""
 
     @property
-    def tombstones(self) -> TombstoneFacts | None:
-        """Facts about its tombstones; None: not known."""
+    def tombstones(self) -> TombstoneFacts:
+        """Facts about its tombstones."""
 
     @property
     def compaction(self) -> Compaction | None:
@@ -120,17 +120,6 @@ class TableFacts(PageFacts, Protocol):
 
         Of each version of the run, the newest one and that of `late_checksum`, if they have such a file.
         """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownPageFacts:
-    """`PageFacts` as values."""
-
-    state: SnapshotState
-    segment: LogSegment
-    files: FileFacts | None = None
-    tombstones: TombstoneFacts | None = None
-    compaction: Compaction | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

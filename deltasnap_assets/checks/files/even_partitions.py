@@ -33,8 +33,6 @@ class EvenPartitions(PageCheck[EvenPartitionsLimits]):
     advice = "Choose partition columns that divide the rows more evenly, or use clustering instead."
 
     def verdict(self, facts: PageFacts, limits: EvenPartitionsLimits) -> Verdict:
-        if facts.files is None:
-            return not_evaluated("the partitions are not known.")
         sizes, number = [partition.size_in_bytes for partition in facts.files.partitions], facts.files.num_partitions
         if len(sizes) < 2:
             return nothing_to_compare("the table has fewer than two partitions.")

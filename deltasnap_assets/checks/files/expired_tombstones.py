@@ -39,8 +39,6 @@ class ExpiredTombstones(PageCheck[ExpiredTombstonesLimits]):
 
     def verdict(self, facts: PageFacts, limits: ExpiredTombstonesLimits) -> Verdict:
         gone = facts.tombstones
-        if gone is None:
-            return not_evaluated("the tombstones are not known.")
         ratio = gone.expired_bytes / max(facts.state.size_in_bytes, 1)
         passed = ratio <= limits.max_expired_ratio or gone.num_expired < _FEW_FILES
         if passed and gone.num_expired_without_size >= _FEW_FILES:

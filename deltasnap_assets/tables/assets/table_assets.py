@@ -196,7 +196,8 @@ def _definition(table: TableSettings, asset: _VersionAsset) -> dg.AssetsDefiniti
         run = _Run(table=table, versions=versions, snapshots=snapshots, report=_reporter(context))
         with secrets_hidden(), using_spark(table.name):
             entries_of = asset.describe(run)
-            page = _page(context.instance, run) if asset.name == _SHOWS_THE_TABLE else None
+            shows_table = asset.name == _SHOWS_THE_TABLE
+            page = table_observation(context.instance, snapshots, table, versions) if shows_table else None
         with keys_read_once():
             for version, entries in entries_of.items():
                 context.add_asset_metadata(entries, partition_key=key_of(version))
@@ -206,18 +207,10 @@ def _definition(table: TableSettings, asset: _VersionAsset) -> dg.AssetsDefiniti
             context.log_event(again)
         if page is not None:
             context.log_event(page)
-        if asset.name == _SHOWS_THE_TABLE:
+        if shows_table:
             _write_due_checkpoint(context, run)
 
     return asset_step(spec, materialize)
-
-
-def _page(instance: dg.DagsterInstance, run: _Run) -> dg.AssetObservation | None:
-    """Return the observation of the table itself; None: nothing to record."""
-    newest = max(run.versions)
-    commits = recent_commits(run.snapshots, run.table, newest)
-    facts, gone = run.snapshots.file_facts(run.table, newest), run.snapshots.tombstone_facts(run.table, newest)
-    return table_observation(instance, run.snapshots, run.table, run.versions, commits, facts, gone)
 
 
 def _write_due_checkpoint(context: dg.AssetExecutionContext, run: _Run) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import dagster as dg
 
 from deltasnap_assets.checks.check import Check, Verdict
-from deltasnap_assets.checks.facts import FileFacts, KnownPageFacts, TombstoneFacts
+from deltasnap_assets.checks.facts import FileFacts, TombstoneFacts
 from deltasnap_assets.checks.registry import PAGE_CHECKS, CheckSettings
 from deltasnap_assets.quantities import bytes_text, counted, span_text
 from deltasnap_assets.runs.condition.fault_texts import fault_entries, fault_lines, plain_text
@@ -135,27 +135,34 @@ def tombstones_page(facts: TombstoneFacts, *, last_vacuum_ms: int | None) -> Ent
     return entries
 
 
-def health(
-    state: SnapshotState,
-    segment: LogSegment,
-    limits: CheckSettings,
-    *,
-    facts: FileFacts | None = None,
-    gone: TombstoneFacts | None = None,
-    condition: TableCondition | None = None,
-    others: Sequence[tuple[Check, Verdict]] = (),
-) -> str:
-    """Return the health of the table with advice: faults of the log first.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownVersion:
+    """The facts that the page of a table shows about its current version: `PageFacts`, and more.
 
-    facts: of the live files, gone: of the tombstones, condition: of the log; None: not known. others: the verdicts of
-    further checks.
+    condition: of the log. committed_at_ms: the time of the version (ms since the epoch).
+    commit: None: it is missing in the log. steps: the changes of the latest versions.
+    others: the verdicts of further checks. compaction: always None, a page does not determine it.
     """
-    known = KnownPageFacts(state=state, segment=segment, files=facts, tombstones=gone)
-    verdicts: list[tuple[Check, Verdict]] = [(check, check.verdict(known, limits)) for check in PAGE_CHECKS]
-    verdicts += others
+
+    state: SnapshotState
+    segment: LogSegment
+    files: FileFacts
+    tombstones: TombstoneFacts
+    condition: TableCondition
+    committed_at_ms: int
+    commit: CommitInfo | None
+    steps: Sequence[VersionStep]
+    others: Sequence[tuple[Check, Verdict]] = ()
+    compaction: None = None
+
+
+def health(shown: ShownVersion, limits: CheckSettings) -> str:
+    """Return the health of the table with advice: faults of the log first."""
+    verdicts = [*((check, check.verdict(shown, limits)) for check in PAGE_CHECKS), *shown.others]
     problems = [(check, verdict) for check, verdict in verdicts if verdict.is_evaluated and not verdict.passed]
-    lines = [*fault_lines(condition), *(_problem_line(check, verdict) for check, verdict in problems)]
+    lines = [*fault_lines(shown.condition), *(_problem_line(check, verdict) for check, verdict in problems)]
     if not lines:
+        state = shown.state
         mean = bytes_text(state.size_in_bytes // max(state.num_of_files, 1))
         return f"OK: {counted(state.num_of_files, 'file')}, {mean} on average. No maintenance is due."
     return "\n\n".join(lines)
@@ -165,26 +172,6 @@ def _problem_line(check: Check, verdict: Verdict) -> str:
     return f"{plain_text(verdict.description)} {verdict.advice or check.advice}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShownVersion:
-    """The facts that the page of a table shows about its current version.
-
-    committed_at_ms: the time of the version (ms since the epoch). commit: None: it is missing in the log.
-    steps: the changes of the latest versions. others: the verdicts of further checks.
-    facts: of the live files, gone: of the tombstones, condition: of the log; None: not known.
-    """
-
-    state: SnapshotState
-    segment: LogSegment
-    committed_at_ms: int
-    commit: CommitInfo | None
-    steps: Sequence[VersionStep]
-    facts: FileFacts | None
-    gone: TombstoneFacts | None
-    condition: TableCondition | None = None
-    others: Sequence[tuple[Check, Verdict]] = ()
-
-
 @noting_problems
 def table_page(table: TableSettings, shown: ShownVersion) -> Entries:
     """Return the page of the current table: health, contents, last writer, charts.
@@ -192,13 +179,8 @@ def table_page(table: TableSettings, shown: ShownVersion) -> Entries:
     The numbers come last: they are for plots, and `contents` repeats them as text.
     """
     state, segment, condition = shown.state, shown.segment, shown.condition
-    text = health(
-        state, segment, table.checks, facts=shown.facts, gone=shown.gone, condition=condition, others=shown.others
-    )
-    entries: Entries = {"health": dg.MetadataValue.md(text)}
-    if condition is not None:
-        last_good = None if condition.is_readable else segment.version
-        entries |= fault_entries(condition, None, last_good)
+    entries: Entries = {"health": dg.MetadataValue.md(health(shown, table.checks))}
+    entries |= fault_entries(condition, None, None if condition.is_readable else segment.version)
     entries["contents"] = text_value(contents_text(state))
     if shown.commit is not None:
         entries["last_commit"] = text_value(commit_text(segment.version, shown.commit))
@@ -212,10 +194,8 @@ def table_page(table: TableSettings, shown: ShownVersion) -> Entries:
 
 
 def _charts(shown: ShownVersion) -> Entries:
-    facts, histogram = shown.facts, shown.state.file_size_histogram
-    sizes = file_sizes_picture(histogram) if facts is None else sizes_picture(facts.bins)
-    entries: Entries = {"file_sizes": dg.MetadataValue.md(sizes)}
-    if facts is not None and (partitions := partitions_picture(facts)):
+    entries: Entries = {"file_sizes": dg.MetadataValue.md(sizes_picture(shown.files.bins))}
+    if partitions := partitions_picture(shown.files):
         entries["bytes_by_partition"] = dg.MetadataValue.md(partitions)
     if shown.steps:
         entries["bytes_by_version"] = dg.MetadataValue.md(versions_picture("bytes by version", shown.steps))

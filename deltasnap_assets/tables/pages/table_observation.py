@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import dagster as dg
 
 from deltasnap_assets.checks.check import Check, Verdict
-from deltasnap_assets.checks.facts import FileFacts, TombstoneFacts
 from deltasnap_assets.checks.registry import FRESH_TABLE, VERSION_CHECKS
 from deltasnap_assets.runs.condition.fault_texts import condition_tag, fault_lines
 from deltasnap_assets.runs.planning.known_table import observation_tags
@@ -44,9 +43,6 @@ def table_observation(
     snapshots: RunSnapshots,
     table: TableSettings,
     versions: Sequence[int],
-    commits: Sequence[DeltaHistory],
-    facts: FileFacts | None,
-    gone: TombstoneFacts | None,
 ) -> dg.AssetObservation | None:
     """Return the observation of the table if `versions`, of a run, end with the newest stored one; None: they do not.
 
@@ -56,7 +52,7 @@ def table_observation(
     version = max(versions)
     if version != max(snapshots.stored_versions(table), default=None):
         return None
-    condition = snapshots.condition(table)
+    condition, commits = snapshots.condition(table), recent_commits(snapshots, table, version)
     state = snapshots.states(table, [version])[version]
     (manifest,) = snapshots.manifests(table, [version]).values()
     shown = ShownVersion(
@@ -65,8 +61,8 @@ def table_observation(
         committed_at_ms=manifest.timestamp,
         commit=next((commit for commit in commits if commit.version == version), None),
         steps=_steps(snapshots, table, commits),
-        facts=facts,
-        gone=gone,
+        files=snapshots.file_facts(table, version),
+        tombstones=snapshots.tombstone_facts(table, version),
         condition=condition,
         others=_other_verdicts(snapshots, table, versions, commits),
     )

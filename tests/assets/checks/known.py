@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from deltasnap_assets.checks.compaction import Compaction
-from deltasnap_assets.checks.facts import FileFacts, KnownPageFacts, TombstoneFacts
+from deltasnap_assets.checks.facts import FileFacts, TombstoneFacts
 from deltasnap_assets.checks.partition_files import PartitionFiles
 from deltasnap_core import (
     ChecksumDifference,
@@ -27,18 +27,6 @@ from tests.builders import LOG_PATH, MemoryLogStore, checkpoint, commits
 def segment(first: int = 0, last: int = 12, at: int | None = 10) -> LogSegment:
     files = [commits(first, last), *([checkpoint(at)] if at is not None else [])]
     return LogSegmentBuilder(store=MemoryLogStore(*files), log_path=LOG_PATH).build()
-
-
-def page_facts(
-    files: FileFacts | None = None,
-    tombstones: TombstoneFacts | None = None,
-    compaction: Compaction | None = None,
-    **changes: object,
-) -> KnownPageFacts:
-    """Return the facts of a page. changes: of the computed state."""
-    return KnownPageFacts(
-        state=state(**changes), segment=segment(), files=files, tombstones=tombstones, compaction=compaction
-    )
 
 
 def partitions(*sizes: int) -> FileFacts:
@@ -62,6 +50,26 @@ def expired(num_files: int, size_in_bytes: int) -> TombstoneFacts:
         num_expired_without_size=0,
         expired_bytes=size_in_bytes,
     )
+
+
+UNPARTITIONED, NOTHING_REMOVED = partitions(), expired(0, 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownPageFacts:
+    """`PageFacts` as values. By default, of a table without partitions, and without tombstones."""
+
+    state: SnapshotState = field(default_factory=state)
+    segment: LogSegment = field(default_factory=segment)
+    files: FileFacts = UNPARTITIONED
+    tombstones: TombstoneFacts = NOTHING_REMOVED
+    compaction: Compaction | None = None
+
+
+def page_facts(files: FileFacts = UNPARTITIONED, **changes: Any) -> KnownPageFacts:
+    """Return the facts of a page. changes: of the facts, and of the computed state."""
+    own = {name: changes.pop(name) for name in ("tombstones", "compaction") if name in changes}
+    return KnownPageFacts(state=state(**changes), files=files, **own)
 
 
 def versions(first: int, last: int) -> VersionRanges:
@@ -97,8 +105,8 @@ class KnownTableFacts:
     late_checksum: int | None = None
     unreadable_checksums: Sequence[int] = ()
     checksum_differences: Mapping[int, Sequence[ChecksumDifference]] = field(default_factory=dict)
-    files: FileFacts | None = None
-    tombstones: TombstoneFacts | None = None
+    files: FileFacts = UNPARTITIONED
+    tombstones: TombstoneFacts = NOTHING_REMOVED
     compaction: Compaction | None = None
 
     @cached_property

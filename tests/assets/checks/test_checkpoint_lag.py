@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-from deltasnap_assets.checks.facts import KnownPageFacts
 from deltasnap_assets.checks.log.checkpoint_lag import CheckpointLag, CheckpointLagLimits
-from tests.assets.checks.known import segment
-from tests.assets.tables.test_metadata import state
+from tests.assets.checks.known import KnownPageFacts, segment
 
 
 def test_checkpoint_may_lag_up_to_the_limit() -> None:
-    facts = KnownPageFacts(state=state(), segment=segment(last=30, at=10))
+    facts = KnownPageFacts(segment=segment(last=30, at=10))
     verdict = CheckpointLag().verdict(facts, CheckpointLagLimits(max_commits_since_checkpoint=20))
     assert (verdict.passed, verdict.numbers) == (True, {"commits_since_checkpoint": 20})
     assert verdict.description == "20 commits since the last checkpoint, at most 20 expected."
@@ -15,7 +13,5 @@ def test_checkpoint_may_lag_up_to_the_limit() -> None:
 
 
 def test_table_without_a_checkpoint_has_no_last_one() -> None:
-    verdict = CheckpointLag().verdict(
-        KnownPageFacts(state=state(), segment=segment(last=30, at=None)), CheckpointLagLimits()
-    )
+    verdict = CheckpointLag().verdict(KnownPageFacts(segment=segment(last=30, at=None)), CheckpointLagLimits())
     assert verdict.description == "31 commits and no checkpoint, at most 200 expected."

@@ -41,10 +41,6 @@ def test_largest_partition_is_named() -> None:
     }
 
 
-def test_page_without_known_partitions_omits_the_check() -> None:
-    assert not EvenPartitions().verdict(page_facts(), EvenPartitionsLimits()).is_evaluated
-
-
 def test_unknown_partitions_are_smaller_than_known_ones() -> None:
     uneven = replace(partitions(100, 9, 8, 8, 8), num_partitions=1000)
     verdict = EvenPartitions().verdict(page_facts(uneven), EvenPartitionsLimits())

@@ -31,10 +31,6 @@ def test_expired_tombstones_of_an_empty_table_are_compared_with_one_byte() -> No
     assert verdict.description.startswith("The retention of 1 file (1 B) ended since the last commit: 100% of")
 
 
-def test_page_without_known_tombstones_omits_the_check() -> None:
-    assert not CHECK.verdict(page_facts(), LIMITS).is_evaluated
-
-
 @pytest.mark.parametrize(("without_size", "is_evaluated"), [(15, True), (16, False)])
 def test_expired_tombstones_without_a_size_do_not_pass(without_size: int, is_evaluated: bool) -> None:
     gone = replace(expired(100, 10), num_without_size=50, num_expired_without_size=without_size)

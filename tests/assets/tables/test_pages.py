@@ -20,16 +20,22 @@ from deltasnap_assets.tables.pages.asset_pages import (
     commit_text,
     health,
     log_segment_page,
+    partitions_picture,
     state_page,
     table_page,
     tombstones_page,
 )
 from deltasnap_assets.tables.pages.column_schema import table_schema
-from deltasnap_assets.tables.pages.pictures import MAX_CHARACTERS, VersionStep, file_sizes_picture, versions_picture
+from deltasnap_assets.tables.pages.pictures import (
+    MAX_CHARACTERS,
+    VersionStep,
+    sizes_picture,
+    versions_picture,
+)
 from deltasnap_assets.tables.pages.table_observation import last_vacuum_ms
 from deltasnap_core import CommitInfo, DeltaHistory, FileSizeHistogram, Metadata
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
-from tests.assets.checks.known import segment
+from tests.assets.checks.known import condition, expired, segment
 from tests.assets.tables.test_metadata import plain, state
 from tests.builders import LOG_PATH, MemoryLogStore, checkpoint, commits
 
@@ -43,6 +49,21 @@ FACTS = FileFacts(
     ),
     num_partitions=2,
 )
+
+
+def shown(**values: Any) -> ShownVersion:
+    """Return a version of a healthy table, with other values."""
+    given: dict[str, Any] = {
+        "state": state(),
+        "segment": segment(),
+        "files": FACTS,
+        "tombstones": expired(0, 0),
+        "condition": condition(),
+        "committed_at_ms": 1_700_000_720_000,
+        "commit": None,
+        "steps": (),
+    }
+    return ShownVersion(**{**given, **values})
 
 
 def test_log_segment_shows_the_age_of_its_checkpoint() -> None:
@@ -76,53 +97,34 @@ def test_changes_besides_files_are_a_list_with_a_line_for_each() -> None:
 
 
 def test_healthy_table_is_reported_as_ok() -> None:
-    assert health(state(), segment(), CheckSettings()).startswith("OK: 4 files, ")
+    assert health(shown(), CheckSettings()).startswith("OK: 4 files, ")
 
 
 def test_health_shows_a_stale_table_and_escapes_text_of_the_log() -> None:
     verdict = Verdict(passed=False, description="day=![x](http://evil/p.png) <b>hi</b> is old.", advice="Run `it`.")
-    text = health(state(), segment(), CheckSettings(), others=[(FRESH_TABLE, verdict)])
+    text = health(shown(others=[(FRESH_TABLE, verdict)]), CheckSettings())
     assert text == r"day=!\[x\](http\://evil/p.png) \<b\>hi\</b\> is old. Run `it`."
 
 
 def test_table_with_problems_has_advice() -> None:
-    reported = health(state(), segment(), CheckSettings(max_commits_since_checkpoint=1))
+    reported = health(shown(), CheckSettings(max_commits_since_checkpoint=1))
     assert "2 commits since the last checkpoint, at most 1 expected. Run `deltasnap checkpoint PATH`" in reported
 
 
 def test_every_failing_check_of_the_table_has_advice() -> None:
-    gone = TombstoneFacts(
-        num_files=20,
-        size_in_bytes=60_000,
-        num_without_size=0,
-        first_expires_ms=1,
-        last_expires_ms=2,
-        num_expired=20,
-        num_expired_without_size=0,
-        expired_bytes=60_000,
-    )
-    reported = health(state(), segment(), CheckSettings(max_commits_since_checkpoint=1), facts=FACTS, gone=gone)
-    lag, expired = reported.split("\n\n")
+    gone = expired(20, 60_000)
+    reported = health(shown(tombstones=gone), CheckSettings(max_commits_since_checkpoint=1))
+    lag, vacuum = reported.split("\n\n")
     assert lag.startswith("2 commits since the last checkpoint")
-    assert expired.startswith("The retention of 20 files (58.6 KiB) ended")
-    assert "Run `VACUUM`: it deletes the files that no version within the retention needs." in expired
+    assert vacuum.startswith("The retention of 20 files (58.6 KiB) ended")
+    assert "Run `VACUUM`: it deletes the files that no version within the retention needs." in vacuum
 
 
 def test_page_of_the_table_starts_with_health_and_contents_and_ends_with_plots() -> None:
     steps = [VersionStep(version=12, operation="WRITE", added=10, removed=0)]
     entries = table_page(
         TableSettings(name="events", path="s3://key:secret@lake/events"),
-        ShownVersion(
-            state=state(),
-            segment=segment(),
-            committed_at_ms=1_700_000_720_000,
-            commit=CommitInfo(
-                operation="WRITE", operation_parameters={"mode": "Append"}, user_name="ada", engine_info="x"
-            ),
-            steps=steps,
-            facts=FACTS,
-            gone=None,
-        ),
+        shown(commit=COMMITS["everything"][0], steps=steps),
     )
     names = list(entries)
     assert names[:5] == ["health", "contents", "last_commit", "committed_at", "file_sizes"]
@@ -204,25 +206,12 @@ def test_page_of_the_table_has_every_fact_as_text_and_as_number() -> None:
         VersionStep(version=11, operation="WRITE", added=10, removed=0),
         VersionStep(version=12, operation="WRITE", added=20, removed=3),
     ]
-    table = TableSettings(name="events", path="s3://lake/events")
-    entries = table_page(
-        table,
-        ShownVersion(
-            state=state(),
-            segment=segment(),
-            committed_at_ms=1_700_000_720_000,
-            commit=None,
-            steps=steps,
-            facts=None,
-            gone=None,
-            condition=None,
-        ),
-    )
+    entries = table_page(TableSettings(name="events", path="s3://lake/events"), shown(steps=steps))
     assert entries.pop("dagster/column_schema").value == table_schema(state().metadata).value  # type: ignore[arg-type]
     values: dict[str, Any] = plain(entries)
-    pictures = {name: values.pop(name) for name in ("file_sizes", "bytes_by_version")}
-    assert pictures["file_sizes"] == file_sizes_picture(state().file_size_histogram)
-    assert pictures["bytes_by_version"] == versions_picture("bytes by version", steps)
+    assert values.pop("file_sizes") == sizes_picture(FACTS.bins)
+    assert values.pop("bytes_by_partition") == partitions_picture(FACTS)
+    assert values.pop("bytes_by_version") == versions_picture("bytes by version", steps)
     assert values == {
         "health": "OK: 4 files, 14.8 KiB on average. No maintenance is due.",
         "contents": "90 rows in 4 files, 59.1 KiB",
