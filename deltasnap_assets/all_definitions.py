@@ -26,7 +26,7 @@ from deltasnap_assets.tables.assets.fleet_asset import (
 )
 from deltasnap_assets.tables.assets.group_job import GroupJob
 from deltasnap_assets.tables.assets.table_assets import table_assets
-from deltasnap_assets.tables.checks.asset_checks import report_freshness, table_checks
+from deltasnap_assets.tables.checks.asset_checks import table_checks
 from deltasnap_assets.tables.checks.maintenance import checkpoint_job, prune_job
 from deltasnap_assets.tables.resources import resources
 
@@ -61,11 +61,7 @@ def build_definitions(settings: Settings) -> dg.Definitions:
                 *([] if settings.alerts.webhook is None else [alerts_sensor(settings)]),
             ],
             schedules=[
-                *(
-                    refresh_schedule(settings, table, table.refresh, report_freshness)
-                    for table in settings.tables
-                    if table.refresh
-                ),
+                *(refresh_schedule(settings, table, table.refresh) for table in settings.tables if table.refresh),
                 fleet_schedule(),
             ],
             resources=shared,

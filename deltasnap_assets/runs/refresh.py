@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import dagster as dg
 
 from deltasnap_assets.processes import this_process
+from deltasnap_assets.runs.check_requests import version_with_due_checks
 from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.fault_texts import FailedRun
 from deltasnap_assets.runs.condition.log_reports import (
@@ -20,7 +21,6 @@ from deltasnap_assets.runs.condition.log_reports import (
 from deltasnap_assets.runs.condition.poll_findings import LOG, known_errors
 from deltasnap_assets.runs.condition.poll_records import store_damage
 from deltasnap_assets.runs.due import is_refresh_suspect
-from deltasnap_assets.runs.due_checks import version_with_due_checks
 from deltasnap_assets.runs.log_handover import ListedLog, handing_over
 from deltasnap_assets.runs.planning.known_table import apply_to_instance, known_of
 from deltasnap_assets.runs.planning.log_status import read_status, what_is_stored

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import dagster as dg
 
+from deltasnap_assets.runs.check_requests import request_for_checks, version_with_due_checks
+from deltasnap_assets.runs.condition.check_events import report_freshness
 from deltasnap_assets.runs.condition.examination import condition_soon
 from deltasnap_assets.runs.condition.log_reports import read_status_or_report, report_condition_without_run
-from deltasnap_assets.runs.due_checks import request_for_checks, version_with_due_checks
 from deltasnap_assets.runs.planning.known_table import apply_to_instance, known_of
 from deltasnap_assets.runs.planning.names import job_name, run_tags
 from deltasnap_assets.runs.planning.partition_order import sort_partitions
@@ -18,20 +17,13 @@ from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.texts import secrets_hidden, without_secrets
 
 
-def refresh_schedule(
-    settings: Settings,
-    table: TableSettings,
-    cron: str,
-    on_nothing_new: Callable[[dg.DagsterInstance, TableSettings], None] = lambda *_: None,
-) -> dg.ScheduleDefinition:
+def refresh_schedule(settings: Settings, table: TableSettings, cron: str) -> dg.ScheduleDefinition:
     """Return the schedule `<table>_refresh` with the cron expression `cron`.
 
     The sensor requests each version once. The schedule reads the whole log, so it also retries versions whose run
     failed, and reports damage that a poll for new commits does not detect. If reading a long log takes longer than a
     tick may, the sensor reports its damage later. Without missing versions, it requests the newest one again if its
     checks are due.
-
-    on_nothing_new: called if there is nothing to materialize.
     """
 
     @dg.schedule(
@@ -52,7 +44,7 @@ def refresh_schedule(
         sort_partitions(context.instance, table.name)
         if not todo.ranges:
             report_condition_without_run(context.instance, settings, table, status, stored, condition_soon)
-            on_nothing_new(context.instance, table)
+            report_freshness(context.instance, table)
             newest = version_with_due_checks(context.instance, settings, table, status, known)
             if newest is not None:
                 return [request_for_checks(table, newest)]

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import dagster as dg
 
 from deltasnap_assets.runs import due
+from deltasnap_assets.runs.check_requests import request_for_checks, were_evaluated
 from deltasnap_assets.runs.condition.condition_report import report_condition, shows_unloadable
 from deltasnap_assets.runs.condition.examination import examination_of, is_examined, may_examine
 from deltasnap_assets.runs.condition.fault_texts import FAILED_RUN
@@ -22,7 +23,6 @@ from deltasnap_assets.runs.condition.poll_records import EarlierPoll, is_record_
 from deltasnap_assets.runs.condition.reminders import REMINDERS
 from deltasnap_assets.runs.condition.taken_names import check_name
 from deltasnap_assets.runs.due import MAX_ATTEMPTS, Examination, Failure
-from deltasnap_assets.runs.due_checks import request_for_checks, were_evaluated
 from deltasnap_assets.runs.planning.known_table import apply_to_instance, known_of, last_observation, was_broken
 from deltasnap_assets.runs.planning.log_status import DAMAGED, read_status, what_is_stored
 from deltasnap_assets.runs.planning.names import job_name, run_tags

@@ -113,12 +113,6 @@ def failures(instance: dg.DagsterInstance, table_names: Collection[str]) -> Mapp
     return found
 
 
-def last_run_for_checks(instance: dg.DagsterInstance, table_name: str) -> dg.DagsterRun | None:
-    """Return the last run of a table that was requested to evaluate its checks again; None: no recent one."""
-    runs = instance.get_runs(dg.RunsFilter(tags={TABLE_TAG: table_name}), limit=_MAX_LATER_RUNS)
-    return next((run for run in runs if CHECKS_TAG in run.tags), None)
-
-
 def last_failed(instance: dg.DagsterInstance, table_names: Collection[str]) -> dict[str, str]:
     """Return the id of each table's last run that materializes versions, however started, if it failed within a day."""
     latest = _failed_within_a_day(instance, table_names)

@@ -14,12 +14,14 @@ from deltasnap_core import CLOCK_SKEW_MS
 
 if TYPE_CHECKING:
     from deltasnap_assets.checks.facts import TableFacts
+    from deltasnap_core import DeltaHistoryManager
 
 _HOUR_MS = 3_600_000
 _MAX_HOURS = 1_000_000  # a century: Dagster's freshness policies have a limit too
 # Without `fresh_within_hours`, a table is stale after this many times its longest recent pause, but not within a day.
 _PAUSES = 3
 _LEAST_PATIENCE_MS = 24 * _HOUR_MS
+_MAX_COMMITS = 30
 
 
 class FreshTableLimits(Limits):
@@ -67,3 +69,8 @@ class FreshTable(TableCheck[FreshTableLimits]):
             description=f"The last commit is {span_text(age)} old, at most {span_text(patience)} expected ({why}).",
             numbers={"hours_since_last_commit": round(age / _HOUR_MS, 2), "hours_expected": patience / _HOUR_MS},
         )
+
+
+def recent_commit_times(history: DeltaHistoryManager, most: int = _MAX_COMMITS) -> list[int]:
+    """Return the times of the last commits of a table (ms since the epoch), ascending."""
+    return list(history.commit_timestamps(start=max(history.latest_version() - most + 1, 0)).values())

@@ -14,8 +14,50 @@ from dagster._core.instance.utils import RUNLESS_JOB_NAME, RUNLESS_RUN_ID
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
 
 from deltasnap_assets.checks.check import Check, Verdict
+from deltasnap_assets.checks.commits.fresh_table import recent_commit_times
+from deltasnap_assets.checks.registry import FRESH_TABLE
 from deltasnap_assets.runs.condition.fault_texts import MAX_TEXT_LENGTH, FailedRun
+from deltasnap_assets.runs.stores import log_of
+from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.texts import visible
+from deltasnap_core import (
+    ActionNotFoundError,
+    CorruptLogError,
+    DeltaTableNotFoundError,
+    StorageError,
+    StoredVersionNotFoundError,
+    UnsupportedProtocolError,
+    VersionGapError,
+    VersionNotFoundError,
+    system_clock,
+)
+
+LOG_ERRORS = (
+    ActionNotFoundError,
+    CorruptLogError,
+    DeltaTableNotFoundError,
+    StorageError,
+    StoredVersionNotFoundError,
+    UnsupportedProtocolError,
+    VersionGapError,
+    VersionNotFoundError,
+)
+"""The errors of reading a broken log."""
+
+
+def report_freshness(instance: dg.DagsterInstance, table: TableSettings) -> None:
+    """Record whether the table is stale. Without new commits no run starts, so no run would record it.
+
+    A broken log is not an error here: its faults are reported elsewhere.
+    """
+    log = log_of(table)
+    try:
+        times = recent_commit_times(log.history_of(log.list()))
+    except LOG_ERRORS:
+        return
+    if times:  # otherwise the log has only a checkpoint
+        verdict = FRESH_TABLE.of_commits(times, table.checks, now_ms=system_clock())
+        instance.report_runless_asset_event(check_evaluation(table.name, FRESH_TABLE, verdict))
 
 
 def report_checks(

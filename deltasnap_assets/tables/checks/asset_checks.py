@@ -9,11 +9,10 @@ from typing import Any
 import dagster as dg
 
 from deltasnap_assets.checks.check import FAILED_TO_RUN, TableCheck, Verdict, not_evaluated
-from deltasnap_assets.checks.commits.fresh_table import FreshTable
 from deltasnap_assets.checks.log.condition_check import unsupported
 from deltasnap_assets.checks.log.readable_protocol import ReadableProtocol
 from deltasnap_assets.checks.registry import TABLE_CHECKS
-from deltasnap_assets.runs.condition.check_events import check_evaluation, severity_of
+from deltasnap_assets.runs.condition.check_events import LOG_ERRORS, severity_of
 from deltasnap_assets.runs.condition.fault_texts import MAX_TEXT_LENGTH
 from deltasnap_assets.runs.planning.names import RANGE_END_TAG, RANGE_START_TAG
 from deltasnap_assets.runs.planning.partitions import version_of
@@ -21,57 +20,16 @@ from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.spark.session.failures import using_spark
 from deltasnap_assets.tables.assets.steps import checks_step
 from deltasnap_assets.tables.checks.recorded_results import record_table_checks
-from deltasnap_assets.tables.checks.run_facts import RunFacts, recent_commit_times
+from deltasnap_assets.tables.checks.run_facts import RunFacts
 from deltasnap_assets.tables.checks.version_checks import version_checks
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_assets.texts import visible
-from deltasnap_core import (
-    ActionNotFoundError,
-    CorruptLogError,
-    DeltaSnapError,
-    DeltaTableNotFoundError,
-    StorageError,
-    StoredVersionNotFoundError,
-    TableLog,
-    UnsupportedProtocolError,
-    VersionGapError,
-    VersionNotFoundError,
-    system_clock,
-)
-
-# The errors of reading a broken log.
-_OF_THE_LOG = (
-    ActionNotFoundError,
-    CorruptLogError,
-    DeltaTableNotFoundError,
-    StorageError,
-    StoredVersionNotFoundError,
-    UnsupportedProtocolError,
-    VersionGapError,
-    VersionNotFoundError,
-)
+from deltasnap_core import DeltaSnapError
 
 
 def table_checks(table: TableSettings) -> list[dg.AssetChecksDefinition]:
     """Return the checks of a table, as two steps of its runs: checks of the table, and checks of single versions."""
     return [_checks_of_now(table), version_checks(table, _versions_of_run)]
-
-
-def report_freshness(instance: dg.DagsterInstance, table: TableSettings) -> None:
-    """Record whether the table is stale. Without new commits no run starts, so no run would record it.
-
-    A broken log is not an error here: its faults are reported elsewhere.
-    """
-    log = TableLog.for_path(table.path, table.storage_options)
-    try:
-        times = recent_commit_times(log.history_of(log.list()))
-    except _OF_THE_LOG:
-        return
-    if not times:  # the log has only a checkpoint
-        return
-    check = FreshTable()
-    verdict = check.of_commits(times, table.checks, now_ms=system_clock())
-    instance.report_runless_asset_event(check_evaluation(table.name, check, verdict))
 
 
 def _checks_of_now(table: TableSettings) -> dg.AssetChecksDefinition:
@@ -122,7 +80,7 @@ def _verdict(check: TableCheck[Any], facts: RunFacts) -> Verdict:
         with using_spark(facts.table.name):
             return check.verdict(facts, facts.table.checks)
     except DeltaSnapError as error:
-        is_explained = not facts.condition.is_readable and isinstance(error, _OF_THE_LOG)
+        is_explained = not facts.condition.is_readable and isinstance(error, LOG_ERRORS)
         if is_explained:
             return not_evaluated(facts.condition.text)
         return Verdict(passed=False, description=str(error), severity="error")

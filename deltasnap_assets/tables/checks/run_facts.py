@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
+from deltasnap_assets.checks.commits.fresh_table import recent_commit_times
 from deltasnap_assets.checks.compaction import Compaction
 from deltasnap_assets.checks.facts import FileFacts, TombstoneFacts, VersionFacts
 from deltasnap_assets.settings.config import TableSettings
@@ -14,7 +15,6 @@ from deltasnap_assets.tables.changes import schema_changes
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_core import (
     ChecksumDifference,
-    DeltaHistoryManager,
     LogSegment,
     SnapshotState,
     StoredVersionNotFoundError,
@@ -27,8 +27,6 @@ from deltasnap_core import (
 
 HISTORY = 30
 """The number of stored versions before a run's first version that define the usual range."""
-
-_MAX_COMMITS = 30
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,8 +152,3 @@ def version_facts(states: Mapping[int, SnapshotState], versions: Sequence[int]) 
         if later in versions and before is not None and after is not None:
             changes[later] = tuple(schema_changes(before, after))
     return VersionFacts(versions=versions, states=states, schema_changes=changes)
-
-
-def recent_commit_times(history: DeltaHistoryManager, most: int = _MAX_COMMITS) -> list[int]:
-    """Return the times of the last commits of a table (ms since the epoch), ascending."""
-    return list(history.commit_timestamps(start=max(history.latest_version() - most + 1, 0)).values())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import dagster as dg
 import pytest
@@ -24,12 +23,14 @@ class Scheduled(FollowedTable):
         super().__init__(folder / "t")
         self.write(0, 3)
         self.instance = instance
-        self.idle: list[str] = []
-        self.schedule = refresh_schedule(self.settings, self.table, "@daily", lambda _, t: self.idle.append(t.name))
+        self.schedule = refresh_schedule(self.settings, self.table, "@daily")
 
-    def tick(self) -> Any:
-        with dg.build_schedule_context(instance=self.instance) as context:
-            return self.schedule(context)
+    @property
+    def checked(self) -> list[bool]:
+        """The results of the check `fresh_table`."""
+        key = dg.AssetCheckKey(dg.AssetKey(["events", "log_segment"]), "fresh_table")
+        records = self.instance.event_log_storage.get_asset_check_execution_history(key, limit=2)
+        return [each.evaluation.passed for each in records if each.evaluation is not None]
 
 
 @pytest.fixture
@@ -40,29 +41,29 @@ def scheduled(tmp_path: Path) -> Iterator[Scheduled]:
 
 def test_missing_versions_are_requested_in_order_and_sorted(scheduled: Scheduled) -> None:
     scheduled.instance.add_dynamic_partitions("events_versions", ["2", "0"])
-    requests = scheduled.tick()
+    requests = scheduled.ask_schedule()
     assert [request.tags for request in requests] == [
         run_tags("events", 0, 1),
         run_tags("events", 2, 2),
         run_tags("events", 3, 3),
     ]
     assert list(scheduled.instance.get_dynamic_partitions("events_versions")) == ["0", "1", "2", "3"]
-    assert scheduled.idle == []
+    assert scheduled.checked == []
 
 
 def test_table_with_a_run_in_progress_waits(scheduled: Scheduled) -> None:
     started = dg.DagsterRunStatus.STARTED
     run = scheduled.instance.create_run_for_job(idle_job, status=started, tags=run_tags("events", 0, 1))
-    assert scheduled.tick() == dg.SkipReason(f"Run {run.run_id} of events is in progress.")
+    assert scheduled.ask_schedule() == dg.SkipReason(f"Run {run.run_id} of events is in progress.")
     assert list(scheduled.instance.get_dynamic_partitions("events_versions")) == []
 
 
-def test_tick_without_a_new_version_says_so_and_calls_back(scheduled: Scheduled) -> None:
+def test_tick_without_a_new_version_says_so_and_records_that_the_table_is_stale(scheduled: Scheduled) -> None:
     scheduled.store_versions(range(4), computed=True)
     materialize(scheduled.instance, range(4))
     scheduled.store.polls.write("events", LastPoll(polled_at_ms=1, checked_version=3))
-    assert scheduled.tick() == dg.SkipReason("All versions of events are materialized.")
-    assert scheduled.idle == ["events"]
+    assert scheduled.ask_schedule() == dg.SkipReason("All versions of events are materialized.")
+    assert scheduled.checked == [False]  # the commits are old
 
 
 def test_schedule_starts_with_the_daemon_and_runs_the_job_of_the_table(scheduled: Scheduled) -> None:

@@ -11,10 +11,11 @@ import pytest
 
 from deltasnap_assets.checks.check import Severity, Verdict
 from deltasnap_assets.checks.files.small_files import SmallFiles
+from deltasnap_assets.runs.condition import check_events
+from deltasnap_assets.runs.condition.check_events import report_freshness
 from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.settings.config import TableSettings
-from deltasnap_assets.tables.checks import asset_checks
-from deltasnap_assets.tables.checks.asset_checks import _result, _versions_of_run, report_freshness
+from deltasnap_assets.tables.checks.asset_checks import _result, _versions_of_run
 from deltasnap_core import commit_file
 from tests.builders import metadata, mtime_of, protocol, write_log
 from tests.checkpoint_files import write_checkpoint
@@ -78,7 +79,7 @@ def test_check_prefers_the_advice_of_its_verdict() -> None:
 def test_age_of_the_last_commit_is_recorded_without_a_run(
     now_ms: int, passes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asset_checks, "system_clock", lambda: mtime_of(1) + now_ms)
+    monkeypatch.setattr(check_events, "system_clock", lambda: mtime_of(1) + now_ms)
     write_log(tmp_path, {0: [protocol(), metadata()], 1: []})
     recorded = freshness(tmp_path)
     assert recorded is not None

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from deltasnap_assets.checks.check import Limits
+from deltasnap_assets.checks.commits.fresh_table import recent_commit_times
 from deltasnap_assets.checks.commits.schema_unchanged import SchemaUnchanged
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.spark.session.run_session import PlainSession, RunSession
@@ -16,7 +17,6 @@ from deltasnap_assets.tables.checks.run_facts import (
     HISTORY,
     RunFacts,
     facts_of_versions,
-    recent_commit_times,
     version_facts,
 )
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
