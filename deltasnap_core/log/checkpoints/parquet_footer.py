@@ -73,9 +73,9 @@ def null_count(metadata: pq.FileMetaData, leaf: str) -> int | None:
 
     None: some row groups do not state it, or there is no such leaf.
     """
-    nulls = [count for _, count in null_counts(metadata, leaf) or [(0, None)]]
+    nulls = [count for _, count in null_counts(metadata, leaf) or ()]
     known = [count for count in nulls if count is not None]
-    return sum(known) if len(known) == len(nulls) else None
+    return sum(known) if nulls and len(known) == len(nulls) else None
 
 
 def least_value(metadata: pq.FileMetaData, leaf: str) -> int | None:

@@ -137,8 +137,7 @@ def test_poll_has_the_settings_of_the_table(table: Table) -> None:
 def test_nothing_is_written_again_if_nothing_changed(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     record(table.store, table.table, PollFindings(latest_version=2))
     before = table.poll
-    record(table.store, table.table, PollFindings(latest_version=2))
-    assert table.poll == before
+    assert record(table.store, table.table, PollFindings(latest_version=2)) == table.poll == before
     monkeypatch.setattr(due, "RECORDED_AGAIN_MS", 0)
     record(table.store, table.table, PollFindings(latest_version=2))
     assert table.poll.polled_at_ms >= before.polled_at_ms

@@ -97,6 +97,9 @@ def test_java_of_the_machine_is_used_again_after_it_is_installed(
     monkeypatch.setenv("PATH", f"{home}/bin")
     assert not use_java().is_wheel
     assert "JAVA_HOME" not in os.environ
+    elsewhere = find_java({"PATH": "/nowhere"})
+    assert elsewhere is not None
+    assert elsewhere.is_wheel
 
 
 def test_only_an_old_java_is_reported_with_its_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from deltasnap_core.store.format.shared_documents import Part
 from deltasnap_core.store.format.version_documents import DELTAS
 from deltasnap_core.store.versions.common_version import LogRelation, find_common_version, is_version_of
 from deltasnap_core.store.versions.stored_table import StoredTable
-from tests.builders import CountingLogStore, MemoryLogStore, checkpoint, commits, metadata, mtime_of
+from tests.builders import CountingLogStore, MemoryLogStore, checkpoint, commits, metadata, mtime_of, uuid_checkpoint
 from tests.core.store.manifests import (
     commit_actions,
     compared,
@@ -280,6 +280,8 @@ def test_version_stored_from_its_checkpoint_is_identified_by_it(tmp_path: Path) 
     store.statuses[file.path] = replace(file, size=1)
     assert is_version_of(manifest, store, table_log(store).list()) is False
     store.delete(file)
+    assert is_version_of(manifest, store, table_log(store).list()) is None
+    store.statuses |= {other.path: other for other in uuid_checkpoint(3)}
     assert is_version_of(manifest, store, table_log(store).list()) is None
 
 
