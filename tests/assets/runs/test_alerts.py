@@ -100,6 +100,14 @@ class Fleet:
         self.sensor = alerts_sensor(self.settings)
         self.instance = dg.DagsterInstance.ephemeral()
 
+    def discover(self, path: str) -> None:
+        """Also follow the tables of a pattern."""
+        url = self.settings.alerts.webhook
+        self.settings = Settings.model_validate(
+            {**self.settings.model_dump(), "alerts": {"webhook": url}, "discover": [{"path": path}]}
+        )
+        self.sensor = alerts_sensor(self.settings)
+
     def note(self, *problems: TableProblem, table: str = "events", **fields: Any) -> None:
         poll = LastPoll(**{"polled_at_ms": system_clock(), "problems": problems, "checked_version": 1, **fields})
         store_of(self.settings).polls.write(table, poll)
@@ -110,8 +118,13 @@ class Fleet:
         return result.skip_message or ""
 
 
-def test_what_an_earlier_release_reported_is_reported_again(tmp_path: Path, chat: Chat) -> None:
-    fleet = Fleet(tmp_path, chat.url)
+@pytest.fixture
+def fleet(tmp_path: Path, chat: Chat) -> Fleet:
+    """A fleet of the table `events`, which reports to the chat."""
+    return Fleet(tmp_path, chat.url)
+
+
+def test_what_an_earlier_release_reported_is_reported_again(fleet: Fleet, chat: Chat) -> None:
     fleet.instance.daemon_cursor_storage.set_cursor_values({alerts._key("events", "/lake/events"): "error"})
     fleet.note(ERROR)
     fleet.tick()
@@ -184,8 +197,7 @@ def test_table_with_a_lasting_warning_is_reported_each_time_it_breaks(
     assert [text.split(".")[0].removeprefix("Table events ") for text in chat.taken()] == sent
 
 
-def test_table_with_a_warning_that_is_no_longer_checked_is_reported(tmp_path: Path, chat: Chat) -> None:
-    fleet = Fleet(tmp_path, chat.url)
+def test_table_with_a_warning_that_is_no_longer_checked_is_reported(fleet: Fleet, chat: Chat) -> None:
     for waited in (1, 30):
         fleet.note(WARNING, unchecked_since_ms=system_clock() - waited * HOUR)
         fleet.tick()
@@ -194,16 +206,14 @@ def test_table_with_a_warning_that_is_no_longer_checked_is_reported(tmp_path: Pa
     assert second.startswith("Table events was not checked recently. No run has checked this table for 30 hours")
 
 
-def test_table_that_alternates_between_warning_and_error_is_reported_twice(tmp_path: Path, chat: Chat) -> None:
-    fleet = Fleet(tmp_path, chat.url)
+def test_table_that_alternates_between_warning_and_error_is_reported_twice(fleet: Fleet, chat: Chat) -> None:
     for problem in (WARNING, ERROR, WARNING, ERROR, WARNING, ERROR):
         fleet.note(problem)
         fleet.tick()
     assert [text.split(".")[0] for text in chat.taken()] == ["Table events has a warning", "Table events is broken"]
 
 
-def test_each_new_warning_of_a_table_is_reported(tmp_path: Path, chat: Chat) -> None:
-    fleet = Fleet(tmp_path, chat.url)
+def test_each_new_warning_of_a_table_is_reported(fleet: Fleet, chat: Chat) -> None:
     failed = TableProblem(check="run", severity="warning", text="The last run failed.")
     rule = StaleRule(patience_ms=24 * HOUR, check="fresh_table", advice="Check the job.")
     late: dict[str, Any] = {"stale_rule": rule, "last_commit_ms": system_clock() - 30 * HOUR}
@@ -307,8 +317,7 @@ def test_tick_sends_for_thirty_seconds_and_the_next_one_continues(
     assert [text[:8] for text in chat.taken()] == ["Table d ", "Table e ", "Table a "]
 
 
-def test_table_of_the_same_name_at_another_path_is_reported_again(tmp_path: Path, chat: Chat) -> None:
-    fleet = Fleet(tmp_path, chat.url)
+def test_table_of_the_same_name_at_another_path_is_reported_again(fleet: Fleet, tmp_path: Path) -> None:
     fleet.note(ERROR)
     fleet.tick()
     (table,) = fleet.settings.tables
@@ -324,14 +333,10 @@ def test_nothing_is_sent_without_a_webhook(tmp_path: Path) -> None:
     assert send_alerts(settings, dg.DagsterInstance.ephemeral()) == "There is no webhook in `alerts`."
 
 
-def test_discovered_table_that_lost_its_log_is_reported(tmp_path: Path, chat: Chat) -> None:
-    fleet = Fleet(tmp_path, chat.url)
+def test_discovered_table_that_lost_its_log_is_reported(fleet: Fleet, tmp_path: Path, chat: Chat) -> None:
     write_log(tmp_path / "lake" / "users", {0: [protocol(), metadata()]})
     lost = tmp_path / "lake" / "orders"
-    fleet.settings = Settings.model_validate(
-        {**fleet.settings.model_dump(), "alerts": {"webhook": chat.url}, "discover": [{"path": f"{tmp_path}/lake/*"}]}
-    )
-    fleet.sensor = alerts_sensor(fleet.settings)
+    fleet.discover(f"{tmp_path}/lake/*")
     fleet.note(table="orders", path=str(lost))
     fleet.note(table="users", path=str(tmp_path / "lake" / "users"))  # found after the definitions were loaded
     fleet.tick()
@@ -343,19 +348,11 @@ def test_discovered_table_that_lost_its_log_is_reported(tmp_path: Path, chat: Ch
     assert rows["orders"]["advice"].startswith("Restore its log.")
 
 
-def test_discovered_table_without_a_name_is_reported(tmp_path: Path, chat: Chat) -> None:
-    fleet = Fleet(tmp_path, chat.url)
+def test_discovered_table_without_a_name_is_reported(fleet: Fleet, tmp_path: Path, chat: Chat) -> None:
     unnamed = tmp_path / "lake" / "__"
     write_log(unnamed, {0: [protocol(), metadata()]})
-    fleet.settings = with_discovered(
-        Settings.model_validate(
-            {
-                **fleet.settings.model_dump(),
-                "alerts": {"webhook": chat.url},
-                "discover": [{"path": f"{tmp_path}/lake/*"}],
-            }
-        )
-    )
+    fleet.discover(f"{tmp_path}/lake/*")
+    fleet.settings = with_discovered(fleet.settings)
     fleet.sensor = alerts_sensor(fleet.settings)
     fleet.tick()
     reason = "its folder gives the name '', and Dagster allows only letters, digits and underscores"
@@ -368,24 +365,18 @@ def test_discovered_table_without_a_name_is_reported(tmp_path: Path, chat: Chat)
     assert r"| …\/lake\/\_\_ | unknown |" in worst
 
 
-def test_unreadable_folder_of_a_pattern_does_not_block_alerts(tmp_path: Path, chat: Chat) -> None:
-    fleet = Fleet(tmp_path, chat.url)
-    fleet.settings = Settings.model_validate(
-        {**fleet.settings.model_dump(), "alerts": {"webhook": chat.url}, "discover": [{"path": f"{tmp_path}/none/*"}]}
-    )
-    fleet.sensor = alerts_sensor(fleet.settings)
+def test_unreadable_folder_of_a_pattern_does_not_block_alerts(fleet: Fleet, tmp_path: Path, chat: Chat) -> None:
+    fleet.discover(f"{tmp_path}/none/*")
     fleet.note(table="orders", path=str(tmp_path / "none" / "orders"))
     fleet.note(WARNING)
     assert fleet.tick() == "Sent 1 message."
 
 
-def test_table_without_any_poll_is_not_reported(tmp_path: Path, chat: Chat) -> None:
-    fleet = Fleet(tmp_path, chat.url)
+def test_table_without_any_poll_is_not_reported(fleet: Fleet, chat: Chat) -> None:
     assert (fleet.tick(), chat.taken()) == ("No table has a new problem or has recovered.", [])
 
 
-def test_materialized_table_is_reported_if_the_store_was_deleted(tmp_path: Path, chat: Chat) -> None:
-    fleet = Fleet(tmp_path, chat.url)
+def test_materialized_table_is_reported_if_the_store_was_deleted(fleet: Fleet, chat: Chat) -> None:
     materialized = dg.AssetMaterialization(dg.AssetKey(["events", ASSET_NAMES[0]]), partition="0")
     fleet.instance.report_runless_asset_event(materialized)
     assert fleet.tick() == "Sent 1 message."
@@ -410,8 +401,7 @@ def test_table_whose_store_cannot_be_read_does_not_block_others(
     assert "Table other was not checked recently. The store of this table cannot be read" in chat.texts[1]
 
 
-def test_unchecked_table_is_reported_only_if_it_is_broken(tmp_path: Path, chat: Chat) -> None:
-    fleet = Fleet(tmp_path, chat.url)
+def test_unchecked_table_is_reported_only_if_it_is_broken(fleet: Fleet, chat: Chat) -> None:
     fleet.note(checked_version=None)
     fleet.tick()
     assert chat.taken() == []
@@ -420,23 +410,20 @@ def test_unchecked_table_is_reported_only_if_it_is_broken(tmp_path: Path, chat: 
     assert len(chat.taken()) == 1
 
 
-def test_table_without_a_check_for_a_day_is_reported(tmp_path: Path, chat: Chat) -> None:
-    fleet = Fleet(tmp_path, chat.url)
+def test_table_without_a_check_for_a_day_is_reported(fleet: Fleet, chat: Chat) -> None:
     fleet.note(checked_version=None, unchecked_since_ms=system_clock() - 30 * HOUR)
     fleet.tick()
     assert [text.split(".")[0] for text in chat.taken()] == ["Table events was not checked recently"]
 
 
-def test_damaged_poll_is_reported(tmp_path: Path, chat: Chat) -> None:
-    fleet = Fleet(tmp_path, chat.url)
+def test_damaged_poll_is_reported(fleet: Fleet, tmp_path: Path, chat: Chat) -> None:
     fleet.note()
     (tmp_path / "store" / "events" / "last_poll.json").write_text("{")
     fleet.tick()
     assert "The last poll of this table cannot be read: " in chat.taken()[0]
 
 
-def test_table_that_is_no_longer_polled_is_reported(tmp_path: Path, chat: Chat) -> None:
-    fleet = Fleet(tmp_path, chat.url)
+def test_table_that_is_no_longer_polled_is_reported(fleet: Fleet, chat: Chat) -> None:
     fleet.note(polled_at_ms=system_clock() - 72 * HOUR)
     fleet.tick()
     assert chat.taken()[0].startswith(
@@ -444,8 +431,7 @@ def test_table_that_is_no_longer_polled_is_reported(tmp_path: Path, chat: Chat) 
     )
 
 
-def test_table_that_becomes_stale_is_reported(tmp_path: Path, chat: Chat) -> None:
-    fleet = Fleet(tmp_path, chat.url)
+def test_table_that_becomes_stale_is_reported(fleet: Fleet, chat: Chat) -> None:
     rule = StaleRule(patience_ms=24 * HOUR, check="fresh_table", advice="Check the job.")
     fleet.note(stale_rule=rule, last_commit_ms=system_clock() - 30 * HOUR)
     fleet.tick()
@@ -453,8 +439,7 @@ def test_table_that_becomes_stale_is_reported(tmp_path: Path, chat: Chat) -> Non
     assert chat.taken()[0].startswith(reported)
 
 
-def test_text_from_a_log_cannot_mention_anybody_or_break_the_line(tmp_path: Path, chat: Chat) -> None:
-    fleet = Fleet(tmp_path, chat.url)
+def test_text_from_a_log_cannot_mention_anybody_or_break_the_line(fleet: Fleet, chat: Chat) -> None:
     fleet.note(TableProblem(check="log", severity="error", text="<!channel> & <https://x|y>\n\x1b[31m"))
     fleet.tick()
     (text,) = chat.taken()

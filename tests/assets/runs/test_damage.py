@@ -17,8 +17,7 @@ from tests.assets.runs.test_sensors import Ticks, failed_run
 
 @pytest.mark.slow
 def test_damage_before_a_checkpoint_blocks_only_its_versions(tmp_path: Path) -> None:
-    ticks = Ticks(tmp_path)
-    ticks.write(0, 5)
+    ticks = Ticks(tmp_path, last=5)
     ticks.checkpoint(5)
     ticks.damage(3)
     ticks.store_versions([0, 1, 2, 5])

@@ -46,8 +46,7 @@ from tests.fast_dagster import local_instance
 
 def followed(folder: Path) -> Ticks:
     """A table whose versions are materialized, and whose last tick found no new commit."""
-    write(folder, 0, 3)
-    ticks = Ticks(folder)
+    ticks = Ticks(folder, last=3)
     assert ticks.tick() == [("0", "3")]
     assert ticks.tick() == "No new commit of events."
     return ticks

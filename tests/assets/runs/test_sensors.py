@@ -34,10 +34,17 @@ START, END = "dagster/asset_partition_range_start", "dagster/asset_partition_ran
 
 
 class Ticks(FollowedTable):
-    """A sensor evaluated by the test: partitions are added and runs succeed immediately."""
+    """A sensor evaluated by the test: partitions are added and runs succeed immediately.
 
-    def __init__(self, path: Path, *, url: str | None = None, runs_succeed: bool = True, **settings: Any) -> None:
+    last: the version of the last commit; None: there is no log.
+    """
+
+    def __init__(
+        self, path: Path, *, last: int | None = None, url: str | None = None, runs_succeed: bool = True, **settings: Any
+    ) -> None:
         super().__init__(path, url=url, **settings)
+        if last is not None:
+            self.write(0, last)
         self.sensor = new_commits_sensor(self.settings, self.table, [idle_job])
         self.cursor: str | None = None
         self.runs_succeed = runs_succeed
@@ -144,8 +151,7 @@ def test_error_in_a_folder_names_a_path_below_it(folder: str, path: str, is_in: 
 
 @pytest.mark.slow
 def test_one_run_is_requested_for_the_range_of_new_versions(tmp_path: Path) -> None:
-    ticks = Ticks(tmp_path)
-    write(tmp_path, 0, 2)
+    ticks = Ticks(tmp_path, last=2)
     assert ticks.tick() == [("0", "2")]
     assert ticks.partitions == ["0", "1", "2"]
     assert ticks.tick() == "No new commit of events."
@@ -155,8 +161,7 @@ def test_one_run_is_requested_for_the_range_of_new_versions(tmp_path: Path) -> N
 
 
 def test_backlog_is_worked_off_range_by_range(tmp_path: Path) -> None:
-    ticks = Ticks(tmp_path, max_versions_per_run=2)
-    write(tmp_path, 0, 4)
+    ticks = Ticks(tmp_path, last=4, max_versions_per_run=2)
     assert [ticks.tick() for _ in range(4)] == [
         [("0", "1")],
         [("2", "3")],
@@ -168,23 +173,20 @@ def test_backlog_is_worked_off_range_by_range(tmp_path: Path) -> None:
 def test_tick_without_a_new_commit_does_not_query_what_is_materialized(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ticks = Ticks(tmp_path)
-    write(tmp_path, 0, 1)
+    ticks = Ticks(tmp_path, last=1)
     ticks.tick()
     monkeypatch.setattr(ticks.instance, "get_materialized_partitions", None)
     assert ticks.tick() == "No new commit of events."
 
 
 def test_tick_that_requests_a_run_records_no_observation(tmp_path: Path) -> None:
-    ticks = Ticks(tmp_path, versions="latest")
-    write(tmp_path, 0, 4)
+    ticks = Ticks(tmp_path, last=4, versions="latest")
     assert ticks.tick() == [("4", "4")]
     assert not ticks.instance.fetch_observations(dg.AssetKey(["events", "delta_log"]), limit=5).records
 
 
 def test_sensor_with_a_reset_cursor_requests_no_completed_versions(tmp_path: Path) -> None:
-    ticks = Ticks(tmp_path)
-    write(tmp_path, 0, 1)
+    ticks = Ticks(tmp_path, last=1)
     ticks.tick()
     ticks.store_versions(range(2))
     ticks.cursor = None
@@ -194,8 +196,7 @@ def test_sensor_with_a_reset_cursor_requests_no_completed_versions(tmp_path: Pat
 
 
 def test_versions_that_the_store_lost_are_requested_again(tmp_path: Path) -> None:
-    ticks = Ticks(tmp_path)
-    write(tmp_path, 0, 1)
+    ticks = Ticks(tmp_path, last=1)
     ticks.tick()
     ticks.cursor = None
     assert ticks.tick() == [("0", "1")]
@@ -203,8 +204,7 @@ def test_versions_that_the_store_lost_are_requested_again(tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_backlog_of_a_lost_store_is_worked_off_range_by_range(tmp_path: Path) -> None:
-    ticks = Ticks(tmp_path, max_versions_per_run=2)
-    write(tmp_path, 0, 4)
+    ticks = Ticks(tmp_path, last=4, max_versions_per_run=2)
     for _ in range(3):
         ticks.tick()
     ticks.cursor, requested = None, list[Any]()
@@ -216,8 +216,7 @@ def test_backlog_of_a_lost_store_is_worked_off_range_by_range(tmp_path: Path) ->
 
 @pytest.mark.parametrize("is_copied", [False, True])
 def test_new_commit_of_a_lost_store_requests_the_lost_versions_too(tmp_path: Path, is_copied: bool) -> None:
-    ticks = Ticks(tmp_path)
-    write(tmp_path, 0, 1)
+    ticks = Ticks(tmp_path, last=1)
     ticks.tick()
     shutil.rmtree(ticks.storage)
     for commit in (tmp_path / "_delta_log").iterdir() if is_copied else ():
@@ -248,8 +247,7 @@ def test_older_copy_of_the_store_gets_the_versions_that_it_lacks(
 
 
 def test_unreadable_cursor_is_ignored(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    ticks = Ticks(tmp_path)
-    write(tmp_path, 0, 4)
+    ticks = Ticks(tmp_path, last=4)
     ticks.cursor = '{"generation": "table-id", "version": 3, "key_of_a_later_release": 1}'
     assert ticks.tick() == [("0", "4")]
     assert ticks.tick() == "No new commit of events."
@@ -257,8 +255,7 @@ def test_unreadable_cursor_is_ignored(tmp_path: Path, caplog: pytest.LogCaptureF
 
 
 def test_sensor_reports_that_a_table_is_stored_from_a_later_version(tmp_path: Path) -> None:
-    ticks = Ticks(tmp_path, versions={"since": 5})
-    write(tmp_path, 0, 3)
+    ticks = Ticks(tmp_path, last=3, versions={"since": 5})
     assert ticks.tick() == "The latest version of events is 3, but `versions` starts at version 5."
     write(tmp_path, 4, 6)
     assert ticks.tick() == [("5", "6")]
@@ -266,8 +263,7 @@ def test_sensor_reports_that_a_table_is_stored_from_a_later_version(tmp_path: Pa
 
 @pytest.mark.slow
 def test_recreated_table_is_followed_from_its_first_version(tmp_path: Path) -> None:
-    ticks = Ticks(tmp_path)
-    write(tmp_path, 0, 4)
+    ticks = Ticks(tmp_path, last=4)
     ticks.tick()
     shutil.rmtree(tmp_path / "_delta_log")
     write(tmp_path, 0, 2, table_id="another")
@@ -279,8 +275,7 @@ def test_recreated_table_is_followed_from_its_first_version(tmp_path: Path) -> N
 @pytest.mark.slow
 @pytest.mark.parametrize("last", [2, 4, 6])
 def test_restored_table_is_followed_again_whether_shorter_or_longer(tmp_path: Path, last: int) -> None:
-    ticks = Ticks(tmp_path)
-    write(tmp_path, 0, 4)
+    ticks = Ticks(tmp_path, last=4)
     ticks.tick()
     for version in (3, 4):
         ticks.commit(version).unlink()
@@ -292,8 +287,7 @@ def test_restored_table_is_followed_again_whether_shorter_or_longer(tmp_path: Pa
 
 
 def test_tick_reports_commits_that_were_stored_and_are_gone(tmp_path: Path) -> None:
-    ticks = Ticks(tmp_path, runs_succeed=False)
-    write(tmp_path, 0, 4)
+    ticks = Ticks(tmp_path, last=4, runs_succeed=False)
     ticks.store_versions(range(5))
     ticks.tick()
     for version in (3, 4):
@@ -322,8 +316,7 @@ def failed_run(instance: dg.DagsterInstance, first: int, last: int, attempt: int
 
 
 def test_table_with_a_run_in_progress_is_skipped(tmp_path: Path) -> None:
-    ticks = Ticks(tmp_path)
-    write(tmp_path, 0, 1)
+    ticks = Ticks(tmp_path, last=1)
     run = dg.DagsterRun(  # as a page of the UI makes it
         job_name="__ASSET_JOB",
         status=dg.DagsterRunStatus.STARTED,
@@ -335,8 +328,7 @@ def test_table_with_a_run_in_progress_is_skipped(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_failed_versions_are_retried_after_doubling_pauses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ticks = Ticks(tmp_path, runs_succeed=False)
-    write(tmp_path, 0, 2)
+    ticks = Ticks(tmp_path, last=2, runs_succeed=False)
     assert ticks.tick() == [("0", "2")]
     now, attempts = time.time(), []
     for attempt in range(1, MAX_ATTEMPTS):
@@ -355,8 +347,7 @@ def test_failed_versions_are_retried_after_doubling_pauses(tmp_path: Path, monke
 
 
 def test_new_commit_retries_failed_versions(tmp_path: Path) -> None:
-    ticks = Ticks(tmp_path, runs_succeed=False)
-    write(tmp_path, 0, 2)
+    ticks = Ticks(tmp_path, last=2, runs_succeed=False)
     ticks.tick()
     failed_run(ticks.instance, 0, 2)
     write(tmp_path, 3, 3)
@@ -368,8 +359,7 @@ def test_new_commit_retries_failed_versions(tmp_path: Path) -> None:
 def test_new_commit_requests_versions_that_are_missing_although_a_later_run_of_others_succeeded(
     tmp_path: Path, status: dg.DagsterRunStatus, attempt: int
 ) -> None:
-    ticks = Ticks(tmp_path, runs_succeed=False)
-    write(tmp_path, 0, 2)
+    ticks = Ticks(tmp_path, last=2, runs_succeed=False)
     ticks.tick()
     ticks.instance.create_run_for_job(idle_job, status=status, tags=run_tags("events", 0, 2, attempt))
     ticks.tick()
@@ -384,8 +374,7 @@ def test_new_commit_requests_versions_that_are_missing_although_a_later_run_of_o
 
 
 def test_versions_of_a_canceled_run_are_reported_missing_and_requested_with_the_next_commit(tmp_path: Path) -> None:
-    ticks = Ticks(tmp_path, runs_succeed=False)
-    write(tmp_path, 0, 2)
+    ticks = Ticks(tmp_path, last=2, runs_succeed=False)
     ticks.tick()
     canceled = dg.DagsterRunStatus.CANCELED
     ticks.instance.create_run_for_job(idle_job, status=canceled, tags=run_tags("events", 0, 2))
@@ -397,8 +386,7 @@ def test_versions_of_a_canceled_run_are_reported_missing_and_requested_with_the_
 
 
 def test_run_that_failed_with_all_its_versions_recorded_is_not_repeated(tmp_path: Path) -> None:
-    ticks = Ticks(tmp_path)
-    write(tmp_path, 0, 2)
+    ticks = Ticks(tmp_path, last=2)
     ticks.tick()
     failed_run(ticks.instance, 0, 2)
     assert ticks.tick() == "No new commit of events."
@@ -437,8 +425,7 @@ def test_unreachable_s3_endpoint_is_reported_within_a_tick(
 
 
 def test_schedule_requests_versions_that_are_not_materialized(tmp_path: Path) -> None:
-    ticks = Ticks(tmp_path)
-    write(tmp_path, 0, 3)
+    ticks = Ticks(tmp_path, last=3)
     with local_instance(tmp_path) as ticks.instance:
         for _ in range(2):  # nothing was materialized in between: the same again
             requests = ticks.ask_schedule()
@@ -469,8 +456,7 @@ def test_schedule_keeps_a_version_that_the_sensor_added_meanwhile(
 
 
 def test_schedule_requests_nothing_while_a_run_is_in_progress(tmp_path: Path) -> None:
-    ticks = Ticks(tmp_path / "t")
-    write(tmp_path / "t", 0, 3)
+    ticks = Ticks(tmp_path / "t", last=3)
     with local_instance(tmp_path) as ticks.instance:
         status = dg.DagsterRunStatus.STARTED
         tags = run_tags("events", 0, 1) | {PROCESS_TAG: this_process()}
@@ -489,8 +475,7 @@ def test_schedule_reports_damage_before_it_fails(tmp_path: Path) -> None:
 
 
 def test_sensor_without_a_cursor_does_not_repeat_an_observation(tmp_path: Path) -> None:
-    ticks = Ticks(tmp_path)
-    write(tmp_path, 0, 3)
+    ticks = Ticks(tmp_path, last=3)
     ticks.tick()
     ticks.store_versions(range(4))
     ticks.cursor = None
