@@ -127,7 +127,7 @@ def examination_without_run(
     poll: LastPoll | None,
     now_ms: int,
     status: LogStatus,
-    stored: Stored | None,
+    stored: Stored,
     *,
     is_suspect: bool,
     is_requested: bool,
@@ -140,9 +140,8 @@ def examination_without_run(
     is_requested: a user waits for the answer: then a short log is always read.
     """
     is_damaged = status.condition is not None and bool(status.condition.faults)
-    is_shorter = stored is not None and bool(stored.common.lost)
     is_short = status.listing is not None and len(status.listing.commits) <= SHORT_LOG
-    is_whole = is_suspect or is_damaged or is_shorter or (is_requested and is_short)
+    is_whole = is_suspect or is_damaged or bool(stored.common.lost) or (is_requested and is_short)
     if is_whole or is_examination_due(poll, now_ms):
         return Examination.WHOLE_LOG
     checkpoint = None if status.listing is None else status.listing.newest_checkpoint

@@ -100,7 +100,7 @@ def report_condition_without_run(
     settings: Settings,
     table: TableSettings,
     status: LogStatus,
-    stored: Stored | None,
+    stored: Stored,
     examine: Callable[[Settings, TableSettings, Examination], TableCondition | None] = condition_now,
     *,
     is_requested: bool = False,
@@ -108,8 +108,7 @@ def report_condition_without_run(
     """Record the faults of a table, or that they are gone, when no run will do so. Return its condition.
 
     None: the log is not examined, see `examination_without_run`. status: the result of the poll without new commits.
-    stored: the stored versions and the log compared; None: unknown. examine: `condition_now`, or returns None if that
-    takes too long. is_requested: a user waits for the answer.
+    examine: `condition_now`, or returns None if that takes too long. is_requested: a user waits for the answer.
     """
     record_poll(settings, table, status)
     failed = failed_run(instance, table.name)

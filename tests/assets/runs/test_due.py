@@ -5,21 +5,27 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from deltasnap_assets.runs.condition.poll_findings import LOG
 from deltasnap_assets.runs.due import (
+    EXAMINED_AGAIN_MS,
+    Examination,
     are_checks_due,
+    examination_without_run,
     has_new_checkpoint,
     inputs_of_checks,
     is_checkpoint_sound,
     is_examination_due,
 )
+from deltasnap_assets.runs.planning.plan import Stored
 from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.config import TableSettings
-from deltasnap_core import LastPoll
+from deltasnap_core import CommonVersion, FaultKind, LastPoll, LogRelation, LogStatus, VersionRanges
+from tests.assets.checks.known import condition, fault
 from tests.assets.runs.test_poll_records import WARNING, Table
 from tests.builders import add, metadata, protocol
 from tests.checkpoint_files import write_checkpoint
@@ -77,3 +83,28 @@ def test_damage_makes_a_checkpoint_unread_again(table: Table) -> None:
     table.report()
     assert not is_checkpoint_sound(table.poll, damaged)
     assert not has_new_checkpoint(table.poll, damaged)
+
+
+EXAMINATIONS: dict[str, tuple[dict[str, Any], Examination | None]] = {
+    "nothing is new": ({}, None),
+    "the last run failed": ({"is_suspect": True}, Examination.WHOLE_LOG),
+    "the poll found a fault": ({"condition": condition(fault(FaultKind.EMPTY_COMMIT))}, Examination.WHOLE_LOG),
+    "the log lost versions": ({"lost": VersionRanges(((3, 4),))}, Examination.WHOLE_LOG),
+    "a user waits": ({"is_requested": True}, Examination.WHOLE_LOG),
+    "a day ago": ({"examined_at_ms": -EXAMINED_AGAIN_MS}, Examination.WHOLE_LOG),
+    "a new checkpoint": ({"examined_checkpoint": None}, Examination.NEW_CHECKPOINT),
+}
+
+
+@pytest.mark.parametrize("case", EXAMINATIONS)
+def test_log_is_examined_without_a_run_only_for_a_reason(case: str) -> None:
+    changed, expected = EXAMINATIONS[case]
+    values: dict[str, Any] = {"examined_at_ms": 0, "examined_checkpoint": "7", "condition": None, **changed}
+    poll = LastPoll(polled_at_ms=0, **{name: values[name] for name in ("examined_at_ms", "examined_checkpoint")})
+    listing: Any = SimpleNamespace(newest_checkpoint="7", commits={})
+    status = LogStatus(table_id="g", latest=2, versions=(0, 1, 2), listing=listing, condition=values["condition"])
+    lost = values.get("lost", VersionRanges())
+    common = CommonVersion(version=2, latest_in_log=2, relation=LogRelation.SAME, lost=lost)
+    stored = Stored(common=common, versions=frozenset(range(3)))
+    asked = {name: values.get(name, False) for name in ("is_suspect", "is_requested")}
+    assert examination_without_run(poll, 0, status, stored, **asked) is expected

@@ -32,6 +32,7 @@ from deltasnap_assets.runs.condition.poll_findings import (
 )
 from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.runs.planning.known_table import last_observation
+from deltasnap_assets.runs.planning.log_status import read_status
 from deltasnap_assets.runs.sensors import new_commits_sensor
 from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.config import Since
@@ -307,12 +308,12 @@ def test_damage_in_a_log_without_new_commits_is_found_within_a_day(
 ) -> None:
     table.check()
     record(table.store, table.table, PollFindings(is_examined=True))
-    status = log_of(table.table).status()
+    status, stored = read_status(table.settings, table.table)
     table.damage(1)
-    report_condition_without_run(table.instance, table.settings, table.table, status, None)
+    report_condition_without_run(table.instance, table.settings, table.table, status, stored)
     assert table.condition == "healthy"
     monkeypatch.setattr(due, "EXAMINED_AGAIN_MS", 0)
-    report_condition_without_run(table.instance, table.settings, table.table, status, None)
+    report_condition_without_run(table.instance, table.settings, table.table, status, stored)
     assert table.condition == "broken"
 
 
@@ -322,12 +323,12 @@ def test_damage_in_the_commit_of_a_stored_version_is_found_within_a_day(
     table.store_versions(range(3), computed=True)
     table.check()
     record(table.store, table.table, PollFindings(is_examined=True))
-    status, commit = log_of(table.table).status(), table.commit(1)
+    (status, stored), commit = read_status(table.settings, table.table), table.commit(1)
     times, content = commit.stat(), commit.read_bytes()
     commit.write_bytes(content.replace(b'"add"', b'"\x00dd"'))
     os.utime(commit, ns=(times.st_atime_ns, times.st_mtime_ns))
     monkeypatch.setattr(due, "EXAMINED_AGAIN_MS", 0)
-    report_condition_without_run(table.instance, table.settings, table.table, status, None)
+    report_condition_without_run(table.instance, table.settings, table.table, status, stored)
     assert table.condition == "broken"
 
 
