@@ -8,14 +8,13 @@ from deltasnap_assets.texts import without_secrets
 from deltasnap_core import DeltaSnapError, LogListing
 
 
-def is_due(listing: LogListing, newest: int, after_commits: int | None) -> bool:
+def is_due(listing: LogListing, newest: int, after_commits: int) -> bool:
     """Return whether to write a checkpoint of a version.
 
     newest: the newest version of the run; only the latest version of the log gets a checkpoint.
-    after_commits: the number of commits after the newest checkpoint, or from version 0, from which one is due; None:
-                   never.
+    after_commits: the number of commits after the newest checkpoint, or from version 0, from which one is due.
     """
-    if after_commits is None or listing.latest_version != newest:
+    if listing.latest_version != newest:
         return False
     before = listing.checkpoints[0].version if listing.checkpoints else -1
     return newest - before >= after_commits
@@ -27,9 +26,8 @@ def write_due_checkpoint(snapshots: RunSnapshots, table: TableSettings, newest: 
     A failure does not fail the run: the versions are stored, and the check `checkpoint_lag` shows how far the
     checkpoint is behind.
     """
-    if table.checkpoint.after_commits is None:
-        return None
-    if not is_due(snapshots.listing(table), newest, table.checkpoint.after_commits):
+    after = table.checkpoint.after_commits
+    if after is None or not is_due(snapshots.listing(table), newest, after):
         return None
     try:
         return write_checkpoint(snapshots, table, newest), True

@@ -20,8 +20,8 @@ def listing(table: Path, commits: int, checkpoint: int | None = None) -> LogList
     return TableLog.for_path(table).list()
 
 
-@pytest.mark.parametrize(("after_commits", "due"), [(None, False), (4, True), (5, True), (6, False)])
-def test_checkpoint_is_due_after_commits_from_the_start(after_commits: int | None, due: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("after_commits", "due"), [(4, True), (5, True), (6, False)])
+def test_checkpoint_is_due_after_commits_from_the_start(after_commits: int, due: bool, tmp_path: Path) -> None:
     assert is_due(listing(tmp_path, 5), 4, after_commits) is due
 
 
