@@ -17,6 +17,13 @@ def test_manifest_name_of_another_file_is_none(name: str) -> None:
     assert ManifestName.parse(name) is None
 
 
+def test_names_in_a_store_are_those_of_earlier_releases() -> None:
+    folders = [layout.MANIFESTS, layout.BASE, layout.CHANGES, layout.DOCUMENTS, layout.BREAKDOWNS, layout.STAGING]
+    assert folders == ["manifests", "base", "changes", "documents", "breakdowns", "staging"]
+    assert [layout.ALL_FILES, layout.TOMBSTONES] == ["all_files", "tombstones"]  # users read these
+    assert [layout.LAST_POLL, layout.FLEET_FOLDER] == ["last_poll.json", "@fleet"]
+
+
 def test_manifest_names_sort_by_generation_then_version() -> None:
     names = [ManifestName(generation=g, version=v) for g, v in [("000010-a", 0), ("000002-z", 11), ("000002-z", 2)]]
     assert sorted(names) == [names[2], names[1], names[0]]
