@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+
 _SIZES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
-_SPANS = ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"), (1000, "second"))
+_SPANS = ((DAY_MS, "day"), (HOUR_MS, "hour"), (60_000, "minute"), (1000, "second"))
 
 
 def counted(count: int, what: str, plural: str | None = None) -> str:

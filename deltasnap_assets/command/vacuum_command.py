@@ -8,8 +8,7 @@ import typer
 from typer.exceptions import TyperException
 
 from deltasnap_assets.command.arguments import StorageOptions, TablePath, storage_options
-
-_HOUR_MS = 3_600_000
+from deltasnap_assets.quantities import HOUR_MS
 
 
 class NeverDeletesError(TyperException):
@@ -43,7 +42,7 @@ def vacuum(
     if not dry_run:
         raise NeverDeletesError
     options = storage_options(option)
-    retention_ms = None if retain is None else int(retain * _HOUR_MS)
+    retention_ms = None if retain is None else int(retain * HOUR_MS)
     from deltasnap_assets.command.views.vacuum_view import show_vacuum
 
     show_vacuum(path, options, retention_ms=retention_ms, as_json=as_json)

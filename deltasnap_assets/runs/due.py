@@ -26,14 +26,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
+from deltasnap_assets.quantities import DAY_MS, HOUR_MS
 from deltasnap_assets.runs.condition.poll_findings import ALL_CHECKS, LOG, RUN
 from deltasnap_assets.runs.planning.plan import Stored
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_core import LastPoll, LogStatus, TableCondition, TableProblem, VersionRanges
 
-_HOUR_MS = 60 * 60 * 1000
-EXAMINED_AGAIN_MS = 24 * _HOUR_MS
-RECORDED_AGAIN_MS = _HOUR_MS
+EXAMINED_AGAIN_MS = DAY_MS
+RECORDED_AGAIN_MS = HOUR_MS
 """An unchanged poll is recorded again after this time."""
 EXAMINATION_CHECK_SECONDS = 3600.0
 """How often idle ticks check whether an examination is due."""
@@ -79,7 +79,7 @@ def is_examination_due(poll: LastPoll | None, now_ms: int) -> bool:
     if poll is None or poll.examined_at_ms is None:
         return True
     faults = {problem.severity for problem in poll.problems if problem.check == LOG}
-    patience = 0 if "error" in faults else _HOUR_MS if faults else EXAMINED_AGAIN_MS
+    patience = 0 if "error" in faults else HOUR_MS if faults else EXAMINED_AGAIN_MS
     return abs(now_ms - poll.examined_at_ms) >= patience
 
 

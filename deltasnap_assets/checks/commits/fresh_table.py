@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from deltasnap_assets.checks.check import Limits, TableCheck, Verdict, not_evaluated
-from deltasnap_assets.quantities import span_text
+from deltasnap_assets.quantities import DAY_MS, HOUR_MS, span_text
 from deltasnap_core import CLOCK_SKEW_MS
 
 if TYPE_CHECKING:
     from deltasnap_assets.checks.facts import TableFacts
     from deltasnap_core import DeltaHistoryManager
 
-_HOUR_MS = 3_600_000
 _MAX_HOURS = 1_000_000  # a century: Dagster's freshness policies have a limit too
 # Without `fresh_within_hours`, a table is stale after this many times its longest recent pause, but not within a day.
 _PAUSES = 3
-_LEAST_PATIENCE_MS = 24 * _HOUR_MS
+_LEAST_PATIENCE_MS = DAY_MS
 _MAX_COMMITS = 30
 
 
@@ -60,14 +59,14 @@ class FreshTable(TableCheck[FreshTableLimits]):
             )
         age, pauses = max(now_ms - times[-1], 0), [later - earlier for earlier, later in pairwise(times)]
         if limits.fresh_within_hours is not None:
-            patience, why = int(limits.fresh_within_hours * _HOUR_MS), "as configured"
+            patience, why = int(limits.fresh_within_hours * HOUR_MS), "as configured"
         else:
-            patience = min(max(_PAUSES * max(pauses, default=0), _LEAST_PATIENCE_MS), _MAX_HOURS * _HOUR_MS)
+            patience = min(max(_PAUSES * max(pauses, default=0), _LEAST_PATIENCE_MS), _MAX_HOURS * HOUR_MS)
             why = "three times the longest recent pause, at least a day"
         return Verdict(
             passed=age <= patience,
             description=f"The last commit is {span_text(age)} old, at most {span_text(patience)} expected ({why}).",
-            numbers={"hours_since_last_commit": round(age / _HOUR_MS, 2), "hours_expected": patience / _HOUR_MS},
+            numbers={"hours_since_last_commit": round(age / HOUR_MS, 2), "hours_expected": patience / HOUR_MS},
         )
 
 

@@ -16,7 +16,7 @@ from rich.table import Table
 from deltasnap_assets.command.table_on_spark import delta_log_of, spark_aside
 from deltasnap_assets.command.terminal import output_console, print_line, print_problem, shown
 from deltasnap_assets.command.views.condition_view import explaining, print_condition
-from deltasnap_assets.quantities import bytes_text, counted
+from deltasnap_assets.quantities import HOUR_MS, bytes_text, counted
 from deltasnap_core import (
     AGES_DAYS,
     Snapshot,
@@ -30,7 +30,6 @@ from deltasnap_core import (
 )
 
 _MAX_ROWS = 50
-_HOUR_MS = 3_600_000
 _AGES: dict[int | None, str] = {first: f"{first} to {then} days" for first, then in pairwise(AGES_DAYS)}
 _AGES[None] = "unknown"
 
@@ -168,7 +167,7 @@ def _size_text(groups: tuple[VacuumGroup, ...]) -> str:
 
 
 def _hours(ms: int) -> str:
-    return f"{ms / _HOUR_MS:g} hours"
+    return f"{ms / HOUR_MS:g} hours"
 
 
 def _json(group: VacuumGroup) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from deltasnap_assets.checks.check import ADVICE_MARK, FAILED_TO_RUN
 from deltasnap_assets.checks.commits.fresh_table import FreshTable
 from deltasnap_assets.checks.files.expired_tombstones import ExpiredTombstones
 from deltasnap_assets.checks.registry import CONDITION_CHECKS
+from deltasnap_assets.quantities import HOUR_MS
 from deltasnap_core import Fault, LastPoll, StaleRule, TableProblem
 
 LOG = "log"
@@ -25,7 +26,6 @@ STORE = "store"
 """The name of the problem that the store is damaged."""
 NO_VERSIONS_ADVICE = "Correct `versions` in the configuration, or wait for this version."
 
-_HOUR_MS = 60 * 60 * 1000
 _CONDITION_NAMES = frozenset(check.name for check in CONDITION_CHECKS)
 
 
@@ -95,7 +95,7 @@ def stale_rule(hours: float | None) -> StaleRule | None:
     """Return the rule for when a table becomes stale; None: it never does. hours: after its last commit."""
     if hours is None:
         return None
-    return StaleRule(patience_ms=int(hours * _HOUR_MS), check=FreshTable.name, advice=FreshTable.advice)
+    return StaleRule(patience_ms=int(hours * HOUR_MS), check=FreshTable.name, advice=FreshTable.advice)
 
 
 def _number(result: dg.AssetCheckResult, name: str) -> float | None:

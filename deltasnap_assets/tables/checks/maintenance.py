@@ -13,7 +13,7 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from deltasnap_assets.quantities import bytes_text, counted
+from deltasnap_assets.quantities import DAY_MS, HOUR_MS, bytes_text, counted
 from deltasnap_assets.runs.planning.names import CHECKPOINT_JOB, PRUNE_JOB
 from deltasnap_assets.runs.planning.partitions import key_of, version_partitions, versions_in_order
 from deltasnap_assets.settings.config import TABLE_TAG, Settings, TableSettings
@@ -22,9 +22,6 @@ from deltasnap_assets.tables.due_checkpoint import write_checkpoint
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_assets.texts import secrets_hidden
 from deltasnap_core import system_clock
-
-_HOUR_MS = 3_600_000
-_DAY_MS = 24 * _HOUR_MS
 
 
 class PruneConfig(dg.Config):
@@ -56,7 +53,7 @@ def _prune_store(
         table,
         keep=config.keep,
         keep_generations=config.keep_generations,
-        min_age_ms=int(config.min_age_hours * _HOUR_MS),
+        min_age_ms=int(config.min_age_hours * HOUR_MS),
     )
     partitions = version_partitions(table).name or ""
     stored = frozenset(snapshots.store.versions(table))
@@ -64,7 +61,7 @@ def _prune_store(
         # Also those of an earlier prune that ended before it removed their partitions.
         if version in report.versions or (version < report.pruned_before and version not in stored):
             context.instance.delete_dynamic_partition(partitions, key_of(version))
-    num_fleets = snapshots.store.prune_fleet_history(system_clock() - int(config.keep_fleet_days * _DAY_MS))
+    num_fleets = snapshots.store.prune_fleet_history(system_clock() - int(config.keep_fleet_days * DAY_MS))
     context.log.info(
         f"Removed {counted(len(report.versions), 'version')}, {counted(len(report.generations), 'replaced table')}, "
         f"{counted(report.num_files, 'file')} ({bytes_text(report.size_in_bytes)}), "
