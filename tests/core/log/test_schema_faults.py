@@ -46,6 +46,16 @@ DEEP_SCHEMAS = {
     "changes of a type that are a text": STRUCT % ('"decimal(10,2)"', '{"delta.typeChanges":"x"}'),
     "changes of a type of which one is a text": STRUCT % ('"decimal(10,2)"', '{"delta.typeChanges":[{},"x"]}'),
     "changes of a type that are texts": STRUCT % ('"decimal(10,2)"', '{"delta.typeChanges":["x"]}'),
+    **{
+        f"change from {change}": STRUCT % ('"long"', '{"delta.typeChanges":[{' + change + "}]}")
+        for change in (
+            '"fromType":"long","toType":"double"',
+            '"fromType":"long","toType":"integer"',
+            '"fromType":"decimal(9,2)","toType":"decimal(10,4)"',
+            '"fromType":"integer","toType":"string"',
+            '"fromType":"integer"',
+        )
+    },
     "physical name that is null": STRUCT % ('"long"', '{"delta.columnMapping.physicalName":null}'),
     "id that is a text": STRUCT % ('"long"', '{"delta.columnMapping.id":"one"}'),
     "type of an unknown name": STRUCT % ('"geometry3d"', "{}"),

@@ -1,0 +1,40 @@
+"""The changes of a column's type after which older data files can be read. Source: PROTOCOL.md, Type Widening."""
+
+from __future__ import annotations
+
+from operator import le
+
+from deltasnap_core.protocol.schema_text import type_name
+
+_DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 19}
+_TEXTS = ("string", "char(", "varchar(")
+_PAIRS = {
+    *((kind, "double") for kind in ("byte", "short", "integer", "float")),
+    ("date", "timestamp_ntz"),
+}
+
+
+def is_readable_change(before: object, after: object) -> bool:
+    """Return whether values of type `before` can be read as `after` without loss. before, after: types of a schema.
+
+    Beyond the protocol, an integer may become any decimal that has all its digits, and texts may change their limit.
+    """
+    earlier, later = (type_name(kind) if isinstance(kind, str) else None for kind in (before, after))
+    if earlier is None or later is None:
+        return False
+    if earlier == later or (earlier, later) in _PAIRS or (earlier.startswith(_TEXTS) and later.startswith(_TEXTS)):
+        return True
+    if later not in _DIGITS and not later.startswith("decimal"):
+        return False
+    known, needed = _digits(later), _digits(earlier)
+    return needed is not None and known is not None and all(map(le, needed, known))
+
+
+def _digits(kind: str) -> tuple[int, int] | None:
+    """Return the digits before and after the point of an integer or a decimal; None: another type."""
+    if kind in _DIGITS:
+        return _DIGITS[kind], 0
+    if not kind.startswith("decimal"):
+        return None
+    precision, _, scale = kind.removeprefix("decimal").strip("()").partition(",")
+    return int(precision or 10) - int(scale or 0), int(scale or 0)
