@@ -1,4 +1,4 @@
-"""Retries requests to a remote storage after temporary failures: throttling, timeouts, broken connections."""
+"""Retries requests to a remote storage after temporary failures: throttling, timeouts, broken connections, damage."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import logging
 import random
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from deltasnap_core.redaction import logger_of
 
@@ -37,12 +37,15 @@ _TRANSIENT_ERRNOS = {
 }
 _THROTTLED_HTTP_STATUSES = {429, 503}
 _TRANSIENT_HTTP_STATUSES = {408, 429, 500, 502, 503, 504}
+_DAMAGED_UPLOADS = {"BadDigest", "XAmzContentSHA256Mismatch"}
+"""The codes of S3 for content that was damaged on its way to the server. Their HTTP status is 400."""
 # Exceptions of the HTTP clients that fsspec uses. They are matched by name, because the clients are not imported here.
 _TRANSIENT_NAMES = {
     "ClientConnectionError",
     "ClientPayloadError",
     "ConnectionClosedError",
     "EndpointConnectionError",
+    "FlexibleChecksumError",  # botocore: a body that was damaged in transit
     "HTTPClientError",
     "IncompleteRead",
     "ResponseParserError",
@@ -88,7 +91,10 @@ def is_transient(error: BaseException) -> bool:
         return isinstance(error.__context__, TimeoutError)
     if isinstance(error, OSError) and error.errno in _TRANSIENT_ERRNOS:
         return True
-    if _http_status(error) in _TRANSIENT_HTTP_STATUSES:
+    if (
+        _http_status(error) in _TRANSIENT_HTTP_STATUSES
+        or _answer(error).get("Error", {}).get("Code") in _DAMAGED_UPLOADS
+    ):
         return True
     return any(kind.__name__ in _TRANSIENT_NAMES for kind in type(error).__mro__)
 
@@ -98,8 +104,7 @@ def _is_throttled(error: BaseException) -> bool:
 
 
 def _http_status(error: BaseException) -> int | None:
-    answer = getattr(error.__cause__, "response", None)  # of botocore: s3fs names only some of its errors
-    if isinstance(answer, dict):
+    if answer := _answer(error):
         status: int | None = answer.get("ResponseMetadata", {}).get("HTTPStatusCode")
         return status
     for name in ("status_code", "status", "code"):  # adlfs, aiohttp, gcsfs
@@ -107,3 +112,9 @@ def _http_status(error: BaseException) -> int | None:
         if isinstance(value, int):
             return value
     return None
+
+
+def _answer(error: BaseException) -> dict[str, Any]:
+    """Return the response in an error of botocore, of whose codes s3fs names only some; empty: there is none."""
+    answer = getattr(error.__cause__, "response", None)
+    return answer if isinstance(answer, dict) else {}

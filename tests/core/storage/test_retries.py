@@ -15,6 +15,10 @@ class HTTPClientError(Exception):
     """Named as in botocore."""
 
 
+class FlexibleChecksumError(Exception):
+    """Named as in botocore."""
+
+
 class HttpError(Exception):
     """Like the error of gcsfs."""
 
@@ -38,8 +42,11 @@ class Storage:
 
 @pytest.mark.parametrize(
     "error",
-    [OSError(errno.EBUSY, "SlowDown"), TimeoutError(), ConnectionResetError(), HTTPClientError(), HttpError(503)],
-    ids=["throttled", "timeout", "connection", "client", "http status"],
+    [
+        *(OSError(errno.EBUSY, "SlowDown"), TimeoutError(), ConnectionResetError(), HTTPClientError(), HttpError(503)),
+        FlexibleChecksumError("Expected checksum a== did not match calculated checksum: b=="),
+    ],
+    ids=["throttled", "timeout", "connection", "client", "http status", "damage in transit"],
 )
 def test_transient_error_is_retried_after_increasing_pauses(error: Exception) -> None:
     storage, pauses = Storage(error, ATTEMPTS - 1), list[float]()
@@ -162,3 +169,12 @@ def test_errors_of_http_clients_are_temporary_by_name(name: str) -> None:
     kind = type(name, (Exception,), {})
     assert is_transient(type("OfLibrary", (kind,), {})())
     assert not is_transient(type(f"{name}Not", (Exception,), {})())
+
+
+@pytest.mark.parametrize(("code", "expected"), [("BadDigest", True), ("InvalidArgument", False)])
+def test_upload_that_was_damaged_in_transit_is_retried(code: str, expected: bool) -> None:
+    error = OSError(errno.EINVAL, "The CRC32 you specified did not match")  # as s3fs raises it
+    answer = {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": 400}}
+    error.__cause__ = Exception()
+    error.__cause__.response = answer  # type: ignore[attr-defined]  # as botocore
+    assert is_transient(error) is expected
