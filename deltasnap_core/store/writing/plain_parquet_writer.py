@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from uuid import uuid4
@@ -22,9 +22,14 @@ from deltasnap_core.store.rows.spark_rows import SparkRows
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlainParquetWriter:
-    """Writes plain Parquet for versions of one generation, many versions in one pass."""
+    """Writes plain Parquet for versions of one generation, many versions in one pass.
+
+    check: called before written files replace those of another run. Raises if the log has changed: the other run may
+    have stored versions of the new log under the same numbers.
+    """
 
     rows: SparkRows
+    check: Callable[[], object]
 
     def write(self, manifests: Sequence[VersionManifest]) -> list[VersionManifest]:
         """Write plain Parquet for versions, ascending. Return their manifests with these files added, not committed."""
@@ -63,7 +68,9 @@ class PlainParquetWriter:
             if rows is not None:
                 # Partition by version: no task has only a part of a version, so each version is one file.
                 in_files = rows.repartition(min(len(wanted), 200), "version").sortWithinPartitions("version")
-                for file in parquet.write(in_files, f"{staging}/rows", partition_by="version"):
+                files = parquet.write(in_files, f"{staging}/rows", partition_by="version")
+                self.check()
+                for file in files:
                     version = int(file.path.rpartition("/")[0].rpartition("=")[2])
                     if version in found:
                         reason = f"it wrote more than one for version {version}"
@@ -72,6 +79,7 @@ class PlainParquetWriter:
             if missing := [version for version in wanted if version not in found]:
                 none = parquet.no_rows(schema).coalesce(1)
                 (empty,) = parquet.write(none, f"{staging}/empty", keep_empty=True)
+                self.check()
                 content = parquet.storage.read(join_url(parquet.folder, empty.path))
                 for version in missing:
                     found[version] = _replaceable(empty, plain_parquet_path(kind, version))

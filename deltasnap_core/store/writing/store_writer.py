@@ -116,7 +116,7 @@ class StoreWriter:
                 raise
             return self.write(wanted, as_plain_parquet=as_plain_parquet, listing=None)
         found = [{**known.manifests, **new}[version] for version in wanted]
-        plain = self._with_plain_parquet(found) if as_plain_parquet else {}
+        plain = self._with_plain_parquet(found, known.listing) if as_plain_parquet else {}
         changed = {**new, **plain}
         if changed or not known.common.is_continued:
             self._commit(known, generation, changed)
@@ -228,7 +228,9 @@ class StoreWriter:
         except (CorruptStoreError, StoredVersionNotFoundError):
             return self.stored.read_sound_manifests(names)  # one by one: a damaged one is written again
 
-    def _with_plain_parquet(self, manifests: Sequence[VersionManifest]) -> dict[int, VersionManifest]:
+    def _with_plain_parquet(
+        self, manifests: Sequence[VersionManifest], listing: LogListing
+    ) -> dict[int, VersionManifest]:
         """Write the missing plain Parquet of versions. Return the changed manifests by version, not committed."""
         missing = [manifest for manifest in manifests if manifest.plain_parquet is None]
         if missing:
@@ -236,7 +238,8 @@ class StoreWriter:
             self.progress(f"Writing the tables of versions {first} to {last}", 0, len(missing))
         written: dict[int, VersionManifest] = {}
         for generation, run in groupby(missing, key=lambda manifest: manifest.generation):
-            complete = PlainParquetWriter(rows=self._rows(generation)).write(list(run))
+            writer = PlainParquetWriter(rows=self._rows(generation), check=lambda: self._check_unchanged(listing))
+            complete = writer.write(list(run))
             written |= {manifest.version: manifest for manifest in complete}
         return written
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from deltasnap_core.errors import UnsupportedServerError
+from deltasnap_core.errors import LogChangedError, UnsupportedServerError
 from deltasnap_core.storage.urls import join_url, to_url
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.format.layout import plain_parquet_path
@@ -56,10 +57,10 @@ class Parquet:
         return files
 
 
-def written(folder: Path, rows: Rows | None) -> dict[int, StoreFile]:
+def written(folder: Path, rows: Rows | None, check: Callable[[], object] = lambda: None) -> dict[int, StoreFile]:
     store_rows: Any = SimpleNamespace(parquet=Parquet(folder))
     frame: Any = rows
-    return PlainParquetWriter(rows=store_rows)._write_kind("all_files", UNUSED, frame, [1, 2, 3])
+    return PlainParquetWriter(rows=store_rows, check=check)._write_kind("all_files", UNUSED, frame, [1, 2, 3])
 
 
 def files_in(folder: Path) -> dict[str, str]:
@@ -83,3 +84,15 @@ def test_two_files_for_a_version_are_an_error_and_nothing_stays(tmp_path: Path) 
     with pytest.raises(UnsupportedServerError, match="more than one for version 2"):
         written(tmp_path, Rows(2, 2))
     assert {*files_in(tmp_path)} == {plain_parquet_path("all_files", 2)}
+
+
+@pytest.mark.parametrize("rows", [Rows(1, 2, 3), None], ids=["rows", "none"])
+def test_files_of_a_later_log_are_not_replaced(tmp_path: Path, rows: Rows | None) -> None:
+    def check() -> None:
+        raise LogChangedError(path="t/_delta_log", file="2.json", expected="1 byte", found="2 bytes")
+
+    paths = {plain_parquet_path("all_files", version): "later" for version in (1, 2, 3)}
+    WritableFiles(to_url(tmp_path)).write_many({join_url(to_url(tmp_path), path): b"later" for path in paths})
+    with pytest.raises(LogChangedError):
+        written(tmp_path, rows, check)
+    assert files_in(tmp_path) == paths
