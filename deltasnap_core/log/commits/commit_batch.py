@@ -237,7 +237,7 @@ class CommitBatch:
                 found[commit.version] = commit_info(commit.file.path, number, values)
         return {commit.version: found.get(commit.version) for commit in self.commits}
 
-    def samples(self, most: int = 5) -> dict[int, tuple[ChangedFile, ...]]:
+    def samples(self, most: int) -> dict[int, tuple[ChangedFile, ...]]:
         """Return the first `most` files that each commit adds or removes, in commit order; at most SAMPLE_FILES."""
         is_change = pc.is_in(self.lines["action"], pa.array(FILE_ACTIONS)).to_numpy()
         held = first_files(self.lines, np.flatnonzero(is_change), min(most, SAMPLE_FILES))

@@ -138,7 +138,7 @@ def test_one_read_returns_provenance_sample_count_and_digest_of_each_commit(stre
     batch = read_commits(store, files)
 
     assert {v: info and info.operation for v, info in batch.commit_infos().items()} == {0: "A", 1: None}
-    assert batch.samples()[0] == (
+    assert batch.samples(5)[0] == (
         ChangedFile(change="+", path="a", size=5),
         ChangedFile(change="-", path="b", size=None),
     )
@@ -163,7 +163,7 @@ def test_a_large_commit_with_an_unusual_line_is_kept_as_a_regular_commit(monkeyp
     batch = read_commits(store, [store.statuses[file.path] for file in commits(0, 2)])
 
     assert batch.large == (first, last)
-    assert batch.samples()[1][1].size == 1000
+    assert batch.samples(5)[1][1].size == 1000
     assert batch.lines["commit_version"].to_pylist() == [1, 1]
     assert [(commit.version, commit.file_actions) for commit in batch.commits] == [(0, 2), (1, 2), (2, 1)]
     assert batch.measures is not None
