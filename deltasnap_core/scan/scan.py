@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -18,13 +18,13 @@ from deltasnap_core.replay.spark.session.spark_failures import (
     setting_that_refuses_dates,
     spark_cause,
 )
+from deltasnap_core.rules.texts.statistics_schema import StatisticPath
 from deltasnap_core.scan.collected_rows import collected_rows
 from deltasnap_core.scan.file_lookup import FileLookup
 from deltasnap_core.scan.files.data_file import DataFile
 from deltasnap_core.scan.planning import ScanReport, can_evaluate, chosen_files, report_of
 from deltasnap_core.scan.predicate_analysis import checked_skipping, selected_names
 from deltasnap_core.scan.row_reader import RowReader
-from deltasnap_core.scan.scanned_files import ScannedFiles
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.skipping.data_skipping import Skipping, skipping_of
 
@@ -32,6 +32,24 @@ T = TypeVar("T")
 
 _MOST_ROWS = 2**31 - 1
 """The highest limit that Spark accepts."""
+
+
+class ScannedFiles(Protocol):
+    """The files that a scan selects from, for any source."""
+
+    def frame(self) -> DataFrame:
+        """Return the files as a DataFrame for the caller, with the columns of AddFile."""
+
+    def run(self, statistics: frozenset[StatisticPath], query: Callable[[DataFrame], T]) -> T:
+        """Return the result of a query over the files.
+
+        The query gets a DataFrame with the columns of AddFile, and perhaps PARSED (see `chosen_files`).
+        statistics: those that the query reads. Errors: CorruptLogError or CorruptStoreError for a file that Spark
+        cannot read.
+        """
+
+    def totals(self) -> tuple[int, int] | None:
+        """Return the number and the bytes of the files; None: unknown without a query."""
 
 
 @safe_repr
