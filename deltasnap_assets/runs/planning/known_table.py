@@ -9,8 +9,8 @@ import dagster as dg
 from sqlalchemy.exc import IntegrityError
 
 from deltasnap_assets.runs.planning.forks import forks_of_text, materialized_since
-from deltasnap_assets.runs.planning.names import ASSET_NAMES, CONDITION_TAG, delta_log_key
-from deltasnap_assets.runs.planning.partitions import key_of, version_partitions, versions_in_order
+from deltasnap_assets.runs.planning.names import ASSET_NAMES, CONDITION_TAG, GENERATION, delta_log_key
+from deltasnap_assets.runs.planning.partitions import key_of, known_versions, version_partitions, versions_in_order
 from deltasnap_assets.runs.planning.plan import (
     BEGAN_AFTER_TAG,
     FORKS_TAG,
@@ -35,14 +35,25 @@ def known_of(instance: dg.DagsterInstance, table_name: str) -> Known:
     identity = _known_identity(instance, table_name)
     assets = [dg.AssetKey([table_name, name]) for name in ASSET_NAMES]
     latest = [record for asset in assets for record in instance.fetch_materializations(asset, limit=1).records]
+    began_after = _began_after(identity)
     return Known(
         versions=versions,
         done=_materialized(instance, assets, identity),
         table_id=identity.get(TABLE_ID_TAG),
-        began_after=_began_after(identity),
+        began_after=began_after,
         forks=forks_of_text(identity.get(FORKS_TAG)),
         last_materialization=max((record.storage_id for record in latest), default=None),
+        newest=next((found for record in latest if (found := _stored_in(record, began_after)) is not None), None),
     )
+
+
+def _stored_in(record: dg.EventLogRecord, began_after: int | None) -> tuple[int, str] | None:
+    """Return the version of a materialization and its stored generation; None: unknown, or of an earlier table."""
+    materialization = record.asset_materialization
+    if materialization is None or record.storage_id <= (began_after or 0):
+        return None
+    generation, versions = materialization.metadata.get(GENERATION), known_versions([materialization.partition or ""])
+    return (max(versions), str(generation.value)) if versions and generation is not None else None
 
 
 def materialized_versions(instance: dg.DagsterInstance, asset_key: dg.AssetKey) -> frozenset[int]:

@@ -10,6 +10,8 @@ from deltasnap_assets.settings.config import TABLE_TAG
 ASSET_NAMES = ("log_segment", "reconstructed_state", "computed_state", "all_files", "tombstones")
 STORING_ASSET = "reconstructed_state"
 """The asset whose step writes the versions of a run to the store."""
+GENERATION = "generation"
+"""The metadata entry of its materializations that names the stored generation."""
 PRUNE_JOB, CHECKPOINT_JOB = "deltasnap_prune", "deltasnap_checkpoint"
 """The jobs of maintenance. They have a partition per table and materialize nothing."""
 RANGE_START_TAG = "dagster/asset_partition_range_start"

@@ -34,6 +34,7 @@ class Known:
     table_id: of the table last observed, as a tag; None: never observed. began_after: the id of the last event before
     this table (None: it is the first one); earlier materializations belong to an earlier table.
     forks: where the log of this table forked. last_materialization: the id of the latest such event.
+    newest: the newest materialized version, if it is of this table, and its generation in the store.
     """
 
     versions: tuple[int, ...] = ()
@@ -42,6 +43,7 @@ class Known:
     began_after: int | None = None
     forks: tuple[Fork, ...] = ()
     last_materialization: int | None = None
+    newest: tuple[int, str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +144,7 @@ def _is_recreated(status: LogStatus, known: Known, stored: Stored | None) -> boo
     if stored is None:
         return False
     if stored.common.current:
-        return stored.common.relation is LogRelation.RECREATED
+        return stored.common.relation is LogRelation.RECREATED or _last_shared(known, stored.common) is None
     return status.is_fork or known.table_id != tag_value(status.table_id)
 
 
@@ -153,7 +155,19 @@ def _fork(status: LogStatus, known: Known, stored: Stored | None) -> int | None:
     common = stored.common
     if not common.is_continued:
         return common.version
+    shared = _last_shared(known, common)
+    if known.newest is not None and shared is not None and shared < known.newest[0]:
+        return shared
     return status.latest if max(known.versions, default=-1) > status.latest else None
+
+
+def _last_shared(known: Known, common: CommonVersion) -> int | None:
+    """Return the last stored version that may be the materialized one; None: there is none.
+
+    The log may be the stored one although neither is the materialized one: another instance may have stored a log that
+    was replaced, or both were restored from a backup.
+    """
+    return common.latest_in_log if known.newest is None else common.last_shared(known.newest[1])
 
 
 def _unloadable(status: LogStatus) -> VersionRanges:

@@ -17,6 +17,7 @@ import dagster as dg
 from pyspark.sql.types import StructType
 
 from deltasnap_assets.quantities import bytes_text
+from deltasnap_assets.runs.planning.names import GENERATION
 from deltasnap_assets.tables.pages.column_schema import table_schema
 from deltasnap_assets.tables.pages.file_columns import FILE_COLUMNS
 from deltasnap_assets.texts import markdown_code, visible
@@ -113,7 +114,10 @@ def stored_metadata(manifest: VersionManifest) -> Entries:
     return (
         entries
         | computed_by_metadata(manifest)
-        | {"stored_as": text_value(f"{manifest.change_rows:,} changes since the base at version {manifest.base.last}")}
+        | {
+            "stored_as": text_value(f"{manifest.change_rows:,} changes since the base at version {manifest.base.last}"),
+            GENERATION: text_value(manifest.generation),
+        }
     )
 
 

@@ -54,6 +54,8 @@ class CommonVersion:
     lost:          the stored versions that the log lacks after a rollback, until it gets new commits; all of them, if
                    the table was created again and has only earlier versions. Otherwise empty.
     pruned_before: stored versions before it were pruned; 0: none. Others that are missing were lost.
+    generations:   those of the current stored versions, the newest first, each with its last version that the newest
+                   one shares (None: all versions).
     """
 
     relation: LogRelation
@@ -63,6 +65,7 @@ class CommonVersion:
     latest_in_log: int
     lost: VersionRanges = field(default_factory=VersionRanges)
     pruned_before: int = 0
+    generations: tuple[tuple[str, int | None], ...] = field(default=(), repr=False)
 
     @property
     def latest_stored(self) -> int | None:
@@ -73,6 +76,13 @@ class CommonVersion:
     def is_continued(self) -> bool:
         """Whether the log continues the stored versions; if not, the versions after `version` must be stored again."""
         return self.relation in (LogRelation.NEW, LogRelation.SAME)
+
+    def last_shared(self, generation: str) -> int | None:
+        """Return the last version that the newest generation shares with a generation, perhaps itself; None: none."""
+        limits = dict(self.generations)
+        if generation not in limits:
+            return None
+        return self.latest_in_log if (limit := limits[generation]) is None else limit
 
     def __str__(self) -> str:
         if self.is_continued:
@@ -114,6 +124,7 @@ def find_common_version(
     )
     relation, version = comparison.result()
     latest = -1 if listing.latest_version is None else listing.latest_version
+    newest = versions.current_generation
     return CommonVersion(
         relation=relation,
         version=version,
@@ -122,6 +133,7 @@ def find_common_version(
         latest_in_log=latest,
         lost=_lost(versions, version, latest),
         pruned_before=versions.pruned_before,
+        generations=() if newest is None else versions.ancestry(newest),
     )
 
 

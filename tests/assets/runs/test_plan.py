@@ -19,7 +19,14 @@ from sqlalchemy.exc import IntegrityError
 from deltasnap_assets.processes import has_ended, this_process
 from deltasnap_assets.runs.planning.forks import forks_of_text
 from deltasnap_assets.runs.planning.known_table import apply_to_instance, known_of
-from deltasnap_assets.runs.planning.names import ASSET_NAMES, CONDITION_TAG, delta_log_key, run_tags
+from deltasnap_assets.runs.planning.names import (
+    ASSET_NAMES,
+    CONDITION_TAG,
+    GENERATION,
+    STORING_ASSET,
+    delta_log_key,
+    run_tags,
+)
 from deltasnap_assets.runs.planning.partitions import key_of
 from deltasnap_assets.runs.planning.plan import FORKS_TAG, Known, Plan, Stored, plan
 from deltasnap_assets.runs.run_process import PROCESS_TAG, heartbeat
@@ -163,6 +170,30 @@ def test_restored_table_drops_its_partitions_and_starts_over() -> None:
     known = Known(versions=(0, 1, 2, 3), done=frozenset({0, 1, 2, 3}), table_id="g", last_materialization=77)
     todo = plan(table(), replace(status(0, 2), is_fork=True), known, stored())
     assert (todo.drop, *requested(todo)) == ((0, 1, 2, 3), (0, 1, 2), ((0, 2),))
+
+
+@pytest.mark.parametrize(
+    ("generations", "dropped", "again"),
+    [
+        ((("000001-g", None),), (), ()),
+        ((("000002-g", None), ("000001-g", 3)), (), ()),
+        ((("000002-g", None), ("000001-g", 1)), (2, 3), (2, 3)),
+        ((("000002-g", None),), (0, 1, 2, 3), (0, 1, 2, 3)),
+    ],
+)
+def test_only_versions_of_the_stored_generation_and_those_it_shares_are_done(
+    generations: tuple[tuple[str, int | None], ...], dropped: tuple[int, ...], again: tuple[int, ...]
+) -> None:
+    instance, seen = dg.DagsterInstance.ephemeral(), stored(0, 1, 2, 3)
+    apply_to_instance(instance, "events", plan(table(), status(0, 3), Known()))
+    materialize(instance, range(4))
+    newest = dg.AssetMaterialization(
+        dg.AssetKey(["events", STORING_ASSET]), partition="3", metadata={GENERATION: "000001-g"}
+    )
+    instance.report_runless_asset_event(newest)
+    seen = replace(seen, common=replace(seen.common, latest_in_log=3, generations=generations))
+    todo = plan(table(), status(0, 3), known_of(instance, "events"), seen)
+    assert (todo.drop, todo.add) == (dropped, again)
 
 
 def test_forks_at_the_same_version_have_different_data_versions_once_a_version_was_materialized() -> None:

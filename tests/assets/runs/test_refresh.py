@@ -21,7 +21,7 @@ from deltasnap_assets.runs.planning.known_table import known_of
 from deltasnap_assets.runs.refresh import RefreshEvent, refresh_table
 from deltasnap_assets.runs.refresh_job import REFRESH_JOB
 from deltasnap_assets.settings.config import Settings, Since, TableSettings
-from deltasnap_core import DeltaSnapError, SnapshotStore
+from deltasnap_core import DeltaLog, DeltaSnapError, SnapshotStore
 from tests.assets.followed_table import FollowedTable
 from tests.builders import add, commit_info, metadata, protocol, write_log
 from tests.checkpoint_files import write_checkpoint
@@ -115,6 +115,18 @@ def test_restored_table_with_new_commits_is_stored_again_after_the_last_common_v
     ]
     assert table.partitions == [str(version) for version in range(6)]
     assert known_of(table.instance, "events").done == frozenset(range(6))
+    assert table.refresh() == ()
+
+
+@pytest.mark.slow
+def test_fork_that_another_instance_stored_is_materialized_after_the_last_common_version(tmp_path: Path) -> None:
+    table = Refreshed(tmp_path)
+    table.write(0, 2)
+    assert table.refresh() == (0, 1, 2)
+    table.roll_back_to(1)
+    table.write(2, 2, mark="b")
+    table.store.write_range("events", DeltaLog.for_table(None, str(table.path)), 2, 2)
+    assert table.refresh() == (2,)
     assert table.refresh() == ()
 
 

@@ -142,9 +142,9 @@ def test_lists_of_files_have_their_number_as_rows() -> None:
 
 def test_changes_of_a_version_have_numbers_if_the_version_before_is_stored() -> None:
     changes = VersionChanges(num_added_files=1, num_removed_files=2, added_bytes=3, removed_bytes=4)
-    known: dict[str, Any] = {"timestamp": 5_000, "change_rows": 1_234, "computed_by": None}
+    known: dict[str, Any] = {"timestamp": 5_000, "change_rows": 1_234, "computed_by": None, "generation": "000001-g"}
     manifest: Any = SimpleNamespace(base=SimpleNamespace(last=7), version_changes=changes, **known)
-    stored = {"committed_at": 5.0, "stored_as": "1,234 changes since the base at version 7"}
+    stored = {"committed_at": 5.0, "stored_as": "1,234 changes since the base at version 7", "generation": "000001-g"}
     numbers = {"added_files": 1, "removed_files": 2, "added_bytes": 3, "removed_bytes": 4}
     assert plain(stored_metadata(manifest)) == {**stored, **numbers}
     manifest.version_changes, manifest.computed_by = None, "driver"

@@ -141,6 +141,7 @@ PAGES: dict[tuple[str, str], dict[str, object]] = {
         "removed_files": 1,
         "computed_by": BY_2,
         "stored_as": "5 changes since the base at version 0",
+        "generation": "000001-table-id",
         "sample_of_changes": (
             "Markdown",
             "|  | file | size |\n| - | - | - |\n| + | `id=1/2.parquet` | 2 KiB |\n| - | `a0.parquet` | 1 B |",
