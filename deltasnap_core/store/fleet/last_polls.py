@@ -117,6 +117,8 @@ class LastPolls:
                 if self.storage.write_new(lock, token):
                     return True
                 held = self.storage.read(lock)
+                if held == token:  # written by a request whose answer was lost
+                    return True
                 if held != holder:
                     holder, since = held, time.monotonic()
                 elif time.monotonic() - since > _DEAD_AFTER_SECONDS:

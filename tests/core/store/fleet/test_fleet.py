@@ -284,6 +284,17 @@ def test_lock_released_while_it_is_read_is_taken(tmp_path: Path, monkeypatch: py
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
+def test_lock_written_by_a_request_without_an_answer_is_held_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_new = WritableFiles.write_new
+    monkeypatch.setattr(WritableFiles, "write_new", lambda *arguments: write_new(*arguments) and False)
+    monkeypatch.setattr(last_polls, "time", SimpleNamespace(monotonic=lambda: 0, sleep=pytest.fail))
+    with opened(tmp_path).polls.alone("events"):
+        assert [path.name for path in (tmp_path / "events").iterdir()] == ["last_poll.json.lock"]
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
 class HeldLock:
     """A storage with a lock that others hold. renewed: how often its content changes before they release it."""
 
