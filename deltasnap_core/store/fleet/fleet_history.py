@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from deltasnap_core.errors import CorruptStoreError
 from deltasnap_core.log.checkpoints.verified_parquet import verified_parquet
 from deltasnap_core.storage.urls import join_url
-from deltasnap_core.storage.writable_files import WritableFiles
+from deltasnap_core.storage.writable_files import TEMPORARY_PREFIX, WritableFiles
 from deltasnap_core.store.fleet.fleet_row import HISTORY_SCHEMA
 from deltasnap_core.store.format.layout import FLEET_FOLDER
 
@@ -50,9 +50,16 @@ class FleetHistory:
         return pa.concat_tables(tables) if tables else HISTORY_SCHEMA.empty_table()
 
     def prune(self, before_ms: int) -> int:
-        """Delete the fleets taken before a time, and return their number."""
+        """Delete the fleets taken before a time, and return their number.
+
+        Also deletes files of that time that a killed process was writing.
+        """
         old = [url for url, taken in self._files() if taken < before_ms]
-        self.storage.delete(old)
+        folder = join_url(self.root, FLEET_FOLDER)
+        unfinished = [name for name in self.storage.names(folder) if name.startswith(TEMPORARY_PREFIX)]
+        found = self.storage.statuses([join_url(folder, name) for name in unfinished])
+        left = [file.path for file in found if file is not None and file.modification_time < before_ms]
+        self.storage.delete([*old, *left])
         return len(old)
 
     def _files(self) -> Iterator[tuple[str, int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -482,7 +483,12 @@ def test_old_fleets_are_pruned(tmp_path: Path) -> None:
     store = opened(tmp_path)
     for hour in range(3):
         store.fleet(now_ms=NOW + hour * HOUR, keep=True)
+    for hour in range(3):  # left behind by killed processes
+        left = tmp_path / "@fleet" / f".tmp-{hour}"
+        left.touch()
+        os.utime(left, ((NOW + hour * HOUR) / 1000,) * 2)
     assert store.prune_fleet_history(NOW + HOUR) == 1
+    assert [path.name for path in sorted(tmp_path.glob("@fleet/.*"))] == [".tmp-1", ".tmp-2"]
     assert store.fleet_history()["taken_at_ms"].to_pylist() == [NOW + HOUR, NOW + 2 * HOUR]
     assert store.prune_fleet_history(NOW + HOUR) == 0
 
