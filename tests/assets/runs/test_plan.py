@@ -206,6 +206,7 @@ def test_forks_at_the_same_version_have_different_data_versions_once_a_version_w
         return dict(plan(table(), status(0, 5), known, forked).observation.tags)
 
     known = Known(versions=(0, 1, 2, 3, 4, 5), table_id="g", last_materialization=70)
+    assert plan(table(), status(0, 5), known, forked).drop == (4, 5)
     first = tags(known)
     planned = replace(known, forks=forks_of_text(first[FORKS_TAG]))
     assert tags(planned) == first

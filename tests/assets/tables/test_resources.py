@@ -8,8 +8,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import dagster as dg
 import pytest
 
+from deltasnap_assets.runs.planning.names import ASSET_NAMES
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.tables import resources
 
@@ -35,3 +37,10 @@ def test_run_renews_its_heartbeat_as_long_as_it_has_snapshots(
     with contextmanager(snapshots)(context):
         assert events == ([("i1", "r1")] if run and instance else [])
     assert events[1:] == (["over"] if run and instance else [])
+
+
+@pytest.mark.parametrize(("left_out", "expected"), [(None, True), ("tombstones", False)])
+def test_run_of_all_assets_differs_from_a_run_of_some(left_out: str | None, expected: bool) -> None:
+    selection = {dg.AssetKey(["events", name]) for name in ASSET_NAMES if name != left_out}
+    run = dg.DagsterRun(job_name="events_snapshots", asset_selection=selection)
+    assert resources._materializes_all(run) is expected
