@@ -109,9 +109,8 @@ class StoreWriter:
         try:
             generation, new = self._write_missing(known, missing, findings)
         except Exception as error:
-            now = self._check_unchanged(
-                known.listing
-            )  # if the log was replaced in the meantime, any file may be missing
+            # If the log was replaced in the meantime, any file may be missing.
+            now = self._check_unchanged(known.listing)
             if not (isinstance(error, CorruptLogError) and is_cleaned_up(error.path, known.listing, now)):
                 raise
             return self.write(wanted, as_plain_parquet=as_plain_parquet, listing=None)
