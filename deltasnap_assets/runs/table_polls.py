@@ -324,11 +324,9 @@ def _open_failure(
     """Return the failure, unless all its versions were recorded before the run failed, or the results of its checks."""
     if failure is None or not known_of(instance, table.name).done.issuperset(range(failure.first, failure.last + 1)):
         return failure
-    return (
-        failure
-        if failure.is_for_checks and due.has_old_checks(store_of(settings).polls.read(table.name), table)
-        else None
-    )
+    if failure.is_for_checks and due.has_old_checks(store_of(settings).polls.read(table.name), table):
+        return failure
+    return None
 
 
 def _nothing_new(table: TableSettings, failure: Failure | None) -> str:
