@@ -47,7 +47,7 @@ def ui(
     with socket.socket(family) as probe:
         if probe.connect_ex((host, port)) == 0:
             fail(f"Port {port} of {host} is in use. Choose another with --port.")
-    _bring_spark(settings.spark, reason)
+    _start_server(settings.spark, reason)
     arguments = ["dev", "-m", "deltasnap_assets.definitions", "--host", host, "--port", str(port)]
     # Dagster replaces this process: it receives signals directly, and its exit code is ours. A script that starts us in
     # the background ignores SIGINT. Dagster would inherit that, and SIGINT could not stop it.
@@ -66,13 +66,13 @@ def _family_of(host: str) -> socket.AddressFamily:
         raise typer.BadParameter(f"{host!r} is not an address ({reason}).", param_hint="--host") from error
 
 
-def _bring_spark(spark: SparkSettings, reason: str | None) -> None:
+def _start_server(spark: SparkSettings, reason: str | None) -> None:
     """Start the server of the UI unless a session is configured. On failure, print a warning and continue without it.
 
     reason: why a table needs Spark; None: no table needs it now.
     """
     from deltasnap_assets.spark.connect_server import SparkServerError, free_port
-    from deltasnap_assets.spark.ui_server import SERVER_FOLDER, bring_server, is_free_to_choose
+    from deltasnap_assets.spark.ui_server import SERVER_FOLDER, is_free_to_choose, start_ui_server
 
     if not is_free_to_choose(spark):
         return
@@ -85,6 +85,6 @@ def _bring_spark(spark: SparkSettings, reason: str | None) -> None:
         return
     typer.echo(f"Starting a warm Spark server for all runs ({reason}) ...")
     try:
-        bring_server(spark, SERVER_FOLDER, free_port())
+        start_ui_server(spark, SERVER_FOLDER, free_port())
     except SparkServerError as error:
         print_problem(Console(stderr=True), "warning", f"{error} Without the server, {without}.")

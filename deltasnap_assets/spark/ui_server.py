@@ -22,7 +22,7 @@ SERVER_FOLDER = Path(".deltasnap", "ui-server")
 PORT_VARIABLE = "DELTASNAP_UI_SERVER_PORT"
 
 
-def bring_server(spark: SparkSettings, folder: Path, port: int) -> SparkServer:
+def start_ui_server(spark: SparkSettings, folder: Path, port: int) -> SparkServer:
     """Start a server that stops with this process, and set its address for child processes. It warms up in parallel.
 
     Errors: the errors of `start_server`.

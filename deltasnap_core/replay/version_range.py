@@ -11,7 +11,7 @@ from deltasnap_core.replay.state_delta import StateDelta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RangeBase:
+class RangeStart:
     """The version before a range. retention: the tombstones that `computed_state` counts."""
 
     version: int
@@ -37,23 +37,23 @@ class RangeVersion:
     bytes_removed: int
 
 
-def monotonic_retentions(base: RangeBase, retentions: Mapping[int, Retention]) -> dict[int, Retention]:
-    """Return the retention of the base and of each later version, ascending; none keeps more than the previous one.
+def monotonic_retentions(start: RangeStart, retentions: Mapping[int, Retention]) -> dict[int, Retention]:
+    """Return the retention of the start and of each later version, ascending; none keeps more than the previous one.
 
     An expired tombstone never comes back: a version whose retention would keep it gets the previous version's
     retention.
     """
-    in_force = {base.version: base.retention}
+    in_force = {start.version: start.retention}
     for version in sorted(retentions):
         in_force[version] = retentions[version].later_of(in_force[next(reversed(in_force))])
     return in_force
 
 
 def versions_of(
-    base: RangeBase, deltas: Mapping[int, StateDelta], retentions: Mapping[int, Retention]
+    start: RangeStart, deltas: Mapping[int, StateDelta], retentions: Mapping[int, Retention]
 ) -> tuple[RangeVersion, ...]:
-    """Return the versions after the base, ascending. retentions: the result of `monotonic_retentions`."""
-    state, versions = base.computed_state, []
+    """Return the versions after the start, ascending. retentions: the result of `monotonic_retentions`."""
+    state, versions = start.computed_state, []
     for version, delta in sorted(deltas.items()):
         state = delta.applied_to(state)
         versions.append(

@@ -90,7 +90,7 @@ class StoreReader:
             engine=self.engine,
             stored=stored,
             manifest=manifest,
-            rows=SparkRows(parquet=self.parquet(folder), log_path=log_path),
+            spark_rows=SparkRows(parquet=self.parquet(folder), log_path=log_path),
             driver_rows=DriverRows(storage=self.storage, folder=folder, log_path=log_path),
             check_pages=self.check_pages,
         )

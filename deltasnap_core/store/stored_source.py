@@ -63,7 +63,7 @@ class StoredSource:
             is_whole = manifest.base.last + 1 in listing.commits or manifest.version == manifest.base.last
             if is_whole and is_version_of(manifest, self.table.store, listing):
                 return events_of_commits(self._context, listing.commits_between(0, manifest.version))
-        return self.version.rows.changes(manifest.changes, manifest.version)
+        return self.version.spark_rows.changes(manifest.changes, manifest.version)
 
     def file_history(self) -> FileHistory:
         """Return the history in the log if it begins no later than the version's base, otherwise that in the store."""
@@ -75,7 +75,7 @@ class StoredSource:
                 found = file_history(self._context, listing, manifest.version)
                 if found is not None:
                     return found
-        changes = self.version.rows.changes(manifest.changes, manifest.version)
+        changes = self.version.spark_rows.changes(manifest.changes, manifest.version)
         return FileHistory(files=self.version.base_files(), events=changes)
 
     def history(self) -> DataFrame:

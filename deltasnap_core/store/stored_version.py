@@ -38,15 +38,15 @@ T = TypeVar("T")
 class StoredVersion:
     """Reads one stored version.
 
-    rows, driver_rows: of its generation, for each engine.
-    check_pages:       read every page of a DataFrame before returning it.
+    spark_rows, driver_rows: the rows of its generation, for each engine.
+    check_pages: read every page of a DataFrame before returning it.
     Errors: CorruptStoreError naming the file.
     """
 
     engine: ReplayEngine
     stored: StoredTable
     manifest: VersionManifest
-    rows: SparkRows
+    spark_rows: SparkRows
     driver_rows: DriverRows
     check_pages: bool
 
@@ -58,14 +58,14 @@ class StoredVersion:
     @property
     def files(self) -> list[str]:
         """URLs of the store's files for the version."""
-        return [join_url(self.rows.parquet.folder, file.path) for file in self.manifest.data_files]
+        return [join_url(self.spark_rows.parquet.folder, file.path) for file in self.manifest.data_files]
 
     def state(self, retention: Retention) -> DataFrame:
         """Return the reconciled state as actions, with the tombstones that a retention keeps."""
 
         def frame() -> DataFrame:
             session = self.engine.sessions.session("a stored state as a DataFrame")
-            return state_actions(session, self.rows.state_of(self.manifest), self._non_file, retention)
+            return state_actions(session, self.spark_rows.state_of(self.manifest), self._non_file, retention)
 
         return self._checked(frame)
 
@@ -75,8 +75,8 @@ class StoredVersion:
 
     def base_files(self) -> DataFrame:
         """Return the live files of the version's base, with the columns of AddFile."""
-        files = self.rows.base_of(self.manifest)
-        return self.rows.parquet.no_rows(ADD) if files is None else live_files(files)
+        files = self.spark_rows.base_of(self.manifest)
+        return self.spark_rows.parquet.no_rows(ADD) if files is None else live_files(files)
 
     def tombstones(self, retention: Retention | None = None) -> DataFrame:
         """Return the tombstones that a retention (None: the version's own) keeps, with the columns of RemoveFile."""
@@ -106,7 +106,7 @@ class StoredVersion:
     def breakdown(self) -> FileBreakdown:
         """Return the breakdown of the version, from a pass over its rows on the suitable engine."""
         return self._answer(
-            partial(self.driver_rows.breakdown, self.manifest), partial(self.rows.breakdown, self.manifest)
+            partial(self.driver_rows.breakdown, self.manifest), partial(self.spark_rows.breakdown, self.manifest)
         )
 
     def arrow(self, kind: RowKind, columns: Sequence[str] | None = None) -> pa.Table:
@@ -140,16 +140,16 @@ class StoredVersion:
 
     def _all_files(self) -> DataFrame:
         if self.manifest.plain_parquet is not None:
-            return self.rows.parquet.read_file(self.manifest.plain_parquet.all_files, ADD)
-        files = self.rows.state_of(self.manifest)
-        return self.rows.parquet.no_rows(ADD) if files is None else live_files(files)
+            return self.spark_rows.parquet.read_file(self.manifest.plain_parquet.all_files, ADD)
+        files = self.spark_rows.state_of(self.manifest)
+        return self.spark_rows.parquet.no_rows(ADD) if files is None else live_files(files)
 
     def _tombstones(self, retention: Retention | None) -> DataFrame:
         if self.manifest.plain_parquet is not None and retention is None:
-            return self.rows.parquet.read_file(self.manifest.plain_parquet.tombstones, REMOVE)
-        files = self.rows.state_of(self.manifest)
+            return self.spark_rows.parquet.read_file(self.manifest.plain_parquet.tombstones, REMOVE)
+        files = self.spark_rows.state_of(self.manifest)
         if files is None:
-            return self.rows.parquet.no_rows(REMOVE)
+            return self.spark_rows.parquet.no_rows(REMOVE)
         return unexpired_tombstones(files, retention or self.manifest.retention)
 
     def _state_in_arrow(self) -> pa.Table:

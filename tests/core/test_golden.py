@@ -17,7 +17,7 @@ from deltasnap_core.replay.spark.reading.action_reader import ActionReader
 from deltasnap_core.replay.spark.state_deltas import changes_of_versions, deltas_of_range
 from deltasnap_core.replay.spark.state_reconstruction import reconciled_files
 from deltasnap_core.replay.stats_policy import StatsPolicy
-from deltasnap_core.replay.version_range import RangeBase, monotonic_retentions, versions_of
+from deltasnap_core.replay.version_range import RangeStart, monotonic_retentions, versions_of
 from tests.conftest import FixedClock, golden_folder
 from tests.golden import ERRORS, GoldenTable, expected_counts, expected_facts, facts, load_golden_tables
 from tests.oracle import counts_of
@@ -169,7 +169,7 @@ def test_golden_range_pass_returns_the_counts_of_every_version(
     if len(batch.files) < len(rest):
         pytest.skip("the log has lost commits that checkpoints stand in for")
     actions = reader.commit_actions(batch)
-    base = RangeBase(
+    base = RangeStart(
         version=first,
         computed_state=start.computed_state,
         retention=Retention.after(KEEP_ALL),

@@ -10,7 +10,7 @@ from deltasnap_core.log.expiry_times import retention_at, times_of_expiry
 from deltasnap_core.log.log_range import LogRange, commit_timestamps, range_actions
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.properties.retention import Retention
-from deltasnap_core.replay.version_range import RangeBase, monotonic_retentions
+from deltasnap_core.replay.version_range import RangeStart, monotonic_retentions
 from deltasnap_core.store.format.commit_facts import CommitFacts
 from deltasnap_core.store.format.manifest import VersionManifest
 from deltasnap_core.store.format.shared_documents import JsonObject
@@ -21,18 +21,18 @@ from deltasnap_core.store.format.version_documents import computed_state_of, non
 class NewVersions:
     """The versions after a stored one (previous), before their file actions are applied.
 
-    states, timestamps: by version, the non-file actions in force, and the time of the commit (ms).
-    times:              by version, the time (ms) at which expiry is decided.
-    base, retentions:   the state of the stored version, and the retention of it and of each later version.
+    non_file, timestamps: by version, the non-file actions in force, and the time of the commit (ms).
+    expiry_times:         by version, the time (ms) at which expiry is decided.
+    start, retentions:    the state of the stored version, and the retention of it and of each later version.
     """
 
     previous: VersionManifest
     batch: CommitBatch
     commits: CommitFacts
-    states: Mapping[int, NonFileActions]
+    non_file: Mapping[int, NonFileActions]
     timestamps: Mapping[int, int]
-    times: Mapping[int, int]
-    base: RangeBase
+    expiry_times: Mapping[int, int]
+    start: RangeStart
     retentions: Mapping[int, Retention]
 
 
@@ -48,18 +48,18 @@ def read_new_versions(
     batch = logged.read_commits(first, last)
     commits = CommitFacts.of(batch)
     known = computed_state_of(previous, documents)
-    states = range_actions(logged, non_file_actions_of(known), batch, first, last)
-    timestamps = commit_timestamps(logged, states, commits.infos)
-    times = times_of_expiry(timestamps, now_ms)
-    base = RangeBase(version=previous.version, computed_state=known, retention=previous.retention)
-    retentions = {version: retention_at(state, times[version]) for version, state in states.items()}
+    non_file = range_actions(logged, non_file_actions_of(known), batch, first, last)
+    timestamps = commit_timestamps(logged, non_file, commits.infos)
+    expiry_times = times_of_expiry(timestamps, now_ms)
+    start = RangeStart(version=previous.version, computed_state=known, retention=previous.retention)
+    retentions = {version: retention_at(actions, expiry_times[version]) for version, actions in non_file.items()}
     return NewVersions(
         previous=previous,
         batch=batch,
         commits=commits,
-        states=states,
+        non_file=non_file,
         timestamps=timestamps,
-        times=times,
-        base=base,
-        retentions=monotonic_retentions(base, retentions),
+        expiry_times=expiry_times,
+        start=start,
+        retentions=monotonic_retentions(start, retentions),
     )

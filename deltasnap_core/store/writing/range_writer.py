@@ -52,14 +52,15 @@ _log = logger_of(__name__)
 class RangeWriter:
     """Writes versions of one generation of a table. A version is stored when the caller commits the returned manifest.
 
-    rows, driver_rows: the generation's data, for each engine. findings: receives the findings of reading commits.
+    spark_rows, driver_rows: the rows of the generation, for each engine.
+    findings: receives the findings of reading commits.
     """
 
     stored: StoredTable
     generation: str
     context: TableContext
     logged: LogRange
-    rows: SparkRows
+    spark_rows: SparkRows
     driver_rows: DriverRows
     findings: CommitFindings
     policy: ChangePolicy
@@ -103,16 +104,16 @@ class RangeWriter:
             batch=new.batch,
             merged=merged,
             folder=new_folder(CHANGES, merged[0].first if merged else first, last),
-            non_file=without_expired_transactions(new.states, new.times),
+            non_file=without_expired_transactions(new.non_file, new.expiry_times),
             retentions=new.retentions,
             with_groups=breakdown is not None,
         )
         self.progress(f"Writing the changes of versions {first} to {last}", 0, count)
         applied = self._applied(step)
-        versions = [*versions_of(new.base, applied.value.deltas, new.retentions)]
+        versions = [*versions_of(new.start, applied.value.deltas, new.retentions)]
         shared = VersionDocuments(previous, documents)
         manifests = self._manifests(new, versions, shared, (*kept, applied.value.changes), applied.computed_by)
-        with translated(stored_files=self.rows.urls(manifests[-1])):
+        with translated(stored_files=self.spark_rows.urls(manifests[-1])):
             manifests[-1] = self._rebased(manifests[-1])
         self.stored.write_documents(self.generation, shared.new)
         if breakdown is not None:
@@ -136,7 +137,7 @@ class RangeWriter:
             draft = self._manifest(
                 number,
                 new.timestamps[number],
-                new.states[number],
+                new.non_file[number],
                 new.previous.base,
                 version.retention,
                 sets,
@@ -186,7 +187,7 @@ class RangeWriter:
             sizes if step.batch.measures is not None else dict.fromkeys(sizes),
             work=actions_text(step.batch.num_file_actions, f"applied to version {step.previous.version}"),
             driver=lambda: self.driver_rows.apply(step),
-            spark=lambda session: self.rows.apply(step, self.context.reader(session)),
+            spark=lambda session: self.spark_rows.apply(step, self.context.reader(session)),
         )
 
     def _write_base(self, log: LoadedLog) -> tuple[CommitFacts, VersionManifest, SnapshotState]:
@@ -194,7 +195,7 @@ class RangeWriter:
         version, folder = log.version, new_folder(BASE, log.version, log.version)
 
         def on_spark(session: SparkSession) -> DataSet:
-            return self.rows.write_base(reconciled_files(self.context.reader(session), log), folder, version)
+            return self.spark_rows.write_base(reconciled_files(self.context.reader(session), log), folder, version)
 
         base = self.context.engine.on_spark(f"the base of version {version} of table {self.stored.name}", on_spark)
         commits = self._commits_of(log)
@@ -206,8 +207,8 @@ class RangeWriter:
         )
         in_force = log.non_file.without_expired_transactions(time)
         try:
-            with translated(stored_files=self.rows.urls(draft)):
-                counted = self.rows.counted(draft, in_force, retention)
+            with translated(stored_files=self.spark_rows.urls(draft)):
+                counted = self.spark_rows.counted(draft, in_force, retention)
         except MissingSizeError as error:  # the base has the same files as the log
             raise CorruptLogError(path=log.files[0], reason=str(error)) from error
         return commits, draft, counted.applied_to(None)
@@ -237,11 +238,11 @@ class RangeWriter:
         """
         if not self.policy.is_base_due(base_rows=manifest.base.rows, change_rows=manifest.change_rows):
             return manifest
-        state, version = self.rows.state_of(manifest), manifest.version
+        state, version = self.spark_rows.state_of(manifest), manifest.version
         if state is not None:
             state = FULL.unexpired(state, manifest.retention)
         return replace(
-            manifest, base=self.rows.write_base(state, new_folder(BASE, version, version), version), changes=()
+            manifest, base=self.spark_rows.write_base(state, new_folder(BASE, version, version), version), changes=()
         )
 
     def _manifest(

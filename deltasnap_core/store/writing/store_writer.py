@@ -193,14 +193,15 @@ class StoreWriter:
         return now
 
     def _range_writer(self, generation: str, logged: LogRange, findings: CommitFindings) -> RangeWriter:
-        rows = self._rows(generation)
+        spark_rows = self._spark_rows(generation)
+        folder = spark_rows.parquet.folder
         return RangeWriter(
             stored=self.stored,
             generation=generation,
             context=self.log.context,
             logged=logged,
-            rows=rows,
-            driver_rows=DriverRows(storage=self.parquet.storage, folder=rows.parquet.folder, log_path=self.log.path),
+            spark_rows=spark_rows,
+            driver_rows=DriverRows(storage=self.parquet.storage, folder=folder, log_path=self.log.path),
             findings=findings,
             policy=self.policy,
             progress=self.progress,
@@ -237,12 +238,12 @@ class StoreWriter:
             self.progress(f"Writing the tables of versions {first} to {last}", 0, len(missing))
         written: dict[int, VersionManifest] = {}
         for generation, run in groupby(missing, key=lambda manifest: manifest.generation):
-            writer = PlainParquetWriter(rows=self._rows(generation), check=lambda: self._check_unchanged(listing))
+            writer = PlainParquetWriter(rows=self._spark_rows(generation), check=lambda: self._check_unchanged(listing))
             complete = writer.write(list(run))
             written |= {manifest.version: manifest for manifest in complete}
         return written
 
-    def _rows(self, generation: str) -> SparkRows:
+    def _spark_rows(self, generation: str) -> SparkRows:
         parquet = self.parquet.below(self.stored.generation_folder(generation))
         return SparkRows(parquet=parquet, log_path=self.log.path)
 

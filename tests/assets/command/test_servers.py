@@ -81,32 +81,32 @@ def test_warm_up_shows_the_archive_and_its_size(folder: Path, monkeypatch: pytes
 
 
 @pytest.fixture
-def brought(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def servers(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The servers that the UI starts."""
     started: list[Any] = []
-    monkeypatch.setattr(ui_server, "bring_server", lambda *given: started.append(given[:2]))
+    monkeypatch.setattr(ui_server, "start_ui_server", lambda *given: started.append(given[:2]))
     return started
 
 
 @pytest.mark.parametrize("spark", [SparkSettings(master="local[2]"), SparkSettings(remote="sc://host:1")], ids=str)
 def test_ui_starts_no_server_if_a_session_is_configured(
-    spark: SparkSettings, brought: list[Any], capsys: pytest.CaptureFixture[str]
+    spark: SparkSettings, servers: list[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    ui_command._bring_spark(spark, "events needs Spark")
-    assert (brought, capsys.readouterr().out) == ([], "")
+    ui_command._start_server(spark, "events needs Spark")
+    assert (servers, capsys.readouterr().out) == ([], "")
 
 
-def test_ui_starts_a_server_only_if_a_table_needs_spark(brought: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
-    ui_command._bring_spark(SparkSettings(), None)
-    assert brought == []
+def test_ui_starts_a_server_only_if_a_table_needs_spark(servers: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
+    ui_command._start_server(SparkSettings(), None)
+    assert servers == []
     assert "no table needs Spark now" in capsys.readouterr().out
-    ui_command._bring_spark(SparkSettings(), "events is new")
-    assert brought == [(SparkSettings(), SERVER_FOLDER)]
+    ui_command._start_server(SparkSettings(), "events is new")
+    assert servers == [(SparkSettings(), SERVER_FOLDER)]
     assert "events is new" in capsys.readouterr().out
 
 
 def test_ui_without_a_server_says_why_and_continues(
-    brought: list[Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    servers: list[Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fail(*_: object) -> None:
         raise SparkServerError("The port is in use.")
@@ -114,14 +114,14 @@ def test_ui_without_a_server_says_why_and_continues(
     without = "each run starts its own Spark session"
     with monkeypatch.context() as missing:
         missing.setattr(ui_command, "find_spec", lambda _: None)
-        ui_command._bring_spark(SparkSettings(), "events is new")
+        ui_command._start_server(SparkSettings(), "events is new")
     shown = capsys.readouterr().out
     assert shown.startswith(f"No warm Spark server: {without}")
     assert "with the extra connect" in shown
-    monkeypatch.setattr(ui_server, "bring_server", fail)
-    ui_command._bring_spark(SparkSettings(), "events is new")
+    monkeypatch.setattr(ui_server, "start_ui_server", fail)
+    ui_command._start_server(SparkSettings(), "events is new")
     assert f"warning: The port is in use. Without the server, {without}" in capsys.readouterr().err
-    assert brought == []
+    assert servers == []
 
 
 class Ui:
@@ -134,7 +134,7 @@ class Ui:
         monkeypatch.setattr(needed, "reason_for_spark", lambda _: reason)
         monkeypatch.setattr(local_instance, "use_local_instance", lambda: Path("home"))
         monkeypatch.setattr(running_ui, "take_instance", self._take)
-        monkeypatch.setattr(ui_command, "_bring_spark", lambda _, reason: self.done.append(reason))
+        monkeypatch.setattr(ui_command, "_start_server", lambda _, reason: self.done.append(reason))
         monkeypatch.setattr(signal, "signal", lambda *given: self.done.append(given))
         monkeypatch.setattr(os, "execv", lambda *given: self.done.append(given))
         monkeypatch.setenv("PYTHONWARNINGS", "")

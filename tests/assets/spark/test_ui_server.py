@@ -27,9 +27,9 @@ _UI = """\
 import os, sys
 from pathlib import Path
 from deltasnap_assets.settings.config import SparkSettings
-from deltasnap_assets.spark.ui_server import bring_server
-bring_server(SparkSettings(), Path(sys.argv[1]), int(sys.argv[2]))
-os.execv("/bin/sh", ["/bin/sh", "-c", "echo brought; exec sleep 600"])
+from deltasnap_assets.spark.ui_server import start_ui_server
+start_ui_server(SparkSettings(), Path(sys.argv[1]), int(sys.argv[2]))
+os.execv("/bin/sh", ["/bin/sh", "-c", "echo started; exec sleep 600"])
 """
 
 
@@ -40,7 +40,7 @@ def test_server_stops_even_if_the_process_that_started_it_is_killed(folder: Path
     interface = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=dict(os.environ))
     try:
         assert interface.stdout is not None
-        assert interface.stdout.readline() == "brought\n"
+        assert interface.stdout.readline() == "started\n"
         assert running_server(folder) is not None
         interface.kill()
         interface.wait()
@@ -86,7 +86,7 @@ def test_watcher_has_an_input_that_ends_with_this_process_and_its_replacement(
     monkeypatch.delenv(PORT_VARIABLE, raising=False)
     kept: list[tuple[int, bool]] = []
     monkeypatch.setattr(os, "set_inheritable", lambda *given: kept.append(given))
-    started: Any = ui_server.bring_server(SparkSettings(), tmp_path, 7)
+    started: Any = ui_server.start_ui_server(SparkSettings(), tmp_path, 7)
     assert started == (SparkSettings(), tmp_path, 7)
     assert os.environ.pop(PORT_VARIABLE) == "7"
     ((command, reading),) = watchers

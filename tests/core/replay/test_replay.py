@@ -21,7 +21,7 @@ from deltasnap_core.replay.spark.reading.file_action_layout import FULL, MEASURE
 from deltasnap_core.replay.spark.session.spark_files import SparkFiles
 from deltasnap_core.replay.spark.state_deltas import changes_of_versions, counted, deltas_of_range
 from deltasnap_core.replay.spark.state_reconstruction import live_files, reconcile, state_actions, unexpired_tombstones
-from deltasnap_core.replay.version_range import RangeBase, RangeVersion, monotonic_retentions, versions_of
+from deltasnap_core.replay.version_range import RangeStart, RangeVersion, monotonic_retentions, versions_of
 from tests.builders import LOG_PATH, UUIDS, Action, MemoryLogStore, add, content, metadata, protocol, remove
 
 if TYPE_CHECKING:
@@ -250,7 +250,7 @@ def ranged(spark: SparkSession, first: int, last: int, retention: dict[int, int]
     by_version = non_file_actions_by_version(after)
     for version in range(first, last + 1):
         non_file = states[version] = non_file.advanced(by_version.get(version, ()))
-    range_base = RangeBase(
+    range_base = RangeStart(
         version=first - 1,
         computed_state=base.computed(start) if first else counted(None, NonFileActions(), KEEP_ALL).applied_to(None),
         retention=Retention.after(start),

@@ -7,7 +7,7 @@ from typing import Any
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.properties.retention import KEEP_ALL, Retention
 from deltasnap_core.replay.state_delta import StateDelta
-from deltasnap_core.replay.version_range import RangeBase, monotonic_retentions, versions_of
+from deltasnap_core.replay.version_range import RangeStart, monotonic_retentions, versions_of
 from deltasnap_core.rules.totals.aggregates import SUMS, FileTotals, MeasureGroup
 
 NO_ACTIONS = NonFileActions()
@@ -19,9 +19,9 @@ def files(count: int, size: int) -> FileTotals:
     return FileTotals([MeasureGroup.of_row({**row, "size_class": 0, "deleted_bin": -1}, sign=1 if count > 0 else -1)])
 
 
-def base(retention: Retention = KEEP_ALL) -> RangeBase:
+def base(retention: Retention = KEEP_ALL) -> RangeStart:
     state = StateDelta(begun=files(5, 10), ended=FileTotals(), non_file=NO_ACTIONS).applied_to(None)
-    return RangeBase(version=3, computed_state=state, retention=retention)
+    return RangeStart(version=3, computed_state=state, retention=retention)
 
 
 def test_versions_count_the_files_that_they_add_and_remove() -> None:

@@ -29,7 +29,7 @@ def version(spark: SparkSession, folder: Path, manifest: VersionManifest, engine
         engine=ReplayEngine(provider_of(spark), engine),
         stored=UNUSED,
         manifest=manifest,
-        rows=spark_rows(spark, folder),
+        spark_rows=spark_rows(spark, folder),
         driver_rows=driver_rows(folder),
         check_pages=False,
     )
