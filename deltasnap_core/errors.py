@@ -136,8 +136,8 @@ class ActionNotFoundError(DeltaSnapError):
         self.version = version
         self.path = path
         super().__init__(
-            f"The {action} of your Delta table couldn't be recovered while Reconstructing version: {version}. "
-            "Did you manually delete files in the _delta_log directory?"
+            f"Version {version} of the Delta table at {path} cannot be read: its log has no {action} action. "
+            "Restore the first commit, or the checkpoint, from a backup of the log."
         )
 
 

@@ -119,10 +119,10 @@ def test_message_of_an_error_is_a_sentence_with_its_facts(error: DeltaSnapError)
     assert sum(value in text for value in known) >= min(2, len(known)), text
 
 
-def test_action_not_found_has_the_message_of_delta() -> None:
+def test_missing_action_names_the_table_and_what_to_do() -> None:
     assert str(ActionNotFoundError(action="protocol", version=12, path="file:///t")) == (
-        "The protocol of your Delta table couldn't be recovered while Reconstructing version: 12. "
-        "Did you manually delete files in the _delta_log directory?"
+        "Version 12 of the Delta table at file:///t cannot be read: its log has no protocol action. "
+        "Restore the first commit, or the checkpoint, from a backup of the log."
     )
 
 
