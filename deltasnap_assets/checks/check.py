@@ -57,6 +57,13 @@ def nothing_to_compare(reason: str) -> Verdict:
     return replace(not_evaluated(reason), passed=True)
 
 
+def within_limit(is_within: bool, number: int, least: int, what: str) -> tuple[bool, str]:
+    """Return whether a check passes, and a note if its limit does not apply because there are too few of something."""
+    if is_within or number >= least:
+        return is_within, ""
+    return True, f" The limit does not apply to fewer than {least} {what}."
+
+
 class NumericSettings(BaseModel):
     """Settings whose numbers are not booleans: Pydantic takes `true` as 1, and YAML `yes` and `on` as `true`."""
 

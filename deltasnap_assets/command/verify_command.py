@@ -11,7 +11,7 @@ from deltasnap_assets.command.arguments import StorageOptions, TablePath, storag
 
 def verify(
     path: TablePath,
-    version: Annotated[int | None, typer.Option(min=0, help="The version. Default: the latest.")] = None,
+    version: Annotated[int | None, typer.Option(metavar="N", min=0, help="The version. Default: the latest.")] = None,
     option: StorageOptions = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

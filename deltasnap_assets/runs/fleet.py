@@ -62,6 +62,6 @@ def _lost_tables(settings: Settings) -> dict[str, UnfollowedTable]:
 def _lost(path: str) -> TableStatus:
     return TableStatus(
         level=TableLevel.WARNED,
-        reason=f"This table is in the store, but {path} is no Delta table any more and is not followed.",
+        reason=f"This table is in the store, but {path} is no longer a Delta table and is not followed.",
         advice="Restore its log. If the table was dropped, delete its folder from the store.",
     )

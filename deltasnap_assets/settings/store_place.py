@@ -19,11 +19,11 @@ class MisplacedStoreError(DeltaSnapError):
     def __init__(self, *, store: str, table: str, is_table_inside: bool) -> None:
         self.store, self.table = redacted(store), redacted(table)
         problem = (
-            f"the table {self.table} lies in the folder of the store {self.store}: pruning could delete the table's"
+            f"the table {self.table} is in the folder of the store {self.store}: pruning could delete the table's"
             if is_table_inside
-            else f"the store {self.store} lies in the folder of the table {self.table}: VACUUM would delete the store's"
+            else f"the store {self.store} is in the folder of the table {self.table}: VACUUM would delete the store's"
         )
-        super().__init__(f"storage: {problem} files. Set `storage` to a folder beside the tables.")
+        super().__init__(f"storage: {problem} files. Set `storage` to a folder outside the tables.")
 
 
 def check_store_place(settings: Settings) -> None:

@@ -72,6 +72,8 @@ def _default_text(field: FieldInfo) -> str:
             return "`null`"
         case BaseModel() | () | {}:
             return ""
+        case tuple() as values:
+            return f"`[{', '.join(map(str, values))}]`"
         case value:
             return f"`{value}`"
 

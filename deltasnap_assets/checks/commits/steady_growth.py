@@ -19,7 +19,9 @@ class SteadyGrowthLimits(Limits):
     """The limit on changes of the size."""
 
     max_growth_factor: float = Field(default=10, ge=1)
-    """The maximum change of the size by one version, as a multiple of the largest change in recent versions."""
+    """The maximum change of the size by one version, as a multiple of the largest change in recent versions. It does
+    not apply to a version after fewer than 5 changes.
+    """
 
 
 class SteadyGrowth(VersionCheck[SteadyGrowthLimits]):
@@ -43,9 +45,9 @@ class SteadyGrowth(VersionCheck[SteadyGrowthLimits]):
             verdicts[version] = Verdict(
                 passed=abs(step) <= most,
                 description=(
-                    f"Version {version} {word} by {bytes_text(abs(step))}; the largest change in {len(earlier)} "
-                    f"versions before was {bytes_text(max(earlier))}, at most {limits.max_growth_factor:g} times that "
-                    "is expected."
+                    f"Version {version} {word} by {bytes_text(abs(step))}. The largest of the {len(earlier)} changes "
+                    f"before it was {bytes_text(max(earlier))}, at most {limits.max_growth_factor:g} times that is "
+                    "expected."
                 ),
                 numbers={"growth_bytes": step},
             )

@@ -7,21 +7,23 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from deltasnap_assets.checks.check import Limits, PageCheck, Verdict, not_evaluated, nothing_to_compare
+from deltasnap_assets.checks.check import Limits, PageCheck, Verdict, not_evaluated, nothing_to_compare, within_limit
 from deltasnap_assets.quantities import bytes_text
 from deltasnap_assets.texts import visible
 
 if TYPE_CHECKING:
     from deltasnap_assets.checks.facts import PageFacts
 
-_FEW_PARTITIONS = 5  # with fewer partitions the check passes, because the median is not meaningful
+_LEAST_PARTITIONS = 5  # with fewer partitions the median is not meaningful
 
 
 class EvenPartitionsLimits(Limits):
     """The limit on the largest partition."""
 
     max_partition_skew: float = Field(default=10, ge=1)
-    """The maximum size of a partition, as a multiple of the median partition."""
+    """The maximum size of a partition, as a multiple of the median partition. It does not apply to fewer than 5
+    partitions.
+    """
 
 
 class EvenPartitions(PageCheck[EvenPartitionsLimits]):
@@ -40,7 +42,7 @@ class EvenPartitions(PageCheck[EvenPartitionsLimits]):
         # If only the largest partitions are known, the smallest of them is at least as large as the median.
         is_known = len(sizes) == number
         skew = max(sizes) / max(statistics.median(sizes) if is_known else min(sizes), 1)
-        is_even = skew <= limits.max_partition_skew or len(sizes) < _FEW_PARTITIONS
+        is_even, note = within_limit(skew <= limits.max_partition_skew, len(sizes), _LEAST_PARTITIONS, "partitions")
         if is_even and not is_known:
             return not_evaluated(f"only the {len(sizes):,} largest of {number:,} partitions are known.")
         return Verdict(
@@ -49,7 +51,7 @@ class EvenPartitions(PageCheck[EvenPartitionsLimits]):
                 f"The largest of {number:,} partitions, {visible(largest.label)} with "
                 f"{bytes_text(largest.size_in_bytes)}, is {'' if is_known else 'at least '}{skew:.1f} times the median "
                 "partition, "
-                f"at most {limits.max_partition_skew:g} times expected."
+                f"at most {limits.max_partition_skew:g} times expected.{note}"
             ),
             numbers={"partition_skew": round(skew, 2)},
         )

@@ -6,20 +6,22 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from deltasnap_assets.checks.check import Limits, PageCheck, Verdict, not_evaluated
+from deltasnap_assets.checks.check import Limits, PageCheck, Verdict, not_evaluated, within_limit
 from deltasnap_assets.quantities import bytes_text, counted, percents
 
 if TYPE_CHECKING:
     from deltasnap_assets.checks.facts import PageFacts
 
-_FEW_FILES = 16  # with fewer files the check passes: they cost little
+_LEAST_FILES = 16  # fewer files cost little
 
 
 class ExpiredTombstonesLimits(Limits):
     """The limit on files that no version needs."""
 
     max_expired_ratio: float = Field(default=0.5, ge=0)
-    """The maximum size of the files whose retention ended since the last commit, as a ratio of the table's size."""
+    """The maximum size of the files whose retention ended since the last commit, as a ratio of the table's size. It
+    does not apply to fewer than 16 files.
+    """
 
 
 class ExpiredTombstones(PageCheck[ExpiredTombstonesLimits]):
@@ -40,15 +42,15 @@ class ExpiredTombstones(PageCheck[ExpiredTombstonesLimits]):
     def verdict(self, facts: PageFacts, limits: ExpiredTombstonesLimits) -> Verdict:
         gone = facts.tombstones
         ratio = gone.expired_bytes / max(facts.state.size_in_bytes, 1)
-        passed = ratio <= limits.max_expired_ratio or gone.num_expired < _FEW_FILES
-        if passed and gone.num_expired_without_size >= _FEW_FILES:
+        passed, note = within_limit(ratio <= limits.max_expired_ratio, gone.num_expired, _LEAST_FILES, "files")
+        if passed and gone.num_expired_without_size >= _LEAST_FILES:
             return not_evaluated(f"{gone.num_expired_without_size:,} expired tombstones have no size.")
         found, most = percents(ratio, limits.max_expired_ratio)
         return Verdict(
             passed=passed,
             description=(
                 f"The retention of {counted(gone.num_expired, 'file')} ({bytes_text(gone.expired_bytes)}) ended since "
-                f"the last commit: {found} of the size of the table, at most {most} expected."
+                f"the last commit: {found} of the size of the table, at most {most} expected.{note}"
             ),
             numbers={"expired_files": gone.num_expired, "expired_bytes": gone.expired_bytes},
         )

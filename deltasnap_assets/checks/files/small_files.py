@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from deltasnap_assets.checks.check import Limits, PageCheck, Verdict
+from deltasnap_assets.checks.check import Limits, PageCheck, Verdict, within_limit
 from deltasnap_assets.quantities import bytes_text, percents
 
 if TYPE_CHECKING:
     from deltasnap_assets.checks.compaction import Compaction
     from deltasnap_assets.checks.facts import PageFacts
 
-_FEW_FILES = 16  # with fewer files the ratio is not meaningful
+_LEAST_FILES = 16  # with fewer files the ratio is not meaningful
 _MAX_STATEMENTS = 3
 _NOTHING_TO_MERGE = (
     "`OPTIMIZE` would not compact files: no partition has two small files that fit into a file of "
@@ -48,7 +48,7 @@ class SmallFiles(PageCheck[SmallFilesLimits]):
         small = state.file_size_histogram.files_below(limits.small_file_bytes)
         ratio = small / max(state.num_of_files, 1)
         found, most = percents(ratio, limits.max_small_file_ratio)
-        passed = ratio <= limits.max_small_file_ratio or state.num_of_files < _FEW_FILES
+        passed, note = within_limit(ratio <= limits.max_small_file_ratio, state.num_of_files, _LEAST_FILES, "files")
         plan = None if passed else facts.compaction
         after = state.num_of_files - (0 if plan is None else sum(each.lost for each in plan.partitions))
         return Verdict(
@@ -56,7 +56,7 @@ class SmallFiles(PageCheck[SmallFilesLimits]):
             advice="" if plan is None else _advice(plan, state.num_of_files, after),
             description=(
                 f"{small:,} of {state.num_of_files:,} files are smaller than {bytes_text(limits.small_file_bytes)} "
-                f"({found}, at most {most} expected)."
+                f"({found}, at most {most} expected).{note}"
             ),
             numbers={"small_files": small, "small_file_ratio": ratio}
             | ({} if plan is None else {"files_after_optimize": after}),

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from deltasnap_assets.checks.check import Limits, PageCheck, Verdict
+from deltasnap_assets.checks.check import Limits, PageCheck, Verdict, within_limit
 from deltasnap_assets.quantities import percents
 
 if TYPE_CHECKING:
     from deltasnap_assets.checks.facts import PageFacts
 
-_FEW_FILES = 16  # with fewer tombstones the ratio is not meaningful
+_LEAST_TOMBSTONES = 16  # with fewer tombstones the ratio is not meaningful
 
 
 class TombstoneRatioLimits(Limits):
@@ -39,8 +39,10 @@ class TombstoneRatio(PageCheck[TombstoneRatioLimits]):
         files, tombstones = facts.state.num_of_files, facts.state.num_of_removes
         ratio = tombstones / max(files + tombstones, 1)
         found, most = percents(ratio, limits.max_tombstone_ratio)
+        passed, note = within_limit(ratio <= limits.max_tombstone_ratio, tombstones, _LEAST_TOMBSTONES, "tombstones")
+        counts = f"{tombstones:,} tombstones and {files:,} files ({found} of both, at most {most} expected)."
         return Verdict(
-            passed=ratio <= limits.max_tombstone_ratio or tombstones < _FEW_FILES,
-            description=f"{tombstones:,} tombstones and {files:,} files ({found} of both, at most {most} expected).",
+            passed=passed,
+            description=counts + note,
             numbers={"tombstones": tombstones, "tombstone_ratio": ratio},
         )

@@ -86,12 +86,12 @@ def _write_checkpoint(
 
 
 def prune_job(settings: Settings, resources: Mapping[str, Any]) -> dg.JobDefinition:
-    """Return the job `deltasnap_prune`: it removes old versions and left-over files of a table from the store.
+    """Return the job `deltasnap_prune`: it removes old versions and unreferenced files of a table from the store.
 
     It also removes the partitions of these versions. Dagster's event log keeps their materializations, so they are not
     materialized again.
     """
-    description = "Removes old versions of a table and left-over files from the snapshot store."
+    description = "Removes old versions of a table and unreferenced files from the snapshot store."
     return _job_of(_prune_store, PRUNE_JOB, description, settings, resources)
 
 

@@ -26,6 +26,11 @@ def test_small_files_are_checked_only_above_a_number_of_files() -> None:
     assert not verdict_of(16, 0).passed
 
 
+def test_passing_check_says_that_its_limit_does_not_apply() -> None:
+    note = " The limit does not apply to fewer than 16 files."
+    assert [verdict_of(small, 1).description.endswith(note) for small in (14, 15, 0)] == [True, False, False]
+
+
 def test_small_files_are_counted() -> None:
     assert verdict_of(11, 9).numbers == {"small_files": 11, "small_file_ratio": 0.55}
     assert verdict_of(1, 0).numbers == {"small_files": 1, "small_file_ratio": 1.0}

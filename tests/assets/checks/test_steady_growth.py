@@ -18,12 +18,12 @@ def test_growth_is_compared_with_the_growth_of_earlier_versions() -> None:
     assert {version: verdict.passed for version, verdict in verdicts.items()} == {6: True, 7: False, 8: True}
     assert verdicts[7].numbers == {"growth_bytes": 1001}
     assert verdicts[7].description == (
-        "Version 7 made the table grow by 1001 B; the largest change in 6 versions before was 100 B, at most 10 times "
+        "Version 7 made the table grow by 1001 B. The largest of the 6 changes before it was 100 B, at most 10 times "
         "that is expected."
     )
-    assert verdicts[8].description.startswith("Version 8 made the table shrink by 1 B;")
+    assert verdicts[8].description.startswith("Version 8 made the table shrink by 1 B.")
 
 
 def test_versions_without_a_change_of_the_size_or_without_the_one_before_do_not_count() -> None:
     assert verdicts_of(0, 1, 2, None, 3, 4, 4, 5, 6, 6).keys() == {9}
-    assert verdicts_of(0, 1, 2, 3, 4, 5, 5)[6].description.startswith("Version 6 made the table grow by 0 B;")
+    assert verdicts_of(0, 1, 2, 3, 4, 5, 5)[6].description.startswith("Version 6 made the table grow by 0 B.")

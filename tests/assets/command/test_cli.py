@@ -381,7 +381,7 @@ def test_refresh_warns_of_a_discovered_table_that_lost_its_log(tmp_path: Path) -
     poll = LastPoll(polled_at_ms=1, path=str(tmp_path / "lake" / "events"))
     SnapshotStore.open(None, tmp_path / "store").polls.write("events", poll)
     _, warning, error = deltasnap("refresh", folder=tmp_path).stderr.strip().splitlines()
-    assert warning.startswith(f"warning: events: This table is in the store, but {tmp_path}/lake/events is no Delta")
+    assert warning.startswith(f"warning: events: This table is in the store, but {tmp_path}/lake/events is no longer")
     assert "no table to refresh" in error
 
 

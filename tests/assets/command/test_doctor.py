@@ -236,7 +236,7 @@ def test_discovered_table_that_lost_its_log_is_a_warning(folder: Path) -> None:
     found = findings(folder, config)["discover"]
     assert found["mark"] == "warning"
     assert found["message"] == (
-        f"events: This table is in the store, but {folder}/lake/events is no Delta table any more and is not followed."
+        f"events: This table is in the store, but {folder}/lake/events is no longer a Delta table and is not followed."
     )
 
 

@@ -124,7 +124,7 @@ def test_init_in_the_folder_of_a_table_writes_no_file(tmp_path: Path, monkeypatc
     monkeypatch.chdir(folder)
     result = run("init", ".")
     assert (result.exit_code, (Path(folder) / "deltasnap.yaml").exists()) == (1, False)
-    assert "lies in the folder of the table" in str(result.exception)
+    assert "is in the folder of the table" in str(result.exception)
 
 
 def test_init_keeps_an_existing_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

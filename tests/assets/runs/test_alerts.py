@@ -341,7 +341,7 @@ def test_discovered_table_that_lost_its_log_is_reported(fleet: Fleet, tmp_path: 
     fleet.note(table="users", path=str(tmp_path / "lake" / "users"))  # found after the definitions were loaded
     fleet.tick()
     (text,) = chat.taken()
-    assert text.startswith(f"Table orders has a warning. This table is in the store, but {lost} is no Delta table any")
+    assert text.startswith(f"Table orders has a warning. This table is in the store, but {lost} is no longer a")
     assert (fleet.tick(), chat.taken()) == ("No table has a new problem or has recovered.", [])
     rows = {row["table"]: row for row in fleet_of(fleet.settings)}
     assert {name: row["condition"] for name, row in rows.items()} == {"events": "unknown", "orders": "warned"}

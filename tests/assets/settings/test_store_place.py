@@ -30,7 +30,7 @@ ACCEPTED = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_store_is_refused(case: str) -> None:
     store, table = REFUSED[case]
-    with pytest.raises(MisplacedStoreError, match="Set `storage` to a folder beside the tables"):
+    with pytest.raises(MisplacedStoreError, match="Set `storage` to a folder outside the tables"):
         check_place(store, {}, [(table, {})])
 
 
