@@ -8,6 +8,7 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as distribution_version
@@ -20,7 +21,7 @@ from typer.exceptions import TyperException
 from deltasnap_assets.command.changes_command import changes
 from deltasnap_assets.command.checkpoint_command import checkpoint
 from deltasnap_assets.command.demo_command import demo
-from deltasnap_assets.command.driver_commands import add_commands
+from deltasnap_assets.command.driver_commands import diff, doctor, fleet, history, init
 from deltasnap_assets.command.endings import fail, problem_of_a_folder, problem_of_stdout, usage_text
 from deltasnap_assets.command.help_text import CommandLine
 from deltasnap_assets.command.inspect_command import inspect_table
@@ -109,11 +110,16 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+_COMMANDS: tuple[Callable[..., None], ...] = (
+    *(demo, init, ui, refresh),
+    *(inspect_table, history, diff, scan, changes),
+    *(checkpoint, vacuum, verify),
+    *(fleet, doctor, warm_up),
+)
+"""In the order of the help: start, read a table, maintain it, operate."""
+for _command in _COMMANDS:
+    app.command(name="inspect" if _command is inspect_table else None)(_command)
 app.add_typer(spark_server, name="spark-server")
-add_commands(app)
-for _command in (checkpoint, scan, verify, vacuum, changes, demo, ui, refresh, warm_up):
-    app.command()(_command)
-app.command(name="inspect")(inspect_table)
 
 
 @app.callback()

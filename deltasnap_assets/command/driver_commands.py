@@ -27,12 +27,6 @@ _ONLY = f"Show only tables in this condition: {', '.join(TableLevel)}; repeatabl
 _MARKS = {"ok": "green", "warning": "yellow", "error": "red"}
 
 
-def add_commands(app: typer.Typer) -> None:
-    """Add the commands to the app."""
-    for command in (init, history, diff, doctor, fleet):
-        app.command()(command)
-
-
 def init(
     places: TablePaths,
     option: StorageOptions = None,

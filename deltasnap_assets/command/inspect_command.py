@@ -22,7 +22,7 @@ def inspect_table(
     commits: Annotated[int, typer.Option(metavar="N", min=1, help="The number of commits to show.")] = 10,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show a Delta table: protocol, schema, counts, log segment, checkpoint lag, history. Does not need Dagster.
+    """Show a Delta table: protocol, schema, counts, log segment, checkpoint lag, history. Needs no configuration.
 
     Faults of the table come first, on stderr. If the latest version cannot be read, shows the newest readable one.
     Exits with 1 unless the requested version is shown completely.

@@ -62,4 +62,4 @@ class SnapshotCounts:
 
     def _compute(self, replayable: LoadedLog) -> KnownState:
         log = replace(replayable, non_file=self._log.non_file)
-        return self._replay.computed(log, self._frames.retention, self._known_state)
+        return self._replay.compute(log, self._frames.retention, self._known_state)

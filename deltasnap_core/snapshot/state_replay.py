@@ -33,7 +33,7 @@ class StateReplay:
         self._name = name
         self._keep = keep
 
-    def computed(self, log: LoadedLog, retention: Retention, known: KnownState | None) -> KnownState:
+    def compute(self, log: LoadedLog, retention: Retention, known: KnownState | None) -> KnownState:
         """Return the computed state of a version.
 
         known: of an earlier version, reused if that is cheaper; None: unknown.
@@ -43,7 +43,7 @@ class StateReplay:
             change = known.files.delta(known, log, retention)
             if change is not None:
                 return _known(log, retention, known.files, change.value.applied_to(known.state), change.computed_by)
-        answer = self._counted(log, retention)
+        answer = self._count(log, retention)
         if known is not None and self._keep:
             known.files.release()
         files, counted = answer.value
@@ -79,7 +79,7 @@ class StateReplay:
         """Keep no files from now on."""
         self._keep = False
 
-    def _counted(self, log: LoadedLog, retention: Retention) -> Answer[tuple[KnownFiles, StateDelta]]:
+    def _count(self, log: LoadedLog, retention: Retention) -> Answer[tuple[KnownFiles, StateDelta]]:
         context, count = self._context, action_count(log)
 
         def by_driver() -> tuple[KnownFiles, StateDelta]:

@@ -257,7 +257,7 @@ class CheckpointWriter:
                 non_file=load_non_file_actions(store, contents, EMPTY_BATCH),
             )
             with translated(log.files):
-                found = StateReplay(self.context, _WORK, keep=False).computed(log, KEEP_ALL, None).state
+                found = StateReplay(self.context, _WORK, keep=False).compute(log, KEEP_ALL, None).state
                 files = reconciled_files(self.context.reader(self.context.session(_WORK)), log)
                 row = None if files is None else files.agg(*columns.digest()).first()
         except CorruptLogError as error:
