@@ -68,7 +68,7 @@ StorageOptions = Annotated[
         "--option",
         "-o",
         metavar="KEY=VALUE",
-        help="A storage option; true and false are booleans. For a number, write KEY:=VALUE: port:=22. Repeatable.",
+        help="A storage option; true and false are booleans. For a number, write KEY:=VALUE (port:=22). Repeatable.",
     ),
 ]
 

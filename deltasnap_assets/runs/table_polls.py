@@ -331,7 +331,7 @@ def _open_failure(
 
 def _nothing_new(table: TableSettings, failure: Failure | None) -> str:
     if failure is None:
-        return f"No new commit of {table.name}."
+        return f"No new commits in {table.name}."
     versions = f"{failure.first} to {failure.last}"
     if failure.is_canceled:
         return (

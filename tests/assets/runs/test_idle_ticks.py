@@ -48,7 +48,7 @@ def followed(folder: Path) -> Ticks:
     """A table whose versions are materialized, and whose last tick found no new commit."""
     ticks = Ticks(folder, last=3)
     assert ticks.tick() == [("0", "3")]
-    assert ticks.tick() == "No new commit of events."
+    assert ticks.tick() == "No new commits in events."
     return ticks
 
 
@@ -90,7 +90,7 @@ def test_deleted_table_fails_a_tick_and_is_broken(tmp_path: Path, deleted: str) 
 def test_versions_of_a_deleted_store_are_requested_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = followed(tmp_path / "t")
     monkeypatch.setattr(due, "RECORDED_AGAIN_MS", 0)
-    assert ticks.tick() == "No new commit of events."
+    assert ticks.tick() == "No new commits in events."
     shutil.rmtree(ticks.storage)
     assert ticks.tick() == [("0", "3")]
 
@@ -142,7 +142,7 @@ def test_examination_longer_than_a_tick_runs_once_and_a_later_tick_reports_its_f
     ticks.damage(1)
     for _ in range(3):
         assert (
-            "No new commit of events. The examination of its log for faults has been running since 20" in ticks.tick()
+            "No new commits in events. The examination of its log for faults has been running since 20" in ticks.tick()
         )
     assert condition_of(ticks)[0] != "broken"
     end.set()
@@ -306,7 +306,7 @@ def test_tick_examines_no_log_while_too_many_others_are_examined(
     ticks = followed(tmp_path / "t")
     checkpointed(tmp_path / "t", 3, is_damaged=True)
     monkeypatch.setattr(table_polls, "may_examine", lambda: False)
-    assert ticks.tick() == "No new commit of events."
+    assert ticks.tick() == "No new commits in events."
     assert condition_of(ticks)[0] == "unknown"  # nothing is stored
     monkeypatch.undo()
     ticks.tick()
@@ -324,7 +324,7 @@ def test_checkpoint_written_during_an_outage_of_the_store_is_examined_afterwards
 
     with monkeypatch.context() as outage:
         outage.setattr(LastPolls, "read", fail)
-        assert ticks.tick() == "No new commit of events."
+        assert ticks.tick() == "No new commits in events."
     ticks.tick()
     assert condition_of(ticks)[0] == "warned"
 

@@ -207,7 +207,7 @@ class Polled(Ticks):
         return found
 
 
-IDLE = "No new commit of events."
+IDLE = "No new commits in events."
 
 
 @pytest.mark.slow

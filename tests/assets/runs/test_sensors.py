@@ -132,7 +132,7 @@ def test_message_without_new_commits_names_the_failed_run(
     events = TableSettings(name="events", path="/lake")
     failure = Failure(run_id="r1", first=2, last=3, attempt=attempt, ended=1_000.0)
     assert _nothing_new(events, failure) == expected
-    assert _nothing_new(events, None) == "No new commit of events."
+    assert _nothing_new(events, None) == "No new commits in events."
 
 
 @pytest.mark.parametrize(
@@ -154,10 +154,10 @@ def test_one_run_is_requested_for_the_range_of_new_versions(tmp_path: Path) -> N
     ticks = Ticks(tmp_path, last=2)
     assert ticks.tick() == [("0", "2")]
     assert ticks.partitions == ["0", "1", "2"]
-    assert ticks.tick() == "No new commit of events."
+    assert ticks.tick() == "No new commits in events."
     write(tmp_path, 3, 4)
     assert ticks.tick() == [("3", "4")]
-    assert ticks.tick() == "No new commit of events."
+    assert ticks.tick() == "No new commits in events."
 
 
 def test_backlog_is_worked_off_range_by_range(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_backlog_is_worked_off_range_by_range(tmp_path: Path) -> None:
         [("0", "1")],
         [("2", "3")],
         [("4", "4")],
-        "No new commit of events.",
+        "No new commits in events.",
     ]
 
 
@@ -176,7 +176,7 @@ def test_tick_without_a_new_commit_does_not_query_what_is_materialized(
     ticks = Ticks(tmp_path, last=1)
     ticks.tick()
     monkeypatch.setattr(ticks.instance, "get_materialized_partitions", None)
-    assert ticks.tick() == "No new commit of events."
+    assert ticks.tick() == "No new commits in events."
 
 
 def test_tick_that_requests_a_run_records_no_observation(tmp_path: Path) -> None:
@@ -250,7 +250,7 @@ def test_unreadable_cursor_is_ignored(tmp_path: Path, caplog: pytest.LogCaptureF
     ticks = Ticks(tmp_path, last=4)
     ticks.cursor = '{"generation": "table-id", "version": 3, "key_of_a_later_release": 1}'
     assert ticks.tick() == [("0", "4")]
-    assert ticks.tick() == "No new commit of events."
+    assert ticks.tick() == "No new commits in events."
     assert "The cursor of table events cannot be read, and is ignored" in caplog.text
 
 
@@ -269,7 +269,7 @@ def test_recreated_table_is_followed_from_its_first_version(tmp_path: Path) -> N
     write(tmp_path, 0, 2, table_id="another")
     assert ticks.tick() == [("0", "2")]
     assert ticks.partitions == ["0", "1", "2"]
-    assert ticks.tick() == "No new commit of events."
+    assert ticks.tick() == "No new commits in events."
 
 
 @pytest.mark.slow
@@ -283,7 +283,7 @@ def test_restored_table_is_followed_again_whether_shorter_or_longer(tmp_path: Pa
         write_log(tmp_path, {version: [add(f"other {version}.parquet")] for version in range(3, last + 1)})
     assert ticks.tick() == [("0", str(last))]
     assert ticks.partitions == [str(version) for version in range(last + 1)]
-    assert ticks.tick() == "No new commit of events."
+    assert ticks.tick() == "No new commits in events."
 
 
 def test_tick_reports_commits_that_were_stored_and_are_gone(tmp_path: Path) -> None:
@@ -389,7 +389,7 @@ def test_run_that_failed_with_all_its_versions_recorded_is_not_repeated(tmp_path
     ticks = Ticks(tmp_path, last=2)
     ticks.tick()
     failed_run(ticks.instance, 0, 2)
-    assert ticks.tick() == "No new commit of events."
+    assert ticks.tick() == "No new commits in events."
 
 
 @pytest.mark.slow
