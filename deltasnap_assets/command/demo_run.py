@@ -19,10 +19,10 @@ from deltasnap_core import SnapshotStore, TableLog
 
 NEXT_STEPS = """\
 [bold]Next steps[/bold]
-  {command} ui      browse assets, plots and checks, and follow new commits
-  {command} demo    add a few commits and refresh only those
+  {command} ui             browse assets, plots and checks, and follow new commits
+  {command} demo           add a few commits and refresh only those
   {command} inspect {path}
-Your own tables: README.md, "Your own tables"."""
+  {command} init PATH...   generate a configuration for your own tables"""
 
 
 def run_demo(folder: Path, spark: SparkSettings) -> bool:
