@@ -28,7 +28,7 @@ def reasons_for_spark(settings: Settings, tables: Iterable[TableSettings]) -> di
 
     def reason_if_it_exists(table: TableSettings) -> str | None:
         if table.materialize_as == "table":
-            return f"Spark writes the rows of table {table.name} (materialize_as: table)"
+            return f"Spark writes the file lists of table {table.name} (materialize_as: table)"
         try:
             why = store.reason_for_spark(table.name)
         except DeltaSnapError as error:
