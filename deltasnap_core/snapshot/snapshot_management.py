@@ -144,8 +144,8 @@ class SnapshotManagement:
                 return current
             segment, catalog = current.log_segment, current.log.catalog
         else:
-            hint = last_checkpoint_hint or _hint_of(current)
-            segment = self._builder.build(version, hint=hint, catalog=catalog)
+            checkpoint = last_checkpoint_hint.version if last_checkpoint_hint else _checkpoint_of(current)
+            segment = self._builder.build(version, checkpoint_version=checkpoint, catalog=catalog)
         return self._loader.load(
             segment,
             predecessor=current,
@@ -214,7 +214,7 @@ class SnapshotManagement:
             self._update_lock.release()
 
 
-def _hint_of(snapshot: Snapshot | None) -> LastCheckpointInfo | None:
+def _checkpoint_of(snapshot: Snapshot | None) -> int | None:
     if snapshot is None or snapshot.log_segment.checkpoint_provider.is_empty:
         return None
-    return LastCheckpointInfo(version=snapshot.log_segment.checkpoint_provider.version)
+    return snapshot.log_segment.checkpoint_provider.version

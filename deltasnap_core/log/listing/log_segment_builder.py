@@ -78,13 +78,15 @@ class LogSegmentBuilder:
         version: int | None = None,
         *,
         hint: LastCheckpointInfo | None = None,
+        checkpoint_version: int | None = None,
         catalog: CatalogCommits = NO_CATALOG,
         exclude_checkpoints: frozenset[str] = frozenset(),
     ) -> LogSegment:
         """Return the segment of a version (None: the latest), from the best checkpoint for it.
 
-        hint: with a valid hint, the log is listed once, from its checkpoint on. A wrong hint, as after a rollback,
-              costs a second listing and a warning.
+        hint: the result of `read_hint`. With a valid hint, the log is listed once, from its checkpoint on. A wrong
+              hint, as after a rollback, costs a second listing and a warning.
+        checkpoint_version: of a checkpoint to list from without a hint.
         Errors: DeltaTableNotFoundError (neither commits nor a complete checkpoint), VersionNotFoundError (stating the
         existing versions), VersionGapError (naming the missing commits), StorageError.
         Delta's `getLogSegmentForVersion`, `getSnapshotAtInit`.
@@ -92,10 +94,12 @@ class LogSegmentBuilder:
         if version is not None:
             check_versions(version)
         search = _Search(self, catalog, exclude_checkpoints)
-        start = _start_of_listing(version, None if exclude_checkpoints else hint)
+        hinted = hint.version if hint else checkpoint_version
+        wanted = catalog.max_version if version is None else version
+        start = _start_of_listing(wanted, None if exclude_checkpoints else hinted)
         if segment := search.segment(version, first=start, hint=hint):
             return segment
-        if hint and start == hint.version:
+        if start == hinted:
             path = redacted(self.log_path)
             _log.warning("The hint in %s is ignored: there is no checkpoint at version %d or later", path, start)
         return search.segment(version) or search.raise_not_found(version)
@@ -213,10 +217,10 @@ def check_versions(*versions: object) -> None:
             raise ValueError(f"Expected a version of 0 or more, found {version!r}")
 
 
-def _start_of_listing(version: int | None, hint: LastCheckpointInfo | None) -> int:
-    """Return the version to list from: that of the hint's checkpoint if usable, otherwise 1000 below the version."""
-    if hint and (version is None or hint.version <= version):
-        return hint.version
+def _start_of_listing(version: int | None, checkpoint: int | None) -> int:
+    """Return the version to list from: that of the known checkpoint if usable, otherwise 1000 below the version."""
+    if checkpoint is not None and (version is None or checkpoint <= version):
+        return checkpoint
     return 0 if version is None else max(version - _LOOK_BACK_VERSIONS, 0)
 
 

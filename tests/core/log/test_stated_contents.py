@@ -130,6 +130,14 @@ def test_wrong_hint_does_not_stop_a_load_if_an_older_commit_is_damaged(tmp_path:
     assert found.faults[1].read_instead is None
 
 
+def test_hint_counts_for_versions_that_start_from_the_checkpoint_of_the_current_one(tmp_path: Path) -> None:
+    log = cut_table(tmp_path / "t", "classic")
+    put_hint(log, numOfAddFiles=6)
+    table = log_without_spark(TableLog.for_path(log.parent))
+    assert table.snapshot.log_segment.checkpoint_provider.version == 2
+    assert table.get_snapshot_at(2).computed_state.num_of_files == 6
+
+
 def test_hint_is_read_once_for_a_load(tmp_path: Path) -> None:
     log = cut_table(tmp_path / "t", "classic", files=6)
     put_hint(log, numOfAddFiles=6)
