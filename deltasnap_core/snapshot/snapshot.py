@@ -74,7 +74,7 @@ class Snapshot:
         )
         replay = StateReplay(context, f"Delta Table Counts {name}", keep=keep_state)
         self._counts = SnapshotCounts(log, self._frames, replay, known_state)
-        self._files = SnapshotFiles(frames=self._frames, counts=self._counts, replay=replay)
+        self._files = SnapshotFiles(context=context, frames=self._frames, counts=self._counts)
         _log.info("Created snapshot %s", self)
 
     def __repr__(self) -> str:

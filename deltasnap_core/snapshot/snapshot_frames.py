@@ -116,13 +116,9 @@ class SnapshotFrames:
         """Return the result of a query over the log. If its checkpoint is damaged, the query runs without it."""
         return with_fallback(self._log.replayable, query, self._fall_back)
 
-    def forget(self) -> None:
-        """Drop the DataFrames. The next access creates them again."""
-        forget_all(self)
-
     def _fall_back(self, log: LoadedLog, error: CorruptLogError) -> LoadedLog:
         replayable = self._log.fall_back(log, error)
-        self.forget()  # the DataFrames read the damaged checkpoint
+        forget_all(self)  # the DataFrames read the damaged checkpoint
         return replayable
 
     @once
