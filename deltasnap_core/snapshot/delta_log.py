@@ -37,7 +37,7 @@ from deltasnap_core.snapshot.row_changes_of_log import read_row_changes
 from deltasnap_core.snapshot.session_properties import staleness_limit_ms as session_staleness_limit_ms
 from deltasnap_core.snapshot.session_properties import with_session_defaults
 from deltasnap_core.snapshot.snapshot import Snapshot
-from deltasnap_core.snapshot.snapshot_loader import SnapshotLoader
+from deltasnap_core.snapshot.snapshot_loader import load_snapshot
 from deltasnap_core.snapshot.snapshot_management import SnapshotManagement
 from deltasnap_core.snapshot.snapshot_options import SnapshotOptions
 from deltasnap_core.snapshot.sources.history_frame import history_frame
@@ -63,7 +63,7 @@ class DeltaLog:
 
     def __init__(self, context: TableContext, *, staleness_limit_ms: int) -> None:
         self._context = context
-        self._management = SnapshotManagement(SnapshotLoader(context=context), staleness_limit_ms=staleness_limit_ms)
+        self._management = SnapshotManagement(context, staleness_limit_ms=staleness_limit_ms)
         self.history = context.table_log.history
 
     @classmethod
@@ -101,11 +101,14 @@ class DeltaLog:
         with cls._registry_lock:
             log = cls._all.get(key)
             if log is None:
-                log = cls(
-                    _context(sessions, url, storage_options, options, store, clock or system_clock),
-                    staleness_limit_ms=staleness_limit_ms,
+                log_path, log_store = join_url(url, LOG_FOLDER), store or FsspecLogStore(storage_options)
+                context = TableContext(
+                    engine=ReplayEngine(sessions, options.engine),
+                    table_log=TableLog(log_store, log_path, clock=clock or system_clock),
+                    files=SparkFiles.of(storage_options, sessions),
+                    options=options,
                 )
-                cls._all[key] = log
+                cls._all[key] = log = cls(context, staleness_limit_ms=staleness_limit_ms)
             cls._kept[key] = log
             cls._kept.move_to_end(key)
             while len(cls._kept) > _MAX_TABLES_KEPT:
@@ -291,8 +294,9 @@ class DeltaLog:
         listing = self._context.table_log.list(first)
         with suppress(VersionGapError, VersionNotFoundError):
             segment = LogSegment.from_listing(listing, version, listing.best_checkpoint(first))
-            loader = SnapshotLoader(context=self._context)
-            return loader.load(segment, predecessor=snapshot, min_file_retention_timestamp=KEEPS_EVERYTHING)
+            return load_snapshot(
+                self._context, segment, predecessor=snapshot, min_file_retention_timestamp=KEEPS_EVERYTHING
+            )
         return snapshot
 
     def row_changes(
@@ -352,19 +356,3 @@ class DeltaLog:
     def close(self) -> None:
         """Release the data that Spark caches for this table. The next use loads it again."""
         self._management.close()
-
-
-def _context(
-    sessions: SparkProvider,
-    url: str,
-    storage_options: Mapping[str, Any] | None,
-    options: SnapshotOptions,
-    store: LogStore | None,
-    clock: Clock,
-) -> TableContext:
-    return TableContext(
-        engine=ReplayEngine(sessions, options.engine),
-        table_log=TableLog(store or FsspecLogStore(storage_options), join_url(url, LOG_FOLDER), clock=clock),
-        files=SparkFiles.of(storage_options, sessions),
-        options=options,
-    )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from deltasnap_core.errors import DeltaSnapError
 from deltasnap_core.log.listing.catalog_commits import NO_CATALOG, CatalogCommits
 from deltasnap_core.log.listing.log_segment import LogSegment
@@ -15,52 +13,45 @@ from deltasnap_core.snapshot.table_context import TableContext
 
 _log = logger_of(__name__)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotLoader:
-    """Creates the snapshots of one table."""
-
-    context: TableContext
-
-    def load(
-        self,
-        segment: LogSegment,
-        *,
-        predecessor: Snapshot | None = None,
-        checksum: VersionChecksum | None = None,
-        min_file_retention_timestamp: int | None = None,
-        is_current: bool = False,
-        catalog: CatalogCommits = NO_CATALOG,
-    ) -> Snapshot:
-        """Return the snapshot of a segment; nothing is read yet. Delta's `createSnapshot`.
-
-        predecessor: a snapshot of any version of the same table, whose data is reused.
-        checksum:    the version's checksum, if known already.
-        min_file_retention_timestamp: see Snapshot.
-        is_current:  whether it is the current snapshot, the only one whose state Spark may cache.
-        catalog:     see VersionLog.
-        """
-        start = "" if segment.checkpoint_provider.is_empty else _STARTING_FROM % segment.checkpoint_provider.version
-        _log.info("Loading version %d%s.", segment.version, start)
-        log = VersionLog(
-            self.context.table_log.loader,
-            segment,
-            now_ms=self.context.table_log.clock(),
-            known=None if predecessor is None else predecessor.log.best_known,
-            checksum=checksum,
-            validate_state=self.context.options.validate_state is not False,
-            catalog=catalog,
-        )
-        return Snapshot(
-            self.context,
-            log,
-            min_file_retention_timestamp=min_file_retention_timestamp,
-            known_state=None if predecessor is None else predecessor.known_state,
-            keep_state=is_current and self.context.options.cache_state,
-        )
-
-
 _STARTING_FROM = " starting from checkpoint %d"
+
+
+def load_snapshot(
+    context: TableContext,
+    segment: LogSegment,
+    *,
+    predecessor: Snapshot | None = None,
+    checksum: VersionChecksum | None = None,
+    min_file_retention_timestamp: int | None = None,
+    is_current: bool = False,
+    catalog: CatalogCommits = NO_CATALOG,
+) -> Snapshot:
+    """Return the snapshot of a segment; nothing is read yet. Delta's `createSnapshot`.
+
+    predecessor: a snapshot of any version of the same table, whose data is reused.
+    checksum:    the version's checksum, if known already.
+    min_file_retention_timestamp: see Snapshot.
+    is_current:  whether it is the current snapshot, the only one whose state Spark may cache.
+    catalog:     see VersionLog.
+    """
+    start = "" if segment.checkpoint_provider.is_empty else _STARTING_FROM % segment.checkpoint_provider.version
+    _log.info("Loading version %d%s.", segment.version, start)
+    log = VersionLog(
+        context.table_log.loader,
+        segment,
+        now_ms=context.table_log.clock(),
+        known=None if predecessor is None else predecessor.log.best_known,
+        checksum=checksum,
+        validate_state=context.options.validate_state is not False,
+        catalog=catalog,
+    )
+    return Snapshot(
+        context,
+        log,
+        min_file_retention_timestamp=min_file_retention_timestamp,
+        known_state=None if predecessor is None else predecessor.known_state,
+        keep_state=is_current and context.options.cache_state,
+    )
 
 
 def warn_of_replaced_log(old: Snapshot, new: Snapshot) -> None:

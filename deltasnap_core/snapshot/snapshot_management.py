@@ -14,7 +14,8 @@ from deltasnap_core.redaction import logger_of
 from deltasnap_core.snapshot.initial_snapshot import InitialSnapshot
 from deltasnap_core.snapshot.segment_refresh import first_segment, next_segment, segment_after_commit, updated_segment
 from deltasnap_core.snapshot.snapshot import Snapshot
-from deltasnap_core.snapshot.snapshot_loader import SnapshotLoader, warn_of_replaced_log
+from deltasnap_core.snapshot.snapshot_loader import load_snapshot, warn_of_replaced_log
+from deltasnap_core.snapshot.table_context import TableContext
 from deltasnap_core.storage.log_store import FileStatus
 
 _log = logger_of(__name__)
@@ -35,9 +36,9 @@ class SnapshotManagement:
     staleness_limit_ms: the maximum age of an update for a snapshot that is not stale; 0: a snapshot is always stale.
     """
 
-    def __init__(self, loader: SnapshotLoader, *, staleness_limit_ms: int) -> None:
-        self._loader = loader
-        self._builder = loader.context.table_log.builder
+    def __init__(self, context: TableContext, *, staleness_limit_ms: int) -> None:
+        self._context = context
+        self._builder = context.table_log.builder
         self._staleness_limit_ms = staleness_limit_ms
         self._captured: CapturedSnapshot | None = None
         self._update_lock = RLock()
@@ -61,7 +62,7 @@ class SnapshotManagement:
         captured = self._captured
         if self._staleness_limit_ms <= 0 or captured is None:
             return True
-        return captured.update_timestamp < self._loader.context.table_log.clock() - self._staleness_limit_ms
+        return captured.update_timestamp < self._context.table_log.clock() - self._staleness_limit_ms
 
     def update(
         self,
@@ -102,13 +103,13 @@ class SnapshotManagement:
         Errors: VersionNotFoundError if a listing does not show the commit.
         """
         with self._update_lock:
-            started, previous = self._loader.context.table_log.clock(), self._capture(NO_CATALOG).snapshot
+            started, previous = self._context.table_log.clock(), self._capture(NO_CATALOG).snapshot
             if committed_version <= previous.version:
                 return previous
             segment = self.get_log_segment_after_commit(committed_version, pre_commit_segment)
             _log.info("Creating a new snapshot v%d for commit version %d", segment.version, committed_version)
             checksum = new_checksum if segment.version == committed_version else None
-            snapshot = self._loader.load(segment, predecessor=previous, checksum=checksum, is_current=True)
+            snapshot = load_snapshot(self._context, segment, predecessor=previous, checksum=checksum, is_current=True)
             return self._replace_snapshot(previous, snapshot, started)
 
     def get_log_segment_after_commit(
@@ -146,7 +147,8 @@ class SnapshotManagement:
         else:
             checkpoint = last_checkpoint_hint.version if last_checkpoint_hint else _checkpoint_of(current)
             segment = self._builder.build(version, checkpoint_version=checkpoint, catalog=catalog)
-        return self._loader.load(
+        return load_snapshot(
+            self._context,
             segment,
             predecessor=current,
             min_file_retention_timestamp=min_file_retention_timestamp,
@@ -166,14 +168,14 @@ class SnapshotManagement:
             return captured
         with self._update_lock:
             if self._captured is None:
-                started = self._loader.context.table_log.clock()
+                started = self._context.table_log.clock()
                 snapshot = self._snapshot_of(first_segment(self._builder, catalog), None, catalog)
                 self._captured = CapturedSnapshot(snapshot=snapshot, update_timestamp=started)
                 _log.info("Returning initial snapshot %s", snapshot)
             return self._captured
 
     def _update(self, catalog: CatalogCommits) -> Snapshot:
-        started, previous = self._loader.context.table_log.clock(), self._capture(catalog).snapshot
+        started, previous = self._context.table_log.clock(), self._capture(catalog).snapshot
         is_loaded = previous.log.log_if_loaded is not None
         segment = next_segment(self._builder, previous.log_segment, catalog, is_loaded=is_loaded)
         is_same = previous.log_segment is segment and previous.log.catalog == catalog
@@ -183,8 +185,8 @@ class SnapshotManagement:
 
     def _snapshot_of(self, segment: LogSegment | None, previous: Snapshot | None, catalog: CatalogCommits) -> Snapshot:
         if segment is None:
-            return InitialSnapshot(self._loader.context, now_ms=self._loader.context.table_log.clock())
-        return self._loader.load(segment, predecessor=previous, is_current=True, catalog=catalog)
+            return InitialSnapshot(self._context, now_ms=self._context.table_log.clock())
+        return load_snapshot(self._context, segment, predecessor=previous, is_current=True, catalog=catalog)
 
     def _replace_snapshot(self, previous: Snapshot, snapshot: Snapshot, started: int) -> Snapshot:
         self._captured = CapturedSnapshot(snapshot=snapshot, update_timestamp=started)

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from deltasnap_core import DeltaLog, SnapshotOptions, SnapshotStore
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.protocol.log_files import file_names
-from deltasnap_core.snapshot.snapshot_loader import SnapshotLoader
+from deltasnap_core.snapshot.snapshot_loader import load_snapshot
 from tests.builders import mtime_of, write_log
 from tests.checkpoint_files import write_checkpoint
 from tests.conftest import FixedClock
@@ -85,7 +85,6 @@ def test_every_valid_checkpoint_gives_the_same_state(spark: SparkSession, made: 
         write(table, made, states)
         log = DeltaLog.for_table(spark, table, clock=FixedClock(), options=IN_SPARK)
         builder = LogSegmentBuilder(store=log.context.table_log.store, log_path=log.path)
-        loader = SnapshotLoader(context=log.context)
         names = {v: {f.name for f in builder.build(v).checkpoint_provider.files} for v in made.checkpoints}
         # Of a log that was cleaned up, older checkpoints lack the commits after them.
         starts = [version for version in (-1, *made.checkpoints) if version + 1 >= made.first_commit]
@@ -93,7 +92,8 @@ def test_every_valid_checkpoint_gives_the_same_state(spark: SparkSession, made: 
             others = frozenset(name for other, files in names.items() if other != version for name in files)
             segment = builder.build(last, exclude_checkpoints=others)
             assert segment.checkpoint_provider.version == version
-            assert_agrees(loader.load(segment, min_file_retention_timestamp=EXPIRED), states[last])
+            snapshot = load_snapshot(log.context, segment, min_file_retention_timestamp=EXPIRED)
+            assert_agrees(snapshot, states[last])
         DeltaLog.clear_cache()
 
 
