@@ -63,7 +63,7 @@ from deltasnap_core.store.format.change_sets import ChangePolicy
 from deltasnap_core.store.format.layout import ManifestName
 from deltasnap_core.store.format.manifest import VersionManifest
 from deltasnap_core.store.store_reader import StoreReader, Version
-from deltasnap_core.store.stored_scan import stored_history
+from deltasnap_core.store.stored_history import stored_history
 from deltasnap_core.store.stored_source import StoredSource
 from deltasnap_core.store.stored_version import FileKind, RowKind, StoredFiles
 from deltasnap_core.store.versions.common_version import CommonVersion, find_common_version
@@ -295,7 +295,7 @@ class SnapshotStore:
             after.all_files(),
             from_version=from_version,
             to_version=to_version,
-            commits=stored_history(scanned, later.stored, later.manifest, first + 1, last),
+            commits=stored_history(later, scanned.store, first + 1, last),
             stored_files=(*before.files, *after.files),
             removes=None if is_forward else later.tombstones(KEEP_ALL),
         )
@@ -323,7 +323,7 @@ class SnapshotStore:
         if first > last:
             raise ValueError(f"Expected first <= last, found {first} and {last}")
         wanted = ChangeOptions(key=key, net=net, where=where, columns=columns)
-        return self._reader.row_changes(table, first, last, options or ScanOptions()).to_df(wanted)
+        return self._reader.row_changes(table, first, last, options).to_df(wanted)
 
     def row_changes_since(
         self,
@@ -345,7 +345,7 @@ class SnapshotStore:
         check_versions(last, *(() if since is None else (since,)))
         if since is not None and since > last:
             raise ValueError(f"Expected since <= last, found {since} and {last}")
-        changes = self._reader.row_changes_since(table, since, last, options or ScanOptions())
+        changes = self._reader.row_changes_since(table, since, last, options)
         return changes.to_df(ChangeOptions(key=key, net=net, where=where, columns=columns))
 
     def tables(self, table: str, version: int | None = None, *, options: ScanOptions | None = None) -> MetadataTables:

@@ -8,6 +8,7 @@ from typing import Any
 
 from deltasnap_core.errors import StorageError
 from deltasnap_core.log.listing.log_segment_builder import check_versions
+from deltasnap_core.protocol.table_features import check_readable
 from deltasnap_core.redaction import logger_of
 from deltasnap_core.replay.engine import ReplayEngine
 from deltasnap_core.replay.spark.session.spark_files import SparkFiles
@@ -15,6 +16,7 @@ from deltasnap_core.rules.totals.file_breakdown import FileBreakdown
 from deltasnap_core.scan.changes.row_changes import RowChanges
 from deltasnap_core.scan.scan_options import ScanOptions
 from deltasnap_core.scan.scanned_table import ScannedTable
+from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.format.layout import ManifestName
 from deltasnap_core.store.format.manifest import VersionManifest
@@ -22,7 +24,6 @@ from deltasnap_core.store.rows.driver_rows import DriverRows
 from deltasnap_core.store.rows.parquet_files import ParquetFiles
 from deltasnap_core.store.rows.spark_rows import SparkRows
 from deltasnap_core.store.stored_row_changes import stored_row_changes, stored_rows_as_inserts
-from deltasnap_core.store.stored_scan import scanned_version
 from deltasnap_core.store.stored_version import StoredVersion
 from deltasnap_core.store.versions.stored_breakdowns import StoredBreakdowns
 from deltasnap_core.store.versions.stored_table import StoredTable
@@ -96,9 +97,23 @@ class StoreReader:
         )
 
     def scanned(self, found: StoredVersion, options: ScanOptions | None) -> ScannedTable:
-        """Return the table of a version, for scans."""
-        return scanned_version(
-            self.engine.sessions, found.stored, found.manifest, options or ScanOptions(), self.storage_options
+        """Return the facts about a version that a scan needs. The log may be deleted.
+
+        options: without storage options, the data files are read with those of the store.
+        Errors: UnsupportedProtocolError; ActionNotFoundError if the version was stored without metadata.
+        """
+        version, protocol, options = found.manifest.version, found.computed_state.protocol, options or ScanOptions()
+        if protocol is not None:
+            check_readable(protocol, path=found.table_path, version=version)
+        storage_options = self.storage_options if options.storage_options is None else options.storage_options
+        return ScannedTable(
+            self.engine.sessions,
+            table_path=found.table_path,
+            version=version,
+            metadata=found.metadata,
+            store=FsspecLogStore(storage_options),
+            spark_files=SparkFiles.of(storage_options, self.engine.sessions),
+            options=options,
         )
 
     def breakdown(self, table: str, version: Version) -> FileBreakdown:
@@ -114,7 +129,7 @@ class StoreReader:
                 _log.warning("Table %s: files by size and partition are not stored: %s", table, error)
         return found
 
-    def row_changes(self, table: str, first: int, last: int, options: ScanOptions) -> RowChanges:
+    def row_changes(self, table: str, first: int, last: int, options: ScanOptions | None) -> RowChanges:
         """Return the row changes of the stored versions first to last."""
         current = self.table(table).current_names()
         self.manifests(table, [last], current)  # first, because the range may have 2**62 versions
@@ -125,9 +140,9 @@ class StoreReader:
             return self.versions(table, self.manifests(table, [first - 1], current).values())[0] if first else None
 
         scanned, has_before = self.scanned(stored[-1], options), first == 0 or first - 1 in current
-        return stored_row_changes(self.engine, scanned, stored, before, options, has_before=has_before)
+        return stored_row_changes(scanned, stored, before, options, has_before=has_before)
 
-    def row_changes_since(self, table: str, since: int | None, last: int, options: ScanOptions) -> RowChanges:
+    def row_changes_since(self, table: str, since: int | None, last: int, options: ScanOptions | None) -> RowChanges:
         """Return the row changes after a version; None: all rows of `last`, as inserts."""
         if since is not None and since != last:
             return self.row_changes(table, since + 1, last, options)

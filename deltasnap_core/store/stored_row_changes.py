@@ -16,13 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from deltasnap_core.errors import ActionNotFoundError, DeltaTableNotFoundError
+from deltasnap_core.errors import DeltaTableNotFoundError
 from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.properties.retention import KEEPS_EVERYTHING
-from deltasnap_core.protocol.table_features import metadata_to_read
 from deltasnap_core.replay.driver.reconciliation import KEY, without_keys_of
-from deltasnap_core.replay.engine import ReplayEngine
 from deltasnap_core.rules.deletion_vector_ids import KEY_FIELDS, vector_ids
 from deltasnap_core.rules.file_actions import values_of
 from deltasnap_core.rules.paths import path_keys
@@ -44,11 +42,10 @@ _IDENTITY = ["path", "deletionVector"]
 
 
 def stored_row_changes(
-    engine: ReplayEngine,
     table: ScannedTable,
     versions: Sequence[StoredVersion],
     before: Callable[[], StoredVersion | None],
-    options: ScanOptions,
+    options: ScanOptions | None,
     *,
     has_before: bool,
 ) -> RowChanges:
@@ -66,11 +63,13 @@ def stored_row_changes(
 
     def metadata_before() -> Metadata | None:
         found = before()
-        return None if found is None else _metadata(found, table.table_path)
+        return None if found is None else found.metadata
 
-    if _is_in_log(table, [version.manifest for version in versions]):
-        log = TableLog(table.store, last.log_path)
-        context = TableContext(engine=engine, table_log=log, files=table.spark_files, options=SnapshotOptions())
+    log = TableLog(table.store, last.log_path)
+    if _is_in_log(log, [version.manifest for version in versions]):
+        context = TableContext(
+            engine=versions[-1].engine, table_log=log, files=table.spark_files, options=SnapshotOptions()
+        )
         return read_row_changes(
             context,
             first.version,
@@ -79,12 +78,12 @@ def stored_row_changes(
             live_before=live_before if has_before else None,
             metadata_before=metadata_before if has_before else lambda: None,
         )
-    metadata = {each.manifest.version: _metadata(each, table.table_path) for each in versions}
+    metadata = {each.manifest.version: each.metadata for each in versions}
     earlier = before()
     return planned_changes(
         table,
         metadata=metadata,
-        metadata_before=metadata[first.version] if earlier is None else _metadata(earlier, table.table_path),
+        metadata_before=metadata[first.version] if earlier is None else earlier.metadata,
         timestamps=commit_times(each.manifest for each in versions),
         has_feed=(),
         recorded=(),
@@ -97,13 +96,13 @@ def stored_rows_as_inserts(table: ScannedTable, version: StoredVersion, *, uncha
 
     table: at the version.
     """
-    number, metadata = version.manifest.version, _metadata(version, table.table_path)
+    number = version.manifest.version
     files = [] if unchanged else values_of(version.arrow("all_files", LIVE_FILE_COLUMNS))
     log_path = version.manifest.log_path
     return planned_changes(
         table,
-        metadata={number: metadata},
-        metadata_before=metadata,
+        metadata={number: version.metadata},
+        metadata_before=version.metadata,
         timestamps={number: version.manifest.timestamp},
         has_feed=(),
         recorded=(),
@@ -118,9 +117,8 @@ def _live_files(version: StoredVersion, keys: Sequence[str]) -> list[FileAction]
     return adds_of(version.manifest.version, values_of(files.filter(found)), log_path)
 
 
-def _is_in_log(table: ScannedTable, manifests: Sequence[VersionManifest]) -> bool:
-    """Return whether the log still has the commits of the stored versions, and can replay the versions."""
-    log = TableLog(table.store, manifests[-1].log_path)
+def _is_in_log(log: TableLog, manifests: Sequence[VersionManifest]) -> bool:
+    """Return whether a log still has the commits of the stored versions, and can replay the versions."""
     try:
         listing = log.list()
     except DeltaTableNotFoundError:
@@ -129,16 +127,9 @@ def _is_in_log(table: ScannedTable, manifests: Sequence[VersionManifest]) -> boo
     return all(
         manifest.version in loadable
         and manifest.version in listing.commits
-        and is_version_of(manifest, table.store, listing) is True
+        and is_version_of(manifest, log.store, listing) is True
         for manifest in manifests
     )
-
-
-def _metadata(version: StoredVersion, path: str) -> Metadata:
-    state = version.computed_state
-    if state.metadata is None:
-        raise ActionNotFoundError(action="metadata", version=version.manifest.version, path=path)
-    return metadata_to_read(state.protocol, state.metadata)
 
 
 def _actions(before: StoredVersion | None, versions: Sequence[StoredVersion]) -> list[FileAction]:

@@ -13,7 +13,6 @@ from deltasnap_core.errors import CorruptLogError, DeltaTableNotFoundError
 from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.protocol.properties.retention import KEEP_ALL
 from deltasnap_core.protocol.properties.table_config import deleted_file_retention_ms
-from deltasnap_core.replay.engine import ReplayEngine
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.tables.log_tables import log_files_table, versions_table
 from deltasnap_core.scan.tables.metadata_tables import FileHistory
@@ -25,7 +24,7 @@ from deltasnap_core.snapshot.sources.referenced_files import referenced_files
 from deltasnap_core.snapshot.table_context import TableContext
 from deltasnap_core.storage.folder_listing import FolderListing, list_below
 from deltasnap_core.store.format.commit_facts import commit_times
-from deltasnap_core.store.stored_scan import stored_history
+from deltasnap_core.store.stored_history import stored_history
 from deltasnap_core.store.stored_version import StoredVersion
 from deltasnap_core.store.versions.common_version import is_version_of
 
@@ -79,8 +78,7 @@ class StoredSource:
         return FileHistory(files=self.version.base_files(), events=changes)
 
     def history(self) -> DataFrame:
-        manifest = self.version.manifest
-        commits = stored_history(self.table, self.version.stored, manifest, 0, manifest.version)
+        commits = stored_history(self.version, self.table.store, 0, self.version.manifest.version)
         return history_frame(self.table.spark, commits)
 
     def versions(self) -> DataFrame:
@@ -105,8 +103,8 @@ class StoredSource:
     @property
     def _context(self) -> TableContext:
         log = TableLog(self.table.store, self.version.manifest.log_path)
-        engine = ReplayEngine(self.table.sessions)
-        return TableContext(engine=engine, table_log=log, files=self.table.spark_files, options=SnapshotOptions())
+        engine, files = self.version.engine, self.table.spark_files
+        return TableContext(engine=engine, table_log=log, files=files, options=SnapshotOptions())
 
     def _stored_versions(self) -> Iterator[dict[str, Any]]:
         """Yield the stored versions. Does not read the log."""

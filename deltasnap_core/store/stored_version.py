@@ -11,9 +11,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from deltasnap_core.errors import ActionNotFoundError
+from deltasnap_core.log.listing.log_listing import table_path
 from deltasnap_core.log.non_file_actions import NonFileActions
+from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
+from deltasnap_core.protocol.table_features import metadata_to_read
 from deltasnap_core.replay.engine import Question, ReplayEngine
 from deltasnap_core.replay.spark.reading.schemas import ADD, REMOVE, STATE
 from deltasnap_core.replay.spark.session.local_rows import arrow_rows
@@ -54,6 +58,19 @@ class StoredVersion:
     def computed_state(self) -> SnapshotState:
         """The computed state of the version."""
         return self.stored.computed_states([self.manifest])[self.manifest.version]
+
+    @property
+    def table_path(self) -> str:
+        """URL of the table's folder."""
+        return table_path(self.manifest.log_path)
+
+    @property
+    def metadata(self) -> Metadata:
+        """The metadata to read rows with. Errors: ActionNotFoundError if the version was stored without metadata."""
+        state = self.computed_state
+        if state.metadata is None:
+            raise ActionNotFoundError(action="metadata", version=self.manifest.version, path=self.table_path)
+        return metadata_to_read(state.protocol, state.metadata)
 
     @property
     def files(self) -> list[str]:
