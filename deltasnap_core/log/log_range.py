@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.log.commits.commit_reader import read_commits
 from deltasnap_core.log.history.commit_timestamps import version_timestamps
-from deltasnap_core.log.listing.log_listing import LogListing, list_log, table_path
+from deltasnap_core.log.listing.log_listing import LogListing, table_path
 from deltasnap_core.log.listing.log_segment import LogSegment
-from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.log.loaded_log import LoadedLog, LogLoader
 from deltasnap_core.log.non_file_actions import NonFileActions, non_file_actions_by_version
 from deltasnap_core.log.protocol_checks import check_no_manifest_commits, check_replayable, check_state
@@ -46,7 +45,7 @@ class LogRange:
         Errors: CorruptLogError; UnsupportedProtocolError, ActionNotFoundError naming the version.
         """
         loaded = self.loader.load(self.segment(version))
-        check_replayable(loaded, path=table_path(self.loader.builder.log_path), validate_state=True)
+        check_replayable(loaded, path=self._table_path, validate_state=True)
         return loaded
 
     def read_commits(self, first: int, last: int) -> CommitBatch:
@@ -57,57 +56,32 @@ class LogRange:
         """
         return read_commits(self.loader.store, self.listing.commits_between(first, last))
 
+    def non_file_actions(
+        self, before: NonFileActions, batch: CommitBatch, first: int, last: int
+    ) -> dict[int, NonFileActions]:
+        """Return the non-file actions in force at each version from first to last. Checks that every one is readable.
 
-def read_log_range(loader: LogLoader, first: int, last: int, listing: LogListing | None) -> LogRange:
-    """Return the versions first to last of a log, with one listing (none if `listing` covers them) and without Spark.
+        before: those before `first`. batch: the commits of these versions.
+        Errors: CorruptLogError; UnsupportedProtocolError, ActionNotFoundError naming the version.
+        """
+        by_version = non_file_actions_by_version(batch)
+        states: dict[int, NonFileActions] = {}
+        actions = before
+        check_no_manifest_commits(batch, self._table_path)
+        for version in range(first, last + 1):
+            actions = actions.advanced(by_version.get(version, ()))
+            states[version] = actions
+            if version in by_version or version == last:
+                check_state(actions, path=self._table_path, version=version)
+        return states
 
-    Errors: as LogSegmentBuilder.build, for the first version that does not exist; ValueError if `last` is before
-    `first`.
-    """
-    if first > last:
-        raise ValueError(f"Expected first <= last, found {first} and {last}")
-    listing = listing or loader.builder.list_versions(first, last)
-    found = LogRange(loader=loader, listing=listing, versions=range(first, last + 1))
-    for version in found.versions:
-        found.segment(version)
-    return found
+    def timestamps(
+        self, states: Mapping[int, NonFileActions], infos: Mapping[int, CommitInfo | None]
+    ) -> dict[int, int]:
+        """Return the timestamp (ms) of each version, as `Snapshot.timestamp`. infos: as for `version_timestamps`."""
+        segments = (self.segment(version) for version in states)
+        return version_timestamps(self.loader.store, segments, lambda version: states[version].configuration, infos)
 
-
-def reaches_back(listing: LogListing, first: int) -> bool:
-    """Return whether version `first` and all later existing versions can be loaded from a listing."""
-    return not listing.first or (listing.first <= first and not listing.best_checkpoint(first).is_empty)
-
-
-def list_again(builder: LogSegmentBuilder, listing: LogListing) -> LogListing:
-    """Return a new listing of the same range; an empty one if the log no longer exists."""
-    try:
-        return list_log(builder.store, builder.log_path, first=listing.first)
-    except FileNotFoundError:
-        return replace(listing, commits={}, checkpoints=(), compactions=(), checksums={}, unusable_checkpoints=())
-
-
-def range_actions(
-    logged: LogRange, before: NonFileActions, batch: CommitBatch, first: int, last: int
-) -> dict[int, NonFileActions]:
-    """Return the non-file actions in force at each version from first to last. Checks that every version is readable.
-
-    Errors: CorruptLogError; UnsupportedProtocolError, ActionNotFoundError naming the version.
-    """
-    by_version = non_file_actions_by_version(batch)
-    states: dict[int, NonFileActions] = {}
-    actions, path = before, table_path(logged.loader.builder.log_path)
-    check_no_manifest_commits(batch, path)
-    for version in range(first, last + 1):
-        actions = actions.advanced(by_version.get(version, ()))
-        states[version] = actions
-        if version in by_version or version == last:
-            check_state(actions, path=path, version=version)
-    return states
-
-
-def commit_timestamps(
-    logged: LogRange, states: Mapping[int, NonFileActions], infos: Mapping[int, CommitInfo | None]
-) -> dict[int, int]:
-    """Return the timestamp (ms) of each version, as `Snapshot.timestamp`. infos, errors: as `version_timestamps`."""
-    segments = (logged.segment(version) for version in states)
-    return version_timestamps(logged.loader.store, segments, lambda version: states[version].configuration, infos)
+    @property
+    def _table_path(self) -> str:
+        return table_path(self.loader.builder.log_path)

@@ -21,7 +21,7 @@ from deltasnap_core.log.listing.log_listing import LogListing, table_path
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.log.loaded_log import LogLoader
-from deltasnap_core.log.log_range import LogRange, read_log_range
+from deltasnap_core.log.log_range import LogRange
 from deltasnap_core.log.polling.log_poll import LogCursor, LogPoll, LogStatus, continues_from, cursor_at
 from deltasnap_core.log.polling.new_commits import NewCommits, find_new_commits
 from deltasnap_core.log.protocol_metadata import newest_protocol_and_metadata
@@ -109,8 +109,17 @@ class TableLog:
         return self.builder.list_versions(first)
 
     def range(self, first: int, last: int, listing: LogListing | None = None) -> LogRange:
-        """Return the versions first to last. listing: of the whole log; None: list the log once."""
-        return read_log_range(self.loader, first, last, listing)
+        """Return the versions first to last. listing: of the whole log, or of these versions; None: list the log once.
+
+        Errors: as `at`, for the first version that does not exist; ValueError if `last` is before `first`.
+        """
+        if first > last:
+            raise ValueError(f"Expected first <= last, found {first} and {last}")
+        listing = listing or self.builder.list_versions(first, last)
+        found = LogRange(loader=self.loader, listing=listing, versions=range(first, last + 1))
+        for version in found.versions:
+            found.segment(version)
+        return found
 
     def latest_of(self, listing: LogListing) -> VersionLog:
         """Return the log of the latest version of a listing. Errors: as `latest`."""

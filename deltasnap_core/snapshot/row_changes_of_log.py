@@ -13,7 +13,7 @@ from deltasnap_core.log.commits.action_lines import FILE_ACTIONS
 from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.log.loaded_log import LoadedLog
-from deltasnap_core.log.log_range import LogRange, range_actions
+from deltasnap_core.log.log_range import LogRange
 from deltasnap_core.log.non_file_actions import NonFileActions, non_file_actions_by_version
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.table_features import has_change_data_feed, metadata_to_read
@@ -53,7 +53,7 @@ def read_row_changes(
     earlier = _loaded_before(context, listing, first)
     before = _non_file_actions_before(earlier, logged, first)
     batch = logged.read_commits(first, last)
-    states = range_actions(logged, before, batch, first, last)
+    states = logged.non_file_actions(before, batch, first, last)
     metadata = _metadata(states, log.table_path)
     table = ScannedTable(
         context.engine.sessions,
@@ -64,8 +64,7 @@ def read_row_changes(
         spark_files=context.files,
         options=options,
     )
-    infos, recorded = batch.commit_infos(), change_data(batch)
-    actions = _file_actions(context, batch)
+    recorded, actions = change_data(batch), _file_actions(context, batch)
     is_recorded = any(rows.version == first for rows in recorded)
     if earlier is not None or first == 0:
         known = before.metadata and metadata_to_read(before.protocol, before.metadata)
@@ -77,12 +76,7 @@ def read_row_changes(
         metadata=metadata,
         metadata_before=known or metadata[first],
         timestamps=log.history.commit_timestamps(first, last),
-        has_feed=frozenset(
-            version
-            for version, info in infos.items()
-            if has_change_data_feed(states[version].protocol, metadata[version])
-            and not (info and info.is_merge_without_changes)
-        ),
+        has_feed=_versions_with_feed(states, metadata, batch),
         recorded=recorded,
         actions=actions,
         live_before=live_before if earlier is None else _live_files(context, earlier),
@@ -136,6 +130,18 @@ def _metadata(states: Mapping[int, NonFileActions], path: str) -> dict[int, Meta
             raise ActionNotFoundError(action="metadata", version=version, path=path)
         found[version] = metadata_to_read(state.protocol, state.metadata)
     return found
+
+
+def _versions_with_feed(
+    states: Mapping[int, NonFileActions], metadata: Mapping[int, Metadata], batch: CommitBatch
+) -> frozenset[int]:
+    """Return the versions with a change data feed, without those of a MERGE that reports no changed row."""
+    return frozenset(
+        version
+        for version, info in batch.commit_infos().items()
+        if has_change_data_feed(states[version].protocol, metadata[version])
+        and not (info and info.is_merge_without_changes)
+    )
 
 
 def _file_actions(context: TableContext, batch: CommitBatch) -> list[FileAction]:

@@ -8,8 +8,8 @@ from dataclasses import replace
 from deltasnap_core.log.checkpoints.stated_contents import named_file, names_checkpoint
 from deltasnap_core.log.condition.examined_files import ExaminedFiles
 from deltasnap_core.log.condition.fault import Fault, FaultKind
+from deltasnap_core.log.listing.cleaned_up_log import list_again
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
-from deltasnap_core.log.log_range import list_again
 from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpointInfo
 from deltasnap_core.redaction import redacted
 
@@ -28,7 +28,7 @@ def hint_faults(builder: LogSegmentBuilder, files: ExaminedFiles) -> Iterator[Fa
     unusable = {checkpoint.version for checkpoint in listing.unusable_checkpoints}
     is_later = hint.version > newest and hint.version not in unusable
     # A writer may have written the checkpoint after the listing.
-    if is_later and not list_again(builder, replace(listing, first=hint.version)).checkpoints:
+    if is_later and not list_again(builder.store, replace(listing, first=hint.version)).checkpoints:
         yield _hint_fault(f"it names the checkpoint of version {hint.version}, which is not in the log")
     named = [each for each in listing.checkpoints if each.version == hint.version]
     if named and not any(names_checkpoint(hint, each) for each in named):

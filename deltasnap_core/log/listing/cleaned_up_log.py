@@ -1,14 +1,24 @@
-"""Reads a listed log again if a cleanup deleted a listed commit before it was read."""
+"""Lists a log again, and reads it again if a cleanup deleted a listed commit before it was read."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
 from deltasnap_core.errors import CorruptLogError
-from deltasnap_core.log.listing.log_listing import LogListing
+from deltasnap_core.log.listing.log_listing import LogListing, list_log
+from deltasnap_core.storage.log_store import LogStore
 
 T = TypeVar("T")
+
+
+def list_again(store: LogStore, listing: LogListing) -> LogListing:
+    """Return a new listing of the same range; an empty one if the log no longer exists."""
+    try:
+        return list_log(store, listing.log_path, first=listing.first)
+    except FileNotFoundError:
+        return replace(listing, commits={}, checkpoints=(), compactions=(), checksums={}, unusable_checkpoints=())
 
 
 def is_cleaned_up(path: str, listing: LogListing, now: LogListing) -> bool:

@@ -82,6 +82,10 @@ class LogListing:
         """Whether there is a commit or a checkpoint of the version."""
         return version in self.commits or any(checkpoint.version == version for checkpoint in self.checkpoints)
 
+    def reaches_back(self, first: int) -> bool:
+        """Return whether version `first` and all later existing versions can be loaded from the listing."""
+        return not self.first or (self.first <= first and not self.best_checkpoint(first).is_empty)
+
     def commits_between(self, first: int, last: int) -> tuple[FileStatus, ...]:
         """Return the existing commits of the versions first to last, ascending: a CommitRun if all of them exist."""
         found = self._files[bisect_left(self._versions, first) : bisect_right(self._versions, last)]

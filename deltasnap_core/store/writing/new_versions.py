@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.log.expiry_times import retention_at, times_of_expiry
-from deltasnap_core.log.log_range import LogRange, commit_timestamps, range_actions
+from deltasnap_core.log.log_range import LogRange
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.replay.version_range import RangeStart, monotonic_retentions
@@ -48,8 +48,8 @@ def read_new_versions(
     batch = logged.read_commits(first, last)
     commits = CommitFacts.of(batch)
     known = computed_state_of(previous, documents)
-    non_file = range_actions(logged, non_file_actions_of(known), batch, first, last)
-    timestamps = commit_timestamps(logged, non_file, commits.infos)
+    non_file = logged.non_file_actions(non_file_actions_of(known), batch, first, last)
+    timestamps = logged.timestamps(non_file, commits.infos)
     expiry_times = times_of_expiry(timestamps, now_ms)
     start = RangeStart(version=previous.version, computed_state=known, retention=previous.retention)
     retentions = {version: retention_at(actions, expiry_times[version]) for version, actions in non_file.items()}

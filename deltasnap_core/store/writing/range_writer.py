@@ -12,7 +12,7 @@ from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.log.condition.commit_findings import CommitFindings
 from deltasnap_core.log.expiry_times import retention_at, times_of_expiry, without_expired_transactions
 from deltasnap_core.log.loaded_log import LoadedLog
-from deltasnap_core.log.log_range import LogRange, commit_timestamps
+from deltasnap_core.log.log_range import LogRange
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
@@ -199,7 +199,7 @@ class RangeWriter:
 
         base = self.context.engine.on_spark(f"the base of version {version} of table {self.stored.name}", on_spark)
         commits = self._commits_of(log)
-        timestamps = commit_timestamps(self.logged, {version: log.non_file}, commits.infos)
+        timestamps = self.logged.timestamps({version: log.non_file}, commits.infos)
         time = times_of_expiry(timestamps, self.context.table_log.clock())[version]
         retention = retention_at(log.non_file, time)
         draft = self._manifest(

@@ -9,10 +9,10 @@ from typing import overload
 
 from deltasnap_core.errors import CorruptLogError, CorruptStoreError, StoreChangedError, StoredVersionNotFoundError
 from deltasnap_core.log.condition.commit_findings import CommitFindings
-from deltasnap_core.log.listing.cleaned_up_log import is_cleaned_up
+from deltasnap_core.log.listing.cleaned_up_log import is_cleaned_up, list_again
 from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.log.loaded_log import LoadedLog
-from deltasnap_core.log.log_range import LogRange, list_again, reaches_back, read_log_range
+from deltasnap_core.log.log_range import LogRange
 from deltasnap_core.log.polling.unchanged_log import check_unchanged
 from deltasnap_core.ranges import contiguous_runs
 from deltasnap_core.redaction import logger_of
@@ -135,7 +135,7 @@ class StoreWriter:
         """Return what is stored already. See `write`."""
         versions, log = self.stored.stored_versions(), self.log.context.table_log
         current = versions.current
-        if listing is None or not (reaches_back(listing, wanted[0]) and listing.has_version(wanted[-1])):
+        if listing is None or not (listing.reaches_back(wanted[0]) and listing.has_version(wanted[-1])):
             listing = log.builder.list_versions(min([wanted[0], *(name.version for name in current[-1:])]))
         useful = {*wanted, *(version - 1 for version in wanted)}
         held = self._read([name for name in current if name.version in useful])
@@ -149,9 +149,9 @@ class StoreWriter:
     ) -> tuple[str, dict[int, VersionManifest]]:
         """Write the data of versions. Return their generation, and their manifests by version, not committed."""
         generation, loaded = self._generation(known, missing)
-        loader, new = self.log.context.table_log.loader, dict[int, VersionManifest]()
+        log, new = self.log.context.table_log, dict[int, VersionManifest]()
         for start, end in contiguous_runs(missing):
-            writer = self._range_writer(generation, read_log_range(loader, start, end, known.listing), findings)
+            writer = self._range_writer(generation, log.range(start, end, known.listing), findings)
             before = {**known.manifests, **new}.get(start - 1)
             new |= {manifest.version: manifest for manifest in _write_run(writer, start, end, before, loaded)}
         return generation, new
@@ -164,7 +164,7 @@ class StoreWriter:
         if known.common.version is not None:
             return known.versions.forked_generation(known.common.version), None
         first = missing[0]
-        loaded = read_log_range(self.log.context.table_log.loader, first, first, known.listing).load(first)
+        loaded = self.log.context.table_log.range(first, first, known.listing).load(first)
         table_id = "" if loaded.non_file.metadata is None else loaded.non_file.metadata.id
         return known.versions.next_generation(table_id), loaded
 
@@ -188,7 +188,7 @@ class StoreWriter:
 
     def _check_unchanged(self, listing: LogListing) -> LogListing:
         """Return a new listing of the log. Errors: LogChangedError."""
-        now = list_again(self.log.context.table_log.builder, listing)
+        now = list_again(self.log.context.table_log.store, listing)
         check_unchanged(listing, now, [file for checkpoint in listing.checkpoints for file in checkpoint.files])
         return now
 

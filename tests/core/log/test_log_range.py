@@ -10,8 +10,8 @@ from deltasnap_core.errors import (
     VersionGapError,
     VersionNotFoundError,
 )
+from deltasnap_core.log.listing.cleaned_up_log import list_again
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
-from deltasnap_core.log.log_range import list_again, range_actions, reaches_back, read_log_range
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.log.table_log import TableLog
 from tests.builders import (
@@ -47,14 +47,14 @@ def test_version_within_a_range_that_needs_an_unknown_feature_is_rejected(tmp_pa
     write_log(tmp_path, {0: [protocol(), metadata()], 1: [unknown], 2: [protocol()], 3: [add("a")]})
     logged = TableLog.for_path(tmp_path).range(0, 3)
     with pytest.raises(UnsupportedProtocolError, match="fromTheFuture"):
-        range_actions(logged, NonFileActions(), logged.read_commits(0, 3), 0, 3)
+        logged.non_file_actions(NonFileActions(), logged.read_commits(0, 3), 0, 3)
 
 
 def test_commit_within_a_range_that_names_a_manifest_is_rejected(tmp_path: Path) -> None:
     write_log(tmp_path, {0: [protocol(), metadata()], 1: [{"checkpoint": {"path": "manifest"}}], 2: [add("a")]})
     logged = TableLog.for_path(tmp_path).range(0, 2)
     with pytest.raises(UnsupportedProtocolError, match="adaptiveMetadata"):
-        range_actions(logged, NonFileActions(), logged.read_commits(0, 2), 0, 2)
+        logged.non_file_actions(NonFileActions(), logged.read_commits(0, 2), 0, 2)
 
 
 def test_listing_starts_a_thousand_versions_earlier_and_further_back_only_without_a_checkpoint() -> None:
@@ -69,8 +69,8 @@ def test_listing_starts_a_thousand_versions_earlier_and_further_back_only_withou
 def test_listing_reaches_back_to_its_first_checkpoint() -> None:
     _, log = counted(commits(0, 1500), checkpoint(900))
     listing = log.builder.list_versions(1400)
-    assert [reaches_back(listing, version) for version in (300, 899, 900, 1400)] == [False, False, True, True]
-    assert reaches_back(log.builder.list_versions(3), 0)
+    assert [listing.reaches_back(version) for version in (300, 899, 900, 1400)] == [False, False, True, True]
+    assert log.builder.list_versions(3).reaches_back(0)
 
 
 def test_unknown_versions_are_reported_with_existing_ones() -> None:
@@ -92,13 +92,13 @@ def test_folder_without_a_log_is_reported_and_listed_again_as_empty() -> None:
     _, gone = counted()
     with pytest.raises(DeltaTableNotFoundError):
         gone.builder.list_versions(0)
-    assert list_again(gone.builder, listing).latest_version is None
-    assert list_again(log.builder, listing) == listing
+    assert list_again(gone.store, listing).latest_version is None
+    assert list_again(log.store, listing) == listing
 
 
 def test_range_of_a_listing_needs_no_further_request() -> None:
     store, log = counted(commits(0, 9), checkpoint(5))
     listing = log.builder.list_versions(0)
     store.reset()
-    read_log_range(log.loader, 2, 9, listing)
+    log.range(2, 9, listing)
     assert store.calls == 0

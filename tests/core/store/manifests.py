@@ -9,7 +9,6 @@ from typing import Any
 
 from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.log.listing.log_segment import LogSegment
-from deltasnap_core.log.log_range import read_log_range
 from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.storage.log_store import LogStore
@@ -57,7 +56,7 @@ def store_versions(
     """Store versions of a log, each with its identity."""
     listing, identity = log.builder.list_versions(0), None
     for version in versions:
-        logged = read_log_range(log.loader, version, version, listing)
+        logged = log.range(version, version, listing)
         segment = logged.segment(version)
         facts = CommitFacts.of(logged.read_commits(version, version))
         file = segment.last_commit_file
@@ -71,7 +70,7 @@ def store_computed_versions(stored: StoredTable, log: TableLog, versions: Iterab
     """Store versions of a log, each with its identity and its computed state."""
     listing, identity = log.builder.list_versions(0), None
     for version in versions:
-        logged = read_log_range(log.loader, version, version, listing)
+        logged = log.range(version, version, listing)
         segment = logged.segment(version)
         documents = VersionDocuments(None, {})
         state = DeltaLog.for_table(None, log.table_path).get_snapshot_at(version=version).computed_state

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from deltasnap_core.log.listing.log_segment import LogSegment
-from deltasnap_core.log.log_range import read_log_range
 from deltasnap_core.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
 from deltasnap_core.protocol.log_files.file_names import commit_version
 from deltasnap_core.protocol.state.deleted_record_counts_histogram import DeletedRecordCountsHistogram
@@ -70,7 +69,7 @@ def state_of(transactions: int = 2, **fields: Any) -> SnapshotState:
 
 def segment_of(version: int, *files: Any) -> LogSegment:
     log = table_log(MemoryLogStore(*files))
-    return read_log_range(log.loader, version, version, log.builder.list_versions(0)).segment(version)
+    return log.range(version, version, log.builder.list_versions(0)).segment(version)
 
 
 SEGMENTS = {
