@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
@@ -51,14 +51,33 @@ class LogSegment:
     last_commit_timestamp: int
 
     def __post_init__(self) -> None:
-        start = self.checkpoint_provider.version
-        validate_checkpoint(self.log_path, self.version, self.checkpoint_provider)
-        if not (isinstance(self.deltas, CommitRun) and _spans(self.deltas, start + 1, self.version)):
-            versions = [commit_version(file.path) for file in self.deltas]
-            validate_end(self.log_path, self.version, versions, start)
-            validate_contiguous(self.log_path, self.version, versions, start)
-        validate_compactions(self.version, self.compactions, start)
-        validate_own_files(self.version, self.checksum_file, self.last_commit_file)
+        checkpoint = self.checkpoint_provider
+        if checkpoint.version > self.version or bool(checkpoint.files) == checkpoint.is_empty:
+            raise ValueError(f"{checkpoint} cannot be the start of version {self.version} of {redacted(self.log_path)}")
+        self._check_commits(checkpoint.version + 1)
+        if strays := [c.path for c in self.compactions if not is_within(c, checkpoint.version, self.version)]:
+            raise ValueError(f"Compactions outside ({checkpoint.version}, {self.version}]: {strays}")
+        for file in filter(None, (self.checksum_file, self.last_commit_file)):
+            parsed = ParsedLogPath.parse(file.name)
+            if parsed is None or parsed.version != self.version:
+                raise ValueError(f"Expected a file of version {self.version}, found {file.name}")
+
+    def _check_commits(self, first: int) -> None:
+        """Raise VersionNotFoundError unless the commits, or without any the checkpoint, end at the version.
+
+        Raise VersionGapError if a version from `first` on has no commit; ValueError for a wrong order.
+        The cost depends on the number of existing commits, not on the width of a gap.
+        """
+        if isinstance(self.deltas, CommitRun) and _spans(self.deltas, first, self.version):
+            return
+        versions = [commit_version(file.path) for file in self.deltas]
+        if (versions[-1] if versions else first - 1) != self.version:
+            raise VersionNotFoundError(path=table_path(self.log_path), version=self.version)
+        if all(found == expected for expected, found in enumerate(versions, start=first)):
+            return
+        if missing := VersionRanges.between(first, self.version, versions):
+            raise VersionGapError(path=table_path(self.log_path), version=self.version, missing=missing)
+        raise ValueError(f"Commits of {redacted(self.log_path)} out of order or outside the range of {self.version}")
 
     @classmethod
     def from_listing(
@@ -173,42 +192,3 @@ def is_within(compaction: FileStatus, after: int, version: int) -> bool:
 def _spans(commits: CommitRun, first: int, last: int) -> bool:
     """Return whether commits are those of the versions first to last. Takes the same time for any number of commits."""
     return bool(commits) and (commit_version(commits[0].path), commit_version(commits[-1].path)) == (first, last)
-
-
-def validate_checkpoint(log_path: str, version: int, checkpoint: CheckpointProvider | EmptyCheckpointProvider) -> None:
-    """Raise ValueError unless the checkpoint has files and is not newer than the version."""
-    if checkpoint.version > version or bool(checkpoint.files) == checkpoint.is_empty:
-        raise ValueError(f"{checkpoint} cannot be the start of version {version} of {redacted(log_path)}")
-
-
-def validate_end(log_path: str, version: int, commits: Sequence[int], checkpoint_version: int) -> None:
-    """Raise VersionNotFoundError unless the last commit, or otherwise the checkpoint, is of the requested version."""
-    if (commits[-1] if commits else checkpoint_version) != version:
-        raise VersionNotFoundError(path=table_path(log_path), version=version)
-
-
-def validate_contiguous(log_path: str, version: int, commits: Sequence[int], checkpoint_version: int) -> None:
-    """Raise VersionGapError unless each version after the checkpoint has a commit; ValueError for wrong order.
-
-    The cost depends on the number of existing commits, not on the width of a gap.
-    """
-    is_run = all(found == expected for expected, found in enumerate(commits, start=checkpoint_version + 1))
-    if is_run and len(commits) == version - checkpoint_version:
-        return
-    if missing := VersionRanges.between(checkpoint_version + 1, version, commits):
-        raise VersionGapError(path=table_path(log_path), version=version, missing=missing)
-    raise ValueError(f"Commits of {redacted(log_path)} out of order or outside the range of version {version}")
-
-
-def validate_own_files(version: int, *files: FileStatus | None) -> None:
-    """Raise ValueError if a file is of another version."""
-    for file in filter(None, files):
-        parsed = ParsedLogPath.parse(file.name)
-        if parsed is None or parsed.version != version:
-            raise ValueError(f"Expected a file of version {version}, found {file.name}")
-
-
-def validate_compactions(version: int, compactions: Sequence[FileStatus], checkpoint_version: int) -> None:
-    """Raise ValueError unless every compaction lies within the commits of the segment."""
-    if strays := [c.path for c in compactions if not is_within(c, checkpoint_version, version)]:
-        raise ValueError(f"Compactions outside ({checkpoint_version}, {version}]: {strays}")
