@@ -1,9 +1,8 @@
-"""Checks a predicate and the selected columns with Spark's analyzer, and reports predicates that fail later."""
+"""Checks a predicate with Spark's analyzer, and reports predicates that fail later."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -11,11 +10,9 @@ from pyspark.errors import PySparkException
 
 from deltasnap_core.errors import PredicateError
 from deltasnap_core.replay.spark.session.spark_failures import SPARK_FAILURES, is_about_values, spark_cause
-from deltasnap_core.rules.texts.sql_text import quoted
 from deltasnap_core.scan.predicates.predicate import NotParsedError
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.skipping.data_skipping import Skipping, skipping_of
-from deltasnap_core.scan.table_columns import TableColumns
 
 _ANSI = "spark.sql.ansi.enabled"
 _DOUBLE_QUOTED_NAMES = (_ANSI, "spark.sql.ansi.doubleQuotedIdentifiers")
@@ -57,29 +54,6 @@ def predicate_failures(where: str | None) -> Iterator[None]:
             raise
         reason = f"it fails for some row: {_reason(error, 'evaluate')}"
         raise PredicateError(predicate=where, position=_position(where, error), reason=reason) from error
-
-
-_NAME = re.compile(r"`(?:[^`]|``)+`|[^`.]+")
-_NAME_PATH = re.compile(rf"(?:{_NAME.pattern})(?:\.(?:{_NAME.pattern}))*")
-
-
-def selected_names(names: Sequence[str], columns: TableColumns) -> tuple[str, ...]:
-    """Return column names as Spark resolves them. A name that matches a column exactly is not split at its dots.
-
-    Errors: ValueError for an unknown column.
-    """
-    return tuple(_selected(name, columns) for name in names)
-
-
-def _selected(name: str, columns: TableColumns) -> str:
-    column = columns.resolve([name])
-    if column is None and _NAME_PATH.fullmatch(name):
-        parts = _NAME.findall(name)
-        column = columns.resolve([part[1:-1].replace("``", "`") if part[0] == "`" else part for part in parts])
-    if column is None:
-        known = ", ".join(column.name for column in columns.top)
-        raise ValueError(f"The table has no column {name!r}; it has {known}")
-    return ".".join(map(quoted, column.path))
 
 
 def _reads_otherwise(table: ScannedTable, where: str) -> bool:

@@ -29,13 +29,13 @@ from deltasnap_core.storage.concurrency import map_concurrently
 DELETED, CHOSEN = "left_anti", "left_semi"
 """The join of rows with the listed rows of files: listed rows are deleted, or they are the only ones to read."""
 
-_PATH, _ROW = "__deltasnap_path", "__deltasnap_row"
+_PATH, _ROW = f"{OWN_PREFIX}path", f"{OWN_PREFIX}row"
 """Columns of a row: the file that contains it, and its index in the file."""
 
-_NAME, _HASH, _NUMBER, _VALUE = "__deltasnap_name", "__deltasnap_hash", "__deltasnap_number", "__deltasnap_value"
+_NAME, _HASH, _NUMBER, _VALUE = (f"{OWN_PREFIX}{name}" for name in ("name", "hash", "number", "value"))
 """Columns of a file: its name and the hash of the name, its number, its partition values (with a number appended)."""
 
-_TAG, _LISTED = "__deltasnap_tag", "__deltasnap_listed"
+_TAG, _LISTED = f"{OWN_PREFIX}tag", f"{OWN_PREFIX}listed"
 _ROW_OF_SPARK = "_tmp_metadata_row_index"
 """The column in which Spark's Parquet source keeps the index of a row."""
 

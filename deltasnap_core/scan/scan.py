@@ -23,7 +23,7 @@ from deltasnap_core.scan.collected_rows import collected_rows
 from deltasnap_core.scan.file_lookup import FileLookup
 from deltasnap_core.scan.files.data_file import DataFile
 from deltasnap_core.scan.planning import ScanReport, can_evaluate, chosen_files, report_of
-from deltasnap_core.scan.predicate_analysis import checked_skipping, selected_names
+from deltasnap_core.scan.predicate_analysis import checked_skipping
 from deltasnap_core.scan.row_reader import RowReader
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.skipping.data_skipping import Skipping, skipping_of
@@ -77,7 +77,7 @@ class Scan:
         self._table = table
         self._all_files = files
         self.where = where
-        self.columns = None if columns is None else selected_names(columns, table.columns)
+        self.columns = None if columns is None else table.columns.selected(columns)
         self._checked = Skipping() if where is None else checked_skipping(table, where)
 
     def __repr__(self) -> str:

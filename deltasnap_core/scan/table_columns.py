@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,10 +12,13 @@ from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.json_text import decode_json
 from deltasnap_core.protocol.properties.table_config import ColumnMappingMode, column_mapping_mode
 from deltasnap_core.protocol.schema_text import PHYSICAL_NAME, TYPE_CHANGES, type_name, unwrapped
+from deltasnap_core.rules.texts.sql_text import quoted
 
 COLLATIONS = "__COLLATIONS"
 
 _NESTED = ("struct", "array", "map", "udt")
+_NAME = re.compile(r"`(?:[^`]|``)+`|[^`.]+")
+_NAME_PATH = re.compile(rf"(?:{_NAME.pattern})(?:\.(?:{_NAME.pattern}))*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +97,23 @@ class TableColumns:
                 return None
             found = (exact or matches)[0]
         return None if found is None else found[0]
+
+    def selected(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Return column names as Spark resolves them. A name that matches a column exactly is not split at its dots.
+
+        Errors: ValueError for an unknown column.
+        """
+        return tuple(map(self._selected, names))
+
+    def _selected(self, name: str) -> str:
+        column = self.resolve([name])
+        if column is None and _NAME_PATH.fullmatch(name):
+            parts = _NAME.findall(name)
+            column = self.resolve([part[1:-1].replace("``", "`") if part[0] == "`" else part for part in parts])
+        if column is None:
+            known = ", ".join(column.name for column in self.top)
+            raise ValueError(f"The table has no column {name!r}; it has {known}")
+        return ".".join(map(quoted, column.path))
 
     def may_name(self, names: Sequence[str]) -> bool:
         """Return whether a path of names leads to a column, or perhaps inside one, which only Spark can decide."""

@@ -34,12 +34,12 @@ from deltasnap_core.scan.changes.row_comparison import RowComparison
 from deltasnap_core.scan.changes.schema_changes import check_schemas
 from deltasnap_core.scan.file_lookup import FileLookup
 from deltasnap_core.scan.files.data_file import DataFile
-from deltasnap_core.scan.physical_schema import logical_schema
-from deltasnap_core.scan.predicate_analysis import checked_skipping, selected_names
+from deltasnap_core.scan.physical_schema import OWN_PREFIX, logical_schema
+from deltasnap_core.scan.predicate_analysis import checked_skipping
 from deltasnap_core.scan.row_reader import RowReader
 from deltasnap_core.scan.scanned_table import ScannedTable
 
-_IS_INSERT, _MS = "__deltasnap_is_insert", "__deltasnap_ms"
+_IS_INSERT, _MS = f"{OWN_PREFIX}is_insert", f"{OWN_PREFIX}ms"
 _TAGS = (_IS_INSERT, COMMIT_VERSION, _MS)
 
 
@@ -86,7 +86,7 @@ class RowChanges:
         """Return the changes; Spark reads the rows when the DataFrame runs. Errors: see DeltaLog.row_changes."""
         if options.where is not None:
             checked_skipping(_with_fields(self.table, *_CHANGE_FIELDS), options.where)
-        columns = None if options.columns is None else selected_names(options.columns, self.table.columns)
+        columns = None if options.columns is None else self.table.columns.selected(options.columns)
         if options.key is None and not options.net:
             changes = self._of_each_version(options.where)
         else:

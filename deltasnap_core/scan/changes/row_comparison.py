@@ -27,9 +27,10 @@ from deltasnap_core.scan.changes.change_columns import (
     POSTIMAGE,
     PREIMAGE,
 )
+from deltasnap_core.scan.physical_schema import OWN_PREFIX
 
-_FORM, _COPIES, _PLACE = "__deltasnap_form", "__deltasnap_copies", "__deltasnap_place"
-_LAST, _DELETED, _INSERTED = "__deltasnap_last", "__deltasnap_deleted", "__deltasnap_inserted"
+_FORM, _COPIES, _PLACE = (f"{OWN_PREFIX}{name}" for name in ("form", "copies", "place"))
+_LAST, _DELETED, _INSERTED = (f"{OWN_PREFIX}{name}" for name in ("last", "deleted", "inserted"))
 _TIMES = (COMMIT_VERSION, COMMIT_TIMESTAMP)
 
 

@@ -14,7 +14,6 @@ from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.scan.changes.row_comparison import RowComparison
 from deltasnap_core.scan.changes.schema_changes import check_schemas
 from deltasnap_core.scan.physical_schema import _has_void, _is_read_whole, logical_schema, physical_schema
-from deltasnap_core.scan.predicate_analysis import selected_names
 from deltasnap_core.scan.table_columns import TableColumns
 
 
@@ -236,10 +235,10 @@ def test_columns_are_selected_as_spark_resolves_them() -> None:
             field("a", struct(field("b.c", "long"), field("d", "long"))), field("a.d", "long"), field("`x", "long")
         )
     )
-    assert selected_names(["A", "a.d", "a.`b.c`", "`a`.d"], columns) == ("`a`", "`a.d`", "`a`.`b.c`", "`a`.`d`")
+    assert columns.selected(["A", "a.d", "a.`b.c`", "`a`.d"]) == ("`a`", "`a.d`", "`a`.`b.c`", "`a`.`d`")
     for name in ("a.x", "nope", "a.", "", "a..d"):
         with pytest.raises(ValueError, match=r"has no column .*; it has a, a\.d, `x"):
-            selected_names([name], columns)
+            columns.selected([name])
 
 
 def test_values_that_spark_groups_inexactly_are_compared_in_another_form() -> None:
