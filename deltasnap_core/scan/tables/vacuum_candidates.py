@@ -137,7 +137,8 @@ def _by_file(entries: DataFrame, before: int) -> DataFrame:
 
 
 def _reason(before: int, *, unread: str | None) -> str:
-    # A tombstone without a time counts as one of 1970. A file without a time has no comparable age.
+    # A tombstone without a time counts as one of 1970. A file without a time has no comparable age. At the limit, Delta
+    # counts a tombstone as expired, and a file as too young.
     cases = (
         ("live", "live file"),
         (f"deleted_at > {before}L", "tombstone has not expired"),
@@ -145,10 +146,10 @@ def _reason(before: int, *, unread: str | None) -> str:
         ("named", SAME_NAME),
         ("is_unknown", UNRESOLVED_NAMES),
         ("false" if unread is None else "true", unread or ""),
-        (f"deleted_at is not null and modified_at > {before}L", YOUNG_TOMBSTONE),
+        (f"deleted_at is not null and modified_at >= {before}L", YOUNG_TOMBSTONE),
         ("deleted_at is not null", "expired tombstone"),
         ("modified_at = 0L", UNKNOWN_AGE),
-        (f"modified_at > {before}L", "orphan younger than the retention"),
+        (f"modified_at >= {before}L", "orphan younger than the retention"),
     )
     branches = " ".join(f"when {case} then {'kept' if reason is None else repr(reason)}" for case, reason in cases)
     return f"case {branches} else 'orphan' end"

@@ -108,7 +108,7 @@ def test_age_of_tombstones_and_files_decides(
     live = [add("live", deletionVector=vector("u", "0" * 20)), add("again"), add("elsewhere/x")]
     write_log(tmp_path, {0: FIRST, 1: gone, 2: live})
     touch(tmp_path, "live", "again", "old", "young", "kept", "orphan", "new", "here/x", VECTOR_FILE, "elsewhere/x")
-    for name, ms in {"old": before, "orphan": before, "young": before + 1, "new": before + 1}.items():
+    for name, ms in {"old": before - 1, "orphan": before - 1, "young": before, "new": before}.items():
         os.utime(tmp_path / name, ns=(ms * 1_000_000, ms * 1_000_000))
     assert candidates(spark, tmp_path) == {
         "again": ("live file", True),
