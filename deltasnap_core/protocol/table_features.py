@@ -53,7 +53,8 @@ def unsupported_reader_features(protocol: Protocol) -> tuple[str, ...]:
     """Return the reader features of `protocol` that deltasnap does not support, in order.
 
     Only `readerFeatures` count: a feature that is only in `writerFeatures` does not concern a reader. Below reader
-    version 3, the protocol does not allow this list; its features count nevertheless.
+    version 3, the protocol does not allow this list; its features count nevertheless. In version 3, a missing list
+    counts as an empty one: Delta on Spark and delta-kernel-rs refuse such a table.
     """
     return tuple(name for name in protocol.reader_features or () if name not in SUPPORTED_READER_FEATURES)
 
