@@ -21,8 +21,8 @@ NEXT_STEPS = """\
 [bold]Next steps[/bold]
   {command} ui             browse assets, plots and checks, and follow new commits
   {command} demo           add a few commits and refresh only those
-  {command} inspect {path}
-  {command} init PATH...   generate a configuration for your own tables"""
+  {command} init PATH...   generate a configuration for your own tables
+  {command} inspect {path}"""
 
 
 def run_demo(folder: Path, spark: SparkSettings) -> bool:

@@ -76,6 +76,8 @@ def _flush_stdout() -> None:
 def usage_text(error: TyperException) -> str:
     """Return the error in a command line and where to find help; empty if the help was printed instead."""
     text = error.format_message().strip().replace("Value error, ", "", 1)  # the prefix of an error in a choice
+    if "Input should be " in text:
+        text = text.partition(", unable to parse")[0].replace("Input should be ", "must be ", 1)
     context = getattr(error, "ctx", None)
     end = "" if text.endswith((".", "?")) else "."
     return f"{text}{end} See `{context.command_path} -h`." if text and context is not None else text

@@ -79,13 +79,13 @@ def find_tables(places: Sequence[str], storage_options: Mapping[str, Any]) -> li
 
 
 def _contents_of(path: str, storage_options: Mapping[str, Any]) -> str:
-    """Return what a path without a table contains, and the pattern of the tables below it."""
-    text = TableLog.for_path(path, storage_options).condition().text
-    pattern = f"{path.rstrip('/')}/*"
+    """Return what a path without a table contains, and what to do: use the pattern of the tables below it, if any."""
+    fault = TableLog.for_path(path, storage_options).condition().faults[0]
+    pattern, advice = f"{path.rstrip('/')}/*", fault.advice
     with suppress(DiscoveryError):  # there is no such folder
         if matching(f"{pattern}/{LOG_FOLDER}", storage_options):
-            text += f" For the tables in it, use '{pattern}'."
-    return visible(text)
+            advice = f"For the tables in it, use '{pattern}'."
+    return visible(f"{fault.text} {advice}")
 
 
 def _is_pattern(place: str) -> bool:

@@ -17,7 +17,7 @@ class NeverDeletesError(TyperException):
     exit_code = 2
 
     def __init__(self) -> None:
-        super().__init__("deltasnap never deletes files; add --dry-run to see what VACUUM would delete")
+        super().__init__("deltasnap never deletes files. Add --dry-run to see what VACUUM would delete.")
 
 
 def vacuum(

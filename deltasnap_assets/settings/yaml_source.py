@@ -87,7 +87,8 @@ def read_yaml(path: Path, environment: Mapping[str, str], *, only: str | None = 
         raise ConfigError(file=str(path), problems=(ConfigProblem(reason=f"cannot be read: {reason}"),)) from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        problem = ConfigProblem(reason=f"not YAML: {error.problem}", line=mark.line + 1 if mark else None)
+        reason = f"not YAML: {error.problem} (check the indentation, quotes and brackets up to here)"
+        problem = ConfigProblem(reason=reason, line=mark.line + 1 if mark else None)
         raise ConfigError(file=str(path), problems=(problem,)) from None  # the cause has lines of the file
     except yaml.YAMLError as error:
         raise ConfigError(file=str(path), problems=(ConfigProblem(reason=f"not YAML: {error}"),)) from error

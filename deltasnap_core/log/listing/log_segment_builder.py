@@ -59,7 +59,7 @@ class LogSegmentBuilder:
             raise  # no file of the log can be read
         except (OSError, ValueError) as error:
             path = join_url(self.log_path, LAST_CHECKPOINT)
-            _log.warning("The broken hint %s is ignored: %s", redacted(path), error)
+            _log.warning("The hint %s is ignored: %s", redacted(path), error)
             return None
 
     def parse_hint(self) -> LastCheckpointInfo:

@@ -42,6 +42,7 @@ def test_invalid_argument_is_wrong_usage(case: str, tmp_path: Path, monkeypatch:
     ("arguments", "reported"),
     [
         (["fleet", "--only", "foo"], "Invalid value for '--only': 'foo' is not one of 'broken'"),
+        (["inspect", "events", "--version", "x"], "Invalid value for '--version': must be a valid integer. See"),
         (["demo", "--remote", "foo"], "Invalid value for --remote: expected a Spark Connect address"),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",

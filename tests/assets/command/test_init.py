@@ -52,15 +52,24 @@ def test_paths_that_a_relative_pattern_matches_are_relative(tmp_path: Path, monk
 @pytest.mark.parametrize(
     ("path", "problem"),
     [
-        ("nothing", "No Delta table at file://{here}/nothing: there is no such folder."),
+        (
+            "nothing",
+            "No Delta table at file://{here}/nothing: there is no such folder. Correct the path. If the table "
+            "was dropped, remove it from the configuration.",
+        ),
         (
             "lake",
             "No Delta table at file://{here}/lake: the folder has no _delta_log. For the tables in it, use 'lake/*'.",
         ),
-        ("empty", "No Delta table at file://{here}/empty: the folder has no _delta_log."),
+        (
+            "empty",
+            "No Delta table at file://{here}/empty: the folder has no _delta_log. Correct the path, or "
+            "create the table.",
+        ),
         (
             "lake/events/_delta_log",
-            "No Delta table at file://{here}/lake/events/_delta_log: the path names a log folder.",
+            "No Delta table at file://{here}/lake/events/_delta_log: the path names a log folder. Use the table's "
+            "folder, without _delta_log.",
         ),
     ],
     ids=["missing", "folder of tables", "empty folder", "log folder"],

@@ -219,7 +219,11 @@ MISTAKES = {
         "tables:\n  - name: a\n    path: /a\n    path: /b\n",
         ":4: tables[0].path: duplicate key, first on line 3",
     ),
-    "not YAML": ("tables: [\n", ":2: not YAML: expected the node content, but found '<stream end>'"),
+    "not YAML": (
+        "tables: [\n",
+        ":2: not YAML: expected the node content, but found '<stream end>' (check the indentation, quotes and brackets "
+        "up to here)",
+    ),
     "control character": (
         "tables: \x01\n",
         ": not YAML: unacceptable character #x0001: special characters are not allowed",
