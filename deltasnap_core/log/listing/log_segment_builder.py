@@ -116,7 +116,8 @@ class LogSegmentBuilder:
         """
         search = _Search(self, catalog, frozenset())
         known = previous.checkpoint_provider
-        if segment := search.segment(first=max(known.version, 0), prefer=known if keep_checkpoint else None):
+        start = _start_of_listing(catalog.max_version, max(known.version, 0))
+        if segment := search.segment(first=start, prefer=known if keep_checkpoint else None):
             return segment
         path = redacted(self.log_path)
         _log.warning("The checkpoint of version %d of %s is gone", known.version, path)

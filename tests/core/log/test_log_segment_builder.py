@@ -265,8 +265,8 @@ def test_log_tail_is_preferred_to_published_commits_and_ends_at_the_version_of_t
 def test_hint_beyond_the_version_of_the_catalog_is_ignored(caplog: pytest.LogCaptureFixture) -> None:
     builder = builder_of(commits(0, 9), checkpoint(2), checkpoint(9))
     assert shape(builder.build(hint=hint(9), catalog=CatalogCommits(max_version=5))) == (2, [3, 4, 5])
-    assert caplog.messages == []  # the hint is right
     assert shape(builder.update(builder.build(), catalog=CatalogCommits(max_version=5))) == (2, [3, 4, 5])
+    assert caplog.messages == []  # the hint is right, and the known checkpoint exists
 
 
 def test_log_tail_outside_the_requested_versions_is_ignored() -> None:
