@@ -101,17 +101,11 @@ class DeltaHistoryManager:
         A version that is cleaned up during the call is skipped.
         Errors: CorruptLogError, naming file and line, if a commitInfo is broken.
         """
-        return [*self.iterate_history(limit, start, end)]
-
-    def iterate_history(
-        self, limit: int | None = None, start: int | None = None, end: int | None = None
-    ) -> Iterator[DeltaHistory]:
-        """Yield the result of `get_history`, reading commits on demand."""
         if limit is not None and limit < 0:
             raise ValueError(f"limit must be 0 or more, not {limit}")
         listing = self._list()
         versions = [v for v in sorted(listing.commits, reverse=True) if (start or 0) <= v and (end is None or v <= end)]
-        return self._histories(listing, [listing.commits[version] for version in versions[:limit]])
+        return list(self._histories(listing, [listing.commits[version] for version in versions[:limit]]))
 
     def commit_timestamps(self, start: int | None = None, end: int | None = None) -> dict[int, int]:
         """Return the timestamp in ms by version, ascending, from version `start` to `end`, both inclusive.

@@ -77,12 +77,6 @@ def test_history_with_a_limit_costs_one_listing_and_the_requested_commits() -> N
     assert (len(store.lists), len(store.reads), store.calls) == (1, 5, 6)
 
 
-def test_history_is_read_lazily() -> None:
-    store = CountingLogStore(log_with_mtimes(*range(1000)))
-    assert next(DeltaHistoryManager(store, LOG_PATH).iterate_history()).version == 999
-    assert len(store.reads) < 500
-
-
 def test_history_omits_a_commit_deleted_after_the_listing() -> None:
     store = MemoryLogStore()
     for version in range(3):
