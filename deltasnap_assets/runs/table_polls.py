@@ -120,8 +120,8 @@ class TablePolls:
         except DeltaSnapError as error:
             condition = condition_after(self.settings, table, error)
             is_new = report_condition(self.instance, self.settings, table, condition if condition.faults else None)
-            if is_new or not condition.faults:
-                raise  # once, with the reason on the page; each time if the log has no fault, so the store failed
+            if is_new or condition.mark != "error":
+                raise  # once, with the reason on the page; each time if no fault is the reason, so the store failed
             fault = without_secrets(condition.text)
             message = f"{table.name} is still broken: {fault}"
             return SensorAnswer(cursor=state.broken(fault).to_text(), message=message, is_problem=True)

@@ -50,7 +50,7 @@ def read_status_or_report(
     except DeltaSnapError as error:
         condition = condition_after(settings, table, error)
         report_condition(instance, settings, table, condition, failed)
-        if not condition.faults:  # the log has no fault, so the store failed
+        if condition.mark != "error":  # no fault of the log is the reason, so the store failed
             raise
         raise BrokenTableError(table=table.name, condition=condition) from error
 

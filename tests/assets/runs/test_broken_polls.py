@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 
 import dagster as dg
 import pytest
 
+from deltasnap_assets.runs.condition.log_reports import read_status_or_report
 from deltasnap_assets.runs.planning.names import CONDITION_TAG, delta_log_key
 from deltasnap_assets.runs.planning.sensor_state import SensorState
 from deltasnap_assets.runs.table_polls import TablePolls
-from deltasnap_core import DeltaSnapError
+from deltasnap_core import DeltaSnapError, UnsupportedStoreError
 from tests.assets.followed_table import FollowedTable, health, materialize
 
 
@@ -34,6 +36,22 @@ def test_table_that_stays_broken_is_a_problem_while_it_waits_and_after_each_poll
     monkeypatch.setattr(time, "time", lambda: later)
     after = TablePolls.of(settings, [table], instance).poll(table, again.cursor)
     assert (after.is_problem, SensorState.from_text(after.cursor).polls) == (True, 2)
+
+
+def test_error_of_the_store_is_raised_each_time_though_the_log_has_a_warning(tmp_path: Path) -> None:
+    followed = FollowedTable(tmp_path / "events")
+    settings, table, instance = followed.settings, followed.table, followed.instance
+    followed.write(0, 2)
+    followed.store_versions(range(3))
+    (followed.log / "_last_checkpoint").write_text("nope")
+    for manifest in followed.storage.glob("**/manifests/*"):
+        manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "format": 99}))
+    for _ in range(2):
+        with pytest.raises(UnsupportedStoreError):
+            TablePolls.of(settings, [table], instance).poll(table, None)
+    with pytest.raises(UnsupportedStoreError):
+        read_status_or_report(settings, table, instance)
+    assert "_last_checkpoint" in health(instance)
 
 
 def test_faults_are_reported_again_when_all_loadable_versions_are_materialized(tmp_path: Path) -> None:
