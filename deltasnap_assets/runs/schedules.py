@@ -43,13 +43,14 @@ def refresh_schedule(settings: Settings, table: TableSettings, cron: str) -> dg.
         apply_to_instance(context.instance, table.name, todo)
         sort_partitions(context.instance, table.name)
         if not todo.ranges:
-            report_condition_without_run(context.instance, settings, table, status, stored, condition_soon)
+            found = report_condition_without_run(context.instance, settings, table, status, stored, condition_soon)
+            condition = status.condition if found is None else found
             report_freshness(context.instance, table)
             newest = version_with_due_checks(context.instance, settings, table, status, known)
             if newest is not None:
                 return [request_for_checks(table, newest)]
-            if status.condition is not None and status.condition.unloadable:
-                return dg.SkipReason(without_secrets(status.condition.text))
+            if condition is not None and condition.unloadable:
+                return dg.SkipReason(without_secrets(condition.text))
             return dg.SkipReason(nothing_to_do(table, status))
         return [dg.RunRequest(tags=run_tags(table.name, *versions)) for versions in todo.ranges]
 

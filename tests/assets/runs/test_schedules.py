@@ -66,6 +66,14 @@ def test_tick_without_a_new_version_says_so_and_records_that_the_table_is_stale(
     assert scheduled.checked == [False]  # the commits are old
 
 
+def test_tick_without_a_new_version_names_the_damage_of_a_stored_commit(scheduled: Scheduled) -> None:
+    scheduled.store_versions(range(4))
+    materialize(scheduled.instance, range(4))
+    scheduled.store.polls.write("events", LastPoll(polled_at_ms=1, checked_version=3))
+    scheduled.damage(1)
+    assert "Version 1 cannot be read" in str(scheduled.ask_schedule().skip_message)
+
+
 def test_schedule_starts_with_the_daemon_and_runs_the_job_of_the_table(scheduled: Scheduled) -> None:
     found = scheduled.schedule
     assert (found.name, found.job_name, found.cron_schedule) == ("events_refresh", job_name("events"), "@daily")
