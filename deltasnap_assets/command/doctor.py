@@ -267,26 +267,19 @@ def _table(settings: Settings, table: TableSettings) -> Finding:
         message = _line(str(error))
         return Finding(subject=subject, mark="error", message=message, advice="Correct its path or storage_options.")
     condition = condition.with_known_faults(_faults_beside_stored(settings, table, condition))
-    if not condition.faults:
-        if (reason := table.why_none_wanted(condition.latest)) is not None:
-            return Finding(
-                subject=subject, mark="warning", message=reason, advice=NO_VERSIONS_ADVICE, condition=condition
-            )
-        return Finding(
-            subject=subject, mark="ok", message=f"version {condition.latest} can be read", condition=condition
-        )
-    message = condition.text
-    if condition.loadable:
-        message += f" Loadable: {counted_versions(condition.loadable)}."
-    advice = " ".join(dict.fromkeys(fault.advice for fault in condition.faults))
-    is_error = condition.mark == "error" or bool(condition.faults_of(FaultKind.CORRUPT_CHECKPOINT))
-    return Finding(
-        subject=subject,
-        mark="error" if is_error else "warning",  # other readers fail on a damaged checkpoint
-        message=_line(message),
-        advice=_line(advice),
-        condition=condition,
-    )
+    if condition.faults:
+        message = condition.text
+        if condition.loadable:
+            message += f" Loadable: {counted_versions(condition.loadable)}."
+        advice = " ".join(dict.fromkeys(fault.advice for fault in condition.faults))
+        is_error = condition.mark == "error" or bool(condition.faults_of(FaultKind.CORRUPT_CHECKPOINT))
+        mark: CheckMark = "error" if is_error else "warning"  # other readers fail on a damaged checkpoint
+        message, advice = _line(message), _line(advice)
+    elif (reason := table.why_none_wanted(condition.latest)) is not None:
+        mark, message, advice = "warning", reason, NO_VERSIONS_ADVICE
+    else:
+        mark, message, advice = "ok", f"version {condition.latest} can be read", ""
+    return Finding(subject=subject, mark=mark, message=message, advice=advice, condition=condition)
 
 
 def _faults_beside_stored(settings: Settings, table: TableSettings, condition: TableCondition) -> list[Fault]:

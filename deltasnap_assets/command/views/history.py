@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from rich.table import Table
+from rich.table import Column, Table
 
 from deltasnap_assets.command.terminal import shown
 from deltasnap_assets.command.views.condition_view import counted_versions, fault_of_commit
@@ -47,6 +47,8 @@ class LostCommits:
 
 
 Entry = DeltaHistory | LostCommits
+CommitColumn = tuple[Column, Callable[[DeltaHistory], str]]
+"""A column of a table of commits, and its text for a commit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,32 +106,30 @@ def history_json(history: Sequence[Entry]) -> list[dict[str, Any]]:
 
 def history_table(history: Sequence[Entry], width: int) -> Table:
     """Return commits as a table for a terminal of a width. On a narrow one, it does not show who committed."""
-    table = Table(box=None, header_style="dim")
-    table.add_column("version", no_wrap=True)
-    table.add_column("committed (UTC)", no_wrap=True)
-    has_writer = width >= _WIDTH_WITH_WRITER
-    if has_writer:
-        table.add_column("by")
-    # This column wraps, because a truncated metric name is useless.
-    table.add_column("operation and metrics", overflow="fold")
+    # The last column wraps, because a truncated metric name is useless.
+    what: CommitColumn = Column("operation and metrics", overflow="fold"), _operation_and_metrics
+    by: CommitColumn = Column("by"), lambda commit: commit.user_name or commit.user_id or commit.engine_info or ""
+    return commit_table(history, [by, what] if width >= _WIDTH_WITH_WRITER else [what])
+
+
+def commit_table(history: Sequence[Entry], columns: Sequence[CommitColumn]) -> Table:
+    """Return commits as a table: version, time, and these columns. The last one has the reason of lost commits."""
+    first = (Column("version", no_wrap=True), Column("committed (UTC)", no_wrap=True))
+    table = Table(*first, *(column for column, _ in columns), box=None, header_style="dim")
     for entry in history:
         if isinstance(entry, LostCommits):
-            table.add_row(lost_versions(entry), *[""] * (len(table.columns) - 2), shown(entry.text), style="red")
+            versions = f"{entry.version}" if entry.version == entry.last else f"{entry.version}-{entry.last}"
+            table.add_row(versions, *[""] * len(columns), shown(entry.text), style="red")
             continue
-        counts = ", ".join(f"{name}={value}" for name, value in _counts(entry.operation_metrics or {}))
-        operation = entry.operation or "unknown"
-        table.add_row(
-            str(entry.version),
-            time_text(entry.timestamp).removesuffix(" UTC"),
-            *([shown(entry.user_name or entry.user_id or entry.engine_info or "")] if has_writer else []),
-            shown(f"{operation}: {counts}" if counts else operation),
-        )
+        cells = (shown(cell(entry)) for _, cell in columns)
+        table.add_row(str(entry.version), time_text(entry.timestamp).removesuffix(" UTC"), *cells)
     return table
 
 
-def lost_versions(lost: LostCommits) -> str:
-    """Return the versions of lost commits as text for a column."""
-    return f"{lost.version}" if lost.version == lost.last else f"{lost.version}-{lost.last}"
+def _operation_and_metrics(commit: DeltaHistory) -> str:
+    counts = ", ".join(f"{name}={value}" for name, value in _counts(commit.operation_metrics or {}))
+    operation = commit.operation or "unknown"
+    return f"{operation}: {counts}" if counts else operation
 
 
 def _json(entry: Entry) -> dict[str, Any]:

@@ -11,8 +11,9 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from deltasnap_assets.command.terminal import shown
-from deltasnap_assets.command.views.history import Entry, LostCommits, history_json, lost_versions, read_history
+from deltasnap_assets.command.views.history import CommitColumn, Entry, commit_table, history_json, read_history
 from deltasnap_assets.quantities import bytes_text, counted, iso_time, time_text
+from deltasnap_assets.texts import visible
 from deltasnap_core import (
     DeltaHistory,
     LogSegment,
@@ -231,32 +232,21 @@ def _schema(metadata: Metadata) -> RenderableType:
 
 
 def _history(history: tuple[Entry, ...], width: int) -> RenderableType:
-    has_writer = width >= _WIDTH_WITH_WRITER
-    table = Table(box=None, header_style="dim")
-    table.add_column("version", no_wrap=True)
-    table.add_column("committed (UTC)", no_wrap=True)
-    for name in ("operation", "by") if has_writer else ("operation",):
-        # Rich gives the rest of the width to the parameters: it must suffice for a name with a short value.
-        table.add_column(name, overflow="fold", max_width=max(_LEAST_WIDTH, width // 5))
-    has_parameters = width >= _WIDTH_WITH_PARAMETERS
-    if has_parameters:
-        table.add_column("parameters", min_width=_LEAST_WIDTH, overflow="fold")
-    for entry in history:
-        if isinstance(entry, LostCommits):
-            empty = [""] * (len(table.columns) - 2)
-            table.add_row(lost_versions(entry), *empty, shown(entry.text), style="red")
-            continue
-        parameters = shown(_parameters_text(entry.operation_parameters or {}), _MAX_PARAMETERS_LENGTH)
-        table.add_row(
-            str(entry.version),
-            time_text(entry.timestamp).removesuffix(" UTC"),
-            shown(entry.operation or "unknown"),
-            *([shown(entry.user_name or entry.engine_info or "")] if has_writer else []),
-            *([parameters] if has_parameters else []),
-        )
+    # Rich gives the rest of the width to the parameters: it must suffice for a name with a short value.
+    most = max(_LEAST_WIDTH, width // 5)
+    columns: list[CommitColumn] = [
+        (Column("operation", overflow="fold", max_width=most), lambda commit: commit.operation or "unknown")
+    ]
+    if width >= _WIDTH_WITH_WRITER:
+        by = Column("by", overflow="fold", max_width=most)
+        columns.append((by, lambda commit: commit.user_name or commit.engine_info or ""))
+    if width >= _WIDTH_WITH_PARAMETERS:
+        columns.append((Column("parameters", min_width=_LEAST_WIDTH, overflow="fold"), _parameters_text))
     title = Text(f"last {counted(len(history), 'commit')}", style="italic")
-    return Group(title, table)
+    return Group(title, commit_table(history, columns))
 
 
-def _parameters_text(parameters: Mapping[str, str | None]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in sorted(parameters.items()) if value not in (None, "", "[]"))
+def _parameters_text(commit: DeltaHistory) -> str:
+    parameters = sorted((commit.operation_parameters or {}).items())
+    text = ", ".join(f"{name}={value}" for name, value in parameters if value not in (None, "", "[]"))
+    return visible(text, _MAX_PARAMETERS_LENGTH)
