@@ -6,7 +6,6 @@ import hashlib
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 import dagster as dg
@@ -56,15 +55,7 @@ A problem is a level of `_WITHOUT_CHECKS`, or a check that warns.
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Alert:
-    """A message about a table."""
-
-    table: str
-    text: str
-
-
-def alert_of(table: str, status: TableStatus, reported: Reported, settings: AlertSettings, now_ms: int) -> Alert | None:
+def alert_of(table: str, status: TableStatus, reported: Reported, settings: AlertSettings, now_ms: int) -> str | None:
     """Return the message to send; None: no message.
 
     There is one message for each new problem, one when the table is healthy again, and none in between: a table that
@@ -72,14 +63,12 @@ def alert_of(table: str, status: TableStatus, reported: Reported, settings: Aler
     """
     level = _LEVELS[status.level]
     if level == "ok":
-        text = _message(table, "has recovered", "It is healthy now.", settings)
-        return Alert(table=table, text=text) if reported else None
+        return _message(table, "has recovered", "It is healthy now.", settings) if reported else None
     gone_since = (reported.get(name, -_FORGOTTEN_AFTER_MS) for name in _problems(status))
     is_worse = any(since is not None and now_ms - since >= _FORGOTTEN_AFTER_MS for since in gone_since)
     if not is_worse or level not in settings.on:
         return None
-    text = f"{status.reason} {status.advice}".strip()
-    return Alert(table=table, text=_message(table, _WHAT[status.level], text, settings))
+    return _message(table, _WHAT[status.level], f"{status.reason} {status.advice}".strip(), settings)
 
 
 def seen(status: TableStatus, reported: Reported, now_ms: int) -> Reported:
@@ -154,7 +143,7 @@ def send_alerts(settings: Settings, instance: dg.DagsterInstance) -> str:
                 is_late = True
                 break
             try:
-                post_text(url, alert.text)
+                post_text(url, alert)
             except WebhookError as error:
                 refused.append(error)
                 continue

@@ -17,7 +17,7 @@ import pytest
 from pydantic import ValidationError
 
 from deltasnap_assets.runs.condition import alerts
-from deltasnap_assets.runs.condition.alerts import Alert, Reported, alert_of, alerts_sensor, send_alerts
+from deltasnap_assets.runs.condition.alerts import Reported, alert_of, alerts_sensor, send_alerts
 from deltasnap_assets.runs.condition.webhook import WebhookError, post_text
 from deltasnap_assets.runs.fleet import fleet_of
 from deltasnap_assets.runs.planning.names import ASSET_NAMES
@@ -168,19 +168,19 @@ def test_message_is_json_from_deltasnap(chat: Chat) -> None:
     ],
 )
 def test_each_condition_is_reported_once_with_its_words(level: TableLevel, what: str, on: Any) -> None:
-    def alert(status: TableStatus, reported: Reported, **settings: Any) -> Alert | None:
+    def alert(status: TableStatus, reported: Reported, **settings: Any) -> str | None:
         return alert_of("events", status, reported, AlertSettings(**settings), 0)
 
     status = TableStatus(level=level, reason="<!channel> a & b\n", advice="Do it.")
     link = "http://127.0.0.1:3000/assets/events/delta_log"
     text = f"Table events {what}. &lt;!channel&gt; a &amp; b; Do it. {link}"
-    assert alert(status, {}) == Alert(table="events", text=text)
+    assert alert(status, {}) == text
     assert alert(status, {level.value: None}) is None
     assert (alert(status, {}, on=("error",)) is None) == (on == "warn")
     healthy = TableStatus(level=TableLevel.HEALTHY)
     assert alert(healthy, {}) is None
     recovered = f"Table events has recovered. It is healthy now. {link}"
-    assert alert(healthy, {level.value: 1}) == Alert(table="events", text=recovered)
+    assert alert(healthy, {level.value: 1}) == recovered
 
 
 @pytest.mark.parametrize("on", [("error",), ("error", "warn")])
