@@ -21,6 +21,7 @@ from deltasnap_assets.runs.condition.log_reports import (
 from deltasnap_assets.runs.condition.poll_findings import LOG, known_errors
 from deltasnap_assets.runs.condition.poll_records import store_damage
 from deltasnap_assets.runs.due import is_refresh_suspect
+from deltasnap_assets.runs.failure_reason import reason_of
 from deltasnap_assets.runs.log_handover import ListedLog, handing_over
 from deltasnap_assets.runs.planning.known_table import apply_to_instance, known_of
 from deltasnap_assets.runs.planning.log_status import read_status, what_is_stored
@@ -30,7 +31,7 @@ from deltasnap_assets.runs.planning.partitions import known_versions
 from deltasnap_assets.runs.planning.plan import Known, Stored, plan
 from deltasnap_assets.runs.run_process import PROCESS_TAG
 from deltasnap_assets.runs.stores import store_of
-from deltasnap_assets.runs.table_runs import failed_run, reason_of, unfinished_run
+from deltasnap_assets.runs.table_runs import failed_run, unfinished_run
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import DeltaSnapError, LogStatus, TableCondition
 

@@ -9,9 +9,11 @@ from deltasnap_assets.runs.condition.check_events import report_freshness
 from deltasnap_assets.runs.condition.examination import condition_soon
 from deltasnap_assets.runs.condition.log_reports import read_status_or_report, report_condition_without_run
 from deltasnap_assets.runs.planning.known_table import apply_to_instance, known_of
+from deltasnap_assets.runs.planning.log_status import stored_state
 from deltasnap_assets.runs.planning.names import job_name, run_tags
 from deltasnap_assets.runs.planning.partition_order import sort_partitions
 from deltasnap_assets.runs.planning.plan import nothing_to_do, plan
+from deltasnap_assets.runs.stores import history_of
 from deltasnap_assets.runs.table_runs import unfinished_run
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.texts import secrets_hidden, without_secrets
@@ -42,16 +44,18 @@ def refresh_schedule(settings: Settings, table: TableSettings, cron: str) -> dg.
         todo = plan(table, status, known, stored)
         apply_to_instance(context.instance, table.name, todo)
         sort_partitions(context.instance, table.name)
-        if not todo.ranges:
-            found = report_condition_without_run(context.instance, settings, table, status, stored, condition_soon)
-            condition = status.condition if found is None else found
-            report_freshness(context.instance, table)
-            newest = version_with_due_checks(context.instance, settings, table, status, known)
-            if newest is not None:
-                return [request_for_checks(table, newest)]
-            if condition is not None and condition.unloadable:
-                return dg.SkipReason(without_secrets(condition.text))
-            return dg.SkipReason(nothing_to_do(table, status))
-        return [dg.RunRequest(tags=run_tags(table.name, *versions)) for versions in todo.ranges]
+        if todo.ranges:
+            return [dg.RunRequest(tags=run_tags(table.name, *versions)) for versions in todo.ranges]
+        found = report_condition_without_run(context.instance, settings, table, status, stored, condition_soon)
+        condition = status.condition if found is None else found
+        if status.listing is not None:
+            latest = stored_state(settings, table, stored, status.listing.latest_version)
+            report_freshness(context.instance, table, history_of(table, status.listing, latest))
+        newest = version_with_due_checks(context.instance, settings, table, status, known)
+        if newest is not None:
+            return [request_for_checks(table, newest)]
+        if condition is not None and condition.unloadable:
+            return dg.SkipReason(without_secrets(condition.text))
+        return dg.SkipReason(nothing_to_do(table, status))
 
     return refresh

@@ -103,11 +103,10 @@ def new_commits_sensor(settings: Settings, table: TableSettings, jobs: Sequence[
     )
     @secrets_hidden()
     def new_commits(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        polls = TablePolls.of(settings, [table], context.instance)
-        key = (settings.storage, table.name, context.cursor)
-        (read,) = _in_time({key: lambda: polls.poll(table, context.cursor)}).values()
-        found = _ended(key, read) or SensorAnswer(cursor=context.cursor)
-        found = polls.still_valid(found, table, context.cursor)
+        answers, problems = _polled(settings, [table], context.instance, {table.name: context.cursor})
+        for problem in problems.values():
+            raise problem
+        found = answers[table.name] or SensorAnswer(cursor=context.cursor)
         return _result([found], found.cursor)
 
     return new_commits
@@ -143,9 +142,9 @@ def _shared_sensor(
             after[_NEXT] = next(name for name, each in found.items() if each is None)
             context.log.info(f"Polled {len(polls)} of {len(tables)} tables. The next tick continues.")
         if problems and after == before and not any(each.requests for each in polls):
-            raise TablesFailedError(problems)
-        for name, problem in problems.items():
-            context.log.error(f"{name}: {problem}")
+            raise TablesFailedError({name: without_secrets(str(error)) for name, error in problems.items()})
+        for name, error in problems.items():
+            context.log.error(f"{name}: {without_secrets(str(error))}")
         if any(each.requests for each in polls):  # then the tick has no message of its own
             waiting = [
                 poll.message for name, poll in found.items() if poll and poll.is_problem and name not in problems
@@ -158,9 +157,9 @@ def _shared_sensor(
 
 
 def _polled(
-    settings: Settings, turn: Sequence[TableSettings], instance: dg.DagsterInstance, cursors: Mapping[str, str]
-) -> tuple[dict[str, SensorAnswer | None], dict[str, str]]:
-    """Return the poll of each table by name, None for those that a tick has no time for, and the problems by name."""
+    settings: Settings, turn: Sequence[TableSettings], instance: dg.DagsterInstance, cursors: Mapping[str, str | None]
+) -> tuple[dict[str, SensorAnswer | None], dict[str, Exception]]:
+    """Return the poll of each table by name, None for those that a tick has no time for, and the errors by name."""
     end, table_polls = time.monotonic() + _MAX_TICK_SECONDS, TablePolls.of(settings, turn, instance)
 
     def poll(table: TableSettings) -> SensorAnswer | None:
@@ -169,15 +168,15 @@ def _polled(
 
     keys = {table.name: (settings.storage, table.name, cursors.get(table.name)) for table in turn}
     reads = _in_time({keys[table.name]: partial(poll, table) for table in turn})
-    found, problems = dict[str, SensorAnswer | None](), dict[str, str]()
+    found, problems = dict[str, SensorAnswer | None](), dict[str, Exception]()
     for table in turn:
         name, key = table.name, keys[table.name]
         try:
             ended = _ended(key, reads[key])
             found[name] = None if ended is None else table_polls.still_valid(ended, table, cursors.get(name))
         except Exception as error:  # noqa: BLE001  # for any error, the other tables are read
-            problems[name] = without_secrets(str(error))
-            found[name] = SensorAnswer(cursor=cursors.get(name), message=f"{name}: {problems[name]}", is_problem=True)
+            problems[name], message = error, f"{name}: {without_secrets(str(error))}"
+            found[name] = SensorAnswer(cursor=cursors.get(name), message=message, is_problem=True)
     return found, problems
 
 

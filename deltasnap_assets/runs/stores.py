@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_core import SnapshotStore, TableLog
+from deltasnap_core import DeltaHistoryManager, LogListing, SnapshotState, SnapshotStore, TableLog, properties_in_force
 
 
 def log_of(table: TableSettings) -> TableLog:
     """Return the log of a configured table."""
     return TableLog.for_path(table.path, table.storage_options)
+
+
+def history_of(table: TableSettings, listing: LogListing, latest: SnapshotState | None) -> DeltaHistoryManager:
+    """Return the history of a listed log.
+
+    latest: the stored state of its latest version; None: not stored. Then commits are read to find the properties.
+    """
+    if latest is None or latest.metadata is None:
+        return log_of(table).history_of(listing)
+    configuration = properties_in_force(latest.protocol, latest.metadata)
+    return log_of(table).history_of(listing, lambda: configuration)
 
 
 def store_of(settings: Settings) -> SnapshotStore:

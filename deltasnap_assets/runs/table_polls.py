@@ -30,7 +30,7 @@ from deltasnap_assets.runs.planning.partition_order import sort_partitions
 from deltasnap_assets.runs.planning.plan import Known, Stored, nothing_to_do, plan
 from deltasnap_assets.runs.planning.sensor_state import SensorState
 from deltasnap_assets.runs.stores import log_of, store_of
-from deltasnap_assets.runs.table_runs import failed_run, failures, last_failed, unfinished_runs
+from deltasnap_assets.runs.table_runs import LastFailures, failed_run, unfinished_runs
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.texts import without_secrets
 from deltasnap_core import (
@@ -63,16 +63,12 @@ class SensorAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TablePolls:
-    """The polls of one tick. The instance is queried once for the runs of all tables.
-
-    unfinished, failures, last_failed: of each table, see `table_runs`.
-    """
+    """The polls of one tick. The instance is queried once for the runs of all tables. unfinished: see `table_runs`."""
 
     settings: Settings
     instance: dg.DagsterInstance
     unfinished: Mapping[str, str]
-    failures: Mapping[str, Failure]
-    last_failed: Mapping[str, str]
+    failures: LastFailures
 
     @classmethod
     def of(cls, settings: Settings, tables: Sequence[TableSettings], instance: dg.DagsterInstance) -> TablePolls:
@@ -82,8 +78,7 @@ class TablePolls:
             settings=settings,
             instance=instance,
             unfinished=unfinished_runs(instance, names),
-            failures=failures(instance, names),
-            last_failed=last_failed(instance, names),
+            failures=LastFailures.of(instance, names),
         )
 
     def still_valid(self, answer: SensorAnswer, table: TableSettings, cursor: str | None) -> SensorAnswer:
@@ -109,10 +104,10 @@ class TablePolls:
             table=table,
             instance=self.instance,
             state=state,
-            failure=_open_failure(self.settings, self.instance, table, self.failures.get(table.name)),
+            failure=_open_failure(self.settings, self.instance, table, self.failures.requested.get(table.name)),
         )
         try:
-            is_damaged = polled.report_failed_run(self.last_failed.get(table.name))
+            is_damaged = polled.report_failed_run(self.failures.last.get(table.name))
             if not is_damaged and state.fault is None:
                 with suppress(*DAMAGED):
                     return polled.poll()
@@ -158,25 +153,19 @@ class _PolledTable:
         Errors: those of DAMAGED, if the log must be examined.
         """
         log, cursor = log_of(self.table), LogCursor.from_text(self.state.cursor) if self.state.cursor else None
-        polled = None if cursor is None else log.poll(cursor)
-        is_new = polled is None or polled.status is not None
-        failure = self.failure
-        is_retried = failure is not None and (is_new or failure.is_due)
-        if cursor is not None and polled is not None and not is_new and not is_retried:
-            earlier = self._record(followed=cursor.version)
-            if not earlier.is_known:
-                return self.poll_examining()
-            return self._request_checks(earlier) or self._poll_idle(polled.checkpoint)
-        if failure is not None and failure.is_for_checks and not is_new:
-            request = request_for_checks(self.table, failure.last, failure.attempt + 1)
-            return SensorAnswer(requests=(request,), cursor=self.state.cursor)
-        return self._poll_new(log, cursor, is_retried=is_retried)
+        if cursor is not None and (polled := log.poll(cursor)).status is None:
+            if self.failure is None or not self.failure.is_due:
+                return self._poll_idle(cursor, polled.checkpoint)
+            if self.failure.is_for_checks:
+                request = request_for_checks(self.table, self.failure.last, self.failure.attempt + 1)
+                return SensorAnswer(requests=(request,), cursor=self.state.cursor)
+        return self._poll_new(log, cursor)
 
-    def _poll_new(self, log: TableLog, cursor: LogCursor | None, *, is_retried: bool) -> SensorAnswer:
-        """Request new versions, or those of a failed run again (is_retried)."""
+    def _poll_new(self, log: TableLog, cursor: LogCursor | None) -> SensorAnswer:
+        """Request new versions, and those of a failed run again."""
         # `plan` needs what was known before the log was read, and a poll without new commits does not read it.
         known = known_of(self.instance, self.table.name)
-        status = None if cursor is None or is_retried else log.new_commits(cursor)
+        status = None if cursor is None or self.failure is not None else log.new_commits(cursor)
         status = log.status() if status is None else status
         earlier = self._record(status, followed=None if cursor is None else cursor.version)
         if was_broken(self.instance, self.table.name):
@@ -213,11 +202,17 @@ class _PolledTable:
             return None
         return SensorAnswer(requests=(request_for_checks(self.table, newest),), cursor=self.state.cursor)
 
-    def _poll_idle(self, checkpoint: str | None) -> SensorAnswer:
+    def _poll_idle(self, cursor: LogCursor, checkpoint: str | None) -> SensorAnswer:
+        """Return the answer without new commits. checkpoint: the newest one that the poll saw."""
+        earlier = self._record(followed=cursor.version)
+        if not earlier.is_known:
+            return self.poll_examining()
+        return self._request_checks(earlier) or self._examine_idle(checkpoint)
+
+    def _examine_idle(self, checkpoint: str | None) -> SensorAnswer:
         """Return the answer without new commits. If an examination of the log has ended, report its result first.
 
         It continues while ticks poll for new commits, because reading a long log takes longer than a tick.
-        checkpoint: the newest one that the poll saw.
         """
         settings, table, message = self.settings, self.table, _nothing_new(self.table, self.failure)
         idle = SensorAnswer(cursor=self.state.cursor, message=message, is_problem=self.failure is not None)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,6 +14,7 @@ from deltasnap_assets.processes import has_ended
 from deltasnap_assets.quantities import counted
 from deltasnap_assets.runs.condition.fault_texts import FailedRun
 from deltasnap_assets.runs.due import Failure
+from deltasnap_assets.runs.failure_reason import failure_reason
 from deltasnap_assets.runs.planning.known_table import known_of
 from deltasnap_assets.runs.planning.names import (
     ASSET_NAMES,
@@ -27,7 +29,6 @@ from deltasnap_assets.runs.planning.names import (
 from deltasnap_assets.runs.planning.partitions import known_versions
 from deltasnap_assets.runs.run_process import PROCESS_TAG
 from deltasnap_assets.settings.config import TABLE_TAG
-from deltasnap_assets.texts import lines_joined
 from deltasnap_core import DeltaSnapError
 
 _REMEMBERED_SECONDS = 86_400
@@ -92,40 +93,56 @@ def unfinished_runs(instance: dg.DagsterInstance, table_names: Collection[str]) 
     return found
 
 
-def failures(instance: dg.DagsterInstance, table_names: Collection[str]) -> Mapping[str, Failure]:
-    """Return the failures of tables whose last run requested by deltasnap failed within a day."""
-    found: dict[str, Failure] = {}
-    ended = _ended_failures(instance, table_names)
-    for name, record in _failed_within_a_day(instance, table_names).items():
-        run = record.dagster_run
-        versions = known_versions(run.tags.get(tag, "") for tag in (RANGE_START_TAG, RANGE_END_TAG))
-        is_last = _last_run(instance, name) == run.run_id != ended.get(name)
-        if len(versions) == 2 and is_last and _counts(instance, name, run):
-            found[name] = Failure(
-                run_id=run.run_id,
-                first=versions[0],
-                last=versions[1],
-                attempt=int(run.tags.get(ATTEMPT_TAG, 1)),
-                ended=record.update_timestamp.timestamp(),
-                is_for_checks=CHECKS_TAG in run.tags,
-                is_canceled=run.status is _CANCELED,
-            )
-    return found
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastFailures:
+    """The failures of tables within a day, by table, except those that are over: see `end_failure`.
+
+    last: the id of the last run that materializes versions, however started, if it failed.
+    requested: the last run that deltasnap requested, if it failed: its versions may be requested again.
+    """
+
+    last: Mapping[str, str]
+    requested: Mapping[str, Failure]
+
+    @classmethod
+    def of(cls, instance: dg.DagsterInstance, table_names: Collection[str]) -> LastFailures:
+        """Return the failures of tables. A table whose runs did not fail costs no query of its own."""
+        tagged, over = _failed_within_a_day(instance, table_names), _ended_failures(instance, table_names)
+        untagged = _untagged_failures(instance)
+        failed = {*tagged, *(name for name in table_names if any(_is_of(run, name) for run in untagged))}
+        last, requested = dict[str, str](), dict[str, Failure]()
+        for name in failed:
+            if (record := _last_failed(instance, name, over.get(name))) is not None:
+                last[name] = record.dagster_run.run_id
+            failure = _failure(instance, name, tagged[name]) if name in tagged else None
+            if failure is not None and failure.run_id != over.get(name):
+                requested[name] = failure
+        return cls(last=last, requested=requested)
 
 
-def last_failed(instance: dg.DagsterInstance, table_names: Collection[str]) -> dict[str, str]:
-    """Return the id of each table's last run that materializes versions, however started, if it failed within a day."""
-    latest = _failed_within_a_day(instance, table_names)
-    # Runs without our tag: from Dagster's UI, backfills, and jobs of the project.
-    for job in (_ALL_ASSETS, None):
-        for record in instance.get_run_records(_recent_failures(job_name=job), limit=_MAX_FAILURES):
-            run = record.dagster_run
-            for name in table_names if TABLE_TAG not in run.tags and stores_versions(run) else ():
-                if _is_of(run, name) and (name not in latest or latest[name].storage_id < record.storage_id):
-                    latest[name] = record
-    runs = {name: record.dagster_run.run_id for name, record in latest.items()}
-    ended = _ended_failures(instance, table_names)
-    return {name: id_ for name, id_ in runs.items() if _last_ended_id(instance, name) == id_ != ended.get(name)}
+def _failure(instance: dg.DagsterInstance, table_name: str, record: dg.RunRecord) -> Failure | None:
+    """Return the failure of a requested run; None: it does not count, or another run was requested later."""
+    run = record.dagster_run
+    versions, is_last = _range_of(run), _last_requested(instance, table_name) == run.run_id
+    if versions is None or not is_last or not _counts(instance, table_name, run):
+        return None
+    return Failure(
+        run_id=run.run_id,
+        first=versions[0],
+        last=versions[1],
+        attempt=int(run.tags.get(ATTEMPT_TAG, 1)),
+        ended=record.update_timestamp.timestamp(),
+        is_for_checks=CHECKS_TAG in run.tags,
+        is_canceled=run.status is _CANCELED,
+    )
+
+
+def _untagged_failures(instance: dg.DagsterInstance) -> list[dg.DagsterRun]:
+    """Return the failed runs without our tag that materialize versions: from Dagster's UI, backfills, other jobs."""
+    filters = (_recent_failures(job_name=job) for job in (_ALL_ASSETS, None))
+    records = (record for each in filters for record in instance.get_run_records(each, limit=_MAX_FAILURES))
+    runs = (record.dagster_run for record in records)
+    return [run for run in runs if TABLE_TAG not in run.tags and stores_versions(run)]
 
 
 def _failed_within_a_day(instance: dg.DagsterInstance, table_names: Collection[str]) -> dict[str, dg.RunRecord]:
@@ -160,12 +177,10 @@ def failed_run(instance: dg.DagsterInstance, table_name: str) -> FailedRun | Non
     A run that failed after all its versions were materialized is forgotten after a day: nothing retries it. So is a run
     whose versions the log no longer has, see `end_failure`. A canceled run failed if it left versions missing.
     """
-    record = _last_ended(instance, table_name)
-    if record is None or record.dagster_run.status not in _FAILED:
+    record = _last_failed(instance, table_name, _ended_failures(instance, [table_name]).get(table_name))
+    if record is None:
         return None
     run = record.dagster_run
-    if _ended_failures(instance, [table_name]).get(table_name) == run.run_id:
-        return None
     is_recent = time.time() - record.update_timestamp.timestamp() < _REMEMBERED_SECONDS
     first_missing = _first_missing(instance, table_name, run)
     if not is_recent and first_missing is None:
@@ -191,57 +206,6 @@ def _failure_key(table_name: str) -> str:
     return f"deltasnap/ended_failure/{table_name}"
 
 
-def failure_reason(instance: dg.DagsterInstance, run_id: str) -> str:
-    """Return the error of the first failed step of a run, else the message of the run."""
-    kinds = {
-        dg.DagsterEventType.STEP_FAILURE,
-        dg.DagsterEventType.RUN_FAILURE,
-        dg.DagsterEventType.ENGINE_EVENT,
-        dg.DagsterEventType.ASSET_CHECK_EVALUATION,
-    }
-    events = [entry.dagster_event for entry in instance.all_logs(run_id, of_type=kinds) if entry.dagster_event]
-    messages = (event.message for event in reversed(events) if event.is_failure and event.message)
-    return reason_of(events) or next(messages, "see its log")
-
-
-def reason_of(events: Iterable[dg.DagsterEvent]) -> str | None:
-    """Return the error of the first failed step or of the run: the first one that is not Dagster's own, with its text.
-
-    A run fails without a failed step if its resources cannot be created. If checks blocked it, they are the reason. If
-    its process could not start, for example because the configuration is invalid, the engine reported the reason.
-    """
-    blocking, of_engine = list[str](), list[str]()
-    for event in events:
-        if event.event_type is dg.DagsterEventType.ASSET_CHECK_EVALUATION:
-            blocking.extend(_blocking(event.asset_check_evaluation_data))
-            continue
-        # A run that a user or another process recorded as failed has no data.
-        error = getattr(event.event_specific_data, "error", None)
-        is_failure = event.is_step_failure or event.is_job_failure
-        if error is not None and (is_failure or event.is_engine_event):
-            while error.cause is not None and (error.cls_name or "").startswith("Dagster"):
-                error = error.cause
-            if error.cls_name == "DagsterAssetCheckFailedError" and blocking:
-                return " ".join(dict.fromkeys(blocking))
-            name, _, text = error.message.strip().partition(": ")
-            is_own = name.startswith(("deltasnap_core.", "deltasnap_assets."))
-            kind = name.rpartition(".")[2]
-            if kind == "DagsterExecutionInterruptedError":  # it has no text
-                kind = "its process was interrupted"
-            reason = lines_joined(text if is_own else f"{kind}: {text}" if text else kind)
-            if is_failure:
-                return reason
-            of_engine.append(reason)
-    return of_engine[0] if of_engine else None
-
-
-def _blocking(check: dg.AssetCheckEvaluation) -> Iterator[str]:
-    """Yield the sentence of a check that ended its run, with its advice on the same line."""
-    if check.blocking and not check.passed and check.severity is dg.AssetCheckSeverity.ERROR:
-        text = " ".join((check.description or "it failed").split())
-        yield f"{check.asset_key.to_user_string()}: {check.check_name}: {text}"
-
-
 def stores_versions(run: dg.DagsterRun) -> bool:
     """Return whether a run materializes versions, unlike a run of maintenance or one that only evaluates checks."""
     if run.job_name in (PRUNE_JOB, CHECKPOINT_JOB):  # their partitions are tables
@@ -252,11 +216,25 @@ def stores_versions(run: dg.DagsterRun) -> bool:
 
 def _first_missing(instance: dg.DagsterInstance, table_name: str, run: dg.DagsterRun) -> int | None:
     """Return the first version of a run that is not materialized; None: there is none, or the run has no range."""
-    versions = known_versions(run.tags.get(tag, "") for tag in (RANGE_START_TAG, RANGE_END_TAG))
-    if len(versions) != 2:
+    versions = _range_of(run)
+    if versions is None:
         return None
     done = known_of(instance, table_name).done
     return next((version for version in range(versions[0], versions[1] + 1) if version not in done), None)
+
+
+def _range_of(run: dg.DagsterRun) -> tuple[int, int] | None:
+    """Return the first and the last version of a run; None: it has no range."""
+    versions = known_versions(run.tags.get(tag, "") for tag in (RANGE_START_TAG, RANGE_END_TAG))
+    return (versions[0], versions[1]) if len(versions) == 2 else None
+
+
+def _last_failed(instance: dg.DagsterInstance, table_name: str, over: str | None) -> dg.RunRecord | None:
+    """Return the last run of a table that ended, if it failed. over: the id of the run whose failure is over."""
+    record = _last_ended(instance, table_name)
+    if record is None or record.dagster_run.status not in _FAILED or record.dagster_run.run_id == over:
+        return None
+    return record
 
 
 def _last_ended(instance: dg.DagsterInstance, table_name: str) -> dg.RunRecord | None:
@@ -282,12 +260,7 @@ def _counts(instance: dg.DagsterInstance, table_name: str, run: dg.DagsterRun) -
     return run.status is not _CANCELED or _first_missing(instance, table_name, run) is not None
 
 
-def _last_ended_id(instance: dg.DagsterInstance, table_name: str) -> str | None:
-    last = _last_ended(instance, table_name)
-    return None if last is None else last.dagster_run.run_id
-
-
-def _last_run(instance: dg.DagsterInstance, table_name: str) -> str | None:
+def _last_requested(instance: dg.DagsterInstance, table_name: str) -> str | None:
     records = instance.get_run_records(dg.RunsFilter(tags={TABLE_TAG: table_name}), limit=_MAX_LATER_RUNS)
     return next((each.dagster_run.run_id for each in records if stores_versions(each.dagster_run)), None)
 

@@ -18,46 +18,32 @@ _REPORT_SECONDS = 5
 OnProgress = Callable[[str, int, int], None]
 """Called with the current activity, the number of versions that are done, and the number of all versions."""
 
-_Key = tuple[str, int]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Facts:
+class VersionFileFacts:
+    """Facts about the live files of a stored version, and about its tombstones as of now."""
+
     files: FileFacts
     tombstones: TombstoneFacts
 
 
 class FactQueries:
-    """Facts by table name and version. `start` starts the queries, the other methods wait for the results."""
+    """Facts by table name and version. `start` starts a query, `of` waits for its result."""
 
     def __init__(self, versions: HeldVersions) -> None:
         self._versions = versions
-        self._found: dict[_Key, Future[_Facts]] = {}
+        self._found: dict[tuple[str, int], Future[VersionFileFacts]] = {}
         self._queries = ThreadPoolExecutor(_QUERIES_AT_ONCE, thread_name_prefix="deltasnap-query")
 
-    def start(self, table: str, version: int) -> None:
-        """Start the queries for all facts about a stored version."""
-        self._started(table, version)
-
-    def files(self, table: str, version: int, on_progress: OnProgress | None = None) -> FileFacts:
-        """Return facts about the live files of a stored version. on_progress: called while the files are counted."""
-        return self._waited_for(table, version, on_progress).files
-
-    def tombstones(self, table: str, version: int, on_progress: OnProgress | None = None) -> TombstoneFacts:
-        """Return facts about the tombstones of a stored version, as of now. on_progress: as for `files`."""
-        return self._waited_for(table, version, on_progress).tombstones
-
-    def close(self) -> None:
-        """Stop the queries."""
-        self._queries.shutdown(cancel_futures=True)
-
-    def _started(self, table: str, version: int) -> Future[_Facts]:
+    def start(self, table: str, version: int) -> Future[VersionFileFacts]:
+        """Start the query for the facts about a stored version, unless it was started before."""
         if (table, version) not in self._found:
             self._found[table, version] = self._queries.submit(self._find, table, version)
         return self._found[table, version]
 
-    def _waited_for(self, table: str, version: int, on_progress: OnProgress | None) -> _Facts:
-        query, start = self._started(table, version), time.monotonic()
+    def of(self, table: str, version: int, on_progress: OnProgress | None = None) -> VersionFileFacts:
+        """Return the facts about a stored version. on_progress: called while its files are counted."""
+        query, start = self.start(table, version), time.monotonic()
         if on_progress is not None:
             while not wait([query], _REPORT_SECONDS).done:
                 seconds = time.monotonic() - start
@@ -65,12 +51,16 @@ class FactQueries:
                 on_progress(f"{message}; later versions update the result", 0, 1)
         return query.result()
 
-    def _find(self, table: str, version: int) -> _Facts:
+    def close(self) -> None:
+        """Stop the queries."""
+        self._queries.shutdown(cancel_futures=True)
+
+    def _find(self, table: str, version: int) -> VersionFileFacts:
         store = self._versions.store
         manifest = self._versions.manifests(table, [version])[version]
         state = self._versions.states(table, [version])[version]
         breakdown = store.file_breakdown(table, manifest)
-        return _Facts(
+        return VersionFileFacts(
             files=file_facts(breakdown),
             tombstones=tombstone_facts(
                 store,

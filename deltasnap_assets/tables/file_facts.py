@@ -6,8 +6,9 @@ for other versions, the store would have to count all rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -131,20 +132,40 @@ def _expired_files(
     return dict(zip(gone["key"].to_pylist(), gone["size_max"].to_pylist(), strict=True))
 
 
+class _Deleted(NamedTuple):
+    """The tombstones that expire at one time (ms since the epoch). size: of those that have a size."""
+
+    expires: int
+    files: int
+    size: int
+    without_size: int
+
+
 def tombstone_facts_of(breakdown: FileBreakdown, *, retention_ms: int, now_ms: int) -> TombstoneFacts:
     """Return facts about the tombstones of a version from their numbers by time."""
-    gone = [(at + retention_ms, sums) for at, sums in (breakdown.deletions or {}).items()]
-    expires = [at for at, _ in gone if at <= _MOST]
-    expired = [sums for at, sums in gone if at <= min(now_ms, _MOST)]
+    deletions = (breakdown.deletions or {}).items()
+    gone = [_Deleted(at + retention_ms, sums.files, sums.size, sums.without_size) for at, sums in deletions]
+    return _added_up(gone, now_ms)
+
+
+def tombstone_facts_of_rows(tombstones: pa.Table, *, retention_ms: int, now_ms: int) -> TombstoneFacts:
+    """Return facts about tombstones with any number of times, in the driver. tombstones: deletionTimestamp, size."""
+    rows = ((file["deletionTimestamp"] or 0, file["size"]) for file in tombstones.to_pylist())
+    return _added_up([_Deleted(at + retention_ms, 1, size or 0, int(size is None)) for at, size in rows], now_ms)
+
+
+def _added_up(gone: Sequence[_Deleted], now_ms: int) -> TombstoneFacts:
+    expires = [each.expires for each in gone if each.expires <= _MOST]
+    expired = [each for each in gone if each.expires <= min(now_ms, _MOST)]
     return TombstoneFacts(
-        num_files=sum(sums.files for _, sums in gone),
-        size_in_bytes=sum(sums.size for _, sums in gone),
-        num_without_size=sum(sums.without_size for _, sums in gone),
+        num_files=sum(each.files for each in gone),
+        size_in_bytes=sum(each.size for each in gone),
+        num_without_size=sum(each.without_size for each in gone),
         first_expires_ms=min(expires, default=None),
         last_expires_ms=max(expires, default=None),
-        num_expired=sum(sums.files for sums in expired),
-        num_expired_without_size=sum(sums.without_size for sums in expired),
-        expired_bytes=sum(sums.size for sums in expired),
+        num_expired=sum(each.files for each in expired),
+        num_expired_without_size=sum(each.without_size for each in expired),
+        expired_bytes=sum(each.size for each in expired),
     )
 
 
@@ -178,23 +199,6 @@ def _expires_sql(retention_ms: int) -> Column:
     """Return when a tombstone expires; null: never, because the sum overflows."""
     retention = F.lit(retention_ms).cast("long")  # Sail adds only numbers of one type
     return F.try_add(F.coalesce("deletionTimestamp", F.lit(0)), retention)
-
-
-def tombstone_facts_of_rows(tombstones: pa.Table, *, retention_ms: int, now_ms: int) -> TombstoneFacts:
-    """Return the same in the driver."""
-    gone = [{**file, "expires": (file["deletionTimestamp"] or 0) + retention_ms} for file in tombstones.to_pylist()]
-    expires = [file["expires"] for file in gone if file["expires"] <= _MOST]
-    expired = [file for file in gone if file["expires"] <= min(now_ms, _MOST)]
-    return TombstoneFacts(
-        num_files=len(gone),
-        size_in_bytes=sum(file["size"] or 0 for file in gone),
-        num_without_size=sum(file["size"] is None for file in gone),
-        first_expires_ms=min(expires, default=None),
-        last_expires_ms=max(expires, default=None),
-        num_expired=len(expired),
-        num_expired_without_size=sum(file["size"] is None for file in expired),
-        expired_bytes=sum(file["size"] or 0 for file in expired),
-    )
 
 
 def _sum_of(sizes: Column) -> Column:

@@ -17,12 +17,12 @@ from deltasnap_assets.checks.check import Check, Verdict
 from deltasnap_assets.checks.commits.fresh_table import recent_commit_times
 from deltasnap_assets.checks.registry import FRESH_TABLE
 from deltasnap_assets.runs.condition.fault_texts import MAX_TEXT_LENGTH, FailedRun
-from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.texts import visible
 from deltasnap_core import (
     ActionNotFoundError,
     CorruptLogError,
+    DeltaHistoryManager,
     DeltaTableNotFoundError,
     StorageError,
     StoredVersionNotFoundError,
@@ -45,14 +45,13 @@ LOG_ERRORS = (
 """The errors of reading a broken log."""
 
 
-def report_freshness(instance: dg.DagsterInstance, table: TableSettings) -> None:
+def report_freshness(instance: dg.DagsterInstance, table: TableSettings, history: DeltaHistoryManager) -> None:
     """Record whether the table is stale. Without new commits no run starts, so no run would record it.
 
     A broken log is not an error here: its faults are reported elsewhere.
     """
-    log = log_of(table)
     try:
-        times = recent_commit_times(log.history_of(log.list()))
+        times = recent_commit_times(history)
     except LOG_ERRORS:
         return
     if times:  # otherwise the log has only a checkpoint

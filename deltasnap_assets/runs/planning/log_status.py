@@ -16,6 +16,7 @@ from deltasnap_core import (
     LogListing,
     LogRelation,
     LogStatus,
+    SnapshotState,
     TableCondition,
     VersionGapError,
     system_clock,
@@ -67,8 +68,16 @@ def compared_with_stored(
 
     A damaged store is no fault of the log: it is reported elsewhere.
     """
-    if condition.counted is not None and condition.counted.version in stored.sound:
-        with suppress(DeltaSnapError):
-            state = store_of(settings).computed_state(table.name, condition.counted.version)
-            condition = condition.with_stored_files(state.num_of_files)
+    counted = condition.counted
+    state = None if counted is None else stored_state(settings, table, stored, counted.version)
+    if state is not None:
+        condition = condition.with_stored_files(state.num_of_files)
     return condition.with_lost_versions(stored.common.lost)
+
+
+def stored_state(settings: Settings, table: TableSettings, stored: Stored, version: int | None) -> SnapshotState | None:
+    """Return the state of a version; None: it is not stored, or cannot be read. version: None: there is none."""
+    if version is not None and version in stored.sound:
+        with suppress(DeltaSnapError):
+            return store_of(settings).computed_state(table.name, version)
+    return None

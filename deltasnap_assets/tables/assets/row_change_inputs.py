@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from deltasnap_assets.runs.planning.partitions import version_partitions
+from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.spark.session.failures import using_spark
 from deltasnap_assets.tables.assets.last_run import ConsumingAsset, ReadVersion
 from deltasnap_assets.tables.assets.row_inputs import ROWS_OF, InputMetadataError, check_keys, names_of, predicate_of
@@ -142,12 +143,11 @@ def row_changes_of(
 def _since_last_run(
     snapshots: RunSnapshots, asset: ConsumingAsset, table: str, version: int, selection: ChangeSelection
 ) -> StoredRowChanges:
-    settings = snapshots.table(table)
-    current = snapshots.current_names(settings)
-    manifest, last_read = snapshots.manifests(settings, [version])[version], asset.last_read()
+    current = snapshots.versions.names(table)
+    manifest, last_read = snapshots.versions.manifests(table, [version])[version], asset.last_read()
     since = None if last_read is None else last_read.version
     if last_read is not None:
-        stored = snapshots.manifests(settings, [last_read.version]) if last_read.version in current else {}
+        stored = snapshots.versions.manifests(table, [last_read.version]) if last_read.version in current else {}
         if not last_read.is_before(manifest, stored.get(last_read.version)):
             raise asset.error(
                 f"that run read version {since}, which the history of version {version} no longer contains, because "
@@ -156,7 +156,7 @@ def _since_last_run(
             )
     missing = [] if since is None else [found for found in range(since + 1, version) if found not in current]
     if missing:
-        common = snapshots.store.common_version(table, snapshots.log(settings).context.table_log)
+        common = snapshots.store.common_version(table, log_of(snapshots.table(table)))
         if common.version is None or common.version < version:
             raise asset.error(f"version {missing[0]} is not stored, and {common}")
     asset.record(ReadVersion.of(manifest), since)

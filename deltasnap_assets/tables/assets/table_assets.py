@@ -60,7 +60,8 @@ class _Run:
 
     def states(self) -> dict[int, SnapshotState]:
         """Return the computed states of the versions; missing ones are written to the store first."""
-        return self.snapshots.ensure_states(self.table, self.versions, self.report)
+        self.snapshots.ensure_stored(self.table, self.versions, self.report)
+        return self.snapshots.versions.states(self.table.name, self.versions)
 
     def computed_by(self) -> dict[int, Entries]:
         """Return the engine that computed each version, as metadata."""
@@ -103,7 +104,7 @@ def _reconstructed_state(run: _Run) -> dict[int, Entries]:
 def _computed_state(run: _Run) -> dict[int, Entries]:
     states, computed_by = run.states(), run.computed_by()
     newest = max(states)
-    facts = run.snapshots.file_facts(run.table, newest, run.report)
+    facts = run.snapshots.facts.of(run.table.name, newest, run.report).files
     entries_of = {version: computed_by[version] | computed_state_metadata(state) for version, state in states.items()}
     return {v: state_page(states[v], facts if v == newest else None) | entries for v, entries in entries_of.items()}
 
@@ -112,7 +113,7 @@ def _all_files(run: _Run) -> dict[int, Entries]:
     computed_by = run.computed_by()
     entries_of = {version: computed_by[version] | all_files_metadata(state) for version, state in run.states().items()}
     newest = max(entries_of)
-    entries_of[newest] |= all_files_page(run.snapshots.file_facts(run.table, newest, run.report))
+    entries_of[newest] |= all_files_page(run.snapshots.facts.of(run.table.name, newest, run.report).files)
     return entries_of
 
 
@@ -121,7 +122,7 @@ def _tombstones(run: _Run) -> dict[int, Entries]:
     entries_of = {version: computed_by[version] | tombstones_metadata(state) for version, state in run.states().items()}
     newest = max(entries_of)
     vacuum = last_vacuum_ms(recent_commits(run.snapshots, run.table, newest))
-    gone = run.snapshots.tombstone_facts(run.table, newest, run.report)
+    gone = run.snapshots.facts.of(run.table.name, newest, run.report).tombstones
     entries_of[newest] |= tombstones_page(gone, last_vacuum_ms=vacuum)
     return entries_of
 

@@ -14,22 +14,19 @@ from deltasnap_assets.checks.log.readable_protocol import ReadableProtocol
 from deltasnap_assets.checks.registry import TABLE_CHECKS
 from deltasnap_assets.runs.condition.check_events import LOG_ERRORS, severity_of
 from deltasnap_assets.runs.condition.fault_texts import MAX_TEXT_LENGTH
-from deltasnap_assets.runs.planning.names import RANGE_END_TAG, RANGE_START_TAG
-from deltasnap_assets.runs.planning.partitions import version_of
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.spark.session.failures import using_spark
 from deltasnap_assets.tables.assets.steps import checks_step
 from deltasnap_assets.tables.checks.recorded_results import record_table_checks
-from deltasnap_assets.tables.checks.run_facts import RunFacts
+from deltasnap_assets.tables.checks.run_facts import RunFacts, versions_of_run
 from deltasnap_assets.tables.checks.version_checks import version_checks
-from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_assets.texts import visible
 from deltasnap_core import DeltaSnapError
 
 
 def table_checks(table: TableSettings) -> list[dg.AssetChecksDefinition]:
     """Return the checks of a table, as two steps of its runs: checks of the table, and checks of single versions."""
-    return [_checks_of_now(table), version_checks(table, _versions_of_run)]
+    return [_checks_of_now(table), version_checks(table)]
 
 
 def _checks_of_now(table: TableSettings) -> dg.AssetChecksDefinition:
@@ -48,11 +45,7 @@ def _checks_of_now(table: TableSettings) -> dg.AssetChecksDefinition:
 
     def expectations(context: dg.AssetCheckExecutionContext, _: object) -> Iterator[dg.AssetCheckResult]:
         snapshots = context.resources.snapshots
-        facts = RunFacts(
-            table=table,
-            snapshots=snapshots,
-            versions=_versions_of_run(context, snapshots, table),
-        )
+        facts = RunFacts(table=table, snapshots=snapshots, versions=versions_of_run(context, snapshots, table))
         selected = {key.name for key in context.selected_asset_check_keys}
         of_run, ended = list[dg.AssetCheckResult](), list[str]()
         for check in (check for check in TABLE_CHECKS if check.name in selected):
@@ -97,17 +90,3 @@ def _result(table_name: str, check: TableCheck[Any], verdict: Verdict) -> dg.Ass
         description=check.text_of(verdict, visible(verdict.description, MAX_TEXT_LENGTH)),
         metadata=dict(verdict.numbers),
     )
-
-
-def _versions_of_run(
-    context: dg.AssetCheckExecutionContext, snapshots: RunSnapshots, table: TableSettings
-) -> list[int]:
-    """Return the stored versions of the run; the newest stored version if the run selects none."""
-    tags, stored = context.run.tags, snapshots.stored_versions(table)
-    if "dagster/partition" in tags:
-        first = last = version_of(tags["dagster/partition"])
-    elif RANGE_START_TAG in tags:
-        first, last = version_of(tags[RANGE_START_TAG]), version_of(tags[RANGE_END_TAG])
-    else:
-        return list(stored[-1:])
-    return [version for version in stored if first <= version <= last]

@@ -39,7 +39,7 @@ def record_table_checks(
     found = found_by_checks(results)
     found = replace(found, problems={**dict.fromkeys(ended, ()), **found.problems})
     try:
-        condition = snapshots.condition(table)
+        condition = snapshots.conditions.of(table)
         newest = max(snapshots.stored_versions(table), default=None)
         of_run = {RUN: (), VERSIONS: ()} if stores_versions(run) else {}
         complete = replace(
@@ -53,7 +53,7 @@ def record_table_checks(
             is_examined=condition.is_complete,
             examined_checkpoint=condition.checkpoint,
         )
-        record(snapshots.store, table, complete, snapshots.current_names(table))
+        record(snapshots.store, table, complete, snapshots.versions.names(table.name))
     except DeltaSnapError as error:
         _log.warning("Could not record the condition of table %s: %s", table.name, error)
         text = visible(str(error), MAX_TEXT_LENGTH)
@@ -83,7 +83,7 @@ def _last_commit_ms(snapshots: RunSnapshots, table: TableSettings, latest: int |
         return None
     try:
         if latest in snapshots.stored_versions(table):
-            return snapshots.manifests(table, [latest])[latest].timestamp
+            return snapshots.versions.manifests(table.name, [latest])[latest].timestamp
         commit = snapshots.listing(table).commits.get(latest)
     except DeltaSnapError:
         return None

@@ -7,9 +7,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
+import dagster as dg
+
 from deltasnap_assets.checks.commits.fresh_table import recent_commit_times
 from deltasnap_assets.checks.compaction import Compaction
 from deltasnap_assets.checks.facts import FileFacts, TombstoneFacts, VersionFacts
+from deltasnap_assets.runs.planning.names import RANGE_END_TAG, RANGE_START_TAG
+from deltasnap_assets.runs.planning.partitions import version_of
+from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.changes import schema_changes
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
@@ -50,19 +55,19 @@ class RunFacts:
 
     @property
     def state(self) -> SnapshotState:
-        return self.snapshots.states(self.table, [self.newest])[self.newest]
+        return self.snapshots.versions.states(self.table.name, [self.newest])[self.newest]
 
     @property
     def segment(self) -> LogSegment:
-        return self.snapshots.latest(self.table).segment
+        return log_of(self.table).latest_of(self.snapshots.listing(self.table)).segment
 
     @property
     def files(self) -> FileFacts:
-        return self.snapshots.file_facts(self.table, self.newest)
+        return self.snapshots.facts.of(self.table.name, self.newest).files
 
     @property
     def tombstones(self) -> TombstoneFacts:
-        return self.snapshots.tombstone_facts(self.table, self.newest)
+        return self.snapshots.facts.of(self.table.name, self.newest).tombstones
 
     @property
     def compaction(self) -> Compaction | None:
@@ -72,11 +77,11 @@ class RunFacts:
     @property
     def condition(self) -> TableCondition:
         """The condition of the table, the same as on the table's page of this run."""
-        return self.snapshots.condition(self.table)
+        return self.snapshots.conditions.of(self.table)
 
     @property
     def checkpoint_known_sound(self) -> bool:
-        return not self.condition.pages_read  # see `RunSnapshots.condition`
+        return not self.condition.pages_read  # see `reads_of_run`
 
     @property
     def loadable_state(self) -> SnapshotState | None:
@@ -96,15 +101,15 @@ class RunFacts:
         if len(stored) < 2 or stored[1] not in self.versions:
             return None
         before = stored[0]
-        is_known = self.snapshots.manifests(self.table, [before])[before].checksum_file is not None
+        is_known = self.snapshots.versions.manifests(self.table.name, [before])[before].checksum_file is not None
         return None if is_known or before not in self.snapshots.listing(self.table).checksums else before
 
     @cached_property
     def _checksums(self) -> dict[int, VersionChecksum | None]:
         """The checksum of each version that has one; None: it cannot be read."""
-        log_store = self.snapshots.log(self.table).context.table_log.store
+        log_store = log_of(self.table).store
         versions = {*self.versions, *self.snapshots.stored_versions(self.table)[-1:]}
-        manifests = self.snapshots.manifests(self.table, sorted(versions))
+        manifests = self.snapshots.versions.manifests(self.table.name, sorted(versions))
         files = {v: file for v, manifest in manifests.items() if (file := manifest.checksum_file) is not None}
         if (late := self.late_checksum) is not None:
             files[late] = self.snapshots.listing(self.table).checksums[late]
@@ -118,9 +123,9 @@ class RunFacts:
 
     @property
     def checksum_differences(self) -> dict[int, tuple[ChecksumDifference, ...]]:
-        table = self.table
         found = {version: checksum for version, checksum in self._checksums.items() if checksum is not None}
-        manifests, states = self.snapshots.manifests(table, list(found)), self.snapshots.states(table, list(found))
+        manifests = self.snapshots.versions.manifests(self.table.name, list(found))
+        states = self.snapshots.versions.states(self.table.name, list(found))
         differences = {}
         for version, checksum in found.items():
             identity = manifests[version].identity
@@ -152,3 +157,15 @@ def version_facts(states: Mapping[int, SnapshotState], versions: Sequence[int]) 
         if later in versions and before is not None and after is not None:
             changes[later] = tuple(schema_changes(before, after))
     return VersionFacts(versions=versions, states=states, schema_changes=changes)
+
+
+def versions_of_run(context: dg.AssetCheckExecutionContext, snapshots: RunSnapshots, table: TableSettings) -> list[int]:
+    """Return the stored versions of the run; the newest stored version if the run selects none."""
+    tags, stored = context.run.tags, snapshots.stored_versions(table)
+    if "dagster/partition" in tags:
+        first = last = version_of(tags["dagster/partition"])
+    elif RANGE_START_TAG in tags:
+        first, last = version_of(tags[RANGE_START_TAG]), version_of(tags[RANGE_END_TAG])
+    else:
+        return list(stored[-1:])
+    return [version for version in stored if first <= version <= last]

@@ -5,7 +5,7 @@
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -22,8 +22,7 @@ from deltasnap_assets.runs.planning.partitions import key_of, known_versions, ve
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.assets.steps import checks_step
 from deltasnap_assets.tables.checks.recorded_results import record_version_checks
-from deltasnap_assets.tables.checks.run_facts import facts_of_versions
-from deltasnap_assets.tables.run_snapshots import RunSnapshots
+from deltasnap_assets.tables.checks.run_facts import facts_of_versions, versions_of_run
 from deltasnap_assets.texts import visible
 from deltasnap_core import DeltaSnapError
 
@@ -31,10 +30,7 @@ _MAX_SETTLED = 100
 _NOTHING = not_evaluated("there are too few earlier versions to compare with.")
 
 
-def version_checks(
-    table: TableSettings,
-    versions_of_run: Callable[[dg.AssetCheckExecutionContext, RunSnapshots, TableSettings], Sequence[int]],
-) -> dg.AssetChecksDefinition:
+def version_checks(table: TableSettings) -> dg.AssetChecksDefinition:
     """Return the checks of the versions of a table, as one step of its runs.
 
     Each version of the run that can be compared has its own result, passed or a warning. The result of the run is the

@@ -24,7 +24,7 @@ from deltasnap_core import DeltaHistory, system_clock
 def recent_commits(snapshots: RunSnapshots, table: TableSettings, version: int) -> tuple[DeltaHistory, ...]:
     """Return the last stored commits up to a version, newest first."""
     stored = [v for v in snapshots.stored_versions(table) if version - MAX_STEPS < v <= version]
-    manifests = snapshots.manifests(table, stored)
+    manifests = snapshots.versions.manifests(table.name, stored)
     return tuple(
         DeltaHistory.of(v, manifests[v].timestamp, None if (commit := manifests[v].commit) is None else commit.info)
         for v in reversed(stored)
@@ -52,17 +52,18 @@ def table_observation(
     version = max(versions)
     if version != max(snapshots.stored_versions(table), default=None):
         return None
-    condition, commits = snapshots.condition(table), recent_commits(snapshots, table, version)
-    state = snapshots.states(table, [version])[version]
-    (manifest,) = snapshots.manifests(table, [version]).values()
+    condition, commits = snapshots.conditions.of(table), recent_commits(snapshots, table, version)
+    facts = snapshots.facts.of(table.name, version)
+    state = snapshots.versions.states(table.name, [version])[version]
+    (manifest,) = snapshots.versions.manifests(table.name, [version]).values()
     shown = ShownVersion(
         state=state,
         segment=snapshots.log_segments(table, [version])[version],
         committed_at_ms=manifest.timestamp,
         commit=next((commit for commit in commits if commit.version == version), None),
         steps=_steps(snapshots, table, commits),
-        files=snapshots.file_facts(table, version),
-        tombstones=snapshots.tombstone_facts(table, version),
+        files=facts.files,
+        tombstones=facts.tombstones,
         condition=condition,
         others=_other_verdicts(snapshots, table, versions, commits),
     )
@@ -100,7 +101,7 @@ def health_of(instance: dg.DagsterInstance, table_name: str) -> str | None:
 def _steps(snapshots: RunSnapshots, table: TableSettings, commits: Sequence[DeltaHistory]) -> tuple[VersionStep, ...]:
     """Return the changes of those versions that are stored with their changes, ascending."""
     steps: list[VersionStep] = []
-    manifests = snapshots.manifests(table, [commit.version for commit in commits])
+    manifests = snapshots.versions.manifests(table.name, [commit.version for commit in commits])
     for commit in sorted(commits, key=lambda each: each.version):
         changes = manifests[commit.version].version_changes
         if changes is not None:

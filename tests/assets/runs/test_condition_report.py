@@ -20,9 +20,9 @@ from deltasnap_assets.runs.condition.fault_texts import (
     problems_of,
 )
 from deltasnap_assets.runs.condition.poll_findings import RUN
+from deltasnap_assets.runs.failure_reason import failure_reason, reason_of
 from deltasnap_assets.runs.planning.known_table import last_observation
 from deltasnap_assets.runs.planning.names import delta_log_key
-from deltasnap_assets.runs.table_runs import failure_reason, reason_of
 from deltasnap_assets.settings.yaml_source import ConfigError, ConfigProblem
 from deltasnap_core import FaultKind, TableLog
 from tests.assets.checks.known import NO_TABLE, condition, fault, versions

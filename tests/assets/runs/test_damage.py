@@ -9,7 +9,7 @@ import pytest
 
 from deltasnap_assets.runs.planning.log_status import read_status
 from deltasnap_assets.runs.planning.names import CONDITION_TAG, delta_log_key
-from deltasnap_assets.runs.table_runs import failures, last_failed
+from deltasnap_assets.runs.table_runs import LastFailures
 from deltasnap_assets.settings.config import TABLE_TAG
 from tests.assets.jobs import idle_job
 from tests.assets.runs.test_sensors import Ticks, failed_run
@@ -38,5 +38,5 @@ def test_failed_run_stays_the_last_one_when_the_store_is_pruned(tmp_path: Path) 
     prune = ticks.instance.create_run_for_job(idle_job, tags={TABLE_TAG: "events"})
     ticks.instance.report_run_failed(prune, "No access")
     ticks.instance.create_run_for_job(idle_job, tags={TABLE_TAG: "events"}, status=dg.DagsterRunStatus.SUCCESS)
-    assert last_failed(ticks.instance, ["events"]) == {"events": run_id}
-    assert failures(ticks.instance, ["events"])["events"].run_id == run_id
+    found = LastFailures.of(ticks.instance, ["events"])
+    assert found.last["events"] == found.requested["events"].run_id == run_id

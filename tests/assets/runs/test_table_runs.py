@@ -16,15 +16,14 @@ from dagster_shared.error import SerializableErrorInfo
 from deltasnap_assets.processes import this_process
 from deltasnap_assets.runs import table_runs
 from deltasnap_assets.runs.due import is_failure_over
+from deltasnap_assets.runs.failure_reason import reason_of
 from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.runs.run_process import PROCESS_TAG
 from deltasnap_assets.runs.table_runs import (
+    LastFailures,
     TablesFailedError,
     end_failure,
     failed_run,
-    failures,
-    last_failed,
-    reason_of,
     unfinished_runs,
 )
 from deltasnap_assets.settings.config import TABLE_TAG, Settings, TableSettings
@@ -73,13 +72,13 @@ def test_job_of_maintenance_neither_fails_a_table_nor_ends_its_failure(
     instance, tags = dg.DagsterInstance.ephemeral(), {"dagster/partition": "events", TABLE_TAG: "events"}
     instance.create_run_for_job(job, status=FAILURE, tags=tags)
     assert failed_run(instance, "events") is None
-    assert last_failed(instance, ["events"]) == {}
+    assert LastFailures.of(instance, ["events"]).last == {}
     run_id = ended(instance, "events", FAILURE)
     instance.create_run_for_job(job, status=SUCCESS, tags=tags)
     failed = failed_run(instance, "events")
     assert failed is not None
     assert failed.run_id == run_id
-    assert last_failed(instance, ["events"]) == {"events": run_id}
+    assert LastFailures.of(instance, ["events"]).last == {"events": run_id}
 
 
 def test_run_that_failed_after_its_versions_were_materialized_is_forgotten_after_a_day(
@@ -99,8 +98,7 @@ def test_canceled_run_without_missing_versions_neither_fails_a_table_nor_ends_it
     materialize(instance, range(4))
     ended(instance, "events", dg.DagsterRunStatus.CANCELED)
     assert failed_run(instance, "events") is None
-    assert not last_failed(instance, ["events"])
-    assert not failures(instance, ["events"])
+    assert LastFailures.of(instance, ["events"]) == LastFailures(last={}, requested={})
     run_id = ended(instance, "events", FAILURE)
     ended(instance, "events", dg.DagsterRunStatus.CANCELED)
     failed = failed_run(instance, "events")
@@ -119,10 +117,9 @@ def test_failure_is_over_once_the_whole_log_is_read_and_no_longer_has_its_versio
     assert not is_failure_over(replace(read, pages_read=False), 3)
     end_failure(instance, "events", run_id)
     assert failed_run(instance, "events") is None
-    assert not last_failed(instance, ["events"])
-    assert not failures(instance, ["events"])
+    assert LastFailures.of(instance, ["events"]) == LastFailures(last={}, requested={})
     again = ended(instance, "events", FAILURE)
-    assert last_failed(instance, ["events"]) == {"events": again}
+    assert LastFailures.of(instance, ["events"]).last == {"events": again}
 
 
 @pytest.mark.slow
@@ -132,7 +129,7 @@ def test_runs_of_other_tables_do_not_hide_that_a_later_run_succeeded() -> None:
         ended(instance, "events", status)
     for _ in range(table_runs._MAX_LATER_RUNS):
         ended(instance, "other", SUCCESS)
-    assert last_failed(instance, ["events"]) == {}
+    assert LastFailures.of(instance, ["events"]).last == {}
 
 
 def test_table_that_fails_often_does_not_hide_the_failure_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,8 +139,8 @@ def test_table_that_fails_often_does_not_hide_the_failure_of_another(monkeypatch
     failed = {name: ended(instance, name, FAILURE) for name in ("first", "events", "third", "fourth")}
     for _ in range(9):
         failed["first"] = ended(instance, "first", FAILURE)
-    assert last_failed(instance, list(failed)) == failed
-    assert {name: failure.run_id for name, failure in failures(instance, list(failed)).items()} == failed
+    found = LastFailures.of(instance, list(failed))
+    assert found.last == {name: failure.run_id for name, failure in found.requested.items()} == failed
 
 
 def failed_on_its_page(instance: dg.DagsterInstance) -> str:
@@ -166,16 +163,16 @@ def test_failures_of_tables_do_not_hide_that_a_run_from_the_page_of_an_asset_fai
 
     run_id = failed_on_its_page(instance)
     others = [ended(instance, "other", FAILURE) for _ in range(5)]
-    assert last_failed(instance, ["events", "other"]) == {"events": run_id, "other": others[-1]}
+    assert LastFailures.of(instance, ["events", "other"]).last == {"events": run_id, "other": others[-1]}
 
 
 def test_later_failure_counts_however_its_run_was_started() -> None:
     instance = dg.DagsterInstance.ephemeral()
     for _ in range(2):
         tagged = ended(instance, "events", FAILURE)
-        assert last_failed(instance, ["events"]) == {"events": tagged}
+        assert LastFailures.of(instance, ["events"]).last == {"events": tagged}
         on_its_page = failed_on_its_page(instance)
-        assert last_failed(instance, ["events"]) == {"events": on_its_page}
+        assert LastFailures.of(instance, ["events"]).last == {"events": on_its_page}
 
 
 @pytest.mark.parametrize("status", [SUCCESS, FAILURE])
@@ -332,7 +329,7 @@ def test_failure_has_its_versions_and_its_attempt() -> None:
     instance = dg.DagsterInstance.ephemeral()
     for attempt in (1, 3, 5):
         run = instance.create_run_for_job(idle_job, status=FAILURE, tags=run_tags("events", 2, 4, attempt))
-        found = failures(instance, ["events"])["events"]
+        found = LastFailures.of(instance, ["events"]).requested["events"]
         assert (found.run_id, found.first, found.last, found.attempt) == (run.run_id, 2, 4, attempt)
         assert found.may_be_tried_again == (attempt < 5)
 

@@ -12,11 +12,11 @@ import pytest
 from deltasnap_assets.runs.condition.alerts import send_alerts
 from deltasnap_assets.runs.condition.reminders import REMINDERS
 from deltasnap_assets.runs.condition.taken_names import TakenNameError
+from deltasnap_assets.runs.failure_reason import reason_of
 from deltasnap_assets.runs.fleet import fleet_of
 from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.runs.sensors import new_commits_sensor
 from deltasnap_assets.runs.stores import store_of
-from deltasnap_assets.runs.table_runs import reason_of
 from deltasnap_assets.settings.config import AlertSettings
 from tests.assets.followed_table import write
 from tests.assets.jobs import idle_job

@@ -15,8 +15,9 @@ from deltasnap_assets.runs.condition import check_events
 from deltasnap_assets.runs.condition.check_events import report_freshness
 from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.settings.config import TableSettings
-from deltasnap_assets.tables.checks.asset_checks import _result, _versions_of_run
-from deltasnap_core import commit_file
+from deltasnap_assets.tables.checks.asset_checks import _result
+from deltasnap_assets.tables.checks.run_facts import versions_of_run
+from deltasnap_core import TableLog, commit_file
 from tests.builders import metadata, mtime_of, protocol, write_log
 from tests.checkpoint_files import write_checkpoint
 
@@ -62,9 +63,9 @@ def test_checks_judge_the_stored_versions_of_their_run(tags: dict[str, str], exp
     context: Any = SimpleNamespace(run=SimpleNamespace(tags=tags))
     snapshots: Any = SimpleNamespace(stored_versions=lambda table: [2, 3, 4, 6, 7] if table == "events" else [])
     table: Any = "events"
-    assert _versions_of_run(context, snapshots, table) == expected
+    assert versions_of_run(context, snapshots, table) == expected
     snapshots.stored_versions = lambda _: []
-    assert _versions_of_run(context, snapshots, table) == []
+    assert versions_of_run(context, snapshots, table) == []
 
 
 def test_passed_check_has_no_advice() -> None:
@@ -97,7 +98,7 @@ def test_freshness_of_a_log_without_commits_or_with_faults_is_not_recorded(tmp_p
 def freshness(path: Path) -> dg.AssetCheckEvaluation | None:
     """Return the recorded result of the check `fresh_table`; None: nothing was recorded."""
     instance = dg.DagsterInstance.ephemeral()
-    report_freshness(instance, TableSettings(name="events", path=str(path)))
+    report_freshness(instance, TableSettings(name="events", path=str(path)), TableLog.for_path(path).history)
     key = dg.AssetCheckKey(dg.AssetKey(["events", "log_segment"]), "fresh_table")
     records = instance.event_log_storage.get_asset_check_execution_history(key, limit=2)
     return records[0].evaluation if records else None

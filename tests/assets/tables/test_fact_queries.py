@@ -53,7 +53,7 @@ def test_tombstones_of_a_table_with_deletion_vectors_are_matched_with_live_files
     found: list[bool] = []
     monkeypatch.setattr(fact_queries, "tombstone_facts", lambda *_, has_vectors, **__: found.append(has_vectors))
     versions.is_counted.set()
-    facts_of(versions).tombstones("t", 3)
+    facts_of(versions).of("t", 3)
     assert found == [expected]
 
 
@@ -65,8 +65,8 @@ def test_files_and_tombstones_of_a_version_are_computed_together_and_once(versio
     versions.is_counted.set()
     facts = facts_of(versions)
     facts.start("t", 3)
-    assert facts.files("t", 3).largest == (("a", 5),)
-    assert facts.tombstones("t", 3).num_files == 1
+    found = facts.of("t", 3)
+    assert (found.files.largest, found.tombstones.num_files) == ((("a", 5),), 1)
     facts.close()
     assert versions.requested == [3]
 
@@ -82,11 +82,11 @@ def test_long_count_reports_its_progress(versions: Versions, monkeypatch: pytest
             versions.is_counted.set()
 
     facts = facts_of(versions)
-    assert facts.files("t", 3, progress).num_partitions == 1
+    assert facts.of("t", 3, progress).files.num_partitions == 1
     assert len(messages) >= 2
     assert messages[0].startswith("Counting the files of version 3 by size and partition, for ")
     reported = len(messages)
-    facts.tombstones("t", 3, progress)
+    facts.of("t", 3, progress)
     facts.close()
     assert len(messages) == reported
 
@@ -97,5 +97,5 @@ def test_error_of_the_query_ends_the_wait(versions: Versions, error: Exception) 
     versions.is_counted.set()
     facts = facts_of(versions)
     with pytest.raises(type(error), match="of "):
-        facts.files("t", 3, lambda *_: None)
+        facts.of("t", 3, lambda *_: None)
     facts.close()

@@ -10,6 +10,7 @@ import pytest
 
 from deltasnap_assets.checks.check import ADVICE_MARK
 from deltasnap_assets.tables.checks.recorded_results import record_table_checks
+from deltasnap_assets.tables.run_conditions import RunConditions
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_core import LastPoll, StorageError, TableProblem
 from tests.assets.jobs import idle_job
@@ -71,7 +72,7 @@ def test_condition_that_cannot_be_read_is_an_error_until_the_next_run(
         raise StorageError(path="s3://lake/events", reason="denied\x1b[1m")
 
     with monkeypatch.context() as denied:
-        denied.setattr(RunSnapshots, "condition", refuse)
+        denied.setattr(RunConditions, "of", refuse)
         found = recorded(table, WARNED)
     assert {(each.check, each.severity) for each in found.problems} == {
         ("checkpoint_lag", "warning"),

@@ -52,10 +52,10 @@ def refresh(snapshots: RunSnapshots, table: TableSettings, versions: Sequence[in
     manifests = snapshots.ensure_stored(table, versions, progress)
     assert [manifest.commit is not None for manifest in manifests.values()] == [True] * len(versions)
     for _ in range(3):
-        assert list(snapshots.ensure_states(table, versions, progress)) == list(versions)
+        assert list(snapshots.ensure_stored(table, versions, progress)) == list(versions)
     assert snapshots.stored_versions(table)[-1] == versions[-1]
-    assert snapshots.manifests(table, versions) == manifests
-    assert list(snapshots.states(table, versions)) == list(versions)
+    assert snapshots.versions.manifests(table.name, versions) == manifests
+    assert list(snapshots.versions.states(table.name, versions)) == list(versions)
 
 
 @pytest.mark.parametrize("count", [5, 30])
@@ -81,13 +81,13 @@ def test_run_finds_the_faults_of_the_commits_that_it_stores_without_reading_them
     write_log(tmp_path / "events", {0: commit_actions(0), 1: [*commit_actions(1), add("b", size=-1)]})
     snapshots, table = run_of(spark, tmp_path)
     refresh(snapshots, table, [0, 1])
-    found = snapshots.condition(table)
+    found = snapshots.conditions.of(table)
     assert ([fault.kind for fault in found.faults], found.is_complete) == ([FaultKind.NEGATIVE_NUMBER], True)
     write_log(tmp_path / "events", {2: [*commit_actions(2), add("c", size=-1)]})
     record(snapshots.store, table, PollFindings(problems={LOG: ()}, is_examined=True))
     snapshots, table = run_of(spark, tmp_path)
     refresh(snapshots, table, [2])
-    (fault,) = snapshots.condition(table).faults
+    (fault,) = snapshots.conditions.of(table).faults
     assert "Files of version 2 " in fault.text
     commits = Counter(path for path in requested["read"] if "/_delta_log/0" in path)
     assert commits[f"{tmp_path.as_uri()}/events/_delta_log/{2:020d}.json"] == 1
@@ -102,7 +102,7 @@ def test_run_finds_new_commits_dated_in_the_future(spark: SparkSession, tmp_path
     os.utime(log / commit_file(1), (4_000_000_000, 4_000_000_000))
     snapshots, table = run_of(spark, tmp_path)
     refresh(snapshots, table, [1])
-    (fault,) = snapshots.condition(table).faults
+    (fault,) = snapshots.conditions.of(table).faults
     assert (fault.kind, "version 1 " in fault.text) == (FaultKind.BROKEN_TIMESTAMPS, True)
 
 
@@ -113,14 +113,14 @@ def test_warning_about_an_old_commit_is_repeated_by_runs_that_read_only_new_ones
     write_log(tmp_path / "events", {0: commit_actions(0), 1: ambiguous})
     snapshots, table = run_of(spark, tmp_path)
     refresh(snapshots, table, [0, 1])
-    first = snapshots.condition(table)
+    first = snapshots.conditions.of(table)
     assert [fault.kind for fault in first.faults] == [FaultKind.AMBIGUOUS_COMMIT]
     problems = {LOG: log_problems(first)}
     record(snapshots.store, table, PollFindings(problems=problems, is_examined=True))
     write_log(tmp_path / "events", {2: commit_actions(2)})
     snapshots, table = run_of(spark, tmp_path)
     refresh(snapshots, table, [2])
-    later = snapshots.condition(table)
+    later = snapshots.conditions.of(table)
     assert [*later.commits_read] == [2]
     assert [fault.text for fault in later.faults] == [fault.text for fault in first.faults]
 
@@ -165,10 +165,10 @@ def test_first_version_is_computed_by_spark_and_later_ones_by_the_driver(spark: 
     pyspark: Any = NoSpark()
     later = RunSnapshots(settings_of(tmp_path), RunSession(pyspark), queries_ahead=True)
     refresh(later, table, (2, 3))
-    files = later.states(table, [3])[3].num_of_files
-    assert sum(partition.num_files for partition in later.file_facts(table, 3).partitions) == files
-    assert later.tombstone_facts(table, 3) is not None
-    assert str(later.manifests(table, [3])[3].computed_by).startswith("driver: ")
+    files = later.versions.states(table.name, [3])[3].num_of_files
+    assert sum(partition.num_files for partition in later.facts.of(table.name, 3).files.partitions) == files
+    assert later.facts.of(table.name, 3).tombstones is not None
+    assert str(later.versions.manifests(table.name, [3])[3].computed_by).startswith("driver: ")
 
 
 def test_spark_computes_everything_if_always_used(spark: SparkSession, tmp_path: Path) -> None:

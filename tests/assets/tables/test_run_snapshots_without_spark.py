@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -40,30 +39,21 @@ def test_effect_of_optimize_is_exact_up_to_fifty_thousand_files(base: int, chang
     later = replace(MANIFEST.changes[0], files=(of_changes,))
     manifest = replace(MANIFEST, base=replace(BASE, files=(of_base,)), changes=(later,))
 
-    class Known(RunSnapshots):
-        """Facts about version 7, whatever the store has."""
-
-        store: Any = SimpleNamespace(
-            optimize_candidates=lambda *given: candidates if given == ("events", manifest) else []
-        )
-        facts, version = partitions(*[1000] * 3), state()
-
-        def manifests(self, table: TableSettings, versions: Sequence[int]) -> dict[int, Any]:
-            return {version: manifest for version in versions if (table.name, version) == ("events", 7)}
-
-        def states(self, table: TableSettings, versions: Sequence[int]) -> dict[int, Any]:
-            return {version: self.version for version in versions if (table.name, version) == ("events", 7)}
-
-        def file_facts(self, table: TableSettings, version: int, progress: object = None) -> Any:
-            return self.facts if (table.name, version) == ("events", 7) else None
-
-    snapshots = Known(Settings(tables=(TABLE,)), SESSION)
+    store = SimpleNamespace(optimize_candidates=lambda *of: candidates if of == ("events", manifest) else [])
+    of_seven, facts = SimpleNamespace(version=state()), SimpleNamespace(files=partitions(*[1000] * 3))
+    snapshots: Any = RunSnapshots(Settings(tables=(TABLE,)), SESSION)
+    snapshots.versions = SimpleNamespace(
+        store=store,
+        manifests=lambda *of: {7: manifest} if of == ("events", [7]) else {},
+        states=lambda *of: {7: of_seven.version} if of == ("events", [7]) else {},
+    )
+    snapshots.facts = SimpleNamespace(of=lambda *of: facts if of == ("events", 7) else None)
     found = snapshots.compaction(TABLE, 7)
     assert found == (Compaction.exact(candidates) if is_exact else None)  # a file for each partition
     known = partitions(1000)
-    snapshots.facts = replace(known, partitions=(replace(known.partitions[0], num_files=5),))
+    facts.files = replace(known, partitions=(replace(known.partitions[0], num_files=5),))
     found = snapshots.compaction(TABLE, 7)
     assert found is not None
     assert (found.is_exact, found.partitions[0].files_after) == (is_exact, 1)
-    snapshots.version = state(metadata=None)
+    of_seven.version = state(metadata=None)
     assert (snapshots.compaction(TABLE, 7) is not None) == is_exact
