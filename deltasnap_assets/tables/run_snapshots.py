@@ -7,14 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from deltasnap_assets.checks.compaction import Compaction
 from deltasnap_assets.runs.log_handover import ListedLog
 from deltasnap_assets.runs.planning.partitions import contiguous
-from deltasnap_assets.runs.stores import history_of, log_of
+from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.spark.session.run_session import RunSession
 from deltasnap_assets.tables.fact_queries import FactQueries, OnProgress
 from deltasnap_assets.tables.held_versions import HeldVersions
 from deltasnap_assets.tables.run_conditions import RunConditions
 from deltasnap_core import (
-    DeltaHistoryManager,
     DeltaLog,
     LogListing,
     LogSegment,
@@ -83,11 +82,6 @@ class RunSnapshots:
             self._listed_logs[table.name] = ListedLog(listing=log_of(table).list(), common=None)
         return self._listed_logs[table.name].listing
 
-    def history(self, table: TableSettings) -> DeltaHistoryManager:
-        """Return the history of a table, from the listing of this run."""
-        listing, latest = self.listing(table), self.listing(table).latest_version
-        return history_of(table, listing, None if latest is None else self.state_if_stored(table, latest))
-
     def ensure_stored(
         self, table: TableSettings, versions: Sequence[int], progress: OnProgress
     ) -> dict[int, VersionManifest]:
@@ -124,9 +118,9 @@ class RunSnapshots:
         """Return the current stored versions, ascending, including the ones of this run."""
         return list(self.versions.names(table.name))
 
-    def state_if_stored(self, table: TableSettings, version: int) -> SnapshotState | None:
-        """Return the stored computed state of a version; None: not stored."""
-        if version not in self.stored_versions(table):
+    def state_if_stored(self, table: TableSettings, version: int | None) -> SnapshotState | None:
+        """Return the stored computed state of a version; None: not stored. version: None: there is none."""
+        if version is None or version not in self.versions.names(table.name):
             return None
         return self.versions.states(table.name, [version])[version]
 

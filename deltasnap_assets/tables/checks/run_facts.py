@@ -14,7 +14,7 @@ from deltasnap_assets.checks.compaction import Compaction
 from deltasnap_assets.checks.facts import FileFacts, TombstoneFacts, VersionFacts
 from deltasnap_assets.runs.planning.names import RANGE_END_TAG, RANGE_START_TAG
 from deltasnap_assets.runs.planning.partitions import version_of
-from deltasnap_assets.runs.stores import log_of
+from deltasnap_assets.runs.stores import history_of, log_of
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.changes import schema_changes
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
@@ -89,7 +89,9 @@ class RunFacts:
 
     @property
     def commit_times_ms(self) -> list[int]:
-        return recent_commit_times(self.snapshots.history(self.table))
+        listing = self.snapshots.listing(self.table)
+        latest = self.snapshots.state_if_stored(self.table, listing.latest_version)
+        return recent_commit_times(history_of(self.table, listing, latest))
 
     @property
     def now_ms(self) -> int:

@@ -85,12 +85,10 @@ def _largest_and_smallest(facts: FileFacts) -> str:
     """Return as many files as Dagster shows next to the key, at least one of each kind."""
     table = ""
     for most in range(len(facts.largest), 0, -1):
-        rows = [("largest", *each) for each in facts.largest[:most]]
-        rows += [("smallest", *each) for each in facts.smallest[:most]]
-        table = markdown_table(
-            ("", "size", "file"),
-            [(what, bytes_text(size), markdown_code(path)) for what, path, size in rows],
-        )
+        files = [("largest", *each) for each in facts.largest[:most]]
+        files += [("smallest", *each) for each in facts.smallest[:most]]
+        rows = ((what, bytes_text(size), markdown_code(path)) for what, path, size in files)
+        table = markdown_table(("", "size", "file"), rows)
         if len(table) <= MAX_CHARACTERS:
             break
     return table
@@ -123,10 +121,8 @@ def tombstones_page(facts: TombstoneFacts, *, last_vacuum_ms: int | None) -> Ent
     held = f"{counted(facts.num_files, 'file')}, {bytes_text(facts.size_in_bytes)}{unsized}"
     entries: Entries = {"contents": text_value(held)}
     if facts.first_expires_ms is not None and facts.last_expires_ms is not None:
-        entries |= {
-            "first_expires": time_value(facts.first_expires_ms),
-            "last_expires": time_value(facts.last_expires_ms),
-        }
+        entries["first_expires"] = time_value(facts.first_expires_ms)
+        entries["last_expires"] = time_value(facts.last_expires_ms)
     freed = f"at least {counted(facts.num_expired, 'file')}, {bytes_text(facts.expired_bytes)}"
     unknown = "no file expired since the last commit; `deltasnap vacuum PATH --dry-run` lists earlier ones"
     entries["vacuum_would_free_now"] = text_value(freed if facts.num_expired else unknown)
@@ -244,10 +240,7 @@ def _schema_entries(metadata: Metadata) -> Entries:
     """Return the columns twice: Dagster shows its own column view only for materializations."""
     rows = []
     for column in columns_of(metadata)[:MAX_COLUMNS]:
-        remarks = [
-            *(["partition column"] if column.is_partition else []),
-            *([column.comment] if column.comment else []),
-        ]
+        remarks = filter(None, ("partition column" if column.is_partition else None, column.comment))
         kind = column.type if column.nullable else f"{column.type}, not null"
         rows.append((markdown_code(column.name), markdown_text(kind), markdown_text("; ".join(remarks))))
     schema = markdown_table(("column", "type", ""), rows)

@@ -111,14 +111,9 @@ def stored_metadata(manifest: VersionManifest) -> Entries:
             "removed_bytes": dg.MetadataValue.int(changes.removed_bytes),
             "removed_files": dg.MetadataValue.int(changes.num_removed_files),
         }
-    return (
-        entries
-        | computed_by_metadata(manifest)
-        | {
-            "stored_as": text_value(f"{manifest.change_rows:,} changes since the base at version {manifest.base.last}"),
-            GENERATION: text_value(manifest.generation),
-        }
-    )
+    stored_as = text_value(f"{manifest.change_rows:,} changes since the base at version {manifest.base.last}")
+    entries |= computed_by_metadata(manifest)
+    return entries | {"stored_as": stored_as, GENERATION: text_value(manifest.generation)}
 
 
 def computed_by_metadata(manifest: VersionManifest) -> Entries:

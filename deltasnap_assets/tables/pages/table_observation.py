@@ -100,17 +100,10 @@ def health_of(instance: dg.DagsterInstance, table_name: str) -> str | None:
 
 def _steps(snapshots: RunSnapshots, table: TableSettings, commits: Sequence[DeltaHistory]) -> tuple[VersionStep, ...]:
     """Return the changes of those versions that are stored with their changes, ascending."""
-    steps: list[VersionStep] = []
-    manifests = snapshots.versions.manifests(table.name, [commit.version for commit in commits])
-    for commit in sorted(commits, key=lambda each: each.version):
-        changes = manifests[commit.version].version_changes
-        if changes is not None:
-            steps.append(
-                VersionStep(
-                    version=commit.version,
-                    operation=commit.operation or "unknown",
-                    added=changes.added_bytes,
-                    removed=changes.removed_bytes,
-                )
-            )
-    return tuple(steps)
+    operations = {commit.version: commit.operation or "unknown" for commit in commits}
+    manifests = snapshots.versions.manifests(table.name, sorted(operations))
+    return tuple(
+        VersionStep(version=v, operation=operations[v], added=changes.added_bytes, removed=changes.removed_bytes)
+        for v, manifest in sorted(manifests.items())
+        if (changes := manifest.version_changes) is not None
+    )
