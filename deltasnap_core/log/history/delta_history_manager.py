@@ -131,6 +131,9 @@ class DeltaHistoryManager:
     ) -> Commit:
         """Return the last commit at or before a time (time travel). Delta's `getActiveCommitAtTime`.
 
+        The times are those of the history: modification times are adjusted from the earliest commit on. Delta adjusts
+        them from the earliest recreatable version on. The results differ only if a later file has an earlier time.
+
         can_return_last_commit:     allow a time after the latest commit, and return that commit.
         must_be_recreatable:        ignore versions before the earliest one that has a commit and whose state can be
                                     reconstructed.

@@ -18,7 +18,8 @@ class SnapshotState:
     """The computed state of a version. Sizes are in bytes.
 
     size_in_bytes, num_of_files: of the live files.
-    num_of_removes:              tombstones that have not expired.
+    num_of_removes:              tombstones that have not expired, one for each logical file. (Delta on Spark may count
+                                 two for a file that was removed twice.)
     num_known_records:           rows of the live files with a known number of rows, before deletion vectors.
     num_files_without_records:   live files with an unknown number of rows.
     num_deletion_vectors, num_deleted_records: files with a deletion vector, and the rows that these delete.
