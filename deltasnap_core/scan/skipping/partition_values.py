@@ -5,6 +5,8 @@ Source: PROTOCOL.md, Partition Value Serialization.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from deltasnap_core.rules.texts.sql_text import string_sql
 from deltasnap_core.rules.texts.typed_texts import typed_sql
 from deltasnap_core.scan.table_columns import TableColumn
@@ -50,3 +52,10 @@ def is_malformed(column: TableColumn) -> str | None:
     """
     value = typed_sql(text_of(column), column.data_type)
     return None if value is None else f"(coalesce({text_of(column)}, '') != '' and {value} is null)"
+
+
+def malformed_texts(columns: Iterable[TableColumn]) -> str:
+    """Return SQL for the invalid partition values of a file: an array of texts, with null for a valid value."""
+    tests = [(is_malformed(column), text_of(column)) for column in columns]
+    texts = [f"if({test}, {text}, null)" for test, text in tests if test is not None]
+    return f"array({', '.join(['cast(null as string)', *texts])})"

@@ -4,7 +4,8 @@
     snapshot.tables.create_view("column_stats")                      # then: select * from column_stats
 
 Each table is a property that documents its columns. Sizes are bytes, times are timestamps; null outside of the years 1
-to 9999. Names of columns inside structs are joined with dots.
+to 9999. Names of columns inside structs are joined with dots. A partition value that is invalid for its column is null;
+a scan of such a file raises CorruptLogError.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from deltasnap_core.rules.paths import path_key_sql
 from deltasnap_core.rules.texts.sql_text import later_sql, quoted, timestamp_sql
 from deltasnap_core.rules.totals.num_records import num_records_sql
 from deltasnap_core.scan.scanned_table import ScannedTable
-from deltasnap_core.scan.skipping.partition_values import shown_value
+from deltasnap_core.scan.skipping.partition_values import malformed_texts, shown_value
 from deltasnap_core.scan.tables.file_problems import file_problems
 from deltasnap_core.scan.tables.optimize_candidates import optimize_candidates
 from deltasnap_core.scan.tables.readable_statistics import ReadableStatistics
@@ -145,7 +146,7 @@ class MetadataTables:
 
     @property
     def partitions(self) -> DataFrame:
-        """The partitions; a table without partition columns has one.
+        """The partitions; a table without partition columns has one. Different invalid values are different partitions.
 
         partition (struct of the typed partition columns), files (long), bytes (long), records (long, of the files that
         state it, before deletion vectors), deleted_records (long), smallest_file, largest_file (long), last_change
@@ -153,12 +154,13 @@ class MetadataTables:
         """
         files = self._source.files().selectExpr(
             f"{self._partition} as partition",
+            f"{malformed_texts(self._table.columns.partition)} as malformed",
             "size",
             "modificationTime",
             f"{self._records} as records",
             "coalesce(deletionVector.cardinality, 0L) as deleted",
         )
-        return aggregated(files, ["partition"], *map(F.expr, _PARTITION_TOTALS))
+        return aggregated(files, ["partition", "malformed"], *map(F.expr, _PARTITION_TOTALS)).drop("malformed")
 
     @property
     def entries(self) -> DataFrame:
@@ -259,8 +261,8 @@ class MetadataTables:
         resolved may be any file. A path outside of the table's folder (a mount, another address of the storage) may be
         any file of its name. Comparisons of names ignore upper case, Unicode normal forms, `.`, `..` and `//`. Also
         protected are files younger than the retention or of unknown age, targets of symbolic links, and files of
-        another table inside the folder. Hidden files and symbolic links are never listed. Symbolic links are found only
-        with `list_files`.
+        another table inside the folder. Hidden files and symbolic links are never listed, nor are indexes of data files
+        (`_delta_index`), which VACUUM may delete. Symbolic links are found only with `list_files`.
         If a catalog manages the table, everything is protected unless the snapshot was opened with its commits. Query
         the catalog just before: commits that it ratifies later are unknown. Everything is also protected if the table
         has writer features that deltasnap does not know.

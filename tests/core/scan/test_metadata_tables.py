@@ -434,3 +434,13 @@ def test_partitions_with_a_collation_are_told_apart(spark: SparkSession, tmp_pat
     assert {row["partition"]["p"]: row["files"] for row in rows(tables.partitions)} == {"x": 2, "y": 2, None: 2}
     assert {row["partition"]["p"] for row in rows(tables.files)} == {"x", "y", None}
     assert {row["partition"]["p"] for row in rows(tables.optimize_candidates)} == {"x", "y", None}
+
+
+def test_invalid_partition_values_are_told_apart_from_null(spark: SparkSession, tmp_path: Path) -> None:
+    schema = {"type": "struct", "fields": [{"name": "p", "type": "decimal(7,2)", "nullable": True, "metadata": {}}]}
+    texts = ["-1.-25", "0.-5", "0.-5", None, None, None, "1.5", "1.50", "1.5", "1.5"]
+    files = [add(f"f{number}", partitionValues={"p": text}) for number, text in enumerate(texts)]
+    write_log(tmp_path, {0: [protocol(), metadata(schemaString=json.dumps(schema), partitionColumns=["p"]), *files]})
+    found = rows(DeltaLog.for_table(spark, tmp_path).snapshot.tables.partitions)
+    values = sorted((str(row["partition"]["p"]), row["files"]) for row in found)
+    assert values == [("1.50", 4), ("None", 1), ("None", 2), ("None", 3)]
