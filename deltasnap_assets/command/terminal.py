@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, ClassVar
 
 from rich.console import Console
 from rich.text import Text
@@ -54,7 +54,12 @@ def print_problem(console: Console, kind: str, message: str) -> None:
 
 
 class WarningLines(logging.Handler):
-    """Prints each log record as a warning line, unless it printed the same one before."""
+    """Prints each log record as a warning line, unless it printed the same one before.
+
+    While output is redirected (`output_aside`), it holds the lines, and prints them afterwards.
+    """
+
+    _held: ClassVar[list[str] | None] = None
 
     def __init__(self, level: int) -> None:
         super().__init__(level)
@@ -65,7 +70,22 @@ class WarningLines(logging.Handler):
         message = record.getMessage()
         if message not in self._printed:
             self._printed.add(message)
-            print_problem(Console(stderr=True), "warning", message)
+            if self._held is None:
+                print_problem(Console(stderr=True), "warning", message)
+            else:
+                self._held.append(message)
+
+    @classmethod
+    @contextmanager
+    def held(cls) -> Iterator[None]:
+        """Hold all warning lines, and print them at the end, also before an error."""
+        lines = cls._held = []
+        try:
+            yield
+        finally:
+            cls._held = None
+            for line in lines:
+                print_problem(Console(stderr=True), "warning", line)
 
 
 def prepare_terminal() -> None:
@@ -104,8 +124,11 @@ def output_to(log: Path) -> Iterator[tuple[Console, Console]]:
 
 @contextmanager
 def output_aside() -> Iterator[None]:
-    """Redirect output to a temporary file, as `output_to` does. On failure, print its last lines."""
-    with tempfile.TemporaryFile() as sink:
+    """Redirect output to a temporary file, as `output_to` does. On failure, print its last lines.
+
+    Warnings of deltasnap are printed after the output is restored.
+    """
+    with tempfile.TemporaryFile() as sink, WarningLines.held():
         try:
             with _descriptors_to(sink.fileno()):
                 yield

@@ -7,6 +7,7 @@ from typing import Any
 
 import dagster as dg
 
+from deltasnap_assets.quantities import counted
 from deltasnap_assets.runs.fleet import fleet_of
 from deltasnap_assets.runs.run_process import heartbeat
 from deltasnap_assets.runs.table_runs import UNFINISHED
@@ -40,7 +41,7 @@ def fleet_asset(settings: Settings) -> dg.AssetsDefinition:
     def fleet(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
         with secrets_hidden(), heartbeat(context.instance, context.run.run_id):
             rows = fleet_of(settings, keep=True)
-            context.log.info(f"{len(rows)} tables")
+            context.log.info(counted(len(rows), "table"))
             return dg.MaterializeResult(metadata=fleet_page(rows))
 
     return fleet

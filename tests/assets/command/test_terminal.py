@@ -79,6 +79,17 @@ def test_redirected_output_leaves_no_file_and_is_shown_on_failure(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_warnings_are_shown_although_output_is_redirected(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare_terminal()
+    monkeypatch.setattr("sys.stderr", os.fdopen(2, "w", closefd=False))  # as in a command
+    with output_aside():
+        os.write(2, b"noise\n")
+        logging.getLogger("deltasnap_core").warning("The checkpoint is damaged")
+    assert capfd.readouterr() == ("", "warning: The checkpoint is damaged\n")
+
+
 def test_warnings_of_the_core_are_escaped_lines(capsys: pytest.CaptureFixture[str]) -> None:
     prepare_terminal()
     prepare_terminal()
