@@ -68,6 +68,7 @@ def table_observation(
         others=_other_verdicts(snapshots, table, versions, commits),
     )
     page = table_page(table, shown)
+    faults_first = {"health": page.pop("health")} if "health" in page else {}
     table_id = "" if state.metadata is None else state.metadata.id
     tags = observation_tags(instance, table, version, table_id)
     if (tag := condition_tag(fault_lines(condition), None)) is not None:
@@ -75,7 +76,7 @@ def table_observation(
     return dg.AssetObservation(
         asset_key=delta_log_key(table.name),
         description=f"Latest version: {version}",
-        metadata={"health": page["health"], "latest_version": version, **page},  # faults come first
+        metadata={**faults_first, "latest_version": version, **page},
         tags=tags,
     )
 
