@@ -15,6 +15,7 @@ from deltasnap_core.protocol.properties.table_config import (
     IN_COMMIT_TIMESTAMPS,
     change_data_feed_enabled,
 )
+from deltasnap_core.protocol.type_changes import without_unreadable_changes
 
 MAX_READER_VERSION = 3
 
@@ -40,6 +41,9 @@ SUPPORTED_READER_FEATURES = CATALOG_MANAGED | frozenset(
 
 _TIMED = frozenset({"inCommitTimestamp", "inCommitTimestamp-preview"})
 """The names of the feature that commits have their own timestamp."""
+
+_WIDENED = frozenset({"typeWidening", "typeWidening-preview"})
+"""The names of the feature that columns may have had other types."""
 
 ADAPTIVE_METADATA = "adaptiveMetadata"
 
@@ -96,9 +100,16 @@ def properties_in_force(protocol: Protocol | None, metadata: Metadata | None) ->
 
 
 def metadata_to_read(protocol: Protocol | None, metadata: Metadata) -> Metadata:
-    """Return the metadata by which rows are read: with the `properties_in_force`."""
-    configuration = properties_in_force(protocol, metadata)
-    return metadata if configuration is metadata.configuration else replace(metadata, configuration=configuration)
+    """Return the metadata by which rows are read: with the `properties_in_force`.
+
+    Without the feature for type changes, changes that cannot be read are left out, since they need not be supported.
+    Source: PROTOCOL.md, Type Widening, Reader Requirements. Delta's `TypeWidening.assertTableReadable`.
+    """
+    configuration, schema = properties_in_force(protocol, metadata), metadata.schema_string
+    if protocol is not None and _WIDENED.isdisjoint(protocol.features):
+        schema = without_unreadable_changes(schema)
+    is_same = configuration is metadata.configuration and schema is metadata.schema_string
+    return metadata if is_same else replace(metadata, configuration=configuration, schema_string=schema)
 
 
 def has_change_data_feed(protocol: Protocol | None, metadata: Metadata) -> bool:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from operator import le
+from typing import Any
 
-from deltasnap_core.protocol.schema_text import type_name
+from deltasnap_core.protocol.json_fields import json_text
+from deltasnap_core.protocol.json_text import decode_json
+from deltasnap_core.protocol.schema_text import TYPE_CHANGES, type_name
 
 _DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 19}
 _TEXTS = ("string", "char(", "varchar(")
@@ -28,6 +32,26 @@ def is_readable_change(before: object, after: object) -> bool:
         return False
     known, needed = _digits(later), _digits(earlier)
     return needed is not None and known is not None and all(map(le, needed, known))
+
+
+def without_unreadable_changes(schema_string: str | None) -> str | None:
+    """Return a schema without the recorded changes of each field of which one cannot be read. Invalid JSON is kept."""
+    if schema_string is None or TYPE_CHANGES not in schema_string:
+        return schema_string
+
+    def read(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        return {key: value for key, value in pairs if key != TYPE_CHANGES or _are_readable(value)}
+
+    try:
+        return json_text(decode_json(schema_string, object_pairs_hook=read))
+    except ValueError:
+        return schema_string
+
+
+def _are_readable(changes: object) -> bool:
+    return isinstance(changes, list) and all(
+        isinstance(each, Mapping) and is_readable_change(each.get("fromType"), each.get("toType")) for each in changes
+    )
 
 
 def _digits(kind: str) -> tuple[int, int] | None:

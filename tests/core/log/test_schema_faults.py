@@ -72,7 +72,8 @@ INSIDE = '{"type":"array","elementType":{"type":"map","keyType":"string","valueT
 @pytest.mark.parametrize("schema", DEEP_SCHEMAS.values(), ids=DEEP_SCHEMAS.keys())
 def test_condition_examines_the_schema_at_all_levels(tmp_path: Path, schema: str) -> None:
     nested = STRUCT % (INSIDE % schema, "{}")
-    write_log(tmp_path / "t", {0: [protocol(), metadata(schemaString=nested), add("a")]})
+    widening = protocol(3, 7, readerFeatures=["typeWidening"], writerFeatures=["typeWidening"])
+    write_log(tmp_path / "t", {0: [widening, metadata(schemaString=nested), add("a")]})
     (fault,) = condition(tmp_path / "t").faults
     assert (fault.kind, fault.mark) == (FaultKind.BROKEN_SCHEMA, "error")
 

@@ -125,6 +125,15 @@ def test_a_mode_of_column_mapping_that_the_protocol_does_not_support_is_left_out
     assert metadata_to_read(other, MAPPED).configuration == {"a": "1"}
 
 
+def test_type_changes_that_cannot_be_read_count_only_if_the_protocol_supports_changes() -> None:
+    narrower = '{"fields":[{"metadata":{"a":1,"delta.typeChanges":[{"fromType":"long","toType":"byte"}]}}]}'
+    wider = narrower.replace("byte", "decimal(20,0)")
+    changed, widened = (Metadata(id="t", schema_string=schema) for schema in (narrower, wider))
+    assert metadata_to_read(protocol(3, features=("typeWidening",)), changed) is changed
+    assert metadata_to_read(protocol(1), changed).schema_string == '{"fields":[{"metadata":{"a":1}}]}'
+    assert metadata_to_read(protocol(1), widened) == widened
+
+
 @pytest.mark.parametrize(
     ("known", "is_in_force"),
     [(None, True), (protocol(1, writer=("inCommitTimestamp",)), True), (protocol(1, writer=("appendOnly",)), False)],
