@@ -236,7 +236,7 @@ def _with_text(statistics: DataType) -> DataType:
     """Return a type with text for bytes, which have no statistics. Writers may omit that bytes are text.
 
     It has no variants: their bounds are Z85 in JSON, which Spark does not write.
-    Source: PROTOCOL.md, Statistics for Variant Columns.
+    Source: PROTOCOL.md, Statistics for Variant Columns; Shredded Variant data in Parquet.
     """
     if isinstance(statistics, StructType):
         fields = ((f.name, _with_text(f.dataType)) for f in statistics if not _is_variant(f.dataType))
@@ -246,11 +246,12 @@ def _with_text(statistics: DataType) -> DataType:
 
 
 def _is_variant(data_type: DataType) -> bool:
-    """Return whether a type is a variant, or the two binary fields that store it."""
+    """Return whether a type is a variant, or the fields that store it, shredded or not."""
     if not isinstance(data_type, StructType):
         return isinstance(data_type, VariantType)
     kinds = {field.name: type(field.dataType) for field in data_type}
-    return kinds == {"metadata": BinaryType, "value": BinaryType}
+    are_binary = (kinds.pop("metadata", None), kinds.pop("value", BinaryType)) == (BinaryType, BinaryType)
+    return are_binary and len(data_type.fields) > 1 and kinds.keys() <= {"typed_value"}
 
 
 def _with_parsed(actions: DataFrame, parsed: Column) -> DataFrame:

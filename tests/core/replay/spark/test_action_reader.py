@@ -75,7 +75,8 @@ def test_statistics_that_a_checkpoint_has_only_as_a_struct_are_json(spark: Spark
 def test_bounds_of_variants_in_a_struct_are_left_out(spark: SparkSession, tmp_path: Path) -> None:
     (file,) = write_checkpoint(tmp_path, 0, "classic", [*FIRST, add("a")])
     variant = {"metadata": b"\1\0\0", "value": b"\4"}
-    bounds = {"minValues": {"id": 7, "v": variant}, "maxValues": {"s": {"v": variant}}}
+    shredded = {**variant, "typed_value": {"a": 5}}
+    bounds = {"minValues": {"id": 7, "v": variant, "w": shredded}, "maxValues": {"s": {"v": variant}}}
     struct = pa.array([None, None, {"numRecords": 1, **bounds, "nullCount": {"v": 0}}])
     put_parsed_statistics(file, struct, keep_json=False)
     actions = reader(spark, tmp_path).checkpoint_actions(contents(tmp_path, file))
