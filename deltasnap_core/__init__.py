@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from deltasnap_core.protocol.state.file_size_histogram import FileSizeHistogram
     from deltasnap_core.protocol.state.snapshot_state import SnapshotState
     from deltasnap_core.protocol.state.version_checksum import VersionChecksum
-    from deltasnap_core.protocol.table_features import check_readable, properties_in_force
+    from deltasnap_core.protocol.table_features import check_readable, is_catalog_managed, properties_in_force
     from deltasnap_core.ranges import VersionRanges, contiguous_runs
     from deltasnap_core.redaction import (
         hide_secrets,
@@ -189,7 +189,7 @@ _MODULES = {
         "in_commit_timestamps_enabled",
         "target_file_size_bytes",
     ),
-    "protocol.table_features": ("check_readable", "properties_in_force"),
+    "protocol.table_features": ("check_readable", "is_catalog_managed", "properties_in_force"),
     "protocol.state.version_checksum": ("VersionChecksum",),
     "storage.fsspec_log_store": ("FsspecLogStore",),
     "storage.log_store": (
@@ -411,6 +411,7 @@ __all__ = [
     "folder_of_pattern",
     "hide_secrets",
     "in_commit_timestamps_enabled",
+    "is_catalog_managed",
     "is_harmless_option",
     "is_url",
     "learn_options",

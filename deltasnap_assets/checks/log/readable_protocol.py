@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from deltasnap_assets.checks.check import Limits, Verdict, not_evaluated
 from deltasnap_assets.checks.log.condition_check import ConditionCheck, failed
-from deltasnap_core import FaultKind
+from deltasnap_core import FaultKind, is_catalog_managed
 
 if TYPE_CHECKING:
     from deltasnap_assets.checks.facts import TableFacts
@@ -30,6 +30,8 @@ class ReadableProtocol(ConditionCheck):
             return verdict
         needed = state.protocol.min_reader_version
         text = f"Reader version {needed} is supported."
+        if is_catalog_managed(state.protocol):
+            text += " A catalog manages the table and was not queried: versions that it has not published are unknown."
         return replace(verdict, description=text, numbers={"min_reader_version": needed})
 
     def of_condition(

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from deltasnap_assets.checks.check import Limits
 from deltasnap_assets.checks.log.readable_protocol import ReadableProtocol
-from deltasnap_core import FaultKind
+from deltasnap_core import FaultKind, Protocol
 from tests.assets.checks.known import NO_TABLE, UNSUPPORTED, KnownTableFacts, condition, fault, versions
 from tests.assets.tables.test_metadata import state
 
@@ -14,6 +14,12 @@ def test_supported_table_passes_with_its_reader_version_if_a_state_is_stored() -
     reported = CHECK.verdict(KnownTableFacts(loadable_state=state()), Limits())
     assert (reported.description, reported.numbers) == ("Reader version 3 is supported.", {"min_reader_version": 3})
     assert CHECK.verdict(KnownTableFacts(loadable_state=state(protocol=None)), Limits()).numbers == {}
+
+
+def test_versions_that_a_catalog_has_not_published_are_unknown() -> None:
+    managed = Protocol(min_reader_version=3, min_writer_version=7, reader_features=("catalogManaged",))
+    text = CHECK.verdict(KnownTableFacts(loadable_state=state(protocol=managed)), Limits()).description
+    assert text.endswith("was not queried: versions that it has not published are unknown.")
 
 
 def test_unsupported_protocol_and_broken_schema_are_errors() -> None:
