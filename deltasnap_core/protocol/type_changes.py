@@ -28,8 +28,8 @@ def is_readable_change(before: object, after: object) -> bool:
         return False
     if earlier == later or (earlier, later) in _PAIRS or (earlier.startswith(_TEXTS) and later.startswith(_TEXTS)):
         return True
-    if later not in _DIGITS and not later.startswith("decimal"):
-        return False
+    if earlier.startswith("decimal") and later in _DIGITS:
+        return False  # Spark reads it only if the file stores the decimal as an integer
     known, needed = _digits(later), _digits(earlier)
     return needed is not None and known is not None and all(map(le, needed, known))
 

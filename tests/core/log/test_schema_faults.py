@@ -52,6 +52,7 @@ DEEP_SCHEMAS = {
             '"fromType":"long","toType":"double"',
             '"fromType":"long","toType":"integer"',
             '"fromType":"decimal(9,2)","toType":"decimal(10,4)"',
+            '"fromType":"decimal(5,0)","toType":"long"',
             '"fromType":"integer","toType":"string"',
             '"fromType":"integer"',
         )
