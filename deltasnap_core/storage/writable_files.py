@@ -9,7 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, TypeVar, cast
 from uuid import uuid4
 
 from fsspec import AbstractFileSystem
@@ -17,6 +17,7 @@ from fsspec import AbstractFileSystem
 from deltasnap_core.errors import StorageError
 from deltasnap_core.storage.concurrency import map_concurrently
 from deltasnap_core.storage.file_info import status_of
+from deltasnap_core.storage.file_parts import FileParts
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore, filesystem_of
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.retries import retrying
@@ -106,6 +107,20 @@ class WritableFiles:
     def open(self, path: str) -> BinaryIO:
         """Return a file opened for reading, seekable. Errors: FileNotFoundError."""
         return self._log_store.open(path)
+
+    def open_parts(self, path: str, size: int, parts: Sequence[range]) -> BinaryIO:
+        """Return a file of `size` bytes, opened for reading some ranges of bytes. Errors: FileNotFoundError.
+
+        Remote ones are requested in parallel.
+        """
+        if self._is_local:
+            return self.open(path)
+        with storage_errors(path):
+            filesystem, target = self._filesystem(path)
+            starts, stops = [part.start for part in parts], [part.stop for part in parts]
+            paths = [target] * len(parts)
+            contents = retrying(lambda: filesystem.cat_ranges(paths, starts, stops, on_error="raise"))
+        return cast(BinaryIO, FileParts(size, dict(zip(starts, contents, strict=True))))
 
     def write(self, path: str, content: bytes) -> None:
         """Write a file atomically: a reader sees the new content, the old content, or no file."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from deltasnap_core.errors import CorruptStoreError, one_line
-from deltasnap_core.log.checkpoints.parquet_footer import parsed_footer
+from deltasnap_core.log.checkpoints.parquet_footer import checked, parsed_footer
 from deltasnap_core.log.checkpoints.verified_parquet import damage_as, verified_parquet
 from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.protocol.properties.retention import Retention
@@ -35,6 +35,7 @@ from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.format.footer import footer_digest, read_footer
 from deltasnap_core.store.format.manifest import DataSet, StoreFile, VersionManifest
 from deltasnap_core.store.rows.apply_step import ApplyResult, ApplyStep
+from deltasnap_core.store.rows.row_groups import KEY_COLUMN, ROWS_A_GROUP, byte_ranges, groups_with
 
 T = TypeVar("T")
 
@@ -118,7 +119,8 @@ class DriverRows:
         if not rows.num_rows:
             return ()
         stream = BytesIO()
-        pq.write_table(rows.sort_by("key"), stream, compression="zstd", write_page_checksum=True)
+        sorted_rows = rows.sort_by("key")
+        pq.write_table(sorted_rows, stream, compression="zstd", row_group_size=ROWS_A_GROUP, write_page_checksum=True)
         name, content = f"{path}/part-0.parquet", stream.getvalue()
         self.storage.write(join_url(self.folder, name), content)
         digest = footer_digest(read_footer(stream, len(content)))
@@ -174,23 +176,23 @@ class DriverRows:
     ) -> T:
         """Return the result of `made`, called with some columns of a file.
 
-        keys: of the rows to read, in `key`; None: all. The other columns are read only from row groups with these.
+        keys: of the rows to read, in `key`; None: all. Only row groups that may have them are read.
         """
         path = join_url(self.folder, file.path)
 
         def corrupt(error: Exception) -> CorruptStoreError:
             return CorruptStoreError(path=path, reason=f"file actions could not be read: {one_line(error)}")
 
-        with damage_as(corrupt, KeyError), self.storage.open(path) as stream:
-            known = parsed_footer(read_footer(stream, file.size, file.footer))
-            parquet = verified_parquet(stream, known)
-            if keys is None:
-                return made(parquet.read(columns=list(columns)))
-            groups = [number for number in range(parquet.num_row_groups) if _has_any(parquet, number, keys)]
-            if not groups:
-                return made(parquet.read_row_groups([], columns=list(columns)))
-            batches = parquet.iter_batches(row_groups=groups, columns=["key", *columns])
-            return made(pa.Table.from_batches([batch.filter(pc.is_in(batch["key"], keys)) for batch in batches]))
+        with damage_as(corrupt, KeyError):
+            with self.storage.open(path) as stream:
+                known = checked(parsed_footer(read_footer(stream, file.size, file.footer)), file.size)
+                if keys is None:
+                    return made(verified_parquet(stream, known).read(columns=list(columns)))
+                groups, columns = groups_with(known, keys), [KEY_COLUMN, *columns]
+                if len(groups) == known.num_row_groups:
+                    return made(_rows_with(keys, stream, known, groups, columns))
+            with self.storage.open_parts(path, file.size, byte_ranges(known, groups, columns)) as stream:
+                return made(_rows_with(keys, stream, known, groups, columns))
 
 
 def _change_rows(changed: pa.Table, actions: pa.Table) -> pa.Table:
@@ -199,9 +201,15 @@ def _change_rows(changed: pa.Table, actions: pa.Table) -> pa.Table:
     return pa.table([changed["commit_version"], keys, *actions.columns], schema=CHANGE_ROWS)
 
 
-def _has_any(parquet: pq.ParquetFile, group: int, keys: pa.Array) -> bool:
-    """Return whether a row group has rows with any of the keys."""
-    return pc.any(pc.is_in(parquet.read_row_group(group, columns=["key"])["key"], keys)).as_py() is True
+def _rows_with(
+    keys: pa.Array, stream: BinaryIO, footer: pq.FileMetaData, groups: Sequence[int], columns: Sequence[str]
+) -> pa.Table:
+    """Return the rows of some row groups that have any of the keys."""
+    parquet = verified_parquet(stream, footer)
+    if not groups:
+        return parquet.read_row_groups([], columns=list(columns))
+    batches = parquet.iter_batches(row_groups=list(groups), columns=list(columns))
+    return pa.Table.from_batches([batch.filter(pc.is_in(batch["key"], keys)) for batch in batches])
 
 
 def _keys_expiring(rows: pa.Table, *, before: Retention, after: Retention) -> pa.ChunkedArray:

@@ -23,15 +23,21 @@ from deltasnap_core.storage.urls import join_url
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.format.footer import footer_digest, read_footer
 from deltasnap_core.store.format.manifest import StoreFile
-
-ROWS_A_PAGE = 2000
-"""Small pages: a filter on the key of a sorted file reads few rows."""
+from deltasnap_core.store.rows.row_groups import KEY_COLUMN, ROWS_A_GROUP, ROWS_A_PAGE
 
 _OPTIONS = {
     "compression": "zstd",
     # The default, 3, takes a tenth more CPU time for a base, which is hardly smaller.
     "parquet.compression.codec.zstd.level": "1",
+}
+_BY_KEY = {
+    **_OPTIONS,
     "parquet.page.row.count.limit": str(ROWS_A_PAGE),
+    "parquet.block.row.count.limit": str(ROWS_A_GROUP),  # before Parquet 1.16 (Spark 4.1), groups stay large
+    # In each of the groups, statistics of other columns would only make the footer larger.
+    "parquet.column.statistics.enabled": "false",
+    f"parquet.column.statistics.enabled#{KEY_COLUMN}": "true",
+    "parquet.size.statistics.enabled": "false",
 }
 
 
@@ -70,6 +76,12 @@ class ParquetFiles:
         pq.write_table(to_arrow_schema(rows.schema).empty_table(), content)
         self.storage.write(join_url(target, "empty.parquet"), content.getvalue())
         return self._written(target, keep_empty)
+
+    def write_by_key(self, rows: DataFrame, path: str) -> tuple[StoreFile, ...]:
+        """Write rows into a new folder, each file sorted by key in small row groups. Return the files, by path."""
+        target = join_url(self.folder, path)
+        write_parquet(self.spark_files, rows.sortWithinPartitions(KEY_COLUMN), target, _BY_KEY)
+        return self._written(target, keep_empty=False)
 
     def read(self, files: Iterable[StoreFile], schema: StructType) -> DataFrame | None:
         """Return the rows of files, read with an explicit schema; missing columns are null.

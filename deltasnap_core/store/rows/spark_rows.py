@@ -30,8 +30,8 @@ from deltasnap_core.storage.urls import join_url
 from deltasnap_core.store.format.manifest import DataSet, StoreFile, VersionManifest
 from deltasnap_core.store.rows.apply_step import ApplyResult, ApplyStep
 from deltasnap_core.store.rows.parquet_files import ParquetFiles
+from deltasnap_core.store.rows.row_groups import KEY_COLUMN
 
-KEY_COLUMN = "key"
 BROADCAST_ROWS = 200_000
 """Changes up to this many rows are sent to every task that scans the base."""
 
@@ -118,8 +118,8 @@ class SparkRows:
         """Write the whole state of a version (FULL) into a new folder. Return the data set."""
         if state is None:
             return DataSet(first=version, last=version, files=())
-        rows = state.select(_key().alias(KEY_COLUMN), "add", "remove").sortWithinPartitions(KEY_COLUMN)
-        return DataSet(first=version, last=version, files=self.parquet.write(rows, path))
+        rows = state.select(_key().alias(KEY_COLUMN), "add", "remove")
+        return DataSet(first=version, last=version, files=self.parquet.write_by_key(rows, path))
 
     def apply(self, step: ApplyStep, reader: ActionReader) -> ApplyResult:
         """Write the changes of a step, and return them with the StateDelta of each version.
@@ -142,7 +142,7 @@ class SparkRows:
         if changes is not None:
             named = changes.select("version", _key().alias(KEY_COLUMN), "add", "remove")
             in_files = named.repartition(max(1, -(-step.rows_to_write // ROWS_A_FILE)))
-            files = self.parquet.write(in_files.sortWithinPartitions(KEY_COLUMN), step.folder)
+            files = self.parquet.write_by_key(in_files, step.folder)
         return DataSet(first=step.first, last=step.last, files=files)
 
     def _deltas(self, step: ApplyStep, written: DataSet) -> dict[int, StateDelta]:

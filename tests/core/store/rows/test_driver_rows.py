@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, ClassVar
 
+import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 from pyspark.sql import SparkSession
 
 from deltasnap_core.errors import CorruptStoreError
@@ -21,6 +24,7 @@ from deltasnap_core.snapshot.snapshot_options import SnapshotOptions
 from deltasnap_core.storage.urls import to_url
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.format.manifest import DataSet, VersionManifest
+from deltasnap_core.store.rows import driver_rows as driver_rows_module
 from deltasnap_core.store.rows.apply_step import ApplyStep
 from deltasnap_core.store.rows.driver_rows import DriverRows
 from deltasnap_core.store.snapshot_store import SnapshotStore
@@ -198,6 +202,31 @@ def test_live_file_without_a_size_is_damage_of_the_file_that_stores_it(tmp_path:
 
 def base_rows(folder: Path, changes: DataSet) -> pa.Table:
     return pq.read_table(folder / changes.files[0].path).drop_columns("version")
+
+
+class CountedFileSystem(MemoryFileSystem):  # type: ignore[misc]
+    """A remote storage that counts the bytes requested as ranges."""
+
+    protocol = "counted"
+    requested: ClassVar[list[int]] = []
+
+    def cat_ranges(self, paths: list[str], starts: list[int], ends: list[int], **options: Any) -> list[bytes]:
+        self.requested.extend(end - start for start, end in zip(starts, ends, strict=True))
+        return list(super().cat_ranges(paths, starts, ends, **options))
+
+
+def test_version_that_changes_one_file_reads_one_row_group_of_remote_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    fsspec.register_implementation("counted", CountedFileSystem, clobber=True)
+    monkeypatch.setattr(driver_rows_module, "ROWS_A_GROUP", 10)
+    folder = "counted://one-row-group"
+    rows = DriverRows(storage=WritableFiles(folder), folder=folder, log_path=LOG_PATH)
+    stored = rows.apply(step(empty_version(), "many", [add(f"file-{number}", size=number) for number in range(100)]))
+    previous = replace(empty_version(), version=1, changes=(stored.changes,))
+    CountedFileSystem.requested.clear()
+    applied = rows.apply(replace(step(previous, "one", [remove("file-42")]), merged=()))
+    assert applied.deltas[2].ended["num_of_files"] == -1
+    assert applied.deltas[2].ended["size_in_bytes"] == -42
+    assert 0 < sum(CountedFileSystem.requested) < stored.changes.files[0].size / 5
 
 
 def empty_version() -> VersionManifest:

@@ -1,0 +1,66 @@
+"""The row groups of a stored file, sorted by key: which ones may have the rows of some keys, and where they are. Pure.
+
+They are small, so that a version that changes a few files reads little of a base of a million.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+KEY_COLUMN = "key"
+ROWS_A_GROUP = 10_000
+ROWS_A_PAGE = 2000
+"""Spark also skips pages, Arrow only row groups."""
+
+_MAX_GAP_BYTES = 256 << 10
+"""It takes less time to read such a gap than to send another request."""
+
+
+def groups_with(metadata: pq.FileMetaData, keys: pa.Array) -> list[int]:
+    """Return the row groups that may have rows with some of the keys (long), by the statistics of the key column."""
+    wanted = np.sort(keys.to_numpy(zero_copy_only=False))
+    place = _leaves(metadata).index(KEY_COLUMN)
+
+    def may_have(group: int) -> bool:
+        known = metadata.row_group(group).column(place).statistics
+        if known is None or not known.has_min_max:
+            return True
+        return bool(np.searchsorted(wanted, known.min, "left") < np.searchsorted(wanted, known.max, "right"))
+
+    return [group for group in range(metadata.num_row_groups) if may_have(group)]
+
+
+def byte_ranges(metadata: pq.FileMetaData, groups: Sequence[int], columns: Collection[str]) -> list[range]:
+    """Return the bytes of some columns in some row groups, in order. Ranges with a small gap are one."""
+    prefixes = tuple(f"{column}." for column in columns)
+    places = [place for place, leaf in enumerate(_leaves(metadata)) if f"{leaf}.".startswith(prefixes)]
+    return list(_merged(sorted(_chunks(metadata, groups, places), key=lambda chunk: chunk.start)))
+
+
+def _leaves(metadata: pq.FileMetaData) -> list[str]:
+    return [metadata.schema.column(place).path for place in range(metadata.num_columns)]
+
+
+def _chunks(metadata: pq.FileMetaData, groups: Sequence[int], places: Sequence[int]) -> Iterator[range]:
+    for group in groups:
+        for place in places:
+            chunk = metadata.row_group(group).column(place)
+            start = chunk.dictionary_page_offset or chunk.data_page_offset
+            yield range(start, start + chunk.total_compressed_size)
+
+
+def _merged(chunks: Sequence[range]) -> Iterator[range]:
+    found: range | None = None
+    for chunk in chunks:
+        if found is None or chunk.start > found.stop + _MAX_GAP_BYTES:
+            if found is not None:
+                yield found
+            found = chunk
+        else:
+            found = range(found.start, max(found.stop, chunk.stop))
+    if found is not None:
+        yield found
