@@ -146,13 +146,13 @@ REASONS: dict[str, tuple[dict[str, Any], str]] = {
     "kept": ({"deleted_at": 60, "kept": "a link", "named": True}, "a link"),
     "named": ({"deleted_at": 60, "named": True, "is_unknown": True}, SAME_NAME),
     "maybe named": ({"deleted_at": 60, "is_unknown": True, "modified_at": 61}, UNRESOLVED_NAMES),
-    "written again lately": ({"deleted_at": 60, "modified_at": 61}, YOUNG_TOMBSTONE),
-    "expired": ({"deleted_at": 60, "modified_at": 60}, "expired tombstone"),
+    "written again lately": ({"deleted_at": 60, "modified_at": 60}, YOUNG_TOMBSTONE),
+    "expired": ({"deleted_at": 60, "modified_at": 59}, "expired tombstone"),
     "expired without a time": ({"deleted_at": 0, "modified_at": 0}, "expired tombstone"),
     "expired and not listed": ({"deleted_at": 60}, "expired tombstone"),
     "of unknown age": ({"modified_at": 0}, "orphan of unknown age"),
-    "young": ({"modified_at": 61}, "orphan younger than the retention"),
-    "old": ({"modified_at": 60}, "orphan"),
+    "young": ({"modified_at": 60}, "orphan younger than the retention"),
+    "old": ({"modified_at": 59}, "orphan"),
 }
 """Facts about a file, and why VACUUM keeps or deletes it. Reasons that come first in the order win."""
 
