@@ -189,7 +189,7 @@ class DriverRows:
                 if keys is None:
                     return made(verified_parquet(stream, known).read(columns=list(columns)))
                 groups, columns = groups_with(known, keys), [KEY_COLUMN, *columns]
-                if len(groups) == known.num_row_groups:
+                if len(groups) in (0, known.num_row_groups):
                     return made(_rows_with(keys, stream, known, groups, columns))
             with self.storage.open_parts(path, file.size, byte_ranges(known, groups, columns)) as stream:
                 return made(_rows_with(keys, stream, known, groups, columns))

@@ -227,6 +227,9 @@ def test_version_that_changes_one_file_reads_one_row_group_of_remote_rows(monkey
     assert applied.deltas[2].ended["num_of_files"] == -1
     assert applied.deltas[2].ended["size_in_bytes"] == -42
     assert 0 < sum(CountedFileSystem.requested) < stored.changes.files[0].size / 5
+    CountedFileSystem.requested.clear()
+    elsewhere = rows._read(stored.changes.files[0], ["add.size"], pa.Table.to_pylist, pa.array([(1 << 63) - 1]))
+    assert (elsewhere, CountedFileSystem.requested) == ([], [])
 
 
 def empty_version() -> VersionManifest:
