@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from deltasnap_core.clock import milliseconds, system_clock
+    from deltasnap_core.distribution import DISTRIBUTION, how_to_install
     from deltasnap_core.errors import (
         ActionNotFoundError,
         CheckpointMismatchError,
@@ -163,6 +164,7 @@ _MODULES = {
         "VersionNotFoundError",
     ),
     "clock": ("milliseconds", "system_clock"),
+    "distribution": ("DISTRIBUTION", "how_to_install"),
     "ranges": (
         "VersionRanges",
         "contiguous_runs",
@@ -303,6 +305,7 @@ __all__ = [
     "AGES_DAYS",
     "ALL_FILES_SCHEMA",
     "CLOCK_SKEW_MS",
+    "DISTRIBUTION",
     "FLEET_SCHEMA",
     "LOG_FOLDER",
     "OTHER_PATH",
@@ -410,6 +413,7 @@ __all__ = [
     "file_difference",
     "folder_of_pattern",
     "hide_secrets",
+    "how_to_install",
     "in_commit_timestamps_enabled",
     "is_catalog_managed",
     "is_harmless_option",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 DISTRIBUTION = "dagster-deltasnap"
+"""The name to install."""
 
 
 def how_to_install(extra: str) -> str:

@@ -17,7 +17,8 @@ PROSE = re.sub(r"```.*?```", "", TEXT, flags=re.DOTALL)
 PATH = re.compile(r"[\w.]+/[\w./]*|\w+\.py")
 FUNCTION = re.compile(r"([\w.]+)\(\)")
 ARROW = re.compile(r"^ *(\w+) --> (\w+)$", re.MULTILINE)
-BESIDE_THE_ROOMS = ("errors", "ranges", "redaction", "once", "clock")  # one node in the diagram, named after the first
+# One node in the diagram, named after the first.
+BESIDE_THE_ROOMS = ("errors", "ranges", "redaction", "once", "clock", "distribution")
 
 Edge = tuple[str, str]
 

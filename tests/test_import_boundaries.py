@@ -15,6 +15,7 @@ ASSETS = ROOT / "deltasnap_assets"
 # A module imports only from its own layer or a lower one.
 LAYERS = {
     "deltasnap_core.clock": 0,
+    "deltasnap_core.distribution": 0,
     "deltasnap_core.errors": 0,
     "deltasnap_core.once": 0,
     "deltasnap_core.ranges": 0,

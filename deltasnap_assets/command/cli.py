@@ -32,8 +32,7 @@ from deltasnap_assets.command.terminal import WarningLines, prepare_terminal, pr
 from deltasnap_assets.command.ui_command import ui
 from deltasnap_assets.command.vacuum_command import vacuum
 from deltasnap_assets.command.verify_command import verify
-from deltasnap_assets.settings.distribution import DISTRIBUTION
-from deltasnap_core import DeltaSnapError
+from deltasnap_core import DISTRIBUTION, DeltaSnapError
 
 _MAX_ERROR_LENGTH = 1000
 _INTERRUPTED = 128 + signal.SIGINT

@@ -24,7 +24,6 @@ from deltasnap_assets.runs.fleet import unfollowed_tables
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.runs.table_runs import failed_run, unfinished_run
 from deltasnap_assets.settings.config import SAIL, Settings, TableSettings
-from deltasnap_assets.settings.distribution import how_to_install
 from deltasnap_assets.settings.loading import find_config, load_settings, nothing_to_follow
 from deltasnap_assets.settings.yaml_source import ConfigError
 from deltasnap_assets.spark.connect_check import check_remote
@@ -43,6 +42,7 @@ from deltasnap_core import (
     TableCondition,
     TableLog,
     UnsupportedStoreError,
+    how_to_install,
     is_url,
     of_another_table,
     to_url,

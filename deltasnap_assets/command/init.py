@@ -71,19 +71,22 @@ def find_tables(places: Sequence[str], storage_options: Mapping[str, Any]) -> li
             table = _found_table(path, _free_name(path, taken), storage_options)
             if not table.is_table and is_pattern:
                 continue
-            if not table.is_table:
-                table = replace(table, problem=_contents_of(path, storage_options))
+            if table.problem is not None:
+                table = replace(table, problem=_explained(table, storage_options))
             tables.append(table)
             taken.add(table.name.casefold())
     return tables
 
 
-def _contents_of(path: str, storage_options: Mapping[str, Any]) -> str:
-    """Return what a path without a table contains, and what to do: use the pattern of the tables below it, if any."""
-    fault = TableLog.for_path(path, storage_options).condition().faults[0]
-    pattern, advice = f"{path.rstrip('/')}/*", fault.advice
+def _explained(table: FoundTable, storage_options: Mapping[str, Any]) -> str | None:
+    """Return the problem of a table with what to do: without a table, use the pattern of those below it, if any."""
+    condition = TableLog.for_path(table.path, storage_options).condition(read_pages=False)
+    if condition.mark != "error":
+        return table.problem
+    fault = condition.faults[0]
+    pattern, advice = f"{table.path.rstrip('/')}/*", fault.advice
     with suppress(DiscoveryError):  # there is no such folder
-        if matching(f"{pattern}/{LOG_FOLDER}", storage_options):
+        if not table.is_table and matching(f"{pattern}/{LOG_FOLDER}", storage_options):
             advice = f"For the tables in it, use '{pattern}'."
     return visible(f"{fault.text} {advice}")
 

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from deltasnap_assets.command.endings import fail
-from deltasnap_assets.settings.distribution import how_to_install
+from deltasnap_core import how_to_install
 
 if TYPE_CHECKING:
     from deltasnap_assets.settings.config import Settings

@@ -16,7 +16,7 @@ from deltasnap_assets.command.endings import fail
 from deltasnap_assets.command.prerequisites import require_package, settings_in_use
 from deltasnap_assets.command.terminal import print_problem
 from deltasnap_assets.quantities import counted
-from deltasnap_assets.settings.distribution import how_to_install
+from deltasnap_core import how_to_install
 
 if TYPE_CHECKING:
     from deltasnap_assets.settings.config import SparkSettings

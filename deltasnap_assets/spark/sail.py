@@ -10,8 +10,8 @@ import threading
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from deltasnap_assets.settings.distribution import how_to_install
 from deltasnap_assets.spark.connect_check import RemoteError
+from deltasnap_core import how_to_install
 
 _ADDRESS = "127.0.0.1"
 _CLIENTS = ("4.0.", "4.1.")

@@ -8,6 +8,7 @@ from typing import Any, BinaryIO, cast
 import fsspec
 from fsspec.core import url_to_fs
 
+from deltasnap_core.distribution import how_to_install
 from deltasnap_core.errors import NoFilesystemError
 from deltasnap_core.redaction import hide_secrets, learn_options
 from deltasnap_core.storage.concurrency import map_concurrently
@@ -32,7 +33,9 @@ def filesystem_of(url: str, storage_options: Mapping[str, Any]) -> tuple[fsspec.
     try:
         filesystem, path = url_to_fs(url, **options_of(url, storage_options))
     except (ImportError, ValueError) as error:
-        raise NoFilesystemError(path=url, reason=str(error)) from hide_secrets(error)
+        is_s3_missing = isinstance(error, ImportError) and url.startswith(S3_SCHEMES)
+        reason = f"s3fs cannot be imported: {how_to_install('s3')}" if is_s3_missing else str(error)
+        raise NoFilesystemError(path=url, reason=reason) from hide_secrets(error)
     if is_s3(filesystem):
         filesystem = without_s3_retries(filesystem)
     return cast(fsspec.AbstractFileSystem, filesystem), cast(str, path)

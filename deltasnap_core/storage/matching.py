@@ -6,10 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from fsspec.core import url_to_fs
-
 from deltasnap_core.redaction import learn_options, learn_url
-from deltasnap_core.storage.fsspec_log_store import options_of
+from deltasnap_core.storage.fsspec_log_store import filesystem_of
 from deltasnap_core.storage.retries import retrying
 
 _WILDCARD = re.compile(r"[*?\[]")
@@ -18,12 +16,12 @@ _WILDCARD = re.compile(r"[*?\[]")
 def matching_paths(pattern: str, storage_options: Mapping[str, Any]) -> list[str]:
     """Return the paths that a pattern (`*`, `?`, `[...]`) matches, ascending, without the scheme of a URL.
 
-    Errors: those of the filesystem, among them FileNotFoundError if `folder_of_pattern` does not exist. Temporary
-    failures are retried.
+    Errors: NoFilesystemError; those of the filesystem, among them FileNotFoundError if `folder_of_pattern` does not
+    exist. Temporary failures are retried.
     """
     learn_url(pattern)
     learn_options(storage_options)
-    filesystem, path = url_to_fs(pattern, **options_of(pattern, storage_options))
+    filesystem, path = filesystem_of(pattern, storage_options)
 
     def listed() -> list[str]:
         filesystem.invalidate_cache()  # fsspec shares filesystems, with their listings, within a process

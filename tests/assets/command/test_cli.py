@@ -13,7 +13,7 @@ import pytest
 
 from deltasnap_assets.demo.demo_table import grow
 from deltasnap_assets.spark.java import JavaError, check_java, java_major
-from deltasnap_core import DeltaLog, LastPoll, SnapshotStore
+from deltasnap_core import DeltaLog, LastPoll, SnapshotStore, how_to_install
 from tests.builders import metadata, protocol, write_log
 from tests.forks import Forks
 from tests.test_import_boundaries import CODE_LOCATION, PURE_MODULES
@@ -234,7 +234,7 @@ def test_command_alone_shows_its_help(tmp_path: Path) -> None:
 def test_storage_without_its_package_reports_what_to_install(tmp_path: Path) -> None:
     without = "import sys; sys.modules['s3fs'] = None\n" + COMMAND
     for arguments in (["history", "s3://lake/events"], ["init", "s3://lake/*"]):
-        assert_one_line_of_error(FORKS.run(without, *arguments, cwd=tmp_path), "s3://lake", "Install s3fs")
+        assert_one_line_of_error(FORKS.run(without, *arguments, cwd=tmp_path), "s3://lake", how_to_install("s3"))
 
 
 def test_command_with_old_java_prints_what_to_install(tmp_path: Path) -> None:

@@ -83,6 +83,14 @@ def test_path_without_a_table_says_what_is_there(
     assert [table.problem for table in find_tables([path], {})] == [problem.format(here=tmp_path)]
 
 
+def test_path_that_cannot_be_read_has_advice_and_names_no_file_of_the_log() -> None:
+    (table,) = find_tables(["foo://lake/events"], {})
+    assert table.problem == (
+        "The storage failed at foo://lake/events/_delta_log: Protocol not known: foo. Correct the scheme of the path, "
+        "or install the package of the filesystem."
+    )
+
+
 def test_found_table_that_needs_an_unknown_feature_has_that_problem(tmp_path: Path) -> None:
     unknown = protocol(3, 7, readerFeatures=["fromTheFuture"], writerFeatures=["fromTheFuture"])
     write_log(tmp_path, {0: [unknown, metadata()]})
