@@ -26,7 +26,8 @@ from deltasnap_core.rules.paths import path_keys
 class ChecksumDifference:
     """A field in which a `.crc` file contradicts the log.
 
-    field: its name in PROTOCOL.md, in snake_case and without a trailing `Opt`.
+    field:               its name in PROTOCOL.md, in snake_case and without a trailing `Opt`.
+    in_checksum, in_log: its two values; None: it is absent there.
     """
 
     field: str

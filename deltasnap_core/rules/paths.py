@@ -33,7 +33,12 @@ def canonical_path_sql(raw: str, log_path: str) -> str:
 
 
 def path_key_sql(raw: str, log_path: str) -> str:
-    """Return SQL for the key of a path. raw: SQL."""
+    """Return SQL for the key of a path (string): its canonical form, decoded once. Spellings of one file have one key.
+
+    raw: SQL of the path as in the log. log_path: URL of the log, which resolves paths that start with a slash. A path
+    whose decoded form is not UTF-8 stays encoded.
+    Source: PROTOCOL.md, Add File and Remove File.
+    """
     path = canonical_path_sql(raw, log_path)
     decoded = f"try_validate_utf8({_decoded_bytes_sql(path)})"
     return f"case when contains({raw}, '%') then coalesce({decoded}, {path}) else {path} end"
@@ -72,7 +77,7 @@ def canonical_paths(paths: pa.StringArray, log_path: str) -> pa.StringArray:
 
 
 def path_keys(paths: pa.StringArray, log_path: str) -> pa.StringArray:
-    """Return the keys of paths, as `path_key_sql`."""
+    """Return the keys of paths as text, in order, as `path_key_sql`. Null stays null."""
     keys = canonical_paths(paths, log_path)
     is_encoded = pc.match_substring(paths, "%") if _has_percent(paths) else pa.array([False])
     if pc.any(is_encoded).as_py():

@@ -107,12 +107,12 @@ class FileChanges:
 
     @once
     def added(self) -> DataFrame:
-        """The files of `to_version` that `from_version` does not have; the columns of AddFile."""
+        """The files of `to_version` that `from_version` does not have; the columns of ALL_FILES_SCHEMA."""
         return self._without(self._after, self._before)
 
     @once
     def removed(self) -> DataFrame:
-        """The files of `from_version` that `to_version` does not have; the columns of AddFile."""
+        """The files of `from_version` that `to_version` does not have; the columns of ALL_FILES_SCHEMA."""
         return self._without(self._before, self._after)
 
     @once

@@ -85,7 +85,7 @@ class Scan:
 
     @once
     def files(self) -> DataFrame:
-        """The files that may contain rows for which the predicate is true, with the columns of AddFile."""
+        """The files that may contain rows for which the predicate is true, with the columns of ALL_FILES_SCHEMA."""
         return chosen_files(self._all_files.frame(), self._skipping)
 
     @once

@@ -164,11 +164,15 @@ class DeltaLog:
         log_tail: Sequence[FileStatus] = (),
         max_catalog_version: int | None = None,
     ) -> Snapshot:
-        """Return the current snapshot after checking for new commits. See SnapshotManagement.update.
+        """Return the current snapshot after checking for new commits; the InitialSnapshot if there is no table.
 
+        staleness_acceptable:      return the cached snapshot without waiting, unless it is stale; at most one update
+                                   then runs in the background.
+        check_if_updated_since_ts: do nothing if an update began at this time (ms) or later.
+        log_tail, max_catalog_version: the commits of the catalog of a catalog-managed table; see CatalogCommits.
         Files that were read are recognized by name, size and modification time. A restore may keep all three of a
         commit and change its content; then call `clear_cache` first. (The snapshot store compares digests.)
-        log_tail, max_catalog_version: the commits of the catalog of a catalog-managed table; see CatalogCommits.
+        Errors: VersionGapError, CorruptLogError, ActionNotFoundError, StorageError.
         """
         catalog = CatalogCommits(log_tail=tuple(log_tail), max_version=max_catalog_version)
         return self._management.update(staleness_acceptable, check_if_updated_since_ts, catalog=catalog)
@@ -179,9 +183,12 @@ class DeltaLog:
         new_checksum: VersionChecksum | None = None,
         pre_commit_segment: LogSegment | None = None,
     ) -> Snapshot:
-        """Return a snapshot of the version just committed, or of a later one.
+        """Return a snapshot of the version just committed, or of a later one. Delta's `updateAfterCommit`.
 
-        See SnapshotManagement.update_after_commit.
+        new_checksum:       the version's checksum, from the committer.
+        pre_commit_segment: the segment of the previous version; with it, only the new commit is looked up, without a
+                            listing.
+        Errors: VersionNotFoundError if a listing does not show the commit; StorageError.
         """
         check_versions(committed_version)
         return self._management.update_after_commit(committed_version, new_checksum, pre_commit_segment)
@@ -189,12 +196,15 @@ class DeltaLog:
     def get_log_segment_after_commit(
         self, committed_version: int, pre_commit_segment: LogSegment | None = None
     ) -> LogSegment:
-        """Return a segment of the version just committed, or of a later one. See SnapshotManagement."""
+        """Return a segment of the version just committed, or of a later one. Delta's `getLogSegmentAfterCommit`.
+
+        pre_commit_segment and errors: as in update_after_commit.
+        """
         check_versions(committed_version)
         return self._management.get_log_segment_after_commit(committed_version, pre_commit_segment)
 
     def get_updated_log_segment(self, old_segment: LogSegment) -> tuple[LogSegment, tuple[FileStatus, ...]]:
-        """Return the newest segment, and its commits that are newer than the old one."""
+        """Return the newest segment, and its commits newer than the old one. Delta's `getUpdatedLogSegment`."""
         return self._management.get_updated_log_segment(old_segment)
 
     def get_snapshot_at(
@@ -346,7 +356,15 @@ class DeltaLog:
         return changes.to_df(ChangeOptions(key=key, net=net, where=where, columns=columns))
 
     def history_frame(self, limit: int | None = None, start: int | None = None, end: int | None = None) -> DataFrame:
-        """Return the history as a DataFrame, newest first, with the columns of `history_frame.HISTORY`."""
+        """Return the history as a DataFrame, newest first, with the columns of Delta's DESCRIBE HISTORY.
+
+        version (long, not null), timestamp (timestamp, null: outside of the years 1 to 9999), userId, userName,
+        operation (string), operationParameters, job, notebook (map of string to string), clusterId (string),
+        readVersion (long), isolationLevel (string), isBlindAppend (boolean), operationMetrics (map), userMetadata
+        (string), tags (map), engineInfo, txnId (string). Null: the commit does not state the value. A value in a map
+        that is not text is JSON.
+        limit, start, end: as in DeltaHistoryManager.get_history. Errors: as there, SparkRequiredError.
+        """
         check_versions(*(version for version in (start, end) if version is not None))
         return history_frame(
             self._context.session("the history as a DataFrame"),

@@ -128,9 +128,9 @@ class Snapshot:
 
     @property
     def state(self) -> DataFrame:
-        """The reconstructed state as actions: add, remove, metaData, protocol, txn, domainMetadata.
+        """The reconstructed state as actions, with the columns add, remove, metaData, protocol, txn, domainMetadata.
 
-        One column is set in each row.
+        Each column is a struct with the fields of the action in PROTOCOL.md. One of them is not null in each row.
         Expired tombstones and expired transactions are left out. Delta's `stateDF`, cached as its `cachedState`; only
         `dataChange` differs: Delta sets it to false; here it is as in the log, where a checkpoint has false.
         This DataFrame and `all_files` are lazy: if a file of the log vanishes or is damaged before you collect them,
@@ -141,7 +141,7 @@ class Snapshot:
 
     @property
     def all_files(self) -> DataFrame:
-        """The live files, with the columns of AddFile. `path` is as in the log; an absolute path is canonical.
+        """The live files, with the columns of ALL_FILES_SCHEMA. `path` is as in the log; an absolute path is canonical.
 
         `stats` is the JSON of the log; if a checkpoint has the statistics only as a struct, JSON made from it. With
         both, they should be equal (PROTOCOL.md, Checkpoint Schema). If they are not, the struct has the number of
@@ -193,7 +193,7 @@ class Snapshot:
 
     @property
     def tombstones(self) -> DataFrame:
-        """The removed files whose tombstones have not expired, with the columns of RemoveFile."""
+        """The removed files whose tombstones have not expired, with the columns of TOMBSTONES_SCHEMA."""
         return self._frames.tombstones
 
     @property

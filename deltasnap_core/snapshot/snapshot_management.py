@@ -71,13 +71,7 @@ class SnapshotManagement:
         *,
         catalog: CatalogCommits = NO_CATALOG,
     ) -> Snapshot:
-        """Check for new commits and return the current snapshot, or the InitialSnapshot if there is no table.
-
-        staleness_acceptable:      return the cached snapshot without waiting, unless it is stale; at most one update
-                                   then runs in the background.
-        check_if_updated_since_ts: do nothing if an update began at this time (ms) or later.
-        catalog:                   the commits of the catalog of a catalog-managed table.
-        """
+        """See DeltaLog. catalog: the commits of the catalog of a catalog-managed table."""
         captured = self._captured
         if captured is None:
             return self._capture(catalog).snapshot
@@ -95,13 +89,7 @@ class SnapshotManagement:
         new_checksum: VersionChecksum | None = None,
         pre_commit_segment: LogSegment | None = None,
     ) -> Snapshot:
-        """Return a snapshot of the version just committed, or of a later one. Delta's `updateAfterCommit`.
-
-        new_checksum:       the version's checksum, from the committer.
-        pre_commit_segment: the segment of the previous version; with it, only the new commit is looked up, without a
-                            listing.
-        Errors: VersionNotFoundError if a listing does not show the commit.
-        """
+        """See DeltaLog."""
         with self._update_lock:
             started, previous = self._context.table_log.clock(), self._capture(NO_CATALOG).snapshot
             if committed_version <= previous.version:
@@ -115,14 +103,14 @@ class SnapshotManagement:
     def get_log_segment_after_commit(
         self, committed_version: int, pre_commit_segment: LogSegment | None = None
     ) -> LogSegment:
-        """Return a segment of the version just committed, or a later one. Delta's `getLogSegmentAfterCommit`."""
+        """See DeltaLog."""
         known = pre_commit_segment or self.snapshot.log_segment
         return segment_after_commit(
             self._builder, committed_version, known, is_pre_commit=pre_commit_segment is not None
         )
 
     def get_updated_log_segment(self, old_segment: LogSegment) -> tuple[LogSegment, tuple[FileStatus, ...]]:
-        """Return the newest segment, and its commits newer than the old one. Delta's `getUpdatedLogSegment`."""
+        """See DeltaLog."""
         return updated_segment(self._builder, old_segment)
 
     def get_snapshot_at(

@@ -207,11 +207,11 @@ class SnapshotStore:
         return found.state(_retention(min_file_retention_timestamp) or found.manifest.retention)
 
     def all_files(self, table: str, version: Version) -> DataFrame:
-        """Return the live files of a version, with the columns of AddFile."""
+        """Return the live files of a version, with the columns of ALL_FILES_SCHEMA."""
         return self._reader.version(table, version).all_files()
 
     def tombstones(self, table: str, version: Version, *, min_file_retention_timestamp: int | None = None) -> DataFrame:
-        """Return the removed files whose tombstones have not expired, with the columns of RemoveFile; see `state`."""
+        """Return the tombstones that have not expired, with the columns of TOMBSTONES_SCHEMA; see `state`."""
         return self._reader.version(table, version).tombstones(_retention(min_file_retention_timestamp))
 
     def read_arrow(
@@ -469,8 +469,9 @@ class SnapshotStore:
         return rows
 
     def fleet_history(self, since_ms: int | None = None, until_ms: int | None = None) -> pa.Table:
-        """Return the rows of all kept fleets of a span, ascending by `taken_at_ms`, which precedes the fleet's columns.
+        """Return the rows of all kept fleets of a span, ascending by `taken_at_ms`, the first column.
 
+        The columns: `taken_at_ms` (int64, not null, ms since the epoch), then those of `FLEET_SCHEMA`.
         since_ms, until_ms: both included; None: no limit. No Spark. Errors: CorruptStoreError naming the file.
         """
         return FleetHistory(storage=self._reader.storage, root=self.root).read(since_ms, until_ms)
@@ -485,13 +486,28 @@ class SnapshotStore:
         return LastPolls(storage=self._reader.storage, root=self.root)
 
     def usage(self, table: str) -> StoreUsage:
-        """Return the stored data of a table: versions, files and bytes."""
+        """Return the number of versions and generations of a table, and of its files with their bytes. No Spark.
+
+        Lists all files of the table in the store and reads every manifest.
+        """
         return usage(self._reader.table(table))
 
     def prune(
         self, table: str, *, keep: int | None = None, keep_generations: int = 1, min_age_ms: int = DAY_MS
     ) -> PruneReport:
-        """Remove old versions, replaced generations, and files of no version. See `pruning.prune`."""
+        """Remove old versions, replaced generations, and files of no version. Return what was removed.
+
+        keep:             the number of latest versions to keep, at least 1; None: all current versions.
+        keep_generations: the number of latest generations to keep completely, at least 1, including the versions that
+                          they share with the generations they forked off. A fork without its own versions does not
+                          count: it marks a rolled-back log, whose lost versions are kept until the log gets new
+                          commits.
+        min_age_ms:       the minimum age of a file of no version to be removed. It must be longer than any run takes
+                          to write a range: until the run ends, its files belong to no version.
+        The latest version always stays, with everything that later versions are based on.
+        Errors: ValueError for `keep` or `keep_generations` below 1; CorruptStoreError naming a damaged manifest that
+        would remain. In both cases, nothing is removed. StorageError.
+        """
         return prune(self._reader.table(table), keep=keep, keep_generations=keep_generations, min_age_ms=min_age_ms)
 
 

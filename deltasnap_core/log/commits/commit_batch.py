@@ -47,6 +47,7 @@ _SAMPLE_SCHEMA = pa.schema(
 class ChangedFile:
     """A file that a commit added (`change` is "+") or removed ("-").
 
+    path: as in the log.
     size: bytes; None: the commit does not state it.
     """
 

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Literal
 
 LOG_FOLDER = "_delta_log"
+"""The name of the folder with the log, in the folder of a table."""
 SIDECAR_FOLDER = "_sidecars"
 LAST_CHECKPOINT = "_last_checkpoint"
 

@@ -64,19 +64,11 @@ def usage(table: StoredTable) -> StoreUsage:
 def prune(
     table: StoredTable, *, keep: int | None = None, keep_generations: int = 1, min_age_ms: int = DAY_MS
 ) -> PruneReport:
-    """Remove versions, and files that belong to no version.
+    """Remove versions, and files that belong to no version. Arguments and errors: see SnapshotStore.prune.
 
-    keep:             the number of latest versions to keep, at least 1; None: all current versions.
-    keep_generations: the number of latest generations to keep completely, at least 1, including the versions that
-                      they share with the generations they forked off. A fork without its own versions does not count:
-                      it marks a rolled-back log, whose lost versions are kept until the log gets new commits.
-    min_age_ms:       the minimum age of a file of no version to be removed. It must be longer than any run takes to
-                      write a range: until the run ends, its files belong to no version.
     All remaining manifests are read before anything is removed. A marker then records that earlier versions were
     pruned: without it, they count as lost. Manifests are removed first: a version never loses its data before its
-    manifest. The latest version always stays, with everything that later versions are based on.
-    Errors: ValueError for `keep` or `keep_generations` below 1; CorruptStoreError naming a damaged manifest that would
-    remain. In both cases, nothing is removed.
+    manifest.
     """
     if keep is not None and keep < 1:
         raise ValueError(f"keep must be 1 or more, or None, not {keep}")

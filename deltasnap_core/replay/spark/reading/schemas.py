@@ -64,6 +64,17 @@ STATE = _struct(
 """One of the six is set in each row."""
 
 ALL_FILES_SCHEMA = ADD
-"""The columns of `Snapshot.all_files`."""
+"""The columns of `Snapshot.all_files`, as in Delta's `add`; `AddFile` describes them.
+
+path (string), partitionValues (map of string to string), size (long, bytes), modificationTime (long, ms since the
+epoch), dataChange (boolean), stats (string, JSON), tags (map of string to string), deletionVector (struct:
+storageType, pathOrInlineDv, offset, sizeInBytes, cardinality, maxRowIndex), baseRowId, defaultRowCommitVersion (long),
+clusteringProvider (string). Every column is nullable; path is never null. Source: PROTOCOL.md, Add File.
+"""
 TOMBSTONES_SCHEMA = REMOVE
-"""The columns of `Snapshot.tombstones`."""
+"""The columns of `Snapshot.tombstones`, as in Delta's `remove`; `RemoveFile` describes them.
+
+path (string), deletionTimestamp (long, ms since the epoch), dataChange, extendedFileMetadata (boolean), then as in
+`ALL_FILES_SCHEMA`: partitionValues, size, stats, tags, deletionVector, baseRowId, defaultRowCommitVersion. Every
+column is nullable; path is never null. Source: PROTOCOL.md, Remove File.
+"""
