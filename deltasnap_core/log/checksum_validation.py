@@ -161,8 +161,9 @@ def _comparable_files(files: Iterable[AddFile], log_path: str) -> tuple[AddFile,
 def _are_same_files(one: tuple[AddFile, ...], other: tuple[AddFile, ...], metadata: Metadata | None) -> bool:
     """Return whether comparable files are equal. Statistics are equal if their values in the table's schema are.
 
-    A checkpoint that has them only as a struct writes a timestamp as UTC in milliseconds, and nothing for an empty
-    object. Delta's `validateFileListAgainstCRC`.
+    A checkpoint that has them only as a struct writes a timestamp as UTC in milliseconds, nothing for an empty object,
+    and only the columns that were indexed when it was written. So a column counts only if both state it.
+    Delta's `validateFileListAgainstCRC`.
     """
     if one == other or [replace(each, stats=None) for each in one] != [replace(each, stats=None) for each in other]:
         return one == other
@@ -174,11 +175,18 @@ def _are_same_files(one: tuple[AddFile, ...], other: tuple[AddFile, ...], metada
         return False
     is_mapped = column_mapping_mode(metadata.configuration) != "none"
     pairs = ((said.stats, found.stats) for said, found in zip(one, other, strict=True) if said.stats != found.stats)
-    return all(_typed_stats(said, fields, is_mapped) == _typed_stats(found, fields, is_mapped) for said, found in pairs)
+    return all(_agree(*(_typed_stats(each, fields, is_mapped) for each in pair)) for pair in pairs)
+
+
+def _agree(one: object, other: object) -> bool:
+    """Return whether two values are equal, objects in the keys that both have."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return all(_agree(one[key], other[key]) for key in one.keys() & other.keys())
+    return one == other
 
 
 def _typed_stats(text: str | None, fields: Sequence[Mapping[str, Any]], is_mapped: bool) -> object:
-    """Return statistics as comparable values; the text itself if it is not an object."""
+    """Return statistics as comparable values, always with a number of records; the text itself if it is no object."""
     try:
         stats = None if text is None else decode_json(text)
     except ValueError:
@@ -186,11 +194,11 @@ def _typed_stats(text: str | None, fields: Sequence[Mapping[str, Any]], is_mappe
     if not isinstance(stats, Mapping):
         return text
     typed = {key: _typed_values(value, fields, is_mapped) for key, value in stats.items()}
-    return {key: value for key, value in typed.items() if value not in (None, {})}
+    return {"numRecords": None, **{key: value for key, value in typed.items() if value is not None}}
 
 
 def _typed_values(value: object, fields: Sequence[Mapping[str, Any]], is_mapped: bool) -> object:
-    """Return the values of the fields of a struct, without null and empty ones; anything else unchanged."""
+    """Return the values of the fields of a struct, without null ones; anything else unchanged."""
     if not isinstance(value, Mapping):
         return value
     typed: dict[str, object] = {}
@@ -200,7 +208,7 @@ def _typed_values(value: object, fields: Sequence[Mapping[str, Any]], is_mapped:
         if isinstance(kind, Mapping) and kind.get("type") == "struct":
             found = _typed_values(found, fields_of(kind), is_mapped)
         typed[name] = _milliseconds(found, kind) if kind in ("timestamp", "timestamp_ntz") else found
-    return {name: found for name, found in typed.items() if found not in (None, {})}
+    return {name: found for name, found in typed.items() if found is not None}
 
 
 def _milliseconds(value: object, kind: str) -> object:
