@@ -48,7 +48,9 @@ def live_adds(store: LogStore, log: LoadedLog, log_path: str) -> pa.Table:
     held = pa.concat_tables([FULL_ACTION.empty_table(), *chain.from_iterable(map_shares(shares, read))])
     added = lines.filter(lines["deleted_at"].is_null())
     kept = pa.concat_tables([_without_changed(held, lines, log_path), decoded(added["line"].to_pylist())])
-    rows = pa.Table.from_struct_array(kept["add"].combine_chunks().drop_null())
+    adds = kept["add"].combine_chunks()
+    # Not `drop_null`: a writer may fill the struct of a row with another action with nulls.
+    rows = pa.Table.from_struct_array(adds.filter(pc.struct_field(adds, "path").is_valid()))
     paths = canonical_paths(rows["path"].combine_chunks(), log_path)
     return rows.set_column(0, ADDS.field("path"), paths)
 

@@ -70,6 +70,19 @@ def test_statistics_that_are_only_a_struct_are_left_to_spark(tmp_path: Path) -> 
         live_adds(log.context.table_log.store, log.get_snapshot_at(0).log.replayable, log.path)
 
 
+def test_add_of_nulls_beside_a_remove_is_no_file(tmp_path: Path) -> None:
+    actions = [protocol(), metadata(), add("a"), remove("b")]
+    log_folder = write_log(tmp_path, {0: actions})
+    (file,) = write_checkpoint(log_folder, 0, "classic", actions)
+    rows = pq.read_table(file)
+    column = rows["add"].combine_chunks()
+    filled = pa.StructArray.from_arrays(column.flatten(), fields=list(column.type))
+    pq.write_table(rows.set_column(rows.column_names.index("add"), "add", filled), file)
+    log = log_without_spark(TableLog.for_path(tmp_path, clock=FixedClock()))
+    found = live_adds(log.context.table_log.store, log.get_snapshot_at(0).log.replayable, log.path)
+    assert found["path"].to_pylist() == ["a"]
+
+
 def test_commits_replace_and_remove_files_of_the_checkpoint(tmp_path: Path) -> None:
     actions = [protocol(), metadata(), add("kept"), add("removed"), add("again", size=1)]
     log_folder = write_log(tmp_path, {0: actions, 1: [remove("removed"), add("again", size=2), add("new")]})
