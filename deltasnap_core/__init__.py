@@ -100,6 +100,7 @@ if TYPE_CHECKING:
     from deltasnap_core.replay.spark.session.spark_failures import SPARK_FAILURES, spark_cause
     from deltasnap_core.rules.paths import path_key_sql, path_keys
     from deltasnap_core.rules.totals.file_breakdown import FileBreakdown
+    from deltasnap_core.rules.totals.tombstone_times import TombstoneTimes
     from deltasnap_core.scan.collected_rows import collected_rows
     from deltasnap_core.scan.file_changes import ChangeSummary, FileChanges
     from deltasnap_core.scan.planning import ScanReport
@@ -248,6 +249,7 @@ _MODULES = {
     "replay.spark.session.local_rows": ("arrow_rows",),
     "rules.paths": ("path_key_sql", "path_keys"),
     "rules.totals.file_breakdown": ("FileBreakdown",),
+    "rules.totals.tombstone_times": ("TombstoneTimes",),
     "scan.collected_rows": ("collected_rows",),
     "scan.file_changes": (
         "ChangeSummary",
@@ -387,6 +389,7 @@ __all__ = [
     "TableProblem",
     "TableStatus",
     "TimestampNotFoundError",
+    "TombstoneTimes",
     "UnsupportedProtocolError",
     "UnsupportedServerError",
     "UnsupportedSettingError",

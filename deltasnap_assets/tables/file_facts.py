@@ -6,9 +6,8 @@ for other versions, the store would have to count all rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,6 +20,7 @@ from deltasnap_core import (
     FileBreakdown,
     SnapshotState,
     SnapshotStore,
+    TombstoneTimes,
     VersionManifest,
     arrow_rows,
     path_key_sql,
@@ -64,7 +64,7 @@ def tombstone_facts(
                  also while it is live.
     """
     if breakdown.deletions is not None:
-        facts = tombstone_facts_of(breakdown, retention_ms=retention_ms, now_ms=now_ms)
+        facts = tombstone_facts_of(breakdown.deletions, retention_ms=retention_ms, now_ms=now_ms)
     else:
         facts = store.query(
             table,
@@ -132,41 +132,38 @@ def _expired_files(
     return dict(zip(gone["key"].to_pylist(), gone["size_max"].to_pylist(), strict=True))
 
 
-class _Deleted(NamedTuple):
-    """The tombstones that expire at one time (ms since the epoch). size: of those that have a size."""
+def tombstone_facts_of(deletions: TombstoneTimes, *, retention_ms: int, now_ms: int) -> TombstoneFacts:
+    """Return facts about the tombstones of a version from their sums by time."""
+    rows, most = deletions.rows, _MOST - retention_ms  # a later time plus the retention is no time
+    expires = pc.min_max(rows.filter(pc.less_equal(rows["deleted_at"], most))["deleted_at"]).as_py()
+    expired = rows.filter(pc.less_equal(rows["deleted_at"], min(now_ms, _MOST) - retention_ms))
 
-    expires: int
-    files: int
-    size: int
-    without_size: int
+    def total(of: pa.Table, name: str) -> int:
+        return int(pc.sum(of[name]).as_py() or 0)
 
-
-def tombstone_facts_of(breakdown: FileBreakdown, *, retention_ms: int, now_ms: int) -> TombstoneFacts:
-    """Return facts about the tombstones of a version from their numbers by time."""
-    deletions = (breakdown.deletions or {}).items()
-    gone = [_Deleted(at + retention_ms, sums.files, sums.size, sums.without_size) for at, sums in deletions]
-    return _added_up(gone, now_ms)
+    return TombstoneFacts(
+        num_files=total(rows, "files"),
+        size_in_bytes=total(rows, "size"),
+        num_without_size=total(rows, "without_size"),
+        first_expires_ms=None if expires["min"] is None else expires["min"] + retention_ms,
+        last_expires_ms=None if expires["max"] is None else expires["max"] + retention_ms,
+        num_expired=total(expired, "files"),
+        num_expired_without_size=total(expired, "without_size"),
+        expired_bytes=total(expired, "size"),
+    )
 
 
 def tombstone_facts_of_rows(tombstones: pa.Table, *, retention_ms: int, now_ms: int) -> TombstoneFacts:
     """Return facts about tombstones with any number of times, in the driver. tombstones: deletionTimestamp, size."""
-    rows = ((file["deletionTimestamp"] or 0, file["size"]) for file in tombstones.to_pylist())
-    return _added_up([_Deleted(at + retention_ms, 1, size or 0, int(size is None)) for at, size in rows], now_ms)
-
-
-def _added_up(gone: Sequence[_Deleted], now_ms: int) -> TombstoneFacts:
-    expires = [each.expires for each in gone if each.expires <= _MOST]
-    expired = [each for each in gone if each.expires <= min(now_ms, _MOST)]
-    return TombstoneFacts(
-        num_files=sum(each.files for each in gone),
-        size_in_bytes=sum(each.size for each in gone),
-        num_without_size=sum(each.without_size for each in gone),
-        first_expires_ms=min(expires, default=None),
-        last_expires_ms=max(expires, default=None),
-        num_expired=sum(each.files for each in expired),
-        num_expired_without_size=sum(each.without_size for each in expired),
-        expired_bytes=sum(each.size for each in expired),
-    )
+    size = tombstones["size"]
+    columns = {
+        "deleted_at": pc.fill_null(tombstones["deletionTimestamp"], 0),
+        "files": pa.repeat(1, len(tombstones)),
+        "size": pc.fill_null(size, 0),
+        "without_size": pc.is_null(size),
+    }
+    rows = pa.table(columns).cast(TombstoneTimes.ROWS)
+    return tombstone_facts_of(TombstoneTimes(rows), retention_ms=retention_ms, now_ms=now_ms)
 
 
 def tombstone_facts_of_frame(tombstones: DataFrame, *, retention_ms: int, now_ms: int) -> TombstoneFacts:

@@ -2,7 +2,8 @@
 
 Counts and bytes are sums, so commits can update them: the FileGroups of added and removed files are added to a
 breakdown. The largest and smallest files are complete lists up to a bound, so they stay exact when files are removed.
-All rules (the bin of a size, the groups and sums) are in this module, in SQL and in Python.
+The rules (the bin of a size, the groups and sums) are in this module, in SQL and in Python; `tombstone_times` adds up
+tombstones.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from math import isqrt
 from typing import Any, NamedTuple
 
 from deltasnap_core.redaction import safe_repr
+from deltasnap_core.rules.totals.aggregates import InconsistentBreakdownError
+from deltasnap_core.rules.totals.tombstone_times import TombstoneSums, TombstoneTimes
 
 MIN_RANKED_FILES = 5
 """The largest and smallest files that a breakdown always has, if there are as many."""
@@ -24,8 +27,8 @@ MAX_RANKED_FILES = 50
 MAX_PARTITIONS = 5_000
 """With more partitions, a breakdown has only the largest. It cannot be updated then."""
 
-MAX_TIMES = 20_000
-"""With more distinct deletion times, a breakdown has none of them. A commit a minute has 10,080 in a week."""
+MAX_TIMES = 200_000
+"""With more distinct deletion times, a breakdown has none of them. A commit a minute has 43,200 in 30 days."""
 
 NEGATIVE_SIZE = -1
 """The bin of negative sizes, which only a damaged log has."""
@@ -40,23 +43,11 @@ SizedFile = tuple[str, int]
 """Path and bytes of a file."""
 
 
-class InconsistentBreakdownError(ValueError):
-    """Raised if changes do not fit a breakdown. The breakdown is not that of the version before the changes."""
-
-
 class FileSums(NamedTuple):
     """The number and the bytes of some live files."""
 
     files: int
     size: int
-
-
-class TombstoneSums(NamedTuple):
-    """The number of some tombstones, the bytes of those with a size, and the number of those without a size."""
-
-    files: int
-    size: int
-    without_size: int
 
 
 @safe_repr
@@ -174,7 +165,7 @@ class FileBreakdown:
     sizes: Mapping[int, FileSums]
     partitions: Mapping[PartitionValues, FileSums]
     num_partitions: int
-    deletions: Mapping[int, TombstoneSums] | None
+    deletions: TombstoneTimes | None
     largest: RankedFiles
     smallest: RankedFiles
 
@@ -210,7 +201,7 @@ class FileBreakdown:
             sizes=_ascending(_added({}, ((group.size_bin, _sums(group)) for group in live))),
             partitions=_most_bytes(by_values),
             num_partitions=len(by_values) if num_partitions is None else num_partitions,
-            deletions=_within_limit(_added({}, gone, TombstoneSums)),
+            deletions=_within_limit(TombstoneTimes.of(gone)),
             largest=RankedFiles.of(largest, largest_first=True),
             smallest=RankedFiles.of(smallest, largest_first=False),
         )
@@ -248,11 +239,11 @@ class FileBreakdown:
         found = replace(found, num_partitions=len(found.partitions))
         return found if found.can_be_updated and found.num_partitions <= MAX_PARTITIONS else None
 
-    def _updated_deletions(self, changes: Iterable[FileGroup]) -> Mapping[int, TombstoneSums] | None:
+    def _updated_deletions(self, changes: Iterable[FileGroup]) -> TombstoneTimes | None:
         if self.deletions is None:
             return None
         gone = ((group.deleted_at, _tombstones(group)) for group in changes if group.deleted_at is not None)
-        return _within_limit(_added(self.deletions, gone, TombstoneSums))
+        return _within_limit(self.deletions.updated(gone))
 
     def check(self, *, num_of_files: int, size_in_bytes: int, num_of_removes: int) -> None:
         """Compare with the computed state of the same version. Errors: InconsistentBreakdownError."""
@@ -262,7 +253,7 @@ class FileBreakdown:
             found = FileSums(sum(each.files for each in sums.values()), sum(each.size for each in sums.values()))
             if found != expected:
                 raise InconsistentBreakdownError(f"expected {expected}, found {found}")
-        removes = num_of_removes if self.deletions is None else sum(each.files for each in self.deletions.values())
+        removes = num_of_removes if self.deletions is None else self.deletions.num_files
         if removes != num_of_removes:
             raise InconsistentBreakdownError(f"expected {num_of_removes} tombstones, found {removes}")
 
@@ -347,20 +338,20 @@ def _most_bytes(partitions: Mapping[PartitionValues, FileSums]) -> dict[Partitio
     return dict(heapq.nsmallest(MAX_PARTITIONS, partitions.items(), key=lambda each: -each[1].size))
 
 
-def _within_limit(deletions: Mapping[int, TombstoneSums]) -> Mapping[int, TombstoneSums] | None:
-    return _ascending(deletions) if len(deletions) <= MAX_TIMES else None
+def _within_limit(deletions: TombstoneTimes) -> TombstoneTimes | None:
+    return deletions if len(deletions) <= MAX_TIMES else None
 
 
 def _ascending(sums: Mapping[int, Any]) -> dict[int, Any]:
     return {key: sums[key] for key in sorted(sums)}
 
 
-def _added(sums: Mapping[Any, Any], changes: Iterable[tuple[Any, Any]], kind: Any = FileSums) -> dict[Any, Any]:
+def _added(sums: Mapping[Any, FileSums], changes: Iterable[tuple[Any, FileSums]]) -> dict[Any, FileSums]:
     """Return sums with changes added, without empty ones. Errors: InconsistentBreakdownError."""
     found = dict(sums)
     for key, change in changes:
         before = found.get(key)
-        found[key] = change if before is None else kind(*(one + two for one, two in zip(before, change, strict=True)))
+        found[key] = change if before is None else FileSums(before.files + change.files, before.size + change.size)
     for each in found.values():
         if each.files < 0 or (not each.files and any(each)):
             raise InconsistentBreakdownError(f"expected a number of files, found {each}")

@@ -7,11 +7,12 @@ use. It names the version that it belongs to, so that it is never used for anoth
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from io import BytesIO
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from deltasnap_core.log.checkpoints.verified_parquet import UNREADABLE, verified_parquet
@@ -20,9 +21,9 @@ from deltasnap_core.rules.totals.file_breakdown import (
     FileSums,
     RankedFiles,
     SizedFile,
-    TombstoneSums,
     partition_of,
 )
+from deltasnap_core.rules.totals.tombstone_times import TombstoneTimes
 from deltasnap_core.store.format.manifest import VersionManifest
 from deltasnap_core.store.format.shared_documents import document_digest
 
@@ -47,6 +48,10 @@ files, size:  number and bytes of live files or of tombstones; of tombstones, th
 without_size: the number of tombstones without a size.
 """
 
+_TIMES = "deleted_at"
+_COLUMNS_OF_TIMES = ("number", "files", "size", "without_size")
+"""The columns of BREAKDOWN_ROWS that have those of `TombstoneTimes`."""
+
 _KEY, _DIGEST = b"deltasnap", b"deltasnap.digest"
 
 
@@ -62,11 +67,13 @@ def breakdown_bytes(breakdown: FileBreakdown, manifest: VersionManifest) -> byte
         "largestBound": breakdown.largest.bound,
         "smallestBound": breakdown.smallest.bound,
     }
-    rows = pa.Table.from_pylist(list(_rows(breakdown)), BREAKDOWN_ROWS)
+    rows = [pa.Table.from_pylist(list(_rows(breakdown)), BREAKDOWN_ROWS)]
+    if breakdown.deletions is not None:
+        rows.append(_rows_of_times(breakdown.deletions))
     text = json.dumps(facts)
-    rows = rows.replace_schema_metadata({_KEY: text, _DIGEST: document_digest(text.encode())})
+    table = pa.concat_tables(rows).replace_schema_metadata({_KEY: text, _DIGEST: document_digest(text.encode())})
     stream = BytesIO()
-    pq.write_table(rows, stream, compression="zstd", write_page_checksum=True)
+    pq.write_table(table, stream, compression="zstd", write_page_checksum=True)
     return stream.getvalue()
 
 
@@ -84,7 +91,7 @@ def breakdown_of(content: bytes, manifest: VersionManifest) -> FileBreakdown | N
         belongs_to = _belongs_to(manifest)
         if belongs_to is None or any(facts.get(name) != value for name, value in belongs_to.items()):
             return None
-        return _breakdown(facts, table.cast(BREAKDOWN_ROWS).to_pylist())
+        return _breakdown(facts, table.cast(BREAKDOWN_ROWS))
     except (*UNREADABLE, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"expected the groups of a version, found other content: {error}") from error
 
@@ -106,20 +113,23 @@ def _rows(breakdown: FileBreakdown) -> Iterator[dict[str, Any]]:
         yield {"kind": "size_bin", "number": number, **sums._asdict()}
     for values, sums in breakdown.partitions.items():
         yield {"kind": "partition", "partition": list(values), **sums._asdict()}
-    for deleted_at, gone in (breakdown.deletions or {}).items():
-        yield {"kind": "deleted_at", "number": deleted_at, **gone._asdict()}
     for kind, named in (("largest", breakdown.largest), ("smallest", breakdown.smallest)):
         for path, size in named.files:
             yield {"kind": kind, "path": path, "files": 1, "size": size}
 
 
-def _breakdown(facts: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> FileBreakdown:
+def _rows_of_times(times: TombstoneTimes) -> pa.Table:
+    columns = {"kind": pa.repeat(_TIMES, len(times)), **dict(zip(_COLUMNS_OF_TIMES, times.rows.columns, strict=True))}
+    missing = {field.name: pa.nulls(len(times), field.type) for field in BREAKDOWN_ROWS if field.name not in columns}
+    return pa.table({**columns, **missing}).select(BREAKDOWN_ROWS.names).cast(BREAKDOWN_ROWS)
+
+
+def _breakdown(facts: Mapping[str, Any], rows: pa.Table) -> FileBreakdown:
+    is_time = pc.equal(rows["kind"], _TIMES)
+    times = rows.filter(is_time).select(_COLUMNS_OF_TIMES).rename_columns(TombstoneTimes.ROWS.names)
     by_kind: dict[str, list[Mapping[str, Any]]] = {}
-    for row in rows:
+    for row in rows.filter(pc.invert(is_time)).to_pylist():
         by_kind.setdefault(row["kind"], []).append(row)
-    deletions = {
-        row["number"]: TombstoneSums(*_sums(row), row["without_size"]) for row in by_kind.get("deleted_at", ())
-    }
 
     def named(kind: str, *, largest_first: bool) -> RankedFiles:
         files = tuple((row["path"], int(row["size"])) for row in by_kind.get(kind, ()))
@@ -129,7 +139,7 @@ def _breakdown(facts: Mapping[str, Any], rows: Iterable[Mapping[str, Any]]) -> F
         sizes={row["number"]: FileSums(*_sums(row)) for row in by_kind.get("size_bin", ())},
         partitions={partition_of(row["partition"]): FileSums(*_sums(row)) for row in by_kind.get("partition", ())},
         num_partitions=facts["numPartitions"],
-        deletions=deletions if facts["hasDeletions"] else None,
+        deletions=TombstoneTimes(times) if facts["hasDeletions"] else None,
         largest=named("largest", largest_first=True),
         smallest=named("smallest", largest_first=False),
     )

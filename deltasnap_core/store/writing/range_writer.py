@@ -24,8 +24,8 @@ from deltasnap_core.replay.spark.session.spark_failures import translated
 from deltasnap_core.replay.spark.state_reconstruction import reconciled_files
 from deltasnap_core.replay.state_delta import StateDelta
 from deltasnap_core.replay.version_range import RangeVersion, versions_of
-from deltasnap_core.rules.totals.aggregates import MissingSizeError
-from deltasnap_core.rules.totals.file_breakdown import FileBreakdown, InconsistentBreakdownError
+from deltasnap_core.rules.totals.aggregates import InconsistentBreakdownError, MissingSizeError
+from deltasnap_core.rules.totals.file_breakdown import FileBreakdown
 from deltasnap_core.snapshot.table_context import TableContext
 from deltasnap_core.store.format.change_sets import ChangePolicy
 from deltasnap_core.store.format.commit_facts import CommitFacts

@@ -43,7 +43,9 @@ def gone_facts(*rows: dict[str, Any], retention_ms: int, now_ms: int) -> Tombsto
     gone = pa.Table.from_pylist([{"dataChange": True, **row} for row in rows], REMOVES)
     counted = tombstone_facts_of_rows(gone, retention_ms=retention_ms, now_ms=now_ms)
     groups = (FileGroup.of_tombstone(row.get("deletionTimestamp") or 0, row.get("size")) for row in rows)
-    assert tombstone_facts_of(FileBreakdown.of(groups), retention_ms=retention_ms, now_ms=now_ms) == counted
+    deletions = FileBreakdown.of(groups).deletions
+    assert deletions is not None
+    assert tombstone_facts_of(deletions, retention_ms=retention_ms, now_ms=now_ms) == counted
     return counted
 
 

@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from deltasnap_core.rules.totals.file_breakdown import FileBreakdown, FileGroup, FileSums, RankedFiles, TombstoneSums
+from deltasnap_core.rules.totals.file_breakdown import FileBreakdown, FileGroup, FileSums, RankedFiles
+from deltasnap_core.rules.totals.tombstone_times import TombstoneSums, TombstoneTimes
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.snapshot.snapshot_options import SnapshotOptions
 from deltasnap_core.storage.urls import to_url
@@ -58,7 +59,7 @@ def test_file_of_a_breakdown_has_a_row_for_each_group_and_names_its_version(stor
         sizes={0: FileSums(2, 7)},
         partitions={(("p", "1"), ("q", None)): FileSums(2, 1 << 70)},
         num_partitions=9,
-        deletions={0: TombstoneSums(3, 5, 1)},
+        deletions=TombstoneTimes.of([(0, TombstoneSums(3, 5, 1))]),
         largest=RankedFiles(files=(("b", 4),), bound=("a", 3), largest_first=True),
         smallest=RankedFiles(files=(("a", 3),), bound=None, largest_first=False),
     )
@@ -79,9 +80,9 @@ def test_file_of_a_breakdown_has_a_row_for_each_group_and_names_its_version(stor
     assert table.to_pylist() == [
         {**empty, "kind": "size_bin", "number": 0, "files": 2, "size": 7},
         {**empty, "kind": "partition", "partition": [("p", "1"), ("q", None)], "files": 2, "size": 1 << 70},
-        {**empty, "kind": "deleted_at", "number": 0, "files": 3, "size": 5, "without_size": 1},
         {**empty, "kind": "largest", "path": "b", "files": 1, "size": 4},
         {**empty, "kind": "smallest", "path": "a", "files": 1, "size": 3},
+        {**empty, "kind": "deleted_at", "number": 0, "files": 3, "size": 5, "without_size": 1},
     ]
     assert breakdown_of(content, manifest) == breakdown
     assert breakdown_of(content, replace(manifest, version=4, base=replace(manifest.base, first=4, last=4))) is None

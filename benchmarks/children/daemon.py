@@ -1,0 +1,68 @@
+"""Idle ticks of the sensor of many stored tables, on a clock that moves between two ticks; reports its memory."""
+
+from __future__ import annotations
+
+import logging
+import time
+from pathlib import Path
+
+import dagster as dg
+
+from benchmarks.children.reporting import arguments, report
+from deltasnap_assets.definitions import build_definitions
+from deltasnap_assets.runs.stores import store_of
+from deltasnap_assets.settings.config import Settings, TableSettings
+
+
+class _Clock:
+    """The clock of this process, moved forward."""
+
+    def __init__(self) -> None:
+        self.moved_by = 0
+        self._now, self._now_ns = time.time, time.time_ns
+        time.time, time.time_ns = self._time, self._time_ns
+
+    def _time(self) -> float:
+        return self._now() + self.moved_by
+
+    def _time_ns(self) -> int:
+        return self._now_ns() + self.moved_by * 1_000_000_000
+
+
+def main() -> None:
+    """Report `HOUR` for each of the hours: the resident memory in MiB. Each log must have been examined again."""
+    given = arguments()
+    logging.getLogger("dagster").setLevel(logging.CRITICAL)
+    folder, a_tick = Path(given["folder"]), given["tick_seconds"]
+    tables = tuple(TableSettings(name=name, path=str(folder / name), versions="latest") for name in given["tables"])
+    settings = Settings(storage=str(folder / "store"), tables=tables)
+    sensors = build_definitions(settings).get_repository_def().sensor_defs
+    (sensor,) = (each for each in sensors if "new_commits" in each.name)
+    examined = _examined(settings)
+    clock, cursor = _Clock(), None
+    with dg.DagsterInstance.from_config(str(folder / "home")) as instance:
+        for hour in given["hours"]:
+            while clock.moved_by < hour * 3_600:
+                result = sensor(dg.build_sensor_context(instance=instance, cursor=cursor))
+                assert isinstance(result, dg.SensorResult)
+                assert not result.run_requests
+                cursor = result.cursor
+                clock.moved_by += a_tick
+            report(str(hour), resident_mib=_resident_mib())
+    assert all(before != after for before, after in zip(examined, _examined(settings), strict=True))
+
+
+def _examined(settings: Settings) -> list[int | None]:
+    polls = [store_of(settings).polls.read(table.name) for table in settings.tables]
+    return [None if poll is None else poll.examined_at_ms for poll in polls]
+
+
+def _resident_mib() -> float:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1024
+    raise ValueError("expected VmRSS of this process, found none")
+
+
+if __name__ == "__main__":
+    main()
