@@ -35,6 +35,7 @@ _MAX_PARAMETERS_LENGTH = 100
 _LEAST_WIDTH = 20
 _WIDTH_WITH_WRITER = 100
 _WIDTH_WITH_PARAMETERS = 60
+_WIDTH_WITH_WHOLE_NAMES = 80  # on a narrower terminal, a table with a minimum width would be cut
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,7 +242,8 @@ def _history(history: tuple[Entry, ...], width: int) -> RenderableType:
         by = Column("by", overflow="fold", max_width=most)
         columns.append((by, lambda commit: commit.user_name or commit.engine_info or ""))
     if width >= _WIDTH_WITH_PARAMETERS:
-        columns.append((Column("parameters", min_width=_LEAST_WIDTH, overflow="fold"), _parameters_text))
+        least = _LEAST_WIDTH if width >= _WIDTH_WITH_WHOLE_NAMES else None
+        columns.append((Column("parameters", min_width=least, overflow="fold"), _parameters_text))
     title = Text(f"last {counted(len(history), 'commit')}", style="italic")
     return Group(title, commit_table(history, columns))
 

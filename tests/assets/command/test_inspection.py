@@ -37,6 +37,7 @@ def test_parameters_of_commits_are_readable_on_a_narrow_terminal(tmp_path: Path)
     assert isinstance(console.file, io.StringIO)
     text = console.file.getvalue()
     assert "mode=Overwrite" in text
+    assert text.count("]") == 1
     assert "committed (UTC)" in text
 
 
