@@ -236,6 +236,13 @@ class StorageError(DeltaSnapError, OSError):
 class NoFilesystemError(StorageError):
     """No filesystem supports URLs such as `path`: fsspec lacks the protocol, or its package is not installed."""
 
+    @property
+    def advice(self) -> str:
+        """What to do."""
+        if isinstance(self.__cause__, ImportError):  # the reason names the package
+            return "If the path has the wrong scheme, correct it."
+        return "Correct the scheme of the path, or install the package of the filesystem."
+
 
 class LogChangedError(DeltaSnapError):
     """The log at `path` was replaced while it was read: its file `file` has changed. A retry may succeed."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from deltasnap_assets.command.terminal import WarningLines
 from deltasnap_assets.quantities import iso_time
 from deltasnap_assets.settings.discovery import DiscoveryError, matching
 from deltasnap_assets.settings.yaml_source import with_variables_escaped
@@ -68,7 +69,10 @@ def find_tables(places: Sequence[str], storage_options: Mapping[str, Any]) -> li
         for path in paths:
             if to_url(path) in {to_url(table.path) for table in tables}:
                 continue
-            table = _found_table(path, _free_name(path, taken), storage_options)
+            with WarningLines.held() as warnings:
+                table = _found_table(path, _free_name(path, taken), storage_options)
+                if table.problem is not None:
+                    warnings.clear()  # the problem explains them
             if not table.is_table and is_pattern:
                 continue
             if table.problem is not None:
@@ -95,7 +99,7 @@ def _is_pattern(place: str) -> bool:
     """Return whether a place may match several folders. The path of an existing folder is none."""
     if _PATTERN.search(place) is None:
         return False
-    return is_url(place) or not Path(place).expanduser().exists()
+    return is_url(place) or not os.path.exists(Path(place).expanduser())  # noqa: PTH110  # `Path.exists` raises PermissionError
 
 
 def _is_relative(path: str) -> bool:

@@ -77,11 +77,11 @@ class WarningLines(logging.Handler):
 
     @classmethod
     @contextmanager
-    def held(cls) -> Iterator[None]:
-        """Hold all warning lines, and print them at the end, also before an error."""
+    def held(cls) -> Iterator[list[str]]:
+        """Hold all warning lines, yield them, and print those that remain at the end, also before an error."""
         lines = cls._held = []
         try:
-            yield
+            yield lines
         finally:
             cls._held = None
             for line in lines:

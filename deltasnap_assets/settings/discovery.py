@@ -21,6 +21,7 @@ from deltasnap_assets.settings.config import (
 from deltasnap_core import (
     LOG_FOLDER,
     DeltaSnapError,
+    NoFilesystemError,
     folder_of_pattern,
     hide_secrets,
     is_url,
@@ -41,7 +42,7 @@ class DiscoveryError(DeltaSnapError):
     """The tables at `pattern` cannot be followed: `reason`."""
 
     def __init__(self, *, pattern: str, reason: str) -> None:
-        self.pattern = redacted(pattern)
+        self.pattern = redacted(pattern.removesuffix(f"/{LOG_FOLDER}"))
         self.reason = reason
         super().__init__(f"Tables at {self.pattern}: {reason}")
 
@@ -64,7 +65,7 @@ def with_discovered(settings: Settings, on_no_table: Callable[[str], None] = _lo
             paths = _paths_in_store(settings, pattern)
             if not paths:
                 raise
-            on_no_table(f"{error}. The tables that it matched earlier are still followed.")
+            on_no_table(f"{str(error).removesuffix('.')}. The tables that it matched earlier are still followed.")
         matched = {to_url(path): path for path in paths if not _is_excluded(path, pattern)}
         if not matched:
             on_no_table(_no_table_at(pattern.path))
@@ -204,8 +205,11 @@ def matching(pattern: str, storage_options: Mapping[str, Any]) -> list[str]:
     try:
         found = matching_paths(pattern, storage_options)
     except FileNotFoundError as error:
-        reason = f"the folder {redacted(folder_of_pattern(pattern))} does not exist, or is empty on an object store"
+        or_empty = ", or is empty" if is_url(pattern) else ""  # object stores have no empty folders
+        reason = f"the folder {redacted(folder_of_pattern(pattern))} does not exist{or_empty}. Correct the path."
         raise DiscoveryError(pattern=pattern, reason=reason) from hide_secrets(error)
+    except NoFilesystemError as error:
+        raise DiscoveryError(pattern=pattern, reason=f"{error.reason}. {error.advice}") from error
     except Exception as error:  # noqa: BLE001  # raised as DiscoveryError
         raise DiscoveryError(pattern=pattern, reason=str(error) or type(error).__name__) from hide_secrets(error)
     scheme = f"{pattern.partition('://')[0]}://" if is_url(pattern) else ""

@@ -177,8 +177,10 @@ def message_of(details: Any) -> str:
         return expected
     if details["type"] in ("string_too_short", "too_short") and details["ctx"]["min_length"] == 1:
         return "must not be empty"
-    reason = details["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
-    return f"expected {reason}" if details["msg"].startswith("Input should be ") else reason
+    reason: str = details["msg"].removeprefix("Value error, ")
+    if not reason.startswith("Input should be "):
+        return reason
+    return reason.partition(", unable to parse")[0].replace("Input should be ", "expected ", 1)
 
 
 def _problem(source: YamlSource, details: Any) -> ConfigProblem:

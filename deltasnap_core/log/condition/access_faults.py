@@ -31,9 +31,7 @@ def storage_fault(error: StorageError, versions: VersionRanges | None = None) ->
         kind, text = FaultKind.STORAGE_FAILED, f"The storage failed at {path}: {reason}"
         advice = "Try again later. If it fails again, check the path, storage_options and the network."
     if isinstance(error, NoFilesystemError):
-        advice = "Correct the scheme of the path, or install the package of the filesystem."
-        if isinstance(error.__cause__, ImportError):  # the reason names the package
-            advice = "If the path has the wrong scheme, correct it."
+        advice = error.advice
     elif isinstance(error.__cause__, _OF_ARGUMENTS):
         advice = "Correct the path or storage_options: the filesystem does not accept one of their values."
     text = text if text.endswith(".") else f"{text}."

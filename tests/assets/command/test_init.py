@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from deltasnap_assets.command.init import FoundTable, configuration, find_tables, secret_options
+from deltasnap_assets.command.terminal import prepare_terminal
 from deltasnap_assets.settings.loading import load_settings, read_settings
+from deltasnap_core import StorageError
 from deltasnap_core.protocol.log_files.file_names import checksum_file
 from tests.assets.command.test_cli import ROOT
 from tests.builders import metadata, protocol, write_log
@@ -89,6 +91,21 @@ def test_path_that_cannot_be_read_has_advice_and_names_no_file_of_the_log() -> N
         "The storage failed at foo://lake/events/_delta_log: Protocol not known: foo. Correct the scheme of the path, "
         "or install the package of the filesystem."
     )
+
+
+def test_path_without_access_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(path: str) -> None:
+        raise StorageError(path=path, reason="Permission denied")
+
+    write_log(tmp_path, {0: [protocol(), metadata()]})
+    for name in ("open_local", "list_local_from"):
+        monkeypatch.setattr(f"deltasnap_core.storage.fsspec_log_store.{name}", lambda path, *_: refuse(path))
+    prepare_terminal()
+    (table,) = find_tables([str(tmp_path)], {})
+    assert str(table.problem).startswith("Access to file://")
+    assert capsys.readouterr().err == ""
 
 
 def test_found_table_that_needs_an_unknown_feature_has_that_problem(tmp_path: Path) -> None:

@@ -149,6 +149,13 @@ def test_unusual_failure_of_a_storage_is_reported(tmp_path: Path) -> None:
         load(tmp_path, "discover: [{path: unreachable://lake/*}]")
 
 
+def test_pattern_of_an_unknown_scheme_is_named_as_written_with_advice(tmp_path: Path) -> None:
+    with pytest.raises(DiscoveryError) as caught:
+        load(tmp_path, "discover: [{path: foo://lake/*}]")
+    advice = "Correct the scheme of the path, or install the package of the filesystem."
+    assert str(caught.value) == f"Tables at foo://lake/*: Protocol not known: foo. {advice}"
+
+
 @pytest.mark.parametrize("pattern", ["lake/bronze/*", "lake/[bs]*/*", "lake"])
 def test_pattern_in_a_folder_that_does_not_exist_is_an_error(pattern: str, tmp_path: Path) -> None:
     with pytest.raises(DiscoveryError, match=rf"Tables at .*: the folder {tmp_path}/lake\S* does not exist"):
