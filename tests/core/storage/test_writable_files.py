@@ -13,7 +13,7 @@ from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 
 from deltasnap_core.errors import StorageError
-from deltasnap_core.storage import writable_files
+from deltasnap_core.storage import retries, writable_files
 from deltasnap_core.storage.urls import to_url
 from deltasnap_core.storage.writable_files import WritableFiles
 
@@ -232,6 +232,34 @@ def test_object_store_without_the_rejected_object_has_failed(monkeypatch: pytest
     files.write(f"{root}/one", b"0")
     assert not files.write_new(f"{root}/one", b"1")
     assert files.read(f"{root}/one") == b"0"
+
+
+class FailingFileSystem(MemoryFileSystem):  # type: ignore[misc]
+    """A storage whose first requests of a part fail. It returns errors as contents, as s3fs over fsspec 2026.4 does."""
+
+    protocol = "failing"
+    failures: ClassVar[list[Exception]] = []
+
+    def cat_file(self, path: str, start: int | None = None, end: int | None = None, **options: Any) -> bytes:
+        if self.failures:
+            raise self.failures.pop()
+        return bytes(super().cat_file(path, start, end, **options))
+
+    def cat_ranges(self, paths: list[str], starts: list[int], ends: list[int], **_: Any) -> list[bytes]:
+        return list(super().cat_ranges(paths, starts, ends, on_error="return"))
+
+
+def test_parts_of_a_remote_file_are_requested_again_after_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retries, "FIRST_PAUSE_SECONDS", 0)
+    fsspec.register_implementation("failing", FailingFileSystem, clobber=True)
+    files, path, parts = WritableFiles("failing://parts"), "failing://parts/file", [range(2, 5), range(8, 9)]
+    files.write(path, b"0123456789")
+    FailingFileSystem.failures[:] = [TimeoutError("slow"), TimeoutError("slow")]
+    with files.open_parts(path, 10, parts) as stream:
+        assert [(stream.seek(part.start), stream.read(len(part))) for part in parts] == [(2, b"234"), (8, b"8")]
+    FailingFileSystem.failures[:] = [PermissionError("denied")]
+    with pytest.raises(StorageError, match="denied"):
+        files.open_parts(path, 10, parts)
 
 
 def test_bucket_that_does_not_exist_is_no_empty_folder(monkeypatch: pytest.MonkeyPatch) -> None:
