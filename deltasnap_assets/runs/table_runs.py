@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache, partial
+from itertools import takewhile
 from typing import Any
 
 import dagster as dg
@@ -27,6 +29,7 @@ from deltasnap_assets.runs.planning.names import (
     job_name,
 )
 from deltasnap_assets.runs.planning.partitions import known_versions
+from deltasnap_assets.runs.planning.plan import Known
 from deltasnap_assets.runs.run_process import PROCESS_TAG
 from deltasnap_assets.settings.config import TABLE_TAG
 from deltasnap_core import DeltaSnapError
@@ -97,8 +100,9 @@ def unfinished_runs(instance: dg.DagsterInstance, table_names: Collection[str]) 
 class LastFailures:
     """The failures of tables within a day, by table, except those that are over: see `end_failure`.
 
-    last: the id of the last run that materializes versions, however started, if it failed.
-    requested: the last run that deltasnap requested, if it failed: its versions may be requested again.
+    last: the id of the run of `failed_run`.
+    requested: the last run that deltasnap requested, if it failed, or the last one whose versions are missing: they may
+    be requested again.
     """
 
     last: Mapping[str, str]
@@ -106,26 +110,33 @@ class LastFailures:
 
     @classmethod
     def of(cls, instance: dg.DagsterInstance, table_names: Collection[str]) -> LastFailures:
-        """Return the failures of tables. A table whose runs did not fail costs no query of its own."""
+        """Return the failures of tables. A table without a failure, or whose last one is over, costs no query."""
         tagged, over = _failed_within_a_day(instance, table_names), _ended_failures(instance, table_names)
-        untagged = _untagged_failures(instance)
-        failed = {*tagged, *(name for name in table_names if any(_is_of(run, name) for run in untagged))}
-        last, requested = dict[str, str](), dict[str, Failure]()
-        for name in failed:
-            if (record := _last_failed(instance, name, over.get(name))) is not None:
-                last[name] = record.dagster_run.run_id
-            failure = _failure(instance, name, tagged[name]) if name in tagged else None
-            if failure is not None and failure.run_id != over.get(name):
+        untagged, last, requested = _untagged_failures(instance), dict[str, str](), dict[str, Failure]()
+        for name in table_names:
+            failed = [record for record in untagged if _is_of(record.dagster_run, name)]
+            failed += [tagged[name]] if name in tagged else []
+            newest = max(failed, key=_place, default=None)
+            if newest is None or newest.dagster_run.run_id == over.get(name):
+                continue
+            known = cache(partial(known_of, instance, name))
+            record = _failed_of(known, _ended_runs(instance, name), over.get(name))
+            if record is None:
+                end_failure(instance, name, newest.dagster_run.run_id)
+                continue
+            last[name] = record.dagster_run.run_id
+            if (failure := _failure(known, _requested_runs(instance, name), over.get(name))) is not None:
                 requested[name] = failure
         return cls(last=last, requested=requested)
 
 
-def _failure(instance: dg.DagsterInstance, table_name: str, record: dg.RunRecord) -> Failure | None:
-    """Return the failure of a requested run; None: it does not count, or another run was requested later."""
-    run = record.dagster_run
-    versions, is_last = _range_of(run), _last_requested(instance, table_name) == run.run_id
-    if versions is None or not is_last or not _counts(instance, table_name, run):
+def _failure(known: Callable[[], Known], requested: Sequence[dg.RunRecord], over: str | None) -> Failure | None:
+    """Return the failure of a requested run; None: there is none. Parameters: see `_failed_of`."""
+    record = _failed_of(known, requested, over)
+    versions = None if record is None else _range_of(record.dagster_run)
+    if record is None or versions is None:
         return None
+    run = record.dagster_run
     return Failure(
         run_id=run.run_id,
         first=versions[0],
@@ -137,12 +148,11 @@ def _failure(instance: dg.DagsterInstance, table_name: str, record: dg.RunRecord
     )
 
 
-def _untagged_failures(instance: dg.DagsterInstance) -> list[dg.DagsterRun]:
+def _untagged_failures(instance: dg.DagsterInstance) -> list[dg.RunRecord]:
     """Return the failed runs without our tag that materialize versions: from Dagster's UI, backfills, other jobs."""
     filters = (_recent_failures(job_name=job) for job in (_ALL_ASSETS, None))
     records = (record for each in filters for record in instance.get_run_records(each, limit=_MAX_FAILURES))
-    runs = (record.dagster_run for record in records)
-    return [run for run in runs if TABLE_TAG not in run.tags and stores_versions(run)]
+    return [record for record in records if TABLE_TAG not in record.dagster_run.tags and _stores(record)]
 
 
 def _failed_within_a_day(instance: dg.DagsterInstance, table_names: Collection[str]) -> dict[str, dg.RunRecord]:
@@ -158,7 +168,7 @@ def _failed_within_a_day(instance: dg.DagsterInstance, table_names: Collection[s
             filters = _recent_failures(tags={TABLE_TAG: sorted(left)})
             records = instance.get_run_records(filters, limit=_MAX_FAILURES, cursor=cursor)  # the latest first
             for record in records:
-                if stores_versions(record.dagster_run):
+                if _stores(record):
                     found.setdefault(record.dagster_run.tags[TABLE_TAG], record)
             if len(records) < _MAX_FAILURES:
                 break
@@ -172,17 +182,19 @@ def _recent_failures(**filters: Any) -> dg.RunsFilter:
 
 
 def failed_run(instance: dg.DagsterInstance, table_name: str) -> FailedRun | None:
-    """Return the last run of a table that ended, with the reason, if it failed; None: it did not.
+    """Return the last run of a table that failed and left versions missing, with the reason; None: there is none.
 
-    A run that failed after all its versions were materialized is forgotten after a day: nothing retries it. So is a run
-    whose versions the log no longer has, see `end_failure`. A canceled run failed if it left versions missing.
+    Later runs of other versions do not end such a failure. If no version is missing, it is the last run that ended, if
+    that failed. It is forgotten after a day: nothing retries it. So is a run whose versions the log no longer has, see
+    `end_failure`. A canceled run failed only if it left versions missing.
     """
-    record = _last_failed(instance, table_name, _ended_failures(instance, [table_name]).get(table_name))
+    known = cache(partial(known_of, instance, table_name))
+    record = _last_failed(instance, table_name, known)
     if record is None:
         return None
     run = record.dagster_run
     is_recent = time.time() - record.update_timestamp.timestamp() < _REMEMBERED_SECONDS
-    first_missing = _first_missing(instance, table_name, run)
+    first_missing = next(iter(_missing(known(), run)), None)
     if not is_recent and first_missing is None:
         return None
     canceled = f"version {first_missing} is missing, because the run was canceled."
@@ -191,7 +203,10 @@ def failed_run(instance: dg.DagsterInstance, table_name: str) -> FailedRun | Non
 
 
 def end_failure(instance: dg.DagsterInstance, table_name: str, run_id: str) -> None:
-    """Record that the failure of a run is over: the log no longer has its versions, so nothing retries them."""
+    """Record that the failure of a run is over, with all failures before: nothing is left to retry.
+
+    Later runs succeeded and no version is missing, or the log no longer has its versions.
+    """
     instance.daemon_cursor_storage.set_cursor_values({_failure_key(table_name): run_id})
 
 
@@ -214,13 +229,21 @@ def stores_versions(run: dg.DagsterRun) -> bool:
     return has_versions and bool(run.asset_selection or not run.asset_check_selection)
 
 
-def _first_missing(instance: dg.DagsterInstance, table_name: str, run: dg.DagsterRun) -> int | None:
-    """Return the first version of a run that is not materialized; None: there is none, or the run has no range."""
-    versions = _range_of(run)
-    if versions is None:
-        return None
-    done = known_of(instance, table_name).done
-    return next((version for version in range(versions[0], versions[1] + 1) if version not in done), None)
+def ends_failure(instance: dg.DagsterInstance, table_name: str, run: dg.DagsterRun) -> bool:
+    """Return whether a run that succeeds ends the failure of its table: no other version is missing."""
+    if not stores_versions(run):
+        return False
+    known = cache(partial(known_of, instance, table_name))
+    record = _last_failed(instance, table_name, known)
+    first, last = _range_of(run) or (0, -1)
+    missing = [] if record is None else _missing(known(), record.dagster_run)
+    return all(first <= version <= last for version in missing)
+
+
+def _missing(known: Known, run: dg.DagsterRun) -> list[int]:
+    """Return the versions of a run that have a partition but are not materialized, ascending."""
+    first, last = _range_of(run) or (0, -1)
+    return sorted(version for version in known.versions if first <= version <= last and version not in known.done)
 
 
 def _range_of(run: dg.DagsterRun) -> tuple[int, int] | None:
@@ -229,16 +252,35 @@ def _range_of(run: dg.DagsterRun) -> tuple[int, int] | None:
     return (versions[0], versions[1]) if len(versions) == 2 else None
 
 
-def _last_failed(instance: dg.DagsterInstance, table_name: str, over: str | None) -> dg.RunRecord | None:
-    """Return the last run of a table that ended, if it failed. over: the id of the run whose failure is over."""
-    record = _last_ended(instance, table_name)
-    if record is None or record.dagster_run.status not in _FAILED or record.dagster_run.run_id == over:
-        return None
-    return record
+def _last_failed(instance: dg.DagsterInstance, table_name: str, known: Callable[[], Known]) -> dg.RunRecord | None:
+    """Return the run of `failed_run`."""
+    return _failed_of(known, _ended_runs(instance, table_name), _ended_failures(instance, [table_name]).get(table_name))
 
 
-def _last_ended(instance: dg.DagsterInstance, table_name: str) -> dg.RunRecord | None:
-    """Return the last run that materializes versions of a table, however started, and has ended; None: there is none.
+def _failed_of(known: Callable[[], Known], records: Iterable[dg.RunRecord], over: str | None) -> dg.RunRecord | None:
+    """Return the last of the runs that left versions missing, else the last run, if it failed; None: there is none.
+
+    known: queries the facts about the table. records: its runs, the latest first. over: see `end_failure`.
+    """
+    runs = [*takewhile(lambda record: record.dagster_run.run_id != over, filter(_stores, records))]
+    failed = [record for record in runs if record.dagster_run.status in _FAILED]
+    for record in failed:
+        if _missing(known(), record.dagster_run):
+            return record
+    last = next((record for record in runs if record.dagster_run.status is not _CANCELED), None)
+    return last if last in failed else None
+
+
+def _place(record: dg.RunRecord) -> int:
+    return record.storage_id
+
+
+def _stores(record: dg.RunRecord) -> bool:
+    return stores_versions(record.dagster_run)
+
+
+def _ended_runs(instance: dg.DagsterInstance, table_name: str) -> list[dg.RunRecord]:
+    """Return the runs of a table that ended, however started, the latest first.
 
     A run without the tag of the table is found by the assets of the table: Dagster keeps the last run of each.
     """
@@ -250,19 +292,11 @@ def _last_ended(instance: dg.DagsterInstance, table_name: str) -> dg.RunRecord |
     run_ids = {entry.last_run_id for entry in entries} | {event.run_id for event in events}
     if found := [run_id for run_id in run_ids if run_id]:
         records += instance.get_run_records(dg.RunsFilter(run_ids=found, statuses=_ENDED))
-    latest_first = sorted(records, key=lambda record: record.storage_id, reverse=True)
-    runs = ((record, record.dagster_run) for record in latest_first)
-    return next((record for record, run in runs if stores_versions(run) and _counts(instance, table_name, run)), None)
+    return sorted(records, key=_place, reverse=True)
 
 
-def _counts(instance: dg.DagsterInstance, table_name: str, run: dg.DagsterRun) -> bool:
-    """Return whether the end of a run says something about its table: if canceled, only if versions are missing."""
-    return run.status is not _CANCELED or _first_missing(instance, table_name, run) is not None
-
-
-def _last_requested(instance: dg.DagsterInstance, table_name: str) -> str | None:
-    records = instance.get_run_records(dg.RunsFilter(tags={TABLE_TAG: table_name}), limit=_MAX_LATER_RUNS)
-    return next((each.dagster_run.run_id for each in records if stores_versions(each.dagster_run)), None)
+def _requested_runs(instance: dg.DagsterInstance, table_name: str) -> Sequence[dg.RunRecord]:
+    return instance.get_run_records(dg.RunsFilter(tags={TABLE_TAG: table_name}), limit=_MAX_LATER_RUNS)
 
 
 def _is_of(run: dg.DagsterRun, table_name: str) -> bool:

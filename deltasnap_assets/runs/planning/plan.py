@@ -106,7 +106,8 @@ def plan(table: TableSettings, status: LogStatus, known: Known, stored: Stored |
     first, and no version counts as done. If its log forked, the same holds for the versions after the last common one.
     It also holds for versions that the store lost, for example to a fork which a run found. Pruned versions stay done.
     A version that is done and stored gets its partition back if that was lost. A version that cannot be loaded, for
-    example because its commit was cleaned up, and was never done loses its partition until it can.
+    example because its commit was cleaned up, and was never done loses its partition until it can. So does one that the
+    configuration no longer selects.
     known: read before `status`, so that a version which another process adds in the meantime is not taken for lost.
     """
     is_recreated = known.table_id is not None and _is_recreated(status, known, stored)
@@ -115,6 +116,7 @@ def plan(table: TableSettings, status: LogStatus, known: Known, stored: Stored |
     unloadable = _unloadable(status)
     first = 0 if stored is None else min(status.versions, default=0)  # the commits before it were cleaned up
     lost = {version for version in known.versions if version not in done and (version < first or version in unloadable)}
+    lost |= {version for version in known.versions if version not in known.done and version < _since(table)}
     kept = () if is_recreated else tuple(v for v in known.versions if (fork is None or v <= fork) and v not in lost)
     missing = [v for v in _wanted(table, status, kept) if v not in done or (fork is not None and v > fork)]
     chosen = missing[: table.max_versions_per_run]
@@ -211,13 +213,12 @@ def _wanted(table: TableSettings, status: LogStatus, earlier: tuple[int, ...]) -
 
     Among them are all versions after the first one followed, except those before `since`.
     """
-    if isinstance(table.versions, Since):
-        first = table.versions.since
-    elif table.versions == "latest":
-        first = min(earlier, default=status.latest)
-    else:
-        first = 0
+    first = min(earlier, default=status.latest) if table.versions == "latest" else _since(table)
     return sorted(version for version in status.versions if version >= first)
+
+
+def _since(table: TableSettings) -> int:
+    return table.versions.since if isinstance(table.versions, Since) else 0
 
 
 def observation_of(

@@ -14,6 +14,7 @@ from deltasnap_assets.checks.log.readable_protocol import ReadableProtocol
 from deltasnap_assets.checks.registry import TABLE_CHECKS
 from deltasnap_assets.runs.condition.check_events import LOG_ERRORS, severity_of
 from deltasnap_assets.runs.condition.fault_texts import MAX_TEXT_LENGTH
+from deltasnap_assets.runs.table_runs import ends_failure
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.spark.session.failures import using_spark
 from deltasnap_assets.tables.assets.steps import checks_step
@@ -59,7 +60,8 @@ def _checks_of_now(table: TableSettings) -> dg.AssetChecksDefinition:
                 log = context.log.info if verdict.passed else context.log.warning
                 log(f"{check.name}: {visible(verdict.description, MAX_TEXT_LENGTH)}")
         are_all = selected.issuperset(check.name for check in TABLE_CHECKS)
-        record_table_checks(snapshots, table, of_run, context.run, ended=ended, are_all=are_all)
+        is_over = ends_failure(context.instance, table.name, context.run)
+        record_table_checks(snapshots, table, of_run, context.run, ended=ended, are_all=are_all, ends_failure=is_over)
 
     # A table may be named `orders_version`. Names of steps do not collide if none of their endings ends with another.
     return checks_step(f"{table.name}__table_expectations", specs, expectations)

@@ -28,20 +28,22 @@ def record_table_checks(
     *,
     ended: Iterable[str],
     are_all: bool,
+    ends_failure: bool,
 ) -> None:
     """Record the results of the checks of the table, and the condition of its log.
 
-    Each result replaces the earlier one of its check. A failed run stays a problem until a run stores versions again.
+    Each result replaces the earlier one of its check.
     Dagster has the results already: if they cannot be recorded in the store, the failure is logged and the run
     continues.
     ended: the checks without a result whose earlier failure is over. are_all: whether all checks were evaluated.
+    ends_failure: see `ends_failure`.
     """
     found = found_by_checks(results)
     found = replace(found, problems={**dict.fromkeys(ended, ()), **found.problems})
     try:
         condition = snapshots.conditions.of(table)
         newest = max(snapshots.stored_versions(table), default=None)
-        of_run = {RUN: (), VERSIONS: ()} if stores_versions(run) else {}
+        of_run = {**({VERSIONS: ()} if stores_versions(run) else {}), **({RUN: ()} if ends_failure else {})}
         complete = replace(
             found,
             latest_version=condition.latest,

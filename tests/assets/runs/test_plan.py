@@ -135,6 +135,12 @@ def test_version_that_cannot_be_loaded_and_is_not_done_has_no_partition() -> Non
     assert (todo.drop, *requested(todo)) == ((3,), (), ())
 
 
+def test_version_that_the_configuration_no_longer_selects_and_is_not_done_has_no_partition() -> None:
+    known = Known(versions=(0, 1, 2, 3), done=frozenset({1}), table_id="g")
+    todo = plan(table(versions={"since": 3}), status(0, 4), known)
+    assert (todo.drop, *requested(todo)) == ((0, 2), (4,), ((3, 4),))
+
+
 def test_plan_without_new_versions_is_empty() -> None:
     todo = plan(table(), status(0, 1), Known(versions=(0, 1), done=frozenset({0, 1}), table_id="g"))
     assert (requested(todo), todo.last) == (((), ()), None)

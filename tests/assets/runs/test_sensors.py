@@ -373,6 +373,25 @@ def test_new_commit_requests_versions_that_are_missing_although_a_later_run_of_o
     assert ticks.tick() == [("0", "3")]
 
 
+def test_failed_range_is_requested_again_although_the_other_range_of_its_tick_succeeded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticks = Ticks(tmp_path, last=6, runs_succeed=False)
+    ticks.store_versions([3, 4])
+    materialize(ticks.instance, [3, 4])
+    assert ticks.tick() == [("0", "2"), ("5", "6")]
+    failed_run(ticks.instance, 0, 2)
+    ticks.store_versions([5, 6])
+    materialize(ticks.instance, [5, 6])
+    ticks.instance.create_run_for_job(idle_job, status=dg.DagsterRunStatus.SUCCESS, tags=run_tags("events", 5, 6))
+    assert "failed, attempt 1 of 5 at versions 0 to 2" in ticks.tick()
+    assert "The last run failed" in health(ticks.instance)
+    later = time.time() + 90
+    monkeypatch.setattr("deltasnap_assets.runs.table_runs.time.time", lambda: later)
+    assert ticks.tick() == [("0", "2")]
+    assert ticks.tags[ATTEMPT_TAG] == "2"
+
+
 def test_versions_of_a_canceled_run_are_reported_missing_and_requested_with_the_next_commit(tmp_path: Path) -> None:
     ticks = Ticks(tmp_path, last=2, runs_succeed=False)
     ticks.tick()

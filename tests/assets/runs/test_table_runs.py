@@ -23,6 +23,7 @@ from deltasnap_assets.runs.table_runs import (
     LastFailures,
     TablesFailedError,
     end_failure,
+    ends_failure,
     failed_run,
     unfinished_runs,
 )
@@ -41,6 +42,13 @@ def ended(instance: dg.DagsterInstance, table: str, status: dg.DagsterRunStatus)
     return instance.create_run_for_job(idle_job, status=status, tags=run_tags(table, 0, 3)).run_id
 
 
+def with_partitions(count: int) -> dg.DagsterInstance:
+    """Return an instance with the first versions of the table `events`."""
+    instance = dg.DagsterInstance.ephemeral()
+    instance.add_dynamic_partitions("events_versions", [str(version) for version in range(count)])
+    return instance
+
+
 def from_its_page(instance: dg.DagsterInstance, status: dg.DagsterRunStatus) -> None:
     """A run of an asset of the table `events`, started in Dagster's UI: it has no tag of ours."""
 
@@ -53,13 +61,31 @@ def from_its_page(instance: dg.DagsterInstance, status: dg.DagsterRunStatus) -> 
 
 
 def test_failed_run_is_remembered_until_a_run_succeeds(monkeypatch: pytest.MonkeyPatch) -> None:
-    instance = dg.DagsterInstance.ephemeral()
+    instance = with_partitions(4)
     run_id, later = ended(instance, "events", FAILURE), time.time() + 3 * 86_400
     monkeypatch.setattr(time, "time", lambda: later)
     failed = failed_run(instance, "events")
     assert failed is not None
     assert failed.run_id == run_id
+    materialize(instance, range(4))
     ended(instance, "events", SUCCESS)
+    assert failed_run(instance, "events") is None
+
+
+def test_run_of_other_versions_does_not_end_a_failure_that_left_versions_missing() -> None:
+    instance = with_partitions(9)
+    run_id = ended(instance, "events", FAILURE)
+    other = instance.create_run_for_job(idle_job, status=SUCCESS, tags=run_tags("events", 5, 8))
+    materialize(instance, range(5, 9))
+    failed, found = failed_run(instance, "events"), LastFailures.of(instance, ["events"])
+    assert failed is not None
+    assert (failed.run_id, failed.first_missing) == (run_id, 0)
+    assert (found.last["events"], found.requested["events"].run_id) == (run_id, run_id)
+    assert not ends_failure(instance, "events", other)
+    materialize(instance, range(3))
+    last = instance.create_run_for_job(idle_job, tags=run_tags("events", 3, 3))
+    assert ends_failure(instance, "events", last)
+    instance.delete_dynamic_partition("events_versions", "3")  # the log no longer has this version
     assert failed_run(instance, "events") is None
 
 
@@ -107,7 +133,7 @@ def test_canceled_run_without_missing_versions_neither_fails_a_table_nor_ends_it
 
 
 def test_failure_is_over_once_the_whole_log_is_read_and_no_longer_has_its_versions() -> None:
-    instance = dg.DagsterInstance.ephemeral()
+    instance = with_partitions(4)
     run_id = ended(instance, "events", FAILURE)
     failed = failed_run(instance, "events")
     assert failed is not None

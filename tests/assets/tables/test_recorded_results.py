@@ -32,7 +32,7 @@ def recorded(
     no_session: Any = None
     run = table.instance.create_run_for_job(idle_job)
     snapshots = RunSnapshots(table.settings, no_session)
-    record_table_checks(snapshots, table.table, results, run, ended=ended, are_all=are_all)
+    record_table_checks(snapshots, table.table, results, run, ended=ended, are_all=are_all, ends_failure=True)
     return table.poll
 
 
