@@ -6,11 +6,9 @@ The code under test has Spark write every base. Here only that is replaced; its 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from deltasnap_core.errors import CorruptLogError
@@ -35,6 +33,7 @@ from deltasnap_core.rules.paths import path_keys
 from deltasnap_core.rules.totals.aggregates import groups_of
 from deltasnap_core.rules.totals.measures import MEASURED_COLUMNS, measures_of
 from deltasnap_core.store.format.manifest import DataSet, VersionManifest
+from deltasnap_core.store.rows import driver_rows
 from deltasnap_core.store.rows.driver_rows import DriverRows
 from deltasnap_core.store.rows.spark_rows import SparkRows
 from deltasnap_core.store.writing import range_writer
@@ -54,7 +53,7 @@ def use_driver_bases(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(range_writer, "reconciled_files", lambda reader, log: _actions(reader, log))
     monkeypatch.setattr(SparkRows, "write_base", _write_base)
     monkeypatch.setattr(SparkRows, "counted", _counted)
-    monkeypatch.setattr(pq, "write_table", partial(pq.write_table, row_group_size=2))  # several, as of large versions
+    monkeypatch.setattr(driver_rows, "ROWS_A_GROUP", 2)  # several, as of large versions
 
 
 def _actions(reader: Any, log: LoadedLog) -> pa.Table:

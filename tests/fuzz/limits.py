@@ -57,6 +57,7 @@ _LIMITS: dict[str, tuple[int, ...]] = {
     "snapshot.checkpoints.checkpoint_writer.ACTIONS_A_SIDECAR": _FROM_1,
     "store.format.shared_documents.INLINE_BYTES": _BYTES,
     "store.format.shared_documents.PATCH_BYTES": _BYTES,
+    "store.rows.row_groups.ROWS_A_GROUP": _FROM_1,
     "store.rows.spark_rows.BROADCAST_ROWS": _COUNTS,
     "store.rows.spark_rows.SINGLE_TASK_ROWS": _COUNTS,
     "store.rows.spark_rows.ROWS_A_FILE": _FROM_1,
