@@ -32,6 +32,11 @@ def canonical_path_sql(raw: str, log_path: str) -> str:
     )
 
 
+def have_equal_keys(log_path: str, other: str) -> bool:
+    """Return whether a path has the same key in two logs: absolute paths belong to the file system of the log."""
+    return _file_system_of(log_path) == _file_system_of(other)
+
+
 def path_key_sql(raw: str, log_path: str) -> str:
     """Return SQL for the key of a path (string): its canonical form, decoded once. Spellings of one file have one key.
 

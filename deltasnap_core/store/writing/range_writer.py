@@ -24,6 +24,7 @@ from deltasnap_core.replay.spark.session.spark_failures import translated
 from deltasnap_core.replay.spark.state_reconstruction import reconciled_files
 from deltasnap_core.replay.state_delta import StateDelta
 from deltasnap_core.replay.version_range import RangeVersion, versions_of
+from deltasnap_core.rules.paths import have_equal_keys
 from deltasnap_core.rules.totals.aggregates import InconsistentBreakdownError, MissingSizeError
 from deltasnap_core.rules.totals.file_breakdown import FileBreakdown
 from deltasnap_core.snapshot.table_context import TableContext
@@ -85,8 +86,13 @@ class RangeWriter:
         self.stored.write_documents(self.generation, documents.new)
         return commits.added_to(manifest, None, segment)
 
+    def can_follow(self, previous: VersionManifest) -> bool:
+        """Return whether `write_after` can look up the files of a version by their stored keys."""
+        log_path = self.context.table_log.log_path
+        return previous.generation == self.generation and have_equal_keys(previous.log_path, log_path)
+
     def write_after(self, previous: VersionManifest, last: int) -> list[VersionManifest]:
-        """Write the versions after one of this generation, up to `last`, and return their manifests.
+        """Write the versions after one that they can follow, up to `last`, and return their manifests.
 
         All commits must exist.
         It reads the commits in one pass, writes their changes once, and writes a base at `last` if due.

@@ -253,14 +253,13 @@ def _write_run(
 ) -> Iterator[VersionManifest]:
     """Write consecutive versions, and yield their manifests.
 
-    A version is written as changes if the previous version has the same generation and the commit exists, otherwise as
-    a base.
+    A version is written as changes if the previous version has the same generation and keys and the commit exists,
+    otherwise as a base.
     loaded: the log of a version, if read already.
     """
     version = first
     while version <= last:
-        follows = previous is not None and previous.generation == writer.generation
-        if previous is None or not follows or not writer.logged.has_commit(version):
+        if previous is None or not writer.can_follow(previous) or not writer.logged.has_commit(version):
             previous = writer.write_first(version, loaded if loaded and loaded.version == version else None)
             yield previous
         else:

@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
 from deltasnap_core import DeltaLog, SnapshotStore
 from deltasnap_core.errors import CorruptLogError, StorageError
@@ -98,6 +99,22 @@ def test_version_without_its_commit_is_a_base(store: SnapshotStore, log: DeltaLo
     found = list(store.write_range("t", log, 0, 3))
     assert [manifest.base.last for manifest in found] == [0, 0, 2, 2]
     assert [store.computed_state("t", version).num_of_files for version in range(4)] == [2, 3, 3, 1]
+
+
+def test_version_after_a_move_to_another_file_system_removes_a_file_with_an_absolute_path(
+    store: SnapshotStore, tmp_path: Path
+) -> None:
+    commits = {0: [protocol(), metadata(), add("/abs/a"), add("b")], 1: [remove("/abs/a")], 2: [remove("b")]}
+    folder = write_log(tmp_path / "t", commits)
+    store.write_range("t", DeltaLog.for_table(None, tmp_path / "t"), 0, 0)
+    for file in folder.iterdir():
+        MemoryFileSystem().pipe_file(f"/moved/t/_delta_log/{file.name}", file.read_bytes())
+    moved = DeltaLog.for_table(None, "memory://moved/t")
+    for version, live in {1: ["b"], 2: []}.items():
+        assert store.write_range("t", moved, version, version).common.relation is LogRelation.SAME
+        assert store.computed_state("t", version).num_of_files == len(live)
+        assert store.read_arrow("t", version, columns=["path"])["path"].to_pylist() == live
+    assert [store.manifest("t", version).base.last for version in (0, 1, 2)] == [0, 1, 1]
 
 
 def test_version_that_lost_its_file_is_written_again(store: SnapshotStore, log: DeltaLog, tmp_path: Path) -> None:
