@@ -97,7 +97,7 @@ def test_breakdown_counts_files_and_tombstones_by_group() -> None:
     )
     assert found.sizes == {0: (1, 0), 9: (2, 10)}
     assert found.partitions == {(("day", "1"),): (2, 5), (("day", "2"),): (1, 5)}
-    assert dict(found.deletions or {}) == {0: (1, 2, 0), 7: (2, 4, 1)}
+    assert list((found.deletions or {}).items()) == [(0, (1, 2, 0)), (7, (2, 4, 1))]
     assert found.largest.files == (("a", 5), ("b", 5), ("c", 0))
     assert found.smallest.files == (("c", 0), ("a", 5), ("b", 5))
     found.check(num_of_files=3, size_in_bytes=10, num_of_removes=3)
