@@ -85,35 +85,39 @@ def test_statistics_and_partition_values_are_parsed_by_physical_name(spark: Spar
     assert (parsed["numRecords"], parsed["maxValues"], parsed["nullCount"]) == (1, None, {"col-1": 0})
 
 
-@pytest.mark.parametrize(
-    ("data_type", "bound", "parsed"),
-    [
-        ("timestamp", "2026-01-02T03:04:05.678", None),
-        ("timestamp", "2026-01-02T03:04:05.678-01:00", "2026-01-02 04:04:05.678000"),
-        ("date", "2026", None),
-        ("date", "2026-01-02", "2026-01-02"),
-        ("decimal(5,2)", 123.456, None),
-        ("decimal(5,2)", 123.45, "123.45"),
-        ("double", "1f", None),
-        ("double", 1.5e3, "1500.0"),
-        ("long", "1.5", None),
-        ("long", 15, "15"),
-        ("string", "1f", "1f"),
-    ],
-)
-def test_a_bound_in_a_checkpoint_is_one_that_a_scan_uses(
-    data_type: str, bound: str | float, parsed: str | None, spark: SparkSession, tmp_path: Path
-) -> None:
-    schema = {"type": "struct", "fields": [{"name": "c", "type": data_type, "nullable": True, "metadata": {}}]}
-    stats = json.dumps({"numRecords": 1, "minValues": {"c": bound}, "maxValues": {"c": bound}, "nullCount": {}})
-    files = [add("a", stats=stats), add("b")]
-    log = write_log(tmp_path, {0: [protocol(), metadata(schemaString=json.dumps(schema)), *files]})
+BOUNDS: list[tuple[str, str | float, str | None]] = [
+    ("timestamp", "2026-01-02T03:04:05.678", None),
+    ("timestamp", "2026-01-02T03:04:05.678-01:00", "2026-01-02 04:04:05.678000"),
+    ("date", "2026", None),
+    ("date", "2026-01-02", "2026-01-02"),
+    ("decimal(5,2)", 123.456, None),
+    ("decimal(5,2)", 123.45, "123.45"),
+    ("double", "1f", None),
+    ("double", 1.5e3, "1500.0"),
+    ("long", "1.5", None),
+    ("long", 15, "15"),
+    ("string", "1f", "1f"),
+]
+
+
+def test_a_bound_in_a_checkpoint_is_one_that_a_scan_uses(spark: SparkSession, tmp_path: Path) -> None:
+    names = [f"c{place}" for place in range(len(BOUNDS))]
+    fields = [
+        {"name": name, "type": data_type, "nullable": True, "metadata": {}}
+        for name, (data_type, _, _) in zip(names, BOUNDS, strict=True)
+    ]
+    bounds = {name: bound for name, (_, bound, _) in zip(names, BOUNDS, strict=True)}
+    stats = json.dumps({"numRecords": 1, "minValues": bounds, "maxValues": bounds, "nullCount": {}})
+    described = metadata(schemaString=json.dumps({"type": "struct", "fields": fields}))
+    log = write_log(tmp_path, {0: [protocol(), described, add("a", stats=stats), add("b")]})
     written = log_of(spark, log).checkpoint()
     rows = pq.read_table(log / written.files[0].name)["add"].to_pylist()
     found = {row["path"]: row["stats_parsed"] for row in rows if row is not None}
+    parsed = {name: text for name, (_, _, text) in zip(names, BOUNDS, strict=True)}
     for kind in ("minValues", "maxValues"):
-        assert (None if found["a"][kind]["c"] is None else str(found["a"][kind]["c"])) == parsed
-    assert (found["a"]["numRecords"], found["a"]["nullCount"], found["b"]) == (1, {"c": None}, None)
+        assert {name: None if each is None else str(each) for name, each in found["a"][kind].items()} == parsed
+    assert (found["a"]["numRecords"], found["a"]["nullCount"]) == (1, dict.fromkeys(names))
+    assert found["b"] is None
 
 
 def test_table_without_statistics_in_checkpoints_gets_none(spark: SparkSession, tmp_path: Path) -> None:
