@@ -101,33 +101,37 @@ def test_plain_column_names_are_read_in_a_session_with_regular_expressions(
     assert log.checkpoint().is_new
 
 
+OTHER_DATES = {
+    "datetimeRebaseModeInWrite": "LEGACY",
+    "int96RebaseModeInWrite": "EXCEPTION",
+    "outputTimestampType": "TIMESTAMP_MILLIS",
+}
+
+
 @pytest.mark.spark
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("datetimeRebaseModeInWrite", "LEGACY"),
-        ("int96RebaseModeInWrite", "EXCEPTION"),
-        ("outputTimestampType", "TIMESTAMP_MILLIS"),
-    ],
-)
-def test_checkpoint_is_refused_if_the_session_writes_other_dates(
-    spark: SparkSession, tmp_path: Path, name: str, value: str
-) -> None:
-    setting = f"spark.sql.parquet.{name}"
+def test_checkpoint_is_refused_if_the_session_writes_other_dates(spark: SparkSession, tmp_path: Path) -> None:
+    settings = {name: f"spark.sql.parquet.{name}" for name in OTHER_DATES}
     first = [protocol(), described("d", "date"), add("f", stats='{"minValues":{"d":"1500-03-01"}}')]
-    logs = [
+    dated, plain = (
         DeltaLog.for_table(spark, write_log(tmp_path / n, {0: each}).parent)
         for n, each in {"dated": first, "plain": [protocol(), described("n"), add("f")]}.items()
-    ]
-    before = spark.conf.get(setting) or ""
-    spark.conf.set(setting, value)
+    )
+    before = {setting: spark.conf.get(setting) or "" for setting in settings.values()}
     try:
-        with pytest.raises(UnsupportedSettingError, match=f"{name}={value} .* that other readers misread"):
-            logs[0].checkpoint()
-        assert logs[1].checkpoint().is_new
+        for name, setting in settings.items():
+            spark.conf.set(setting, OTHER_DATES[name])
+            with pytest.raises(
+                UnsupportedSettingError, match=f"{name}={OTHER_DATES[name]} .* that other readers misread"
+            ):
+                dated.checkpoint()
+            spark.conf.set(setting, before[setting])
+        for name, setting in settings.items():
+            spark.conf.set(setting, OTHER_DATES[name])
+        assert plain.checkpoint().is_new
     finally:
-        spark.conf.set(setting, before)
-    (written,) = logs[0].checkpoint().files
+        for setting, kept in before.items():
+            spark.conf.set(setting, kept)
+    (written,) = dated.checkpoint().files
     (parsed,) = [row["stats_parsed"] for row in pq.read_table(local_path(written.path))["add"].to_pylist() if row]
     assert parsed["minValues"] == {"d": date(1500, 3, 1)}
 
