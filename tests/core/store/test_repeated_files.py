@@ -2,44 +2,63 @@
 
 from __future__ import annotations
 
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
 
-from deltasnap_core import DeltaLog, SnapshotOptions, SnapshotStore
+from deltasnap_core import DeltaLog, SnapshotOptions, SnapshotStore, TableLog
 from deltasnap_core.protocol.log_files.file_names import commit_file
-from deltasnap_core.replay.engine import EngineUse
 from tests.builders import add, metadata, protocol, remove, write_log
 from tests.checkpoint_files import CheckpointStyle, write_checkpoint
 from tests.core.store.tables import check_version
+from tests.driver_bases import use_driver_bases
 from tests.thorough import one_in
+from tests.without_spark import log_without_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+STYLES: tuple[CheckpointStyle, ...] = "multipart", "classic", "v2-parquet-sidecars"
+FILES = {1: 4, 2: 5, 3: 3, 4: 4}
+"""The number of live files of each version."""
 
-STYLES: tuple[CheckpointStyle, ...] = "classic", "multipart", "v2-parquet-sidecars"
-ENGINES: tuple[EngineUse, ...] = "auto", "spark"
 
-
-@pytest.mark.parametrize("form", one_in(3, product(STYLES, ENGINES)), ids="-".join)
-def test_all_views_agree_on_a_file_that_a_checkpoint_has_twice(
-    spark: SparkSession, tmp_path: Path, form: tuple[CheckpointStyle, EngineUse]
-) -> None:
-    style, engine = form
-    table, twice = tmp_path / "t", add("a", size=5)
+def write_table(table: Path, style: CheckpointStyle) -> None:
+    """Write a table that begins with a checkpoint of version 1 in which a file is twice."""
+    twice = add("a", size=5)
     log = write_log(table, {0: [protocol(), metadata()], 1: [], 2: [add("c")], 3: [remove("a")], 4: [twice]})
     write_checkpoint(log, 1, style, [protocol(), metadata(), twice, add("b"), add("x"), twice])
     (log / commit_file(0)).unlink()
     (log / commit_file(1)).unlink()
-    delta_log = DeltaLog.for_table(spark, table, options=SnapshotOptions(engine=engine))
-    store = SnapshotStore.open(spark, tmp_path / "store", engine=engine)
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_driver_counts_a_file_that_a_checkpoint_has_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, style: CheckpointStyle
+) -> None:
+    use_driver_bases(monkeypatch)
+    write_table(tmp_path / "t", style)
+    log = log_without_spark(TableLog.for_path(tmp_path / "t"))
+    store = SnapshotStore.open(None, tmp_path / "store")
+    store.write_range("t", log, 1, 4)
+    for version, files in FILES.items():
+        assert log.get_snapshot_at(version).computed_state.num_of_files == files
+        assert store.computed_state("t", version).num_of_files == files
+        assert store.read_arrow("t", version, "all_files").num_rows == files
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("style", one_in(3, STYLES))
+def test_all_views_agree_on_a_file_that_a_checkpoint_has_twice(
+    spark: SparkSession, tmp_path: Path, style: CheckpointStyle
+) -> None:
+    write_table(tmp_path / "t", style)
+    delta_log = DeltaLog.for_table(spark, tmp_path / "t", options=SnapshotOptions(engine="spark"))
+    store = SnapshotStore.open(spark, tmp_path / "store", engine="spark")
     store.write_range("t", delta_log, 1, 4, materialize_as="table")
-    for version, files in {1: 4, 2: 5, 3: 3, 4: 4}.items():
+    for version, files in FILES.items():
         snapshot = delta_log.get_snapshot_at(version=version)
         assert snapshot.computed_state.num_of_files == files
         assert snapshot.all_files.count() == snapshot.scan().files.count() == files
