@@ -3,6 +3,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from threading import Barrier
 from typing import Any
@@ -29,6 +30,7 @@ from tests.driver_bases import use_driver_bases
 from tests.thorough import one_in
 
 LATEST = 9
+ContentOf = Callable[[int], tuple[object, ...]]
 EAGER = ChangePolicy(base_fraction=0.5, least_rows=10, fan_in=2)
 """Merges sets and writes bases after few rows."""
 
@@ -60,6 +62,12 @@ def copied(spark: SparkSession, tmp_path: Path, stored: SnapshotStore) -> Snapsh
     """A copy of the store, for a test to change."""
     shutil.copytree(stored.root.removeprefix("file://"), tmp_path / "store")
     return SnapshotStore.open(spark, tmp_path / "store")
+
+
+@pytest.fixture(scope="module")
+def content_of(stored: SnapshotStore) -> ContentOf:
+    """Return the content of a version of `stored`, computed once."""
+    return cache(lambda version: content(stored, "events", version))
 
 
 def folder_of(store: SnapshotStore) -> Path:
@@ -129,7 +137,7 @@ def test_version_written_again_writes_nothing(copied: SnapshotStore, log: DeltaL
 
 @pytest.mark.thorough
 def test_storing_version_by_version_with_merges_and_bases_gives_the_same_result(
-    spark: SparkSession, tmp_path: Path, stored: SnapshotStore, log: DeltaLog
+    spark: SparkSession, tmp_path: Path, content_of: ContentOf, log: DeltaLog
 ) -> None:
     store = SnapshotStore.open(spark, tmp_path, policy=EAGER)
     bases, most_sets = set(), 0
@@ -140,12 +148,12 @@ def test_storing_version_by_version_with_merges_and_bases_gives_the_same_result(
     assert len(bases) > 2
     assert 1 <= most_sets <= 3
     for version in (1, 4, 6, 7, LATEST):
-        assert content(store, "events", version) == content(stored, "events", version)
+        assert content(store, "events", version) == content_of(version)
 
 
 @pytest.mark.spark
 def test_gap_starts_a_new_base_and_is_filled_later(
-    spark: SparkSession, tmp_path: Path, stored: SnapshotStore, log: DeltaLog
+    spark: SparkSession, tmp_path: Path, content_of: ContentOf, log: DeltaLog
 ) -> None:
     store = SnapshotStore.open(spark, tmp_path)
     store.write_range("events", log, 7, 8)
@@ -157,12 +165,12 @@ def test_gap_starts_a_new_base_and_is_filled_later(
     assert store.versions("events") == list(range(1, LATEST + 1))
     assert messages
     for version in (1, 4, LATEST):
-        assert content(store, "events", version) == content(stored, "events", version)
+        assert content(store, "events", version) == content_of(version)
 
 
 @pytest.mark.spark
 def test_range_after_the_middle_of_a_stored_one_uses_only_its_beginning(
-    copied: SnapshotStore, stored: SnapshotStore, log: DeltaLog
+    copied: SnapshotStore, content_of: ContentOf, log: DeltaLog
 ) -> None:
     for path in (folder_of(copied) / "events" / "manifests").iterdir():
         if int(path.name.split(".")[1]) > 5:
@@ -170,13 +178,13 @@ def test_range_after_the_middle_of_a_stored_one_uses_only_its_beginning(
     assert copied.versions("events") == list(range(6))
     copied.write_range("events", log, 6, 8)
     for version in (5, 6, 8):
-        assert content(copied, "events", version) == content(stored, "events", version)
+        assert content(copied, "events", version) == content_of(version)
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("kind", ["base", "changes"])
 def test_lost_file_is_reported_and_repaired(
-    copied: SnapshotStore, stored: SnapshotStore, log: DeltaLog, kind: str
+    copied: SnapshotStore, stored: SnapshotStore, content_of: ContentOf, log: DeltaLog, kind: str
 ) -> None:
     (lost,) = (folder_of(copied) / "events").glob(f"*/{kind}/*/*.parquet")
     lost.unlink()
@@ -186,7 +194,7 @@ def test_lost_file_is_reported_and_repaired(
     assert copied.computed_state("events", 5) == stored.computed_state("events", 5)
     copied.write_range("events", log, 5, 6)
     for version in (5, 6):
-        assert content(copied, "events", version) == content(stored, "events", version)
+        assert content(copied, "events", version) == content_of(version)
 
 
 def test_truncated_file_is_reported(copied: SnapshotStore) -> None:
@@ -280,20 +288,21 @@ def test_plain_tables_have_one_folder_per_version(
 
 @pytest.mark.spark
 def test_cleaned_up_log_removes_nothing_from_the_store(
-    spark: SparkSession, tmp_path: Path, table: Path, stored: SnapshotStore
+    spark: SparkSession, tmp_path: Path, table: Path, content_of: ContentOf
 ) -> None:
     shutil.copytree(table, tmp_path / "table")
     log, store = DeltaLog.for_table(spark, tmp_path / "table"), SnapshotStore.open(spark, tmp_path / "store")
     written = store.write_range("events", log, 0, 4)
     for version in range(6):
         (tmp_path / "table" / "_delta_log" / f"{version:020d}.json").unlink()
-    assert as_rows(store.state("events", 4)) == as_rows(stored.state("events", 4))
+    expected = content_of(4)[0]
+    assert as_rows(store.state("events", 4)) == expected
     assert store.write_range("events", log, 0, 4).manifests == written.manifests
     with pytest.raises(VersionNotFoundError):
         store.write_range("events", log, 0, 5)
     store.write_range("events", log, 6, LATEST)
     assert store.versions("events") == [*range(5), *range(6, LATEST + 1)]
-    assert as_rows(store.state("events", 4)) == as_rows(stored.state("events", 4))
+    assert as_rows(store.state("events", 4)) == expected
     check_version(store, "events", log, LATEST)
 
 
@@ -321,7 +330,7 @@ def test_recreated_table_starts_a_new_generation(spark: SparkSession, tmp_path: 
 
 @pytest.mark.thorough
 def test_two_writers_at_once_store_the_same(
-    spark: SparkSession, tmp_path: Path, stored: SnapshotStore, log: DeltaLog
+    spark: SparkSession, tmp_path: Path, content_of: ContentOf, log: DeltaLog
 ) -> None:
     stores = [SnapshotStore.open(spark, tmp_path) for _ in range(2)]
     both_have_begun = Barrier(2)
@@ -337,22 +346,22 @@ def test_two_writers_at_once_store_the_same(
         list(pool.map(write, stores, [5, 7]))
     assert stores[0].versions("events") == list(range(8))
     for version in (0, 5, 7):
-        assert content(stores[0], "events", version) == content(stored, "events", version)
+        assert content(stores[0], "events", version) == content_of(version)
     usage = stores[0].usage("events")
     stores[0].prune("events")
     assert stores[0].usage("events") == usage  # it may be what a run is writing
     stores[0].prune("events", min_age_ms=-60_000)
     assert stores[0].usage("events").num_unreferenced_files == 0
-    assert content(stores[0], "events", 7) == content(stored, "events", 7)
+    assert content(stores[0], "events", 7) == content_of(7)
 
 
 @pytest.mark.slow
-def test_prune_keeps_the_latest_versions(copied: SnapshotStore, stored: SnapshotStore, log: DeltaLog) -> None:
+def test_prune_keeps_the_latest_versions(copied: SnapshotStore, content_of: ContentOf, log: DeltaLog) -> None:
     report = copied.prune("events", keep=3, min_age_ms=-60_000)
     assert report.versions == tuple(range(LATEST - 2))
     assert copied.versions("events") == [LATEST - 2, LATEST - 1, LATEST]
     assert report.num_files == LATEST - 2
-    assert content(copied, "events", LATEST) == content(stored, "events", LATEST)
+    assert content(copied, "events", LATEST) == content_of(LATEST)
     assert copied.usage("events").num_versions == 3
 
 
