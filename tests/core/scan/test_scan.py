@@ -14,14 +14,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deltasnap_core import DeltaLog, SnapshotOptions, SnapshotStore
+from deltasnap_core import DeltaLog, SnapshotOptions, SnapshotStore, TableLog
 from deltasnap_core.errors import CorruptLogError
+from deltasnap_core.replay.driver.full_actions import live_adds
 from deltasnap_core.scan.files.data_file import DataFile
 from deltasnap_core.scan.row_reader import RowReader
 from tests.builders import Action, add, metadata, protocol, write_log
 from tests.checkpoint_files import write_checkpoint
 from tests.core.scan.test_deletion_vectors import inline_vector
 from tests.core.snapshot.test_damage import flip
+from tests.without_spark import log_without_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -332,18 +334,31 @@ def test_deletion_vector_of_rows_that_the_file_lacks_is_a_corrupt_log(
         log.snapshot.scan().to_df()
 
 
-@pytest.mark.spark
-@pytest.mark.parametrize("engine", ["auto", "spark"])
-def test_file_live_with_several_deletion_vectors_counts_once_for_each(
-    spark: SparkSession, tmp_path: Path, engine: EngineUse, caplog: pytest.LogCaptureFixture
-) -> None:
+def write_several_vectors(table: Path) -> None:
+    """Write a file that a commit adds again with a deletion vector, twice, and removes with one of these."""
     first = protocol(3, 7, readerFeatures=["deletionVectors"], writerFeatures=["deletionVectors"])
-    whole = file(tmp_path, "a", ids(1, 2, 3), stats=stats(1, 3, rows=3))
+    whole = file(table, "a", ids(1, 2, 3), stats=stats(1, 3, rows=3))
     some, most = ({"add": whole["add"] | {"deletionVector": inline_vector(*rows)}} for rows in ((0,), (0, 1)))
     replaced = {"remove": {"path": "a", "deletionVector": inline_vector(0), "dataChange": True}}
-    write_log(tmp_path, {0: [first, metadata(), whole], 1: [some], 2: [most, replaced]})
-    delta_log = DeltaLog.for_table(spark, tmp_path, options=SnapshotOptions(engine=engine))
-    store = SnapshotStore.open(spark, tmp_path / "store", engine=engine)
+    write_log(table, {0: [first, metadata(), whole], 1: [some], 2: [most, replaced]})
+
+
+def test_driver_counts_a_file_live_with_several_deletion_vectors_once_for_each(tmp_path: Path) -> None:
+    write_several_vectors(tmp_path)
+    log = log_without_spark(TableLog.for_path(tmp_path))
+    for version, expected in {1: (2, 5), 2: (2, 4)}.items():
+        snapshot = log.get_snapshot_at(version)
+        assert (snapshot.computed_state.num_of_files, snapshot.computed_state.num_live_records) == expected
+        assert len(live_adds(log.context.table_log.store, snapshot.log.replayable, log.path)) == expected[0]
+
+
+@pytest.mark.spark
+def test_file_live_with_several_deletion_vectors_counts_once_for_each(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_several_vectors(tmp_path)
+    delta_log = DeltaLog.for_table(spark, tmp_path, options=SnapshotOptions(engine="spark"))
+    store = SnapshotStore.open(spark, tmp_path / "store", engine="spark")
     store.write_range("t", delta_log, 0, 2)
     for version, (files, rows, changes) in {
         1: (2, [1, 2, 2, 3, 3], [(2, "insert"), (3, "insert")]),
