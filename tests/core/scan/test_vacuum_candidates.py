@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from deltasnap_core import DeltaLog, SnapshotStore, system_clock
 from deltasnap_core.protocol.log_files.file_names import commit_file
 from deltasnap_core.scan.files.file_keys import UNRESOLVED, FileKeys
+from deltasnap_core.scan.tables import metadata_tables
 from deltasnap_core.scan.tables import vacuum_candidates as reasons
 from deltasnap_core.scan.tables.named_files import OUTSIDE
 from tests.builders import FIRST_COMMIT_MS, Action, add, metadata, protocol, remove, write_log
@@ -86,7 +87,7 @@ def escaped(name: str) -> str:
 
 
 class PlainKeys(FileKeys):
-    """Keys of paths that are spelled like the listed files: those of all spellings take Sail minutes."""
+    """Keys of paths that are spelled like the listed files: those of all spellings take long to plan."""
 
     def of_logged(self, path: str) -> str:
         keys = f"array(concat('/', {path}), {self.of_name(path)})"
@@ -95,11 +96,20 @@ class PlainKeys(FileKeys):
     def of_listed(self, path: str) -> str:
         return f"concat('/', {path})"
 
+    def is_inside(self, path: str) -> str:
+        return f"{path} is not null"
 
-def test_age_of_tombstones_and_files_decides(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    def shown(self, path: str) -> str:
+        return path
+
+
+@pytest.fixture
+def plain_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reasons, "FileKeys", PlainKeys)
+
+
+@pytest.mark.usefixtures("plain_keys")
+def test_age_of_tombstones_and_files_decides(spark: SparkSession, tmp_path: Path) -> None:
     before = NOW_MS - 7 * 86_400_000
     gone = [
         *(remove(path, deletion_timestamp=before) for path in ("old", "young", "again")),
@@ -121,6 +131,7 @@ def test_age_of_tombstones_and_files_decides(
     }
 
 
+@pytest.mark.usefixtures("plain_keys")
 @pytest.mark.parametrize(
     "unresolved",
     [
@@ -128,10 +139,7 @@ def test_age_of_tombstones_and_files_decides(
         pytest.param(add("a", deletionVector=vector("u", "no z85")), id="deletion vector"),
     ],
 )
-def test_one_unresolved_path_protects_all_files(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unresolved: Action
-) -> None:
-    monkeypatch.setattr(reasons, "FileKeys", PlainKeys)
+def test_one_unresolved_path_protects_all_files(spark: SparkSession, tmp_path: Path, unresolved: Action) -> None:
     write_log(tmp_path, {0: FIRST, 1: [unresolved]})
     touch(tmp_path, "orphan")
     assert candidates(spark, tmp_path) == {"orphan": (reasons.UNRESOLVED_NAMES, True)}
@@ -153,18 +161,14 @@ def test_all_spellings_of_a_path_are_one_file(spark: SparkSession, tmp_path: Pat
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("storage_type", ["p", "u"])
-def test_deletion_vectors_of_live_files_are_needed(spark: SparkSession, tmp_path: Path, storage_type: str) -> None:
+def test_deletion_vectors_of_live_files_are_needed(spark: SparkSession, tmp_path: Path) -> None:
     table = tmp_path / "events"
-    if storage_type == "u":
-        found, paths = [f"ab/{VECTOR_FILE}", VECTOR_FILE], ["ab" + "0" * 20, "0" * 20]
-    else:
-        count = len(spellings(table, ""))
-        found = [f"v {number}.bin" for number in range(count)]
-        paths = [spellings(table, name)[number] for number, name in enumerate(found)]
-    adds = [add(f"f{number}", deletionVector=vector(storage_type, path)) for number, path in enumerate(paths)]
+    names = [f"v {number}.bin" for number in range(len(spellings(table, "")))]
+    vectors = [(name, vector("p", spellings(table, name)[number])) for number, name in enumerate(names)]
+    vectors += [(f"ab/{VECTOR_FILE}", vector("u", "ab" + "0" * 20)), (VECTOR_FILE, vector("u", "0" * 20))]
+    adds = [add(f"f{number}", deletionVector=each) for number, (_, each) in enumerate(vectors)]
     write_log(table, {0: FIRST, 1: adds})
-    touch(table, *found, *(f"f{number}" for number in range(len(paths))), "orphan")
+    touch(table, *(name for name, _ in vectors), *(f"f{number}" for number in range(len(vectors))), "orphan")
     assert unprotected(candidates(spark, table)) == {"orphan"}
 
 
@@ -190,6 +194,7 @@ def test_unresolvable_path_protects_all_files(spark: SparkSession, tmp_path: Pat
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("plain_keys")
 def test_expired_tombstone_that_cannot_be_resolved_keeps_nothing(spark: SparkSession, tmp_path: Path) -> None:
     write_log(tmp_path, {0: FIRST, 1: [remove("a", deletionVector=vector("u", "no z85"))]})
     touch(tmp_path, "orphan")
@@ -259,6 +264,7 @@ def test_files_of_versions_before_and_after_the_requested_one_are_protected(
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("plain_keys")
 def test_change_data_is_kept_as_long_as_its_commit_is_within_the_retention(spark: SparkSession, tmp_path: Path) -> None:
     recorded = [[{"cdc": {"path": f"_change_data/{n}", "partitionValues": {}, "size": 1}}] for n in (1, 2)]
     log = write_log(tmp_path, {0: FIRST, 1: recorded[0], 2: recorded[1]})
@@ -273,39 +279,45 @@ def test_change_data_is_kept_as_long_as_its_commit_is_within_the_retention(spark
 
 @pytest.mark.spark
 def test_file_that_the_storage_lists_in_another_normal_form_is_needed(spark: SparkSession, tmp_path: Path) -> None:
-    names: dict[str, list[str]] = {form: [normalize(form, name) for name in ("é=한/a", "b é")] for form in NORMAL_FORMS}
-    for listed, logged in (("NFC", "NFD"), ("NFD", "NFC")):
-        table = tmp_path / f"{listed}-{logged}"
-        write_log(table, {0: FIRST, 1: [add(quote(names[logged][0])), add(names[logged][1])]})
-        touch(table, *names[listed], "é", "b é é")
-        assert candidates(spark, table) == {"é": ("orphan", False), "b é é": ("orphan", False)}
+    first, last = NORMAL_FORMS
+    forms = {"é=한/a": (first, last), "b é": (first, last), "é=한/c": (last, first), "d é": (last, first)}
+    logged = [normalize(form, name) for name, (_, form) in forms.items()]
+    write_log(
+        tmp_path, {0: FIRST, 1: [add(quote(name)) for name in logged[::2]] + [add(name) for name in logged[1::2]]}
+    )
+    touch(tmp_path, *(normalize(form, name) for name, (form, _) in forms.items()), "é", "b é é")
+    assert candidates(spark, tmp_path) == {"é": ("orphan", False), "b é é": ("orphan", False)}
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("newest", ["90 days", "1 day"])
+@pytest.mark.usefixtures("plain_keys")
+@pytest.mark.parametrize("newest", [90, 1])
 def test_retention_is_the_longer_one_of_the_version_and_of_the_newest(
-    spark: SparkSession, tmp_path: Path, newest: str
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, newest: int
 ) -> None:
-    def kept_for(days: str) -> Action:
-        return metadata(configuration={"delta.deletedFileRetentionDuration": f"interval {days}"})
+    def kept_for(days: int) -> Action:
+        return metadata(configuration={"delta.deletedFileRetentionDuration": f"interval {days} days"})
 
     removed = remove("removed", deletion_timestamp=system_clock() - 30 * 86_400_000)
     table = tmp_path / "t"
-    write_log(table, {0: [FIRST[0], kept_for("7 days")], 1: [add("removed")], 2: [removed], 3: [kept_for(newest)]})
+    write_log(table, {0: [FIRST[0], kept_for(7)], 1: [add("removed")], 2: [removed], 3: [kept_for(newest)]})
     touch(table, "removed")
     log = DeltaLog.for_table(spark, table)
     store = SnapshotStore.open(spark, tmp_path / "store")
     store.write_range("events", log, 0, 2)
-    is_kept = newest == "90 days"
     earlier = log.get_snapshot_at(version=2).tables
-    for tables in (earlier, store.tables("events", 2), log.snapshot.tables):
-        (row,) = tables.vacuum_candidates().collect()
-        assert row.reason == ("tombstone has not expired" if is_kept else "expired tombstone")
     summary = earlier.vacuum_summary()
-    assert (summary.num_files, summary.retention_ms) == ((0, 90 * 86_400_000) if is_kept else (1, 7 * 86_400_000))
+    longer = max(newest, 7) * 86_400_000
+    assert (summary.num_files, summary.retention_ms) == (0 if newest == 90 else 1, longer)
+    used: list[int] = []
+    monkeypatch.setattr(metadata_tables, "vacuum_candidates", lambda *_, retention_ms, **__: used.append(retention_ms))
+    for tables in (earlier, store.tables("events", 2), log.snapshot.tables):
+        tables.vacuum_candidates()
+    assert used == [longer, longer, newest * 86_400_000]
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("plain_keys")
 @pytest.mark.parametrize("feature", one_in(2, ["catalogManaged", "catalogOwned-preview"]))
 def test_no_file_of_a_catalog_managed_table_is_deleted_without_its_catalog(
     spark: SparkSession, tmp_path: Path, feature: str
@@ -321,6 +333,7 @@ def test_no_file_of_a_catalog_managed_table_is_deleted_without_its_catalog(
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("plain_keys")
 def test_no_file_of_a_table_with_unknown_writer_features_is_deleted(spark: SparkSession, tmp_path: Path) -> None:
     write_log(tmp_path, {0: [protocol(1, 7, writerFeatures=["new"]), metadata(), add("a")]})
     touch(tmp_path, "a", "orphan")
@@ -328,6 +341,7 @@ def test_no_file_of_a_table_with_unknown_writer_features_is_deleted(spark: Spark
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("plain_keys")
 @pytest.mark.parametrize("version", one_in(3, range(3)))
 def test_files_of_ratified_commits_are_needed(spark: SparkSession, tmp_path: Path, version: int) -> None:
     tail = write_catalog_managed(tmp_path)
@@ -340,6 +354,7 @@ def test_files_of_ratified_commits_are_needed(spark: SparkSession, tmp_path: Pat
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("plain_keys")
 def test_commits_published_after_the_catalog_was_queried_protect_files(spark: SparkSession, tmp_path: Path) -> None:
     tail = write_catalog_managed(tmp_path)
     touch(tmp_path, *FILES, "orphan")
@@ -366,6 +381,7 @@ def test_without_listing_only_expired_files_of_the_table_are_unprotected(spark: 
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("plain_keys")
 def test_age_hidden_folders_and_other_tables_keep_files(spark: SparkSession, tmp_path: Path) -> None:
     write_log(tmp_path, {0: (protocol(), metadata(partitionColumns=["_p"])), 1: [remove("rewritten")]})
     write_log(tmp_path / "sub" / "table", {0: FIRST})
@@ -383,6 +399,7 @@ def test_age_hidden_folders_and_other_tables_keep_files(spark: SparkSession, tmp
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("plain_keys")
 def test_name_that_is_not_utf8_is_ignored(spark: SparkSession, tmp_path: Path) -> None:
     write_log(tmp_path, {0: FIRST})
     touch(tmp_path, os.fsdecode(b"\xff"), "orphan")
