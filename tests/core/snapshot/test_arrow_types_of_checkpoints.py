@@ -90,7 +90,8 @@ def driver_rows(table: TableLog, version: int) -> list[dict[str, Any]]:
     """Return the live files as the driver reads them."""
     snapshot = log_without_spark(table).get_snapshot_at(version)
     found = live_adds(table.store, snapshot.log.replayable, table.log_path)
-    return found.to_pylist(maps_as_pydicts="strict")
+    rows: list[dict[str, Any]] = found.to_pylist(maps_as_pydicts="strict")
+    return rows
 
 
 @pytest.mark.parametrize(("kind", "style"), FORMS)
