@@ -232,6 +232,12 @@ class Failure:
         pause = doubling_pause(self.attempt)
         return seconds_left(self.ended + pause, most=2 * pause)  # a clock may be a few seconds ahead
 
+    def must_wait(self, status: LogStatus) -> bool:
+        """Return whether its versions wait for the end of the pause, because no commit of a poll is newer than it."""
+        commit = status.commits.get(status.latest)
+        is_newer = commit is None or commit.modification_time > self.ended * 1000
+        return self.may_be_tried_again and self.pause_left > 0 and not is_newer
+
     @property
     def is_due(self) -> bool:
         """Return whether a tick without new commits attempts its versions again now."""

@@ -153,12 +153,17 @@ class _PolledTable:
         Errors: those of DAMAGED, if the log must be examined.
         """
         log, cursor = log_of(self.table), LogCursor.from_text(self.state.cursor) if self.state.cursor else None
-        if cursor is not None and (polled := log.poll(cursor)).status is None:
-            if self.failure is None or not self.failure.is_due:
-                return self._poll_idle(cursor, polled.checkpoint)
-            if self.failure.is_for_checks:
-                request = request_for_checks(self.table, self.failure.last, self.failure.attempt + 1)
-                return SensorAnswer(requests=(request,), cursor=self.state.cursor)
+        if cursor is not None:
+            polled = log.poll(cursor)
+            if polled.status is None:
+                if self.failure is None or not self.failure.is_due:
+                    return self._poll_idle(cursor, polled.checkpoint)
+                if self.failure.is_for_checks:
+                    request = request_for_checks(self.table, self.failure.last, self.failure.attempt + 1)
+                    return SensorAnswer(requests=(request,), cursor=self.state.cursor)
+            elif self.failure is not None and self.failure.must_wait(polled.status):  # a backlog
+                message = _nothing_new(self.table, self.failure)
+                return SensorAnswer(cursor=self.state.cursor, message=message, is_problem=True)
         return self._poll_new(log, cursor)
 
     def _poll_new(self, log: TableLog, cursor: LogCursor | None) -> SensorAnswer:

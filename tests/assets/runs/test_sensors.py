@@ -351,7 +351,18 @@ def test_new_commit_retries_failed_versions(tmp_path: Path) -> None:
     ticks.tick()
     failed_run(ticks.instance, 0, 2)
     write(tmp_path, 3, 3)
+    os.utime(ticks.commit(3))
     assert ticks.tick() == [("0", "3")]
+
+
+def test_failed_versions_of_a_backlog_are_retried_after_a_pause(tmp_path: Path) -> None:
+    ticks = Ticks(tmp_path, last=9, runs_succeed=False, max_versions_per_run=3)
+    assert ticks.tick() == [("0", "2")]
+    failed_run(ticks.instance, 0, 2)
+    assert "failed, attempt 1 of 5 at versions 0 to 2. The next attempt is in" in ticks.tick()
+    write(tmp_path, 10, 10)
+    os.utime(ticks.commit(10))
+    assert ticks.tick() == [("0", "2")]
 
 
 @pytest.mark.parametrize("attempt", [1, MAX_ATTEMPTS])
@@ -370,6 +381,7 @@ def test_new_commit_requests_versions_that_are_missing_although_a_later_run_of_o
     dg.materialize([all_files], instance=ticks.instance, partition_key="9")  # from its page in Dagster's UI
     ticks.instance.report_runless_asset_event(dg.AssetObservation(["events", "delta_log"]))  # without its problems
     write(tmp_path, 3, 3)
+    os.utime(ticks.commit(3))
     assert ticks.tick() == [("0", "3")]
 
 
