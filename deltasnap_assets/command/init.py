@@ -28,6 +28,7 @@ from deltasnap_core import (
     to_url,
 )
 
+_NO_MATCH = "No folder that this pattern matches is a Delta table. Correct the pattern."
 _PATTERN = re.compile(r"[*?\[]")
 _HEADER = """\
 # The tables that deltasnap follows. All keys: docs/configuration.md.
@@ -58,16 +59,20 @@ class FoundTable:
 
 
 def find_tables(places: Sequence[str], storage_options: Mapping[str, Any]) -> list[FoundTable]:
-    """Read every path, and every folder that a pattern matches. Folders that are not tables are skipped."""
+    """Read every path, and every folder that a pattern matches.
+
+    Folders that are not tables are skipped. A pattern that matches no table has a problem.
+    """
     tables: list[FoundTable] = []
     taken: set[str] = set()
     for place in places:
-        is_pattern = _is_pattern(place)
+        is_pattern = without_table = _is_pattern(place)
         paths = matching(place, storage_options) if is_pattern else [place]
         if is_pattern and _is_relative(place):
             paths = [os.path.relpath(path) for path in paths]
         for path in paths:
             if to_url(path) in {to_url(table.path) for table in tables}:
+                without_table = False
                 continue
             with WarningLines.held() as warnings:
                 table = _found_table(path, _free_name(path, taken), storage_options)
@@ -77,8 +82,11 @@ def find_tables(places: Sequence[str], storage_options: Mapping[str, Any]) -> li
                 continue
             if table.problem is not None:
                 table = replace(table, problem=_explained(table, storage_options))
+            without_table = False
             tables.append(table)
             taken.add(table.name.casefold())
+        if without_table:
+            tables.append(FoundTable(name=_free_name(place, taken), path=place, problem=_NO_MATCH, is_table=False))
     return tables
 
 

@@ -243,5 +243,5 @@ def test_init_reports_a_matching_table_that_cannot_be_read(tmp_path: Path, monke
     result = run("init", tmp_path / "lake" / "*", "--json")
     broken, events = json.loads(result.stdout)["tables"]
     assert result.exit_code == 1
-    assert "its log has no metadata action" in broken["problem"]
+    assert "has no protocol action" in broken["problem"]
     assert events["problem"] is None

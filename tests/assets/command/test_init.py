@@ -40,7 +40,8 @@ def test_existing_folder_with_brackets_is_no_pattern(tmp_path: Path) -> None:
     for name in ("[ab] events", "a events"):
         write_log(tmp_path / name, {0: [protocol(), metadata()]})
     assert [table.path for table in find_tables([f"{tmp_path}/[ab] events"], {})] == [f"{tmp_path}/[ab] events"]
-    assert [table.path for table in find_tables([f"{tmp_path}/[bc]* events"], {})] == []
+    (none,) = find_tables([f"{tmp_path}/[bc]* events"], {})
+    assert none.problem == "No folder that this pattern matches is a Delta table. Correct the pattern."
     assert [table.path for table in find_tables([f"{tmp_path}/[a]* events"], {})] == [f"{tmp_path}/a events"]
 
 
