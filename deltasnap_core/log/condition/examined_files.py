@@ -24,6 +24,9 @@ from deltasnap_core.protocol.state.version_checksum import VersionChecksum
 from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 
+_ROUNDED_MS = 1000
+"""Some storages report times in milliseconds in a listing, but in seconds otherwise."""
+
 
 class ExaminedFiles:
     """The files of a listed log that were read so far.
@@ -36,6 +39,7 @@ class ExaminedFiles:
     names:  of the files of all checkpoints that were read.
     negative: the versions of sound checkpoints with a negative size or number of rows.
     counted: the files of the newest sound checkpoint; None: its pages were not read.
+    replaced: the newest sound checkpoint, if its file is no longer the listed one; None: it is.
     """
 
     def __init__(
@@ -60,6 +64,7 @@ class ExaminedFiles:
         self.names: list[str] = []
         self.negative: set[int] = set()
         self.counted: CountedCheckpoint | None = None
+        self.replaced: CheckpointProvider | None = None
 
     @once
     def checkpoint(self) -> CheckpointProvider | None:
@@ -103,6 +108,8 @@ class ExaminedFiles:
                 doubt_of_files = doubt.error.reason if doubt is not None and doubt.is_of_files else None
                 path = provider.files[0].path
                 self.counted = CountedCheckpoint(provider.version, path, pages.num_files, doubt_of_files)
+            if not self.states and self._is_replaced(provider.files[0]):
+                self.replaced = provider
         except (CorruptLogError, StorageError) as error:
             self.broken[provider] = error
             return False
@@ -117,6 +124,12 @@ class ExaminedFiles:
 
     def _is_within_limit(self, contents: CheckpointContents) -> bool:
         return self._max_page_bytes is None or page_bytes(contents) <= self._max_page_bytes
+
+    def _is_replaced(self, listed: FileStatus) -> bool:
+        found = self._store.status(listed.path)
+        if found is None or found.size != listed.size:
+            return True
+        return abs(found.modification_time - listed.modification_time) >= _ROUNDED_MS
 
     def is_start(self, version: int) -> bool:
         """Return whether a version has a sound checkpoint."""
@@ -161,14 +174,15 @@ class ExaminedFiles:
         return found
 
     @property
-    def has_broken(self) -> bool:
-        """Whether a file could not be read."""
-        return bool(self.broken or self.broken_commits)
+    def is_suspect(self) -> bool:
+        """Whether a file could not be read, or the newest sound checkpoint was replaced."""
+        return bool(self.broken or self.broken_commits or self.replaced)
 
     def has_outdated(self, now: LogListing) -> bool:
-        """Return whether a file that could not be read is gone, or another file, in a later listing."""
+        """Return whether a suspect file is gone, or another file, in a later listing."""
         commits = any(now.commits.get(version) != self.listing.commits.get(version) for version in self.broken_commits)
-        return commits or any(provider not in now.checkpoints for provider in self.broken)
+        suspect = [*self.broken, *([] if self.replaced is None else [self.replaced])]
+        return commits or any(provider not in now.checkpoints for provider in suspect)
 
     def _read_one_by_one(self, commits: Iterable[FileStatus], found: CommitFindings) -> None:
         for commit in commits:

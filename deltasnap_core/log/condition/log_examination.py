@@ -43,8 +43,8 @@ def examine_log(
 ) -> TableCondition:
     """Return the condition of a table, as `TableLog.condition`. Problems become faults, not errors.
 
-    If a file of the listing can no longer be read and has changed since, the log is listed and examined again, at most
-    twice.
+    If a file of the listing can no longer be read and has changed since, or the newest checkpoint was replaced, the log
+    is listed and examined again, at most twice. Then the pages of another checkpoint are read in any case.
     """
     table = table_path(builder.log_path)
     try:
@@ -54,12 +54,14 @@ def examine_log(
         for is_last in (False, False, True):
             files = ExaminedFiles(store, listing, read_pages=read_pages, max_page_bytes=max_page_bytes)
             found = _condition(builder, files, first, sound, newest_sound, findings or CommitFindings(), now_ms)
-            if is_last or not files.has_broken:
+            if is_last or not files.is_suspect:
                 break
             # A writer may clean up the log, or replace a checkpoint, while it is read.
-            listing = builder.list_versions(0)
+            before, listing = listing, builder.list_versions(0)
             if not files.has_outdated(listing):
                 break
+            # The caller may know the pages of the checkpoint in its listing, but not those of another one.
+            read_pages = read_pages or listing.newest_checkpoint != before.newest_checkpoint
         return found
     except DeltaTableNotFoundError:
         return TableCondition(table=redacted(table), faults=(no_table(store, table),))

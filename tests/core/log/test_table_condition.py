@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deltasnap_core import DeltaSnapError, FaultKind, TableCondition, TableLog, VersionRanges
+from deltasnap_core.log.condition import examined_files
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.log_files.file_names import checkpoint_file, commit_file
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
@@ -107,6 +109,37 @@ def test_condition_reads_only_the_pages_of_a_small_checkpoint(tmp_path: Path, st
 def test_condition_without_pages_reports_that_they_were_not_read(tmp_path: Path) -> None:
     make_log(tmp_path / "t", 6, checkpoint=4)
     assert not condition(tmp_path / "t", read_pages=False).pages_read
+
+
+def damage_pages(file: Path) -> None:
+    flip_bytes(file, 40)
+    os.utime(file, (1, 1))
+
+
+def test_condition_reads_the_pages_of_a_checkpoint_that_replaced_the_listed_one(tmp_path: Path) -> None:
+    file = make_log(tmp_path / "t", 40, checkpoint=40) / checkpoint_file(40)
+    table = TableLog.for_path(tmp_path / "t")
+    listing = table.list()
+    damage_pages(file)
+    found = table.condition(listing, read_pages=False)
+    assert [fault.kind for fault in found.faults] == [FaultKind.CORRUPT_CHECKPOINT]
+    assert found.checkpoint == table.list().newest_checkpoint != listing.newest_checkpoint
+
+
+def test_checkpoint_that_is_replaced_while_its_pages_are_read_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = make_log(tmp_path / "t", 40, checkpoint=40) / checkpoint_file(40)
+    read_pages, pending = examined_files.read_every_page, [file]
+
+    def read_and_replace(*arguments: Any) -> Any:
+        found = read_pages(*arguments)
+        while pending:
+            damage_pages(pending.pop())
+        return found
+
+    monkeypatch.setattr(examined_files, "read_every_page", read_and_replace)
+    assert [fault.kind for fault in condition(tmp_path / "t").faults] == [FaultKind.CORRUPT_CHECKPOINT]
 
 
 def test_condition_names_a_missing_part(tmp_path: Path) -> None:
