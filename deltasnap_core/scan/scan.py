@@ -100,6 +100,7 @@ class Scan:
     def to_df(self) -> DataFrame:
         """Return the rows. The call selects the files in a Spark job; Spark reads the rows when the DataFrame runs.
 
+        The columns are the selected ones, or those of the table in its order, with the types of its schema.
         Errors: DataFileNotFoundError naming a missing file; DataPathError; CorruptLogError for a damaged deletion
         vector or an invalid partition value; UnsupportedSettingError if the session changes values; and as `report`.
         """

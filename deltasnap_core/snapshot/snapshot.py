@@ -160,7 +160,7 @@ class Snapshot:
         """Return a scan of the version's rows: the files that may contain them, and the rows themselves.
 
         where:   a condition on the table's columns, in Spark SQL.
-        columns: None: all.
+        columns: names of columns or, with dots, of fields, in the order of the result; None: all.
         Errors: PredicateError, a ValueError, for an invalid condition; ValueError for an unknown column.
         """
         return Scan(self.scanned_table(options), self._files, where=where, columns=columns)

@@ -223,7 +223,8 @@ class SnapshotStore:
     ) -> pa.Table:
         """Return `all_files`, `tombstones` or `state` of a version in Arrow, in any order.
 
-        Small versions need no Spark.
+        The columns are those of `all_files`, `tombstones` and `state`, with Arrow's types. Small versions need no
+        Spark.
         columns: some of the existing ones; None: all. Errors: ValueError for an unknown column.
         """
         return self._reader.version(table, version).arrow(kind, columns)
