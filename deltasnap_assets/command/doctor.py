@@ -39,6 +39,7 @@ from deltasnap_core import (
     Fault,
     FaultKind,
     SnapshotStore,
+    StorageError,
     TableCondition,
     TableLog,
     UnsupportedStoreError,
@@ -323,10 +324,13 @@ def _check_writable(settings: Settings) -> None:
     storage = SnapshotStore.open(None, existing, settings.storage_options).polls.storage
     file = f"{SnapshotStore.open(None, root, settings.storage_options).root}/@doctor-{uuid4().hex}/file"
     try:
-        storage.write(file, b"doctor")
-    finally:
-        storage.delete([file])
-        storage.delete_folder(file.rpartition("/")[0])  # a write that failed may leave a temporary file
+        try:
+            storage.write(file, b"doctor")
+        finally:
+            storage.delete([file])
+            storage.delete_folder(file.rpartition("/")[0])  # a write that failed may leave a temporary file
+    except StorageError as error:
+        raise DeltaSnapError(f"{root} cannot be written: {error.reason}") from error
 
 
 def _version_of(package: str) -> str:

@@ -146,7 +146,7 @@ def test_failed_write_leaves_no_file(folder: Path, monkeypatch: pytest.MonkeyPat
     assert "No space left on device" in found["message"]
 
 
-def test_store_on_a_url_that_rejects_a_write_is_an_error(folder: Path) -> None:
+def test_store_on_a_url_that_rejects_a_write_is_an_error_that_names_the_store(folder: Path) -> None:
     class ReadOnly(MemoryFileSystem):  # type: ignore[misc]
         protocol = "readonly"
 
@@ -155,8 +155,8 @@ def test_store_on_a_url_that_rejects_a_write_is_an_error(folder: Path) -> None:
 
     fsspec.register_implementation("readonly", ReadOnly, clobber=True)
     found = store(folder, "readonly://doctor/store")
-    assert found["mark"] == "error"
-    assert "Access Denied" in found["message"]
+    expected = "readonly://doctor/store cannot be written: Access Denied"
+    assert (found["mark"], found["message"]) == ("error", expected)
 
 
 @pytest.mark.parametrize(
