@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from unicodedata import normalize
 
 import pytest
@@ -39,19 +39,15 @@ def vector(storage_type: str, path: str) -> dict[str, Any]:
     return {"storageType": storage_type, "pathOrInlineDv": path, "offset": 1, "sizeInBytes": 34, "cardinality": 1}
 
 
-def test_files_that_are_missing_or_have_the_wrong_size_are_listed(spark: SparkSession, tmp_path: Path) -> None:
+def test_live_files_that_are_missing_or_have_the_wrong_size_are_listed(spark: SparkSession, tmp_path: Path) -> None:
     files = [add(name, size=3) for name in ("a", "day=1/b", "day=1/c%20c")]
     write_table(tmp_path, *files, add("longer", size=4), add("d", size=3), stored=("a", "day=1/c c", "longer"))
+    write_log(tmp_path, {1: [add("removed", size=3)], 2: [remove("removed")]})
     assert problems(spark, tmp_path) == {
         "day=1/b": ("missing", True, 3, None),
         "d": ("missing", True, 3, None),
         "longer": ("wrong size", True, 4, 3),
     }
-
-
-def test_removed_files_may_be_missing(spark: SparkSession, tmp_path: Path) -> None:
-    write_log(tmp_path, {0: [*FIRST, add("a")], 1: [remove("a")]})
-    assert problems(spark, tmp_path) == {}
 
 
 def test_missing_deletion_vector_is_listed(spark: SparkSession, tmp_path: Path) -> None:
@@ -63,21 +59,20 @@ def test_missing_deletion_vector_is_listed(spark: SparkSession, tmp_path: Path) 
     assert problems(spark, tmp_path) == {}
 
 
-@pytest.mark.parametrize("form", ["NFC", "NFD"])
-def test_names_are_equal_in_every_normal_form(spark: SparkSession, tmp_path: Path, form: Any) -> None:
-    name = "caf\u00e9"
-    write_table(tmp_path, add(name, size=3), stored=(normalize(form, name),))
+def test_names_are_equal_in_every_normal_form(spark: SparkSession, tmp_path: Path) -> None:
+    names: dict[Literal["NFC", "NFD"], str] = {"NFC": "caf\u00e9", "NFD": "the\u00e9"}
+    stored = tuple(normalize(form, name) for form, name in names.items())
+    write_table(tmp_path, *(add(name, size=3) for name in names.values()), stored=stored)
     assert problems(spark, tmp_path) == {}
 
 
-def test_files_outside_of_the_folder_are_not_compared(spark: SparkSession, tmp_path: Path) -> None:
-    write_table(tmp_path, add("s3://lake/other/a", size=3))
-    assert problems(spark, tmp_path) == {"s3://lake/other/a": ("outside the folder of the table", False, 3, None)}
-
-
-def test_path_that_cannot_be_resolved_is_not_compared(spark: SparkSession, tmp_path: Path) -> None:
-    write_table(tmp_path, add("%00", size=3))
-    ((problem, certain, *_),) = problems(spark, tmp_path).values()
+def test_files_outside_of_the_folder_and_paths_that_cannot_be_resolved_are_not_compared(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    write_table(tmp_path, add("s3://lake/other/a", size=3), add("%00", size=3))
+    found = problems(spark, tmp_path)
+    assert found.pop("s3://lake/other/a") == ("outside the folder of the table", False, 3, None)
+    ((problem, certain, *_),) = found.values()
     assert (problem, certain) == ("its path cannot be resolved", False)
 
 
