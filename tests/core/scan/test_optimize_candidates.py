@@ -79,7 +79,8 @@ def test_small_files_are_packed_into_files_of_the_target_size(spark: SparkSessio
         for day, found in sizes.items()
         for number, size in enumerate(found)
     ]
-    path = table(tmp_path / "t", adds, day="string")
+    path = table(tmp_path / "a`b c", adds, day="string")
+    quoted = f"delta.`{tmp_path}/a``b c`"
     assert candidates(spark, path) == [
         {
             "partition": {"day": "2026-01-01"},
@@ -90,7 +91,7 @@ def test_small_files_are_packed_into_files_of_the_target_size(spark: SparkSessio
             "rewritten_files": 3,
             "rewritten_bytes": 60,
             "files_after": 4,
-            "statement": f"OPTIMIZE delta.`{path}` WHERE `day` = '2026-01-01'",
+            "statement": f"OPTIMIZE {quoted} WHERE `day` = '2026-01-01'",
         },
         {
             "partition": {"day": None},
@@ -101,7 +102,7 @@ def test_small_files_are_packed_into_files_of_the_target_size(spark: SparkSessio
             "rewritten_files": 2,
             "rewritten_bytes": 2,
             "files_after": 1,
-            "statement": f"OPTIMIZE delta.`{path}` WHERE `day` IS NULL",
+            "statement": f"OPTIMIZE {quoted} WHERE `day` IS NULL",
         },
     ]
 
@@ -149,10 +150,16 @@ def test_packing_follows_the_rule_for_random_sizes(spark: SparkSession, tmp_path
 
 
 @pytest.mark.spark
-def test_impossible_sizes_do_not_fail(spark: SparkSession, tmp_path: Path) -> None:
-    adds = [add(f"{number}", size=size) for number, size in enumerate([-5, 2**63 - 1, 2**63 - 1, 1])]
-    (found,) = candidates(spark, table(tmp_path / "t", adds))
-    assert (found["rewritten_files"], found["files_after"]) == (2, 3)
+def test_impossible_sizes_do_not_fail_and_a_deletion_vector_without_cardinality_deletes_no_rows(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    sizes = {"partitionValues": {"p": "sizes"}}
+    adds = [add(f"{number}", size=size, **sizes) for number, size in enumerate([-5, 2**63 - 1, 2**63 - 1, 1])]
+    vectors = {"deleted": None, "records": 10, "partitionValues": {"p": "vectors"}}
+    adds += [with_deletes(path, size=size, **vectors) for path, size in (("a", 1), ("b", 2), ("c", 500))]
+    found = {each["partition"]["p"]: each for each in candidates(spark, table(tmp_path / "t", adds, p="string"))}
+    assert (found["sizes"]["rewritten_files"], found["sizes"]["files_after"]) == (2, 3)
+    assert (found["vectors"]["files_with_deletes"], found["vectors"]["rewritten_files"]) == (0, 2)
 
 
 @pytest.mark.spark
@@ -207,17 +214,3 @@ def test_statement_selects_exactly_the_partition(kind: str, spark: SparkSession,
     assert [len(each) for each in values] == [2] * len(found)
     assert all(first == second for first, second in values)
     assert len({first for first, _ in values}) == len(found)
-
-
-@pytest.mark.spark
-def test_path_is_quoted(spark: SparkSession, tmp_path: Path) -> None:
-    path = table(tmp_path / "a`b c", [add("1"), add("2")])
-    (found,) = candidates(spark, path)
-    assert found["statement"] == f"OPTIMIZE delta.`{tmp_path}/a``b c`"
-
-
-@pytest.mark.spark
-def test_deletion_vector_without_cardinality_deletes_no_rows(spark: SparkSession, tmp_path: Path) -> None:
-    adds = [with_deletes(path, size=size, deleted=None, records=10) for path, size in (("a", 1), ("b", 2), ("c", 500))]
-    (found,) = candidates(spark, table(tmp_path / "t", adds))
-    assert (found["files_with_deletes"], found["rewritten_files"]) == (0, 2)
