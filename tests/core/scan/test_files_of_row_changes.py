@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -20,6 +20,8 @@ from tests.core.scan.test_scan import field, file, ids, schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from deltasnap_core import EngineUse
 
 
 @pytest.mark.spark
@@ -105,10 +107,7 @@ def test_missing_partition_values_of_a_remove_come_from_the_add(
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("engine", ["auto", "spark"])
-def test_files_live_in_the_checkpoint_before_are_found_in_any_spelling(
-    spark: SparkSession, tmp_path: Path, engine: Literal["auto", "spark"]
-) -> None:
+def test_files_live_in_the_checkpoint_before_are_found_in_any_spelling(spark: SparkSession, tmp_path: Path) -> None:
     values: dict[str, Any] = {"partitionValues": {"text": "x"}}
     first, second = file(tmp_path, "a b", ids(1, 2), **values), file(tmp_path, "c", ids(3), **values)
     marked = add("c", deletionVector=inline_vector(0), **values)
@@ -122,11 +121,13 @@ def test_files_live_in_the_checkpoint_before_are_found_in_any_spelling(
     parts: dict[str, Any] = {"schemaString": ID_AND_TEXT, "partitionColumns": ["text"], "features": ["deletionVectors"]}
     table_of(tmp_path, versions, **parts)
     DeltaLog.for_table(spark, tmp_path).checkpoint(1)
-    DeltaLog.clear_cache()
-    log = DeltaLog.for_table(spark, tmp_path, options=SnapshotOptions(engine=engine))
     deleted = [(1, "x", "delete", 4), (2, "x", "delete", 4)]
-    assert changes(log.row_changes(3, 4)) == sorted([*deleted, (3, "x", "insert", 3)], key=repr)
-    assert changes(log.row_changes(4, 4)) == deleted
+    engines: tuple[EngineUse, ...] = "auto", "spark"
+    for engine in engines:
+        DeltaLog.clear_cache()
+        log = DeltaLog.for_table(spark, tmp_path, options=SnapshotOptions(engine=engine))
+        assert changes(log.row_changes(3, 4)) == sorted([*deleted, (3, "x", "insert", 3)], key=repr)
+        assert changes(log.row_changes(4, 4)) == deleted
 
 
 @pytest.mark.spark
