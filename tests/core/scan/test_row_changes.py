@@ -19,6 +19,7 @@ from deltasnap_core.errors import PredicateError, RowChangesError, StoredVersion
 from tests.builders import Action, add, commit_info, metadata, mtime_of, protocol, remove, timed_protocol, write_log
 from tests.core.scan.test_deletion_vectors import inline_vector
 from tests.core.scan.test_scan import field, file, ids, schema
+from tests.oracle import replay
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -240,11 +241,8 @@ def test_changes_of_an_irregular_log_are_the_difference_of_its_versions_also_wit
     spark: SparkSession, tmp_path: Path
 ) -> None:
     table, commits = tmp_path / "t", [*zip_longest(*IRREGULAR.values(), fillvalue=())]
-    files = {
-        f"{case}{name}": file(table, f"{case}{name}", ids(10 * case + number))
-        for case in range(len(IRREGULAR))
-        for number, name in enumerate("ab")
-    }
+    id_of = {f"{case}{name}": 10 * case + number for case in range(len(IRREGULAR)) for number, name in enumerate("ab")}
+    files = {path: file(table, path, ids(number)) for path, number in id_of.items()}
     versions = {
         version: [
             files[f"{case}{path}"] if kind == "add" else removed(files[f"{case}{path}"])
@@ -255,10 +253,11 @@ def test_changes_of_an_irregular_log_are_the_difference_of_its_versions_also_wit
     }
     log = DeltaLog.for_table(spark, table_of(table, versions))
     last = len(commits) - 1
-    rows = [Counter(row.id for row in log.get_snapshot_at(v).scan().to_df().collect()) for v in range(last + 1)]
+    states = replay([versions[version] for version in range(last + 1)])
+    rows = [Counter(id_of[live["path"]] for live in state.files.values()) for state in states]
     store = SnapshotStore.open(spark, tmp_path / "store")
     store.write_range("t", log, 0, last)
-    ranges = [(first, last, net) for first in range(last + 1) for net in (False, True)]
+    ranges = [*((first, last, False) for first in range(last + 1)), (0, last, True), (1, last, True)]
     of_log = [changes(log.row_changes(first, to, net=net)) for first, to, net in ranges]
     for (first, to, _), changed in zip(ranges, of_log, strict=True):
         expected = Counter(rows[to])
