@@ -21,13 +21,12 @@ from deltasnap_core.store.rows.driver_rows import DriverRows
 from deltasnap_core.store.stored_row_changes import _actions
 from deltasnap_core.store.stored_version import StoredVersion
 from tests.builders import FIRST_COMMIT_MS, VECTOR, Action, add, metadata, protocol, remove, write_log
+from tests.driver_bases import use_driver_bases
 from tests.oracle import replay
 from tests.random_logs import RandomLog, random_logs, write
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-pytestmark = pytest.mark.spark
 
 AT_0 = {**VECTOR, "offset": 0}
 LATER = FIRST_COMMIT_MS + 10**12
@@ -85,6 +84,7 @@ def check(store: SnapshotStore, first: int, last: int, starts: Sequence[int] = (
         assert sorted(found_by(before, stored[start:]), key=repr) == expected
 
 
+@pytest.mark.spark
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     ("engine", "splits"),
@@ -106,6 +106,7 @@ def write_versions(store: SnapshotStore, log: DeltaLog, splits: Sequence[int]) -
         store.write_range("t", log, start, end - 1)
 
 
+@pytest.mark.spark
 @pytest.mark.thorough
 def test_changed_actions_with_new_bases_equal_a_full_comparison_of_both_lists(
     spark: SparkSession, tmp_path: Path
@@ -118,6 +119,7 @@ def test_changed_actions_with_new_bases_equal_a_full_comparison_of_both_lists(
     check(store, 0, len(COMMITS) - 1)
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("spelled", ["a%20b", "a%20%62"], ids=["as added", "in another spelling"])
 def test_a_moved_file_is_not_a_delete_after_its_tombstone_expired(
     spark: SparkSession, tmp_path: Path, spelled: str
@@ -132,6 +134,7 @@ def test_a_moved_file_is_not_a_delete_after_its_tombstone_expired(
     assert found == {"a%20b": False, "moved": False, "new": True}
 
 
+@pytest.mark.spark
 def test_rows_are_compared_if_the_store_no_longer_has_the_tombstone_of_a_file(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -145,19 +148,22 @@ def test_rows_are_compared_if_the_store_no_longer_has_the_tombstone_of_a_file(
     assert {each.path: each.data_change for each in _actions(stored[0], stored[1:])} == {"a": True, "b": True}
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[*HealthCheck])
+@pytest.mark.slow
+@settings(max_examples=15, deadline=None, suppress_health_check=[*HealthCheck])
 @given(made=random_logs())
 def test_changed_actions_of_random_logs_equal_a_full_comparison_of_both_lists(
-    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, made: RandomLog
+    tmp_path_factory: pytest.TempPathFactory, made: RandomLog
 ) -> None:
     folder = tmp_path_factory.mktemp("random")
     write(folder / "t", made, replay(made.commits))
-    store = SnapshotStore.open(spark, folder / "store")
-    log = DeltaLog.for_table(spark, folder / "t")
-    store.write_range("t", log, made.versions.start, made.versions[-1])
-    check(store, made.versions.start, made.versions[-1])
+    with pytest.MonkeyPatch.context() as patch:
+        use_driver_bases(patch)
+        store = SnapshotStore.open(None, folder / "store")
+        store.write_range("t", DeltaLog.for_table(None, folder / "t"), made.versions.start, made.versions[-1])
+        check(store, made.versions.start, made.versions[-1])
 
 
+@pytest.mark.spark
 def test_actions_of_consecutive_versions_read_the_base_once_and_parse_only_changes(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
