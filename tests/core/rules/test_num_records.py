@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-import hypothesis
 import pyarrow as pa
 import pytest
 from hypothesis import strategies as st
@@ -138,20 +137,3 @@ ODD_JSON = st.one_of(
         lambda each: each[0] + "".join(each[1])
     ),
 )
-
-
-@pytest.mark.spark
-def test_sql_and_arrow_agree_on_odd_json(spark: SparkSession) -> None:
-    texts: list[str] = []
-
-    @hypothesis.settings(max_examples=500, database=None)
-    @hypothesis.given(ODD_JSON)
-    def collect(text: str) -> None:
-        texts.append(text)
-
-    collect()
-    table = pa.table({"number": range(len(texts)), "stats": texts})
-    found = spark.createDataFrame(table).selectExpr("number", f"{num_records_sql('stats')} as records").toArrow()
-    in_sql = found.sort_by("number")["records"].to_pylist()
-    in_arrow = num_records(table["stats"].combine_chunks()).to_pylist()
-    assert {text: each for text, *each in zip(texts, in_sql, in_arrow, strict=True) if each[0] != each[1]} == {}

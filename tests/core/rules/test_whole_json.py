@@ -13,6 +13,7 @@ from deltasnap_core import DeltaLog, SnapshotOptions
 from deltasnap_core.protocol.json_text import MAX_NESTING, parse_json
 from deltasnap_core.replay.engine import EngineUse
 from deltasnap_core.rules.texts.whole_json import whole_json_sql
+from deltasnap_core.rules.totals.num_records import num_records, num_records_sql
 from tests.builders import add, metadata, protocol, write_log
 from tests.core.rules.test_num_records import ODD_JSON, TEXTS
 
@@ -46,12 +47,9 @@ def is_object(text: str) -> bool:
         return False
 
 
-@pytest.mark.spark
-def test_only_texts_that_are_one_object_are_read(spark: SparkSession) -> None:
-    texts: list[str] = [text for text in TEXTS if len(text) < 1000] + ENDS_OF_THE_ARRAY + ONE_VALUE + NESTED
-    assert not any(map(is_object, ENDS_OF_THE_ARRAY))
-    assert all(map(is_object, ONE_VALUE))
-    assert list(map(is_object, NESTED)) == [True, False]
+@pytest.fixture(scope="module")
+def odd_texts() -> list[str]:
+    texts: list[str] = []
 
     @hypothesis.settings(max_examples=500, database=None)
     @hypothesis.given(ODD_JSON)
@@ -59,6 +57,24 @@ def test_only_texts_that_are_one_object_are_read(spark: SparkSession) -> None:
         texts.append(text)
 
     collect()
+    return texts
+
+
+@pytest.mark.spark
+def test_sql_and_arrow_agree_on_odd_json(spark: SparkSession, odd_texts: list[str]) -> None:
+    table = pa.table({"number": range(len(odd_texts)), "stats": odd_texts})
+    found = spark.createDataFrame(table).selectExpr("number", f"{num_records_sql('stats')} as records").toArrow()
+    in_sql = found.sort_by("number")["records"].to_pylist()
+    in_arrow = num_records(table["stats"].combine_chunks()).to_pylist()
+    assert {text: each for text, *each in zip(odd_texts, in_sql, in_arrow, strict=True) if each[0] != each[1]} == {}
+
+
+@pytest.mark.spark
+def test_only_texts_that_are_one_object_are_read(spark: SparkSession, odd_texts: list[str]) -> None:
+    texts = [text for text in TEXTS if len(text) < 1000] + ENDS_OF_THE_ARRAY + ONE_VALUE + NESTED + odd_texts
+    assert not any(map(is_object, ENDS_OF_THE_ARRAY))
+    assert all(map(is_object, ONE_VALUE))
+    assert list(map(is_object, NESTED)) == [True, False]
     frame = spark.createDataFrame(pa.table({"number": range(len(texts)), "stats": texts}))
     sql = f"{whole_json_sql('stats', 'struct<other: string>')} is not null as found"
     found = frame.selectExpr("number", sql).toArrow().sort_by("number")["found"].to_pylist()
