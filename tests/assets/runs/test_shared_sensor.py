@@ -45,6 +45,14 @@ def many_tables(folder: Path | str, count: int, **options: Any) -> tuple[dg.Sens
     return sensor, settings
 
 
+def written_tables(folder: Path) -> tuple[dg.SensorDefinition, Settings]:
+    """Return the sensor and the settings of tables of one version, which share the sensor."""
+    sensor, settings = many_tables(folder, SENSORS + 1)
+    for table in settings.tables:
+        write(Path(table.path), 0, 0)
+    return sensor, settings
+
+
 @pytest.fixture
 def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
     """Make the storage of a table unresponsive. Its time is over as soon as all other polls have ended."""
@@ -90,9 +98,7 @@ def test_many_tables_share_a_sensor(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cursor", ["not json", "[1]", '{"t0": 5, "t1": "x", "t2": {"a": 1}, "@next": ["t1"]}'])
 def test_unreadable_cursor_of_a_shared_sensor_is_ignored(tmp_path: Path, cursor: str) -> None:
-    sensor, settings = many_tables(tmp_path, SENSORS + 1)
-    for table in settings.tables:
-        write(Path(table.path), 0, 0)
+    sensor, _ = written_tables(tmp_path)
     instance = dg.DagsterInstance.ephemeral()
     result = ticked(sensor, instance, cursor)
     assert len(result.run_requests or ()) == SENSORS + 1
@@ -100,10 +106,8 @@ def test_unreadable_cursor_of_a_shared_sensor_is_ignored(tmp_path: Path, cursor:
 
 def test_next_tick_continues_a_tick_that_takes_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sensors, "_MAX_TICK_SECONDS", 0)
-    sensor, settings = many_tables(tmp_path, SENSORS + 1)
+    sensor, settings = written_tables(tmp_path)
     instance, cursor = dg.DagsterInstance.ephemeral(), None
-    for table in settings.tables:
-        write(Path(table.path), 0, 0)
     requested = []
     for _ in range(SENSORS + 2):
         result = ticked(sensor, instance, cursor)
@@ -113,9 +117,7 @@ def test_next_tick_continues_a_tick_that_takes_too_long(tmp_path: Path, monkeypa
 
 
 def test_unresponsive_storage_of_a_table_does_not_delay_others(tmp_path: Path, silent: Callable[[str], None]) -> None:
-    sensor, settings = many_tables(tmp_path, SENSORS + 1)
-    for table in settings.tables:
-        write(Path(table.path), 0, 0)
+    sensor, _ = written_tables(tmp_path)
     silent("t0")
     result = ticked(sensor, dg.DagsterInstance.ephemeral())
     assert len(result.run_requests or ()) == SENSORS
@@ -132,9 +134,7 @@ def test_shared_sensor_shows_a_table_that_waits_before_tables_without_new_commit
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(sensors, "_MAX_MESSAGES", SENSORS)
-    sensor, settings = many_tables(tmp_path, SENSORS + 1)
-    for table in settings.tables:
-        write(Path(table.path), 0, 0)
+    sensor, settings = written_tables(tmp_path)
     instance = dg.DagsterInstance.ephemeral()
     first = ticked(sensor, instance)
     if not is_idle:
@@ -152,9 +152,7 @@ def test_shared_sensor_shows_a_failed_run_before_tables_without_new_commits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sensors, "_MAX_MESSAGES", SENSORS)
-    sensor, settings = many_tables(tmp_path, SENSORS + 1)
-    for table in settings.tables:
-        write(Path(table.path), 0, 0)
+    sensor, _ = written_tables(tmp_path)
     instance = dg.DagsterInstance.ephemeral()
     first = ticked(sensor, instance)
     instance.create_run_for_job(idle_job, status=dg.DagsterRunStatus.FAILURE, tags=run_tags(f"t{SENSORS}", 0, 0))
@@ -198,9 +196,7 @@ def test_tick_fails_if_some_tables_fail_and_nothing_else_is_new(tmp_path: Path) 
 def test_shared_sensor_reports_a_failure_without_credentials(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    sensor, settings = many_tables(tmp_path, SENSORS + 1)
-    for table in settings.tables:
-        write(Path(table.path), 0, 0)
+    sensor, _ = written_tables(tmp_path)
 
     def refused(table: TableSettings) -> TableLog:
         if table.name == "t0":
