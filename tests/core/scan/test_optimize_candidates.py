@@ -155,8 +155,11 @@ def test_impossible_sizes_do_not_fail_and_a_deletion_vector_without_cardinality_
 ) -> None:
     sizes = {"partitionValues": {"p": "sizes"}}
     adds = [add(f"{number}", size=size, **sizes) for number, size in enumerate([-5, 2**63 - 1, 2**63 - 1, 1])]
-    vectors = {"deleted": None, "records": 10, "partitionValues": {"p": "vectors"}}
-    adds += [with_deletes(path, size=size, **vectors) for path, size in (("a", 1), ("b", 2), ("c", 500))]
+    vectors = {"p": "vectors"}
+    adds += [
+        with_deletes(path, size=size, deleted=None, records=10, partitionValues=vectors)
+        for path, size in (("a", 1), ("b", 2), ("c", 500))
+    ]
     found = {each["partition"]["p"]: each for each in candidates(spark, table(tmp_path / "t", adds, p="string"))}
     assert (found["sizes"]["rewritten_files"], found["sizes"]["files_after"]) == (2, 3)
     assert (found["vectors"]["files_with_deletes"], found["vectors"]["rewritten_files"]) == (0, 2)
