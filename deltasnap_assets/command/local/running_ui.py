@@ -79,7 +79,8 @@ def take_instance(home: Path, url: str) -> int:
     with locked(home / "ui.lock"):
         ui = last_ui(home)
         if ui is not None and ui.is_running and ui.process != this_process():
-            raise UiRunsError(f"deltasnap ui is already running at {ui.url}, process {pid_of(ui.process)}.")
+            found = f"deltasnap ui is already running at {ui.url}, process {pid_of(ui.process)}"
+            raise UiRunsError(f"{found}. Use it, or stop it first.")
         left = _stop_leftovers(home)
         taken = Ui(url=url, process=this_process(), mark=uuid4().hex)
         temporary = home / f".{_RECORD}"

@@ -64,7 +64,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_second_ui_is_rejected_with_the_address_of_the_first(ui: subprocess.Popen[str], tmp_path: Path) -> None:
-    with pytest.raises(UiRunsError, match=f"already running at {URL}, process {ui.pid}"):
+    with pytest.raises(UiRunsError, match=f"already running at {URL}, process {ui.pid}. Use it, or stop it first."):
         take_instance(tmp_path, "http://127.0.0.1:3001")
     assert leftovers(tmp_path) == []
     found = last_ui(tmp_path)
