@@ -37,6 +37,7 @@ from tests.checkpointing import (
     state_of_checkpoint,
 )
 from tests.conftest import NOW_MS, FixedClock
+from tests.thorough import one_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -303,7 +304,7 @@ def test_checkpoint_is_one_file_regardless_of_session_limits(spark: SparkSession
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("policy", ["classic", "v2"])
+@pytest.mark.parametrize("policy", one_in(2, ["v2", "classic"]))
 def test_table_on_s3_gets_checkpoint(
     policy: str, spark: SparkSession, tmp_path: Path, s3_options: dict[str, Any]
 ) -> None:
