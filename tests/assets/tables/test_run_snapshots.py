@@ -23,6 +23,7 @@ from deltasnap_core.protocol.log_files.file_names import commit_file
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from tests.builders import add, protocol, write_log
 from tests.core.store.manifests import commit_actions
+from tests.thorough import one_in
 
 pytestmark = pytest.mark.spark
 
@@ -58,7 +59,7 @@ def refresh(snapshots: RunSnapshots, table: TableSettings, versions: Sequence[in
     assert list(snapshots.versions.states(table.name, versions)) == list(versions)
 
 
-@pytest.mark.parametrize("count", [5, 30])
+@pytest.mark.parametrize("count", one_in(2, [30, 5]))
 def test_run_lists_log_and_store_twice_and_reads_each_commit_once(
     spark: SparkSession, tmp_path: Path, requested: dict[str, list[str]], count: int
 ) -> None:
