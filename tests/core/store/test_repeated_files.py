@@ -60,9 +60,9 @@ def test_all_views_agree_on_a_file_that_a_checkpoint_has_twice(
     store.write_range("t", delta_log, 1, 4, materialize_as="table")
     for version, files in FILES.items():
         snapshot = delta_log.get_snapshot_at(version=version)
-        assert snapshot.computed_state.num_of_files == files
-        assert snapshot.all_files.count() == snapshot.scan().files.count() == files
+        assert store.computed_state("t", version).num_of_files == snapshot.all_files.count() == files
         if version in (2, 4):
+            assert snapshot.scan().files.count() == files
             check_version(store, "t", delta_log, version)
     (plain,) = (tmp_path / "store").rglob("all_files/version=3/*.parquet")
     assert sorted(pq.read_table(plain)["path"].to_pylist()) == ["b", "c", "x"]
