@@ -13,11 +13,13 @@ from deltasnap_assets.command.vacuum_command import vacuum
 from deltasnap_assets.command.views import vacuum_view
 from deltasnap_assets.command.views.vacuum_view import VacuumReport, _condition
 from deltasnap_core import DeltaLog, FaultKind, TableLog, VacuumGroup, VacuumSummary, commit_file
+from deltasnap_core.scan.tables import vacuum_candidates
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.urls import to_url
 from tests.assets.command.test_cli import assert_one_line_of_error, deltasnap, small_table, without_java
 from tests.assets.command.test_driver_commands import run
 from tests.builders import CountingLogStore, add, metadata, protocol, write_log
+from tests.core.scan.test_vacuum_candidates import PlainKeys
 
 
 @pytest.mark.parametrize("arguments", [[], ["--json"]], ids=["text", "json"])
@@ -107,7 +109,7 @@ def test_versions_lose_the_predicted_files(session: Any, tmp_path: Path) -> None
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("session")
-def test_retention_of_the_table_keeps_young_files(tmp_path: Path) -> None:
+def test_retention_of_the_table_keeps_young_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("deltalake")
     path = tmp_path / "events"
     write(path, "2026-01-01", [1], "append")
@@ -117,6 +119,7 @@ def test_retention_of_the_table_keeps_young_files(tmp_path: Path) -> None:
         "VACUUM would delete nothing (retention 168 hours).\nKept: 1 file (tombstone has not expired).\n"
     )
     assert result.stderr == ""
+    monkeypatch.setattr(vacuum_candidates, "FileKeys", PlainKeys)
     short = run("vacuum", path, "--dry-run", "--retain", 0)
     assert "VACUUM would delete 1 file of" in short.stdout
     assert "Time travel would reach back to version 1; now the log reaches back to version 0." in short.stdout
@@ -125,7 +128,8 @@ def test_retention_of_the_table_keeps_young_files(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("session")
-def test_missing_commit_before_the_checkpoint_is_reported(tmp_path: Path) -> None:
+def test_missing_commit_before_the_checkpoint_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vacuum_candidates, "FileKeys", PlainKeys)
     deltalake = pytest.importorskip("deltalake")
     path = tmp_path / "events"
     for number in range(3):
