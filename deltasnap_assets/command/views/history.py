@@ -106,9 +106,9 @@ def history_json(history: Sequence[Entry]) -> list[dict[str, Any]]:
 
 def history_table(history: Sequence[Entry], width: int) -> Table:
     """Return commits as a table for a terminal of a width. On a narrow one, it does not show who committed."""
-    # The last column wraps, because a truncated metric name is useless.
+    # Truncated names are useless.
     what: CommitColumn = Column("operation and metrics", overflow="fold"), _operation_and_metrics
-    by: CommitColumn = Column("by"), lambda commit: commit.user_name or commit.user_id or commit.engine_info or ""
+    by: CommitColumn = Column("by", overflow="fold"), _writer
     return commit_table(history, [by, what] if width >= _WIDTH_WITH_WRITER else [what])
 
 
@@ -124,6 +124,10 @@ def commit_table(history: Sequence[Entry], columns: Sequence[CommitColumn]) -> T
         cells = (shown(cell(entry)) for _, cell in columns)
         table.add_row(str(entry.version), time_text(entry.timestamp).removesuffix(" UTC"), *cells)
     return table
+
+
+def _writer(commit: DeltaHistory) -> str:
+    return commit.user_name or commit.user_id or commit.engine_info or ""
 
 
 def _operation_and_metrics(commit: DeltaHistory) -> str:

@@ -216,8 +216,9 @@ def _segment_rows(segment: LogSegment) -> _Rows:
 
 
 def _schema(metadata: Metadata) -> RenderableType:
-    kinds = Column("type", overflow="fold")  # types of nested columns are long, and useless when truncated
-    table = Table("column", kinds, "nullable", title="schema", title_justify="left", box=None, header_style="dim")
+    # Names and types of nested columns are long, and useless when truncated.
+    names, kinds = Column("column", overflow="fold"), Column("type", overflow="fold")
+    table = Table(names, kinds, "nullable", title="schema", title_justify="left", box=None, header_style="dim")
     try:
         fields = parse_schema(metadata.schema_string).fields
     except (ValueError, RecursionError) as error:

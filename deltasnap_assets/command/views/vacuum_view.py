@@ -11,7 +11,7 @@ from typing import Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from deltasnap_assets.command.table_on_spark import delta_log_of, spark_aside
 from deltasnap_assets.command.terminal import output_console, print_line, print_problem, shown
@@ -141,7 +141,7 @@ def _notes(report: VacuumReport) -> Iterator[str]:
 
 
 def _table(groups: tuple[VacuumGroup, ...]) -> Table:
-    table = Table("folder", "age", "reason", box=None, header_style="dim")
+    table = Table(Column("folder", overflow="fold"), "age", "reason", box=None, header_style="dim")
     table.add_column("files", justify="right")
     table.add_column("size", justify="right")
     for group in groups[:_MAX_ROWS]:

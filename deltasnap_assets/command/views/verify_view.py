@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from deltasnap_assets.command.table_on_spark import delta_log_of, spark_aside
 from deltasnap_assets.command.terminal import output_console, print_line, shown
@@ -69,7 +69,7 @@ def _print(console: Console, report: VerifyReport) -> None:
     print_line(console, shown(f"{files}: {', '.join(facts)}." if facts else f"{files}, all in storage."))
     if not report.problems:
         return
-    table = Table("file", "problem", box=None, header_style="dim")
+    table = Table(Column("file", overflow="fold"), "problem", box=None, header_style="dim")
     for name in ("size in the log", "size in storage"):
         table.add_column(name, justify="right")
     for row in sorted(report.problems, key=lambda row: not row["certain"])[:_MAX_ROWS]:

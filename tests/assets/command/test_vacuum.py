@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from rich.console import Console
 
 from deltasnap_assets.command.vacuum_command import vacuum
 from deltasnap_assets.command.views import vacuum_view
@@ -64,6 +65,13 @@ def test_time_travel_shrinks_to_the_first_version_that_keeps_its_files(case: str
     summary = VacuumSummary(retention_ms=0, deleted=(group,), protected=(), first_readable_version=removed)
     report = VacuumReport(path="t", version=loadable[-1], loadable=loadable, table_retention_ms=0, summary=summary)
     assert report.first_readable_version == expected
+
+
+def test_folder_is_whole_on_a_narrow_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    folder = f"customer={'0123456789' * 5}"
+    group = VacuumGroup(folder=folder, reason="orphan", age_days=7, num_files=1, size_in_bytes=1, num_without_size=0)
+    Console(width=60).print(vacuum_view._table((group,)))
+    assert "".join(line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]) == folder
 
 
 def write(path: Path, day: str, ids: list[int], mode: Any) -> None:

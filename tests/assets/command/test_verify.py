@@ -24,8 +24,8 @@ def row(path: str, problem: str, size: int | None = None, listed_size: int | Non
     return {"path": path, "problem": problem, "certain": certain, "size": size, "listed_size": listed_size}
 
 
-def printed(*problems: dict[str, Any], files: int = 3) -> list[str]:
-    console = Console(file=io.StringIO(), width=100)
+def printed(*problems: dict[str, Any], files: int = 3, width: int = 100) -> list[str]:
+    console = Console(file=io.StringIO(), width=width)
     _print(console, VerifyReport(path="t", version=4, num_files=files, problems=list(problems)))
     assert isinstance(console.file, io.StringIO)
     return [line.rstrip() for line in console.file.getvalue().splitlines()]
@@ -42,6 +42,12 @@ def test_problems_are_counted_and_the_certain_ones_come_first() -> None:
         " d     wrong size              2 B              0 B",
         " a     outside",
     ]
+
+
+def test_path_of_a_file_is_whole_on_a_narrow_terminal() -> None:
+    path = f"day=2026-01-01/part-00000-{'0123456789' * 5}.zstd.parquet"
+    lines = printed(row(path, "missing", 486), width=60)
+    assert "".join(line.split()[0] for line in lines[2:]) == path
 
 
 def test_report_as_json_has_the_names_of_the_protocol() -> None:
