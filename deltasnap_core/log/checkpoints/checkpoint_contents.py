@@ -74,6 +74,18 @@ class CheckpointFile:
         missing = null_count(self.metadata, "add.stats_parsed.numRecords")
         return missing is not None and missing == null_count(self.metadata, "add.path")
 
+    @property
+    def has_hidden_nulls(self) -> bool:
+        """Whether `remove.partitionValues` has nulls that its schema excludes. Spark then misplaces other values.
+
+        delta-rs 1.0 writes such files.
+        """
+        schema, above = self.metadata.schema, "remove.partitionValues."
+        columns = [schema.column(index) for index in range(self.metadata.num_columns)]
+        leaves = [column for column in columns if column.path.startswith(above)]
+        are_required = len({column.max_definition_level for column in leaves}) == 1
+        return are_required and len({null_count(self.metadata, column.path) for column in leaves}) > 1
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointContents:

@@ -98,7 +98,7 @@ class ActionReader:
         Statistics are JSON even if the checkpoint has them only as a struct.
         """
         shapes = groupby(sorted(contents.files_with_file_actions, key=_stats_shape), key=_stats_shape)
-        frames = [self._parquet_actions(list(files)) for _, files in shapes]
+        frames = [self._of_parts(list(files)) for _, files in shapes]
         lines = lines_with(contents.lines, *FILE_ACTIONS)
         if lines.num_rows:
             frames.append(self._of_lines(lines, is_large=True).drop(*_PLACE))
@@ -182,6 +182,14 @@ class ActionReader:
             return parsed
         return parsed.selectExpr(*_PLACE, _with_unique_keys("add"), _with_unique_keys("remove"))
 
+    def _of_parts(self, parts: list[CheckpointFile]) -> DataFrame:
+        rows = self._parquet_actions(parts)
+        if self._is_measured or not parts[0].has_hidden_nulls:
+            return rows
+        unknown = F.lit(None).cast("map<string,string>").alias("partitionValues")
+        fields = [unknown if n == "partitionValues" else F.col(f"remove.{n}") for n in self.remove_schema.names]
+        return rows.withColumn("remove", F.when(F.col("remove.path").isNotNull(), F.struct(*fields)))
+
     def _parquet_actions(self, parts: list[CheckpointFile]) -> DataFrame:
         paths = self.files.readable([part.file for part in parts])
         struct = parts[0].stats_parsed
@@ -193,7 +201,7 @@ class ActionReader:
             return self._without_json(paths, _NUM_RECORDS, {"stats": _NUM_RECORDS_AS_JSON})
         parsed = self._stats_parsed(parts[0], paths[0])
         if parsed is None:
-            return file_reader(self.spark).schema(self.schema).parquet(*paths)
+            return self._read(paths, self.add_schema)
         rows = self._read(paths, [*self.add_schema, StructField("stats_parsed", parsed)])
         if self._is_measured and "numRecords" in parsed.names:
             stats = F.coalesce(F.expr(_NUM_RECORDS_AS_JSON), "add.stats")
@@ -299,7 +307,7 @@ def _lines_of(text: DataFrame, file_name: Column, block_start: Column) -> DataFr
 
 
 def _stats_shape(part: CheckpointFile) -> str:
-    return f"{part.has_stats} {part.has_num_records} {part.stats_parsed}"
+    return f"{part.has_stats} {part.has_num_records} {part.has_hidden_nulls} {part.stats_parsed}"
 
 
 def _with_unique_keys(kind: str) -> str:

@@ -169,3 +169,13 @@ def test_log_without_file_actions_has_no_frame(spark: SparkSession, tmp_path: Pa
     log = write_log(tmp_path, {0: FIRST})
     found = reader(spark, log)
     assert found.commit_actions(read_commits(STORE, [status_of(log / "00000000000000000000.json")])) is None
+
+
+@pytest.mark.spark
+def test_nulls_that_the_schema_excludes_leave_no_values_of_other_files(spark: SparkSession) -> None:
+    file = Path(__file__).with_name("null_partition_values.checkpoint.parquet")  # by delta-rs 1.0.2
+    actions = reader(spark, file.parent).checkpoint_actions(contents(file.parent, file))
+    assert actions is not None
+    found = {row.remove.path[:3]: row.remove for row in actions.where("remove.path is not null").collect()}
+    assert {path: each.partitionValues for path, each in found.items()} == {"p=_": None, "p=a": None, "p=b": None}
+    assert {each.size for each in found.values()} == {499}
