@@ -15,18 +15,14 @@ from deltasnap_assets.settings.config import Settings, TableSettings
 
 
 class _Clock:
-    """The clock of this process, moved forward."""
+    """The clocks of this process, moved forward."""
 
     def __init__(self) -> None:
         self.moved_by = 0
-        self._now, self._now_ns = time.time, time.time_ns
-        time.time, time.time_ns = self._time, self._time_ns
-
-    def _time(self) -> float:
-        return self._now() + self.moved_by
-
-    def _time_ns(self) -> int:
-        return self._now_ns() + self.moved_by * 1_000_000_000
+        now, now_ns, monotonic = time.time, time.time_ns, time.monotonic
+        time.time = lambda: now() + self.moved_by
+        time.time_ns = lambda: now_ns() + self.moved_by * 1_000_000_000
+        time.monotonic = lambda: monotonic() + self.moved_by
 
 
 def main() -> None:
