@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deltasnap_core import DeltaSnapError, FaultKind, TableCondition, TableLog, VersionRanges
+from deltasnap_core.log.checkpoints.checkpoint_pages import read_every_page
 from deltasnap_core.log.condition import examined_files
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.log_files.file_names import checkpoint_file, commit_file
@@ -130,7 +131,7 @@ def test_checkpoint_that_is_replaced_while_its_pages_are_read_is_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = make_log(tmp_path / "t", 40, checkpoint=40) / checkpoint_file(40)
-    read_pages, pending = examined_files.read_every_page, [file]
+    read_pages, pending = read_every_page, [file]
 
     def read_and_replace(*arguments: Any) -> Any:
         found = read_pages(*arguments)
