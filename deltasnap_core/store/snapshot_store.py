@@ -22,24 +22,22 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from deltasnap_core.clock import system_clock
-from deltasnap_core.errors import StorageError, StoredVersionNotFoundError
+from deltasnap_core.errors import StoredVersionNotFoundError
 from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.listing.log_segment_builder import check_versions
 from deltasnap_core.log.table_log import TableLog
-from deltasnap_core.protocol.properties.retention import KEEP_ALL, Retention
+from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.redaction import safe_repr
-from deltasnap_core.replay.engine import EngineUse, Question, ReplayEngine
-from deltasnap_core.replay.sessions import SparkProvider, provider_of
-from deltasnap_core.replay.spark.session.spark_files import SparkFiles
+from deltasnap_core.replay.engine import EngineUse, Question
+from deltasnap_core.replay.sessions import SparkProvider
 from deltasnap_core.rules.totals.file_breakdown import FileBreakdown
 from deltasnap_core.scan.changes.row_changes import ChangeOptions
 from deltasnap_core.scan.file_changes import FileChanges
@@ -53,8 +51,6 @@ from deltasnap_core.scan.tables.optimize_candidates import (
     candidates_of_rows,
 )
 from deltasnap_core.snapshot.delta_log import DeltaLog
-from deltasnap_core.storage.urls import is_local, local_path, to_url
-from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.fleet.fleet_history import FleetHistory
 from deltasnap_core.store.fleet.fleet_row import fleet_table, worst_first
 from deltasnap_core.store.fleet.last_polls import LastPolls
@@ -63,10 +59,9 @@ from deltasnap_core.store.format.change_sets import ChangePolicy
 from deltasnap_core.store.format.layout import ManifestName
 from deltasnap_core.store.format.manifest import VersionManifest
 from deltasnap_core.store.store_reader import StoreReader, Version
-from deltasnap_core.store.stored_history import stored_history
 from deltasnap_core.store.stored_source import StoredSource
 from deltasnap_core.store.stored_version import FileKind, RowKind, StoredFiles
-from deltasnap_core.store.versions.common_version import CommonVersion, find_common_version
+from deltasnap_core.store.versions.common_version import CommonVersion, begin_fork, find_common_version
 from deltasnap_core.store.versions.pruning import DAY_MS, PruneReport, StoreUsage, prune, usage
 from deltasnap_core.store.writing.range_writer import Progress
 from deltasnap_core.store.writing.store_writer import StoredRange, StoreWriter
@@ -113,18 +108,7 @@ class SnapshotStore:
         policy:          when changes are merged and when a new base is written.
         check_pages:     whether to read every DataFrame once before returning it.
         """
-        root = to_url(root_url)
-        if is_local(root) and Path(local_path(root)).is_file():
-            raise StorageError(path=root, reason="expected a folder, found a file")
-        sessions = provider_of(spark)
-        reader = StoreReader(
-            engine=ReplayEngine(sessions, engine),
-            root=root,
-            storage=WritableFiles(root, storage_options),
-            spark_files=SparkFiles.of(storage_options, sessions),
-            storage_options=storage_options,
-            check_pages=check_pages,
-        )
+        reader = StoreReader.open(spark, root_url, storage_options, engine=engine, check_pages=check_pages)
         return cls(reader, policy)
 
     def __repr__(self) -> str:
@@ -191,11 +175,7 @@ class SnapshotStore:
         `write_range` does this automatically. Use this method if the log has no new versions to write. Nothing is
         deleted. Needs no Spark.
         """
-        stored = self._reader.table(table)
-        versions = stored.stored_versions()
-        newest = max((name.version for name in versions.current), default=None)
-        if common.version is not None and not common.is_continued and newest == common.latest_stored:
-            stored.begin_fork(versions.forked_generation(common.version))
+        begin_fork(self._reader.table(table), common)
 
     def state(self, table: str, version: Version, *, min_file_retention_timestamp: int | None = None) -> DataFrame:
         """Return the reconciled state of a version as actions, as Snapshot.state.
@@ -285,21 +265,7 @@ class SnapshotStore:
         versions.
         """
         check_versions(from_version, to_version)
-        before, after = self._reader.versions(table, [from_version, to_version])
-        scanned = self._reader.scanned(after, options)
-        first, last = sorted((from_version, to_version))
-        is_forward = from_version <= to_version
-        later = after if is_forward else before
-        return FileChanges(
-            scanned,
-            before.all_files(),
-            after.all_files(),
-            from_version=from_version,
-            to_version=to_version,
-            commits=stored_history(later, scanned.store, first + 1, last),
-            stored_files=(*before.files, *after.files),
-            removes=None if is_forward else later.tombstones(KEEP_ALL),
-        )
+        return self._reader.file_changes(table, from_version, to_version, options)
 
     def row_changes(
         self,
@@ -466,7 +432,7 @@ class SnapshotStore:
         names = self.polls.table_names() if tables is None else list(dict.fromkeys(tables))
         rows = fleet_table(sorted(self.polls.rows(names, now, paths, conditions), key=worst_first))
         if keep:
-            FleetHistory(storage=self._reader.storage, root=self.root).keep(rows, now)
+            self._fleet_history.keep(rows, now)
         return rows
 
     def fleet_history(self, since_ms: int | None = None, until_ms: int | None = None) -> pa.Table:
@@ -475,11 +441,15 @@ class SnapshotStore:
         The columns: `taken_at_ms` (int64, not null, ms since the epoch), then those of `FLEET_SCHEMA`.
         since_ms, until_ms: both included; None: no limit. No Spark. Errors: CorruptStoreError naming the file.
         """
-        return FleetHistory(storage=self._reader.storage, root=self.root).read(since_ms, until_ms)
+        return self._fleet_history.read(since_ms, until_ms)
 
     def prune_fleet_history(self, before_ms: int) -> int:
         """Delete the kept fleets taken before a time (ms since the epoch), and return their number. No Spark."""
-        return FleetHistory(storage=self._reader.storage, root=self.root).prune(before_ms)
+        return self._fleet_history.prune(before_ms)
+
+    @property
+    def _fleet_history(self) -> FleetHistory:
+        return FleetHistory(storage=self._reader.storage, root=self.root)
 
     @property
     def polls(self) -> LastPolls:

@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+from pyspark.sql import SparkSession
 
 from deltasnap_core.errors import StorageError
 from deltasnap_core.log.listing.log_segment_builder import check_versions
+from deltasnap_core.protocol.properties.retention import KEEP_ALL
 from deltasnap_core.protocol.table_features import check_readable
 from deltasnap_core.redaction import logger_of
-from deltasnap_core.replay.engine import ReplayEngine
+from deltasnap_core.replay.engine import EngineUse, ReplayEngine
+from deltasnap_core.replay.sessions import SparkProvider, provider_of
 from deltasnap_core.replay.spark.session.spark_files import SparkFiles
 from deltasnap_core.rules.totals.file_breakdown import FileBreakdown
 from deltasnap_core.scan.changes.row_changes import RowChanges
+from deltasnap_core.scan.file_changes import FileChanges
 from deltasnap_core.scan.scan_options import ScanOptions
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
+from deltasnap_core.storage.urls import is_local, local_path, to_url
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.format.layout import ManifestName
 from deltasnap_core.store.format.manifest import VersionManifest
 from deltasnap_core.store.rows.driver_rows import DriverRows
 from deltasnap_core.store.rows.parquet_files import ParquetFiles
 from deltasnap_core.store.rows.spark_rows import SparkRows
+from deltasnap_core.store.stored_history import stored_history
 from deltasnap_core.store.stored_row_changes import stored_row_changes, stored_rows_as_inserts
 from deltasnap_core.store.stored_version import StoredVersion
 from deltasnap_core.store.versions.stored_breakdowns import StoredBreakdowns
@@ -44,6 +53,30 @@ class StoreReader:
     spark_files: SparkFiles
     storage_options: Mapping[str, Any] | None = None
     check_pages: bool = False
+
+    @classmethod
+    def open(
+        cls,
+        spark: SparkSession | SparkProvider | None,
+        root_url: str | os.PathLike[str],
+        storage_options: Mapping[str, Any] | None,
+        *,
+        engine: EngineUse,
+        check_pages: bool,
+    ) -> StoreReader:
+        """Return the reader of a store, as `SnapshotStore.open`. Errors: StorageError if the root is a file."""
+        root = to_url(root_url)
+        if is_local(root) and Path(local_path(root)).is_file():
+            raise StorageError(path=root, reason="expected a folder, found a file")
+        sessions = provider_of(spark)
+        return cls(
+            engine=ReplayEngine(sessions, engine),
+            root=root,
+            storage=WritableFiles(root, storage_options),
+            spark_files=SparkFiles.of(storage_options, sessions),
+            storage_options=storage_options,
+            check_pages=check_pages,
+        )
 
     def table(self, name: str) -> StoredTable:
         """Return a table, which may have no version yet."""
@@ -128,6 +161,24 @@ class StoreReader:
             except StorageError as error:
                 _log.warning("Table %s: files by size and partition are not stored: %s", table, error)
         return found
+
+    def file_changes(self, table: str, from_version: int, to_version: int, options: ScanOptions | None) -> FileChanges:
+        """Return changes of files, as `SnapshotStore.file_changes`, for valid versions."""
+        before, after = self.versions(table, [from_version, to_version])
+        scanned = self.scanned(after, options)
+        first, last = sorted((from_version, to_version))
+        is_forward = from_version <= to_version
+        later = after if is_forward else before
+        return FileChanges(
+            scanned,
+            before.all_files(),
+            after.all_files(),
+            from_version=from_version,
+            to_version=to_version,
+            commits=stored_history(later, scanned.store, first + 1, last),
+            stored_files=(*before.files, *after.files),
+            removes=None if is_forward else later.tombstones(KEEP_ALL),
+        )
 
     def row_changes(self, table: str, first: int, last: int, options: ScanOptions | None) -> RowChanges:
         """Return the row changes of the stored versions first to last."""

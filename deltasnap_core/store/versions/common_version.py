@@ -137,6 +137,14 @@ def find_common_version(
     )
 
 
+def begin_fork(stored: StoredTable, common: CommonVersion) -> None:
+    """Start a fork after a common version, as `SnapshotStore.begin_fork`, unless the store has changed since."""
+    versions = stored.stored_versions()
+    newest = max((name.version for name in versions.current), default=None)
+    if common.version is not None and not common.is_continued and newest == common.latest_stored:
+        stored.begin_fork(versions.forked_generation(common.version))
+
+
 def _lost(versions: StoredVersions, common: int | None, latest: int) -> VersionRanges:
     """Return the stored versions that the log lacks, if no version can replace them yet.
 
