@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 from pathlib import Path
 
 import dagster as dg
 
-from benchmarks.children.reporting import arguments, report
+from benchmarks.children.reporting import arguments, process_mib, report
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
@@ -44,20 +45,13 @@ def main() -> None:
                 assert not result.run_requests
                 cursor = result.cursor
                 clock.moved_by += a_tick
-            report(str(hour), resident_mib=_resident_mib())
+            report(str(hour), resident_mib=process_mib(os.getpid(), "VmRSS"))
     assert all(before != after for before, after in zip(examined, _examined(settings), strict=True))
 
 
 def _examined(settings: Settings) -> list[int | None]:
     polls = [store_of(settings).polls.read(table.name) for table in settings.tables]
     return [None if poll is None else poll.examined_at_ms for poll in polls]
-
-
-def _resident_mib() -> float:
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) / 1024
-    raise ValueError("expected VmRSS of this process, found none")
 
 
 if __name__ == "__main__":

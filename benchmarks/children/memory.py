@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import time
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from benchmarks.children.reporting import arguments, report
+from benchmarks.children.reporting import arguments, process_mib, report
 from deltasnap_core import DeltaLog, SnapshotStore
 
 
@@ -33,8 +32,8 @@ def main() -> None:
         stored_files=stored_files,
         load_seconds=loaded - start,
         store_seconds=time.perf_counter() - loaded,
-        python_mib=_peak_of_process(os.getpid()),
-        jvm_mib=_peak_of_process(_jvm_pid(spark)),
+        python_mib=process_mib(os.getpid(), "VmHWM"),
+        jvm_mib=process_mib(_jvm_pid(spark), "VmHWM"),
         heap_mib=_live_heap(spark),
     )
 
@@ -43,14 +42,6 @@ def _jvm_pid(spark: SparkSession) -> int:
     gateway = spark.sparkContext._gateway
     assert gateway is not None
     return int(gateway.proc.pid)
-
-
-def _peak_of_process(pid: int) -> float:
-    # Not `ru_maxrss`: in a new process it starts with the value of the parent.
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) / 1024
-    raise ValueError(f"expected VmHWM of process {pid}, found none")
 
 
 def _live_heap(spark: SparkSession) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 
@@ -16,3 +17,12 @@ def arguments() -> dict[str, Any]:
 def report(name: str, **values: Any) -> None:
     """Report that a step is complete."""
     print(json.dumps({"report": name, **values}), flush=True)
+
+
+def process_mib(pid: int, name: str) -> float:
+    """Return the memory of a process in MiB. name: `VmRSS`, what it has now, or `VmHWM`, its peak."""
+    # Not `ru_maxrss`: in a new process it starts with the value of the parent.
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1]) / 1024
+    raise ValueError(f"expected {name} of process {pid}, found none")
