@@ -39,6 +39,11 @@ SUPPORTED_READER_FEATURES = CATALOG_MANAGED | frozenset(
 )
 """The supported reader features."""
 
+_MAPPED = "columnMapping"
+"""The feature of column mapping. After an upgrade to reader version 3 by Delta on Spark, only `writerFeatures` may list it.
+The data files still have physical names: Delta on Spark and delta-kernel-rs read them by these names.
+"""
+
 _TIMED = frozenset({"inCommitTimestamp", "inCommitTimestamp-preview"})
 """The names of the feature that commits have their own timestamp."""
 
@@ -92,7 +97,8 @@ def properties_in_force(protocol: Protocol | None, metadata: Metadata | None) ->
     found = {} if metadata is None else metadata.configuration
     leftovers = set()
     if protocol is not None:
-        if protocol.min_reader_version != 2 and "columnMapping" not in (protocol.reader_features or ()):
+        reader = protocol.min_reader_version
+        if reader != 2 and _MAPPED not in (protocol.features if reader > 2 else protocol.reader_features or ()):
             leftovers.add(COLUMN_MAPPING_MODE)
         if _TIMED.isdisjoint(protocol.features):
             leftovers.add(IN_COMMIT_TIMESTAMPS)
@@ -125,13 +131,16 @@ def has_change_data_feed(protocol: Protocol | None, metadata: Metadata) -> bool:
     return "changeDataFeed" in (protocol.writer_features or ())
 
 
+def is_readable(protocol: Protocol) -> bool:
+    """Return whether deltasnap can read a table with `protocol`."""
+    return 1 <= protocol.min_reader_version <= MAX_READER_VERSION and not unsupported_reader_features(protocol)
+
+
 def check_readable(protocol: Protocol, *, path: str, version: int) -> None:
     """Raise UnsupportedProtocolError unless a table with `protocol` can be read. path, version: for the error."""
-    features = unsupported_reader_features(protocol)
-    if features or not 1 <= protocol.min_reader_version <= MAX_READER_VERSION:
-        raise UnsupportedProtocolError(
-            path=path, version=version, features=features, min_reader_version=protocol.min_reader_version
-        )
+    if not is_readable(protocol):
+        features, reader = unsupported_reader_features(protocol), protocol.min_reader_version
+        raise UnsupportedProtocolError(path=path, version=version, features=features, min_reader_version=reader)
 
 
 def check_no_manifest_commit(action_names: frozenset[str], *, path: str, version: int) -> None:

@@ -16,7 +16,7 @@ from deltasnap_core.protocol.actions import Metadata, Protocol, SetTransaction
 from deltasnap_core.protocol.properties.table_config import ColumnMappingMode, column_mapping_mode, num_indexed_cols
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.protocol.state.version_checksum import VersionChecksum
-from deltasnap_core.protocol.table_features import metadata_to_read
+from deltasnap_core.protocol.table_features import check_readable, metadata_to_read
 from deltasnap_core.redaction import logger_of, redacted, safe_repr
 from deltasnap_core.replay.known_state import KnownState
 from deltasnap_core.replay.spark.reading.table_schema import schema_of
@@ -256,10 +256,15 @@ class Snapshot:
 
     @once
     def schema(self) -> StructType:
-        """The schema of the table. Errors: CorruptLogError if rows cannot be read by it, see `check_schema`."""
+        """The schema of the table.
+
+        Errors: CorruptLogError if rows cannot be read by it, see `check_schema`. If the protocol is not supported:
+        UnsupportedProtocolError, because its features may add types.
+        """
         try:
             return schema_of(self._metadata_to_read)
         except ValueError as error:
+            check_readable(self.protocol, path=self.path, version=self.version)
             path, line = self._log.place_of_metadata
             raise CorruptLogError(path=path, line=line, reason=f"version {self.version}: {error}") from error
 

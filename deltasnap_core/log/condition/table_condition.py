@@ -10,7 +10,7 @@ from deltasnap_core.log.condition.fault import Fault, FaultKind, Mark, pairs
 from deltasnap_core.log.condition.fault_messages import broken_schema, lost_versions, wrong_checkpoint, wrong_checksum
 from deltasnap_core.protocol.actions import Metadata, Protocol
 from deltasnap_core.protocol.readable_schema import check_schema
-from deltasnap_core.protocol.table_features import metadata_to_read
+from deltasnap_core.protocol.table_features import is_readable, metadata_to_read
 from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.redaction import safe_repr
 
@@ -97,8 +97,11 @@ class TableCondition:
         return replace(self, faults=tuple(fault for fault in self.faults if fault.kind is not kind))
 
     def with_schema_of(self, metadata: Metadata | None, protocol: Protocol | None) -> TableCondition:
-        """Return this condition with a fault added if the schema in force is invalid. None: unknown."""
-        if metadata is None or self.faults_of(FaultKind.BROKEN_SCHEMA):
+        """Return this condition with a fault added if the schema in force is invalid. None: unknown.
+
+        An unsupported feature may add types, so the schema of a version that needs one is not checked.
+        """
+        if metadata is None or self.faults_of(FaultKind.BROKEN_SCHEMA) or (protocol and not is_readable(protocol)):
             return self
         try:
             check_schema(metadata_to_read(protocol, metadata))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from deltasnap_core import FaultKind
+from deltasnap_core import DeltaLog, FaultKind, UnsupportedProtocolError
 from tests.builders import add, metadata, protocol, write_log
 from tests.core.log.test_table_condition import FIRST, condition
 
@@ -198,3 +198,13 @@ def test_mode_name_allows_one_id_twice_and_one_physical_name_in_several_structs(
     table = metadata(schemaString=schema, configuration={"delta.columnMapping.mode": "name"})
     write_log(tmp_path / "t", {0: [protocol(2, 5), table, add("a")]})
     assert condition(tmp_path / "t").mark == "ok"
+
+
+def test_type_of_an_unsupported_feature_is_no_fault_of_the_schema(tmp_path: Path) -> None:
+    newer = protocol(3, 7, readerFeatures=["timestampNanos"], writerFeatures=["timestampNanos"])
+    table = metadata(schemaString=STRUCT % ('"timestamp_nanos"', "{}"))
+    write_log(tmp_path / "t", {0: [newer, table, add("a")]})
+    (fault,) = condition(tmp_path / "t").faults
+    assert fault.kind == FaultKind.UNSUPPORTED_PROTOCOL
+    with pytest.raises(UnsupportedProtocolError, match="timestampNanos"):
+        _ = DeltaLog.for_table(None, tmp_path / "t").snapshot.schema

@@ -115,7 +115,11 @@ def test_features_are_those_of_both_lists() -> None:
     assert protocol(1).features == frozenset()
 
 
-@pytest.mark.parametrize("supporting", [protocol(2), protocol(3, features=("columnMapping",)), None])
+@pytest.mark.parametrize(
+    "supporting",
+    [protocol(2), protocol(3, features=("columnMapping",)), protocol(3, features=(), writer=("columnMapping",)), None],
+    ids=["version 2", "feature", "feature of writers alone", "unknown"],
+)
 def test_column_mapping_needs_the_support_of_the_protocol(supporting: Protocol | None) -> None:
     assert metadata_to_read(supporting, MAPPED) is MAPPED
 
