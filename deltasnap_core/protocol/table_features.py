@@ -40,7 +40,7 @@ SUPPORTED_READER_FEATURES = CATALOG_MANAGED | frozenset(
 """The supported reader features."""
 
 _MAPPED = "columnMapping"
-"""The feature of column mapping. After an upgrade to reader version 3 by Delta on Spark, only `writerFeatures` may list it.
+"""The feature of column mapping. After an upgrade by Delta on Spark, `writerFeatures` alone may list it.
 The data files still have physical names: Delta on Spark and delta-kernel-rs read them by these names.
 """
 
