@@ -233,10 +233,15 @@ class Failure:
         return seconds_left(self.ended + pause, most=2 * pause)  # a clock may be a few seconds ahead
 
     def must_wait(self, status: LogStatus) -> bool:
-        """Return whether its versions wait for the end of the pause, because no commit of a poll is newer than it."""
+        """Return whether its versions are not requested now: no attempt is due, and nothing in the log is a new reason.
+
+        A reason is a commit newer than the failure, or a version of the run that cannot be loaded: the others may be.
+        """
         commit = status.commits.get(status.latest)
         is_newer = commit is None or commit.modification_time > self.ended * 1000
-        return self.may_be_tried_again and self.pause_left > 0 and not is_newer
+        unloadable = () if status.condition is None else status.condition.unloadable.runs
+        is_damaged = any(first <= self.last and last >= self.first for first, last in unloadable)
+        return not (self.is_due or is_newer or is_damaged)
 
     @property
     def is_due(self) -> bool:

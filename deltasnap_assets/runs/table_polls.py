@@ -265,12 +265,17 @@ class _PolledTable:
             record(store_of(self.settings), self.table, found)
 
     def poll_examining(self) -> SensorAnswer:
-        """Request the versions that can be loaded, after reading the commits. If none are left, report the faults."""
+        """Request the versions that can be loaded, after reading the commits. Without a request, report the faults."""
         known = known_of(self.instance, self.table.name)
         status, stored = read_status(self.settings, self.table, examine=True)
-        requested = self._request(known, status, stored, self._next_attempt)
-        if requested.requests:
-            return requested
+        if self.failure is not None and self.failure.must_wait(status):
+            waits = _nothing_new(self.table, self.failure)
+            answer = SensorAnswer(cursor=self.state.cursor, message=waits, is_problem=True)
+        else:
+            answer = self._request(known, status, stored, self._next_attempt)
+            waits = f"All loadable versions of {self.table.name} are materialized."
+        if answer.requests:
+            return answer
         condition = status.condition
         if condition is not None and condition.unloadable:
             failed = failed_run(self.instance, self.table.name)
@@ -278,12 +283,10 @@ class _PolledTable:
         else:
             condition = report_condition_without_run(self.instance, self.settings, self.table, status, stored)
         if condition is None or not condition.unloadable:
-            return requested
+            return answer
         fault = without_secrets(condition.text)
         return SensorAnswer(
-            cursor=self.state.broken(fault, requested.cursor).to_text(),
-            message=f"All loadable versions of {self.table.name} are materialized. {fault}",
-            is_problem=True,
+            cursor=self.state.broken(fault, answer.cursor).to_text(), message=f"{waits} {fault}", is_problem=True
         )
 
     def _request(self, known: Known, status: LogStatus, stored: Stored | None, attempt: int) -> SensorAnswer:

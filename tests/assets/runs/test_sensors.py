@@ -365,6 +365,21 @@ def test_failed_versions_of_a_backlog_are_retried_after_a_pause(tmp_path: Path) 
     assert ticks.tick() == [("0", "2")]
 
 
+@pytest.mark.parametrize(
+    ("status", "attempt"), [(dg.DagsterRunStatus.CANCELED, 1), (dg.DagsterRunStatus.FAILURE, MAX_ATTEMPTS)]
+)
+def test_backlog_whose_run_was_canceled_or_failed_too_often_waits_for_a_commit(
+    tmp_path: Path, status: dg.DagsterRunStatus, attempt: int
+) -> None:
+    ticks = Ticks(tmp_path, last=9, runs_succeed=False, max_versions_per_run=3)
+    assert ticks.tick() == [("0", "2")]
+    ticks.instance.create_run_for_job(idle_job, status=status, tags=run_tags("events", 0, 2, attempt))
+    assert "The next commit, the schedule or `deltasnap refresh events`" in ticks.tick()
+    write(tmp_path, 10, 10)
+    os.utime(ticks.commit(10))
+    assert ticks.tick() == [("0", "2")]
+
+
 @pytest.mark.parametrize("attempt", [1, MAX_ATTEMPTS])
 @pytest.mark.parametrize("status", [dg.DagsterRunStatus.CANCELED, dg.DagsterRunStatus.FAILURE])
 def test_new_commit_requests_versions_that_are_missing_although_a_later_run_of_others_succeeded(
@@ -413,6 +428,7 @@ def test_versions_of_a_canceled_run_are_reported_missing_and_requested_with_the_
         assert "for versions 0 to 2, was canceled. The next commit, the schedule or" in ticks.tick()
     assert "version 0 is missing, because the run was canceled" in health(ticks.instance)
     write(tmp_path, 3, 3)
+    os.utime(ticks.commit(3))
     assert ticks.tick() == [("0", "3")]
 
 
