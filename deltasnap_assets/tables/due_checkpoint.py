@@ -30,9 +30,11 @@ def write_due_checkpoint(snapshots: RunSnapshots, table: TableSettings, newest: 
     if after is None or not is_due(snapshots.listing(table), newest, after):
         return None
     try:
-        return write_checkpoint(snapshots, table, newest), True
+        message = write_checkpoint(snapshots, table, newest)
     except DeltaSnapError as error:
         return f"No checkpoint was written: {without_secrets(str(error))}", False
+    snapshots.list_again(table)
+    return message, True
 
 
 def write_checkpoint(snapshots: RunSnapshots, table: TableSettings, version: int | None = None) -> str:

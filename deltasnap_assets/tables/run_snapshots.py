@@ -77,10 +77,14 @@ class RunSnapshots:
         return DeltaLog.for_table(self._sessions, table.path, table.storage_options, options=options)
 
     def listing(self, table: TableSettings) -> LogListing:
-        """Return the listing of a table's log. The log is listed once per run."""
+        """Return the listing of a table's log. The log is listed once per run, unless the run writes a checkpoint."""
         if table.name not in self._listed_logs:
             self._listed_logs[table.name] = ListedLog(listing=log_of(table).list(), common=None)
         return self._listed_logs[table.name].listing
+
+    def list_again(self, table: TableSettings) -> None:
+        """Forget the listing of a table's log, which the run has changed."""
+        self._listed_logs.pop(table.name, None)
 
     def ensure_stored(
         self, table: TableSettings, versions: Sequence[int], progress: OnProgress

@@ -6,11 +6,15 @@ from typing import Any
 
 import pytest
 
+from deltasnap_assets.checks.registry import CheckSettings
 from deltasnap_assets.settings.loading import demo_settings
 from deltasnap_assets.tables.due_checkpoint import is_due, write_due_checkpoint
-from deltasnap_core import DeltaTableNotFoundError, FileStatus, LogListing, TableLog
+from deltasnap_core import DeltaLog, DeltaTableNotFoundError, FileStatus, LogListing, TableLog
+from tests.assets.followed_table import health
+from tests.assets.runs.test_refresh import STATS, Refreshed
 from tests.builders import add, metadata, protocol, write_log
 from tests.checkpoint_files import write_checkpoint
+from tests.driver_bases import use_driver_bases
 
 
 def listing(table: Path, commits: int, checkpoint: int | None = None) -> LogListing:
@@ -50,6 +54,26 @@ def test_run_writes_a_checkpoint_when_it_is_due(tmp_path: Path) -> None:
     assert len(list(log.glob("*.checkpoint.parquet"))) == 1
 
 
+def test_run_that_writes_a_checkpoint_does_not_warn_that_it_lags(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_driver_bases(monkeypatch)
+    checks = CheckSettings(max_commits_since_checkpoint=3, fresh_within_hours=1_000_000)
+    table = Refreshed(tmp_path, checkpoint={"after_commits": 3}, checks=checks)
+
+    def checkpoint(_: object, version: int) -> object:
+        actions = [protocol(), metadata(), *(add(f"a{each}.parquet", stats=STATS) for each in range(version + 1))]
+        files = write_checkpoint(table.log, version, "classic", actions)
+        return SimpleNamespace(version=version, files=files, is_new=True, size_in_bytes=1)
+
+    monkeypatch.setattr(DeltaLog, "checkpoint", checkpoint)
+    table.write(0, 4)
+    assert table.refresh() == (0, 1, 2, 3, 4)
+    assert table.verdict("checkpoint_lag") == (True, "WARN")
+    assert table.row["condition"] == "healthy"
+    assert health(table.instance).startswith("OK")
+
+
 @pytest.mark.spark
 def test_job_writes_a_checkpoint_of_the_latest_version_once(tmp_path: Path) -> None:
     from deltalake import DeltaTable
@@ -80,6 +104,8 @@ class OneLog:
 
     def listing(self, _: object) -> LogListing:
         return self.listed
+
+    def list_again(self, _: object) -> None: ...
 
     def log(self, _: object) -> OneLog:
         return self
