@@ -72,7 +72,7 @@ class Plan:
     """The work for Dagster: partitions to drop and to add (ascending), ranges (first, last) to materialize.
 
     num_left: the number of versions left for a later plan. is_damaged: whether some versions cannot be loaded.
-    lost: the dropped versions that were stored, and that neither the store nor the log has any more.
+    lost: the dropped versions that neither the store nor the log has any more.
     """
 
     drop: tuple[int, ...] = ()
@@ -88,9 +88,9 @@ class Plan:
         if not self.lost:
             return None
         return (
-            f"{table_name}: stored versions are lost: {VersionRanges.of(self.lost).text()}. Neither the store nor the "
-            "log has them any more, so their partitions are removed. If the store was deleted or replaced by mistake, "
-            "restore it from a backup."
+            f"{table_name}: versions are lost: {VersionRanges.of(self.lost).text()}. Neither the store nor the log has "
+            "them any more, so their partitions are removed. If the store was deleted or replaced by mistake, restore "
+            "it from a backup."
         )
 
     @property
@@ -105,8 +105,9 @@ def plan(table: TableSettings, status: LogStatus, known: Known, stored: Stored |
     Versions that are done are left out. If the table was dropped and created again, all its partitions are dropped
     first, and no version counts as done. If its log forked, the same holds for the versions after the last common one.
     It also holds for versions that the store lost, for example to a fork which a run found. Pruned versions stay done.
-    A version that is done and stored gets its partition back if that was lost. A version that cannot be loaded, for
-    example because its commit was cleaned up, and was never done loses its partition until it can. So does one that the
+    A version that is done and stored gets its partition back if that was lost. One that is stored but not done, because
+    its materialization was wiped or recorded in another instance, is materialized from the store, if the log no longer
+    has it. A version that cannot be loaded and was never done loses its partition until it can. So does one that the
     configuration no longer selects.
     known: read before `status`, so that a version which another process adds in the meantime is not taken for lost.
     """
@@ -115,11 +116,18 @@ def plan(table: TableSettings, status: LogStatus, known: Known, stored: Stored |
     done = frozenset[int]() if is_recreated else known.done - _no_longer_stored(known, stored)
     unloadable = _unloadable(status)
     first = 0 if stored is None else min(status.versions, default=0)  # the commits before it were cleaned up
-    lost = {version for version in known.versions if version not in done and (version < first or version in unloadable)}
+    in_store = frozenset(v for v in (() if stored is None else stored.sound) if v < first and v not in unloadable)
+    gone = {v for v in known.versions if v < first and v not in in_store and v not in done}
+    unloaded = {v for v in known.versions if v in unloadable and v not in done}
+    lost = gone | unloaded
     lost |= {version for version in known.versions if version not in known.done and version < _since(table)}
     kept = () if is_recreated else tuple(v for v in known.versions if (fork is None or v <= fork) and v not in lost)
-    missing = [v for v in _wanted(table, status, kept) if v not in done or (fork is not None and v > fork)]
-    chosen = missing[: table.max_versions_per_run]
+    wanted_from = _first_wanted(table, status, kept)
+    missing, only_stored = (  # in separate runs: a damaged store does not delay the versions of the log
+        [v for v in sorted(found) if v >= wanted_from and (v not in done or (fork is not None and v > fork))]
+        for found in (status.versions, in_store)
+    )
+    chosen = [*missing, *only_stored][: table.max_versions_per_run]
     without_partition = frozenset[int]() if stored is None else done.intersection(stored.versions)
     add = tuple(sorted(without_partition.union(chosen).difference(kept)))
     began_after, forks = known.began_after, known.forks
@@ -130,11 +138,15 @@ def plan(table: TableSettings, status: LogStatus, known: Known, stored: Stored |
     return Plan(
         drop=tuple(sorted(set(known.versions).difference(kept))),
         add=add,
-        ranges=tuple(contiguous(chosen, (*kept, *add))),
-        num_left=len(missing) - len(chosen),
+        ranges=tuple(
+            each
+            for found in (missing, only_stored)
+            for each in contiguous(sorted(set(chosen).intersection(found)), (*kept, *add))
+        ),
+        num_left=len(missing) + len(only_stored) - len(chosen),
         observation=observation_of(table, status, began_after, forks, None if is_recreated else known.table_id),
         is_damaged=bool(unloadable),
-        lost=() if is_recreated else tuple(sorted(lost.intersection(known.done))),
+        lost=() if is_recreated else tuple(sorted(gone | (unloaded & known.done))),
     )
 
 
@@ -179,28 +191,14 @@ def _unloadable(status: LogStatus) -> VersionRanges:
 def _no_longer_stored(known: Known, stored: Stored | None) -> frozenset[int]:
     """Return the versions that are materialized but not stored, except pruned ones.
 
-    Pruning leaves at least one version: an empty store was lost, moved or replaced.
+    The store records for each log which versions were pruned, so that those of an earlier table count for no later one.
     """
     if stored is None:
         return frozenset()
-    if not stored.versions:
+    if not stored.versions:  # the store was lost, moved or replaced: only partitions show what was pruned
         return known.done.intersection(known.versions)
-    first = _first_kept(known, stored)
+    first = stored.common.pruned_before
     return frozenset(version for version in known.done if version >= first and version not in stored.versions)
-
-
-def _first_kept(known: Known, stored: Stored) -> int:
-    """Return the version before which the stored log was pruned. 0: it was not pruned.
-
-    The store records it for each log, so that versions pruned from an earlier table count for no later one. Earlier
-    releases recorded nothing. There, all versions before the first stored one count as pruned, unless the store shows
-    that it belongs to another table, or lacks versions that still have a partition.
-    """
-    if stored.common.pruned_before > 0:
-        return stored.common.pruned_before
-    first = min(stored.versions)
-    is_known_table = known.table_id == tag_value(stored.common.table_id or "")
-    return first if is_known_table and first <= min(known.versions, default=first) else 0
 
 
 def nothing_to_do(table: TableSettings, status: LogStatus) -> str:
@@ -208,13 +206,9 @@ def nothing_to_do(table: TableSettings, status: LogStatus) -> str:
     return table.why_none_wanted(status.latest) or f"All versions of {table.name} are materialized."
 
 
-def _wanted(table: TableSettings, status: LogStatus, earlier: tuple[int, ...]) -> list[int]:
-    """Return the versions that the configuration selects, ascending.
-
-    Among them are all versions after the first one followed, except those before `since`.
-    """
-    first = min(earlier, default=status.latest) if table.versions == "latest" else _since(table)
-    return sorted(version for version in status.versions if version >= first)
+def _first_wanted(table: TableSettings, status: LogStatus, earlier: tuple[int, ...]) -> int:
+    """Return the first version that the configuration selects: all later ones are selected, too."""
+    return min(earlier, default=status.latest) if table.versions == "latest" else _since(table)
 
 
 def _since(table: TableSettings) -> int:

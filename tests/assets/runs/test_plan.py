@@ -63,10 +63,16 @@ def test_completed_versions_are_skipped_and_failed_ones_retried() -> None:
     assert requested(plan(table(), status(0, 5), known)) == ((4, 5), ((2, 2), (4, 5)))
 
 
-def stored(*versions: int) -> Stored:
+def stored(*versions: int, pruned_before: int = 0) -> Stored:
     relation = LogRelation.SAME if versions else LogRelation.NEW
-    last = max(versions, default=None)
-    common = CommonVersion(relation=relation, version=last, current=versions, latest_in_log=5, table_id="g")
+    common = CommonVersion(
+        relation=relation,
+        version=max(versions, default=None),
+        current=versions,
+        latest_in_log=5,
+        table_id="g",
+        pruned_before=pruned_before,
+    )
     return Stored(common=common, versions=frozenset(versions))
 
 
@@ -74,13 +80,11 @@ def test_versions_that_the_store_lost_are_materialized_again_but_not_pruned_ones
     # The versions 0 and 1 were pruned: their partitions are gone.
     known = Known(versions=(2, 3, 4, 5), done=frozenset(range(6)), table_id="g")
     assert requested(plan(table(), status(0, 5), known, stored())) == ((), ((2, 5),))
-    assert requested(plan(table(), status(0, 5), known, stored(2, 3, 5))) == ((), ((4, 4),))
-    assert requested(plan(table(), status(0, 5), known, stored(2, 3, 4, 5))) == ((), ())
-    # Without a record, it is unknown which versions before the first stored one were pruned.
-    assert requested(plan(table(), status(0, 5), known, stored(4, 5))) == ((0, 1), ((0, 1), (2, 3)))
-    marked = stored(4, 5)
-    marked = replace(marked, common=replace(marked.common, pruned_before=4))
-    assert requested(plan(table(), status(0, 5), known, marked)) == ((), ())
+    assert requested(plan(table(), status(0, 5), known, stored(2, 3, 5, pruned_before=2))) == ((), ((4, 4),))
+    assert requested(plan(table(), status(0, 5), known, stored(2, 3, 4, 5, pruned_before=2))) == ((), ())
+    assert requested(plan(table(), status(0, 5), known, stored(4, 5, pruned_before=4))) == ((), ())
+    # The store did not prune them: it lost them, and Dagster lost their partitions.
+    assert requested(plan(table(), status(0, 5), known, stored(2, 3, 4, 5))) == ((0, 1), ((0, 1),))
     assert requested(plan(table(), status(0, 5), known, None)) == ((), ())
 
 
@@ -89,7 +93,8 @@ def test_versions_that_the_store_and_the_log_lost_have_no_partition(caplog: pyte
     todo = plan(table(), status(2, 4), known, stored())  # the store was deleted after the log was cleaned up
     assert (todo.drop, *requested(todo)) == ((0, 1), (4,), ((2, 4),))
     apply_to_instance(dg.DagsterInstance.ephemeral(), "events", todo)
-    assert "events: stored versions are lost: 0 to 1. Neither the store nor the log has them any more" in caplog.text
+    assert "events: versions are lost: 0 to 1. Neither the store nor the log has them any more" in caplog.text
+    assert plan(table(), status(2, 4), replace(known, done=frozenset()), stored()).lost == (0, 1)  # wiped, too
     kept = plan(table(), status(2, 4), known, stored(0, 1, 2, 3))
     assert (kept.drop, *requested(kept)) == ((), (4,), ((4, 4),))
     assert not kept.lost
@@ -124,7 +129,19 @@ def test_stored_version_that_lost_its_partition_gets_it_back() -> None:
     known = Known(versions=(0, 1), done=frozenset({0, 1, 2}), table_id="g")
     assert requested(plan(table(), status(0, 2), known, stored(0, 1, 2))) == ((2,), ())
     pruned = replace(known, versions=(1, 2))
-    assert requested(plan(table(), status(0, 2), pruned, stored(1, 2))) == ((), ())
+    assert requested(plan(table(), status(0, 2), pruned, stored(1, 2, pruned_before=1))) == ((), ())
+
+
+@pytest.mark.parametrize("versions", [(0, 1, 2, 3), ()], ids=["wiped", "new instance"])
+def test_versions_that_only_the_store_has_are_materialized_again_in_a_separate_run(versions: tuple[int, ...]) -> None:
+    known = Known(versions=versions, table_id="g")
+    todo = plan(table(max_versions_per_run=3), status(2, 3), known, stored(0, 1, 2, 3))
+    assert (todo.drop, todo.lost, todo.ranges, todo.num_left) == ((), (), ((2, 3), (0, 0)), 1)
+    assert plan(table(versions={"since": 1}), status(2, 3), known, stored(0, 1, 2, 3)).ranges == ((2, 3), (1, 1))
+    # The log was replaced: the stored versions are those of another table.
+    other = stored(0, 1, 2, 3)
+    other = replace(other, common=replace(other.common, relation=LogRelation.RECREATED, version=None))
+    assert plan(table(), status(2, 3), replace(known, table_id=None), other).ranges == ((2, 3),)
 
 
 def test_version_that_cannot_be_loaded_and_is_not_done_has_no_partition() -> None:

@@ -218,7 +218,7 @@ def test_refresh_warns_of_versions_that_only_a_deleted_store_had(tmp_path: Path)
     )
     assert (done, table.partitions) == ((3,), ["3"])
     (warning,) = warnings
-    assert warning.startswith("events: stored versions are lost: 0 to 2. Neither the store nor")
+    assert warning.startswith("events: versions are lost: 0 to 2. Neither the store nor")
 
 
 @pytest.mark.slow
