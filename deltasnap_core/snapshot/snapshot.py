@@ -163,6 +163,7 @@ class Snapshot:
         columns: names of columns or, with dots, of fields, in the order of the result; None: all.
         Errors: PredicateError, a ValueError, for an invalid condition; ValueError for an unknown column.
         """
+        self._check_protocol()
         return Scan(self.scanned_table(options), self._files, where=where, columns=columns)
 
     @once
@@ -264,9 +265,13 @@ class Snapshot:
         try:
             return schema_of(self._metadata_to_read)
         except ValueError as error:
-            check_readable(self.protocol, path=self.path, version=self.version)
+            self._check_protocol()
             path, line = self._log.place_of_metadata
             raise CorruptLogError(path=path, line=line, reason=f"version {self.version}: {error}") from error
+
+    def _check_protocol(self) -> None:
+        """Raise UnsupportedProtocolError rather than an error about a schema that may have types of its features."""
+        check_readable(self.protocol, path=self._context.table_log.table_path, version=self.version)
 
     @property
     def _metadata_to_read(self) -> Metadata:

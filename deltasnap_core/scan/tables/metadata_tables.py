@@ -224,7 +224,8 @@ class MetadataTables:
         share_of_records (double: with both bounds), null_count (long, where stated), min, max (string: the least and
         the greatest bound as written; null: there is none). Sums beyond 64 bits are null.
         """
-        return self._statistics.coverage(self._source.files())
+        files = self._source.files()  # first: it checks the protocol, whose features may add types
+        return self._statistics.coverage(files)
 
     @property
     def optimize_candidates(self) -> DataFrame:

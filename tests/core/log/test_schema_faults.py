@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -206,5 +207,12 @@ def test_type_of_an_unsupported_feature_is_no_fault_of_the_schema(tmp_path: Path
     write_log(tmp_path / "t", {0: [newer, table, add("a")]})
     (fault,) = condition(tmp_path / "t").faults
     assert fault.kind == FaultKind.UNSUPPORTED_PROTOCOL
-    with pytest.raises(UnsupportedProtocolError, match="timestampNanos"):
-        _ = DeltaLog.for_table(None, tmp_path / "t").snapshot.schema
+    snapshot = DeltaLog.for_table(None, tmp_path / "t").snapshot
+    queries: list[Callable[[], object]] = [
+        lambda: snapshot.schema,
+        lambda: snapshot.scan(where="a = 1"),
+        lambda: snapshot.tables.column_stats,
+    ]
+    for query in queries:
+        with pytest.raises(UnsupportedProtocolError, match="/t needs the reader features timestampNanos"):
+            query()
