@@ -44,8 +44,12 @@ from deltasnap_assets.tables.pages.metadata import (
 from deltasnap_assets.tables.pages.table_observation import last_vacuum_ms, recent_commits, table_observation
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_assets.texts import secrets_hidden
-from deltasnap_core import ALL_FILES_SCHEMA, TOMBSTONES_SCHEMA, CommitSummary, SnapshotState
+from deltasnap_core import ALL_FILES_SCHEMA, TOMBSTONES_SCHEMA, CommitSummary, DeltaSnapError, SnapshotState
 
+_NO_PARTITION = (
+    "No version of this run has a partition any more: they were pruned, or the log was rolled back or replaced. Choose "
+    "versions that have one."
+)
 _LEAST_WINDOW = timedelta(minutes=1)  # Dagster rejects a shorter one
 
 
@@ -194,6 +198,8 @@ def _definition(table: TableSettings, asset: _VersionAsset) -> dg.AssetsDefiniti
 
     def materialize(context: dg.AssetExecutionContext, _: object) -> Iterator[dg.Output[None]]:
         versions, snapshots = versions_of_keys(context.partition_keys), context.resources.snapshots
+        if not versions:
+            raise DeltaSnapError(_NO_PARTITION)
         run = _Run(table=table, versions=versions, snapshots=snapshots, report=_reporter(context))
         with secrets_hidden(), using_spark(table.name):
             entries_of = asset.describe(run)

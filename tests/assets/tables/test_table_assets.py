@@ -8,7 +8,8 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from deltasnap_assets.runs.planning.names import ASSET_NAMES, delta_log_key
+from deltasnap_assets.runs.failure_reason import failure_reason
+from deltasnap_assets.runs.planning.names import ASSET_NAMES, delta_log_key, job_name, run_tags
 from tests.assets.runs.test_refresh import Refreshed
 from tests.assets.tables.test_pictures import texts
 from tests.builders import VECTOR_AT_4, add, commit_info, metadata, protocol, remove, write_log
@@ -316,3 +317,11 @@ def test_result_of_a_run_is_the_worst_of_its_versions(table: Refreshed) -> None:
         "Version 2 changed the schema: partitioned by id, was nothing.\n\n"
         "What to do: Check that readers of the table support the new schema."
     )
+
+
+def test_run_whose_versions_have_no_partition_any_more_fails_with_the_reason(table: Refreshed) -> None:
+    job = table.defs.resolve_job_def(job_name("events"))
+    with dg.DagsterInstance.ephemeral() as instance:  # as after a prune, if a user repeats an old run
+        result = job.execute_in_process(instance=instance, tags=run_tags("events", 2, 4), raise_on_error=False)
+        reason = failure_reason(instance, result.run_id)
+    assert reason.startswith("No version of this run has a partition any more: they were pruned, or")
