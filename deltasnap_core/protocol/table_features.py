@@ -97,8 +97,7 @@ def properties_in_force(protocol: Protocol | None, metadata: Metadata | None) ->
     found = {} if metadata is None else metadata.configuration
     leftovers = set()
     if protocol is not None:
-        reader = protocol.min_reader_version
-        if reader != 2 and _MAPPED not in (protocol.features if reader > 2 else protocol.reader_features or ()):
+        if protocol.min_reader_version != 2 and _MAPPED not in protocol.features:
             leftovers.add(COLUMN_MAPPING_MODE)
         if _TIMED.isdisjoint(protocol.features):
             leftovers.add(IN_COMMIT_TIMESTAMPS)

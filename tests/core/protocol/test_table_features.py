@@ -117,14 +117,20 @@ def test_features_are_those_of_both_lists() -> None:
 
 @pytest.mark.parametrize(
     "supporting",
-    [protocol(2), protocol(3, features=("columnMapping",)), protocol(3, features=(), writer=("columnMapping",)), None],
-    ids=["version 2", "feature", "feature of writers alone", "unknown"],
+    [
+        protocol(2),
+        protocol(3, features=("columnMapping",)),
+        protocol(3, features=(), writer=("columnMapping",)),
+        protocol(1, writer=("columnMapping",)),
+        None,
+    ],
+    ids=["version 2", "feature", "feature of writers alone", "version 1", "unknown"],
 )
 def test_column_mapping_needs_the_support_of_the_protocol(supporting: Protocol | None) -> None:
     assert metadata_to_read(supporting, MAPPED) is MAPPED
 
 
-@pytest.mark.parametrize("other", [protocol(1, writer=("columnMapping",)), protocol(3), protocol(3, features=())])
+@pytest.mark.parametrize("other", [protocol(1, writer=("appendOnly",)), protocol(3), protocol(3, features=())])
 def test_a_mode_of_column_mapping_that_the_protocol_does_not_support_is_left_out(other: Protocol) -> None:
     assert metadata_to_read(other, MAPPED).configuration == {"a": "1"}
 
