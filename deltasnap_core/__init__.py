@@ -76,6 +76,7 @@ if TYPE_CHECKING:
         in_commit_timestamps_enabled,
         target_file_size_bytes,
     )
+    from deltasnap_core.protocol.schema_text import PHYSICAL_NAME
     from deltasnap_core.protocol.state.file_size_histogram import FileSizeHistogram
     from deltasnap_core.protocol.state.snapshot_state import SnapshotState
     from deltasnap_core.protocol.state.version_checksum import VersionChecksum
@@ -185,6 +186,7 @@ _MODULES = {
         "checkpoint_file",
         "commit_file",
     ),
+    "protocol.schema_text": ("PHYSICAL_NAME",),
     "protocol.state.file_size_histogram": ("FileSizeHistogram",),
     "protocol.state.snapshot_state": ("SnapshotState",),
     "protocol.properties.table_config": (
@@ -311,6 +313,7 @@ __all__ = [
     "FLEET_SCHEMA",
     "LOG_FOLDER",
     "OTHER_PATH",
+    "PHYSICAL_NAME",
     "SPARK_FAILURES",
     "TOMBSTONES_SCHEMA",
     "ActionNotFoundError",

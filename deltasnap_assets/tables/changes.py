@@ -43,13 +43,30 @@ def schema_changes(before: Metadata, after: Metadata) -> Iterator[str]:
             old, new = ({column.name: column for column in columns_of(each)} for each in (before, after))
         except (ValueError, RecursionError) as error:
             yield f"schema changed, and its columns cannot be compared: {error}"
-    yield from (f"column {name} added ({column.type})" for name, column in new.items() if name not in old)
-    yield from (f"column {name} dropped ({column.type})" for name, column in old.items() if name not in new)
+    renamed = _renamed(old, new)
+    earlier = {**{name: name for name in new if name in old}, **renamed}
+    yield from (f"column {name} added ({column.type})" for name, column in new.items() if name not in earlier)
+    gone = old.keys() - earlier.values()
+    yield from (f"column {name} dropped ({column.type})" for name, column in old.items() if name in gone)
+    yield from (f"column {name} renamed, was {was}" for name, was in renamed.items())
     for name, column in new.items():
-        if name in old and replace(old[name], is_partition=column.is_partition) != column:
-            yield f"column {name} {', '.join(_column_changes(old[name], column))}"
-    if before.partition_columns != after.partition_columns:
+        if name in earlier:
+            was = replace(old[earlier[name]], name=name, is_partition=column.is_partition)
+            if was != column:
+                yield f"column {name} {', '.join(_column_changes(was, column))}"
+    names = {was: name for name, was in renamed.items()}
+    if tuple(names.get(name, name) for name in before.partition_columns) != after.partition_columns:
         yield f"partitioned by {_names(after.partition_columns)}, was {_names(before.partition_columns)}"
+
+
+def _renamed(old: Mapping[str, Column], new: Mapping[str, Column]) -> dict[str, str]:
+    """Return the earlier name of each column that column mapping renamed, or whose struct was renamed."""
+    gone = {column.physical_name: name for name, column in old.items() if name not in new}
+    return {
+        name: gone[column.physical_name]
+        for name, column in new.items()
+        if name not in old and column.physical_name in gone
+    }
 
 
 def protocol_changes(before: Protocol, after: Protocol) -> Iterator[str]:

@@ -13,6 +13,7 @@ FIELD = "metaData.schemaString"
 # Keys in the metadata of a field.
 FIELD_ID = "delta.columnMapping.id"
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
+"""The key of the name that a column keeps when it is renamed. Source: PROTOCOL.md, Column Mapping."""
 TYPE_CHANGES = "delta.typeChanges"
 
 _PARTS = "year|month|day|hour|minute|second"

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import dagster as dg
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from deltasnap_assets.texts import visible
-from deltasnap_core import Metadata, parse_schema
+from deltasnap_core import PHYSICAL_NAME, Metadata, parse_schema
 
 MAX_COLUMNS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """One column, or a nested field. name: `address.city`, `items[].price`, `labels{}.text` for the values of a map."""
+    """One column, or a nested field. name: `address.city`, `items[].price`, `labels{}.text` for the values of a map.
+
+    physical_name: stays the same when the column is renamed; equal to the name without column mapping.
+    """
 
     name: str
     type: str
     nullable: bool
     comment: str | None
     is_partition: bool = False
+    physical_name: str = field(default="", compare=False)
 
 
 def columns_of(metadata: Metadata) -> tuple[Column, ...]:
@@ -37,8 +41,8 @@ def _columns(schema_string: str | None, partitioned_by: tuple[str, ...]) -> tupl
     schema = parse_schema(schema_string)
     return tuple(
         column
-        for field in schema.fields
-        for column in _with_nested(field, "", is_partition=field.name.casefold() in partition_columns)
+        for each in schema.fields
+        for column in _with_nested(each, ("", ""), is_partition=each.name.casefold() in partition_columns)
     )
 
 
@@ -59,27 +63,31 @@ def _shown(column: Column) -> dg.TableColumn:
     )
 
 
-def _with_nested(field: StructField, prefix: str, *, is_partition: bool = False) -> Iterator[Column]:
-    name = f"{prefix}{field.name}"
+def _with_nested(given: StructField, prefixes: tuple[str, str], *, is_partition: bool = False) -> Iterator[Column]:
+    """Yield a column and its nested fields. prefixes: of its name and of its physical name."""
+    metadata = given.metadata or {}
+    name, physical_name = f"{prefixes[0]}{given.name}", f"{prefixes[1]}{metadata.get(PHYSICAL_NAME, given.name)}"
     yield Column(
         name=name,
-        type=_type_text(field.dataType),
-        nullable=field.nullable,
-        comment=(field.metadata or {}).get("comment"),
+        type=_type_text(given.dataType),
+        nullable=given.nullable,
+        comment=metadata.get("comment"),
         is_partition=is_partition,
+        physical_name=physical_name,
     )
-    yield from _fields_in(field.dataType, name)
+    yield from _fields_in(given.dataType, (name, physical_name))
 
 
-def _fields_in(kind: DataType, name: str) -> Iterator[Column]:
+def _fields_in(kind: DataType, names: tuple[str, str]) -> Iterator[Column]:
+    name, physical_name = names
     match kind:
         case StructType():
-            for field in kind.fields:
-                yield from _with_nested(field, f"{name}.")
+            for each in kind.fields:
+                yield from _with_nested(each, (f"{name}.", f"{physical_name}."))
         case ArrayType():
-            yield from _fields_in(kind.elementType, f"{name}[]")
+            yield from _fields_in(kind.elementType, (f"{name}[]", f"{physical_name}[]"))
         case MapType():
-            yield from _fields_in(kind.valueType, f"{name}{{}}")
+            yield from _fields_in(kind.valueType, (f"{name}{{}}", f"{physical_name}{{}}"))
 
 
 def _type_text(kind: DataType) -> str:

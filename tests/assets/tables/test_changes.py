@@ -77,6 +77,32 @@ def test_changes_are_described_as_text() -> None:
     assert state_changes(state(), state()) == ()
 
 
+def test_a_column_with_the_same_physical_name_is_renamed() -> None:
+    def mapped(name: str, physical: str, kind: Any) -> dict[str, Any]:
+        return {**field(name, kind), "metadata": {"delta.columnMapping.physicalName": physical}}
+
+    before = metadata(
+        field("id", "integer"),
+        field("place", struct(field("zip", "string"))),
+        mapped("old", "c3", "date"),
+        partition_columns=("id",),
+    )
+    after = metadata(
+        mapped("number", "id", "long"),
+        mapped("address", "place", struct(mapped("zip", "zip", "string"))),
+        mapped("new", "c4", "date"),
+        partition_columns=("number",),
+    )
+    assert state_changes(state(metadata=before), state(metadata=after)) == (
+        "column new added (date)",
+        "column old dropped (date)",
+        "column number renamed, was id",
+        "column address renamed, was place",
+        "column address.zip renamed, was place.zip",
+        "column number is bigint, was int",
+    )
+
+
 def test_table_and_its_protocol_are_compared() -> None:
     before = metadata(field("id", "integer"), name="old", configuration={"b": "1", "a": "2"})
     after = metadata(field("id", "integer", nullable=False), id="u", description="new")
