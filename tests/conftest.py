@@ -143,6 +143,10 @@ QUICK_SESSION: dict[str, str | bool | int | float | None] = {
     # Compiling a query takes longer than running it, if a thousand queries differ.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # Filters that follow from others take long to infer, and change no result.
+    "spark.sql.constraintPropagation.enabled": "false",
+    # Stricter than the defaults: no SQL may need a reserved word as a name.
+    "spark.sql.ansi.enforceReservedKeywords": "true",
 }
 """Settings of a session for many tiny queries. They are interpreted: see the fixture `compiled`."""
 

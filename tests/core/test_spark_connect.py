@@ -37,6 +37,9 @@ SETTINGS = SparkSettings(
         "spark.driver.memory": "1g",
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dwith=a:colon=and\\backslash",
         "spark.sql.shuffle.partitions": "2",
+        # Compiling the many different queries of these tests would take half of their time.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     },
 )
 

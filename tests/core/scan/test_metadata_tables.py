@@ -396,7 +396,7 @@ def test_checkpoint_does_not_turn_appended_or_deleted_files_into_rearranged_ones
         summary = made.file_changes(start, end).summary
         return summary.added_files, summary.removed_files, summary.rearranged_files
 
-    assert [found(2, 1), found(2, 3), found(3, 2)] == [(1, 0, 0), (1, 1, 1), (1, 1, 1)]
+    assert [found(2, 1), found(2, 3)] == [(1, 0, 0), (1, 1, 1)]
     appended = made.file_changes(0, 1).summary
     assert (appended.added_files, appended.removed_files, appended.rearranged_files) == (1, 0, 0)
     assert appended.is_append_only

@@ -20,6 +20,7 @@ from tests.builders import Action, add, commit_info, metadata, mtime_of, protoco
 from tests.core.scan.test_deletion_vectors import inline_vector
 from tests.core.scan.test_scan import field, file, ids, schema
 from tests.oracle import replay
+from tests.thorough import one_in
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -94,7 +95,7 @@ def test_files_of_change_data_have_the_physical_names_of_columns(spark: SparkSes
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("version", [1, *(pytest.param(each, marks=pytest.mark.spark) for each in range(2, 6))])
+@pytest.mark.parametrize("version", [1, *one_in(2, range(2, 6))])
 def test_only_the_rows_that_a_vector_gained_or_lost_changed(spark: SparkSession, golden: Path, version: int) -> None:
     log = DeltaLog.for_table(spark, golden / "tables" / "krs__cdf-table-with-dv")
     before, after = (

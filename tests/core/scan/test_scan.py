@@ -352,6 +352,7 @@ def test_driver_counts_a_file_live_with_several_deletion_vectors_once_for_each(t
         assert len(live_adds(log.context.table_log.store, snapshot.log.replayable, log.path)) == expected[0]
 
 
+@pytest.mark.thorough
 @pytest.mark.spark
 def test_file_live_with_several_deletion_vectors_counts_once_for_each(
     spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture

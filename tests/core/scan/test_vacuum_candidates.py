@@ -340,9 +340,10 @@ def test_no_file_of_a_table_with_unknown_writer_features_is_deleted(spark: Spark
     assert candidates(spark, tmp_path) == {"orphan": (reasons.UNKNOWN_FEATURES, True)}
 
 
+@pytest.mark.thorough
 @pytest.mark.spark
 @pytest.mark.usefixtures("plain_keys")
-@pytest.mark.parametrize("version", one_in(3, range(3)))
+@pytest.mark.parametrize("version", range(3))
 def test_files_of_ratified_commits_are_needed(spark: SparkSession, tmp_path: Path, version: int) -> None:
     tail = write_catalog_managed(tmp_path)
     touch(tmp_path, *FILES, "orphan")

@@ -155,7 +155,7 @@ class Racing(WritableFiles):
         return super().move_new(source, target)
 
 
-@pytest.mark.parametrize("policy", [pytest.param("classic", marks=pytest.mark.spark), "v2"])
+@pytest.mark.parametrize("policy", [pytest.param("classic", marks=pytest.mark.thorough), "v2"])
 def test_one_of_two_writers_wins(policy: str, spark: SparkSession, tmp_path: Path) -> None:
     log = make_table(tmp_path, configuration={"delta.checkpointPolicy": policy})
     before = state(spark, log)

@@ -39,6 +39,7 @@ def strict(spark: SparkSession) -> Iterator[SparkSession]:
         spark.conf.unset(name)
 
 
+@pytest.mark.thorough
 @pytest.mark.spark
 def test_tables_are_read_stored_and_checkpointed_in_such_a_session(strict: SparkSession, tmp_path: Path) -> None:
     features = ["deletionVectors"]

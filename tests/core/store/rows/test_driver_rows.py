@@ -105,6 +105,7 @@ def test_version_reads_no_changes_of_later_versions(tmp_path: Path) -> None:
     assert paths(3, again.changes) == (["b", "c", "e"], ["a"])
 
 
+@pytest.mark.thorough
 @pytest.mark.spark
 def test_small_versions_are_stored_the_same_as_by_spark(spark: SparkSession, tmp_path: Path) -> None:
     write_log(tmp_path / "t", dict(enumerate(HISTORY)))
