@@ -192,12 +192,11 @@ def _no_longer_stored(known: Known, stored: Stored | None) -> frozenset[int]:
     """Return the versions that are materialized but not stored, except pruned ones.
 
     The store records for each log which versions were pruned, so that those of an earlier table count for no later one.
+    An empty store was lost with this record, because pruning leaves at least one version: then partitions show it.
     """
     if stored is None:
         return frozenset()
-    if not stored.versions:  # the store was lost, moved or replaced: only partitions show what was pruned
-        return known.done.intersection(known.versions)
-    first = stored.common.pruned_before
+    first = stored.common.pruned_before if stored.versions else min(known.versions, default=0)
     return frozenset(version for version in known.done if version >= first and version not in stored.versions)
 
 

@@ -80,6 +80,8 @@ def test_versions_that_the_store_lost_are_materialized_again_but_not_pruned_ones
     # The versions 0 and 1 were pruned: their partitions are gone.
     known = Known(versions=(2, 3, 4, 5), done=frozenset(range(6)), table_id="g")
     assert requested(plan(table(), status(0, 5), known, stored())) == ((), ((2, 5),))
+    only_done = replace(known, versions=())
+    assert requested(plan(table(), status(0, 5), only_done, stored())) == ((0, 1, 2, 3, 4, 5), ((0, 5),))
     assert requested(plan(table(), status(0, 5), known, stored(2, 3, 5, pruned_before=2))) == ((), ((4, 4),))
     assert requested(plan(table(), status(0, 5), known, stored(2, 3, 4, 5, pruned_before=2))) == ((), ())
     assert requested(plan(table(), status(0, 5), known, stored(4, 5, pruned_before=4))) == ((), ())
