@@ -54,10 +54,7 @@ def inspect(
         try:
             facts.check_readable()
             counted = _counted(facts, storage_options)
-            compared = condition.with_wrong_checksum(facts.segment.version, counted.wrong_in_checksum)
-            if compared is not condition:
-                print_problem(Console(stderr=True), "warning", fault_line(compared.faults[-1]))
-                condition = compared
+            condition = _compared(condition, facts, counted)
         except DeltaSnapError as error:
             problem = error_text(str(error))
             if not condition.faults_at(facts.segment.version):  # else the message was printed already
@@ -67,6 +64,17 @@ def inspect(
     elif counted is not None:
         show_state(output_console(), counted)
     return problem is None
+
+
+def _compared(condition: TableCondition, facts: InspectedVersion, counted: Counted) -> TableCondition:
+    """Return the condition with the fault of a checksum that differs from the counts. Print a new one."""
+    if facts.segment.checksum_file is None:
+        return condition
+    version, path = facts.segment.version, facts.segment.checksum_file.path
+    found = condition.with_wrong_checksum(version, path, counted.wrong_in_checksum)
+    if found is not condition:
+        print_problem(Console(stderr=True), "warning", fault_line(found.faults[-1]))
+    return found
 
 
 def _facts(

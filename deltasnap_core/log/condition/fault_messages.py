@@ -123,12 +123,13 @@ def negative_numbers(table: str, versions: VersionRanges) -> Fault:
     )
 
 
-def wrong_checksum(version: int, fields: Sequence[str]) -> Fault:
+def wrong_checksum(version: int, path: str, fields: Sequence[str]) -> Fault:
     """Return the fault of a `.crc` file that differs from the log. fields: the names of those that differ."""
     return Fault(
         kind=FaultKind.WRONG_CHECKSUM,
         text=f"The log differs from the checksum of version {version}: {', '.join(fields)}.",
         advice="Trust the log, not the checksum: delete the `.crc` file, and upgrade the writer of that version.",
+        file=redacted(path),
         reason=f"expected the values of the log: {', '.join(fields)}",
     )
 

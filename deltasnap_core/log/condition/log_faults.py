@@ -106,7 +106,8 @@ def checksum_faults(files: ExaminedFiles, commits: CommitFindings, newest: Exami
     info, is_known = commits.infos.get(files.latest), files.latest in commits.infos
     time = None if info is None else info.in_commit_timestamp
     if found := compare_actions_with_log(checksum, newest.actions, in_commit_timestamp=time, is_commit_known=is_known):
-        yield wrong_checksum(files.latest, [each.field for each in found])
+        path = files.listing.checksums[files.latest].path
+        yield wrong_checksum(files.latest, path, [each.field for each in found])
 
 
 def checkpoint_faults(files: ExaminedFiles, loadable: VersionRanges, broken: Collection[int]) -> Iterator[Fault]:

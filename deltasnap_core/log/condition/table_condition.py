@@ -112,11 +112,16 @@ class TableCondition:
             return replace(self, faults=tuple(faults))
         return self
 
-    def with_wrong_checksum(self, version: int, fields: Sequence[str]) -> TableCondition:
-        """Return this condition with a fault added if the checksum of a version differs from the log in some fields."""
-        if not fields or self.faults_of(FaultKind.WRONG_CHECKSUM):
+    def with_wrong_checksum(self, version: int, path: str, fields: Sequence[str]) -> TableCondition:
+        """Return this condition with a fault if the checksum of a version differs from the log in some fields.
+
+        It replaces a fault of that checksum that names fewer fields. path: of the checksum.
+        """
+        fault = wrong_checksum(version, path, fields)
+        if not fields or fault in self.faults:
             return self
-        return replace(self, faults=(*self.faults, wrong_checksum(version, fields)))
+        others = (each for each in self.faults if (each.kind, each.file) != (fault.kind, fault.file))
+        return replace(self, faults=(*others, fault))
 
     def with_stored_files(self, num_files: int) -> TableCondition:
         """Return this condition with a fault added if the counted checkpoint has another number of files than stored.

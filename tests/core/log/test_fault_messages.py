@@ -96,13 +96,21 @@ def test_sentence_about_a_storage_error_ends_with_one_full_stop(reason: str) -> 
     assert text.endswith(f" {reason.rstrip('.')}.")
 
 
-def test_checksum_that_differs_is_a_fault_only_once_and_only_if_a_field_differs() -> None:
+def test_checksum_that_differs_is_a_fault_with_all_fields_that_differ() -> None:
     sound = TableCondition(table="/t", latest=4)
-    assert sound.with_wrong_checksum(4, []) == sound
-    once = sound.with_wrong_checksum(4, ["num_files"])
+    assert sound.with_wrong_checksum(4, "/t/4.crc", []) == sound
+    once = sound.with_wrong_checksum(4, "/t/4.crc", ["metadata"])
     assert [fault.kind for fault in once.faults] == [FaultKind.WRONG_CHECKSUM]
-    assert "num_files" in once.faults[0].text
-    assert once.with_wrong_checksum(4, ["table_size_bytes"]) == once
+    assert once.with_wrong_checksum(4, "/t/4.crc", ["metadata"]) is once
+    (fault,) = once.with_wrong_checksum(4, "/t/4.crc", ["num_files", "metadata"]).faults
+    assert "version 4: num_files, metadata" in fault.text
+
+
+def test_checksums_of_two_versions_that_differ_are_two_faults() -> None:
+    newest = TableCondition(table="/t", latest=4).with_wrong_checksum(4, "/t/4.crc", ["metadata"])
+    first, second = newest.with_wrong_checksum(2, "/t/2.crc", ["metadata"]).faults
+    assert "version 4" in first.text
+    assert "version 2" in second.text
 
 
 def test_fault_that_is_known_and_found_again_is_named_once() -> None:
