@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import functions as F
 
 from deltasnap_core.log.commits.action_lines import read_lines
 from deltasnap_core.protocol.properties.retention import Retention
@@ -62,7 +63,7 @@ def test_measures_and_groups_match_the_query(spark: SparkSession) -> None:
     actions += [remove("r0"), remove("r1", deletion_timestamp=None)]
     found = measured(*actions)
     text = pa.table({"line": pa.array([json.dumps(action) for action in actions])})
-    rows = spark.createDataFrame(text).selectExpr(f"from_json(line, '{FILE_ACTION_COLUMNS.simpleString()}') as a")
+    rows = spark.createDataFrame(text).select(F.from_json("line", FILE_ACTION_COLUMNS).alias("a"))
     rows = rows.selectExpr("a.*").selectExpr(*measures_sql())
     assert rows.toArrow().to_pylist() == found.select(list(MEASURES)).to_pylist()
     expected = FileTotals(MeasureGroup.of_row(row.asDict()) for row in grouped(rows))

@@ -82,12 +82,13 @@ def test_groups_beyond_the_limit_are_counted_separately(frame: DataFrame, monkey
 
 @pytest.mark.spark
 def test_first_of_two_values_of_a_partition_counts(spark: SparkSession) -> None:
+    from pyspark.sql import functions as F
+
     from deltasnap_core.replay.spark.file_breakdowns import BREAKDOWN_FILE_ACTIONS, file_breakdown
     from deltasnap_core.replay.spark.reading.action_reader import with_keys
 
     lines = [('{"add":{"path":"a","size":1,"partitionValues":{"p":"2","p":"1"}}}',)]
-    parsed = spark.createDataFrame(lines, "line string").selectExpr(
-        f"from_json(line, '{BREAKDOWN_FILE_ACTIONS.simpleString()}') as action"  # it keeps both values
-    )
+    both_values = F.from_json("line", BREAKDOWN_FILE_ACTIONS)
+    parsed = spark.createDataFrame(lines, "line string").select(both_values.alias("action"))
     found = file_breakdown(with_keys(parsed.select("action.*"), "file:///t/_delta_log"), KEEP_ALL)
     assert found.partitions == {(("p", "2"),): (1, 1)}
