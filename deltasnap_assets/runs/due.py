@@ -238,7 +238,7 @@ class Failure:
         A reason is a commit newer than the failure, or a version of the run that cannot be loaded: the others may be.
         """
         commit = status.commits.get(status.latest)
-        is_newer = commit is None or commit.modification_time > self.ended * 1000
+        is_newer = commit is not None and commit.modification_time > self.ended * 1000
         unloadable = () if status.condition is None else status.condition.unloadable.runs
         is_damaged = any(first <= self.last and last >= self.first for first, last in unloadable)
         return not (self.is_due or is_newer or is_damaged)

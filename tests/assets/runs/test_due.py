@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ from deltasnap_assets.runs.condition.poll_findings import LOG
 from deltasnap_assets.runs.due import (
     EXAMINED_AGAIN_MS,
     Examination,
+    Failure,
     are_checks_due,
     examination_without_run,
     has_new_checkpoint,
@@ -108,3 +110,10 @@ def test_log_is_examined_without_a_run_only_for_a_reason(case: str) -> None:
     stored = Stored(common=common, versions=frozenset(range(3)))
     asked = {name: values.get(name, False) for name in ("is_suspect", "is_requested")}
     assert examination_without_run(poll, 0, status, stored, **asked) is expected
+
+
+def test_failed_versions_wait_for_their_pause_if_the_latest_version_has_only_a_checkpoint() -> None:
+    status = LogStatus(table_id="t", latest=3, versions=(0, 1, 2, 3))
+    failure = Failure(run_id="run", first=0, last=2, attempt=1, ended=time.time())
+    assert failure.must_wait(status)
+    assert not replace(failure, ended=time.time() - 90).must_wait(status)
