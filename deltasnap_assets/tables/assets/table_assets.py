@@ -203,6 +203,8 @@ def _definition(table: TableSettings, asset: _VersionAsset) -> dg.AssetsDefiniti
         run = _Run(table=table, versions=versions, snapshots=snapshots, report=_reporter(context))
         with secrets_hidden(), using_spark(table.name):
             entries_of = asset.describe(run)
+            shows_table = asset.name == _SHOWS_THE_TABLE
+            page = table_observation(context.instance, snapshots, table, versions) if shows_table else None
         with keys_read_once():
             for version, entries in entries_of.items():
                 context.add_asset_metadata(entries, partition_key=key_of(version))
@@ -210,21 +212,23 @@ def _definition(table: TableSettings, asset: _VersionAsset) -> dg.AssetsDefiniti
         # Dagster shows the event recorded last, so the newest version of the table goes last.
         if (again := newest_again(context.instance, context.asset_key, entries_of)) is not None:
             context.log_event(again)
-        if asset.name == _SHOWS_THE_TABLE:
+        if shows_table:
             with secrets_hidden(), using_spark(table.name):
-                _write_due_checkpoint(context, run)  # before the page and the checks, which count the commits after it
-                page = table_observation(context.instance, snapshots, table, versions)
-            if page is not None:
-                context.log_event(page)
+                if _wrote_due_checkpoint(context, run):  # the page shows how many commits follow it
+                    page = table_observation(context.instance, snapshots, table, versions)
+        if page is not None:
+            context.log_event(page)
 
     return asset_step(spec, materialize)
 
 
-def _write_due_checkpoint(context: dg.AssetExecutionContext, run: _Run) -> None:
+def _wrote_due_checkpoint(context: dg.AssetExecutionContext, run: _Run) -> bool:
     written = write_due_checkpoint(run.snapshots, run.table, max(run.versions))
-    if written is not None:
-        message, is_well = written
-        (context.log.info if is_well else context.log.warning)(message)
+    if written is None:
+        return False
+    message, is_well = written
+    (context.log.info if is_well else context.log.warning)(message)
+    return is_well
 
 
 def _freshness_policy(table: TableSettings) -> dg.FreshnessPolicy | None:
