@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from deltasnap_assets.runs.condition.poll_findings import LOG
+from deltasnap_assets.runs.condition.poll_findings import ALL_CHECKS, LOG, RUN
 from deltasnap_assets.runs.due import (
     EXAMINED_AGAIN_MS,
     Examination,
@@ -66,6 +66,21 @@ def test_checks_are_due_after_an_error_or_with_other_inputs(case: str) -> None:
     assert are_due(poll, None) == (is_due or case != "checked by an earlier release")
 
 
+@pytest.mark.parametrize(
+    ("has_failed", "errors", "expected"),
+    [
+        (False, (), False), (True, (), True), (True, (RUN,), True), (False, (RUN,), False),
+        (False, (ALL_CHECKS,), True), (True, (RUN, "small_files"), False),
+    ],
+)  # fmt: skip
+def test_tick_evaluates_checks_again_after_a_failed_run_unless_one_found_an_error(
+    has_failed: bool, errors: tuple[str, ...], expected: bool
+) -> None:
+    problems = tuple(replace(WARNING, severity="error", check=check) for check in errors)
+    poll = LastPoll(polled_at_ms=1, checked_version=2, problems=problems)
+    assert are_checks_due(poll, TABLE, 2, None, has_failed=has_failed, is_requested=False) is expected
+
+
 @pytest.mark.parametrize(("severity", "expected"), [("warning", [False, False, True]), ("error", [True] * 3)])
 def test_log_with_warnings_is_read_hourly_and_one_with_errors_each_time(severity: Any, expected: list[bool]) -> None:
     problem = replace(WARNING, check=LOG, severity=severity)
@@ -117,3 +132,13 @@ def test_failed_versions_wait_for_their_pause_if_the_latest_version_has_only_a_c
     failure = Failure(run_id="run", first=0, last=2, attempt=1, ended=time.time())
     assert failure.must_wait(status)
     assert not replace(failure, ended=time.time() - 90).must_wait(status)
+
+
+@pytest.mark.parametrize(("unloadable", "waits"), [((0, 0), True), ((1, 1), False), ((2, 9), False), ((3, 3), True)])
+def test_versions_that_failed_beside_one_that_cannot_be_loaded_do_not_wait(
+    unloadable: tuple[int, int], waits: bool
+) -> None:
+    damage = condition(fault(FaultKind.EMPTY_COMMIT, versions=VersionRanges((unloadable,))))
+    status = LogStatus(table_id="t", latest=3, versions=(0, 1, 2, 3), condition=damage)
+    failure = Failure(run_id="run", first=1, last=2, attempt=1, ended=time.time())
+    assert failure.must_wait(status) is waits

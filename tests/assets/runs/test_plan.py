@@ -221,11 +221,23 @@ def test_only_versions_of_the_stored_generation_and_those_it_shares_are_done(
     assert (todo.drop, todo.add) == (dropped, again)
 
 
-def test_forks_at_the_same_version_have_different_data_versions_once_a_version_was_materialized() -> None:
+def forked_after_3() -> Stored:
     common = CommonVersion(
         relation=LogRelation.FORKED, version=3, current=(0, 1, 2, 3, 4, 5), latest_in_log=5, table_id="g"
     )
-    forked = Stored(common=common, versions=frozenset(common.current))
+    return Stored(common=common, versions=frozenset(common.current))
+
+
+def test_versions_after_a_fork_are_dropped_and_materialized_again() -> None:
+    known = Known(versions=(0, 1, 2, 3, 4, 5), done=frozenset(range(6)), table_id="g")
+    todo = plan(table(), status(0, 5), known, forked_after_3())
+    assert (todo.drop, *requested(todo)) == ((4, 5), (4, 5), ((4, 5),))
+    rolled_back = plan(table(), status(0, 3), known, stored(0, 1, 2, 3))
+    assert (rolled_back.drop, *requested(rolled_back)) == ((4, 5), (), ())
+
+
+def test_forks_at_the_same_version_have_different_data_versions_once_a_version_was_materialized() -> None:
+    forked = forked_after_3()
 
     def tags(known: Known) -> dict[str, str]:
         return dict(plan(table(), status(0, 5), known, forked).observation.tags)
