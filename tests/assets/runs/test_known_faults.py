@@ -13,6 +13,7 @@ import pytest
 
 from deltasnap_assets.runs import schedules
 from deltasnap_assets.runs.condition import known_faults
+from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.log_reports import BrokenTableError, condition_now
 from deltasnap_assets.runs.planning.log_status import read_status
 from deltasnap_core import FaultKind
@@ -78,19 +79,21 @@ def test_unchanged_broken_log_is_read_again_after_a_day(broken: Broken, monkeypa
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("damaged", [0, DAMAGED])
+@pytest.mark.parametrize(("damaged", "newest_stored"), [(0, None), (DAMAGED, DAMAGED - 1)])
 def test_tick_of_the_schedule_does_not_read_an_unchanged_broken_log_again(
-    broken: Broken, tmp_path: Path, damaged: int, monkeypatch: pytest.MonkeyPatch
+    broken: Broken, tmp_path: Path, damaged: int, newest_stored: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(schedules, "report_freshness", lambda *_: None)  # it reads commits until it finds the metadata
     broken.damage(damaged)
     with local_instance(tmp_path) as broken.instance:
+        broken.store_versions(range(damaged))
         materialize(broken.instance, range(damaged))
+        report_condition(broken.instance, broken.settings, broken.table, condition_now(broken.settings, broken.table))
         for _ in range(3):
             broken.commits_read()
             with suppress(BrokenTableError):
                 broken.ask_schedule()
-    assert broken.commits_read() == {*range(damaged + 1), DAMAGED}
+    assert broken.commits_read() == {damaged, DAMAGED} | ({newest_stored} - {None})
 
 
 def restored_with_its_time(broken: Broken) -> None:
