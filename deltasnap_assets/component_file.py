@@ -1,6 +1,6 @@
 """The attributes of a `defs.yaml`: the keys of `deltasnap.yaml`, with the same error messages and a schema for `dg`.
 
-A text with `{{` is a template that Dagster resolves later. Its value is checked then.
+Dagster resolves the templates in the file later. Their values are checked then.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import dagster as dg
 from pydantic import ConfigDict, ValidationError, model_validator
 from pydantic_core import ErrorDetails, InitErrorDetails
 
+from deltasnap_assets.component_templates import TEMPLATE
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.loading import message_of
 from deltasnap_assets.settings.yaml_source import VARIABLE, ConfigError, ConfigProblem, Location, key_text
@@ -42,10 +43,7 @@ class ComponentAttributes(dg.Model):
     @classmethod
     def model_json_schema(cls, *_: Any, **__: Any) -> dict[str, Any]:
         """Return the schema of the keys. It has no `anyOf`, because its error messages do not show what is wrong."""
-        schema = _without_any_of(Settings.model_json_schema())
-        for key in ("tables", "discover"):
-            schema["properties"][key] = _or_template(schema["properties"][key])
-        return {**schema, "required": []}
+        return {**_open_to_templates(_without_any_of(Settings.model_json_schema())), "required": []}
 
 
 def settings_of(values: dict[str, Any], file: str) -> Settings:
@@ -94,7 +92,7 @@ def _is_left_to_templates(values: Mapping[str, Any], details: ErrorDetails) -> b
 def _has_template(value: Any) -> bool:
     match value:
         case str():
-            return "{{" in value
+            return TEMPLATE.search(value) is not None
         case dict():
             return any(_has_template(part) for part in value.values())
         case list() | tuple():
@@ -146,6 +144,21 @@ def _without_any_of(schema: Any) -> Any:
     return {**plain, "anyOf": schema["anyOf"]}
 
 
+def _open_to_templates(schema: Any) -> Any:
+    """Return a schema with a template as a valid value of each key and of each part of a list."""
+    if isinstance(schema, list):
+        return [_open_to_templates(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    opened = {key: _open_to_templates(part) for key, part in schema.items()}
+    if "properties" in opened:
+        opened["properties"] = {key: _or_template(part) for key, part in opened["properties"].items()}
+    for key in ("items", "additionalProperties"):
+        if isinstance(opened.get(key), dict):
+            opened[key] = _or_template(opened[key])
+    return opened
+
+
 def _or_template(schema: dict[str, Any]) -> dict[str, Any]:
     shown = {key: value for key, value in schema.items() if key in ("title", "description", "default")}
-    return {**shown, "if": {"type": "string"}, "then": {}, "else": schema}
+    return {**shown, "if": {"type": "string", "pattern": TEMPLATE.pattern}, "then": {}, "else": schema}

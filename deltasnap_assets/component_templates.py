@@ -6,6 +6,7 @@ becomes a number, and the name `"{{ env.YEAR }}_{{ env.MONTH }}"` becomes 202410
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
@@ -14,7 +15,8 @@ import dagster as dg
 from jinja2 import Undefined
 from jinja2.nativetypes import NativeEnvironment, NativeTemplate
 
-_MARKS = ("{{", "{%")
+TEMPLATE = re.compile(r"\{\{|\{%")
+"""What a text with a template contains."""
 
 
 def resolved(context: dg.ResolutionContext, value: Any) -> Any:
@@ -23,7 +25,7 @@ def resolved(context: dg.ResolutionContext, value: Any) -> Any:
     Errors: those of Dagster, with the line.
     """
     match value:
-        case str() if any(mark in value for mark in _MARKS):
+        case str() if TEMPLATE.search(value):
             return _rendered(context, value)
         case dict():
             return {key: resolved(context.at_path(key), part) for key, part in value.items()}

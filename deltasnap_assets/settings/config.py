@@ -255,8 +255,15 @@ class SparkSettings(_Settings):
         return self
 
 
+def _with_on_as_true(schema: dict[str, Any]) -> None:
+    del schema["additionalProperties"]
+    schema["propertyNames"] = {"enum": [*schema["properties"], True]}
+
+
 class AlertSettings(_Settings):
     """Messages about new problems of tables, and about their recovery."""
+
+    model_config = ConfigDict(json_schema_extra=_with_on_as_true)
 
     webhook: SecretStr | None = None
     """The URL that gets each message, as `{"text": ...}` (Slack, Mattermost, Rocket.Chat); `null`: no messages. It is a

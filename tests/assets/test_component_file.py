@@ -106,6 +106,27 @@ def test_schema_has_no_ambiguous_alternatives() -> None:
     assert set(schema["properties"]) == set(ComponentAttributes.model_fields)
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('tables: [{name: events, path: e, poll_seconds: "{{ env.S | int }}", versions: "{{ env.V }}"}]', ""),
+        ('tables: ["{{ table }}", {name: events, path: e, checks: {fresh_within_hours: "{{ env.H }}"}}]', ""),
+        ('spark: "{{ spark }}"\nalerts: {on: [error, "{% if x %}warn{% endif %}"]}', ""),
+        ("alerts: {on: [error], webhok: x}", "'webhok' is not one of"),
+        ("tables: [{name: events, path: e, poll_seconds: often}]", "'often' is not of type 'integer'"),
+    ],
+)
+def test_dg_check_accepts_what_dagster_loads(text: str, expected: str) -> None:
+    validator = pytest.importorskip("jsonschema").Draft202012Validator
+    attributes = yaml.safe_load(text)  # reads `on` as true, as dg does
+    problems = [error.message for error in validator(ComponentAttributes.model_json_schema()).iter_errors(attributes)]
+    if expected:
+        assert expected in "".join(problems)
+    else:
+        assert problems == []
+        assert ComponentAttributes.model_validate({"tables": [TABLE], **attributes})
+
+
 @pytest.mark.parametrize("storage", [None, "store", "s3://lake/store"])
 def test_relative_storage_is_in_the_project_but_not_in_its_source_folder(storage: str | None, tmp_path: Path) -> None:
     folder = tmp_path / "src" / "lake" / "defs" / "tables"
