@@ -226,7 +226,7 @@ class _TableReader:
         try:
             (newest,) = self._stored.read_manifests(self._names[-1:])
             self._timeline.add_newest(_point(newest.timestamp, newest.computed_state))
-            return newest, None
+            return newest, _lost(self._poll, newest.version)
         except CorruptStoreError as error:
             return None, _damaged(error)
         except UnsupportedStoreError as error:
@@ -258,6 +258,18 @@ def _point(timestamp: object, computed_state: Mapping[str, Any]) -> VersionPoint
     if not isinstance(timestamp, int) or not isinstance(size, int):
         raise ValueError("expected a time and a size")
     return VersionPoint(timestamp=timestamp, size_in_bytes=size)
+
+
+def _lost(poll: LastPoll | None, stored: int) -> TableStatus | None:
+    """Return the condition of a table whose store lost the version that a run has checked; None: it has that version.
+
+    stored: the newest stored version. After a rollback of the table, the log lacks the checked version, too.
+    """
+    if poll is None or poll.checked_version is None or not stored < poll.checked_version <= (poll.latest_version or 0):
+        return None
+    reason = f"Version {poll.checked_version} was stored, but its manifest is gone from the store."
+    advice = "Refresh the table: this stores the version again, if its log still has it."
+    return TableStatus(level=TableLevel.BROKEN, reason=reason, check="store", advice=advice)
 
 
 def _damaged(error: CorruptStoreError) -> TableStatus:

@@ -253,6 +253,19 @@ def test_newest_version_without_a_valid_size_is_damage(tmp_path: Path) -> None:
     assert "expected a time and a size" in row["reason"]
 
 
+def test_lost_manifest_of_the_checked_version_is_damage_unless_the_table_was_rolled_back(tmp_path: Path) -> None:
+    store_table(tmp_path, "events", COMMITS)
+    sorted((tmp_path / "events" / "manifests").iterdir())[-1].unlink()
+    store = opened(tmp_path)
+    found = []
+    for latest, checked in ((40, 40), (41, 40), (40, 39), (39, 40)):
+        store.polls.write("events", poll(latest_version=latest, checked_version=checked))
+        row = row_of(store)
+        found.append((row["condition"], row["reason"], row["stored_version"]))
+    lost = ("broken", "Version 40 was stored, but its manifest is gone from the store.", 39)
+    assert found == [lost, lost, ("healthy", "", 39), ("healthy", "", 39)]
+
+
 def test_version_pruned_while_the_fleet_is_read_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def pruned(*_: object) -> None:
         raise StoredVersionNotFoundError(store="s", table="events", version=40)
@@ -407,7 +420,7 @@ def test_rows_are_sorted_worst_first_then_by_name(tmp_path: Path) -> None:
     store = opened(tmp_path)
     for name, problems in {"d": (), "c": (ERROR,), "b": (WARNING,), "a": ()}.items():
         store_table(tmp_path, name, COMMITS[:1])
-        store.polls.write(name, poll(problems=problems))
+        store.polls.write(name, poll(problems=problems, checked_version=0))
     store_table(tmp_path, "e", COMMITS[:1])
     assert store.fleet(now_ms=NOW)["table"].to_pylist() == ["c", "e", "b", "a", "d"]
 
