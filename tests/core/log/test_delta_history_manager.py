@@ -119,7 +119,12 @@ def test_the_enabling_commit_tells_its_time_if_the_properties_do_not(timestamp: 
 
 @pytest.mark.parametrize(
     ("times", "timestamp"),
-    [((100, 300, 200, 400, 500), 250), ((100, 300, 200, 400, 500), 150), ((100, 200, 300, 50, 500), 350)],
+    [
+        ((100, 300, 200, 400, 500), 250),
+        ((100, 300, 200, 400, 500), 150),
+        ((100, 200, 300, 50, 500), 350),
+        ((300, 200, 400, 500, 600), 250),
+    ],
 )
 def test_time_travel_that_meets_decreasing_timestamps_is_an_error(times: tuple[int, ...], timestamp: int) -> None:
     with pytest.raises(CorruptLogError, match="expected an in-commit timestamp that is not before"):
