@@ -57,7 +57,9 @@ def to_logical(field: StructField, mode: ColumnMappingMode) -> Column:
         return F.lit(None).alias(field.name)
     physical = _field(field, mode)
     column = F.col(quoted(physical.name))
-    if physical == logical and _is_read_whole(field, mode):
+    if mode == "id":
+        column = _opaque(column)  # of a struct from which Spark reads a few fields only, it forgets the ids
+    elif physical == logical and _is_read_whole(field, mode):
         return column  # no alias: a table may have thousands of columns
     return _read(column, physical, field, mode).alias(field.name, metadata=logical.metadata)
 
@@ -76,12 +78,17 @@ def _read(column: Column, physical: StructField, field: StructField, mode: Colum
                 value = _read(column.getField(each.name), each, inner, mode)
                 fields.append(value.alias(inner.name, metadata=_field(inner, None).metadata))
         return F.when(column.isNotNull(), F.struct(*fields))
-    if not _is_read_whole(field, mode):
-        column = F.coalesce(column, column)  # prevents filter pushdown
+    if mode != "id" and not _is_read_whole(field, mode):
+        column = _opaque(column)
     logical = _type(field.dataType, None)
     if _has_void(logical):
         return _read_with_void(column, physical.dataType, field.dataType, mode)
     return column if physical.dataType.simpleString() == logical.simpleString() else column.cast(logical)
+
+
+def _opaque(column: Column) -> Column:
+    """Return the same values as an expression through which Spark pushes no filter, and no choice of fields."""
+    return F.coalesce(column, column)
 
 
 def _read_with_void(column: Column, physical: DataType, logical: DataType, mode: ColumnMappingMode) -> Column:

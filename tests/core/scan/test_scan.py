@@ -175,6 +175,47 @@ def test_columns_are_found_by_name_and_by_id(spark: SparkSession, tmp_path: Path
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize("name", ["c.a", "c[0].a", "c['k'].a"])
+def test_one_field_of_a_column_mapped_by_id_is_found_under_another_name(
+    spark: SparkSession, tmp_path: Path, name: str
+) -> None:
+    """Spark forgets the id of a column if it reads only some of the fields inside."""
+
+    def numbered(inner: str, kind: pa.DataType, number: int) -> pa.Field:
+        return pa.field(inner, kind, metadata={"PARQUET:field_id": str(number)})
+
+    def mapped(logical: str, kind: Any, number: int) -> dict[str, Any]:
+        ids = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": logical}
+        return field(logical, kind, **ids)
+
+    inside = pa.struct([numbered("x", pa.int64(), 1), numbered("y", pa.int64(), 2)])
+    struct = {"type": "struct", "fields": [mapped("a", "long", 1), mapped("b", "long", 2)]}
+    stored, kind, value = {
+        "c.a": (inside, struct, {"x": 7, "y": 8}),
+        "c[0].a": (
+            pa.list_(inside),
+            {"type": "array", "elementType": struct, "containsNull": True},
+            [{"x": 7, "y": 8}],
+        ),
+        "c['k'].a": (
+            pa.map_(pa.string(), inside),
+            {"type": "map", "keyType": "string", "valueType": struct, "valueContainsNull": True},
+            [("k", {"x": 7, "y": 8})],
+        ),
+    }[name]
+    rows = pa.Table.from_pylist([{"other": value}], pa.schema([numbered("other", stored, 3)]))
+    snapshot = snapshot_of(
+        spark,
+        tmp_path,
+        [file(tmp_path, "a", rows)],
+        schemaString=schema(mapped("c", kind, 3)),
+        configuration={"delta.columnMapping.mode": "id"},
+        features=["columnMapping"],
+    )
+    assert snapshot.scan().to_df().selectExpr(name).collect() == [(7,)]
+
+
+@pytest.mark.spark
 def test_files_in_another_order_case_and_format_of_times_are_read(spark: SparkSession, tmp_path: Path) -> None:
     moment = datetime(2026, 1, 1, 12, 0, 0, 123456, UTC)
     rows = pa.table(
