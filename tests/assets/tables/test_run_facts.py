@@ -32,6 +32,7 @@ from tests.builders import (
     commits,
     metadata,
     mtime_of,
+    protocol,
     timed_protocol,
     write_log,
 )
@@ -94,3 +95,20 @@ def test_time_in_a_checksum_is_compared_if_the_log_has_the_commit(
     settings = Settings(storage=str(tmp_path / "store"), tables=(table,))
     facts = RunFacts(table=table, snapshots=RunSnapshots(settings, RunSession(PlainSession({}))), versions=(0,))
     assert tuple(found.field for found in facts.checksum_differences[0]) == expected
+
+
+def test_checksum_written_after_its_version_was_stored_is_read_with_the_next_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_driver_bases(monkeypatch)
+    log = write_log(tmp_path / "t", {0: [protocol(), metadata()], 1: [add("a")], 2: [add("b")]})
+    table = TableSettings(name="t", path=str(tmp_path / "t"))
+    settings = Settings(storage=str(tmp_path / "store"), tables=(table,))
+    SnapshotStore.open(None, tmp_path / "store").write_range("t", DeltaLog.for_table(None, table.path), 0, 2)
+    (log / checksum_file(1)).write_text("{}")
+
+    def late(*versions: int) -> int | None:
+        snapshots = RunSnapshots(settings, RunSession(PlainSession({})))
+        return RunFacts(table=table, snapshots=snapshots, versions=versions).late_checksum
+
+    assert [late(2), late(1, 2), late(1), late(0)] == [1, 1, None, None]
