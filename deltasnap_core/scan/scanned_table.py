@@ -34,6 +34,7 @@ from deltasnap_core.storage.log_store import LogStore
 _REGEX_NAMES, _VARIABLES = "spark.sql.parser.quotedRegexColumnNames", "spark.sql.variable.substitute"
 _SHIFTS_TIMES = "spark.sql.parquet.int96TimestampConversion"
 _HAS_TIMES = re.compile(r'"(?:type|elementType|keyType|valueType)":"timestamp"')
+_CASE = "spark.sql.caseSensitive"
 _NULL_STRUCTS = "spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing"
 _PLAIN_NAME = re.compile(r"\w+", re.ASCII)
 _VARIABLE = re.compile(r"\$\{\S+?\}")
@@ -119,9 +120,13 @@ class ScannedTable:
         """Raise UnsupportedSettingError if a setting of the session may change the values of the rows.
 
         Spark may shift the timestamps that other writers wrote as INT96 by its time zone. Statistics and other readers
-        have the times as written. And it may read a struct as null if a query needs only fields that a file lacks:
-        Spark 4.0 always does, which is an UnsupportedServerError.
+        have the times as written. It may not find columns that data files name in another case. And it may read a
+        struct as null if a query needs only fields that a file lacks: Spark 4.0 always does, which is an
+        UnsupportedServerError.
         """
+        if self._is_set(_CASE, "false"):
+            reason = "with it, Spark reads columns as null in data files that name them in another case"
+            raise UnsupportedSettingError(setting=f"{_CASE}=true", reason=reason)
         schema = self.schema.json()
         if schema.count('"type":"struct"') > 1:  # one is the table itself
             reason = "Spark reads structs as null in data files that lack the requested fields"

@@ -172,6 +172,18 @@ def test_session_that_shifts_timestamps_is_refused_only_for_rows_with_timestamps
         spark.conf.unset(setting)
 
 
+def test_session_that_misses_columns_in_another_case_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    added = file(tmp_path, "a", pa.table({"ID": [1]}))
+    snapshot = snapshot_of(spark, tmp_path, [added], schemaString=schema(field("id", "long")))
+    setting = "spark.sql.caseSensitive"
+    spark.conf.set(setting, "true")
+    try:
+        with pytest.raises(UnsupportedSettingError, match=f"{setting}=true .* columns as null"):
+            snapshot.scan().to_df()
+    finally:
+        spark.conf.unset(setting)
+
+
 @pytest.mark.spark
 def test_spark_that_reads_structs_as_null_is_refused_only_for_rows_with_structs(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
