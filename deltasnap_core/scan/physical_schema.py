@@ -57,7 +57,7 @@ def to_logical(field: StructField, mode: ColumnMappingMode) -> Column:
         return F.lit(None).alias(field.name)
     physical = _field(field, mode)
     column = F.col(quoted(physical.name))
-    if mode == "id":
+    if mode == "id" and isinstance(field.dataType, StructType | ArrayType | MapType):
         column = _opaque(column)  # of a struct from which Spark reads a few fields only, it forgets the ids
     elif physical == logical and _is_read_whole(field, mode):
         return column  # no alias: a table may have thousands of columns
@@ -78,7 +78,7 @@ def _read(column: Column, physical: StructField, field: StructField, mode: Colum
                 value = _read(column.getField(each.name), each, inner, mode)
                 fields.append(value.alias(inner.name, metadata=_field(inner, None).metadata))
         return F.when(column.isNotNull(), F.struct(*fields))
-    if mode != "id" and not _is_read_whole(field, mode):
+    if not _is_read_whole(field, mode):
         column = _opaque(column)
     logical = _type(field.dataType, None)
     if _has_void(logical):
