@@ -36,7 +36,7 @@ TABLE_TAG = "deltasnap/table"  # on every run of a table: `dagster.yaml` can lim
 
 _NAME = re.compile(r"[A-Za-z0-9_]+", re.ASCII)
 _ASSET_KEY = re.compile(r"[A-Za-z0-9_]+(/[A-Za-z0-9_]+)*", re.ASCII)
-_OWNER = re.compile(r"team:[A-Za-z0-9_.-]+|[^@\s]+@[^@\s.]+(\.[^@\s.]+)+")
+_OWNER = re.compile(r"team:[A-Za-z0-9_.-]+|[A-Za-z0-9_][A-Za-z0-9._%+-]*@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}")
 _TAG = re.compile(r"[A-Za-z0-9_.-]{0,63}", re.ASCII)
 _TAG_KEY = re.compile(r"([A-Za-z0-9_.-]{1,63}/)?[A-Za-z0-9_.-]{1,63}", re.ASCII)
 _HTTP = re.compile(r"https?://[!-~]+")
@@ -131,7 +131,10 @@ class _FollowedSettings(_Settings):
     @classmethod
     def _are_owners(cls, owners: tuple[str, ...]) -> tuple[str, ...]:
         if strangers := [owner for owner in owners if not _OWNER.fullmatch(owner)]:
-            raise ValueError(f"expected e-mail addresses, or team:NAME, found {', '.join(strangers)}")
+            raise ValueError(
+                "Dagster accepts e-mail addresses that end with a dot and 2 to 7 letters, and team:NAME; not allowed: "
+                + ", ".join(strangers)
+            )
         return owners
 
     @field_validator("tags")
@@ -269,7 +272,7 @@ class AlertSettings(_Settings):
     """The URL that gets each message, as `{"text": ...}` (Slack, Mattermost, Rocket.Chat); `null`: no messages. It is a
     secret: write `"${SLACK_URL}"`.
     """
-    on: tuple[Literal["error", "warn"], ...] = Field(default=("error", "warn"), min_length=1)
+    on: tuple[Literal["error", "warn"], ...] = ("error", "warn")
     """The tables to report: `error`: `broken` tables; `warn`: `warned`, `stale` and `unknown` tables."""
     ui: str = "http://127.0.0.1:3000"
     """The URL of Dagster's UI, for the link in a message."""
@@ -286,6 +289,14 @@ class AlertSettings(_Settings):
         if isinstance(values, dict) and True in values and "on" not in values:
             return {"on" if key is True else key: value for key, value in values.items()}
         return values
+
+    @field_validator("on")
+    @classmethod
+    def _is_not_empty(cls, on: tuple[str, ...]) -> tuple[str, ...]:
+        # `min_length` counts only valid values: an invalid one would be reported twice.
+        if not on:
+            raise ValueError("must not be empty")
+        return on
 
     @field_validator("webhook")
     @classmethod

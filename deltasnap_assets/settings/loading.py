@@ -175,7 +175,7 @@ def message_of(details: Any) -> str:
         return "missing"
     if (expected := _PLAIN_REASONS.get(details["type"])) is not None:
         return expected
-    if details["type"] in ("string_too_short", "too_short") and details["ctx"]["min_length"] == 1:
+    if details["type"] == "string_too_short" and details["ctx"]["min_length"] == 1:
         return "must not be empty"
     reason: str = details["msg"].removeprefix("Value error, ")
     if not reason.startswith("Input should be "):
