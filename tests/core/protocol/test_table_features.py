@@ -139,7 +139,8 @@ def test_type_changes_that_cannot_be_read_count_only_if_the_protocol_supports_ch
     narrower = '{"fields":[{"metadata":{"a":1,"delta.typeChanges":[{"fromType":"long","toType":"byte"}]}}]}'
     wider = narrower.replace("byte", "decimal(20,0)")
     changed, widened = (Metadata(id="t", schema_string=schema) for schema in (narrower, wider))
-    assert metadata_to_read(protocol(3, features=("typeWidening",)), changed) is changed
+    for name in ("typeWidening", "typeWidening-preview"):
+        assert metadata_to_read(protocol(3, features=(name,)), changed) is changed
     assert metadata_to_read(protocol(1), changed).schema_string == '{"fields":[{"metadata":{"a":1}}]}'
     assert metadata_to_read(protocol(1), widened) == widened
 
