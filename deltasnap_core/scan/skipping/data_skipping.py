@@ -304,9 +304,9 @@ class _Rewriting:
 
 
 def _order(value: PredicateValue) -> Decimal | bytes | None:
-    """Return a key that orders numbers or strings as Spark does; None: the value is neither."""
+    """Return a key that orders plain numbers or strings as Spark does; None: the value is neither."""
     if value.kind == "number":
-        return Decimal(value.sql.strip("()"))
+        return Decimal(value.sql.strip("()")) if _PLAIN_NUMBER.fullmatch(value.sql) else None
     return None if value.text is None else value.text.encode(errors="surrogatepass")
 
 

@@ -412,6 +412,8 @@ def test_many_alternatives_select_files_by_the_least_and_the_greatest(case: str)
         f"id not in ({', '.join(map(str, range(300)))})",
         f"id in ({', '.join(['null'] * 300)})",
         f"id in ({', '.join(map(str, range(300)))}, 1e3)",
+        f"id in ({', '.join(['null'] * 300)}, 5L)",
+        f"id in ({', '.join(['null'] * 300)}, -(-5))",
         f"flag in ({', '.join(['true', 'false'] * 150)})",
     ],
 )
