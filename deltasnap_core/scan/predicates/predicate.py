@@ -101,8 +101,12 @@ def has_only(node: exp.Expr, *names: str) -> bool:
 
 
 def is_current_time(node: exp.Expr) -> bool:
-    """Return whether a node is a text that Spark interprets relative to the current time, such as `date'today'`."""
-    return isinstance(node, exp.Literal) and node.is_string and node.name.strip().lower() in _CURRENT_TIMES
+    """Return whether a node is a text that Spark interprets relative to the current time.
+
+    For example `date'today'`; a time zone may follow.
+    """
+    words = node.name.lower().split() if isinstance(node, exp.Literal) and node.is_string else []
+    return bool(words) and words[0] in _CURRENT_TIMES
 
 
 def _tokens(where: str) -> list[Token]:

@@ -220,6 +220,7 @@ NOTHING = [
     "day = date'tomorrow'",
     "day = date'yesterday'",
     "at < timestamp'now'",
+    "at < timestamp' Today  Europe/Berlin'",
     "on_day in ('2026-01-01', timestamp'2026-01-01 00:00:00')",
     "at in ('2026-01-01')",
     "id in (9007199254740993, 1e0)",
