@@ -227,7 +227,7 @@ def _changes(node: ast.AST) -> Iterator[Callable[[], None]]:  # noqa: C901 - one
             yield from _texts(node, text)
         case ast.Call(func=ast.Attribute(attr=name), args=[ast.Constant(value=str())]) if name in _CHARACTERS:
             yield lambda: setattr(node, "args", [ast.Constant("~")])
-        case ast.Return(value=value) if value is not None and not _is_none(value):
+        case ast.Return(value=value) if value is not None and not _is_none_or_false(value):
             yield lambda: setattr(node, "value", ast.Constant(None))
         case ast.Call(args=[one, other, *_]) if _swappable(node, one, other):
             yield lambda: node.args.__setitem__(slice(0, 2), [other, one])
@@ -283,8 +283,9 @@ def _is_logging(statement: ast.Expr) -> bool:
     return ast.unparse(statement).startswith(("_log.", "logger."))
 
 
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
+def _is_none_or_false(node: ast.expr) -> bool:
+    """Return whether code cannot tell the value from None."""
+    return isinstance(node, ast.Constant) and (node.value is None or node.value is False)
 
 
 def modules_of(names: list[str]) -> list[Path]:
