@@ -355,6 +355,17 @@ def test_new_commit_retries_failed_versions(tmp_path: Path) -> None:
     assert ticks.tick() == [("0", "3")]
 
 
+def test_run_that_failed_at_its_last_version_is_retried_after_a_pause(tmp_path: Path) -> None:
+    ticks = Ticks(tmp_path, last=1)
+    assert ticks.tick() == [("0", "1")]
+    ticks.runs_succeed = False
+    write(tmp_path, 2, 2)
+    os.utime(ticks.commit(2))
+    assert ticks.tick() == [("2", "2")]
+    failed_run(ticks.instance, 0, 2)
+    assert "failed, attempt 1 of 5 at versions 0 to 2. The next attempt is in" in ticks.tick()
+
+
 def test_failed_versions_of_a_backlog_are_retried_after_a_pause(tmp_path: Path) -> None:
     ticks = Ticks(tmp_path, last=9, runs_succeed=False, max_versions_per_run=3)
     assert ticks.tick() == [("0", "2")]

@@ -236,6 +236,7 @@ def test_columns_are_selected_as_spark_resolves_them() -> None:
         )
     )
     assert columns.selected(["A", "a.d", "a.`b.c`", "`a`.d"]) == ("`a`", "`a.d`", "`a`.`b.c`", "`a`.`d`")
+    assert columns.selected(["```x`"]) == ("```x`",)
     for name in ("a.x", "nope", "a.", "", "a..d"):
         with pytest.raises(ValueError, match=r"has no column .*; it has a, a\.d, `x"):
             columns.selected([name])
