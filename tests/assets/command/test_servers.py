@@ -33,8 +33,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_started_server_has_the_configured_settings_and_is_exercised(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_running", [False, True])
+@pytest.mark.parametrize("is_warm", [True, False])
+def test_started_server_has_the_configured_settings_and_is_exercised_once(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, is_running: bool, is_warm: bool
 ) -> None:
     done: list[Any] = []
 
@@ -42,13 +44,19 @@ def test_started_server_has_the_configured_settings_and_is_exercised(
         done.append(given)
         return SERVER
 
+    def exercise(server: SparkServer) -> bool:
+        done.append(server)
+        return is_warm
+
+    monkeypatch.setattr(connect_server, "running_server", lambda _: SERVER if is_running else None)
     monkeypatch.setattr(connect_server, "start_server", start)
-    monkeypatch.setattr(connect_server, "exercise_server", done.append)
+    monkeypatch.setattr(connect_server, "exercise_server", exercise)
     shown = run("spark-server", "start", "--port", 7)
     assert shown.exit_code == 0, shown.output
     assert "spark:\n  remote: sc://127.0.0.1:7\n" in shown.stdout
     assert f"Its log: {LOG}" in shown.stdout
-    assert done == [(SparkSettings(master="local[3]"), DEFAULT_FOLDER, 7), SERVER]
+    assert done == [(SparkSettings(master="local[3]"), DEFAULT_FOLDER, 7), *([] if is_running else [SERVER])]
+    assert ("first queries on the server failed" in shown.stderr) == (not is_running and not is_warm)
 
 
 @pytest.mark.parametrize(
