@@ -121,6 +121,7 @@ def test_tombstones_expire_after_their_retention() -> None:
     assert (none.num_files, none.size_in_bytes, none.first_expires_ms) == (0, 0, None)
 
 
+@pytest.mark.thorough
 @pytest.mark.spark
 def test_files_with_deletion_vectors_expire_once_on_spark(spark: SparkSession, tmp_path: Path) -> None:
     spark.conf.set("spark.sql.retainGroupColumns", "false")  # a user's session may omit columns to group by

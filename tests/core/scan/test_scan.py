@@ -419,7 +419,7 @@ def test_file_live_with_several_deletion_vectors_counts_once_for_each(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ["auto", pytest.param("spark", marks=pytest.mark.spark)])
+@pytest.mark.parametrize("engine", ["auto", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.thorough])])
 def test_some_rows_are_read_from_some_files(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: EngineUse
 ) -> None:
