@@ -259,6 +259,7 @@ class SparkSettings(_Settings):
 
 
 def _with_on_as_true(schema: dict[str, Any]) -> None:
+    """Allow the key `true` in a schema: YAML 1.1 reads the key `on` as true."""
     del schema["additionalProperties"]
     schema["propertyNames"] = {"enum": [*schema["properties"], True]}
 
