@@ -30,7 +30,7 @@ from deltasnap_assets.runs.refresh import RefreshEvent, refresh_table
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.tables.pages.table_observation import health_of
-from deltasnap_core import DeltaSnapError, TableCondition, TableProblem
+from deltasnap_core import DeltaSnapError, TableCondition, TableProblem, system_clock
 
 LOG_NAME = "refresh.log"
 
@@ -133,8 +133,7 @@ def _recorded(settings: Settings, table: str) -> tuple[TableProblem, ...]:
     """Return the problems of a table as in the fleet; empty if the store cannot be read: the refresh reports that."""
     with suppress(DeltaSnapError):
         store = store_of(settings)
-        poll = store.polls.read(table)
-        return (*store_damage(store, table), *(() if poll is None else poll.problems))
+        return (*store_damage(store, table), *store.polls.problems(table, system_clock()))
     return ()
 
 

@@ -16,8 +16,8 @@ from deltasnap_core.errors import CorruptStoreError, StorageError, StoredVersion
 from deltasnap_core.redaction import logger_of, redacted, safe_repr
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.fleet.fleet_row import FleetRow, fleet_row, read_growth
-from deltasnap_core.store.fleet.last_poll import LastPoll
-from deltasnap_core.store.fleet.table_level import TableLevel, TableStatus, is_new, of_another_table
+from deltasnap_core.store.fleet.last_poll import LastPoll, TableProblem
+from deltasnap_core.store.fleet.table_level import TableLevel, TableStatus, is_new, of_another_table, problems_now
 from deltasnap_core.store.fleet.timeline import Timeline, VersionPoint
 from deltasnap_core.store.format.layout import ManifestName, is_table_name
 from deltasnap_core.store.format.manifest import VersionManifest, parse_manifest
@@ -61,6 +61,14 @@ class LastPolls:
 
         found = self._each(tables, now_ms, paths or {})
         return {table: status(each) for table, each in zip(tables, found, strict=True)}
+
+    def problems(self, table: str, now_ms: int) -> tuple[TableProblem, ...]:
+        """Return the current problems of a table that was polled, as in its row of the fleet.
+
+        Damage of the store is not among them: see `statuses`. Errors: StorageError if the store cannot be listed.
+        """
+        (found,) = self._each([table], now_ms, {})
+        return () if found.poll is None else problems_now(found.poll, found.row.last_commit_ms, now_ms)
 
     def rows(
         self,

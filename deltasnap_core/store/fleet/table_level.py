@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from deltasnap_core.redaction import safe_repr
-from deltasnap_core.store.fleet.last_poll import LastPoll, StaleRule, TableProblem
+from deltasnap_core.store.fleet.last_poll import LastPoll, TableProblem
 
 MAX_POLL_AGE_MS = 24 * 60 * 60 * 1000
 """An older poll does not show the current condition."""
@@ -20,8 +20,9 @@ OTHER_PATH = "path"
 
 _MINUTE_MS = 60 * 1000
 _HOUR_MS = 60 * _MINUTE_MS
-_DAYS_FROM = 7 * 24  # below, days are too coarse to show by how much an age exceeds the limit
-_HOURS_FROM = 2  # and below, hours
+_DAY_MS = 24 * _HOUR_MS
+_UNITS = ((7 * _DAY_MS, _DAY_MS, "day"), (2 * _HOUR_MS, _HOUR_MS, "hour"), (2 * _MINUTE_MS, _MINUTE_MS, "minute"))
+"""From which span on a unit is fine enough to show by how much an age exceeds the limit."""
 
 
 class TableLevel(StrEnum):
@@ -92,15 +93,20 @@ def table_status(poll: LastPoll | None, last_commit_ms: int | None, now_ms: int)
             check=warned.check,
             advice=f"Refresh the table. {warned.advice}".rstrip(),
         )
-    problems, rule = poll.problems, poll.stale_rule
-    late = None if rule is None or last_commit_ms is None else _freshness(rule, now_ms - last_commit_ms)
-    if problems:
-        return _of_problems(TableLevel.WARNED, problems if late is None else (*problems, late[1]))
+    late = _freshness(poll, last_commit_ms, now_ms)
+    if poll.problems:
+        return _of_problems(TableLevel.WARNED, problems_now(poll, last_commit_ms, now_ms))
     if poll.checked_version is None:
         return TableStatus(
             level=TableLevel.UNKNOWN, reason="No run has checked this table yet.", advice="Refresh the table."
         )
     return TableStatus(level=TableLevel.HEALTHY) if late is None else _of_problems(late[0], late[1:])
+
+
+def problems_now(poll: LastPoll, last_commit_ms: int | None, now_ms: int) -> tuple[TableProblem, ...]:
+    """Return the problems of a table: the recorded ones, and that its last commit is too old or in the future."""
+    late = _freshness(poll, last_commit_ms, now_ms)
+    return poll.problems if late is None else (*poll.problems, late[1])
 
 
 def of_another_table(poll: LastPoll) -> TableStatus:
@@ -139,8 +145,12 @@ def _of_problems(level: TableLevel, problems: Sequence[TableProblem]) -> TableSt
     )
 
 
-def _freshness(rule: StaleRule, age_ms: int) -> tuple[TableLevel, TableProblem] | None:
+def _freshness(poll: LastPoll, last_commit_ms: int | None, now_ms: int) -> tuple[TableLevel, TableProblem] | None:
     """Return the problem that the last commit is too old or in the future, and its level; None: it is not."""
+    rule = poll.stale_rule
+    if rule is None or last_commit_ms is None:
+        return None
+    age_ms = now_ms - last_commit_ms
     if age_ms < -CLOCK_SKEW_MS:
         level, advice = TableLevel.WARNED, "Correct the clock of the writer."
         text = f"The time of the last commit is {_age_text(-age_ms)} in the future."
@@ -153,7 +163,5 @@ def _freshness(rule: StaleRule, age_ms: int) -> tuple[TableLevel, TableProblem] 
 
 
 def _age_text(span_ms: int) -> str:
-    minutes, hours = span_ms // _MINUTE_MS, span_ms // _HOUR_MS
-    if hours < _HOURS_FROM:
-        return f"{minutes} minute{'' if minutes == 1 else 's'}"
-    return f"{hours // 24:,} days" if hours >= _DAYS_FROM else f"{hours} hours"
+    unit_ms, unit = next(((size, unit) for least, size, unit in _UNITS if span_ms >= least), (1000, "second"))
+    return f"{span_ms // unit_ms:,} {unit}{'' if span_ms // unit_ms == 1 else 's'}"

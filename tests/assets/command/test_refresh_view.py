@@ -15,14 +15,16 @@ from typer.testing import CliRunner
 from deltasnap_assets.command import refresh_view
 from deltasnap_assets.command.cli import app
 from deltasnap_assets.command.refresh_view import Refreshed, RunProgress, refresh_tables, versions_text
+from deltasnap_assets.quantities import DAY_MS
 from deltasnap_assets.runs.condition.log_reports import BrokenTableError
+from deltasnap_assets.runs.fleet import fleet_of
 from deltasnap_assets.runs.planning.names import ASSET_NAMES
 from deltasnap_assets.runs.refresh import RefreshEvent
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings, Since, TableSettings
 from deltasnap_assets.settings.loading import demo_settings
 from deltasnap_assets.spark.java import JavaError
-from deltasnap_core import DeltaTableNotFoundError, FaultKind, LastPoll, TableProblem
+from deltasnap_core import DeltaTableNotFoundError, FaultKind, LastPoll, StaleRule, TableProblem, system_clock
 from tests.assets.checks.known import condition, fault, versions
 from tests.builders import metadata, protocol, write_log
 
@@ -74,6 +76,23 @@ def test_result_has_the_current_problems_even_if_the_refresh_succeeds(
     assert refresh_tables(settings, [table.name], as_json=True)[table.name].problems == ()
     store_of(settings).polls.write(table.name, LastPoll(polled_at_ms=1, problems=(problem,)))
     assert refresh_tables(settings, [table.name], as_json=True)[table.name].problems == (problem.to_json(),)
+
+
+def test_result_of_a_stale_table_has_the_problem_that_the_fleet_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = demo_settings(tmp_path)
+    (table,) = settings.tables
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    monkeypatch.setattr(refresh_view, "refresh_table", lambda *_, **__: ())
+    now, rule = system_clock(), StaleRule(patience_ms=DAY_MS, check="fresh_table", advice="Check the job.")
+    poll = LastPoll(polled_at_ms=now, checked_version=0, last_commit_ms=now - 8 * DAY_MS, stale_rule=rule)
+    store_of(settings).polls.write(table.name, poll)
+    (problem,) = refresh_tables(settings, [table.name], as_json=True)[table.name].problems
+    (row,) = fleet_of(settings)
+    assert row["condition"] == "stale"
+    assert (row["check"], row["reason"], row["advice"]) == (problem["check"], problem["text"], problem["advice"])
 
 
 @pytest.mark.parametrize(

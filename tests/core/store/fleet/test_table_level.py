@@ -52,13 +52,14 @@ def test_damage_stays_known_when_the_poll_is_old() -> None:
 @pytest.mark.parametrize(
     ("age_hours", "patience_hours", "expected"),
     [
+        (0.02, 0.01, "72 seconds old, at most 36 seconds"),
         (0.75, 0.5, "45 minutes old, at most 30 minutes"),
         (2, 1, "2 hours old, at most 60 minutes"),
         (168, 167, "7 days old, at most 167 hours"),
         (400, 168, "16 days old, at most 7"),
     ],
 )
-def test_ages_of_a_stale_table_are_minutes_below_two_hours_and_days_from_a_week_on(
+def test_ages_of_a_stale_table_have_a_unit_that_shows_the_difference_to_the_limit(
     age_hours: float, patience_hours: float, expected: str
 ) -> None:
     rule = StaleRule(check="fresh", patience_ms=int(patience_hours * HOUR))
