@@ -23,7 +23,7 @@ class KnownFiles(Protocol):
     def delta(self, known: KnownState, log: LoadedLog, retention: Retention) -> Answer[StateDelta] | None:
         """Return the changes of the commits after a known state; None: no files are kept.
 
-        log: continues `known.log`. All its commits since then are one change.
+        log: continues `known.log`. The result combines the changes of all its newer commits.
         Errors: MissingSizeError.
         """
         ...
@@ -38,6 +38,7 @@ class KnownState:
     """A version with its computed state.
 
     retention:   the tombstones that the state counts.
+    files:       of the last version whose files were counted: this one, or an earlier one to which changes were added.
     computed_by: as in Answer.
     """
 

@@ -35,13 +35,13 @@ def map_measures(store: LogStore, contents: CheckpointContents, function: Callab
     def of_share(share: Share, use_threads: bool) -> list[T]:
         return [function(rows) for rows in _gathered(_measures(store, share, use_threads=use_threads))]
 
-    shares = [share for part in contents.files_with_file_actions for share in shares_of(part, _measured(part))]
+    shares = [share for part in contents.files_with_file_actions for share in shares_of(part, _leaves_to_read(part))]
     in_json = lines_with(contents.lines, *FILE_ACTIONS).select(MEASURED_ACTION.names)
     found = [function(in_json)] if in_json.num_rows else []
     return found + list(chain.from_iterable(map_shares(shares, of_share)))
 
 
-def _measured(part: CheckpointFile) -> tuple[str, ...]:
+def _leaves_to_read(part: CheckpointFile) -> tuple[str, ...]:
     wanted = set(MEASURED_COLUMNS) - ({"add.stats"} if part.has_num_records else set())
     return leaves_of(part, wanted)
 

@@ -79,10 +79,10 @@ def _live_in(store: LogStore, log_path: str, log: LoadedLog, wanted: pa.Table) -
         ["commit_version", "line_number"]
     )
 
-    def held(batch: pa.Table) -> pa.Table:
+    def of_checkpoint(batch: pa.Table) -> pa.Table:
         return without_keys_of(_among(_keyed(batch, log_path), wanted), own)
 
-    found = [] if log.contents is None else map_measures(store, log.contents, held)
+    found = [] if log.contents is None else map_measures(store, log.contents, of_checkpoint)
     rows = pa.concat_tables([own, *found])
     return rows.filter(rows["deleted_at"].is_null())
 

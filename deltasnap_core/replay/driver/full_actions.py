@@ -45,9 +45,9 @@ def live_adds(store: LogStore, log: LoadedLog, log_path: str) -> pa.Table:
 
     columns = [*(f"add.{field.name}" for field in ADDS), "remove.path"]
     shares = [share for part in parts for share in shares_of(part, leaves_of(part, columns))]
-    held = pa.concat_tables([FULL_ACTION.empty_table(), *chain.from_iterable(map_shares(shares, read))])
+    in_checkpoint = pa.concat_tables([FULL_ACTION.empty_table(), *chain.from_iterable(map_shares(shares, read))])
     added = lines.filter(lines["deleted_at"].is_null())
-    kept = pa.concat_tables([_without_changed(held, lines, log_path), decoded(added["line"].to_pylist())])
+    kept = pa.concat_tables([_without_changed(in_checkpoint, lines, log_path), decoded(added["line"].to_pylist())])
     adds = kept["add"].combine_chunks()
     # Not `drop_null`: a writer may fill the struct of a row with another action with nulls.
     rows = pa.Table.from_struct_array(adds.filter(pc.struct_field(adds, "path").is_valid()))

@@ -8,11 +8,15 @@ from threading import Lock, RLock
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.replay.driver.checkpoint_measures import map_measures
-from deltasnap_core.replay.driver.reconciliation import newest_file_actions, with_path_keys, without_keys_of
+from deltasnap_core.replay.driver.reconciliation import (
+    measured_commits,
+    newest_file_actions,
+    with_path_keys,
+    without_keys_of,
+)
 from deltasnap_core.replay.driver.state_deltas import counted, delta_between
 from deltasnap_core.replay.engine import Answer, actions_text
 from deltasnap_core.replay.known_state import KnownState
@@ -79,7 +83,7 @@ class HeldFiles:
         Errors: CorruptLogError, MissingSizeError.
         """
         files = cls(log.version, log_path)
-        changed = newest_file_actions(files._measured(log.batch))
+        changed = newest_file_actions(measured_commits(log.batch, log_path))
         gathered = _Gathered(files._budget.free if hold else -1)
         gathered.add(changed.drop_columns(["commit_version", "line_number"]))
 
@@ -99,7 +103,7 @@ class HeldFiles:
         """Return the changes of the commits after a known state. See KnownFiles."""
         if self._rows is None:
             return None
-        since = self._measured(log.batch.after(self.version))
+        since = measured_commits(log.batch.after(self.version), self._log_path)
         is_newer = pc.greater(since["commit_version"], known.log.version)
         newer = since.filter(is_newer)
         change = delta_between(
@@ -118,11 +122,6 @@ class HeldFiles:
         self._rows = None
         if self._release_memory is not None:
             self._release_memory()
-
-    def _measured(self, batch: CommitBatch) -> pa.Table:
-        measures = batch.measures
-        assert measures is not None
-        return with_path_keys(measures, self._log_path)
 
     def _hold(self, tables: list[pa.Table] | None) -> None:
         if tables is None:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.rules.paths import path_keys
 
 KEY = ["path_key", "dv_id"]
@@ -20,6 +21,13 @@ def with_path_keys(actions: pa.Table, log_path: str) -> pa.Table:
     """Return measured actions with `path_key` in place of `path`."""
     keys = [path_keys(chunk, log_path) for chunk in actions["path"].chunks]
     return actions.set_column(actions.column_names.index("path"), "path_key", pa.chunked_array(keys, pa.string()))
+
+
+def measured_commits(batch: CommitBatch, log_path: str) -> pa.Table:
+    """Return the file actions of commits, with `path_key` in place of `path`. batch: must have `measures`."""
+    measures = batch.measures
+    assert measures is not None  # without them, the engine is Spark
+    return with_path_keys(measures, log_path)
 
 
 def newest_file_actions(commits: pa.Table, *, within: Sequence[str] = ()) -> pa.Table:

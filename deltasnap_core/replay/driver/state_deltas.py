@@ -63,7 +63,7 @@ def deltas_of_range(
     non_file: Mapping[int, NonFileActions],
     retentions: Mapping[int, Retention],
     *,
-    groups_at: str | None = None,
+    log_path_for_groups: str | None = None,
 ) -> dict[int, StateDelta]:
     """Return the changes that each version of a range makes to the previous one.
 
@@ -72,8 +72,8 @@ def deltas_of_range(
     non_file:   by version, the non-file actions in force.
     retentions: by version, ascending, starting with the version before the range; none keeps more than the previous
                 one.
-    groups_at:  the log path, to return also the groups of a FileBreakdown: both tables then have the columns of
-                `file_groups`. None: no groups.
+    log_path_for_groups: the log path, if the result has the groups of a FileBreakdown, too. `files` and `commits` then
+                have the columns of `file_groups`. None: no groups.
     Errors: MissingSizeError.
     """
     first, last = min(retentions), max(retentions)
@@ -87,10 +87,10 @@ def deltas_of_range(
     begun = groups_by_version(rows.filter(is_begun), begins[is_begun])
     ended = groups_by_version(rows.filter(is_ended), ends[is_ended], sign=-1)
     groups: dict[int, list[FileGroup]] | None = None
-    if groups_at is not None:
+    if log_path_for_groups is not None:
         groups = defaultdict(list)
         for mask, versions, sign in ((is_begun, begins, 1), (is_ended, ends, -1)):
-            changes = file_groups(rows.filter(mask), groups_at, sign=sign)
+            changes = file_groups(rows.filter(mask), log_path_for_groups, sign=sign)
             for version, group in zip(versions[mask].tolist(), changes, strict=True):
                 groups[version].append(group)
     return {

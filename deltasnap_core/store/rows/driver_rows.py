@@ -16,11 +16,15 @@ import pyarrow.parquet as pq
 from deltasnap_core.errors import CorruptStoreError, one_line
 from deltasnap_core.log.checkpoints.parquet_footer import checked, parsed_footer
 from deltasnap_core.log.checkpoints.verified_parquet import damage_as, verified_parquet
-from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.replay.driver.file_breakdowns import BREAKDOWN_COLUMNS, file_groups
 from deltasnap_core.replay.driver.full_actions import decoded, newest_lines
-from deltasnap_core.replay.driver.reconciliation import newest_file_actions, with_path_keys, without_keys_of
+from deltasnap_core.replay.driver.reconciliation import (
+    measured_commits,
+    newest_file_actions,
+    with_path_keys,
+    without_keys_of,
+)
 from deltasnap_core.replay.driver.state_deltas import deltas_of_range
 from deltasnap_core.rules.deletion_vector_ids import KEY_FIELDS
 from deltasnap_core.rules.expiry import expiring, unexpired
@@ -84,18 +88,23 @@ class DriverRows:
         changes = _change_rows(changed, actions)
         keys = self._keys_touched_or_expiring(step, changes)
         measured = ["path_key", *MEASURED_ACTION.names[1:]]
-        if not step.with_groups:
-            commits = with_path_keys(_measured(step.batch), self.log_path)
-            files, groups_at = self._newest(step.previous, MEASURED_COLUMNS, keys).select(measured), None
-        else:
+        if step.with_groups:
             files = self._newest(step.previous, _BREAKDOWN_COLUMNS, keys).select([*measured, *FULL_ACTION.names])
             commits = changed.select(["commit_version", "line_number", *measured])
             for name in FULL_ACTION.names:
                 kind = files.schema.field(name)
                 commits = commits.append_column(kind, fitted(actions[name].combine_chunks(), kind.type))
-            groups_at = self.log_path
+        else:
+            files = self._newest(step.previous, MEASURED_COLUMNS, keys).select(measured)
+            commits = measured_commits(step.batch, self.log_path)
         try:
-            deltas = deltas_of_range(files, commits, step.non_file, step.retentions, groups_at=groups_at)
+            deltas = deltas_of_range(
+                files,
+                commits,
+                step.non_file,
+                step.retentions,
+                log_path_for_groups=self.log_path if step.with_groups else None,
+            )
         except MissingSizeError as error:
             read = [join_url(self.folder, file.path) for file in step.previous.data_files]
             raise CorruptStoreError(path=[*read, self.folder][0], reason=str(error)) from error
@@ -149,7 +158,9 @@ class DriverRows:
         schema = _narrowed({*columns, *_KEY_COLUMNS})
         leaves = _leaves(schema)
         empty = _base_rows(schema.empty_table(), schema)
-        base = [self._read(file, leaves, lambda rows: _base_rows(rows, schema), keys) for file in manifest.base.files]
+        of_base = [
+            self._read(file, leaves, lambda rows: _base_rows(rows, schema), keys) for file in manifest.base.files
+        ]
         changed = [file for data_set in manifest.changes for file in data_set.files]
         leaves = ["version", *leaves]
         later = [self._read(file, leaves, lambda rows: _measured_rows(rows, schema), keys) for file in changed]
@@ -159,8 +170,8 @@ class DriverRows:
         numbers = pa.array(np.arange(rows.num_rows, dtype=np.int32))
         rows = rows.set_column(1, "line_number", numbers)
         newest = newest_file_actions(with_path_keys(rows, self.log_path))
-        held = with_path_keys(pa.concat_tables([empty, *base]), self.log_path)
-        return pa.concat_tables([without_keys_of(held, newest), newest])
+        base = with_path_keys(pa.concat_tables([empty, *of_base]), self.log_path)
+        return pa.concat_tables([without_keys_of(base, newest), newest])
 
     def _columns(self, structs: pa.ChunkedArray, names: Sequence[str]) -> pa.Table:
         """Return some fields of actions as columns, with canonical paths."""
@@ -218,12 +229,6 @@ def _keys_expiring(rows: pa.Table, *, before: Retention, after: Retention) -> pa
     times = pc.fill_null(pc.struct_field(gone["remove"], "deletionTimestamp"), 0)
     expires = expiring(times, before, after)
     return gone["key"].slice(0, 0) if expires is None else gone.filter(expires)["key"]
-
-
-def _measured(batch: CommitBatch) -> pa.Table:
-    measures = batch.measures
-    assert measures is not None  # otherwise there are more actions than the driver applies
-    return measures
 
 
 def _as_changes(rows: pa.Table) -> pa.Table:
