@@ -96,7 +96,12 @@ class LogLoader:
         unreadable: frozenset[str],
         first_error: CorruptLogError | None,
     ) -> LoadedLog:
-        doubted: LoadedLog | None = None
+        """Return `segment`, loaded from the checkpoint of `used`, or from others if it is damaged or contradicted.
+
+        used:        a segment of the same version whose checkpoint is not among the unreadable ones.
+        first_error: raised if nothing can replace the checkpoint; None: the first error that occurs here.
+        """
+        doubted: LoadedLog | None = None  # from the first checkpoint that only one hint contradicts
         while True:
             try:
                 batch = self._commits(used.deltas, known)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -53,23 +53,22 @@ R = TypeVar("R")
 
 
 def read_commits(store: LogStore, commits: Sequence[FileStatus]) -> CommitBatch:
-    """Return the commits, each read once.
+    """Return the commits, each read once; a large one with lines that Spark would misread is read again, to hold it.
 
     commits: ascending by version.
     Errors: CorruptLogError naming the file, and the line if there is one.
     Source: PROTOCOL.md, Delta Log Entries.
     """
     held, streamed = _divided(commits)
-    whole, parts = _read(store, held, is_held=True), _read(store, streamed, is_held=False)
-    unusual = [file for file in streamed if commit_version(file.path) in parts.unusual]
-    if unusual:
-        parts = parts.without({commit_version(file.path) for file in unusual})
-        whole = whole.joined(_read(store, [_keepable(file, parts) for file in unusual], is_held=True))
-    commits_read = [*whole.commits, *parts.commits]
+    small, large = _read(store, held, is_held=True), _read(store, streamed, is_held=False)
+    unusual = [file for file in streamed if commit_version(file.path) in large.unusual]
+    _check_holdable(unusual, large.unusual)
+    large = large.without(unusual)
+    results = (small, large, _read(store, unusual, is_held=True))
     return CommitBatch(
-        commits=tuple(sorted(commits_read, key=lambda commit: commit.version)),
-        lines=_in_log_order(in_one_piece([*whole.lines, *parts.lines], LINES_SCHEMA)),
-        large_measures=parts.measures,
+        commits=tuple(sorted((each for found in results for each in found.commits), key=lambda commit: commit.version)),
+        lines=_in_log_order(in_one_piece([lines for found in results for lines in found.lines], LINES_SCHEMA)),
+        large_measures=large.measures,
     )
 
 
@@ -89,27 +88,24 @@ class _Classified:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Parts:
-    """The result of reading some commits. measures: None: too many to hold."""
+class _Result:
+    """The result of reading some commits. measures: None: too many to hold. unusual: as in _Classified."""
 
     commits: tuple[ParsedCommit, ...]
     lines: tuple[pa.Table, ...]
     measures: pa.Table | None
     unusual: dict[int, int]
 
-    def joined(self, others: _Parts) -> _Parts:
-        return _Parts(
-            commits=self.commits + others.commits,
-            lines=self.lines + others.lines,
-            measures=self.measures,
-            unusual={},
-        )
+    def without(self, files: Sequence[FileStatus]) -> _Result:
+        """Return the result without some of the commits."""
+        if not files:
+            return self
+        versions = {commit_version(file.path) for file in files}
 
-    def without(self, versions: set[int]) -> _Parts:
         def rest(table: pa.Table) -> pa.Table:
             return table.filter(pc.invert(pc.is_in(table["commit_version"], pa.array(versions, pa.int64()))))
 
-        return _Parts(
+        return _Result(
             commits=tuple(commit for commit in self.commits if commit.version not in versions),
             lines=tuple(map(rest, self.lines)),
             measures=None if self.measures is None else rest(self.measures),
@@ -136,27 +132,28 @@ def _in_log_order(lines: pa.Table) -> pa.Table:
     return lines.sort_by([("commit_version", "ascending"), ("line_number", "ascending")])
 
 
-def _keepable(file: FileStatus, parts: _Parts) -> FileStatus:
-    """Return a commit that must be kept in memory, because Spark would misread its lines of an unusual form.
+def _check_holdable(files: Sequence[FileStatus], unusual: Mapping[int, int]) -> None:
+    """Raise CorruptLogError for a commit that is too large to keep in memory, as Spark would misread unusual lines.
 
-    Errors: CorruptLogError if it is too large for that.
+    unusual: by version, its first line of an unusual form.
     """
-    if file.size <= IN_MEMORY_BYTES:
-        return file
-    reason = (
-        f"in a commit of more than {IN_MEMORY_BYTES} bytes, expected the usual form: "
-        "each key once, integers without a fraction or an exponent"
-    )
-    raise CorruptLogError(path=file.path, line=parts.unusual[commit_version(file.path)], reason=reason)
+    for file in files:
+        if file.size > IN_MEMORY_BYTES:
+            reason = (
+                f"in a commit of more than {IN_MEMORY_BYTES} bytes, expected the usual form: "
+                "each key once, integers without a fraction or an exponent"
+            )
+            raise CorruptLogError(path=file.path, line=unusual[commit_version(file.path)], reason=reason)
 
 
-def _read(store: LogStore, files: Sequence[FileStatus], *, is_held: bool) -> _Parts:
+def _read(store: LogStore, files: Sequence[FileStatus], *, is_held: bool) -> _Result:
+    """Read commits. is_held: whether to keep their lines in memory, otherwise only measures of file actions."""
     reading = _Reading(files)
     pieces = map(reading.hashed, pieces_of(store, files))
     threads = _PARSER_THREADS if sum(file.size for file in files) > commit_pieces.PIECE_BYTES else 0
     for found in _in_order(_classify_held if is_held else _classify_streamed, pieces, at_once=threads):
         reading.add(found)
-    return reading.parts(is_large=not is_held)
+    return reading.result(is_large=not is_held)
 
 
 class _Reading:
@@ -194,7 +191,7 @@ class _Reading:
             self._samples[version] = (self._samples.get(version, ()) + sample)[:SAMPLE_FILES]
         self._unusual = found.unusual | self._unusual
 
-    def parts(self, *, is_large: bool) -> _Parts:
+    def result(self, *, is_large: bool) -> _Result:
         """Return the result. is_large: of each commit."""
         commits = (
             ParsedCommit(
@@ -207,7 +204,7 @@ class _Reading:
             )
             for version, file in self._files.items()
         )
-        return _Parts(
+        return _Result(
             commits=tuple(commits),
             lines=tuple(self._lines),
             measures=pa.concat_tables(self._measures) if self._measures else None,
