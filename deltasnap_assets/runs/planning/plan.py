@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import dagster as dg
@@ -116,35 +117,32 @@ def plan(table: TableSettings, status: LogStatus, known: Known, stored: Stored |
     done = frozenset[int]() if is_recreated else known.done - _no_longer_stored(known, stored)
     unloadable = _unloadable(status)
     first = 0 if stored is None else min(status.versions, default=0)  # the commits before it were cleaned up
-    in_store = frozenset(v for v in (() if stored is None else stored.sound) if v < first and v not in unloadable)
-    gone = {v for v in known.versions if v < first and v not in in_store and v not in done}
+    only_stored = frozenset(v for v in (() if stored is None else stored.sound) if v < first and v not in unloadable)
+    gone = {v for v in known.versions if v < first and v not in only_stored and v not in done}
     unloaded = {v for v in known.versions if v in unloadable and v not in done}
-    lost = gone | unloaded
-    lost |= {version for version in known.versions if version not in known.done and version < _since(table)}
-    kept = () if is_recreated else tuple(v for v in known.versions if (fork is None or v <= fork) and v not in lost)
+    unselected = {v for v in known.versions if v < _since(table) and v not in known.done}
+    dropped = set(known.versions) if is_recreated else gone | unloaded | unselected
+    kept = tuple(v for v in known.versions if (fork is None or v <= fork) and v not in dropped)
     wanted_from = _first_wanted(table, status, kept)
-    missing, only_stored = (  # in separate runs: a damaged store does not delay the versions of the log
-        [v for v in sorted(found) if v >= wanted_from and (v not in done or (fork is not None and v > fork))]
-        for found in (status.versions, in_store)
-    )
-    chosen = [*missing, *only_stored][: table.max_versions_per_run]
+
+    def missing(versions: Iterable[int]) -> list[int]:
+        return [v for v in sorted(versions) if v >= wanted_from and (v not in done or (fork is not None and v > fork))]
+
+    # The log's and the store's are in separate runs: a damaged store does not delay the versions of the log.
+    of_log, of_store = missing(status.versions), missing(only_stored)
+    chosen = [*of_log, *of_store][: table.max_versions_per_run]
     without_partition = frozenset[int]() if stored is None else done.intersection(stored.versions)
     add = tuple(sorted(without_partition.union(chosen).difference(kept)))
-    began_after, forks = known.began_after, known.forks
-    if is_recreated:
-        began_after, forks = known.last_materialization, ()
-    elif fork is not None:
-        forks = with_fork(forks, fork, known.last_materialization or 0)
     return Plan(
         drop=tuple(sorted(set(known.versions).difference(kept))),
         add=add,
         ranges=tuple(
             each
-            for found in (missing, only_stored)
+            for found in (of_log, of_store)
             for each in contiguous(sorted(set(chosen).intersection(found)), (*kept, *add))
         ),
-        num_left=len(missing) + len(only_stored) - len(chosen),
-        observation=observation_of(table, status, began_after, forks, None if is_recreated else known.table_id),
+        num_left=len(of_log) + len(of_store) - len(chosen),
+        observation=_observation(table, status, known, fork, is_recreated=is_recreated),
         is_damaged=bool(unloadable),
         lost=() if is_recreated else tuple(sorted(gone | (unloaded & known.done))),
     )
@@ -212,6 +210,16 @@ def _first_wanted(table: TableSettings, status: LogStatus, earlier: tuple[int, .
 
 def _since(table: TableSettings) -> int:
     return table.versions.since if isinstance(table.versions, Since) else 0
+
+
+def _observation(
+    table: TableSettings, status: LogStatus, known: Known, fork: int | None, *, is_recreated: bool
+) -> dg.AssetObservation:
+    """Return the observation of a plan: a table that was created again, or whose log forked, begins after an event."""
+    if is_recreated:
+        return observation_of(table, status, known.last_materialization, ())
+    forks = known.forks if fork is None else with_fork(known.forks, fork, known.last_materialization or 0)
+    return observation_of(table, status, known.began_after, forks, known.table_id)
 
 
 def observation_of(
