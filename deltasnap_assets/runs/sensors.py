@@ -30,8 +30,8 @@ _POLLS_AT_ONCE = 16
 _MAX_MESSAGES = 10
 _MAX_TICK_SECONDS = 30
 """Dagster ends a tick after 60 seconds, and its results are lost. No poll of a table is started after this time."""
-_LAST_POLL_SECONDS = 15
-"""How long a tick waits for the poll of a table. A storage may not respond at all."""
+_MAX_POLL_SECONDS = 15
+"""How long a tick waits for the poll that began last. A storage may not respond at all."""
 _CHECK_EVERY_SECONDS = 0.5
 """How often a tick compares its running polls with these limits."""
 _log = logger_of(__name__)
@@ -103,11 +103,11 @@ def new_commits_sensor(settings: Settings, table: TableSettings, jobs: Sequence[
     )
     @secrets_hidden()
     def new_commits(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        answers, problems = _polled(settings, [table], context.instance, {table.name: context.cursor})
+        found, problems = _polled(settings, [table], context.instance, {table.name: context.cursor})
         for problem in problems.values():
             raise problem
-        found = answers[table.name] or SensorAnswer(cursor=context.cursor)
-        return _result([found], found.cursor)
+        answer = found[table.name] or SensorAnswer(cursor=context.cursor)
+        return _result([answer], answer.cursor)
 
     return new_commits
 
@@ -135,23 +135,22 @@ def _shared_sensor(
         next_name = cursors.pop(_NEXT, None)
         first = names.index(next_name) if next_name in names else 0
         found, problems = _polled(settings, [*tables[first:], *tables[:first]], context.instance, cursors)
-        polls = [each for each in found.values() if each is not None]
+        answers = {name: answer for name, answer in found.items() if answer is not None}
+        has_requests = any(answer.requests for answer in answers.values())
         before = {name: cursors.get(name) for name in names}
-        after = {name: before[name] if (each := found[name]) is None else each.cursor for name in names}
-        if len(polls) < len(tables):
-            after[_NEXT] = next(name for name, each in found.items() if each is None)
-            context.log.info(f"Polled {len(polls)} of {len(tables)} tables. The next tick continues.")
-        if problems and after == before and not any(each.requests for each in polls):
+        after = before | {name: answer.cursor for name, answer in answers.items()}
+        if len(answers) < len(tables):
+            after[_NEXT] = next(name for name in found if name not in answers)
+            context.log.info(f"Polled {len(answers)} of {len(tables)} tables. The next tick continues.")
+        if problems and after == before and not has_requests:
             raise TablesFailedError({name: without_secrets(str(error)) for name, error in problems.items()})
         for name, error in problems.items():
             context.log.error(f"{name}: {without_secrets(str(error))}")
-        if any(each.requests for each in polls):  # then the tick has no message of its own
-            waiting = [
-                poll.message for name, poll in found.items() if poll and poll.is_problem and name not in problems
-            ]
+        if has_requests:  # then the tick has no message of its own
+            waiting = [each.message for name, each in answers.items() if each.is_problem and name not in problems]
             for message in waiting[:_MAX_MESSAGES]:
                 context.log.warning(message)
-        return _result(polls, json.dumps(after))
+        return _result([*answers.values()], json.dumps(after))
 
     return new_commits
 
@@ -159,7 +158,7 @@ def _shared_sensor(
 def _polled(
     settings: Settings, turn: Sequence[TableSettings], instance: dg.DagsterInstance, cursors: Mapping[str, str | None]
 ) -> tuple[dict[str, SensorAnswer | None], dict[str, Exception]]:
-    """Return the poll of each table by name, None for those that a tick has no time for, and the errors by name."""
+    """Return the answer of each table by name, None for those that a tick has no time for, and the errors by name."""
     end, table_polls = time.monotonic() + _MAX_TICK_SECONDS, TablePolls.of(settings, turn, instance)
 
     def poll(table: TableSettings) -> SensorAnswer | None:
@@ -195,10 +194,10 @@ def _in_time(polls: Mapping[_Key, Callable[[], SensorAnswer | None]]) -> Mapping
     earlier = {key for key in polls if key in _polls}
     reads = {key: _polls.of(key, partial(threads.submit, partial(timed, key))) for key in polls}
     now = time.monotonic()
-    end = now + _MAX_TICK_SECONDS + _LAST_POLL_SECONDS
+    end = now + _MAX_TICK_SECONDS + _MAX_POLL_SECONDS
     while running := {key: reads[key].future for key in reads if key not in earlier and not reads[key].future.done()}:
         now = time.monotonic()
-        left = min(end, max(begun.get(key, now) for key in running) + _LAST_POLL_SECONDS) - now
+        left = min(end, max(begun.get(key, now) for key in running) + _MAX_POLL_SECONDS) - now
         if left <= 0:
             break
         wait(running.values(), timeout=min(left, _CHECK_EVERY_SECONDS))  # not after each poll: there may be thousands
@@ -224,10 +223,10 @@ def _ended(key: _Key, read: LongRead[SensorAnswer | None]) -> SensorAnswer | Non
     return SensorAnswer(cursor=cursor, message=waits, is_problem=True)
 
 
-def _result(polls: Sequence[SensorAnswer], cursor: str | None) -> dg.SensorResult:
-    requests = [request for poll in polls for request in poll.requests]
-    worst_first = sorted(polls, key=lambda poll: not poll.is_problem)
-    messages = [poll.message for poll in worst_first if poll.message and not poll.requests]
+def _result(answers: Sequence[SensorAnswer], cursor: str | None) -> dg.SensorResult:
+    requests = [request for answer in answers for request in answer.requests]
+    worst_first = sorted(answers, key=lambda answer: not answer.is_problem)
+    messages = [answer.message for answer in worst_first if answer.message and not answer.requests]
     skipped = (
         None if requests else " ".join(messages[:_MAX_MESSAGES]) + (" ..." if len(messages) > _MAX_MESSAGES else "")
     )

@@ -148,7 +148,7 @@ class _PolledTable:
         return is_new and bool(condition.unloadable)
 
     def poll(self) -> SensorAnswer:
-        """Request the new versions, without reading their commits.
+        """Request the new versions, without reading their commits; without new commits, see `_poll_idle`.
 
         Errors: those of DAMAGED, if the log must be examined.
         """
@@ -168,7 +168,8 @@ class _PolledTable:
 
     def _poll_new(self, log: TableLog, cursor: LogCursor | None) -> SensorAnswer:
         """Request new versions, and those of a failed run again."""
-        # `plan` needs what was known before the log was read, and a poll without new commits does not read it.
+        # Query the instance, then poll again: `plan` needs what was known before the log was read. Most polls find
+        # nothing, and need no query.
         known = known_of(self.instance, self.table.name)
         status = None if cursor is None or self.failure is not None else log.new_commits(cursor)
         status = log.status() if status is None else status

@@ -61,7 +61,7 @@ def noting_problems(make: Callable[P, Entries]) -> Callable[P, Entries]:
 
 @noting_problems
 def log_segment_metadata(segment: LogSegment) -> Entries:
-    """Return the files to read for a version. modified_at: an in-commit timestamp would have to be read."""
+    """Return the files to read for a version. `modified_at`: of the last file, as no commit is read here."""
     checkpoint = segment.checkpoint_provider
     return {
         "version": text_value(f"{segment.version}"),

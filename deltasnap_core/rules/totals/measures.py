@@ -1,8 +1,8 @@
 """The measures of a file action: the values that count towards the computed state. In SQL and in Arrow.
 
 size:       bytes of a live file; null for a tombstone.
-records:    number of rows from its statistics, before deletion vectors (`num_records`); null: unknown. If a checkpoint
-            has it as a value of a struct too, that counts: then the JSON need not be read.
+records:    number of rows by its statistics, before deletion vectors (`num_records`); null: unknown. If a checkpoint
+            has the number in a struct, too, the struct counts, so that the JSON need not be read.
 deleted:    number of rows that its deletion vector deletes; null: no deletion vector.
 deleted_at: when (ms) a tombstone was deleted, 0 without a time; null for a live file.
 Source: PROTOCOL.md, Add File and Remove File; Per-file Statistics; Deletion Vectors.

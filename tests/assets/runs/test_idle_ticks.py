@@ -195,7 +195,7 @@ def unanswered_polls(monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], Event]
         end.wait(60)
         return log_of(table)
 
-    monkeypatch.setattr(sensors, "_LAST_POLL_SECONDS", 0.1)
+    monkeypatch.setattr(sensors, "_MAX_POLL_SECONDS", 0.1)
     monkeypatch.setattr(table_polls, "log_of", slow)
     return started, end
 

@@ -19,7 +19,7 @@ from deltasnap_assets.settings.config import Settings, TableSettings
 from tests.assets.jobs import idle_job
 
 signal.alarm(60)
-sensors._LAST_POLL_SECONDS = 0.2
+sensors._MAX_POLL_SECONDS = 0.2
 table_polls.log_of = lambda _: threading.Event().wait()
 table = TableSettings(name="events", path=sys.argv[1])
 sensor = sensors.new_commits_sensor(Settings(storage=sys.argv[1] + "-store", tables=(table,)), table, [idle_job])

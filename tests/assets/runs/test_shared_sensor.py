@@ -60,7 +60,7 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
 
     def wait_for_others(polls: Collection[Future[Any]], **options: Any) -> None:
         if len(polls) == 1:
-            monkeypatch.setattr(sensors, "_LAST_POLL_SECONDS", 0)
+            monkeypatch.setattr(sensors, "_MAX_POLL_SECONDS", 0)
         else:
             wait(polls, return_when=FIRST_COMPLETED, **options)
 
