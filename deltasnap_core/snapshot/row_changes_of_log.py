@@ -48,12 +48,12 @@ def read_row_changes(
     """
     log = context.table_log
     listing = log.list(max(first - 1, 0))
-    logged = log.range(first, last, listing)
-    _check_has_commits(logged, first, last, log.table_path)
+    log_range = log.range(first, last, listing)
+    _check_has_commits(log_range, first, last, log.table_path)
     earlier = _loaded_before(context, listing, first)
-    before = _non_file_actions_before(earlier, logged, first)
-    batch = logged.read_commits(first, last)
-    states = logged.non_file_actions(before, batch, first, last)
+    before = _non_file_actions_before(earlier, log_range, first)
+    batch = log_range.read_commits(first, last)
+    states = log_range.non_file_actions(before, batch, first, last)
     metadata = _metadata(states, log.table_path)
     table = ScannedTable(
         context.engine.sessions,
@@ -83,8 +83,8 @@ def read_row_changes(
     )
 
 
-def _check_has_commits(logged: LogRange, first: int, last: int, table_path: str) -> None:
-    gone = next((version for version in range(first, last + 1) if not logged.has_commit(version)), None)
+def _check_has_commits(log_range: LogRange, first: int, last: int, table_path: str) -> None:
+    gone = next((version for version in range(first, last + 1) if not log_range.has_commit(version)), None)
     if gone is not None:
         reason = "the log no longer has its commit"
         raise RowChangesError(path=redacted(table_path), version=gone, reason=reason)
@@ -99,11 +99,11 @@ def _loaded_before(context: TableContext, listing: LogListing, first: int) -> Lo
     return None
 
 
-def _non_file_actions_before(earlier: LoadedLog | None, logged: LogRange, first: int) -> NonFileActions:
+def _non_file_actions_before(earlier: LoadedLog | None, log_range: LogRange, first: int) -> NonFileActions:
     """Return the non-file actions before a version; those of the version if the log does not have the one before."""
     if earlier is not None:
         return earlier.non_file
-    return logged.load(first).non_file if first else NonFileActions()
+    return log_range.load(first).non_file if first else NonFileActions()
 
 
 def _live_files(context: TableContext, log: LoadedLog) -> LiveFilesBefore:

@@ -87,16 +87,17 @@ def _skipping_of(where: str, columns: TableColumns, *, may_fail: bool) -> Skippi
     used: list[str] = []
     unused: list[str] = []
     pushed: list[str] = []
-    full = _Rewriting(columns, strings_are_sure, with_statistics=True)
-    fails = False
+    over_statistics = _Rewriting(columns, strings_are_sure, with_statistics=True)
+    any_may_fail = False
     for conjunct in parse_predicate(where, columns):
-        plain = _Rewriting(columns, strings_are_sure, with_statistics=False)
-        by_partition, by_statistics = plain.rewritten(conjunct.tree), None
+        over_partitions = _Rewriting(columns, strings_are_sure, with_statistics=False)
+        by_partition, by_statistics = over_partitions.rewritten(conjunct.tree), None
         exact = _exact(conjunct)
-        if exact is not None and (may_fail or plain.is_complete):
-            by_partition, fails = exact, fails or not plain.is_complete
+        # A text that was rewritten completely has only comparisons that cannot fail.
+        if exact is not None and (may_fail or over_partitions.is_complete):
+            by_partition, any_may_fail = exact, any_may_fail or not over_partitions.is_complete
         else:
-            by_statistics = full.rewritten(conjunct.tree)
+            by_statistics = over_statistics.rewritten(conjunct.tree)
             by_statistics = None if by_statistics == by_partition else by_statistics
         partitions += [by_partition] if by_partition is not None else []
         if by_statistics is not None:
@@ -104,14 +105,14 @@ def _skipping_of(where: str, columns: TableColumns, *, may_fail: bool) -> Skippi
         pushed += pushed_conditions(conjunct.tree, columns) if strings_are_sure else ()
         (unused if by_partition is None and by_statistics is None else used).append(conjunct.text)
     sql = _unless_malformed(_and(statistics), columns)
-    read = {path for path in full.fields if statistic(*path) in (sql or "")}
+    read = {path for path in over_statistics.fields if statistic(*path) in (sql or "")}
     return Skipping(
         partitions=_unless_malformed(_and(partitions), columns),
         statistics=sql,
         fields=frozenset(read),
         used=tuple(used),
         unused=tuple(unused),
-        may_fail=fails,
+        may_fail=any_may_fail,
         pushed=tuple(pushed),
     )
 
@@ -153,6 +154,7 @@ class _Rewriting:
         return self._noted(self._rewritten(node, negated))
 
     def _noted(self, condition: str | None) -> str | None:
+        """Return a condition. Record whether there is one."""
         self.is_complete &= condition is not None
         return condition
 

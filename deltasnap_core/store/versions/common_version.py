@@ -208,7 +208,7 @@ class _Comparison:
         latest = -1 if self.listing.latest_version is None else self.listing.latest_version
         is_shorter = self.current[-1].version > latest
         comparable = self._comparable()
-        index, same = self._newest_shown(comparable)
+        index, same = self._newest_decided(comparable)
         if same and is_shorter:
             return LogRelation.ROLLED_BACK, comparable[index].version
         if same:
@@ -221,11 +221,12 @@ class _Comparison:
         return (LogRelation.RECREATED if version is None else LogRelation.FORKED), version
 
     def _comparable(self) -> list[ManifestName]:
+        """Return the stored versions that have a commit or a checkpoint in the log, ascending."""
         in_log = {*self.listing.commits, *(checkpoint.version for checkpoint in self.listing.checkpoints)}
         return [name for name in self.current if name.version in in_log]
 
-    def _newest_shown(self, names: Sequence[ManifestName]) -> tuple[int, bool | None]:
-        """Return the index of the newest version that the log shows, and whether it is the same (None: no version)."""
+    def _newest_decided(self, names: Sequence[ManifestName]) -> tuple[int, bool | None]:
+        """Return the index of the newest version that can be compared, and whether it is the same; else -1, None."""
         answers = ((index, self._is_same(names[index])) for index in reversed(range(len(names))))
         return next(((index, same) for index, same in answers if same is not None), (-1, None))
 
@@ -236,7 +237,7 @@ class _Comparison:
             return replace(self, listing=self.log.builder.list_versions(0))._last_same()
         while names:
             middle = len(names) // 2
-            index, same = self._newest_shown(names[: middle + 1])
+            index, same = self._newest_decided(names[: middle + 1])
             if same is False:
                 names = names[:index]
             else:

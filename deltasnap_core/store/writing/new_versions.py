@@ -37,7 +37,7 @@ class NewVersions:
 
 
 def read_new_versions(
-    logged: LogRange, previous: VersionManifest, documents: Mapping[str, JsonObject], last: int, now_ms: int
+    log_range: LogRange, previous: VersionManifest, documents: Mapping[str, JsonObject], last: int, now_ms: int
 ) -> NewVersions:
     """Return the versions after a stored one up to `last`. Reads each commit once.
 
@@ -45,11 +45,11 @@ def read_new_versions(
     Errors: CorruptLogError; UnsupportedProtocolError, ActionNotFoundError naming the version; CorruptStoreError.
     """
     first = previous.version + 1
-    batch = logged.read_commits(first, last)
+    batch = log_range.read_commits(first, last)
     commits = CommitFacts.of(batch)
     known = computed_state_of(previous, documents)
-    non_file = logged.non_file_actions(non_file_actions_of(known), batch, first, last)
-    timestamps = logged.timestamps(non_file, commits.infos)
+    non_file = log_range.non_file_actions(non_file_actions_of(known), batch, first, last)
+    timestamps = log_range.timestamps(non_file, commits.infos)
     expiry_times = times_of_expiry(timestamps, now_ms)
     start = RangeStart(version=previous.version, computed_state=known, retention=previous.retention)
     retentions = {version: retention_at(actions, expiry_times[version]) for version, actions in non_file.items()}

@@ -60,7 +60,7 @@ class RangeWriter:
     stored: StoredTable
     generation: str
     context: TableContext
-    logged: LogRange
+    log_range: LogRange
     spark_rows: SparkRows
     driver_rows: DriverRows
     findings: CommitFindings
@@ -78,10 +78,10 @@ class RangeWriter:
         loaded: the log of the version, if read already. Errors: those of reading the log; SparkRequiredError.
         """
         self.progress(f"Writing the base of version {version}", 0, 1)
-        log = loaded or self.logged.load(version)
-        commits, draft, state = with_fallback(log, self._write_base, self.logged.loader.fall_back)
+        log = loaded or self.log_range.load(version)
+        commits, draft, state = with_fallback(log, self._write_base, self.log_range.loader.fall_back)
         documents = VersionDocuments(None, {})
-        segment = self.logged.segment(version)
+        segment = self.log_range.segment(version)
         manifest = documents.added_to(draft, state, segment)
         self.stored.write_documents(self.generation, documents.new)
         return commits.added_to(manifest, None, segment)
@@ -101,7 +101,7 @@ class RangeWriter:
         first, count = previous.version + 1, last - previous.version
         self.progress(f"Reading the commits {first} to {last}", 0, count)
         documents = self.stored.read_documents([previous])
-        new = read_new_versions(self.logged, previous, documents, last, self.context.table_log.clock())
+        new = read_new_versions(self.log_range, previous, documents, last, self.context.table_log.clock())
         self.findings.add(new.batch)
         kept, merged = self._sets_to_merge(previous, new.batch.num_file_actions)
         breakdown = self._breakdown_to_update(previous, new.batch)
@@ -139,7 +139,7 @@ class RangeWriter:
         manifests, identity = [], new.previous.identity
         file_actions = {commit.version: commit.file_actions for commit in new.batch.commits}
         for version in versions:
-            number, segment = version.version, self.logged.segment(version.version)
+            number, segment = version.version, self.log_range.segment(version.version)
             draft = self._manifest(
                 number,
                 new.timestamps[number],
@@ -205,7 +205,7 @@ class RangeWriter:
 
         base = self.context.engine.on_spark(f"the base of version {version} of table {self.stored.name}", on_spark)
         commits = self._commits_of(log)
-        timestamps = self.logged.timestamps({version: log.non_file}, commits.infos)
+        timestamps = self.log_range.timestamps({version: log.non_file}, commits.infos)
         time = times_of_expiry(timestamps, self.context.table_log.clock())[version]
         retention = retention_at(log.non_file, time)
         draft = self._manifest(
@@ -224,8 +224,8 @@ class RangeWriter:
         version = loaded.version
         self.findings.add(loaded.batch)
         batch = loaded.batch.after(version - 1)
-        if not batch.files and self.logged.has_commit(version):
-            batch = self.logged.read_commits(version, version)
+        if not batch.files and self.log_range.has_commit(version):
+            batch = self.log_range.read_commits(version, version)
             self.findings.add(batch)
         return CommitFacts.of(batch)
 

@@ -35,7 +35,7 @@ _log = logger_of(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRange(Sequence[VersionManifest]):
-    """The manifests of a range of versions, ascending, and facts about the run.
+    """The manifests of some versions, ascending, and facts about the run that stored them.
 
     common:   the relation of the log to the versions that were stored before.
     written:  the versions that were written; the others were stored already.
@@ -54,7 +54,7 @@ class StoredRange(Sequence[VersionManifest]):
     @overload
     def __getitem__(self, index: slice) -> Sequence[VersionManifest]: ...
     def __getitem__(self, index: int | slice) -> VersionManifest | Sequence[VersionManifest]:
-        """Return a manifest by its position in the range."""
+        """Return a manifest by its position."""
         return self.manifests[index]
 
     def __len__(self) -> int:
@@ -192,14 +192,14 @@ class StoreWriter:
         check_unchanged(listing, now, [file for checkpoint in listing.checkpoints for file in checkpoint.files])
         return now
 
-    def _range_writer(self, generation: str, logged: LogRange, findings: CommitFindings) -> RangeWriter:
+    def _range_writer(self, generation: str, log_range: LogRange, findings: CommitFindings) -> RangeWriter:
         spark_rows = self._spark_rows(generation)
         folder = spark_rows.parquet.folder
         return RangeWriter(
             stored=self.stored,
             generation=generation,
             context=self.log.context,
-            logged=logged,
+            log_range=log_range,
             spark_rows=spark_rows,
             driver_rows=DriverRows(storage=self.parquet.storage, folder=folder, log_path=self.log.path),
             findings=findings,
@@ -259,11 +259,11 @@ def _write_run(
     """
     version = first
     while version <= last:
-        if previous is None or not writer.can_follow(previous) or not writer.logged.has_commit(version):
+        if previous is None or not writer.can_follow(previous) or not writer.log_range.has_commit(version):
             previous = writer.write_first(version, loaded if loaded and loaded.version == version else None)
             yield previous
         else:
-            end = next((v for v in range(version, last + 1) if not writer.logged.has_commit(v)), last + 1) - 1
+            end = next((v for v in range(version, last + 1) if not writer.log_range.has_commit(v)), last + 1) - 1
             written = writer.write_after(previous, end)
             yield from written
             previous = written[-1]
