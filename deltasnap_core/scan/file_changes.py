@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import TypeVar
 
 from pyspark.sql import DataFrame
@@ -12,6 +13,7 @@ from pyspark.sql import functions as F
 from deltasnap_core.log.history.delta_history_manager import DeltaHistory
 from deltasnap_core.once import once
 from deltasnap_core.redaction import safe_repr
+from deltasnap_core.replay.spark.session.grouping import aggregated
 from deltasnap_core.replay.spark.session.spark_failures import translated
 from deltasnap_core.rules.deletion_vector_ids import vector_id_sql
 from deltasnap_core.rules.paths import path_key_sql
@@ -21,6 +23,8 @@ from deltasnap_core.scan.scan import Scan
 from deltasnap_core.scan.scanned_table import ScannedTable
 
 T = TypeVar("T")
+
+_SUMMED = "added_files", "added_bytes", "removed_files", "removed_bytes", "rearranged_files"
 
 
 @safe_repr
@@ -121,20 +125,23 @@ class FileChanges:
 
         Errors: CorruptLogError, CorruptStoreError.
         """
-        came, went = (
-            files.selectExpr(f"{flag} as came", f"{self._path_key} as path_key", "size", "dataChange")
-            for files, flag in ((self._added_by_commits, "true"), (self.removed, "false"))
+        after, before = "side = 'after'", "side = 'before'"
+        by_file = aggregated(
+            self._actions_of_both,
+            ("path_key", "vector"),
+            F.expr(f"count_if({after}) as added_files"),
+            F.expr(f"{exact_sum_sql(f'if({after}, size, 0)')} as added_bytes"),
+            F.expr(f"count_if({before}) as removed_files"),
+            F.expr(f"{exact_sum_sql(f'if({before}, size, 0)')} as removed_bytes"),
+            F.expr(f"count_if({after} and not dataChange) as rearranged"),
+            F.expr("max(if(side = 'undone', dataChange, null)) as undone"),
         )
-        by_path = came.unionAll(went).groupBy("path_key").agg(
-            F.expr("count_if(came)").alias("added_files"),
-            F.expr(exact_sum_sql("if(came, size, 0)")).alias("added_bytes"),
-            F.expr("count_if(not came)").alias("removed_files"),
-            F.expr(exact_sum_sql("if(came, 0, size)")).alias("removed_bytes"),
-            F.expr("count_if(came and not dataChange)").alias("rearranged_files"),
-        )  # fmt: skip
-        sums = ("added_files", "added_bytes", "removed_files", "removed_bytes", "rearranged_files")
+        rearranged = "case undone when true then 0 when false then added_files else rearranged end as rearranged_files"
+        net = by_file.where("added_files = 0 or removed_files = 0").selectExpr("*", rearranged)
+        sums = [f"{exact_sum_sql(name)} as {name}" for name in _SUMMED]
+        by_path = aggregated(net, ("path_key",), *map(F.expr, sums))
         both = "count_if(added_files > 0 and removed_files > 0) as files_with_other_vector"
-        counted = by_path.selectExpr(*(f"{exact_sum_sql(name)} as {name}" for name in sums), both)
+        counted = by_path.selectExpr(*sums, both)
         with translated(*self._read_files):
             (row,) = counted.collect()
         return ChangeSummary(**{name: int(number) for name, number in row.asDict().items()})  # of decimals
@@ -147,26 +154,29 @@ class FileChanges:
         return Scan(self._table, _AddedFiles(self.added, self._read_files), where=where, columns=columns)
 
     @property
-    def _path_key(self) -> str:
-        return path_key_sql("path", self._table.table_path)
+    def _key(self) -> tuple[str, str]:
+        """SQL for the path and the id of the deletion vector, which identify a file."""
+        return path_key_sql("path", self._table.table_path), vector_id_sql("deletionVector")
 
     @property
-    def _added_by_commits(self) -> DataFrame:
-        """The added files with the `dataChange` of the commits between the versions, which may go backwards."""
-        if self._removes is None:
-            return self.added
-        undone = self._joined(self.added, self._removes, "left", "dataChange as _removed")
-        return undone.withColumn("dataChange", F.coalesce("_removed", "dataChange"))
+    def _actions_of_both(self) -> DataFrame:
+        """Return side, path_key, vector, size and dataChange of all files; side: before, after or undone.
+
+        Going backwards, a file counts with the `dataChange` of the commit that is undone.
+        """
+        key = f"{self._key[0]} as path_key", f"{self._key[1]} as vector"
+        sides = {"before": self._before, "after": self._after, "undone": self._removes}
+        found = [
+            files.selectExpr(f"'{side}' as side", *key, "size", "dataChange")
+            for side, files in sides.items()
+            if files is not None
+        ]
+        return reduce(DataFrame.unionAll, found)
 
     def _without(self, files: DataFrame, others: DataFrame) -> DataFrame:
-        return self._joined(files, others, "left_anti")
-
-    def _joined(self, files: DataFrame, others: DataFrame, how: str, *columns: str) -> DataFrame:
-        """Return files joined with the same files among others. columns: of the others."""
-        key = self._path_key, vector_id_sql("deletionVector")
-        keys = others.selectExpr(*(f"{sql} as _key{number}" for number, sql in enumerate(key)), *columns)
-        condition = [F.expr(sql).eqNullSafe(F.col(f"_key{number}")) for number, sql in enumerate(key)]
-        return files.join(keys, condition, how)
+        keys = others.selectExpr(*(f"{sql} as _key{number}" for number, sql in enumerate(self._key)))
+        condition = [F.expr(sql).eqNullSafe(F.col(f"_key{number}")) for number, sql in enumerate(self._key)]
+        return files.join(keys, condition, "left_anti")
 
 
 @dataclass(frozen=True, slots=True)
