@@ -65,7 +65,7 @@ def projects(tmp_path: Path) -> tuple[Project, Project]:
 @pytest.mark.slow
 def test_refresh_stores_nothing_under_the_name_of_another_table(projects: tuple[Project, Project]) -> None:
     first, second = projects
-    with pytest.raises(TakenNameError, match=f"another table named events, at {second.path}, which another project"):
+    with pytest.raises(TakenNameError, match=f"another table named events, at {second.path}, which .* at {first.path}"):
         first.refresh()
     assert second.refresh() == ()
     assert first.stored_at == str(second.path)
@@ -137,6 +137,18 @@ def test_table_that_moved_is_followed(tmp_path: Path, is_same: bool) -> None:
     assert project.refresh() == (() if is_same else (0, 1, 2))
     assert project.row["num_files"] == 3
     assert project.stored_at == str(other.path)
+
+
+@pytest.mark.slow
+def test_projects_with_one_instance_do_not_take_turns_under_one_name(tmp_path: Path) -> None:
+    first, second = Project(tmp_path, "first", 0), Project(tmp_path, "second", 0)
+    second.instance = first.instance
+    for project in (first, second, first, second):  # the first one may have moved away and back
+        assert project.refresh() == (0,)
+    with pytest.raises(TakenNameError, match=str(second.path)):
+        first.refresh()
+    assert second.refresh() == ()
+    assert first.stored_at == str(second.path)
 
 
 @pytest.mark.slow
