@@ -427,7 +427,7 @@ _MAX_SHOWN = 2_000
 
 
 def _marked(text: str, position: int | None) -> str:
-    """Return a text with a caret below the character at a position; of a long text, only the part around it."""
+    """Return a text with a caret below the character at a position. A long text is cut to the part around it."""
     if len(text) > _MAX_SHOWN:
         first = max((position or 0) - _MAX_SHOWN // 2, 0)
         text = text[first : first + _MAX_SHOWN]

@@ -34,7 +34,7 @@ class HeldVersions:
             self._current[table] = self.store.current_names(table)
         return self._current[table]
 
-    def missing(self, table: str, versions: Sequence[int]) -> list[int]:
+    def not_held(self, table: str, versions: Sequence[int]) -> list[int]:
         """Return the versions whose manifests are not held."""
         held = self._manifests.get(table, {})
         return [version for version in versions if version not in held]
@@ -47,8 +47,8 @@ class HeldVersions:
     def manifests(self, table: str, versions: Sequence[int]) -> dict[int, VersionManifest]:
         """Return the manifests of stored versions."""
         held = self._manifests.setdefault(table, {})
-        if missing := self.missing(table, versions):
-            held.update(self.store.manifests(table, missing, self.names(table)))
+        if unread := self.not_held(table, versions):
+            held.update(self.store.manifests(table, unread, self.names(table)))
         return {version: held[version] for version in versions}
 
     def states(self, table: str, versions: Sequence[int]) -> dict[int, SnapshotState]:

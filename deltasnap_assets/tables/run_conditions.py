@@ -61,9 +61,9 @@ class RunConditions:
     def _examined(self, table: TableSettings) -> TableCondition:
         listing, known = self._listing(table), self._compared(table)
         findings = self._findings.get(table.name, CommitFindings())
-        before = replace(known, versions=known.versions - findings.versions)  # this run
-        before = before if before.versions else known
-        is_comparable = any(each.version in findings.versions for each in listing.checkpoints[:1])  # since this run
+        # Without the versions that this run has stored, unless it has stored all of them.
+        before = replace(known, versions=known.versions - findings.versions or known.versions)
+        is_comparable = any(each.version in findings.versions for each in listing.checkpoints[:1])
         poll = self._versions.store.polls.read(table.name)
         reads = reads_of_run(poll, system_clock(), before, listing.newest_checkpoint, is_comparable=is_comparable)
         found = log_of(table).condition(

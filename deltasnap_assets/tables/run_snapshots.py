@@ -96,11 +96,11 @@ class RunSnapshots:
         if table.name not in self._checked_names:
             self._check_name(table)
             self._checked_names.add(table.name)
-        if missing := self.versions.missing(table.name, versions):
+        if wanted := self.versions.not_held(table.name, versions):  # `write_versions` writes only those not stored
             stored = self.store.write_versions(
                 table.name,
                 self.log(table),
-                missing,
+                wanted,
                 materialize_as=table.materialize_as,
                 on_progress=progress,
                 listing=self.listing(table),

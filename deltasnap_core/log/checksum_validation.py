@@ -50,7 +50,7 @@ def compare_with_log(
     """Return the fields in which a checksum differs from the state of its version; empty: no difference.
 
     A field that the checksum leaves out is not compared. Histograms of sizes are compared in the bins that both have,
-    transactions only if none expires: a checksum lists those of its own time.
+    transactions only if none can expire, because a checksum lists those at the time it was written.
     state:     reconstructed from the log, never from a checksum.
     in_commit_timestamp: of the commit (ms); None: it has none, or it is unknown.
     is_commit_known: whether None means that the commit has none; then the checksum must have none either.

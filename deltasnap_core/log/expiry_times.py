@@ -13,8 +13,8 @@ from deltasnap_core.protocol.properties.table_config import deleted_file_retenti
 def times_of_expiry(timestamps: Mapping[int, int], now_ms: int) -> dict[int, int]:
     """Return the time (ms) at which expiry is decided for each version: that of its commit.
 
-    So storing a version again gives the same content. Only a commit dated in the future counts as one of now: its
-    writer's clock was wrong, and nothing expires before its time.
+    So storing a version again gives the same content. A commit with a time in the future counts as committed now: the
+    clock of its writer was wrong, and nothing may expire too early.
     """
     return {version: min(timestamp, now_ms) for version, timestamp in timestamps.items()}
 

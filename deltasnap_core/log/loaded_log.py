@@ -8,7 +8,7 @@ from itertools import takewhile
 
 from deltasnap_core.errors import CorruptLogError, DeltaTableNotFoundError, VersionGapError, VersionNotFoundError
 from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, open_checkpoint
-from deltasnap_core.log.checkpoints.stated_contents import CheckpointDoubt, doubt_about
+from deltasnap_core.log.checkpoints.checkpoint_doubts import CheckpointDoubt, doubt_about
 from deltasnap_core.log.commits.commit_batch import EMPTY_BATCH, CommitBatch
 from deltasnap_core.log.commits.commit_reader import read_commits
 from deltasnap_core.log.listing.checkpoint_provider import EmptyCheckpointProvider

@@ -89,9 +89,9 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def values_of(rows: pa.Table) -> list[dict[str, Any]]:
-    """Return rows as Python values, maps as dicts. Of a key that a map has twice, the first value counts, as in SQL.
+    """Return rows as Python values, maps as dicts. If a map has a key twice, the first value counts, as in SQL.
 
-    Only Parquet has such maps. Of JSON, the last value was kept when it was parsed.
+    Only Parquet has such maps: when JSON is parsed, only the last value is kept.
     """
     try:
         found: list[dict[str, Any]] = rows.to_pylist(maps_as_pydicts="strict")

@@ -38,7 +38,7 @@ class ParquetRows:
         partitions = {column.name for column in self.table.columns.partition}
         data_fields = [field for field in self.table.schema if field.name not in partitions]
         reader = self.table.spark.read.schema(physical_schema(StructType(data_fields), mode))
-        # The names of folders are no values of partitions: the log has them.
+        # The log has the partition values: Spark must not derive them from the names of folders.
         reader = reader.options(**NAMED_FILES, recursiveFileLookup="true")
         if mode == "id":
             # Spark has no such option for a single read. The setting affects only schemas that have ids, which other

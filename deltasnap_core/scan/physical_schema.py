@@ -58,7 +58,7 @@ def to_logical(field: StructField, mode: ColumnMappingMode) -> Column:
     physical = _field(field, mode)
     column = F.col(quoted(physical.name))
     if mode == "id" and isinstance(field.dataType, StructType | ArrayType | MapType):
-        column = _opaque(column)  # of a struct from which Spark reads a few fields only, it forgets the ids
+        column = _opaque(column)  # if Spark reads only some fields of a struct, it loses the ids
     elif physical == logical and _is_read_whole(field, mode):
         return column  # no alias: a table may have thousands of columns
     return _read(column, physical, field, mode).alias(field.name, metadata=logical.metadata)

@@ -47,12 +47,12 @@ class TableColumn:
 
     @property
     def name(self) -> str:
-        """The name for people, with dots; of a column that is in no struct, its name in the schema."""
+        """The path with dots, for messages. For a column outside of structs, this is its name in the schema."""
         return ".".join(self.path)
 
     @property
     def physical_name(self) -> str:
-        """The same in data files, statistics and partition values."""
+        """The physical path with dots."""
         return ".".join(self.physical_path)
 
     @property

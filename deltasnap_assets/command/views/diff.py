@@ -95,7 +95,7 @@ class VersionPair:
 
     @property
     def versions(self) -> tuple[int, ...]:
-        """The versions that a comparison reads. Of a run of missing commits, only the first."""
+        """The versions that a comparison reads, and the first of each run of missing commits."""
         return (self.first.version, self.last.version, *self.commits, *(first for first, _ in self.missing.runs))
 
 

@@ -45,7 +45,7 @@ def read_first_actions(
     """Yield each commit, in the order given, with its first action `name`: line number and decoded value, or None.
 
     Files are read on demand, some hundreds at a time. A file that was deleted after the listing is skipped.
-    Errors: CorruptLogError, naming file and line, if a line up to that action is broken, or the file is no file.
+    Errors: CorruptLogError, naming file and line, if a line up to that action is broken, or if it is a link or folder.
     """
     remaining = iter(commits)
     while chunk := list(islice(remaining, _FILES_AT_ONCE)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from deltasnap_core.log.checkpoints.stated_contents import named_file, names_checkpoint
+from deltasnap_core.log.checkpoints.checkpoint_doubts import named_file, names_checkpoint
 from deltasnap_core.log.condition.examined_files import ExaminedFiles
 from deltasnap_core.log.condition.fault import Fault, FaultKind
 from deltasnap_core.log.listing.cleaned_up_log import list_again

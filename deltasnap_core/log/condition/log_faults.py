@@ -64,7 +64,7 @@ def commit_faults(table: str, unloadable: Iterable[Unloadable]) -> Iterator[Faul
 
 
 def empty_commit_faults(table: str, listing: LogListing, commits: CommitFindings) -> Iterator[Fault]:
-    # Of the commits that are not read, only those too short for any line are known to be empty.
+    # A commit that was not read is known to be empty only if it is too short for any line.
     short = {v for v, commit in listing.commits.items() if commit.size < _SHORTEST_LINE}
     if empty := VersionRanges.of(sorted(commits.blank | short.difference(commits.versions))):
         yield empty_commits(table, empty)

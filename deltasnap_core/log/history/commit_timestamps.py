@@ -81,7 +81,7 @@ def read_in_commit_timestamps(store: LogStore, commits: Iterable[FileStatus]) ->
 
 
 def decreasing(timestamps: Mapping[int, int]) -> list[int]:
-    """Return the versions whose timestamp is before that of the version before it, of those given."""
+    """Return the versions whose timestamp is before that of the previous given version."""
     return [after for before, after in pairwise(sorted(timestamps)) if timestamps[after] < timestamps[before]]
 
 
@@ -136,13 +136,18 @@ def find_in_commit_timestamps(configuration: Mapping[str, str]) -> InCommitTimes
 
 
 def read_latest_configuration(store: LogStore, listing: LogListing) -> Mapping[str, str]:
-    """Return the properties of the latest version that concern timestamps.
+    """Return the properties of the latest version that concern timestamps, from as few files as possible.
 
-    It reads the `.crc` file and the latest commits. If the checksum has the in-commit timestamp of the latest commit,
-    or neither has one, and its properties agree, these are returned; if not, those in force. With a timestamp in the
-    latest commit, it searches the commits for the newest metadata, and then the checkpoint. If only earlier commits
-    have one, the latest commit may lack a required timestamp: then the properties in force are returned. In a log that
-    is too damaged to read them, the latest commit decides.
+    It reads the `.crc` file and the latest commits, and decides in this order:
+
+    1. The checksum and the latest commit have the same in-commit timestamp, or none, and the properties in the checksum
+       agree: these.
+    2. The latest commit has a timestamp: the newest metadata in the commits, or otherwise in the checkpoint.
+    3. The checksum has properties, or an earlier commit has a timestamp: the properties in force. The latest commit may
+       lack a required timestamp.
+    4. Otherwise none: in-commit timestamps are not enabled.
+
+    If the log is too damaged to read the properties in force, the latest commit decides.
     """
     newest_first = [listing.commits[version] for version in sorted(listing.commits, reverse=True)]
     if not newest_first:

@@ -264,7 +264,7 @@ def size_bin(size: int) -> int:
 
 
 def partition_of(values: Iterable[tuple[str, str | None]]) -> PartitionValues:
-    """Return the values of a partition in the order of their names; of two values of a name the first, as in scans.
+    """Return the values of a partition in the order of their names. If a name occurs twice, its first value counts.
 
     An empty text is null. Source: PROTOCOL.md, Partition Value Serialization.
     """

@@ -1,7 +1,7 @@
 """The number of rows from the statistics of a file, before deletion vectors. In SQL and in Arrow.
 
 Most writers put `numRecords` first. Then the number is extracted from the text, at a tenth of the cost of a JSON
-parser. Other texts are parsed. A number written as a string is accepted. Of a key that occurs twice, the last value
+parser. Other texts are parsed. A number written as a string is accepted. If a key occurs twice, the last value
 counts. The result is null for invalid JSON, or without a 64-bit integer. Spark's parser has limits for the nesting and
 for the length of a name: beyond them, the result is null on both engines.
 Source: PROTOCOL.md, Per-file Statistics.

@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 from deltasnap_core.protocol.properties.table_config import target_file_size_bytes
 from deltasnap_core.redaction import redacted, safe_repr
 from deltasnap_core.replay.spark.session.grouping import aggregated
+from deltasnap_core.rules.file_actions import values_of
 from deltasnap_core.rules.texts.sql_text import long_sum_sql, quoted, sql_type, string_sql
 from deltasnap_core.rules.totals.num_records import num_records, num_records_sql
 from deltasnap_core.scan.scanned_table import ScannedTable
@@ -85,11 +86,9 @@ def candidates_of_rows(table: ScannedTable, files: pa.Table) -> tuple[OptimizeCa
     columns, target = table.columns.partition, target_file_size_bytes(table.metadata.configuration)
     records = num_records(files["stats"].combine_chunks()).to_pylist()
     partitions: dict[tuple[str | None, ...], list[_File]] = defaultdict(list)
-    for file, of_file in zip(
-        files.select(["size", "partitionValues", "deletionVector"]).to_pylist(), records, strict=True
-    ):
-        # Of a key that a checkpoint has twice, the first value counts, as in SQL.
-        values, vector = dict(reversed(file["partitionValues"] or ())), file["deletionVector"]
+    rows = values_of(files.select(["size", "partitionValues", "deletionVector"]))
+    for file, of_file in zip(rows, records, strict=True):
+        values, vector = file["partitionValues"] or {}, file["deletionVector"]
         texts = tuple(values.get(column.physical_name) or None for column in columns)
         has_deletes = vector is not None and _has_many_deletes(vector["cardinality"], of_file)
         partitions[texts].append(_File(file["size"] or 0, vector is not None, has_deletes))

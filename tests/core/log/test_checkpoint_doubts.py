@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltasnap_core import CorruptLogError, FaultKind, TableLog
-from deltasnap_core.log.checkpoints import stated_contents
+from deltasnap_core.log.checkpoints import checkpoint_doubts
 from deltasnap_core.log.checkpoints.checkpoint_pages import read_every_page
 from deltasnap_core.log.checkpoints.parquet_footer import null_count
 from deltasnap_core.protocol.log_files.file_names import LAST_CHECKPOINT, SIDECAR_FOLDER, checksum_file, commit_file
@@ -176,9 +176,9 @@ def test_files_are_counted_in_the_pages_only_if_the_footers_contradict_the_hint(
         counted.append(given)
         return read_every_page(*given)
 
-    monkeypatch.setattr(stated_contents, "read_every_page", read_pages)
+    monkeypatch.setattr(checkpoint_doubts, "read_every_page", read_pages)
     # The null counts of some writers are wrong.
-    monkeypatch.setattr(stated_contents, "null_count", lambda *given: (null_count(*given) or 0) + 6 - files)
+    monkeypatch.setattr(checkpoint_doubts, "null_count", lambda *given: (null_count(*given) or 0) + 6 - files)
     put_hint(log, numOfAddFiles=6)
     assert num_files(log) == 7
     assert len(counted) == (0 if files == 6 else 1)

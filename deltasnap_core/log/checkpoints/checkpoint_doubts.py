@@ -1,4 +1,4 @@
-"""Compares an opened checkpoint with what `_last_checkpoint` and the `.crc` file of its version state about it.
+"""Doubts about an opened checkpoint: the hints of its version, `_last_checkpoint` and `.crc`, contradict it.
 
 A checkpoint that was cut may still be readable: a file of JSON at the end of a line, a rewritten Parquet file.
 """
