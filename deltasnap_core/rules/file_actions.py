@@ -93,16 +93,17 @@ def values_of(rows: pa.Table) -> list[dict[str, Any]]:
 
     Only Parquet has such maps: when JSON is parsed, only the last value is kept.
     """
-    try:
-        found: list[dict[str, Any]] = rows.to_pylist(maps_as_pydicts="strict")
-    except (KeyError, ValueError):  # the latter inside a struct
-        return [{field.name: _value(row[field.name], field.type) for field in rows.schema} for row in rows.to_pylist()]
+    found: list[dict[str, Any]] = rows.to_pylist()  # with `maps_as_pydicts`, it takes twice the time of all of this
+    for field in (field for field in rows.schema if pa.types.is_nested(field.type)):
+        for row in found:
+            row[field.name] = _value(row[field.name], field.type)
     return found
 
 
 def _value(value: Any, kind: pa.DataType) -> Any:
     if value is not None and pa.types.is_map(kind):
-        return dict(reversed(value))
+        found = dict(value)
+        return found if len(found) == len(value) else dict(reversed(value))
     if value is not None and pa.types.is_struct(kind):
         return {field.name: _value(value[field.name], field.type) for field in kind}
     return value
