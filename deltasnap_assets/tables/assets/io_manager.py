@@ -9,8 +9,9 @@ from typing import Any, Literal
 import dagster as dg
 import pyarrow as pa
 
+from deltasnap_assets.runs.planning.names import delta_log_key
 from deltasnap_assets.runs.planning.partitions import versions_of_keys
-from deltasnap_assets.tables.assets.input_forms import StoredInput, given_as
+from deltasnap_assets.tables.assets.input_forms import InputTypeError, StoredInput, given_as
 from deltasnap_assets.tables.assets.row_change_inputs import change_selection, row_changes_of
 from deltasnap_assets.tables.assets.row_inputs import StoredRows, row_selection
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
@@ -21,6 +22,9 @@ IO_MANAGER_KEY = "snapshot_io_manager"
 _WHY_NOT_STORED = (
     "A partition is added when its run is requested: that run has not ended, or it failed. Retry later, for example "
     "with a dg.RetryPolicy. If the version was pruned, choose a later one."
+)
+_ONLY_DEPENDENCY = (
+    "a dependency in `deps`, because the table itself has no value; inputs of `all_files` can be its rows"
 )
 
 
@@ -49,6 +53,8 @@ class SnapshotIOManager(dg.IOManager):
         """
         table_name, name = context.asset_key.path[-2:]
         asset = context.asset_key.to_user_string()
+        if context.asset_key == delta_log_key(table_name):
+            raise InputTypeError(asset=asset, wanted="an input", expected=_ONLY_DEPENDENCY)
         metadata = context.definition_metadata or {}
         changes = change_selection(metadata, asset, name)
         rows = row_selection(metadata, asset, name) if changes is None else None

@@ -21,7 +21,7 @@ _RESULT = "result"
 # Dagster resolves the type of an input or output each time that one is made.
 _INPUT = dg.In(dg.Nothing)
 _ASSET = dg.Out(dg.Nothing, io_manager_key=IO_MANAGER_KEY)
-_OBSERVED = dg.Out(dg.Nothing)
+_OBSERVED = dg.Out(dg.Nothing, io_manager_key=IO_MANAGER_KEY)  # which rejects it as an input
 _CHECK = dg.Out(Any, is_required=False)  # the default type
 
 Compute = Callable[[Any, Mapping[str, Any]], Iterable[Any]]

@@ -10,6 +10,7 @@ import pytest
 
 from deltasnap_assets.runs.failure_reason import failure_reason
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, delta_log_key, job_name, run_tags
+from deltasnap_assets.tables.assets.input_forms import InputTypeError
 from tests.assets.runs.test_refresh import Refreshed
 from tests.assets.tables.test_pictures import texts
 from tests.builders import VECTOR_AT_4, add, commit_info, metadata, protocol, remove, write_log
@@ -325,3 +326,15 @@ def test_run_whose_versions_have_no_partition_any_more_fails_with_the_reason(tab
         result = job.execute_in_process(instance=instance, tags=run_tags("events", 2, 4), raise_on_error=False)
         reason = failure_reason(instance, result.run_id)
     assert reason.startswith("No version of this run has a partition any more: they were pruned, or")
+
+
+def test_run_without_a_version_fails_with_advice(table: Refreshed) -> None:
+    result = table.defs.resolve_job_def(job_name("events")).execute_in_process(
+        instance=table.instance, raise_on_error=False
+    )
+    assert "This run has no partition: choose the version" in failure_reason(table.instance, result.run_id)
+
+
+def test_table_itself_cannot_be_an_input(table: Refreshed) -> None:
+    with pytest.raises(InputTypeError, match="events/delta_log cannot be loaded as an input: expected a dependency"):
+        table.defs.load_asset_value(delta_log_key("events"), instance=table.instance)
