@@ -16,8 +16,8 @@ from deltasnap_core.storage.file_info import status_of
 from deltasnap_core.storage.local_files import list_local_from, local_status, open_local, read_local
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.retries import retrying
-from deltasnap_core.storage.s3_limits import S3_SCHEMES, with_s3_limits, without_s3_retries
-from deltasnap_core.storage.s3_listing import is_s3, list_s3_from, lists_from_name, s3_status
+from deltasnap_core.storage.s3.s3_limits import S3_SCHEMES, with_s3_limits, without_s3_retries
+from deltasnap_core.storage.s3.s3_listing import is_s3, list_s3_from, lists_from_name, s3_status
 from deltasnap_core.storage.storage_errors import storage_errors, translated_stream
 from deltasnap_core.storage.urls import is_local, join_url, split_url
 

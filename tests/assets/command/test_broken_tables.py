@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from deltasnap_assets.command.refresh_view import refresh_tables
+from deltasnap_assets.command.views.refresh_view import refresh_tables
 from deltasnap_assets.settings.loading import load_settings
 from deltasnap_core import SnapshotStore, commit_file
 from deltasnap_core.protocol.log_files.file_names import checkpoint_file

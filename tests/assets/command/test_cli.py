@@ -45,7 +45,7 @@ FORKS = Forks(
     "deltasnap_assets.command.views.scan_view",
     "deltasnap_assets.command.views.vacuum_view",
     "deltasnap_assets.command.views.verify_view",
-    "deltasnap_assets.command.refresh_view",
+    "deltasnap_assets.command.views.refresh_view",
     "deltasnap_assets.settings.config",
     "deltasnap_assets.spark.connect_server",
     "deltasnap_assets.spark.session.needed",

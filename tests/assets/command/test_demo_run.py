@@ -8,10 +8,11 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from deltasnap_assets.command import demo_run, prerequisites
+from deltasnap_assets.command import prerequisites
 from deltasnap_assets.command.cli import app
-from deltasnap_assets.command.demo_run import run_demo, show_versions
-from deltasnap_assets.command.refresh_view import Refreshed
+from deltasnap_assets.command.local import demo_run
+from deltasnap_assets.command.local.demo_run import run_demo, show_versions
+from deltasnap_assets.command.views.refresh_view import Refreshed
 from deltasnap_assets.demo.demo_table import FIRST_LIFE_VERSIONS, NEWS_VERSIONS
 from deltasnap_assets.settings.config import Settings, SparkSettings
 from deltasnap_assets.settings.loading import demo_settings

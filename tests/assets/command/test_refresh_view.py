@@ -12,9 +12,9 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from deltasnap_assets.command import refresh_view
 from deltasnap_assets.command.cli import app
-from deltasnap_assets.command.refresh_view import Refreshed, RunProgress, refresh_tables, versions_text
+from deltasnap_assets.command.views import refresh_view
+from deltasnap_assets.command.views.refresh_view import Refreshed, RunProgress, refresh_tables, versions_text
 from deltasnap_assets.quantities import DAY_MS
 from deltasnap_assets.runs.condition.log_reports import BrokenTableError
 from deltasnap_assets.runs.fleet import fleet_of

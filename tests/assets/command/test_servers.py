@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from deltasnap_assets.command import ui_command
+from deltasnap_assets.command.commands import ui_command
 from deltasnap_assets.command.local import local_instance, running_ui
 from deltasnap_assets.settings.config import SparkSettings
 from deltasnap_assets.spark import connect_server, java, ui_server, warm_up

@@ -13,7 +13,7 @@ from deltasnap_core.errors import StorageError
 from deltasnap_core.storage import fsspec_log_store
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.log_store import FileStatus
-from deltasnap_core.storage.s3_listing import list_s3_from, lists_from_name, s3_status
+from deltasnap_core.storage.s3.s3_listing import list_s3_from, lists_from_name, s3_status
 
 TIME = datetime(2026, 1, 2, tzinfo=UTC)
 PAGE = 2

@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import track
 
-from deltasnap_assets.command.refresh_view import refresh_tables
+from deltasnap_assets.command.views.refresh_view import refresh_tables
 from deltasnap_assets.command.views.version_table import operation_text, version_table
 from deltasnap_assets.demo.demo_table import FIRST_LIFE_VERSIONS, NEWS_VERSIONS, grow, version_count
 from deltasnap_assets.settings.config import Settings, SparkSettings, TableSettings

@@ -33,7 +33,7 @@ def demo(
         raise typer.BadParameter(message_of(error.errors()[0]), param_hint="--remote") from error
     if remote is None:
         check_java()
-    from deltasnap_assets.command.demo_run import run_demo
+    from deltasnap_assets.command.local.demo_run import run_demo
 
     if not run_demo(Path.cwd(), spark):
         raise typer.Exit(1)

@@ -27,7 +27,7 @@ def refresh(
     Exits with 1 if a run fails, or if a table is `broken` in the fleet: an error in a version that is not selected
     counts too. All other versions and tables are still materialized.
     """
-    from deltasnap_assets.command.refresh_view import Refreshed, refresh_tables, report_unfollowed_tables
+    from deltasnap_assets.command.views.refresh_view import Refreshed, refresh_tables, report_unfollowed_tables
     from deltasnap_assets.spark.java import JavaError, check_java
     from deltasnap_assets.spark.session.needed import reasons_for_spark
 
