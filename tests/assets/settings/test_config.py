@@ -273,7 +273,7 @@ def test_mistake_names_file_line_key_and_value(case: str, tmp_path: Path) -> Non
 
 
 NUMBERS: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
-    "poll_seconds": ((1,), (0,)),
+    "poll_seconds": ((1, 86_400), (0, 86_401)),
     "max_versions_per_run": ((1,), (0,)),
     "versions.since": ((0,), (-1, 1.5)),
     "checkpoint.after_commits": ((1,), (0,)),
