@@ -178,7 +178,7 @@ def _comparable_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
 def _segment(snapshot: Snapshot) -> dict[str, Any]:
     segment = snapshot.log_segment
     checkpoint = segment.checkpoint_provider
-    contents = snapshot.log.loaded.contents
+    contents = snapshot.log.loaded.checkpoint
     return {
         "checkpoint_files": sorted(file.name for file in checkpoint.files),
         "checkpoint_kind": checkpoint.kind,

@@ -26,16 +26,15 @@ _log = logger_of(__name__)
 class LoadedLog:
     """Everything needed to replay a log segment, except the file actions of the checkpoint.
 
-    segment:  the loaded segment, as the listing showed it.
-    contents: the checkpoint from which the replay starts; an older one than the segment's if that is unreadable; None:
-              no checkpoint.
-    batch:    every commit after that checkpoint, up to the segment's version.
-    non_file: the non-file actions in force.
+    segment:    the loaded segment, as the listing showed it.
+    checkpoint: the start of the replay; an older one than the segment's if that is unreadable; None: no checkpoint.
+    batch:      every commit after that checkpoint, up to the segment's version.
+    non_file:   the non-file actions in force.
     unreadable: names of checkpoint files that were found damaged and are not used.
     """
 
     segment: LogSegment
-    contents: CheckpointContents | None
+    checkpoint: CheckpointContents | None
     batch: CommitBatch
     non_file: NonFileActions
     unreadable: frozenset[str] = frozenset()
@@ -43,8 +42,8 @@ class LoadedLog:
     @property
     def files(self) -> tuple[str, ...]:
         """URLs of the files that a replay reads: the checkpoint first, then the commits."""
-        checkpoint = () if self.contents is None else self.contents.paths
-        return (*checkpoint, *(commit.path for commit in self.batch.files))
+        paths = () if self.checkpoint is None else self.checkpoint.paths
+        return (*paths, *(commit.path for commit in self.batch.files))
 
     @property
     def version(self) -> int:
@@ -54,7 +53,7 @@ class LoadedLog:
     @property
     def has_own_checkpoint(self) -> bool:
         """Whether the replay starts from the segment's own checkpoint, not from a replacement for an unreadable one."""
-        version = -1 if self.contents is None else self.contents.version
+        version = -1 if self.checkpoint is None else self.checkpoint.version
         return version == self.segment.checkpoint_provider.version
 
 
@@ -82,9 +81,9 @@ class LogLoader:
 
         Errors: the given error, if it concerns a commit or nothing can replace the checkpoint.
         """
-        if log.contents is None or error.path in {commit.path for commit in log.batch.files}:
+        if log.checkpoint is None or error.path in {commit.path for commit in log.batch.files}:
             raise error
-        unreadable = log.unreadable | log.contents.names
+        unreadable = log.unreadable | log.checkpoint.names
         used = self._without(unreadable, log.segment, error, error)
         return self._load_or_fall_back(log.segment, used, log, unreadable, error)
 
@@ -108,7 +107,7 @@ class LogLoader:
                 contents = self._open(used, known)
                 non_file = load_non_file_actions(self.store, contents, batch)
                 loaded = LoadedLog(
-                    segment=segment, contents=contents, batch=batch, non_file=non_file, unreadable=unreadable
+                    segment=segment, checkpoint=contents, batch=batch, non_file=non_file, unreadable=unreadable
                 )
                 if (doubt := self._doubt_about(used, contents, known)) is None:
                     return loaded
@@ -134,7 +133,7 @@ class LogLoader:
         newer = read_commits(self.store, segment.deltas[len(known.segment.deltas) :])
         return LoadedLog(
             segment=segment,
-            contents=known.contents,
+            checkpoint=known.checkpoint,
             batch=known.batch + newer,
             unreadable=known.unreadable,
             non_file=known.non_file.advanced_by(newer),
@@ -145,7 +144,7 @@ class LogLoader:
         if isinstance(provider, EmptyCheckpointProvider):
             return None
         if known is not None and known.has_own_checkpoint and known.segment.checkpoint_provider == provider:
-            return known.contents
+            return known.checkpoint
         return open_checkpoint(self.store, provider, segment.log_path)
 
     def _doubt_about(
@@ -154,7 +153,7 @@ class LogLoader:
         provider = segment.checkpoint_provider
         if contents is None or isinstance(provider, EmptyCheckpointProvider):
             return None
-        if known is not None and contents is known.contents:
+        if known is not None and contents is known.checkpoint:
             return None
         return doubt_about(self.builder, provider, contents)
 

@@ -102,7 +102,7 @@ class VersionLog:
         Errors: see LogLoader.fall_back.
         """
         with self._falling_back:
-            if self.loaded.contents is log.contents:  # otherwise another thread replaced it already
+            if self.loaded.checkpoint is log.checkpoint:  # otherwise another thread replaced it already
                 VersionLog.loaded.replace(self, self._loader.fall_back(self.loaded, error))
                 VersionLog.replayable.forget(self)
                 VersionLog.non_file.forget(self)
@@ -150,7 +150,7 @@ class VersionLog:
         found = [(commit.file.path, number) for commit, number, _, _ in log.batch.actions("metaData")]
         if found:
             return found[-1]
-        return (self.segment.log_path if log.contents is None else log.contents.paths[0]), None
+        return (self.segment.log_path if log.checkpoint is None else log.checkpoint.paths[0]), None
 
     @property
     def configuration(self) -> Mapping[str, str]:

@@ -55,7 +55,7 @@ class KnownState:
         must be small.
         """
         return (
-            self.log.contents is log.contents
+            self.log.checkpoint is log.checkpoint
             and log.segment.continues(self.log.segment)
             and self.log.version < log.version
             and retention.is_within(self.retention)

@@ -54,7 +54,7 @@ class SnapshotFiles:
             return arrow_rows(context.session("planning of a scan"), adds)
 
         def on_spark(session: SparkSession) -> DataFrame:
-            parts = () if log.contents is None else log.contents.files_with_file_actions
+            parts = () if log.checkpoint is None else log.checkpoint.files_with_file_actions
             if not statistics or all(part.stats_parsed is None for part in parts):
                 return self.frame()
             reader = context.reader(session, parsed=statistics)

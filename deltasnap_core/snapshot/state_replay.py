@@ -65,5 +65,5 @@ class StateReplay:
 
     def _cache(self, log: LoadedLog) -> StateCache | None:
         least = self._context.options.cached_counts_from
-        is_large = least <= 0 or (log.contents is not None and log.contents.num_rows >= least)
+        is_large = least <= 0 or (log.checkpoint is not None and log.checkpoint.num_rows >= least)
         return StateCache(self._name) if self._keep and is_large else None

@@ -82,7 +82,7 @@ def _live_in(store: LogStore, log_path: str, log: LoadedLog, wanted: pa.Table) -
     def of_checkpoint(batch: pa.Table) -> pa.Table:
         return without_keys_of(_among(_keyed(batch, log_path), wanted), own)
 
-    found = [] if log.contents is None else map_measures(store, log.contents, of_checkpoint)
+    found = [] if log.checkpoint is None else map_measures(store, log.checkpoint, of_checkpoint)
     rows = pa.concat_tables([own, *found])
     return rows.filter(rows["deleted_at"].is_null())
 

@@ -76,11 +76,11 @@ def decoded(lines: Sequence[str]) -> pa.Table:
 
 
 def _plain_parts(log: LoadedLog) -> tuple[CheckpointFile, ...]:
-    if log.contents is None:
+    if log.checkpoint is None:
         return ()
-    if lines_with(log.contents.lines, *FULL_ACTION.names).num_rows:
+    if lines_with(log.checkpoint.lines, *FULL_ACTION.names).num_rows:
         raise UnusualError("file actions of a checkpoint in JSON")
-    parts = log.contents.files_with_file_actions
+    parts = log.checkpoint.files_with_file_actions
     if any(part.stats_parsed is not None and not part.has_stats for part in parts):
         raise UnusualError("statistics as a struct")
     return parts

@@ -30,7 +30,7 @@ def action_count(log: LoadedLog) -> int | None:
     """Return how many actions a count of the files reads; None: too many for the driver's memory."""
     if log.batch.measures is None:
         return None
-    return log.batch.num_file_actions + (0 if log.contents is None else log.contents.num_rows)
+    return log.batch.num_file_actions + (0 if log.checkpoint is None else log.checkpoint.num_rows)
 
 
 class MemoryBudget:
@@ -94,7 +94,7 @@ class HeldFiles:
             return groups_of(unexpired(rows, retention))
 
         groups = groups_of(unexpired(changed, retention))
-        for found in [] if log.contents is None else map_measures(store, log.contents, groups_in):
+        for found in [] if log.checkpoint is None else map_measures(store, log.checkpoint, groups_in):
             groups += found
         files._hold(gathered.tables)
         return files, counted(groups, log.non_file)

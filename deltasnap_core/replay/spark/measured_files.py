@@ -64,7 +64,7 @@ def measure_files(
     reader: ActionReader, log: LoadedLog, cache: StateCache | None, *, partitions: int | None
 ) -> MeasuredFiles:
     """Return the measured files of a version, cached if `cache` is given."""
-    checkpoint = None if log.contents is None else reader.checkpoint_actions(log.contents)
+    checkpoint = None if log.checkpoint is None else reader.checkpoint_actions(log.checkpoint)
     base = None if checkpoint is None else measured(checkpoint)
     commits = reader.commit_measures(log.batch)
     rows = reconcile(base, commits, MEASURED, broadcast=is_small(log.batch), partitions=partitions)

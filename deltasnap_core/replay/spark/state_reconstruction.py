@@ -87,7 +87,7 @@ def reconciled_files(reader: ActionReader, log: LoadedLog, *, partitions: int | 
     partitions: the number of shuffle partitions, if there is a shuffle. Delta's `stateReconstruction`.
     Source: PROTOCOL.md, Action Reconciliation.
     """
-    base = None if log.contents is None else reader.checkpoint_actions(log.contents)
+    base = None if log.checkpoint is None else reader.checkpoint_actions(log.checkpoint)
     commits = reader.commit_actions(log.batch)
     broadcast = is_small(log.batch)
     changed = reader.commit_keys(log.batch) if base is not None and broadcast else None

@@ -82,9 +82,9 @@ class LiveFilesOfLog:
 
     def _in_checkpoint(self, wanted: pa.StringArray, log: LoadedLog) -> pa.Table:
         """Return the wanted files of the checkpoint (LIVE_FILE_COLUMNS)."""
-        if log.contents is not None and lines_with(log.contents.lines, *FILE_ACTIONS).num_rows:
+        if log.checkpoint is not None and lines_with(log.checkpoint.lines, *FILE_ACTIONS).num_rows:
             raise UnusualError("file actions of a checkpoint in JSON")
-        parts = () if log.contents is None else log.contents.files_with_file_actions
+        parts = () if log.checkpoint is None else log.checkpoint.files_with_file_actions
 
         def read(share: Share, use_threads: bool) -> list[pa.Table]:
             with damage_as(partial(unreadable, share.part.file.path)):

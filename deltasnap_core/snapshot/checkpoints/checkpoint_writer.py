@@ -252,7 +252,7 @@ class CheckpointWriter:
             contents = open_checkpoint(store, draft.provider, self._log_path)
             log = LoadedLog(
                 segment=self._segment_of(draft.provider),
-                contents=contents,
+                checkpoint=contents,
                 batch=EMPTY_BATCH,
                 non_file=load_non_file_actions(store, contents, EMPTY_BATCH),
             )

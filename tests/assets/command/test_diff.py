@@ -162,7 +162,7 @@ def test_commits_that_do_not_fit_into_memory_are_not_damage_of_a_checkpoint(
     monkeypatch.setattr(commit_reader, "MEASURED_BYTES", 10)
     before = table.at(1)
     assert file_difference(table.store, table.log_path, before, later) is None
-    assert before.loaded.contents is not None
+    assert before.loaded.checkpoint is not None
     assert "cannot be used" not in caplog.text
 
 

@@ -170,7 +170,7 @@ def test_no_setting_of_the_session_skips_files_of_a_log_or_a_store(
     store = SnapshotStore.open(spark, tmp_path / "store")
     store.write_range("t", DeltaLog.for_table(spark, tmp_path / "t", clock=FixedClock()), LAST, LAST)
     snapshot, stored = opened(spark, tmp_path / "t", engine="spark"), store.all_files("t", LAST)
-    assert snapshot.log.loaded.contents is not None
+    assert snapshot.log.loaded.checkpoint is not None
     damage(file)
     with pytest.raises(CorruptLogError, match=file.name):
         _ = snapshot.computed_state
@@ -206,7 +206,7 @@ def test_file_that_vanishes_between_listing_and_reading_is_skipped(
 ) -> None:
     file = make_table(tmp_path, style=style)
     snapshot = opened(spark, tmp_path)
-    assert snapshot.log.loaded.contents is not None
+    assert snapshot.log.loaded.checkpoint is not None
     file.unlink()
     assert_right(snapshot)
     assert snapshot.all_files.count() == 101
@@ -218,8 +218,8 @@ def test_older_checkpoint_is_preferred_to_the_commits(spark: SparkSession, tmp_p
     flip(file)
     snapshot = opened(spark, tmp_path)
     assert_right(snapshot)
-    assert snapshot.log.loaded.contents is not None
-    assert snapshot.log.loaded.contents.version == 1
+    assert snapshot.log.loaded.checkpoint is not None
+    assert snapshot.log.loaded.checkpoint.version == 1
 
 
 FRAMES_DAMAGES: dict[str, Damage] = {

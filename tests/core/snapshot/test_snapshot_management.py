@@ -112,7 +112,7 @@ def test_update_reads_the_new_commits_and_not_the_checkpoint(table: Table) -> No
     table.store.reset()
     assert log.update().transactions == {"a": 1}
     assert (len(table.store.lists), names(table.store.reads), table.store.opens) == (1, [commit_name(13)], [])
-    assert log.snapshot.log.loaded.contents is not None
+    assert log.snapshot.log.loaded.checkpoint is not None
 
 
 def test_a_new_checkpoint_is_not_read_until_many_commits_follow_the_known_one(table: Table) -> None:

@@ -198,7 +198,7 @@ def test_unreadable_checkpoint_falls_back_to_an_older_one_with_a_warning(
     snapshot = log.snapshot
     assert snapshot.transactions == {"of the checkpoint": 3}
     assert f"{broken} cannot be used for version 9" in caplog.text
-    assert (snapshot.log.loaded.contents and snapshot.log.loaded.contents.version) == 3
+    assert (snapshot.log.loaded.checkpoint and snapshot.log.loaded.checkpoint.version) == 3
     table.store.reset()
     assert log.update() is snapshot
     table.commit(10, {"txn": {"appId": "new", "version": 1}})
@@ -211,7 +211,7 @@ def test_unreadable_checkpoint_falls_back_to_an_older_one_with_a_warning(
 def test_unreadable_checkpoint_falls_back_to_the_commits(table: Table, caplog: pytest.LogCaptureFixture) -> None:
     table.commits(0, 4)
     table.checkpoint(3, protocol(), metadata(), {"sidecar": {"path": "gone.parquet", "sizeInBytes": 1}})
-    assert table.log().snapshot.log.loaded.contents is None
+    assert table.log().snapshot.log.loaded.checkpoint is None
     assert "_sidecars/gone.parquet cannot be used" in caplog.text
 
 
