@@ -70,7 +70,10 @@ class DeltaTableSnapshots(dg.Component, dg.Model, dg.Resolvable):
         """Return the definitions of the tables, for merging with those of the project. Errors: ConfigError."""
         file = str(context.path / "defs.yaml")
         if len(context.component_tree.get_all_components(DeltaTableSnapshots)) > 1:
-            reason = "the project has a second file of this type: put all tables into one file, they share the store"
+            reason = (
+                "the project has a second component of this type, in another file or after a `---` in this one: put "
+                "all tables into one component, they share the store"
+            )
             raise ConfigError(file=file, problems=(ConfigProblem(reason=reason, key="type"),))
         settings = settings_of({name: getattr(self, name) for name in type(self).model_fields}, file)
         absolute = with_absolute_paths(settings, context.path, storage_folder=context.project_root)

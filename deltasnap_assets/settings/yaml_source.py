@@ -88,6 +88,8 @@ def read_yaml(path: Path, environment: Mapping[str, str], *, only: str | None = 
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         reason = f"not YAML: {error.problem} (check the indentation, quotes and brackets up to here)"
+        if error.problem == "but found another document":
+            reason = "a second document starts here: put all keys into one, without `---` between them"
         problem = ConfigProblem(reason=reason, line=mark.line + 1 if mark else None)
         raise ConfigError(file=str(path), problems=(problem,)) from None  # the cause has lines of the file
     except yaml.YAMLError as error:

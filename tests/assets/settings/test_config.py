@@ -228,6 +228,10 @@ MISTAKES = {
         ":2: not YAML: expected the node content, but found '<stream end>' (check the indentation, quotes and brackets "
         "up to here)",
     ),
+    "two documents": (
+        "tables: []\n---\ntables: []\n",
+        ":2: a second document starts here: put all keys into one, without `---` between them",
+    ),
     "control character": (
         "tables: \x01\n",
         ": not YAML: unacceptable character #x0001: special characters are not allowed",
