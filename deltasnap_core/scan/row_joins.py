@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 import pyarrow as pa
@@ -26,9 +27,6 @@ from deltasnap_core.scan.skipping.partition_values import shown_value
 from deltasnap_core.scan.table_columns import TableColumn
 from deltasnap_core.storage.concurrency import map_concurrently
 
-DELETED, CHOSEN = "left_anti", "left_semi"
-"""The join of rows with the listed rows of files: listed rows are deleted, or they are the only ones to read."""
-
 _PATH, _ROW = f"{OWN_PREFIX}path", f"{OWN_PREFIX}row"
 """Columns of a row: the file that contains it, and its index in the file."""
 
@@ -41,6 +39,15 @@ _ROW_OF_SPARK = "_tmp_metadata_row_index"
 
 _MAX_BROADCAST_ROWS = 2_000_000
 """Up to this many deleted rows are sent to every task that reads their files."""
+
+
+class ListedRows(Enum):
+    """What the listed rows of a file are. The value is the join of all rows with them."""
+
+    DELETED = "left_anti"
+    """Rows that a deletion vector deletes."""
+    CHOSEN = "left_semi"
+    """The only rows to read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +96,7 @@ class RowJoins:
 
         return known, {column: of_file(name) for column, name in names.items()}, [of_file(tag) for tag in tags]
 
-    def of_listed(self, rows: DataFrame, listed: str) -> DataFrame:
+    def of_listed(self, rows: DataFrame, listed: ListedRows) -> DataFrame:
         """Return rows of `with_files` without those that deletion vectors delete, or only the chosen rows.
 
         listed: `rows_listed` of all files. File and row are combined into one number: Spark joins by numbers several
@@ -102,7 +109,7 @@ class RowJoins:
         keys = exploded.selectExpr(f"shiftleft({_NUMBER}, {ROW_BITS}) | {_ROW} as {_LISTED}")
         is_small = sum(map(len, found)) <= _MAX_BROADCAST_ROWS
         key = F.expr(f"(shiftleft({_NUMBER}, {ROW_BITS}) | {_ROW}) = {_LISTED}")
-        return rows.join(keys.hint("broadcast" if is_small else "merge"), key, listed)
+        return rows.join(keys.hint("broadcast" if is_small else "merge"), key, listed.value)
 
     def _listed_rows(self, file: DataFile) -> Rows:
         if file.only is not None:
@@ -122,11 +129,11 @@ class RowJoins:
                 raise CorruptLogError(path=redacted(self.table.table_path), reason=reason)
 
 
-def rows_listed(file: DataFile) -> str | None:
-    """Return the join with the listed rows of a file; None: no rows are listed."""
+def rows_listed(file: DataFile) -> ListedRows | None:
+    """Return what the listed rows of a file are; None: no rows are listed."""
     if file.only is not None:
-        return CHOSEN
-    return None if file.vector is None else DELETED
+        return ListedRows.CHOSEN
+    return None if file.vector is None else ListedRows.DELETED
 
 
 def typed_value(table: ScannedTable, text: str, column: TableColumn) -> Column:

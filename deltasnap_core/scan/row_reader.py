@@ -21,7 +21,7 @@ from deltasnap_core.scan.files.data_file import DataFile
 from deltasnap_core.scan.files.data_paths import plain_url
 from deltasnap_core.scan.parquet_rows import ParquetRows
 from deltasnap_core.scan.physical_schema import to_logical
-from deltasnap_core.scan.row_joins import CHOSEN, DELETED, RowJoins, rows_listed, typed_value
+from deltasnap_core.scan.row_joins import ListedRows, RowJoins, rows_listed, typed_value
 from deltasnap_core.scan.scanned_table import ScannedTable
 
 
@@ -47,7 +47,7 @@ class RowReader:
         """
         self.table.check_settings()  # also if no file is left: the statistics do not describe shifted times
         self._check_distinct(found)
-        groups: dict[str | None, list[DataFile]] = {None: [], DELETED: [], CHOSEN: []}
+        groups: dict[ListedRows | None, list[DataFile]] = {None: [], **{listed: [] for listed in ListedRows}}
         for file in found:
             groups[rows_listed(file)].append(file)
         frames = [self._rows(group, listed) for listed, group in groups.items() if group]
@@ -68,18 +68,18 @@ class RowReader:
                     reason=f"version {self.table.version}: {other.path} and {file.path} name the same data file",
                 )
 
-    def _rows(self, files: list[DataFile], listed: str | None) -> DataFrame:
-        """Return the rows of files. listed: the meaning of the rows that are listed for all of them; None: no list."""
+    def _rows(self, files: list[DataFile], listed: ListedRows | None) -> DataFrame:
+        """Return the rows of files. listed: what the listed rows of all of them are; None: no rows are listed."""
         rows = ParquetRows(self.table, self.pushed).read(list(dict.fromkeys(file.readable for file in files)))
         partitions = self.table.columns.partition
         texts = {column: [file.partition_values.get(column.physical_name) for file in files] for column in partitions}
         values = {column: typed_value(self.table, _literal(texts[column][0]), column) for column in partitions}
         tags = [F.lit(number).cast("long") for number in files[0].tags]
         is_same = len({file.tags for file in files}) == 1 and len(set(zip(*texts.values(), strict=True))) <= 1
-        if listed or not is_same:
+        if listed is not None or not is_same:
             joins = RowJoins(self.table, files)
             rows, values, tags = joins.with_files(rows, texts)
-            if listed:
+            if listed is not None:
                 rows = joins.of_listed(rows, listed)
         by_name = {column.name: value.alias(column.name) for column, value in values.items()}
         mode = self.table.columns.mapping_mode

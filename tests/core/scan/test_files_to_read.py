@@ -14,7 +14,7 @@ from deltasnap_core.replay.spark.session.spark_files import SparkFiles
 from deltasnap_core.scan.file_changes import ChangeSummary
 from deltasnap_core.scan.file_lookup import FileLookup
 from deltasnap_core.scan.files.data_file import DataFile
-from deltasnap_core.scan.row_joins import rows_listed
+from deltasnap_core.scan.row_joins import ListedRows, rows_listed
 from deltasnap_core.scan.row_reader import _literal
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.storage.log_store import FileStatus
@@ -123,7 +123,7 @@ def test_rows_of_files_are_joined_with_the_chosen_or_the_deleted_ones() -> None:
     plain = DataFile(path="a", url="a", readable="a", partition_values={}, vector=None)
     only: Any = [1]
     chosen = DataFile(path="a", url="a", readable="a", partition_values={}, vector=with_vector.vector, only=only)
-    assert [rows_listed(each) for each in (plain, with_vector, chosen)] == [None, "left_anti", "left_semi"]
+    assert [rows_listed(each) for each in (plain, with_vector, chosen)] == [None, ListedRows.DELETED, ListedRows.CHOSEN]
 
 
 def test_partition_values_are_literals_of_their_bytes() -> None:
