@@ -10,6 +10,7 @@ from deltasnap_core.rules.texts.sql_text import let_sql, quoted, string_sql
 from deltasnap_core.rules.texts.statistics_schema import struct_type
 from deltasnap_core.rules.texts.typed_texts import typed_sql
 from deltasnap_core.rules.texts.whole_json import whole_json_sql
+from deltasnap_core.rules.totals.num_records import num_records_sql
 from deltasnap_core.scan.skipping.bounds import bounds_of
 from deltasnap_core.scan.table_columns import TableColumn
 
@@ -30,9 +31,8 @@ class ReadableStatistics:
 
     def coverage(self, files: DataFrame) -> DataFrame:
         """Return the coverage of the statistics of files, one row for each column, as `MetadataTables.column_stats`."""
-        totals = files.selectExpr(f"{self._parsed} as s").selectExpr(
-            *(_coverage(column, number) for number, column in enumerate(self.columns))
-        )
+        parsed = files.selectExpr(f"{self._parsed} as s", f"coalesce({num_records_sql('stats')}, 0L) as records")
+        totals = parsed.selectExpr(*(_coverage(column, number) for number, column in enumerate(self.columns)))
         rows = ", ".join(
             f"named_struct('column', {string_sql(column.name)}, 'type', {string_sql(column.data_type)}, 'c', c{number})"
             for number, column in enumerate(self.columns)
@@ -45,7 +45,7 @@ class ReadableStatistics:
     def _parsed(self) -> str:
         parts = [f"{kind}: {_nested(self.columns, 'string')}" for kind in _BOUNDS]
         counts = _nested(self.columns, "bigint")
-        schema = f"struct<numRecords: bigint, {', '.join(parts)}, nullCount: {counts}>"
+        schema = f"struct<{', '.join(parts)}, nullCount: {counts}>"
         return whole_json_sql("stats", schema if self.columns else _NO_COLUMNS)
 
     @property
@@ -94,7 +94,7 @@ def _coverage(column: TableColumn, number: int) -> str:
 
 def _total(condition: str) -> str:
     """Return SQL for the records of the files that meet a condition; null beyond 64 bits."""
-    return f"if(count(1) = 0, 0L, try_sum(if({condition}, coalesce(s.numRecords, 0L), 0L)))"
+    return f"if(count(1) = 0, 0L, try_sum(if({condition}, records, 0L)))"
 
 
 def _readable(column: TableColumn, text: str) -> str:

@@ -297,6 +297,15 @@ def test_column_stats_have_no_sum_beyond_64_bits(spark: SparkSession, tmp_path: 
     assert (row["files"], row["records"], row["records_with_min"], row["null_count"]) == (3, None, None, None)
 
 
+def test_column_stats_have_the_records_of_the_files(spark: SparkSession, tmp_path: Path) -> None:
+    texts = ('{"numRecords":"7"}', ' {"numRecords" : 5} ', '{"numRecords":2.5}', "{", None)
+    files = [add(f"{number}.parquet", stats=stats) for number, stats in enumerate(texts)]
+    write_log(tmp_path, {0: [protocol(), metadata(), *files]})
+    tables = DeltaLog.for_table(spark, tmp_path).snapshot.tables
+    assert {row["records"] for row in rows(tables.files)} == {7, 5, None}
+    assert [row["records"] for row in rows(tables.column_stats)] == [12]
+
+
 @pytest.mark.spark
 @pytest.mark.thorough
 def test_vacuum_candidates_are_protected_by_the_retention_and_orphans_are_found_by_a_listing(
