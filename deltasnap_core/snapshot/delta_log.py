@@ -331,10 +331,10 @@ class DeltaLog:
         inserts and those of removed files are deletes. If only a deletion vector changed, the rows that it gained are
         deletes and those that it lost are inserts. Actions with `dataChange` false change nothing; nor do an add of a
         live file and a remove of a file that is not live. To detect these, the paths that the versions change are
-        looked up in the version before `first`, if the log still has it. If the table had no change data feed at the
-        version, or if it is a MERGE that reports no changed row, rows that were copied without a change are left out:
-        inserts and deletes of equal rows cancel out, as often as they occur. Files that all versions share are not
-        opened. The call reads the log; Spark reads the rows when the DataFrame runs.
+        looked up in the version before `first`, or in `first` if the log no longer has that one. If the table had no
+        change data feed at the version, or if it is a MERGE that reports no changed row, rows that were copied without
+        a change are left out: inserts and deletes of equal rows cancel out, as often as they occur. Files that all
+        versions share are not opened. The call reads the log; Spark reads the rows when the DataFrame runs.
 
         key:     names of columns. A delete and an insert of one key in one version become an update. Copies without a
                  change are left out in all versions. If a version deletes n rows of a key and inserts m, the smaller

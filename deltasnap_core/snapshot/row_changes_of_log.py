@@ -43,7 +43,7 @@ def read_row_changes(
     """Return the row changes of the versions first to last, both inclusive.
 
     live_before, metadata_before: return live files and the metadata of the version before `first`, if the log no longer
-                                  has it; None: unknown.
+                                  has it; None: unknown. Then the live files are those of `first` without its changes.
     Errors: see DeltaLog.row_changes.
     """
     log = context.table_log
@@ -51,7 +51,8 @@ def read_row_changes(
     log_range = log.range(first, last, listing)
     _check_has_commits(log_range, first, last, log.table_path)
     earlier = _loaded_before(context, listing, first)
-    before = _non_file_actions_before(earlier, log_range, first)
+    loaded = earlier or (log_range.load(first) if first else None)
+    before = NonFileActions() if loaded is None else loaded.non_file
     batch = log_range.read_commits(first, last)
     states = log_range.non_file_actions(before, batch, first, last)
     metadata = _metadata(states, log.table_path)
@@ -71,6 +72,8 @@ def read_row_changes(
     elif (known := metadata_before()) is None and not is_recorded and _may_have_changed_schema(batch, actions, first):
         reason = "it changes the metadata and removes files, and the log no longer has the schema before it"
         raise RowChangesError(path=redacted(log.table_path), version=first, reason=reason)
+    if live_before is None or earlier is not None:
+        live_before = _live_before(context, loaded, actions, first)
     return planned_changes(
         table,
         metadata=metadata,
@@ -79,7 +82,7 @@ def read_row_changes(
         has_feed=_versions_with_feed(states, metadata, batch),
         recorded=recorded,
         actions=actions,
-        live_before=live_before if earlier is None else _live_files(context, earlier),
+        live_before=live_before,
     )
 
 
@@ -99,15 +102,17 @@ def _loaded_before(context: TableContext, listing: LogListing, first: int) -> Lo
     return None
 
 
-def _non_file_actions_before(earlier: LoadedLog | None, log_range: LogRange, first: int) -> NonFileActions:
-    """Return the non-file actions before a version; those of the version if the log does not have the one before."""
-    if earlier is not None:
-        return earlier.non_file
-    return log_range.load(first).non_file if first else NonFileActions()
+def _live_before(
+    context: TableContext, log: LoadedLog | None, actions: Sequence[FileAction], first: int
+) -> LiveFilesBefore | None:
+    """Return the lookup of the live files before a version, from the log of the version before it or of itself.
 
-
-def _live_files(context: TableContext, log: LoadedLog) -> LiveFilesBefore:
-    return LiveFilesOfLog(
+    From the log of the version itself, without its own changes: files that it adds were not live, and files that it
+    removes were.
+    """
+    if log is None:
+        return None
+    live_files = LiveFilesOfLog(
         engine=context.engine,
         store=context.table_log.store,
         log_path=context.table_log.log_path,
@@ -115,6 +120,11 @@ def _live_files(context: TableContext, log: LoadedLog) -> LiveFilesBefore:
         reader=lambda session: context.reader(session, StatsPolicy.NONE),
         fall_back=context.table_log.loader.fall_back,
     )
+    if log.version < first:
+        return live_files
+    changed = {action.key for action in actions if action.version == first}
+    removed = [action for action in actions if action.version == first and not action.is_add]
+    return lambda keys: [*removed, *(file for file in live_files(keys) if file.key not in changed)]
 
 
 def _may_have_changed_schema(batch: CommitBatch, actions: Sequence[FileAction], version: int) -> bool:

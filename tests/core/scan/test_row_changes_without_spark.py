@@ -97,6 +97,30 @@ def test_removed_files_of_earlier_versions_are_found_in_a_checkpoint(tmp_path: P
     assert rows(planned(tmp_path, 4, 4)) == [(4, "delete", "e", None), (4, "insert", "f", 60)]
 
 
+def test_without_the_version_before_the_first_its_live_files_are_those_of_the_first_without_its_changes(
+    tmp_path: Path,
+) -> None:
+    by_day, day = metadata(partitionColumns=["id"]), {"id": "1"}
+    old, new, gone = (add(name, partitionValues=day) for name in ("old", "new", "gone"))
+    log = write_log(
+        tmp_path,
+        {
+            4: [new, remove("first", partitionValues=day)],
+            5: [old, new, remove("gone", partitionValues=None), remove("never")],
+            6: [add("first", partitionValues=day)],
+        },
+    )
+    write_checkpoint(log, 4, "classic", [protocol(), by_day, old, new, gone, remove("first")])
+    changes = planned(tmp_path, 4, 6)
+    assert [(each.version, each.change, each.path) for each in changes.rows] == [
+        (4, "insert", "new"),
+        (4, "delete", "first"),
+        (5, "delete", "gone"),
+        (6, "insert", "first"),
+    ]
+    assert changes.rows[2].partition_values == day
+
+
 def test_removed_files_of_a_checkpoint_in_json_need_spark(tmp_path: Path) -> None:
     log = write_log(tmp_path, VERSIONS)
     write_checkpoint(log, 3, "v2-json", [protocol(), metadata(), *(add(name, size=ord(name)) for name in "cde")])
