@@ -21,7 +21,7 @@ from tests.test_import_boundaries import CODE_LOCATION, PURE_MODULES
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-COMMAND = "from deltasnap_assets.command.cli import main; main()"
+COMMAND = "from deltasnap_assets.command.entry import main; main()"
 WITHOUT_SPARK = f"import pytest, tests.driver_bases as by; by.use_driver_bases(pytest.MonkeyPatch()); {COMMAND}"
 """The command, with bases written by the driver: it starts no JVM to store the first version of a table."""
 ROOT = Path(__file__).resolve().parents[3]

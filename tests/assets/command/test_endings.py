@@ -25,6 +25,7 @@ from tests.assets.command.test_cli import (
     WITHOUT_SPARK,
     assert_one_line_of_error,
     deltasnap,
+    in_a_new_process,
     small_table,
 )
 
@@ -49,6 +50,13 @@ def test_interrupted_command_exits_with_130(
     with pytest.raises(SystemExit) as end:
         cli.run()
     assert (end.value.code, capsys.readouterr().err) == (130, "error: interrupted\n")
+
+
+def test_command_that_is_interrupted_while_it_loads_exits_with_130_and_no_traceback(tmp_path: Path) -> None:
+    interrupt = "import os, signal, sys\nclass Finder:\n    def find_spec(self, name, *_):\n"
+    interrupt += "        if name.endswith('.cli'): os.kill(os.getpid(), signal.SIGINT)\n"
+    ended = in_a_new_process(f"{interrupt}sys.meta_path.insert(0, Finder())\n{COMMAND}", tmp_path)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
 
 
 def test_unexpected_error_is_one_line_or_with_debug_a_traceback(
