@@ -165,7 +165,10 @@ def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     warehouse = str(tmp_path_factory.mktemp("warehouse"))
     builder = SparkSession.builder.master("local[2]").config(map=QUICK_SESSION)
     session = builder.config("spark.sql.warehouse.dir", warehouse).getOrCreate()
-    yield session
+    with pytest.MonkeyPatch.context() as patched:
+        # Code under test would change its settings, such as the number of partitions, for all later tests.
+        patched.setattr(SparkSession.Builder, "getOrCreate", lambda _: session)
+        yield session
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         session.stop()
