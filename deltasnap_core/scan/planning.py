@@ -49,7 +49,7 @@ class ScanReport:
 def chosen_files(files: DataFrame, skipping: Skipping) -> DataFrame:
     """Return the files that may contain rows for which the predicate is true.
 
-    files: the columns of AddFile, and PARSED if the replay read `skipping.fields` as values.
+    files: the columns of AddFile, and PARSED if the replay read `skipping.statistics_read` as values.
     """
     condition = condition_on_files(skipping, parsed=PARSED in files.columns)
     return files if condition is None else files.where(condition)

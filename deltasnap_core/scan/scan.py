@@ -174,4 +174,4 @@ class Scan:
         return skipping_of(self.where, self._table.columns, may_fail=False)
 
     def _run(self, query: Callable[[DataFrame], T]) -> T:
-        return self._all_files.run(self._skipping.fields, query)
+        return self._all_files.run(self._skipping.statistics_read, query)

@@ -64,7 +64,7 @@ class Stored:
 
     @property
     def first_unread(self) -> int:
-        """The first version after the earliest stored one whose commit was not read; 0: nothing is stored."""
+        """The first version after the first run of stored versions; 0: nothing is stored. Earlier commits were read."""
         return self.sound.runs[0][1] + 1 if self.sound else 0
 
 

@@ -22,7 +22,7 @@ import re
 from dataclasses import dataclass, replace
 
 from deltasnap_core.rules.texts.sql_text import SQL_TYPES, quoted, sql_type, string_sql
-from deltasnap_core.rules.texts.statistics_schema import bound_sql
+from deltasnap_core.rules.texts.statistics_schema import StatisticPath, bound_sql
 from deltasnap_core.scan.predicates.predicate_values import PredicateValue
 from deltasnap_core.scan.skipping.partition_values import partition_value
 from deltasnap_core.scan.table_columns import TableColumn
@@ -48,7 +48,7 @@ class Bounds:
     data_type:    the type of the bounds, after a cast if there is one.
     counts_nulls: whether `nulls` counts every null.
     is_value:     whether both bounds are the single value of the file.
-    fields:       the statistics that the SQL reads.
+    statistics_read: the statistics that the SQL reads.
     """
 
     data_type: str
@@ -57,7 +57,7 @@ class Bounds:
     nulls: str | None = None
     counts_nulls: bool = True
     is_value: bool = False
-    fields: frozenset[tuple[str, ...]] = frozenset()
+    statistics_read: frozenset[StatisticPath] = frozenset()
 
     def is_null(self) -> str | None:
         """Return a condition for files that may contain a null."""
@@ -203,7 +203,7 @@ def _statistics(column: TableColumn) -> Bounds | None:
         upper=upper,
         nulls=_field("nullCount", column),
         counts_nulls=not column.in_nullable,
-        fields=counts | read,
+        statistics_read=counts | read,
     )
 
 

@@ -47,7 +47,7 @@ class Skipping:
 
     partitions:  SQL over the column `partitionValues` of AddFile. Never null.
     statistics:  SQL over `s`, the statistics of a file in the type `schema`, and over `partitionValues`.
-    fields:      the statistics that `statistics` reads.
+    statistics_read: the statistics that this SQL reads.
     used, unused: the parts of the predicate, as the caller wrote them, that select files, and those that cannot.
     may_fail:    whether Spark may fail to evaluate `partitions`, for example when it casts a text to a number.
     pushed:      conditions on rows that Spark may push down into data files, as SQL over their columns.
@@ -55,7 +55,7 @@ class Skipping:
 
     partitions: str | None = None
     statistics: str | None = None
-    fields: frozenset[StatisticPath] = frozenset()
+    statistics_read: frozenset[StatisticPath] = frozenset()
     used: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
     may_fail: bool = False
@@ -64,7 +64,7 @@ class Skipping:
     @property
     def schema(self) -> str | None:
         """The type of `s` for `from_json`; None: no statistics are read."""
-        return text_schema(self.fields) if self.fields else None
+        return text_schema(self.statistics_read) if self.statistics_read else None
 
 
 def skipping_of(where: str, columns: TableColumns, *, may_fail: bool = True) -> Skipping:
@@ -105,11 +105,11 @@ def _skipping_of(where: str, columns: TableColumns, *, may_fail: bool) -> Skippi
         pushed += pushed_conditions(conjunct.tree, columns) if strings_are_sure else ()
         (unused if by_partition is None and by_statistics is None else used).append(conjunct.text)
     sql = _unless_malformed(_and(statistics), columns)
-    read = {path for path in over_statistics.fields if statistic(*path) in (sql or "")}
+    read = {path for path in over_statistics.statistics_read if statistic(*path) in (sql or "")}
     return Skipping(
         partitions=_unless_malformed(_and(partitions), columns),
         statistics=sql,
-        fields=frozenset(read),
+        statistics_read=frozenset(read),
         used=tuple(used),
         unused=tuple(unused),
         may_fail=any_may_fail,
@@ -146,7 +146,7 @@ class _Rewriting:
         self._columns = columns
         self._strings_are_sure = strings_are_sure
         self._with_statistics = with_statistics
-        self.fields: set[tuple[str, ...]] = set()
+        self.statistics_read: set[StatisticPath] = set()
         self.is_complete = True
 
     def rewritten(self, node: exp.Expr, negated: bool = False) -> str | None:
@@ -301,7 +301,7 @@ class _Rewriting:
             return None
         bounds = bounds_of(column, target)
         if bounds is not None:
-            self.fields |= bounds.fields
+            self.statistics_read |= bounds.statistics_read
         return bounds
 
 

@@ -52,16 +52,16 @@ _VERSION_FIELD = StructField("version", LongType())
 class SparkRows:
     """Reads and writes the rows of one table's versions.
 
-    actions: the schema for reading add and remove; fewer fields cost less.
+    action_schema: for reading add and remove; fewer fields cost less.
     """
 
     parquet: ParquetFiles
     log_path: str
-    actions: StructType = FILE_ACTION_COLUMNS
+    action_schema: StructType = FILE_ACTION_COLUMNS
 
-    def with_actions(self, actions: StructType) -> SparkRows:
+    def read_with(self, action_schema: StructType) -> SparkRows:
         """Return the same rows, read with another schema of add and remove."""
-        return replace(self, actions=actions)
+        return replace(self, action_schema=action_schema)
 
     def base_of(self, manifest: VersionManifest, keys: Sequence[int] | None = None) -> DataFrame | None:
         """Return the reconciled file actions of the base of a stored version (FULL); None: there are none."""
@@ -147,7 +147,7 @@ class SparkRows:
 
     def _deltas(self, step: ApplyStep, written: DataSet) -> dict[int, StateDelta]:
         """Return the changes that the versions make to the state. Reads only the columns for the counts."""
-        rows = self.with_actions(BREAKDOWN_FILE_ACTIONS if step.with_groups else MEASURED_FILE_ACTIONS)
+        rows = self.read_with(BREAKDOWN_FILE_ACTIONS if step.with_groups else MEASURED_FILE_ACTIONS)
         changes = rows.changes((written,), step.last)
         if changes is not None:
             changes = changes.where(F.col("version") > step.previous.version)
@@ -164,15 +164,15 @@ class SparkRows:
 
     def breakdown(self, manifest: VersionManifest) -> FileBreakdown:
         """Return the breakdown of a version, from a pass over its rows."""
-        return file_breakdown(self.with_actions(BREAKDOWN_FILE_ACTIONS).state_of(manifest), manifest.retention)
+        return file_breakdown(self.read_with(BREAKDOWN_FILE_ACTIONS).state_of(manifest), manifest.retention)
 
     def counted(self, manifest: VersionManifest, non_file: NonFileActions, retention: Retention) -> StateDelta:
         """Return the StateDelta that counts the files of a version. Errors: MissingSizeError."""
-        files = self.with_actions(MEASURED_FILE_ACTIONS).state_of(manifest)
+        files = self.read_with(MEASURED_FILE_ACTIONS).state_of(manifest)
         return counted(None if files is None else measured(files), non_file, retention)
 
     def _schema(self, *fields: StructField) -> StructType:
-        return StructType([*fields, _KEY_FIELD, *self.actions.fields])
+        return StructType([*fields, _KEY_FIELD, *self.action_schema.fields])
 
     def _keyed(self, rows: DataFrame, *others: str) -> DataFrame:
         return with_keys(rows, self.log_path, *others)

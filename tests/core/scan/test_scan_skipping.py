@@ -123,7 +123,7 @@ def test_only_requested_struct_statistics_of_a_checkpoint_are_read(
     }.items():  # fmt: skip
         assert snapshot.scan(where).report.files_after_statistics == chosen, where
     skipping = skipping_of("id = 5", snapshot.scanned_table().columns)
-    snapshot._files.run(skipping.fields, lambda files: chosen_files(files, skipping).explain("formatted"))
+    snapshot._files.run(skipping.statistics_read, lambda files: chosen_files(files, skipping).explain("formatted"))
     plan = capsys.readouterr().out
     assert "stats_parsed:struct<maxValues:struct<id:bigint>" in plan.replace(" ", "")
     assert found(snapshot.scan("id > 4", columns=["id"])) == [(5,), (9,)]

@@ -215,7 +215,7 @@ def test_conditions_on_partitions_and_statistics_keep_files_for_which_they_are_u
 
 @pytest.mark.parametrize("parsed", [False, True])
 def test_statistics_are_parsed_once_unless_the_checkpoint_has_them_parsed(parsed: bool) -> None:
-    skipping = Skipping(statistics="s.numRecords > 1", fields=frozenset({("numRecords",)}))
+    skipping = Skipping(statistics="s.numRecords > 1", statistics_read=frozenset({("numRecords",)}))
     text = condition_on_files(skipping, parsed=parsed)
     assert text is not None
     assert text.count("from_json(") == 1
