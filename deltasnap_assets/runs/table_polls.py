@@ -236,7 +236,7 @@ class _PolledTable:
             ):
                 return idle
             elif not due.is_examination_due(store_of(settings).polls.read(table.name), system_clock()):
-                return self.poll_examining()
+                return self.poll_examining()  # another process has examined it: reads only what is not stored
         read = examination_of(settings, table, wanted)
         if not read.future.done():
             message = f"{message} The examination of its log for faults has been running {read.since_text}."

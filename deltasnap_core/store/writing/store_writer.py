@@ -14,6 +14,7 @@ from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.log.log_range import LogRange
 from deltasnap_core.log.polling.unchanged_log import check_unchanged
+from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.ranges import contiguous_runs
 from deltasnap_core.redaction import logger_of
 from deltasnap_core.snapshot.delta_log import DeltaLog
@@ -63,7 +64,7 @@ class StoredRange(Sequence[VersionManifest]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Known:
+class _StoredBefore:
     """What is stored already, and the log that it was compared with.
 
     manifests: by version, of the wanted versions and their predecessors, if the log has them and all their files exist.
@@ -84,6 +85,10 @@ class StoreWriter:
     log: DeltaLog
     policy: ChangePolicy
     progress: Progress
+
+    @property
+    def _table_log(self) -> TableLog:
+        return self.log.context.table_log
 
     def write(
         self,
@@ -131,9 +136,9 @@ class StoreWriter:
             findings=findings,
         )
 
-    def _known(self, wanted: Sequence[int], listing: LogListing | None, common: CommonVersion | None) -> _Known:
+    def _known(self, wanted: Sequence[int], listing: LogListing | None, common: CommonVersion | None) -> _StoredBefore:
         """Return what is stored already. See `write`."""
-        versions, log = self.stored.stored_versions(), self.log.context.table_log
+        versions, log = self.stored.stored_versions(), self._table_log
         current = versions.current
         if listing is None or not (listing.reaches_back(wanted[0]) and listing.has_version(wanted[-1])):
             listing = log.builder.list_versions(min([wanted[0], *(name.version for name in current[-1:])]))
@@ -142,21 +147,21 @@ class StoreWriter:
         if common is None or common.current != tuple(name.version for name in current):
             common = find_common_version(self.stored, versions, log, listing, held)
         manifests = self._complete(held, common, listing)
-        return _Known(versions=versions, listing=listing, common=common, manifests=manifests)
+        return _StoredBefore(versions=versions, listing=listing, common=common, manifests=manifests)
 
     def _write_missing(
-        self, known: _Known, missing: Sequence[int], findings: CommitFindings
+        self, known: _StoredBefore, missing: Sequence[int], findings: CommitFindings
     ) -> tuple[str, dict[int, VersionManifest]]:
         """Write the data of versions. Return their generation, and their manifests by version, not committed."""
         generation, loaded = self._generation(known, missing)
-        log, new = self.log.context.table_log, dict[int, VersionManifest]()
+        new = dict[int, VersionManifest]()
         for start, end in contiguous_runs(missing):
-            writer = self._range_writer(generation, log.range(start, end, known.listing), findings)
+            writer = self._range_writer(generation, self._table_log.range(start, end, known.listing), findings)
             before = {**known.manifests, **new}.get(start - 1)
             new |= {manifest.version: manifest for manifest in _write_run(writer, start, end, before, loaded)}
         return generation, new
 
-    def _generation(self, known: _Known, missing: Sequence[int]) -> tuple[str, LoadedLog | None]:
+    def _generation(self, known: _StoredBefore, missing: Sequence[int]) -> tuple[str, LoadedLog | None]:
         """Return the generation to write to. If its name needs the log of the first version, return that log too."""
         newest = known.versions.current_generation
         if known.common.is_continued and newest is not None:
@@ -164,11 +169,11 @@ class StoreWriter:
         if known.common.version is not None:
             return known.versions.forked_generation(known.common.version), None
         first = missing[0]
-        loaded = self.log.context.table_log.range(first, first, known.listing).load(first)
+        loaded = self._table_log.range(first, first, known.listing).load(first)
         table_id = "" if loaded.non_file.metadata is None else loaded.non_file.metadata.id
         return known.versions.next_generation(table_id), loaded
 
-    def _commit(self, known: _Known, generation: str, manifests: Mapping[int, VersionManifest]) -> None:
+    def _commit(self, known: _StoredBefore, generation: str, manifests: Mapping[int, VersionManifest]) -> None:
         """Commit versions to the store, after checking that neither the log nor the files of the versions changed."""
         self._check_unchanged(known.listing)
         self._check_store(known.versions, generation, manifests.values())
@@ -188,7 +193,7 @@ class StoreWriter:
 
     def _check_unchanged(self, listing: LogListing) -> LogListing:
         """Return a new listing of the log. Errors: LogChangedError."""
-        now = list_again(self.log.context.table_log.store, listing)
+        now = list_again(self._table_log.store, listing)
         check_unchanged(listing, now, [file for checkpoint in listing.checkpoints for file in checkpoint.files])
         return now
 
@@ -214,7 +219,7 @@ class StoreWriter:
         limit = -1 if common.version is None else common.version
         manifests = [manifest for manifest in held if manifest.version <= limit]
         broken = self.stored.missing_files(manifests)
-        store = self.log.context.table_log.store
+        store = self._table_log.store
         return {
             manifest.version: manifest
             for manifest in manifests
