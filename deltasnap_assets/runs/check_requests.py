@@ -11,11 +11,9 @@ from deltasnap_assets.runs.due import are_checks_due, digest_of_settings, has_ol
 from deltasnap_assets.runs.planning.names import CHECKS_TAG, job_name, run_tags
 from deltasnap_assets.runs.planning.plan import Known
 from deltasnap_assets.runs.stores import store_of
-from deltasnap_assets.runs.table_runs import failed_run
-from deltasnap_assets.settings.config import TABLE_TAG, Settings, TableSettings
+from deltasnap_assets.runs.table_runs import failed_run, requested_runs
+from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import LogStatus
-
-_MAX_LATER_RUNS = 100
 
 
 def version_with_due_checks(
@@ -54,6 +52,6 @@ def were_evaluated(instance: dg.DagsterInstance, table: TableSettings) -> bool:
 
     If the recorded results have other settings, that run had loaded them: another run would not help.
     """
-    runs = instance.get_runs(dg.RunsFilter(tags={TABLE_TAG: table.name}), limit=_MAX_LATER_RUNS)
+    runs = (record.dagster_run for record in requested_runs(instance, table.name))
     run = next((run for run in runs if CHECKS_TAG in run.tags), None)
     return run is not None and run.is_success and run.tags[CHECKS_TAG] == digest_of_settings(table)

@@ -125,7 +125,7 @@ class LastFailures:
                 end_failure(instance, name, newest.dagster_run.run_id)
                 continue
             last[name] = record.dagster_run.run_id
-            if (failure := _failure(known, _requested_runs(instance, name), over.get(name))) is not None:
+            if (failure := _failure(known, requested_runs(instance, name), over.get(name))) is not None:
                 requested[name] = failure
         return cls(last=last, requested=requested)
 
@@ -295,7 +295,8 @@ def _ended_runs(instance: dg.DagsterInstance, table_name: str) -> list[dg.RunRec
     return sorted(records, key=_place, reverse=True)
 
 
-def _requested_runs(instance: dg.DagsterInstance, table_name: str) -> Sequence[dg.RunRecord]:
+def requested_runs(instance: dg.DagsterInstance, table_name: str) -> Sequence[dg.RunRecord]:
+    """Return the last runs with the tag of a table, the latest first."""
     return instance.get_run_records(dg.RunsFilter(tags={TABLE_TAG: table_name}), limit=_MAX_LATER_RUNS)
 
 
