@@ -35,7 +35,9 @@ def version_with_due_checks(
     failed, poll = failed_run(instance, table.name), store_of(settings).polls.read(table.name)
     checkpoint = None if status.listing is None else status.listing.newest_checkpoint
     has_failed = failed is not None and failed.first_missing is None
-    if not are_checks_due(poll, table, newest, checkpoint, has_failed=has_failed, is_requested=is_requested):
+    if not are_checks_due(
+        poll, table, newest, status.latest, checkpoint, has_failed=has_failed, is_requested=is_requested
+    ):
         return None
     is_in_vain = not is_requested and has_old_checks(poll, table) and were_evaluated(instance, table)
     return None if is_in_vain else newest

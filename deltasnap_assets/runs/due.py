@@ -161,6 +161,7 @@ def are_checks_due(
     poll: LastPoll | None,
     table: TableSettings,
     newest: int,
+    latest: int,
     checkpoint: str | None,
     *,
     has_failed: bool,
@@ -168,14 +169,14 @@ def are_checks_due(
 ) -> bool:
     """Return whether the checks are evaluated again although nothing is new.
 
-    They are due if their results are missing, or were lost, damaged or not written; after a change of the settings,
-    and after a checkpoint, which may end a warning; after a failed run, unless a check found an error, which may have
-    failed it.
-    newest: the newest stored version. checkpoint: `LogListing.newest_checkpoint`.
+    They are due if their results are missing, or were lost, damaged or not written; after a rollback, because they are
+    those of a removed version; after a change of the settings, and after a checkpoint, which may end a warning; after a
+    failed run, unless a check found an error, which may have failed it.
+    newest: the newest materialized version. latest: that of the log. checkpoint: `LogListing.newest_checkpoint`.
     has_failed: whether the last run failed after all its versions were materialized: nothing else ends its warning.
     is_requested: a user waits for the answer. Then they are also due if a check found an error, which may be over.
     """
-    if poll is None or poll.checked_version is None or poll.checked_version < newest:
+    if poll is None or poll.checked_version is None or not newest <= poll.checked_version <= latest:
         return True
     if poll.checked_inputs not in (None, inputs_of_checks(table, checkpoint)):
         return True

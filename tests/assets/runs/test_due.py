@@ -43,6 +43,8 @@ def table(tmp_path: Path) -> Table:
 DUE: dict[str, tuple[dict[str, Any], bool]] = {
     "checked": ({}, False),
     "checked before the newest version": ({"checked_version": 1}, True),
+    "checked at a later version": ({"checked_version": 3}, False),
+    "checked at a version that was rolled back": ({"checked_version": 4}, True),
     "never checked": ({"checked_version": None}, True),
     "checked with other settings": ({"checked_inputs": "0" * 32}, True),
     "checked by an earlier release": ({"checked_inputs": None}, False),
@@ -59,7 +61,7 @@ def test_checks_are_due_after_an_error_or_with_other_inputs(case: str) -> None:
     poll = LastPoll(**{"polled_at_ms": 1, "checked_version": 2, "checked_inputs": inputs, **changed})
 
     def are_due(poll: LastPoll | None, checkpoint: str | None = "7.checkpoint.parquet") -> bool:
-        return are_checks_due(poll, TABLE, 2, checkpoint, has_failed=False, is_requested=True)
+        return are_checks_due(poll, TABLE, 2, 3, checkpoint, has_failed=False, is_requested=True)
 
     assert are_due(None)
     assert are_due(poll) == is_due
@@ -78,7 +80,7 @@ def test_tick_evaluates_checks_again_after_a_failed_run_unless_one_found_an_erro
 ) -> None:
     problems = tuple(replace(WARNING, severity="error", check=check) for check in errors)
     poll = LastPoll(polled_at_ms=1, checked_version=2, problems=problems)
-    assert are_checks_due(poll, TABLE, 2, None, has_failed=has_failed, is_requested=False) is expected
+    assert are_checks_due(poll, TABLE, 2, 2, None, has_failed=has_failed, is_requested=False) is expected
 
 
 @pytest.mark.parametrize(("severity", "expected"), [("warning", [False, False, True]), ("error", [True] * 3)])

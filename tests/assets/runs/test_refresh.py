@@ -153,8 +153,8 @@ def test_rolled_back_table_loses_the_removed_versions_and_is_reported_until_the_
     table.refresh()
     table.roll_back_to(1)
     store = SnapshotStore.open(None, table.settings.storage)
-    for _ in range(2):
-        assert table.refresh() == ()
+    for evaluated_again in ((1,), ()):
+        assert table.refresh() == evaluated_again
         assert table.partitions == ["0", "1"]
         assert store.versions("events") == [0, 1]
         (page,) = table.instance.fetch_observations(dg.AssetKey(["events", "delta_log"]), limit=1).records
@@ -169,6 +169,21 @@ def test_rolled_back_table_loses_the_removed_versions_and_is_reported_until_the_
     assert table.stored_files(2) == {"3", "b2.parquet"}
     assert table.verdict("contiguous_log") == (True, "ERROR")
     assert "log" not in str(store.fleet(["events"]).to_pylist()[0]["check"])
+
+
+@pytest.mark.slow
+def test_warning_of_a_check_about_a_version_ends_when_that_version_is_rolled_back(tmp_path: Path) -> None:
+    table = Refreshed(tmp_path)
+    table.write(0, 1)
+    write_log(table.path, {2: [metadata(partitionColumns=["id"])]})
+    table.refresh()
+    assert "schema_unchanged" in table.row["check"]
+    table.roll_back_to(1)
+    table.refresh()
+    assert "schema_unchanged" not in table.row["check"]
+    key = dg.AssetCheckKey(dg.AssetKey(["events", "computed_state"]), "schema_unchanged")
+    latest = table.instance.event_log_storage.get_latest_asset_check_execution_by_key([key])[key]
+    assert latest.status.value == "SUCCEEDED"
 
 
 @pytest.mark.slow
