@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import time
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Literal
 
 import dagster as dg
@@ -13,6 +14,7 @@ import dagster as dg
 from deltasnap_assets.quantities import counted
 from deltasnap_assets.runs.condition.taken_names import was_observed_here
 from deltasnap_assets.runs.condition.webhook import WebhookError, post_text
+from deltasnap_assets.runs.due import doubling_pause
 from deltasnap_assets.runs.fleet import unfollowed_tables
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, delta_log_key
 from deltasnap_assets.runs.stores import store_of
@@ -24,6 +26,7 @@ ALERTS_SENSOR = "deltasnap_alerts"
 
 _EVERY_SECONDS = 60
 _MAX_SECONDS = 30  # a tick may take a minute; the next one sends the remaining messages
+_MAX_PAUSE_SECONDS = 60 * 60
 _MAX_TEXT_LENGTH = 2000
 _NEXT = "@next"
 """Part of the key that stores the first table of the next tick. No table has this name."""
@@ -47,6 +50,12 @@ _WITHOUT_CHECKS = (TableLevel.BROKEN, TableLevel.UNKNOWN)
 """The levels that count as one problem, regardless of the checks that found it."""
 _FORGOTTEN_AFTER_MS = 24 * 60 * 60 * 1000
 """A problem that was gone for this long is reported again when it returns, even if the table was never healthy."""
+
+_UNCONFIRMED: dict[Hashable, tuple[int, float]] = {}
+"""Messages that may have arrived: how often each was sent, and when it is sent again, as a monotonic time.
+
+A webhook that is too slow to confirm them would receive them with every tick. A restarted process sends them at once.
+"""
 
 Reported = Mapping[str, int | None]
 """The problems reported since a table was last healthy, and since when each is gone (ms since the epoch, or None).
@@ -133,11 +142,16 @@ def send_alerts(settings: Settings, instance: dg.DagsterInstance) -> str:
     saved = cursors.get_cursor_values({*keys.values(), next_key})
     names = list(found)
     first = names.index(saved[next_key]) if saved.get(next_key) in found else 0
-    sent, refused, is_late = 0, list[WebhookError](), False
+    sent, waiting, refused, is_late = 0, 0, list[WebhookError](), False
     for name in (*names[first:], *names[:first]):
         status, before = found[name][1], _reported(saved.get(keys[name]))
         alert, after = alert_of(name, status, before, settings.alerts, now), seen(status, before, now)
         if alert is not None:
+            message = url, keys[name], status.level, status.check
+            attempts, sent_again_at = _UNCONFIRMED.get(message, (0, -math.inf))
+            if time.monotonic() < sent_again_at:
+                waiting += 1
+                continue
             if time.monotonic() - started > _MAX_SECONDS:
                 cursors.set_cursor_values({next_key: name})
                 is_late = True
@@ -146,7 +160,11 @@ def send_alerts(settings: Settings, instance: dg.DagsterInstance) -> str:
                 post_text(url, alert)
             except WebhookError as error:
                 refused.append(error)
+                if error.may_have_arrived:
+                    pause = doubling_pause(attempts + 1, most=_MAX_PAUSE_SECONDS)
+                    _UNCONFIRMED[message] = attempts + 1, time.monotonic() + pause
                 continue
+            _UNCONFIRMED.pop(message, None)
             sent += 1
             is_over = status.level is TableLevel.HEALTHY
             after = {} if is_over else {**after, **dict.fromkeys(_problems(status))}
@@ -156,6 +174,8 @@ def send_alerts(settings: Settings, instance: dg.DagsterInstance) -> str:
         raise refused[0]
     if is_late:
         return f"Sent {counted(sent, 'message')}. The next tick sends the rest."
+    if waiting:
+        return f"Sent {counted(sent, 'message')}. Later ticks send {counted(waiting, 'unconfirmed message')} again."
     return f"Sent {counted(sent, 'message')}." if sent else "No table has a new problem or has recovered."
 
 

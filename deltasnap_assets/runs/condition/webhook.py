@@ -5,21 +5,25 @@ from __future__ import annotations
 import json
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from queue import Empty, Queue
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 from deltasnap_core import DeltaSnapError
 
-TIMEOUT_SECONDS = 10
+TIMEOUT_SECONDS = 20
+_GATEWAY_TIMEOUT = 504
 
 
 class WebhookError(DeltaSnapError):
-    """The webhook did not accept a message. reason: why, without its URL."""
+    """The webhook did not accept a message. reason: why, without its URL. may_have_arrived: it was sent completely."""
 
-    def __init__(self, *, reason: str) -> None:
+    def __init__(self, *, reason: str, may_have_arrived: bool = False) -> None:
         self.reason = reason
-        super().__init__(f"The webhook of `alerts` did not accept a message: {reason}. The next tick sends it again.")
+        self.may_have_arrived = may_have_arrived
+        what, when = ("confirm", "A later tick") if may_have_arrived else ("accept", "The next tick")
+        super().__init__(f"The webhook of `alerts` did not {what} a message: {reason}. {when} sends it again.")
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -31,29 +35,40 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 def post_text(url: str, text: str, *, timeout: float = TIMEOUT_SECONDS) -> None:
     """Post a text as `{"text": ...}`. Errors: WebhookError, unless the answer has a status of 200 to 299."""
-    content = json.dumps({"text": text}).encode()
-    headers = {"Content-Type": "application/json; charset=utf-8", "User-Agent": "deltasnap"}
-    request = urllib.request.Request(url, data=content, headers=headers, method="POST")
-    problems: Queue[str | None] = Queue()
+    content, sent = json.dumps({"text": text}).encode(), Event()
+
+    def body() -> Iterator[bytes]:
+        yield content
+        sent.set()
+
+    headers = {
+        "Content-Type": "application/json; charset=utf-8",
+        "Content-Length": str(len(content)),
+        "User-Agent": "deltasnap",
+    }
+    request = urllib.request.Request(url, data=body(), headers=headers, method="POST")
+    problems: Queue[tuple[str, bool] | None] = Queue()
     # In a thread, because a timeout of urllib applies to each read: a slow answer could take minutes.
     Thread(target=lambda: problems.put(_problem(request, timeout)), daemon=True).start()
     try:
-        reason = problems.get(timeout=timeout)
+        problem = problems.get(timeout=timeout)
     except Empty:
-        reason = f"it did not answer within {timeout:g} s"
-    if reason is not None:
-        raise WebhookError(reason=reason)  # outside of the handlers: no cause with the URL
+        problem = f"it did not answer within {timeout:g} s", False
+    if problem is not None:
+        reason, is_rejected = problem
+        # Outside of the handlers: no cause with the URL.
+        raise WebhookError(reason=reason, may_have_arrived=sent.is_set() and not is_rejected)
 
 
-def _problem(request: urllib.request.Request, timeout: float) -> str | None:
-    """Return why the webhook did not accept a request; None: it did."""
+def _problem(request: urllib.request.Request, timeout: float) -> tuple[str, bool] | None:
+    """Return why the webhook did not accept a request, and whether it rejected it; None: it accepted it."""
     try:
         with urllib.request.build_opener(_NoRedirect).open(request, timeout=timeout):
             return None
     except urllib.error.HTTPError as error:
         error.close()
-        return f"HTTP status {error.code}"
+        return f"HTTP status {error.code}", error.code != _GATEWAY_TIMEOUT
     except urllib.error.URLError as error:
-        return f"it cannot be reached, {type(error.reason).__name__}"
+        return f"it cannot be reached, {type(error.reason).__name__}", False
     except Exception as error:  # noqa: BLE001  # including timeouts, and http.client's errors, which may contain the URL
-        return f"it cannot be reached, {type(error).__name__}"
+        return f"it cannot be reached, {type(error).__name__}", False

@@ -8,6 +8,8 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -39,11 +41,12 @@ ERROR = TableProblem(check="log", severity="error", text="Version 3 cannot be re
 
 
 class Chat:
-    """A webhook that stores its messages. status: of its responses."""
+    """A webhook that stores its messages. status: of its responses. seconds: until it responds."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
         self.status = 200
+        self.seconds = 0.0
         self.headers: dict[str, str] = {}
         chat = self
 
@@ -56,7 +59,9 @@ class Chat:
                     self.send_header("Location", "/elsewhere")
                 if chat.status == 200 and self.path == f"/services/{SECRET}":
                     chat.texts.append(json.loads(content)["text"])
-                self.end_headers()  # this sends the answer
+                time.sleep(chat.seconds)
+                with suppress(OSError):
+                    self.end_headers()  # this sends the answer
 
             def do_GET(self) -> None:
                 self.send_response(200)
@@ -271,6 +276,37 @@ def test_rejected_message_does_not_block_others_and_is_sent_again(
     chat.status = 200
     assert fleet.tick() == "Sent 1 message."
     assert [text[:8] for text in chat.taken()] == ["Table a ", "Table c ", "Table b "]
+
+
+def test_message_that_may_have_arrived_is_sent_again_after_a_pause(
+    fleet: Fleet, chat: Chat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(alerts, "post_text", partial(post_text, timeout=0.5))
+    unconfirmed: dict[Any, Any] = {}
+    monkeypatch.setattr(alerts, "_UNCONFIRMED", unconfirmed)
+    fleet.note(ERROR)
+    chat.seconds = 0.8
+    for attempts in (1, 2):
+        start = time.monotonic()
+        with pytest.raises(
+            WebhookError, match=r"did not confirm a message: it did not answer within 0.5 s. A later tick"
+        ):
+            fleet.tick()
+        ((message, (sent, again_at)),) = unconfirmed.items()
+        assert (sent, round(again_at - start, -1)) == (attempts, attempts * 60)
+        assert fleet.tick() == "Sent 0 messages. Later ticks send 1 unconfirmed message again."
+        assert len(chat.taken()) == 1
+        unconfirmed[message] = sent, 0.0  # as after the pause
+    chat.seconds = 0.0
+    assert (fleet.tick(), len(chat.taken()), unconfirmed) == ("Sent 1 message.", 1, {})
+
+
+@pytest.mark.parametrize(("status", "expected"), [(503, False), (504, True)])
+def test_only_a_gateway_that_timed_out_may_have_passed_a_message_on(chat: Chat, status: int, expected: bool) -> None:
+    chat.status = status
+    with pytest.raises(WebhookError) as raised:
+        post_text(chat.url, "text")
+    assert raised.value.may_have_arrived is expected
 
 
 def test_slow_webhook_that_rejects_some_messages_receives_the_rest_and_the_tick_fails(
