@@ -87,17 +87,20 @@ def reader(name: str = "mirror", **options: Any) -> dg.AssetsDefinition:
     return made
 
 
-def test_first_run_gets_all_rows_and_later_runs_get_changes(people: Followed) -> None:
-    mirror = reader()
+def test_first_run_of_each_asset_gets_all_rows_and_later_runs_get_the_changes_since_its_own_last_run(
+    people: Followed,
+) -> None:
+    first, second = reader("first"), reader("second")
+    assert people.read(first) == [(0, "Ann", "insert", 0), (1, "Bo", "insert", 0)]
     people.append("Cy")
-    assert people.read(mirror) == [(0, "Ann", "insert", 1), (1, "Bo", "insert", 1), (2, "Cy", "insert", 1)]
-    assert people.read(mirror) == []
+    assert people.read(second) == [(0, "Ann", "insert", 1), (1, "Bo", "insert", 1), (2, "Cy", "insert", 1)]
+    assert people.read(first) == [(2, "Cy", "insert", 1)]
+    assert people.read(first) == []
     people.append("Di", refresh=False)
     deltalake.DeltaTable(str(people.path)).update({"name": "'Bob'"}, predicate="id = 1")
     people.refresh()
     expected = [(1, "Bo", "delete", 3), (1, "Bob", "insert", 3), (3, "Di", "insert", 2)]
-    assert people.read(mirror) == expected
-    assert people.read(mirror) == []
+    assert people.read(first) == people.read(second) == expected
 
 
 @pytest.mark.thorough
@@ -109,70 +112,6 @@ def test_key_net_condition_and_columns_work_as_in_row_changes(people: Followed) 
         table.update({"name": f"'{name}'"}, predicate="id = 1")
     people.refresh()
     assert people.read(mirror) == [("Bo", "update_preimage", 2), ("Bob", "update_postimage", 2)]
-
-
-def test_failed_run_does_not_count(people: Followed) -> None:
-    fails = [False, True, True, False]
-    seen: list[Rows] = []
-
-    @dg.asset(ins=since_last_run(), retry_policy=dg.RetryPolicy(max_retries=1))
-    def mirror(changes: pa.Table) -> Rows:
-        seen.append(reported(changes))
-        if fails.pop(0):
-            raise ValueError("not now")
-        return seen[-1]
-
-    people.run(mirror)
-    people.append("Cy")
-    assert not people.run(mirror, raises=False).success
-    people.append("Di")
-    expected = [(2, "Cy", "insert", 1), (3, "Di", "insert", 2)]
-    assert people.read(mirror) == expected
-    assert seen[1] == seen[2] == expected[:1]
-    event: Any = people.instance.get_latest_materialization_event(mirror.key)
-    entry = event.asset_materialization.metadata[ENTRY].value
-    assert (entry["since"], entry["version"]) == (0, 2)
-
-
-def test_materialization_that_cannot_be_stored_does_not_count(people: Followed) -> None:
-    class Broken(dg.IOManager):
-        def handle_output(self, context: dg.OutputContext, obj: object) -> None:
-            raise OSError("no space left")
-
-        def load_input(self, context: dg.InputContext) -> None: ...
-
-    mirror = reader()
-    broken = dg.with_resources(
-        [reader(io_manager_key="mine")], {"mine": dg.IOManagerDefinition.hardcoded_io_manager(Broken())}
-    )
-    failed = people.run(broken[0], raises=False)
-    assert any("no space left" in str(event.event_specific_data) for event in failed.all_events if event.is_failure)
-    assert len(people.read(mirror)) == 2
-
-
-def test_run_whose_blocking_check_fails_counts_because_the_asset_was_materialized(people: Followed) -> None:
-    seen: list[Rows] = []
-
-    @dg.asset(ins=since_last_run(), check_specs=[dg.AssetCheckSpec("good", asset="mirror", blocking=True)])
-    def mirror(changes: pa.Table) -> Iterator[Any]:
-        seen.append(reported(changes))
-        yield dg.Output(None)
-        yield dg.AssetCheckResult(passed=False)
-
-    assert not people.run(mirror, raises=False).success
-    people.append("Cy")
-    assert not people.run(mirror, raises=False).success
-    assert seen == [[(0, "Ann", "insert", 0), (1, "Bo", "insert", 0)], [(2, "Cy", "insert", 1)]]
-
-
-def test_each_asset_has_its_own_last_run(people: Followed) -> None:
-    first, second = reader("first"), reader("second")
-    assert len(people.read(first)) == 2
-    people.append("Cy")
-    assert people.read(second) == [(0, "Ann", "insert", 1), (1, "Bo", "insert", 1), (2, "Cy", "insert", 1)]
-    assert people.read(first) == [(2, "Cy", "insert", 1)]
-    people.append("Di")
-    assert people.read(first) == people.read(second) == [(3, "Di", "insert", 2)]
 
 
 @pytest.mark.thorough
@@ -204,6 +143,7 @@ def test_recreated_table_is_an_error_until_the_asset_is_wiped(people: Followed) 
     assert [row[1] for row in people.read(mirror)] == ["Ed", "Flo", "Gus"]
 
 
+@pytest.mark.thorough
 def test_rolled_back_table_is_an_error_only_if_its_version_was_read(people: Followed) -> None:
     early, late = reader("early"), reader("late")
     people.run(early)
@@ -232,6 +172,9 @@ def test_versions_lost_in_the_store_are_read_from_the_log_and_are_an_error_witho
         (people.path / "_delta_log" / f"{version:020d}.json").unlink()
     with pytest.raises(LastRunError, match="version 1 is not stored, and the log was rolled back: version 1 in common"):
         people.run(late)
+    people.append("Flo")
+    with pytest.raises(LastRunError, match="that run read version 3, which the history of version 2 no longer"):
+        people.run(early)
 
 
 def test_changes_of_each_version(people: Followed) -> None:
@@ -261,23 +204,3 @@ def test_changes_of_each_version(people: Followed) -> None:
             ["people", "all_files"], partition_key="2", python_type=pa.Table, input_definition_metadata=of_version
         )
     assert reported(found) == seen[2]
-
-
-def test_asset_without_a_last_run_is_an_error(people: Followed) -> None:
-    metadata = {"row_changes": "since_last_run"}
-    with (
-        people.own.get_asset_value_loader(instance=people.instance) as loader,
-        pytest.raises(LastRunError, match="this input needs a run that materializes an asset"),
-    ):
-        loader.load_asset_value(["people", "all_files"], partition_key="0", input_definition_metadata=metadata)
-
-    with pytest.raises(LastRunError, match=r"mirror.*each of its partitions is a version, so use 'row_changes': 'of"):
-        people.run(reader(partitions_def=version_partitions("people")), partition_key="0")
-
-    people.append("Cy")
-
-    @dg.asset(ins={"changes": dg.AssetIn(["people", "all_files"], metadata=metadata)})
-    def every(changes: pa.Table) -> None: ...
-
-    with pytest.raises(LastRunError, match=r"found 2; use partition_mapping=LatestVersion\(\)"):
-        people.run(every)

@@ -16,6 +16,8 @@ import yaml
 from deltasnap_assets.command.cli import app
 from deltasnap_assets.settings.config import Settings, SparkSettings
 from deltasnap_assets.settings.loading import read_settings
+from deltasnap_core.scan.tables import vacuum_candidates
+from tests.core.scan.test_vacuum_candidates import PlainKeys
 from tests.docs.generated import DOCUMENTS, ROOT
 
 if TYPE_CHECKING:
@@ -100,6 +102,7 @@ def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pat
 @pytest.mark.parametrize("name", ["store.md", "library.md"])
 def test_documented_python_runs(name: str, folder: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
+    monkeypatch.setattr(vacuum_candidates, "FileKeys", PlainKeys)
     names: dict[str, object] = {"spark": spark}
     for block in blocks(name, "python"):
         exec(block.replace('"/data/', f'"{folder}/data/'), names)

@@ -119,6 +119,7 @@ def test_versions_lose_the_predicted_files(session: Any, tmp_path: Path) -> None
 @pytest.mark.usefixtures("session")
 def test_retention_of_the_table_keeps_young_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("deltalake")
+    monkeypatch.setattr(vacuum_candidates, "FileKeys", PlainKeys)
     path = tmp_path / "events"
     write(path, "2026-01-01", [1], "append")
     write(path, "2026-01-01", [2], "overwrite")
@@ -127,7 +128,6 @@ def test_retention_of_the_table_keeps_young_files(tmp_path: Path, monkeypatch: p
         "VACUUM would delete nothing (retention 168 hours).\nKept: 1 file (tombstone has not expired).\n"
     )
     assert result.stderr == ""
-    monkeypatch.setattr(vacuum_candidates, "FileKeys", PlainKeys)
     short = run("vacuum", path, "--dry-run", "--retain", 0)
     assert "VACUUM would delete 1 file of" in short.stdout
     assert "Time travel would reach back to version 1; now the log reaches back to version 0." in short.stdout

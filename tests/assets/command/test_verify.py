@@ -12,11 +12,13 @@ from rich.console import Console
 
 from deltasnap_assets.command.views.condition_view import FaultyTableError
 from deltasnap_assets.command.views.verify_view import VerifyReport, _print, show_file_problems
-from deltasnap_core import DeltaLog, commit_file
+from deltasnap_core import commit_file
+from deltasnap_core.scan.tables import file_problems
 from tests.assets.command.test_cli import assert_one_line_of_error, deltasnap, small_table, without_java
 from tests.assets.command.test_driver_commands import run
 from tests.builders import add, metadata, protocol, write_log
 from tests.checkpoint_files import write_checkpoint
+from tests.core.scan.test_vacuum_candidates import PlainKeys
 
 
 def row(path: str, problem: str, size: int | None = None, listed_size: int | None = None) -> dict[str, Any]:
@@ -88,8 +90,9 @@ def test_fault_of_an_earlier_version_is_reported_with_advice(tmp_path: Path) -> 
 
 
 @pytest.mark.spark
-def test_missing_file_is_shown_with_exit_code_1(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deltasnap_assets.spark.session.run_session.RunSession._start", lambda self, reason: spark)
+@pytest.mark.usefixtures("session")
+def test_missing_file_is_shown_with_exit_code_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_problems, "FileKeys", PlainKeys)
     write_log(tmp_path, {0: [protocol(), metadata(), add("a", size=1)], 1: [add("b", size=2)]})
     (tmp_path / "a").write_bytes(b"?")
     assert run("verify", tmp_path, "--version", 0).stdout == "Version 0 has 1 file, all in storage.\n"
@@ -97,4 +100,3 @@ def test_missing_file_is_shown_with_exit_code_1(spark: Any, tmp_path: Path, monk
     problem = {"path": "b", "problem": "missing", "certain": True, "size": 2, "listedSize": None}
     assert json.loads(result.stdout) == {"path": str(tmp_path), "version": 1, "files": 2, "problems": [problem]}
     assert result.exit_code == 1
-    DeltaLog.clear_cache()

@@ -268,17 +268,8 @@ class Scheduled:
 
 
 @pytest.mark.slow
-def test_schedule_evaluates_the_checks_again_once_after_their_settings_changed(table: Lost, tmp_path: Path) -> None:
-    schedule = Scheduled(table, tmp_path / "dagster")
-    assert schedule.tick() == []
-    table.configure(checks=LAGS)
-    assert schedule.tick() == [("3", "3")]
-    assert schedule.tick() == []  # the run had loaded other settings
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("has_error", [False, True])
-def test_schedule_evaluates_the_checks_again_after_a_lost_run_unless_one_found_an_error(
+def test_schedule_evaluates_the_checks_again_once_after_new_settings_or_a_lost_run_unless_one_found_an_error(
     table: Lost, tmp_path: Path, has_error: bool
 ) -> None:
     schedule = Scheduled(table, tmp_path / "dagster")
@@ -289,6 +280,9 @@ def test_schedule_evaluates_the_checks_again_after_a_lost_run_unless_one_found_a
     table.instance.report_run_failed(run, "The process of this run no longer exists.")
     assert schedule.tick() == ([] if has_error else [("3", "3")])
     assert schedule.tick() == []
+    table.configure(checks=LAGS)
+    assert schedule.tick() == [("3", "3")]
+    assert schedule.tick() == []  # the run had loaded other settings
 
 
 def test_refresh_of_a_table_with_a_warning_still_reads_its_log_for_faults(lagging: Lost) -> None:

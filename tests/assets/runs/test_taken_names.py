@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,11 @@ from tests.assets.runs.test_sensors import Ticks
 from tests.driver_bases import use_driver_bases
 
 
-@pytest.fixture(autouse=True)
-def _no_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    use_driver_bases(monkeypatch)
+@pytest.fixture(scope="module", autouse=True)
+def _no_session() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patched:
+        use_driver_bases(patched)
+        yield
 
 
 class Project(Refreshed):
@@ -53,10 +56,11 @@ class Project(Refreshed):
         return None if poll is None else poll.path
 
 
-@pytest.fixture
-def projects(tmp_path: Path) -> tuple[Project, Project]:
+@pytest.fixture(scope="module")
+def projects(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, Project]:
     """Two projects. The second one has replaced the versions of the first one."""
-    first, second = Project(tmp_path, "first", 2), Project(tmp_path, "second", 4)
+    folder = tmp_path_factory.mktemp("projects")
+    first, second = Project(folder, "first", 2), Project(folder, "second", 4)
     first.refresh()
     second.refresh()
     return first, second
@@ -90,8 +94,7 @@ def test_fleet_does_not_show_the_numbers_of_another_table(projects: tuple[Projec
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("is_idle", [True, False])
-def test_every_tick_fails_while_the_name_is_taken(tmp_path: Path, is_idle: bool) -> None:
+def test_every_tick_fails_while_the_name_is_taken(tmp_path: Path) -> None:
     first, second = Project(tmp_path, "first", 2), Project(tmp_path, "second", 4)
     first.refresh()
     ticks = Ticks(first.path)
@@ -100,11 +103,9 @@ def test_every_tick_fails_while_the_name_is_taken(tmp_path: Path, is_idle: bool)
     for _ in range(2):
         ticks.tick()
     second.refresh()
-    if is_idle:
-        REMINDERS._done.clear()  # as an hour later
-    else:
-        write(first.path, 3, 3)
-    for _ in range(2):
+    REMINDERS._done.clear()  # as an hour later
+    for last in (2, 2, 3, 3):
+        write(first.path, 3, last)
         with pytest.raises(TakenNameError):
             ticks.tick()
     assert first.stored_at == str(second.path)
@@ -112,15 +113,16 @@ def test_every_tick_fails_while_the_name_is_taken(tmp_path: Path, is_idle: bool)
 
 @pytest.mark.slow
 def test_alert_reports_a_taken_name_but_no_table_that_moved(
-    projects: tuple[Project, Project], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    projects: tuple[Project, Project], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = projects
     sent = list[str]()
     monkeypatch.setattr("deltasnap_assets.runs.condition.alerts.post_text", lambda _, text: sent.append(text))
     alerts = AlertSettings.model_validate({"webhook": "https://chat.example"})
-    second.move(tmp_path / "elsewhere")
-    for project in (first, second):
-        send_alerts(project.settings.model_copy(update={"alerts": alerts}), project.instance)
+    moved = second.table.model_copy(update={"path": f"{second.path}-elsewhere"})
+    for project, table in ((first, first.table), (second, moved)):
+        settings = project.settings.model_copy(update={"alerts": alerts, "tables": (table,)})
+        send_alerts(settings, project.instance)
     (text,) = sent
     assert "The store has another table of this name" in text
 
@@ -152,7 +154,7 @@ def test_projects_with_one_instance_do_not_take_turns_under_one_name(tmp_path: P
 
 
 @pytest.mark.slow
-def test_project_without_observations_is_not_stopped(projects: tuple[Project, Project]) -> None:
-    first, _ = projects
-    first.instance = dg.DagsterInstance.ephemeral()
+def test_project_without_observations_is_not_stopped(tmp_path: Path) -> None:
+    first, second = Project(tmp_path, "first", 2), Project(tmp_path, "second", 0)
+    second.refresh()
     assert first.refresh() == (0, 1, 2)

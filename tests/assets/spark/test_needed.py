@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from pyspark.sql import SparkSession
 
 from deltasnap_assets.settings.config import Settings, SparkSettings, TableSettings
 from deltasnap_assets.spark.session.needed import reason_for_spark
 from deltasnap_core import DeltaLog, SnapshotStore
 from deltasnap_core.replay import engine
 from tests.builders import add, metadata, protocol, write_log
+from tests.driver_bases import use_driver_bases
 
 
 @pytest.fixture(autouse=True)
@@ -42,13 +42,12 @@ def test_table_that_does_not_exist_needs_no_spark(tmp_path: Path, log: Path, kin
     assert reason_for_spark(settings_of(tmp_path, kind=kind)) is None
 
 
-@pytest.mark.spark
 def test_followed_table_needs_spark_only_if_large_or_configured(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    SnapshotStore.open(spark, tmp_path / "store").write_range(
-        "events", DeltaLog.for_table(spark, tmp_path / "events"), 0, 0
-    )
+    use_driver_bases(monkeypatch)
+    log = DeltaLog.for_table(None, tmp_path / "events")
+    SnapshotStore.open(None, tmp_path / "store").write_range("events", log, 0, 0)
     assert reason_for_spark(settings_of(tmp_path)) is None
     assert "the engine is set to Spark" in str(reason_for_spark(settings_of(tmp_path, "always")))
     rows = engine.Limit(most=1, unit="rows", driver="", spark="")

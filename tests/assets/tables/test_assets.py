@@ -14,12 +14,10 @@ if TYPE_CHECKING:
 
 from deltasnap_assets.definitions import build_definitions  # noqa: E402
 from deltasnap_assets.demo.demo_table import grow  # noqa: E402
-from deltasnap_assets.runs.planning.names import ASSET_NAMES, run_tags  # noqa: E402
-from deltasnap_assets.runs.refresh import RefreshError, RefreshEvent, refresh_table  # noqa: E402
+from deltasnap_assets.runs.planning.names import ASSET_NAMES  # noqa: E402
+from deltasnap_assets.runs.refresh import RefreshEvent, refresh_table  # noqa: E402
 from deltasnap_assets.settings.config import Settings, TableSettings  # noqa: E402
 from deltasnap_assets.tables.pages.table_observation import health_of  # noqa: E402
-from deltasnap_core.errors import StoredVersionNotFoundError  # noqa: E402
-from tests.builders import commit_info, protocol, write_log  # noqa: E402
 from tests.thorough import one_in  # noqa: E402
 
 VERSIONS = 14
@@ -86,7 +84,7 @@ def test_refresh_materializes_every_version_of_every_asset(app: App) -> None:
     assert {(progress.first, progress.last) for progress in app.messages} == {(0, VERSIONS - 1)}
 
 
-@pytest.mark.parametrize("version", one_in(3, reversed(range(VERSIONS))))
+@pytest.mark.parametrize("version", one_in(5, reversed(range(VERSIONS))))
 def test_stored_files_match_deltalake(app: App, version: int) -> None:
     rows = app.load("all_files", version).select("path").collect()
     assert {Path(row.path).name for row in rows} == live_paths(app.path, version)
@@ -156,11 +154,10 @@ def test_checks_are_evaluated_once_per_run(app: App) -> None:
     }
 
 
-@pytest.mark.parametrize("version", range(VERSIONS))
-def test_checks_of_versions_have_a_result_for_each_that_can_be_compared(app: App, version: int) -> None:
-    found = outcomes(app, str(version))
-    assert found.get("schema_unchanged") == (True if version else None)
-    assert ("steady_growth" in found) <= (version > 5)
+def test_checks_of_versions_have_a_result_for_each_that_can_be_compared(app: App) -> None:
+    found = [outcomes(app, str(version)) for version in range(VERSIONS)]
+    assert [each.get("schema_unchanged") for each in found] == [None] + [True] * (VERSIONS - 1)
+    assert not any("steady_growth" in each for each in found[:6])
 
 
 def test_table_observation_describes_its_newest_version(app: App) -> None:
@@ -179,117 +176,6 @@ def test_page_of_the_newest_version_shows_files_and_tombstones(app: App) -> None
     assert app.metadata("tombstones", newest)["vacuum_would_free_now"].startswith("no file expired")
     assert "contents" in app.metadata("tombstones", newest)
     assert app.metadata("reconstructed_state", newest)["changed_besides_files"] == "nothing"
-
-
-def test_stored_versions_are_loaded_as_input_of_other_assets(app: App) -> None:
-    loaded = {}
-
-    @dg.asset(
-        ins={"files": dg.AssetIn(["events", "all_files"])}, partitions_def=app_partitions(), backfill_policy=single()
-    )
-    def count(context, files) -> None:  # type: ignore[no-untyped-def] # Dagster takes no annotation that is text
-        loaded.update({version: frame.count() for version, frame in files.items()})
-
-    defs = dg.Definitions.merge(app.defs, dg.Definitions(assets=[count], jobs=[dg.define_asset_job("j", [count])]))
-    job = defs.resolve_job_def("j")
-    assert job.execute_in_process(instance=app.instance, tags=run_tags("events", 2, 4), run_config=QUIET).success
-    assert loaded == {version: len(live_paths(app.path, version)) for version in (2, 3, 4)}
-    assert list(loaded) == [2, 3, 4]
-
-
-def app_partitions() -> dg.DynamicPartitionsDefinition:
-    return dg.DynamicPartitionsDefinition(name="events_versions")
-
-
-def single() -> dg.BackfillPolicy:
-    return dg.BackfillPolicy.single_run()
-
-
-def test_only_new_versions_are_refreshed(spark: SparkSession, tmp_path: Path) -> None:
-    app = App(tmp_path, max_versions_per_run=2)
-    app.grow(3)
-    ranges: list[tuple[int, int]] = []
-
-    def note(progress: RefreshEvent) -> None:
-        if (progress.first, progress.last) not in ranges:
-            ranges.append((progress.first, progress.last))
-
-    assert app.refresh(on_event=note) == (0, 1, 2)
-    assert app.refresh(on_event=note) == ()
-    app.grow(4)
-    assert app.refresh(on_event=note) == (3,)
-    assert ranges == [(0, 1), (2, 2), (3, 3)]
-
-
-@pytest.mark.parametrize("name", ASSET_NAMES)
-def test_each_asset_can_be_materialized_alone(spark: SparkSession, tmp_path: Path, name: str) -> None:
-    app = App(tmp_path)
-    app.grow(3)
-    app.instance.add_dynamic_partitions("events_versions", ["0", "1", "2"])
-    job = app.defs.resolve_implicit_global_asset_job_def()
-    result = job.execute_in_process(
-        instance=app.instance,
-        tags=run_tags("events", 1, 2),
-        asset_selection=[dg.AssetKey(["events", name])],
-        run_config=QUIET,
-    )
-    assert result.success
-    assert app.materialized(name) == {"1", "2"}
-    assert app.load(name, 2) is not None
-
-
-def test_late_version_is_also_stored(spark: SparkSession, tmp_path: Path) -> None:
-    app = App(tmp_path, versions="latest")
-    app.grow(4)
-    assert app.refresh() == (3,)
-    app.defs = build_definitions(app.settings)
-    app.table = app.table.model_copy(update={"versions": "all"})
-    assert app.refresh() == (0, 1, 2)
-    assert {Path(row.path).name for row in app.load("all_files", 2).collect()} == live_paths(app.path, 2)
-    assert list(app.instance.get_dynamic_partitions("events_versions")) == ["0", "1", "2", "3"]
-    for name in ASSET_NAMES:
-        (record,) = app.instance.fetch_materializations(dg.AssetKey(["events", name]), limit=1).records
-        assert record.partition_key == "3"  # what Dagster shows as the state of the asset
-    app.instance.add_dynamic_partitions("events_versions", ["abc"])  # by hand
-    app.grow(6)
-    assert app.refresh() == (4, 5)
-    assert app.materialized("all_files") == keys(6)
-    assert list(app.instance.get_dynamic_partitions("events_versions"))[-1] == "5"
-
-
-def test_damaged_log_fails_the_run_and_keeps_stored_versions(spark: SparkSession, tmp_path: Path) -> None:
-    app = App(tmp_path)
-    app.grow(3)
-    assert app.refresh() == (0, 1, 2)
-    (app.path / "_delta_log" / f"{3:020d}.json").write_text('{"add":{"path":', encoding="utf-8")
-    with pytest.raises(RefreshError, match=f"{3:020d}.json"):
-        app.refresh()
-    assert app.load("computed_state", 2).num_of_files == len(live_paths(app.path, 2))
-    assert app.materialized("reconstructed_state") == {"0", "1", "2"}
-
-
-def test_pruned_versions_lose_their_partitions_and_remain_done(spark: SparkSession, tmp_path: Path) -> None:
-    app = App(tmp_path)
-    app.grow(4)
-    app.refresh()
-    job = app.defs.resolve_job_def("deltasnap_prune")
-    config = {"ops": {"deltasnap_prune_store": {"config": {"keep": 2}}}, **QUIET}
-    assert job.execute_in_process(instance=app.instance, run_config=config, partition_key="events").success
-    assert list(app.instance.get_dynamic_partitions("events_versions")) == ["2", "3"]
-    with pytest.raises(StoredVersionNotFoundError):
-        app.defs.load_asset_value(["events", "all_files"], partition_key="1")
-    assert app.refresh() == ()
-    assert {Path(row.path).name for row in app.load("all_files", 2).collect()} == live_paths(app.path, 2)
-
-
-def test_table_that_becomes_unsupported_fails_its_run_with_the_feature(spark: SparkSession, tmp_path: Path) -> None:
-    app = App(tmp_path)
-    app.grow(2)
-    write_log(
-        app.path, {2: [commit_info("UPGRADE"), protocol(3, 7, readerFeatures=["madeUp"], writerFeatures=["madeUp"])]}
-    )
-    with pytest.raises(RefreshError, match=r"Version 2 .* madeUp"):
-        app.refresh()
 
 
 def test_plain_parquet_is_written_if_configured(spark: SparkSession, tmp_path: Path) -> None:

@@ -1,25 +1,25 @@
-"""Every check, in a run of a table that fails it: description and advice."""
+"""Every check, in a run of a table that fails it: description and advice. The driver writes the bases: no JVM."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import dagster as dg
 import pytest
 
-pytestmark = pytest.mark.spark
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from deltasnap_assets.checks.registry import CHECKS
+from deltasnap_assets.runs.planning.names import job_name, run_tags
+from deltasnap_assets.runs.refresh import RefreshError
+from deltasnap_core.protocol.log_files.file_names import checksum_file
+from tests.assets.tables.test_assets import QUIET, App, evaluations
+from tests.assets.tables.test_broken_tables import statuses
+from tests.builders import add, commit_info, metadata, mtime_of, protocol, remove, write_log
+from tests.driver_bases import use_driver_bases
 
-from deltasnap_assets.checks.registry import CHECKS  # noqa: E402
-from deltasnap_assets.runs.planning.names import job_name, run_tags  # noqa: E402
-from deltasnap_assets.runs.refresh import RefreshError  # noqa: E402
-from deltasnap_core.protocol.log_files.file_names import checksum_file  # noqa: E402
-from tests.assets.tables.test_assets import QUIET, App, evaluations  # noqa: E402
-from tests.assets.tables.test_broken_tables import statuses  # noqa: E402
-from tests.builders import add, commit_info, metadata, mtime_of, protocol, remove, write_log  # noqa: E402
+pytestmark = pytest.mark.slow
 
 ADVICE = {check.name: check.advice for check in CHECKS}
 DAYS = [f"2026-03-0{number}" for number in range(1, 7)]
@@ -73,8 +73,15 @@ def write_unkempt_table(path: Path) -> None:
     (log / checksum_file(8)).write_text(json.dumps(reported), encoding="utf-8")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _no_session() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patched:
+        use_driver_bases(patched)
+        yield
+
+
 @pytest.fixture(scope="module")
-def unkempt(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> App:
+def unkempt(tmp_path_factory: pytest.TempPathFactory) -> App:
     app = App(tmp_path_factory.mktemp("unkempt"), checks=LIMITS)
     write_unkempt_table(app.path)
     with pytest.raises(RefreshError, match="computed_state: checksum_agrees"):  # it blocks downstream assets
@@ -99,7 +106,7 @@ def test_every_check_has_a_failing_case() -> None:
     assert set(EXPECTED) | TRIED_ALONE == set(ADVICE)
 
 
-def test_refresh_evaluates_a_failed_check_again_though_no_version_is_new(spark: SparkSession, tmp_path: Path) -> None:
+def test_refresh_evaluates_a_failed_check_again_though_no_version_is_new(tmp_path: Path) -> None:
     app = App(tmp_path)
     log = write_log(app.path, {0: [commit_info("CREATE TABLE"), protocol(), schema("id")]})
     reported = {"tableSizeBytes": 1, "numFiles": 1, "numMetadata": 1, "numProtocol": 1}
@@ -112,9 +119,7 @@ def test_refresh_evaluates_a_failed_check_again_though_no_version_is_new(spark: 
     assert statuses(app)["checksum_agrees"] == "SKIPPED"
 
 
-def test_refresh_reports_the_versions_that_a_run_stored_before_a_check_blocked_it(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_refresh_reports_the_versions_that_a_run_stored_before_a_check_blocked_it(tmp_path: Path) -> None:
     app, stored = App(tmp_path), list[int]()
     log = write_log(app.path, {0: [protocol(), schema("id")], 1: [file_of(DAYS[0], "1", 100)]})
     reported = {"tableSizeBytes": 1, "numFiles": 1, "numMetadata": 1, "numProtocol": 1}
@@ -154,7 +159,7 @@ def evaluated(app: App, asset: str, name: str) -> Any:
     return evaluation
 
 
-def test_log_with_gaps_is_reported(spark: SparkSession, tmp_path: Path) -> None:
+def test_log_with_gaps_is_reported(tmp_path: Path) -> None:
     app = App(tmp_path)
     versions = {version: [file_of(DAYS[0], str(version), 100)] for version in range(1, 7) if version not in (3, 5)}
     write_log(app.path, {0: [protocol(), schema("id")], **versions})
@@ -163,7 +168,7 @@ def test_log_with_gaps_is_reported(spark: SparkSession, tmp_path: Path) -> None:
     assert reported.description.startswith("Of versions 0 to 6, 4 cannot be loaded: 3 to 6. The commit of version 3 is")
 
 
-def test_table_with_an_unknown_feature_is_reported(spark: SparkSession, tmp_path: Path) -> None:
+def test_table_with_an_unknown_feature_is_reported(tmp_path: Path) -> None:
     app = App(tmp_path)
     asks = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["later"], "writerFeatures": ["later"]}
     write_log(app.path, {0: [protocol(), schema("id")], 1: [{"protocol": asks}]})

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import dagster as dg
 import pytest
 
+from deltasnap_assets.runs.planning.partitions import version_partitions
 from deltasnap_assets.tables.assets import last_run
 from deltasnap_assets.tables.assets.last_run import ConsumingAsset, LastRunError, ReadVersion
+from deltasnap_assets.tables.assets.row_change_inputs import ChangeSelection, row_changes_of
 from deltasnap_core import VersionManifest
 from tests.core.store.manifests import GENERATION, log_store, store_versions, stored_table, table_log
 
@@ -55,9 +57,10 @@ class Consumed:
 
     def __init__(self, **options: Any) -> None:
         self.instance, self.found = dg.DagsterInstance.ephemeral(), list[ReadVersion | None]()
-        self.fails, self.next = False, 0
+        self.fails, self.next, self.result = False, 0, dg.MaterializeResult[int | None]()
 
-        def mirror() -> None:
+        def mirror():  # type: ignore[no-untyped-def] # Dagster would expect a result without checks
+
             consumer = ConsumingAsset.of_step("events")
             self.found.append(last := consumer.last_read())
             read = ReadVersion(version=self.next, generation=GENERATION, commit=None)
@@ -65,6 +68,7 @@ class Consumed:
             self.next += 1
             if self.fails:
                 raise ValueError("not now")
+            return self.result
 
         self.asset = dg.asset(name="mirror", **options)(mirror)
 
@@ -94,6 +98,33 @@ def test_next_run_gets_the_version_that_the_last_successful_run_read(monkeypatch
     assert consumed.recorded == {"since": 1, "version": 3, "generation": GENERATION, "commit": None}
 
 
+def test_retry_of_a_failed_step_gets_the_version_that_the_run_before_it_read() -> None:
+    consumed = Consumed(retry_policy=dg.RetryPolicy(max_retries=1))
+    consumed.run()
+    consumed.fails = True
+    consumed.run()
+    assert [last and last.version for last in consumed.found] == [None, 0, 0]
+
+
+def test_materialization_that_cannot_be_stored_does_not_count() -> None:
+    class Broken(dg.IOManager):
+        def handle_output(self, context: dg.OutputContext, obj: object) -> None:
+            raise OSError("no space left")
+
+        def load_input(self, context: dg.InputContext) -> None: ...
+
+    consumed = Consumed()
+    consumed.result = dg.MaterializeResult(value=1)
+    consumed.run(resources={"io_manager": dg.IOManagerDefinition.hardcoded_io_manager(Broken())})
+    assert consumed.run() is None
+
+
+def test_run_whose_blocking_check_fails_counts_because_the_asset_was_materialized() -> None:
+    consumed = Consumed(check_specs=[dg.AssetCheckSpec("good", asset="mirror", blocking=True)])
+    consumed.result = dg.MaterializeResult(check_results=[dg.AssetCheckResult(passed=False)])
+    assert [consumed.run(), consumed.run()] == [None, 0]
+
+
 def test_each_partition_has_its_own_last_run() -> None:
     consumed = Consumed(partitions_def=dg.StaticPartitionsDefinition(["a", "b"]))
     assert [consumed.run(partition_key=key) for key in ("a", "b", "b", "a")] == [None, None, 1, 0]
@@ -110,6 +141,19 @@ def test_metadata_of_others_is_an_error_that_names_the_entry() -> None:
 
 def read_in(asset: dg.AssetsDefinition, **options: Any) -> None:
     dg.materialize([asset], instance=dg.DagsterInstance.ephemeral(), **options)
+
+
+def test_asset_whose_partitions_are_versions_or_whose_input_has_several_is_an_error() -> None:
+    def read() -> None:
+        row_changes_of(cast("Any", None), "events", [1, 2], ChangeSelection(of="since_last_run"))
+
+    with pytest.raises(LastRunError, match=r"every.*: .* found 2; use partition_mapping=LatestVersion\(\)"):
+        read_in(dg.asset(name="every")(read))
+    instance, partitions = dg.DagsterInstance.ephemeral(), version_partitions("events")
+    instance.add_dynamic_partitions("events_versions", ["0"])
+    mirror = dg.asset(name="mirror", partitions_def=partitions)(read)
+    with pytest.raises(LastRunError, match=r"mirror.*each of its partitions is a version, so use 'row_changes': 'of"):
+        dg.materialize([mirror], instance=instance, partition_key="0")
 
 
 @pytest.mark.filterwarnings("ignore::dagster.BetaWarning")

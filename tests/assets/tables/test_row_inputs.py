@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from deltasnap_assets.tables.assets.last_run import ReadVersion
 from deltasnap_assets.tables.assets.row_change_inputs import ChangeSelection, change_selection
 from deltasnap_assets.tables.assets.row_inputs import InputMetadataError, RowSelection, StoredRows, row_selection
 from deltasnap_core import ScanOptions
@@ -98,10 +97,3 @@ def test_invalid_metadata_of_row_changes_is_an_error(case: str) -> None:
 def test_misspelled_key_of_a_rows_input_is_an_error() -> None:
     with pytest.raises(InputMetadataError, match="expected one of the keys rows, where, columns, found 'colums'"):
         row_selection({"rows": True, "colums": ["id"]}, "events/x", "all_files")
-
-
-def test_last_read_version_is_stored_as_json() -> None:
-    read = ReadVersion(version=3, generation="000001-id", commit=None)
-    assert ReadVersion.from_json({"since": None, **read.to_json()}) == read
-    for wrong in (None, 3, {"version": 3}, {"version": "3", "generation": "g", "commit": None}):
-        assert ReadVersion.from_json(wrong) is None

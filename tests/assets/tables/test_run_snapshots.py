@@ -1,31 +1,42 @@
-"""The storage requests of one run: the same for any number of versions."""
+"""The storage requests of one run: the same for any number of versions.
+
+The driver writes the bases, so that these tests need no JVM.
+"""
+
+# ruff: noqa: F811 - the fixture `spark`
 
 from __future__ import annotations
 
 import os
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal
 
 import pytest
-from pyspark.sql import SparkSession
 
+from deltasnap_assets.checks.compaction import Compaction
 from deltasnap_assets.runs.condition.fault_texts import log_problems
 from deltasnap_assets.runs.condition.poll_findings import LOG, PollFindings
 from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.settings.config import Settings, SparkSettings, TableSettings
-from deltasnap_assets.spark.session.run_session import RunSession
+from deltasnap_assets.spark.session.run_session import PlainSession, RunSession
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_core import FaultKind
 from deltasnap_core.protocol.log_files.file_names import commit_file
 from deltasnap_core.snapshot.delta_log import DeltaLog
+from tests.assets.checks.known import partitions
+from tests.assets.checks.test_small_files import candidate
+from tests.assets.tables.test_metadata import state
 from tests.builders import add, protocol, write_log
+from tests.core.store.format.test_manifest import BASE, FILE, MANIFEST
 from tests.core.store.manifests import commit_actions
+from tests.driver_bases import spark  # noqa: F401
 from tests.thorough import one_in
 
-pytestmark = pytest.mark.spark
+TABLE = TableSettings(name="events", path="/events")
 
 
 def settings_of(folder: Path, use: Literal["auto", "always"] = "auto") -> Settings:
@@ -33,9 +44,7 @@ def settings_of(folder: Path, use: Literal["auto", "always"] = "auto") -> Settin
     return Settings(storage=str(folder / "store"), tables=(table,), spark=SparkSettings(use=use))
 
 
-def run_of(
-    spark: SparkSession, folder: Path, use: Literal["auto", "always"] = "auto"
-) -> tuple[RunSnapshots, TableSettings]:
+def run_of(spark: Any, folder: Path, use: Literal["auto", "always"] = "auto") -> tuple[RunSnapshots, TableSettings]:
     DeltaLog.clear_cache()
     settings = settings_of(folder, use)
     pyspark: Any = SimpleNamespace(spark_session=spark, spark_config={})
@@ -61,7 +70,7 @@ def refresh(snapshots: RunSnapshots, table: TableSettings, versions: Sequence[in
 
 @pytest.mark.parametrize("count", one_in(2, [30, 5]))
 def test_run_lists_log_and_store_twice_and_reads_each_commit_once(
-    spark: SparkSession, tmp_path: Path, requested: dict[str, list[str]], count: int
+    spark: Any, tmp_path: Path, requested: dict[str, list[str]], count: int
 ) -> None:
     write_log(tmp_path / "events", {version: commit_actions(version) for version in range(count + 1)})
     refresh(*run_of(spark, tmp_path), [0])
@@ -77,7 +86,7 @@ def test_run_lists_log_and_store_twice_and_reads_each_commit_once(
 
 
 def test_run_finds_the_faults_of_the_commits_that_it_stores_without_reading_them_again(
-    spark: SparkSession, tmp_path: Path, requested: dict[str, list[str]]
+    spark: Any, tmp_path: Path, requested: dict[str, list[str]]
 ) -> None:
     write_log(tmp_path / "events", {0: commit_actions(0), 1: [*commit_actions(1), add("b", size=-1)]})
     snapshots, table = run_of(spark, tmp_path)
@@ -94,7 +103,7 @@ def test_run_finds_the_faults_of_the_commits_that_it_stores_without_reading_them
     assert commits[f"{tmp_path.as_uri()}/events/_delta_log/{2:020d}.json"] == 1
 
 
-def test_run_finds_new_commits_dated_in_the_future(spark: SparkSession, tmp_path: Path) -> None:
+def test_run_finds_new_commits_dated_in_the_future(spark: Any, tmp_path: Path) -> None:
     log = write_log(tmp_path / "events", {0: commit_actions(0)})
     snapshots, table = run_of(spark, tmp_path)
     refresh(snapshots, table, [0])
@@ -107,9 +116,7 @@ def test_run_finds_new_commits_dated_in_the_future(spark: SparkSession, tmp_path
     assert (fault.kind, "version 1 " in fault.text) == (FaultKind.BROKEN_TIMESTAMPS, True)
 
 
-def test_warning_about_an_old_commit_is_repeated_by_runs_that_read_only_new_ones(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_warning_about_an_old_commit_is_repeated_by_runs_that_read_only_new_ones(spark: Any, tmp_path: Path) -> None:
     ambiguous = [*commit_actions(1), protocol(), protocol()]
     write_log(tmp_path / "events", {0: commit_actions(0), 1: ambiguous})
     snapshots, table = run_of(spark, tmp_path)
@@ -126,7 +133,7 @@ def test_warning_about_an_old_commit_is_repeated_by_runs_that_read_only_new_ones
     assert [fault.text for fault in later.faults] == [fault.text for fault in first.faults]
 
 
-def test_versions_lost_in_the_log_come_from_the_store(spark: SparkSession, tmp_path: Path) -> None:
+def test_versions_lost_in_the_log_come_from_the_store(spark: Any, tmp_path: Path) -> None:
     log = write_log(tmp_path / "events", {version: commit_actions(version) for version in range(4)})
     snapshots, table = run_of(spark, tmp_path)
     refresh(snapshots, table, range(4))
@@ -135,7 +142,7 @@ def test_versions_lost_in_the_log_come_from_the_store(spark: SparkSession, tmp_p
     assert run_of(spark, tmp_path)[0].log_segments(table, range(4)) == expected
 
 
-def test_rolled_back_table_is_logged_in_the_run(spark: SparkSession, tmp_path: Path) -> None:
+def test_rolled_back_table_is_logged_in_the_run(spark: Any, tmp_path: Path) -> None:
     log = write_log(tmp_path / "events", {version: commit_actions(version) for version in range(4)})
     refresh(*run_of(spark, tmp_path), range(4))
     (log / f"{3:020d}.json").unlink()
@@ -145,35 +152,28 @@ def test_rolled_back_table_is_logged_in_the_run(spark: SparkSession, tmp_path: P
     assert messages == ["Table events: the log was rolled back: version 2 in common, stored up to 3"]
 
 
-class NoSpark:
-    """A fake of dagster-pyspark's resource."""
+@pytest.mark.parametrize(("base", "changes", "is_exact"), [(40_000, 10_000, True), (40_000, 10_001, False)])
+def test_effect_of_optimize_is_exact_up_to_fifty_thousand_files(base: int, changes: int, is_exact: bool) -> None:
+    candidates = [candidate("1", 8, 1)]
+    of_base, of_changes = replace(FILE, rows=base), replace(FILE, rows=changes)
+    later = replace(MANIFEST.changes[0], files=(of_changes,))
+    manifest = replace(MANIFEST, base=replace(BASE, files=(of_base,)), changes=(later,))
 
-    def __init__(self) -> None:
-        self.spark_config: dict[str, str] = {}
-
-    @property
-    def spark_session(self) -> SparkSession:
-        raise AssertionError("Spark was started")
-
-
-def test_first_version_is_computed_by_spark_and_later_ones_by_the_driver(spark: SparkSession, tmp_path: Path) -> None:
-    write_log(tmp_path / "events", {version: commit_actions(version) for version in range(2)})
-    snapshots, table = run_of(spark, tmp_path)
-    first = snapshots.ensure_stored(table, [0, 1], lambda *_: None)
-    assert str(first[0].computed_by).startswith(f"Spark {spark.version}, local")
-    assert str(first[1].computed_by).endswith(" applied to version 0")
-    write_log(tmp_path / "events", {version: commit_actions(version) for version in (2, 3)})
-    pyspark: Any = NoSpark()
-    later = RunSnapshots(settings_of(tmp_path), RunSession(pyspark), queries_ahead=True)
-    refresh(later, table, (2, 3))
-    files = later.versions.states(table.name, [3])[3].num_of_files
-    assert sum(partition.num_files for partition in later.facts.of(table.name, 3).files.partitions) == files
-    assert later.facts.of(table.name, 3).tombstones is not None
-    assert str(later.versions.manifests(table.name, [3])[3].computed_by).startswith("driver: ")
-
-
-def test_spark_computes_everything_if_always_used(spark: SparkSession, tmp_path: Path) -> None:
-    write_log(tmp_path / "events", {version: commit_actions(version) for version in range(4)})
-    snapshots, table = run_of(spark, tmp_path, use="always")
-    stored = snapshots.ensure_stored(table, range(4), lambda *_: None)
-    assert {str(manifest.computed_by)[:6] for manifest in stored.values()} == {"Spark "}
+    store = SimpleNamespace(optimize_candidates=lambda *of: candidates if of == ("events", manifest) else [])
+    of_seven, facts = SimpleNamespace(version=state()), SimpleNamespace(files=partitions(*[1000] * 3))
+    snapshots: Any = RunSnapshots(Settings(tables=(TABLE,)), RunSession(PlainSession({})))
+    snapshots.versions = SimpleNamespace(
+        store=store,
+        manifests=lambda *of: {7: manifest} if of == ("events", [7]) else {},
+        states=lambda *of: {7: of_seven.version} if of == ("events", [7]) else {},
+    )
+    snapshots.facts = SimpleNamespace(of=lambda *of: facts if of == ("events", 7) else None)
+    found = snapshots.compaction(TABLE, 7)
+    assert found == (Compaction.exact(candidates) if is_exact else None)  # a file for each partition
+    known = partitions(1000)
+    facts.files = replace(known, partitions=(replace(known.partitions[0], num_files=5),))
+    found = snapshots.compaction(TABLE, 7)
+    assert found is not None
+    assert (found.is_exact, found.partitions[0].files_after) == (is_exact, 1)
+    of_seven.version = state(metadata=None)
+    assert (snapshots.compaction(TABLE, 7) is not None) == is_exact

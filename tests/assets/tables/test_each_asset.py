@@ -1,0 +1,95 @@
+"""Assets materialized alone, late and after others were pruned. The driver writes the bases: no test needs a JVM."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("deltalake")
+
+from deltasnap_assets.definitions import build_definitions
+from deltasnap_assets.runs.planning.names import ASSET_NAMES, run_tags
+from deltasnap_assets.runs.refresh import RefreshEvent
+from deltasnap_core import SnapshotStore
+from deltasnap_core.errors import StoredVersionNotFoundError
+from tests.assets.tables.test_assets import QUIET, App, keys, live_paths
+from tests.driver_bases import spark  # noqa: F401
+
+pytestmark = [pytest.mark.usefixtures("spark"), pytest.mark.slow]
+
+
+def stored_paths(app: App, version: int) -> set[str]:
+    key, partition = ["events", "all_files"], str(version)
+    files: Any = app.defs.load_asset_value(key, python_type=pa.Table, partition_key=partition, instance=app.instance)
+    return {Path(path).name for path in files["path"].to_pylist()}
+
+
+def test_only_new_versions_are_refreshed(tmp_path: Path) -> None:
+    app = App(tmp_path, max_versions_per_run=2)
+    app.grow(3)
+    ranges: list[tuple[int, int]] = []
+
+    def note(progress: RefreshEvent) -> None:
+        if (progress.first, progress.last) not in ranges:
+            ranges.append((progress.first, progress.last))
+
+    assert app.refresh(on_event=note) == (0, 1, 2)
+    assert app.refresh(on_event=note) == ()
+    app.grow(4)
+    assert app.refresh(on_event=note) == (3,)
+    assert ranges == [(0, 1), (2, 2), (3, 3)]
+
+
+@pytest.mark.parametrize("name", ASSET_NAMES)
+def test_each_asset_can_be_materialized_alone(tmp_path: Path, name: str) -> None:
+    app = App(tmp_path)
+    app.grow(3)
+    app.instance.add_dynamic_partitions("events_versions", ["0", "1", "2"])
+    job = app.defs.resolve_implicit_global_asset_job_def()
+    result = job.execute_in_process(
+        instance=app.instance,
+        tags=run_tags("events", 1, 2),
+        asset_selection=[dg.AssetKey(["events", name])],
+        run_config=QUIET,
+    )
+    assert result.success
+    assert app.materialized(name) == {"1", "2"}
+    stored = SnapshotStore.open(None, app.settings.storage).versions("events")
+    assert stored == ([] if name == "log_segment" else [1, 2])
+
+
+def test_late_version_is_also_stored(tmp_path: Path) -> None:
+    app = App(tmp_path, versions="latest")
+    app.grow(4)
+    assert app.refresh() == (3,)
+    app.defs = build_definitions(app.settings)
+    app.table = app.table.model_copy(update={"versions": "all"})
+    assert app.refresh() == (0, 1, 2)
+    assert stored_paths(app, 2) == live_paths(app.path, 2)
+    assert list(app.instance.get_dynamic_partitions("events_versions")) == ["0", "1", "2", "3"]
+    for name in ASSET_NAMES:
+        (record,) = app.instance.fetch_materializations(dg.AssetKey(["events", name]), limit=1).records
+        assert record.partition_key == "3"  # what Dagster shows as the state of the asset
+    app.instance.add_dynamic_partitions("events_versions", ["abc"])  # by hand
+    app.grow(6)
+    assert app.refresh() == (4, 5)
+    assert app.materialized("all_files") == keys(6)
+    assert list(app.instance.get_dynamic_partitions("events_versions"))[-1] == "5"
+
+
+def test_pruned_versions_lose_their_partitions_and_remain_done(tmp_path: Path) -> None:
+    app = App(tmp_path)
+    app.grow(4)
+    app.refresh()
+    job = app.defs.resolve_job_def("deltasnap_prune")
+    config = {"ops": {"deltasnap_prune_store": {"config": {"keep": 2}}}, **QUIET}
+    assert job.execute_in_process(instance=app.instance, run_config=config, partition_key="events").success
+    assert list(app.instance.get_dynamic_partitions("events_versions")) == ["2", "3"]
+    with pytest.raises(StoredVersionNotFoundError):
+        app.defs.load_asset_value(["events", "all_files"], partition_key="1")
+    assert app.refresh() == ()
+    assert stored_paths(app, 2) == live_paths(app.path, 2)
