@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -189,9 +189,8 @@ class CommitBatch:
             return frozenset()
         return frozenset(removed.join(added, removed.column_names, join_type="left semi")["commit_version"].to_pylist())
 
-    @property
-    def repeating_versions(self) -> frozenset[int]:
-        """The versions whose commit adds one path several times, in any spelling, with any deletion vectors.
+    def repeating_versions(self, action: Literal["add", "remove"]) -> frozenset[int]:
+        """Return the versions whose commit adds, or removes, one path several times: any spelling, any deletion vector.
 
         Empty if the file actions are too many to hold.
         Source: PROTOCOL.md, Add File and Remove File.
@@ -199,9 +198,10 @@ class CommitBatch:
         rows = self.measures
         if rows is None:
             return frozenset()
-        added = self._keyed(rows.filter(pc.is_null(rows["deleted_at"])))
-        adds = added.group_by(["commit_version", "path_key"]).aggregate([([], "count_all")])
-        return frozenset(adds["commit_version"].filter(pc.greater(adds["count_all"], 1)).to_pylist())
+        select = pc.is_null if action == "add" else pc.is_valid
+        found = self._keyed(rows.filter(select(rows["deleted_at"])))
+        counts = found.group_by(["commit_version", "path_key"]).aggregate([([], "count_all")])
+        return frozenset(counts["commit_version"].filter(pc.greater(counts["count_all"], 1)).to_pylist())
 
     def _keyed(self, measures: pa.Table) -> pa.Table:
         """Return the version and the logical file of each file action."""

@@ -24,6 +24,7 @@ class CommitFindings:
     negative: the versions with a negative size or number of rows.
     contradictory: the versions whose commits add and remove one file.
     repeating: the versions whose commits add one file several times.
+    removing_again: the versions whose commits remove one file several times.
     blank:    the versions whose commits have no line, or only blank ones.
     """
 
@@ -34,6 +35,7 @@ class CommitFindings:
     negative: set[int] = field(default_factory=set)
     contradictory: set[int] = field(default_factory=set)
     repeating: set[int] = field(default_factory=set)
+    removing_again: set[int] = field(default_factory=set)
     blank: set[int] = field(default_factory=set)
 
     def add(self, batch: CommitBatch) -> None:
@@ -45,7 +47,8 @@ class CommitFindings:
         self.actions |= {version: actions.get(version, []) for version in versions}
         self.negative |= batch.versions_with_negative_numbers
         self.contradictory |= batch.contradictory_versions
-        self.repeating |= batch.repeating_versions
+        self.repeating |= batch.repeating_versions("add")
+        self.removing_again |= batch.repeating_versions("remove")
         self.blank |= batch.blank_versions
 
     def merge(self, other: CommitFindings, versions: Container[int]) -> None:
@@ -56,4 +59,5 @@ class CommitFindings:
         self.negative |= {version for version in other.negative if version in versions}
         self.contradictory |= {version for version in other.contradictory if version in versions}
         self.repeating |= {version for version in other.repeating if version in versions}
+        self.removing_again |= {version for version in other.removing_again if version in versions}
         self.blank |= {version for version in other.blank if version in versions}

@@ -100,6 +100,18 @@ def repeating_commits(table: str, versions: VersionRanges) -> Fault:
     )
 
 
+def repeated_removes(table: str, versions: VersionRanges) -> Fault:
+    """Return the fault of commits that remove one file several times. deltasnap uses the last remove."""
+    return Fault(
+        kind=FaultKind.AMBIGUOUS_COMMIT,
+        text=f"The {_commits(versions)} in the log of {table} {'removes' if len(versions) == 1 else 'remove'} the same "
+        "file more than once. deltasnap uses the last remove, or with deletion vectors the last remove of each vector. "
+        "Other readers may reject the commit.",
+        advice="Check the writer. The rows of the table do not depend on which remove a reader uses.",
+        reason="expected at most one remove of a file in a commit",
+    )
+
+
 def repeated_partition_column(table: str, name: str, found: Sequence[str]) -> Fault:
     """Return the fault of metadata that names a partition column twice. found: all partition columns."""
     return Fault(

@@ -26,6 +26,7 @@ from deltasnap_core.log.condition.fault_messages import (
     missing_commits,
     negative_numbers,
     repeated_partition_column,
+    repeated_removes,
     repeating_commits,
     wrong_checksum,
 )
@@ -81,6 +82,8 @@ def ambiguous_commit_faults(table: str, commits: CommitFindings) -> Iterator[Fau
         yield contradictory_commits(redacted(table), versions)
     if versions := VersionRanges.of(sorted(commits.repeating)):
         yield repeating_commits(redacted(table), versions)
+    if versions := VersionRanges.of(sorted(commits.removing_again)):
+        yield repeated_removes(redacted(table), versions)
 
 
 def partition_column_faults(table: str, metadata: Metadata) -> Iterator[Fault]:

@@ -14,6 +14,7 @@ def test_only_wanted_commits_of_another_reader_are_added() -> None:
             negative={*versions},
             contradictory={*versions},
             repeating={*versions},
+            removing_again={*versions},
             blank={*versions},
         )
 

@@ -354,9 +354,8 @@ def test_condition_warns_of_a_commit_that_adds_and_removes_one_file(
         ([add("a%20b"), add("a b")], True),
         ([add("/x/a"), add("file:///x/%61")], True),
         ([remove("a"), add("a", deletionVector=VECTOR), add("b", deletionVector=VECTOR)], False),
-        ([remove("a"), remove("a", deletionVector=VECTOR)], False),
     ],
-    ids=["one file", "other vector", "two spellings", "two URLs", "two files with one vector", "only removed"],
+    ids=["one file", "other vector", "two spellings", "two URLs", "two files with one vector"],
 )
 def test_condition_warns_of_a_commit_that_adds_one_file_twice(
     tmp_path: Path, actions: list[dict[str, Any]], is_fault: bool
@@ -366,6 +365,28 @@ def test_condition_warns_of_a_commit_that_adds_one_file_twice(
     texts = [fault.text for fault in found.faults_of(FaultKind.AMBIGUOUS_COMMIT)]
     assert ([*found.loadable], found.mark) == ([0, 1, 2, 3], "warning" if is_fault else "ok")
     assert [("version 1 in the log" in text, "same file more than once" in text) for text in texts] == (
+        [(True, True)] * is_fault
+    )
+
+
+@pytest.mark.parametrize(
+    ("actions", "is_fault"),
+    [
+        ([remove("a"), remove("a")], True),
+        ([remove("a"), add("b"), remove("a", deletionVector=VECTOR)], True),
+        ([remove("a%20b"), remove("a b")], True),
+        ([remove("a", deletionVector=VECTOR), remove("b", deletionVector=VECTOR)], False),
+    ],
+    ids=["one file", "other vector", "two spellings", "two files with one vector"],
+)
+def test_condition_warns_of_a_commit_that_removes_one_file_twice(
+    tmp_path: Path, actions: list[dict[str, Any]], is_fault: bool
+) -> None:
+    write_log(tmp_path / "t", {0: [*FIRST, add("a")], 1: actions, 2: [remove("x")], 3: [remove("x")]})
+    found = condition(tmp_path / "t", first=0)
+    texts = [fault.text for fault in found.faults_of(FaultKind.AMBIGUOUS_COMMIT)]
+    assert ([*found.loadable], found.mark) == ([0, 1, 2, 3], "warning" if is_fault else "ok")
+    assert [("version 1 in the log" in text, "removes the same file more than once" in text) for text in texts] == (
         [(True, True)] * is_fault
     )
 

@@ -18,6 +18,7 @@ from deltasnap_core.log.condition.fault_messages import (
     doubted_checkpoint,
     empty_commits,
     missing_commits,
+    repeated_removes,
     repeating_commits,
     wrong_checkpoint,
 )
@@ -53,6 +54,11 @@ FAULTS: dict[str, tuple[Callable[[VersionRanges], Fault], str, str]] = {
         lambda versions: repeating_commits("/t", versions),
         "The commit of version 3 in the log of /t adds the same file more than once. ",
         "The commits of versions 3 to 4 in the log of /t add the same file more than once. ",
+    ),
+    "removing again": (
+        lambda versions: repeated_removes("/t", versions),
+        "The commit of version 3 in the log of /t removes the same file more than once. ",
+        "The commits of versions 3 to 4 in the log of /t remove the same file more than once. ",
     ),
     "lost": (
         lost,
