@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import dagster as dg
 import pyarrow as pa
 
-from deltasnap_assets.runs.planning.names import delta_log_key
 from deltasnap_assets.runs.planning.partitions import versions_of_keys
 from deltasnap_assets.tables.assets.input_forms import InputTypeError, StoredInput, given_as
 from deltasnap_assets.tables.assets.row_change_inputs import change_selection, row_changes_of
@@ -26,6 +25,20 @@ _WHY_NOT_STORED = (
 _ONLY_DEPENDENCY = (
     "a dependency in `deps`, because the table itself has no value; inputs of `all_files` can be its rows"
 )
+
+
+class _NoInputs(dg.IOManager):
+    def handle_output(self, context: dg.OutputContext, obj: object) -> None:
+        """Do nothing: an observation has no output."""
+
+    def load_input(self, context: dg.InputContext) -> NoReturn:
+        """Raise InputTypeError."""
+        asset = context.asset_key.to_user_string()
+        raise InputTypeError(asset=asset, wanted="an input", expected=_ONLY_DEPENDENCY)
+
+
+NO_INPUTS = {"deltasnap_no_inputs": dg.IOManagerDefinition.hardcoded_io_manager(_NoInputs())}
+"""The IO manager of the table itself, by its key. Unlike the other one, it needs no resource."""
 
 
 class SnapshotIOManager(dg.IOManager):
@@ -53,8 +66,6 @@ class SnapshotIOManager(dg.IOManager):
         """
         table_name, name = context.asset_key.path[-2:]
         asset = context.asset_key.to_user_string()
-        if context.asset_key == delta_log_key(table_name):
-            raise InputTypeError(asset=asset, wanted="an input", expected=_ONLY_DEPENDENCY)
         metadata = context.definition_metadata or {}
         changes = change_selection(metadata, asset, name)
         rows = row_selection(metadata, asset, name) if changes is None else None

@@ -12,7 +12,7 @@ from typing import Any
 import dagster as dg
 from dagster._core.definitions.assets.definition.asset_spec import AssetExecutionType  # no public name
 
-from deltasnap_assets.tables.assets.io_manager import IO_MANAGER_KEY
+from deltasnap_assets.tables.assets.io_manager import IO_MANAGER_KEY, NO_INPUTS
 
 SNAPSHOTS_KEY = "snapshots"
 """The resource of every step: `context.resources.snapshots`."""
@@ -21,7 +21,7 @@ _RESULT = "result"
 # Dagster resolves the type of an input or output each time that one is made.
 _INPUT = dg.In(dg.Nothing)
 _ASSET = dg.Out(dg.Nothing, io_manager_key=IO_MANAGER_KEY)
-_OBSERVED = dg.Out(dg.Nothing, io_manager_key=IO_MANAGER_KEY)  # which rejects it as an input
+_OBSERVED = dg.Out(dg.Nothing, io_manager_key=next(iter(NO_INPUTS)))
 _CHECK = dg.Out(Any, is_required=False)  # the default type
 
 Compute = Callable[[Any, Mapping[str, Any]], Iterable[Any]]
@@ -59,6 +59,7 @@ def observation_step(spec: dg.AssetSpec, compute: Compute) -> dg.AssetsDefinitio
         keys_by_output_name={name: spec.key},
         node_def=op,
         specs=[spec],
+        resource_defs=NO_INPUTS,
         execution_type=AssetExecutionType.OBSERVATION,
     )
 

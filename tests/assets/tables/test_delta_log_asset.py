@@ -130,3 +130,10 @@ def test_manual_observation_leaves_a_recreated_table_to_the_next_plan(follower: 
     known = known_of(follower.instance, "events")
     status, stored = read_status(follower.settings, follower.table)
     assert plan(follower.table, status, known, stored).drop == known.versions
+
+
+def test_observation_needs_no_resource_of_runs(follower: Follower) -> None:
+    follower.write(0)
+    result = follower.own.resolve_job_def("events_observe").execute_in_process(instance=follower.instance)
+    (started,) = (event for event in result.all_events if event.event_type_value == "RESOURCE_INIT_STARTED")
+    assert started.message == "Starting initialization of resources [deltasnap_no_inputs]."
