@@ -283,7 +283,8 @@ class SnapshotStore:
 
         All versions from `first` to `last` must be stored. If the log no longer has their commits, the changes are
         derived from the stored files; then the version before `first` must be stored too, and an update of a table with
-        a change data feed is a delete and an insert, unless `key` pairs them.
+        a change data feed is a delete and an insert, unless `key` pairs them. Modification times that do not increase
+        are then adjusted from `first` on, not from the earliest version.
         Additional errors: those of `scan`.
         """
         check_versions(first, last)
