@@ -325,70 +325,38 @@ VECTOR = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "sizeI
 
 
 @pytest.mark.parametrize(
-    ("actions", "is_fault"),
+    ("actions", "fault"),
     [
-        ([add("a"), remove("a")], True),
-        ([remove("a"), add("a", deletionVector=VECTOR)], False),
-        ([remove("a", deletionVector=VECTOR), add("b", deletionVector=VECTOR), add("a", deletionVector=VECTOR)], True),
-        ([remove("a%20b"), add("a b"), remove("c")], True),
-        ([remove("/x/a"), add("file:///x/%61")], True),
-        ([remove("a"), add("b")], False),
+        ([add("a"), remove("a")], "adds and removes"),
+        ([remove("a"), add("a", deletionVector=VECTOR)], None),
+        (
+            [remove("a", deletionVector=VECTOR), add("b", deletionVector=VECTOR), add("a", deletionVector=VECTOR)],
+            "adds and removes",
+        ),
+        ([remove("a%20b"), add("a b"), remove("c")], "adds and removes"),
+        ([remove("/x/a"), add("file:///x/%61")], "adds and removes"),
+        ([remove("a"), add("b")], None),
+        ([add("b"), add("b")], "adds the same file more than once"),
+        ([add("b", deletionVector=VECTOR), add("c"), add("b")], "adds the same file more than once"),
+        ([add("a%20b"), add("a b")], "adds the same file more than once"),
+        ([add("/x/a"), add("file:///x/%61")], "adds the same file more than once"),
+        ([remove("a"), add("a", deletionVector=VECTOR), add("b", deletionVector=VECTOR)], None),
+        ([remove("a"), remove("a")], "removes the same file more than once"),
+        ([remove("a"), add("b"), remove("a", deletionVector=VECTOR)], "removes the same file more than once"),
+        ([remove("a%20b"), remove("a b")], "removes the same file more than once"),
+        ([remove("a", deletionVector=VECTOR), remove("b", deletionVector=VECTOR)], None),
     ],
-    ids=["one file", "new deletion vector", "one file with a vector", "two spellings", "two URLs", "two files"],
+    ids=lambda value: ", ".join(name for each in value for name in each) if isinstance(value, list) else None,
 )
-def test_condition_warns_of_a_commit_that_adds_and_removes_one_file(
-    tmp_path: Path, actions: list[dict[str, Any]], is_fault: bool
+def test_condition_warns_of_a_commit_with_two_actions_of_one_file(
+    tmp_path: Path, actions: list[dict[str, Any]], fault: str | None
 ) -> None:
-    write_log(tmp_path / "t", {0: [*FIRST, add("a")], 1: actions, 2: [remove("b"), add("c")]})
+    later = {2: [remove("b"), add("c"), add("x"), remove("y")], 3: [add("x"), remove("y")]}
+    write_log(tmp_path / "t", {0: [*FIRST, add("a")], 1: actions, **later})
     found = condition(tmp_path / "t", first=0)
-    texts = [fault.text for fault in found.faults_of(FaultKind.AMBIGUOUS_COMMIT)]
-    assert ([*found.loadable], found.mark) == ([0, 1, 2], "warning" if is_fault else "ok")
-    assert [("version 1 in the log" in text, "adds and removes" in text) for text in texts] == [(True, True)] * is_fault
-
-
-@pytest.mark.parametrize(
-    ("actions", "is_fault"),
-    [
-        ([add("b"), add("b")], True),
-        ([add("b", deletionVector=VECTOR), add("c"), add("b")], True),
-        ([add("a%20b"), add("a b")], True),
-        ([add("/x/a"), add("file:///x/%61")], True),
-        ([remove("a"), add("a", deletionVector=VECTOR), add("b", deletionVector=VECTOR)], False),
-    ],
-    ids=["one file", "other vector", "two spellings", "two URLs", "two files with one vector"],
-)
-def test_condition_warns_of_a_commit_that_adds_one_file_twice(
-    tmp_path: Path, actions: list[dict[str, Any]], is_fault: bool
-) -> None:
-    write_log(tmp_path / "t", {0: [*FIRST, add("a")], 1: actions, 2: [add("x")], 3: [add("x")]})
-    found = condition(tmp_path / "t", first=0)
-    texts = [fault.text for fault in found.faults_of(FaultKind.AMBIGUOUS_COMMIT)]
-    assert ([*found.loadable], found.mark) == ([0, 1, 2, 3], "warning" if is_fault else "ok")
-    assert [("version 1 in the log" in text, "same file more than once" in text) for text in texts] == (
-        [(True, True)] * is_fault
-    )
-
-
-@pytest.mark.parametrize(
-    ("actions", "is_fault"),
-    [
-        ([remove("a"), remove("a")], True),
-        ([remove("a"), add("b"), remove("a", deletionVector=VECTOR)], True),
-        ([remove("a%20b"), remove("a b")], True),
-        ([remove("a", deletionVector=VECTOR), remove("b", deletionVector=VECTOR)], False),
-    ],
-    ids=["one file", "other vector", "two spellings", "two files with one vector"],
-)
-def test_condition_warns_of_a_commit_that_removes_one_file_twice(
-    tmp_path: Path, actions: list[dict[str, Any]], is_fault: bool
-) -> None:
-    write_log(tmp_path / "t", {0: [*FIRST, add("a")], 1: actions, 2: [remove("x")], 3: [remove("x")]})
-    found = condition(tmp_path / "t", first=0)
-    texts = [fault.text for fault in found.faults_of(FaultKind.AMBIGUOUS_COMMIT)]
-    assert ([*found.loadable], found.mark) == ([0, 1, 2, 3], "warning" if is_fault else "ok")
-    assert [("version 1 in the log" in text, "removes the same file more than once" in text) for text in texts] == (
-        [(True, True)] * is_fault
-    )
+    texts = [each.text for each in found.faults_of(FaultKind.AMBIGUOUS_COMMIT)]
+    assert ([*found.loadable], found.mark) == ([0, 1, 2, 3], "warning" if fault else "ok")
+    assert [("version 1 in the log" in text, str(fault) in text) for text in texts] == [(True, True)] * bool(fault)
 
 
 @pytest.mark.parametrize("columns", [["id", "id"], ["id", "ID"]])

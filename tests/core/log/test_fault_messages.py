@@ -23,7 +23,6 @@ from deltasnap_core.log.condition.fault_messages import (
     wrong_checkpoint,
 )
 from deltasnap_core.log.condition.table_condition import TableCondition, joined
-from deltasnap_core.protocol.log_files.file_names import ParsedLogPath
 from deltasnap_core.ranges import VersionRanges
 
 ONE, TWO = VersionRanges(((3, 3),)), VersionRanges(((3, 4),))
@@ -89,11 +88,6 @@ def test_ranges_that_touch_or_overlap_are_joined() -> None:
     ranges = [VersionRanges(((5, 9),)), VersionRanges(((0, 1), (6, 7))), VersionRanges(((2, 2), (11, 12)))]
     assert joined(ranges) == VersionRanges(((0, 2), (5, 9), (11, 12)))
     assert joined([]) == VersionRanges(())
-
-
-@pytest.mark.parametrize("name", [f"{3:019}x.json", f"x{3:019}.json", f"{3:019}.json", f"{3:021}.json"])
-def test_name_of_a_commit_has_exactly_twenty_digits(name: str) -> None:
-    assert ParsedLogPath.parse(name) is None
 
 
 @pytest.mark.parametrize("reason", ["Access Denied", "Access Denied.", "timed out after 5 s"])

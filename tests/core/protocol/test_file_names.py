@@ -67,6 +67,8 @@ def test_parse_log_file_name_returns_its_parts(name: str, expected: dict[str, An
         f"{V}.json\n",
         f"x{V}.json",
         "10.json",
+        f"{10:019}.json",
+        f"{10:019}x.json",
         f"0{V}.json",
         "99999999999999999999.json",
         "٠" * 20 + ".json",

@@ -6,7 +6,6 @@ from collections.abc import Callable
 import pytest
 
 from deltasnap_core.protocol.properties import table_config
-from deltasnap_core.protocol.properties.intervals import parse_interval_ms
 from deltasnap_core.protocol.properties.table_config import (
     checkpoint_policy,
     protected_checkpoints_before,
@@ -17,52 +16,6 @@ from deltasnap_core.protocol.properties.table_config import (
 
 HOUR_MS = 60 * 60 * 1000
 DAY_MS = 24 * HOUR_MS
-
-
-@pytest.mark.parametrize(
-    ("text", "milliseconds"),
-    [
-        ("interval 1 week", 7 * DAY_MS),
-        ("interval 168 hours", 7 * DAY_MS),
-        ("30 days", 30 * DAY_MS),
-        ("  INTERVAL  2 Weeks 1 day  ", 15 * DAY_MS),
-        ("1 day -1 hours", 23 * HOUR_MS),
-        ("interval + 90 minutes", 90 * 60 * 1000),
-        ("interval 1.5 seconds", 1500),
-        ("interval 0 days", 0),
-        ("1999 microseconds", 1),
-        ("999 microseconds", 0),
-        ("1 microsecond 999 microseconds", 1),
-        ("interval 1 second 1500000 microseconds", 2500),
-        ("1999999 nanoseconds", 1),
-        ("250 milliseconds", 250),
-        ("interval 604800000000000 nanoseconds", 7 * DAY_MS),
-    ],
-)
-def test_parse_interval_returns_milliseconds(text: str, milliseconds: int) -> None:
-    assert parse_interval_ms(text) == milliseconds
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "interval",
-        "week",
-        "7",
-        "1 month",
-        "interval 1 year",
-        "interval -1 days",
-        "1.5 days",
-        "1day",
-        "1 day ago",
-        "1 fortnight",
-        "intervals 1 day",
-    ],
-)
-def test_parse_interval_rejects_other_text(text: str) -> None:
-    with pytest.raises(ValueError, match="interval"):
-        parse_interval_ms(text)
 
 
 def test_defaults_match_delta() -> None:
