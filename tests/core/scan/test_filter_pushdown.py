@@ -18,7 +18,7 @@ from deltasnap_core import DeltaLog
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.scan.predicates.filter_pushdown import EVERY_OPERATOR, WITH_MARGIN, may_push_down, pushed_conditions
 from deltasnap_core.scan.table_columns import TableColumns
-from tests.core.scan.test_scan import field, file, found, schema, snapshot_of
+from tests.core.scan.test_scan import field, file, found, found_by, schema, snapshot_of
 from tests.thorough import one_in
 
 if TYPE_CHECKING:
@@ -79,20 +79,18 @@ ON_DAYS = pytest.param("s.on_day", DAYS, marks=pytest.mark.spark)  # Sail subtra
 
 
 @pytest.mark.parametrize(("name", "values"), [("at", TIMES), ON_DAYS])
-@pytest.mark.parametrize(
-    ("where", "first", "last"),
-    [
-        ("> '2026-01-01'", 1, 4), ("< '2026-01-01'", 0, 3), ("= '2026-01-01'", 1, 3), ("= '1900-01-01'", 4, 4),
-        ("= '1899-12-31'", 0, 4), ("= 'then'", 0, 4),
-    ],
-)  # fmt: skip
 def test_conditions_keep_values_within_a_margin_of_constants_since_1900(
-    spark: SparkSession, name: str, values: list[str], where: str, first: int, last: int
+    spark: SparkSession, name: str, values: list[str]
 ) -> None:
+    kept = {
+        "> '2026-01-01'": values[1:4], "< '2026-01-01'": values[:3], "= '2026-01-01'": values[1:3],
+        "= '1900-01-01'": [], "= '1899-12-31'": values, "= 'then'": values,
+    }  # fmt: skip
     rows = spark.createDataFrame([(value,) for value in values], "text string")
     frame = rows.selectExpr("text", "cast(text as timestamp) as at", "struct(cast(text as date) as on_day) as s")
-    conditions = " and ".join(pushed_conditions(parsed(f"{name} {where}"), columns()))
-    assert [row.text for row in frame.where(conditions).collect()] == values[first:last]
+    conditions = [" and ".join(pushed_conditions(parsed(f"{name} {where}"), columns())) or "true" for where in kept]
+    found = frame.selectExpr("text", *(f"{each} as c{number}" for number, each in enumerate(conditions))).collect()
+    assert {where: [row.text for row in found if row[number]] for number, where in enumerate(kept, 1)} == kept
 
 
 def parsed(where: str) -> exp.Expr:
@@ -112,32 +110,27 @@ def columns(mode: str = "none") -> TableColumns:
 @pytest.mark.spark
 @pytest.mark.usefixtures("compiled")
 @pytest.mark.parametrize("name", one_in(3, ["x", "s.y", "s.t.z"]))
-@pytest.mark.parametrize(
-    "condition",
-    ["{} <> 3", "{} > 5", "{} >= 3.5", "not ({} < 5)", "{} = double('NaN')", "not ({} <= 3)", "{} not in (3, 4)",
-     "{} between 4 and double('NaN')", "{} <=> double('NaN')", "isnan({})", "{} in (1, double('NaN'))"],
-)  # fmt: skip
-def test_rows_with_nan_are_kept(spark: SparkSession, nan_table: Path, name: str, condition: str) -> None:
-    snapshot = DeltaLog.for_table(spark, nan_table).snapshot
-    assert found(snapshot.scan(condition.format(name), columns=["id"])) == [(1,)]
-    filtered = snapshot.scan().to_df().where(condition.format(name)).select("id")
-    assert filtered.collect() == [(1,)]
-
-
-@pytest.fixture(scope="module")
-def nan_table(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A table of a writer whose statistics ignore NaN."""
-    path = tmp_path_factory.mktemp("nan") / "table"
+def test_rows_with_nan_are_kept_although_the_statistics_of_their_writer_ignore_nan(
+    spark: SparkSession, tmp_path: Path, name: str
+) -> None:
     nested = [{"y": value, "t": {"z": value}} for value in (NAN, 3.0)]
     inner = pa.struct([("y", pa.float32()), ("t", pa.struct([("z", pa.float64())]))])
-    write_deltalake(path, pa.table({"id": [1, 2], "x": [NAN, 3.0], "s": pa.array(nested, inner)}))
-    return path
+    write_deltalake(tmp_path, pa.table({"id": [1, 2], "x": [NAN, 3.0], "s": pa.array(nested, inner)}))
+    snapshot = DeltaLog.for_table(spark, tmp_path).snapshot
+    forms = (
+        "{} <> 3", "not ({} < 5)", "{} = double('NaN')", "{} not in (3, 4)", "{} between 4 and double('NaN')",
+        "isnan({})",
+    )  # fmt: skip
+    conditions = [form.format(name) for form in forms]
+    expected = {where: [(1,)] for where in conditions}
+    assert found_by({each: snapshot.scan(each, columns=["id"]).to_df() for each in conditions}) == expected
+    filtered = {each: snapshot.scan().to_df().where(each).select("id") for each in conditions[:3]}
+    assert found_by(filtered) == {where: [(1,)] for where in filtered}
 
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("compiled")
-@pytest.mark.parametrize("where", ["x = 0", "x in (0D)", "x <=> 0D", "not (x <> 0)", "s.y = 0", "s.y in (0, 7)"])
-def test_negative_zero_is_found_behind_a_bloom_filter(spark: SparkSession, tmp_path: Path, where: str) -> None:
+def test_negative_zero_is_found_behind_a_bloom_filter(spark: SparkSession, tmp_path: Path) -> None:
     numbers = pa.array([-0.0, 5.0])
     rows = pa.table({"x": numbers, "s": pa.StructArray.from_arrays([numbers], ["y"])})
     added = file(tmp_path, "a.parquet", rows)
@@ -146,29 +139,28 @@ def test_negative_zero_is_found_behind_a_bloom_filter(spark: SparkSession, tmp_p
     added["add"]["size"] = (tmp_path / "a.parquet").stat().st_size
     text = schema(field("x", "double"), field("s", {"type": "struct", "fields": [field("y", "double")]}))
     snapshot = snapshot_of(spark, tmp_path, [added], schemaString=text)
-    assert snapshot.scan(where, columns=["x"]).to_df().collect() == [(-0.0,)]
+    conditions = ["x = 0", "x in (0D)", "x <=> 0D", "not (x <> 0)", "s.y = 0", "s.y in (0, 7)"]
+    expected = {where: [(-0.0,)] for where in conditions}
+    assert found_by({each: snapshot.scan(each, columns=["x"]).to_df() for each in conditions}) == expected
 
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("compiled")
-@pytest.mark.parametrize(
-    "where",
-    ["at < '2026-01-01 10:00:00.0004'", "at <> '2026-01-01 10:00:00.0004'", "at not in ('2026-01-01 10:00:00.0004')",
-     "at >= '2026-01-01 10:00:00'", "at <= '2026-01-01 10:00:00'", "at > '2026-01-01 09:59:59.999999'"],
-)  # fmt: skip
-def test_constant_finer_than_the_times_of_a_file_loses_no_row(spark: SparkSession, tmp_path: Path, where: str) -> None:
+def test_constant_finer_than_the_times_of_a_file_loses_no_row(spark: SparkSession, tmp_path: Path) -> None:
     times = pa.array([datetime(2026, 1, 1, 10, tzinfo=UTC)], pa.timestamp("ms", "UTC"))
     adds = [file(tmp_path, "a.parquet", pa.table({"at": times}))]
-    scan = snapshot_of(spark, tmp_path, adds, schemaString=schema(field("at", "timestamp"))).scan(where)
-    assert scan.to_df().count() == 1
+    snapshot = snapshot_of(spark, tmp_path, adds, schemaString=schema(field("at", "timestamp")))
+    conditions = (
+        "at < '2026-01-01 10:00:00.0004'", "at <> '2026-01-01 10:00:00.0004'", "at not in ('2026-01-01 10:00:00.0004')",
+        "at >= '2026-01-01 10:00:00'", "at <= '2026-01-01 10:00:00'", "at > '2026-01-01 09:59:59.999999'",
+    )  # fmt: skip
+    rows = found_by({each: snapshot.scan(each).to_df() for each in conditions})
+    assert {each: len(found) for each, found in rows.items()} == dict.fromkeys(conditions, 1)
 
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("compiled")
-@pytest.mark.parametrize("condition", ["{} = '1582-10-10'", "{} > '1582-10-06'", "{} in ('1582-10-10', '2026-01-01')"])
-def test_dates_between_the_julian_and_gregorian_calendars_are_found(
-    spark: SparkSession, tmp_path: Path, condition: str
-) -> None:
+def test_dates_between_the_julian_and_gregorian_calendars_are_found(spark: SparkSession, tmp_path: Path) -> None:
     rows = pa.table(
         {
             "d": pa.array([date(1582, 10, 10)], pa.date32()),
@@ -178,7 +170,10 @@ def test_dates_between_the_julian_and_gregorian_calendars_are_found(
     adds = [file(tmp_path, "a.parquet", rows)]
     text = schema(field("d", "date"), field("at", "timestamp"))
     snapshot = snapshot_of(spark, tmp_path, adds, schemaString=text)
-    assert [snapshot.scan(condition.format(name)).to_df().count() for name in ("d", "at")] == [1, 1]
+    forms = "{} = '1582-10-10'", "{} > '1582-10-06'", "{} in ('1582-10-10', '2026-01-01')"
+    conditions = [form.format(name) for form in forms for name in ("d", "at")]
+    found = found_by({each: snapshot.scan(each).to_df().selectExpr("1") for each in conditions})
+    assert found == {where: [(1,)] for where in conditions}
 
 
 @pytest.mark.usefixtures("compiled")

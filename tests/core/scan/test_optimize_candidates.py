@@ -20,12 +20,11 @@ TARGET = 100
 FIRST = protocol(3, 7, readerFeatures=["deletionVectors"], writerFeatures=["deletionVectors"])
 
 
-def table(path: Path, adds: list[Any], target: str | None = str(TARGET), **types: str) -> Path:
+def table(path: Path, adds: list[Any], **types: str) -> Path:
     fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in types.items()]
     fields.append({"name": "id", "type": "long", "nullable": True, "metadata": {}})
-    configuration = {} if target is None else {"delta.targetFileSize": target}
     described = metadata(
-        configuration=configuration,
+        configuration={"delta.targetFileSize": str(TARGET)},
         schemaString=json.dumps({"type": "struct", "fields": fields}),
         partitionColumns=list(types),
     )
@@ -123,7 +122,9 @@ def test_files_with_many_deleted_rows_are_rewritten_if_they_fit(spark: SparkSess
 
 
 @pytest.mark.slow
-def test_packing_follows_the_rule_for_random_sizes(spark: SparkSession, tmp_path: Path) -> None:
+def test_packing_follows_the_rule_for_random_sizes_and_for_those_beyond_64_bits(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     chance = random.Random(7)
     files_of = {
         str(number): [(chance.randrange(0, 130), chance.random() < 0.3) for _ in range(chance.randrange(1, 30))]
@@ -136,7 +137,27 @@ def test_packing_follows_the_rule_for_random_sizes(spark: SparkSession, tmp_path
         for name, files in files_of.items()
         for number, (size, has_vector) in enumerate(files)
     ]
-    reported = {str(row["partition"]["n"]): row for row in candidates(spark, table(tmp_path / "t", adds, n="integer"))}
+    adds += [
+        add(f"impossible-{number}", size=size, partitionValues={"n": "impossible"})
+        for number, size in enumerate([-5, 2**63 - 1, 2**63 - 1, 1])
+    ]
+    adds += [add(f"negative-{n}", size=-(2**63), partitionValues={"n": "negative"}) for n in range(2)]
+    adds += [
+        with_deletes(f"huge-{n}", size=1 << 62, deleted=90, records=100, partitionValues={"n": "huge"})
+        for n in range(2)
+    ]
+    adds += [
+        with_deletes(f"unknown-{size}", size=size, deleted=None, records=10, partitionValues={"n": "unknown"})
+        for size in (1, 2, 500)
+    ]
+    reported = {row["partition"]["n"]: row for row in candidates(spark, table(tmp_path / "t", adds, n="string"))}
+    gains = [row["files"] - row["files_after"] for row in reported.values()]
+    assert gains == sorted(gains, reverse=True)
+    impossible, unknown = reported["impossible"], reported["unknown"]
+    assert (impossible["rewritten_files"], impossible["files_after"]) == (2, 3)
+    assert (unknown["files_with_deletes"], unknown["rewritten_files"]) == (0, 2)
+    assert reported["huge"]["rewritten_bytes"] is None
+    assert reported["negative"]["small_bytes"] is None
     for name, found in files_of.items():
         rewritten, size, bins = packed([each for each in found if each[0] < TARGET])
         if not rewritten:
@@ -145,38 +166,6 @@ def test_packing_follows_the_rule_for_random_sizes(spark: SparkSession, tmp_path
         row = reported[name]
         assert (row["rewritten_files"], row["rewritten_bytes"]) == (rewritten, size)
         assert row["files_after"] == len(found) - rewritten + bins
-    gains = [row["files"] - row["files_after"] for row in reported.values()]
-    assert gains == sorted(gains, reverse=True)
-
-
-@pytest.mark.spark
-def test_impossible_sizes_do_not_fail_and_a_deletion_vector_without_cardinality_deletes_no_rows(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    sizes = {"partitionValues": {"p": "sizes"}}
-    adds = [add(f"{number}", size=size, **sizes) for number, size in enumerate([-5, 2**63 - 1, 2**63 - 1, 1])]
-    vectors = {"p": "vectors"}
-    adds += [
-        with_deletes(path, size=size, deleted=None, records=10, partitionValues=vectors)
-        for path, size in (("a", 1), ("b", 2), ("c", 500))
-    ]
-    found = {each["partition"]["p"]: each for each in candidates(spark, table(tmp_path / "t", adds, p="string"))}
-    assert (found["sizes"]["rewritten_files"], found["sizes"]["files_after"]) == (2, 3)
-    assert (found["vectors"]["files_with_deletes"], found["vectors"]["rewritten_files"]) == (0, 2)
-
-
-@pytest.mark.spark
-def test_sums_beyond_64_bits_are_null(spark: SparkSession, tmp_path: Path) -> None:
-    adds = [add(f"{number}", size=1 << 60) for number in range(20)]
-    (found,) = candidates(spark, table(tmp_path / "t", adds, target="2048p"))
-    assert (found["small_bytes"], found["rewritten_bytes"], found["files_after"]) == (None, None, 10)
-
-
-@pytest.mark.spark
-def test_target_is_128_mib_without_the_property(spark: SparkSession, tmp_path: Path) -> None:
-    sizes = [64 << 20, 64 << 20, 128 << 20]
-    (found,) = candidates(spark, table(tmp_path / "t", [add(str(n), size=s) for n, s in enumerate(sizes)], target=None))
-    assert (found["small_files"], found["files_after"]) == (2, 2)
 
 
 VALUES = {

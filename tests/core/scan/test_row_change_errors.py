@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from deltasnap_core import SPARK_FAILURES, DeltaLog
-from deltasnap_core.errors import DataFileNotFoundError, RowChangesError, VersionNotFoundError
+from deltasnap_core.errors import DataFileNotFoundError, RowChangesError
 from tests.builders import metadata
 from tests.core.scan.test_row_changes import FEED, ID_AND_TEXT, changes, removed, table_of
 from tests.core.scan.test_scan import field, file, ids, schema
@@ -118,23 +118,6 @@ def test_an_overwrite_with_another_type_can_be_read_neither_alone_nor_with_other
         assert raised.value.version == 2
     assert [row[0] for row in changes(log.row_changes(0, 1))] == [1, 2]
     assert [row[0] for row in changes(log.row_changes(3, 3))] == ["y"]
-
-
-@pytest.mark.spark
-def test_versions_that_a_truncated_log_lost_are_an_error(spark: SparkSession, tmp_path: Path) -> None:
-    log = DeltaLog.for_table(
-        spark, table_of(tmp_path, {number: [file(tmp_path, f"f{number}", ids(1))] for number in range(5)})
-    )
-    log.checkpoint(3)
-    for version in range(4):
-        (tmp_path / "_delta_log" / f"{version:020}.json").unlink()
-    DeltaLog.clear_cache()
-    log = DeltaLog.for_table(spark, tmp_path)
-    with pytest.raises(RowChangesError, match="no longer has its commit"):
-        log.row_changes(3, 4)
-    with pytest.raises(VersionNotFoundError):
-        log.row_changes(2, 4)
-    assert len(changes(log.row_changes(4, 4))) == 1
 
 
 @pytest.mark.parametrize("name", ["_Commit_Version", "__deltasnap_ms", "__DeltaSnap_is_insert"])

@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 
 from deltasnap_core import TableLog
-from deltasnap_core.errors import ActionNotFoundError, CorruptLogError, RowChangesError, SparkRequiredError
+from deltasnap_core.errors import (
+    ActionNotFoundError,
+    CorruptLogError,
+    RowChangesError,
+    SparkRequiredError,
+    VersionNotFoundError,
+)
 from deltasnap_core.protocol.log_files.file_names import commit_file
 from deltasnap_core.scan.changes.row_changes import (
     _CHANGE_FIELDS,
@@ -146,6 +152,8 @@ def test_removes_are_changes_only_if_the_metadata_before_them_is_known(tmp_path:
         (log / commit_file(version)).unlink()
     with pytest.raises(RowChangesError, match="the log no longer has the schema before it"):
         planned(tmp_path, 4, 4)
+    with pytest.raises(VersionNotFoundError):
+        planned(tmp_path, 3, 5)
     before = planned(tmp_path, 5, 5).versions[5].metadata_before
     known = planned(tmp_path, 4, 4, metadata_before=lambda: before)
     assert known.versions[4].metadata_before is before

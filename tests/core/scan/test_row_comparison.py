@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
@@ -20,60 +20,43 @@ _MAP = pa.map_(pa.string(), pa.float64())
 _DEEP = pa.struct([("x", pa.float32()), ("y", pa.list_(_MAP))])
 
 
-def difference(spark: SparkSession, kind: pa.DataType, deleted: Any, inserted: Any) -> list[str]:
-    """Return the changes that remain of a version that deletes a row and inserts a row, with these values."""
+EQUAL = {
+    "null": (pa.int64(), None, None),
+    "NaN": (pa.float64(), math.nan, math.nan),
+    "map in another order": (_MAP, [("k", 1.0), ("l", None)], [("l", None), ("k", 1.0)]),
+    "both inside others": (
+        _DEEP,
+        {"x": math.nan, "y": [[("k", 1.0), ("l", 2.0)], None]},
+        {"x": math.nan, "y": [[("l", 2.0), ("k", 1.0)], None]},
+    ),
+}
+DIFFERENT = {
+    "sign of zero": (pa.float64(), 0.0, -0.0),
+    "value of a map": (_MAP, [("k", 1.0)], [("k", None)]),
+    "empty map and null": (_MAP, [], None),
+    "sign in a struct": (_DEEP, {"x": 0.0, "y": []}, {"x": -0.0, "y": []}),
+    "null fields and null": (_DEEP, {"x": None, "y": None}, None),
+    "sign inside others": (_DEEP, {"x": 1.0, "y": [[("k", 0.0)]]}, {"x": 1.0, "y": [[("k", -0.0)]]}),
+}
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.float64(), _MAP, _DEEP], ids=["long", "double", "map", "struct"])
+def test_equal_rows_are_no_change_and_others_are_a_delete_and_an_insert(spark: SparkSession, kind: pa.DataType) -> None:
+    """A version deletes a row and inserts another one, for each case with values of the type."""
     time = pa.timestamp("us", "UTC")
-    schema = pa.schema(
-        [("a b", kind), *zip(CHANGE_COLUMNS, (pa.string(), pa.int64(), time), strict=True), ("same", pa.int64())]
-    )
-    at = datetime(2026, 1, 1, tzinfo=UTC)
-    rows = [[value, change, 7, at, 1] for value, change in ((deleted, "delete"), (inserted, "insert"))]
-    changes = spark.createDataFrame(
-        pa.table(
-            [pa.array(each, field.type) for each, field in zip(zip(*rows, strict=True), schema, strict=True)],
-            schema=schema,
-        )
-    )
-    compared = RowComparison(from_arrow_schema(pa.schema([schema.field("a b"), schema.field("same")])))
-    return sorted(row["_change_type"] for row in compared.difference(changes).collect())
-
-
-@pytest.mark.parametrize(
-    ("kind", "one", "other"),
-    [
-        (pa.int64(), None, None),
-        (pa.float64(), math.nan, math.nan),
-        (_MAP, [("k", 1.0), ("l", None)], [("l", None), ("k", 1.0)]),
-        (
-            _DEEP,
-            {"x": math.nan, "y": [[("k", 1.0), ("l", 2.0)], None]},
-            {"x": math.nan, "y": [[("l", 2.0), ("k", 1.0)], None]},
-        ),
-    ],
-    ids=["null", "NaN", "map in another order", "both inside others"],
-)
-def test_equal_rows_are_no_change(spark: SparkSession, kind: pa.DataType, one: Any, other: Any) -> None:
-    assert difference(spark, kind, one, other) == []
-
-
-@pytest.mark.parametrize(
-    ("kind", "one", "other"),
-    [
-        (pa.float64(), 0.0, -0.0),
-        (_MAP, [("k", 1.0)], [("k", None)]),
-        (_MAP, [], None),
-        (_DEEP, {"x": 0.0, "y": []}, {"x": -0.0, "y": []}),
-        (_DEEP, {"x": None, "y": None}, None),
-        (_DEEP, {"x": 1.0, "y": [[("k", 0.0)]]}, {"x": 1.0, "y": [[("k", -0.0)]]}),
-    ],
-    ids=[
-        "sign of zero",
-        "value of a map",
-        "empty map and null",
-        "sign in a struct",
-        "null fields and null",
-        "sign inside others",
-    ],
-)
-def test_other_rows_are_a_delete_and_an_insert(spark: SparkSession, kind: pa.DataType, one: Any, other: Any) -> None:
-    assert difference(spark, kind, one, other) == ["delete", "insert"]
+    extra = zip(CHANGE_COLUMNS, (pa.string(), pa.int64(), time), strict=True)
+    schema = pa.schema([("a b", kind), *extra, ("case", pa.string())])
+    cases = {name: values for name, (of, *values) in (EQUAL | DIFFERENT).items() if of == kind}
+    rows = [
+        {
+            "a b": value,
+            **dict(zip(CHANGE_COLUMNS, (change, 7, datetime(2026, 1, 1, tzinfo=UTC)), strict=True)),
+            "case": name,
+        }
+        for name, values in cases.items()
+        for value, change in zip(values, ("delete", "insert"), strict=True)
+    ]
+    compared = RowComparison(from_arrow_schema(pa.schema([schema.field("a b"), schema.field("case")])))
+    found = compared.difference(spark.createDataFrame(pa.Table.from_pylist(rows, schema))).collect()
+    expected = [(name, change) for name in cases if name in DIFFERENT for change in ("delete", "insert")]
+    assert sorted((row["case"], row["_change_type"]) for row in found) == sorted(expected)

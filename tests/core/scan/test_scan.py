@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from functools import reduce
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import functions as F
 
 from deltasnap_core import DeltaLog, SnapshotOptions, SnapshotStore, TableLog
 from deltasnap_core.errors import CorruptLogError
@@ -23,6 +25,7 @@ from tests.builders import Action, add, metadata, protocol, write_log
 from tests.checkpoint_files import write_checkpoint
 from tests.core.scan.test_deletion_vectors import inline_vector
 from tests.core.snapshot.test_damage import flip
+from tests.thorough import one_in
 from tests.without_spark import log_without_spark
 
 if TYPE_CHECKING:
@@ -60,6 +63,15 @@ def snapshot_of(spark: SparkSession, table: Path, adds: Iterable[Action], **fiel
 
 def found(scan: Scan) -> list[Any]:
     return sorted((tuple(row) for row in scan.to_df().collect()), key=repr)
+
+
+def found_by(frames: Mapping[str, DataFrame]) -> dict[str, list[Any]]:
+    """Return the sorted rows of each DataFrame, read in one job. All have the same columns."""
+    named = (frame.select(F.lit(name).alias("name"), "*") for name, frame in frames.items())
+    rows: dict[str, list[Any]] = {name: [] for name in frames}
+    for name, *row in reduce(lambda one, other: one.union(other), named).collect():
+        rows[name].append(tuple(row))
+    return {name: sorted(each, key=repr) for name, each in rows.items()}
 
 
 def stats(low: int, high: int, *, nulls: int = 0, rows: int = 2) -> str:
@@ -342,7 +354,7 @@ def with_deleted_rows(spark: SparkSession, table: Path, *, partitioned: bool) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("partitioned", [False, True])
+@pytest.mark.parametrize("partitioned", one_in(2, [True, False]))
 def test_deleted_rows_are_omitted(spark: SparkSession, tmp_path: Path, partitioned: bool) -> None:
     snapshot = with_deleted_rows(spark, tmp_path, partitioned=partitioned)
     rows = [(1, 1), (10, 2), (11, 2), (2, 1), (4, 1)]
@@ -351,7 +363,7 @@ def test_deleted_rows_are_omitted(spark: SparkSession, tmp_path: Path, partition
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("partitioned", [False, True])
+@pytest.mark.parametrize("partitioned", one_in(2, [False, True]))
 def test_both_kinds_of_files_are_read_with_the_condition(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], partitioned: bool
 ) -> None:
@@ -470,19 +482,21 @@ def test_file_whose_path_has_empty_parts_is_read(spark: SparkSession, tmp_path: 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [pytest.param("string", marks=pytest.mark.spark), "integer"])
 def test_partition_value_without_the_key_of_its_column_is_null_for_rows_and_for_skipping(
-    spark: SparkSession, tmp_path: Path, kind: str
+    spark: SparkSession, tmp_path: Path
 ) -> None:
-    values = {"known": {"p": "1"}, "missing": {}, "other case": {"P": "1"}, "empty": {"p": ""}}
+    values = {
+        "known": {"p": "1", "q": "1"}, "missing": {}, "other case": {"P": "1", "Q": "1"}, "empty": {"p": "", "q": ""},
+    }  # fmt: skip
     adds = [file(tmp_path, name, ids(n), partitionValues=each) for n, (name, each) in enumerate(values.items())]
-    fields = schema(field("id", "long"), field("p", kind))
-    snapshot = snapshot_of(spark, tmp_path, adds, schemaString=fields, partitionColumns=["p"])
-    one = "1" if kind == "string" else 1
-    assert found(snapshot.scan()) == [(0, one), (1, None), (2, None), (3, None)]
-    for where, expected in {"p is null": [1, 2, 3], "p = '1'": [0], "p is not null or id = 2": [0, 2]}.items():
-        assert [row[0] for row in found(snapshot.scan(where))] == expected, where
-    assert snapshot.scan("p is not null").files.count() == 1
+    fields = schema(field("id", "long"), field("p", "string"), field("q", "integer"))
+    snapshot = snapshot_of(spark, tmp_path, adds, schemaString=fields, partitionColumns=["p", "q"])
+    assert found(snapshot.scan()) == [(0, "1", 1), (1, None, None), (2, None, None), (3, None, None)]
+    expected = {"{} is null": [1, 2, 3], "{} = '1'": [0], "{} is not null or id = 2": [0, 2]}
+    by_column = {where.format(name): [(n,) for n in rows] for where, rows in expected.items() for name in "pq"}
+    assert found_by({where: snapshot.scan(where, columns=["id"]).to_df() for where in by_column}) == by_column
+    chosen = {where: snapshot.scan(where).files.select("path") for where in ("p is not null", "q is not null")}
+    assert found_by(chosen) == {where: [("known",)] for where in chosen}
 
 
 @pytest.mark.slow
