@@ -58,11 +58,9 @@ def test_all_views_agree_on_a_file_that_a_checkpoint_has_twice(
     delta_log = DeltaLog.for_table(spark, tmp_path / "t", options=SnapshotOptions(engine="spark"))
     store = SnapshotStore.open(spark, tmp_path / "store", engine="spark")
     store.write_range("t", delta_log, 1, 4, materialize_as="table")
-    for version, files in FILES.items():
-        snapshot = delta_log.get_snapshot_at(version=version)
-        assert store.computed_state("t", version).num_of_files == snapshot.all_files.count() == files
-        if version == 2:
-            assert snapshot.scan().files.count() == files
-            check_version(store, "t", delta_log, version)
+    assert {version: store.computed_state("t", version).num_of_files for version in FILES} == FILES
+    check_version(store, "t", delta_log, 2)
+    assert delta_log.get_snapshot_at(2).scan().files.count() == FILES[2]
+    assert delta_log.get_snapshot_at(3).all_files.count() == FILES[3]
     (plain,) = (tmp_path / "store").rglob("all_files/version=3/*.parquet")
     assert sorted(pq.read_table(plain)["path"].to_pylist()) == ["b", "c", "x"]

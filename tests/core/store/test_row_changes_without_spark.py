@@ -6,20 +6,25 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from deltasnap_core import DeltaLog, SnapshotStore, StoredVersionNotFoundError
 from deltasnap_core.protocol.log_files.file_names import commit_file
 from deltasnap_core.scan.changes.row_changes import RowChanges
 from deltasnap_core.scan.scan_options import ScanOptions
+from deltasnap_core.store.format.change_sets import ChangePolicy
+from deltasnap_core.store.rows.driver_rows import DriverRows
+from deltasnap_core.store.stored_row_changes import _actions
 from tests.builders import add, metadata, mtime_of, protocol, remove, write_log
 from tests.checkpoint_files import write_checkpoint
 from tests.core.store.test_stored_row_changes import (
     COMMITS,
+    LATER,
     check,
-    test_a_moved_file_is_not_a_delete_after_its_tombstone_expired,
-    test_actions_of_consecutive_versions_read_the_base_once_and_parse_only_changes,
+    found_by,
     write_versions,
 )
 from tests.driver_bases import spark, use_driver_bases
@@ -54,6 +59,43 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> SnapshotStore:
         write_versions(store, DeltaLog.for_table(None, folder / "t"), (4,))
     shutil.rmtree(folder / "t")
     return store
+
+
+@pytest.mark.parametrize("spelled", ["a%20b", "a%20%62"], ids=["as added", "in another spelling"])
+def test_a_moved_file_is_not_a_delete_after_its_tombstone_expired(spark: None, tmp_path: Path, spelled: str) -> None:
+    at_once = metadata(configuration={"delta.deletedFileRetentionDuration": "interval 0 seconds"})
+    moved = [remove(spelled, dataChange=False), add("moved", dataChange=False), add("new")]
+    write_log(tmp_path / "t", {0: [protocol(), at_once, add("a%20b")], 1: moved})
+    store = SnapshotStore.open(None, tmp_path / "store")
+    write_versions(store, DeltaLog.for_table(None, tmp_path / "t"), (1,))
+    stored = [store._reader.version("t", version) for version in range(2)]
+    found = {each.path: each.data_change for each in _actions(stored[0], stored[1:])}
+    assert found == {"a%20b": False, "moved": False, "new": True}
+
+
+def test_actions_of_consecutive_versions_read_the_base_once_and_parse_only_changes(
+    spark: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files, versions = 100, 5
+    first = [protocol(), metadata(), *(add(f"{number}") for number in range(files))]
+    later = {v: [remove(f"{v}", deletion_timestamp=LATER), add(f"new{v}")] for v in range(1, versions)}
+    write_log(tmp_path / "t", {0: first, **later})
+    store = SnapshotStore.open(None, tmp_path / "store")
+    write_versions(store, DeltaLog.for_table(None, tmp_path / "t"), (1,))
+    stored = [store._reader.version("t", version) for version in range(versions)]
+    read: list[int] = []
+
+    def counting(rows: DriverRows, *arguments: Any) -> pa.Table:
+        found = all_files(rows, *arguments)
+        read.append(found.num_rows)
+        return found
+
+    all_files = DriverRows.all_files
+    monkeypatch.setattr(DriverRows, "all_files", counting)
+    found = list(found_by(stored[0], stored[1:]))
+    assert len(found) == 2 * (versions - 1)
+    assert [rows for rows in read if rows >= files] == [files]
+    assert sum(read) <= files + versions**2
 
 
 def rows(changes: RowChanges) -> list[tuple[int, str | None, str]]:

@@ -25,6 +25,7 @@ from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.storage.urls import to_url
 from deltasnap_core.store.format.change_sets import ChangePolicy
 from deltasnap_core.store.snapshot_store import SnapshotStore
+from deltasnap_core.store.stored_version import RowKind
 from tests.core.store.tables import as_rows, check_version, content, files_of_delta_rs, make_table, paths_and_sizes
 from tests.driver_bases import use_driver_bases
 from tests.thorough import one_in
@@ -68,6 +69,24 @@ def copied(spark: SparkSession, tmp_path: Path, stored: SnapshotStore) -> Snapsh
 def content_of(stored: SnapshotStore) -> ContentOf:
     """Return the content of a version of `stored`, computed once."""
     return cache(lambda version: content(stored, "events", version))
+
+
+def assert_same_rows(store: SnapshotStore, expected: SnapshotStore, version: int) -> None:
+    """Check a version without Spark: its rows and its computed state."""
+    assert store.computed_state("events", version) == expected.computed_state("events", version)
+    for kind in ROWS:
+        found, rows = (each.read_arrow("events", version, kind).sort_by("path") for each in (store, expected))
+        assert found.to_pylist() == rows.to_pylist()
+
+
+ROWS: tuple[RowKind, ...] = ("all_files", "tombstones")
+
+
+@pytest.fixture
+def driver_log(table: Path, monkeypatch: pytest.MonkeyPatch) -> DeltaLog:
+    """The log, for a test without Spark."""
+    use_driver_bases(monkeypatch)
+    return DeltaLog.for_table(None, table)
 
 
 def folder_of(store: SnapshotStore) -> Path:
@@ -151,40 +170,35 @@ def test_storing_version_by_version_with_merges_and_bases_gives_the_same_result(
         assert content(store, "events", version) == content_of(version)
 
 
-@pytest.mark.spark
-def test_gap_starts_a_new_base_and_is_filled_later(
-    spark: SparkSession, tmp_path: Path, content_of: ContentOf, log: DeltaLog
-) -> None:
-    store = SnapshotStore.open(spark, tmp_path)
-    store.write_range("events", log, 7, 8)
-    store.write_range("events", log, 2, 3)
+def test_gap_starts_a_new_base_and_is_filled_later(tmp_path: Path, stored: SnapshotStore, driver_log: DeltaLog) -> None:
+    store = SnapshotStore.open(None, tmp_path)
+    store.write_range("events", driver_log, 7, 8)
+    store.write_range("events", driver_log, 2, 3)
     assert store.versions("events") == [2, 3, 7, 8]
     assert [store.manifest("events", version).base.first for version in (2, 3, 7, 8)] == [2, 2, 7, 7]
     messages: list[tuple[str, int, int]] = []
-    store.write_range("events", log, 1, LATEST, on_progress=lambda *message: messages.append(message))
+    store.write_range("events", driver_log, 1, LATEST, on_progress=lambda *message: messages.append(message))
     assert store.versions("events") == list(range(1, LATEST + 1))
     assert messages
     for version in (4, LATEST):
-        assert content(store, "events", version) == content_of(version)
+        assert_same_rows(store, stored, version)
 
 
-@pytest.mark.spark
 def test_range_after_the_middle_of_a_stored_one_uses_only_its_beginning(
-    copied: SnapshotStore, content_of: ContentOf, log: DeltaLog
+    copied: SnapshotStore, stored: SnapshotStore, driver_log: DeltaLog
 ) -> None:
     for path in (folder_of(copied) / "events" / "manifests").iterdir():
         if int(path.name.split(".")[1]) > 5:
             path.unlink()
     assert copied.versions("events") == list(range(6))
-    copied.write_range("events", log, 6, 8)
+    copied.write_range("events", driver_log, 6, 8)
     for version in (5, 8):
-        assert content(copied, "events", version) == content_of(version)
+        assert_same_rows(copied, stored, version)
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("kind", ["base", "changes"])
 def test_lost_file_is_reported_and_repaired(
-    copied: SnapshotStore, stored: SnapshotStore, content_of: ContentOf, log: DeltaLog, kind: str
+    copied: SnapshotStore, stored: SnapshotStore, driver_log: DeltaLog, kind: str
 ) -> None:
     (lost,) = (folder_of(copied) / "events").glob(f"*/{kind}/*/*.parquet")
     lost.unlink()
@@ -192,9 +206,9 @@ def test_lost_file_is_reported_and_repaired(
         copied.state("events", 5)
     assert error.value.path == to_url(lost)
     assert copied.computed_state("events", 5) == stored.computed_state("events", 5)
-    copied.write_range("events", log, 5, 6)
+    copied.write_range("events", driver_log, 5, 6)
     for version in (5, 6):
-        assert content(copied, "events", version) == content_of(version)
+        assert_same_rows(copied, stored, version)
 
 
 def test_truncated_file_is_reported(copied: SnapshotStore) -> None:
@@ -286,46 +300,47 @@ def test_plain_tables_have_one_folder_per_version(
     assert again.written == ()
 
 
-@pytest.mark.spark
 def test_cleaned_up_log_removes_nothing_from_the_store(
-    spark: SparkSession, tmp_path: Path, table: Path, content_of: ContentOf
+    tmp_path: Path, table: Path, stored: SnapshotStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    use_driver_bases(monkeypatch)
     shutil.copytree(table, tmp_path / "table")
-    log, store = DeltaLog.for_table(spark, tmp_path / "table"), SnapshotStore.open(spark, tmp_path / "store")
+    log, store = DeltaLog.for_table(None, tmp_path / "table"), SnapshotStore.open(None, tmp_path / "store")
     written = store.write_range("events", log, 0, 4)
     for version in range(6):
         (tmp_path / "table" / "_delta_log" / f"{version:020d}.json").unlink()
-    expected = content_of(4)[0]
-    assert as_rows(store.state("events", 4)) == expected
+    assert_same_rows(store, stored, 4)
     assert store.write_range("events", log, 0, 4).manifests == written.manifests
     with pytest.raises(VersionNotFoundError):
         store.write_range("events", log, 0, 5)
     store.write_range("events", log, 6, LATEST)
     assert store.versions("events") == [*range(5), *range(6, LATEST + 1)]
-    assert as_rows(store.state("events", 4)) == expected
-    check_version(store, "events", log, LATEST)
+    for version in (4, LATEST):
+        assert_same_rows(store, stored, version)
 
 
-@pytest.mark.spark
-def test_recreated_table_starts_a_new_generation(spark: SparkSession, tmp_path: Path) -> None:
-    path, store = tmp_path / "table", SnapshotStore.open(spark, tmp_path / "store")
+def test_recreated_table_starts_a_new_generation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use_driver_bases(monkeypatch)
+    path, store = tmp_path / "table", SnapshotStore.open(None, tmp_path / "store")
+
+    def paths(version: int) -> list[str]:
+        return sorted(store.read_arrow("events", version, "all_files", ["path"])["path"].to_pylist())
+
     make_table(path, 5)
-    store.write_range("events", DeltaLog.for_table(spark, path), 0, 4)
-    old = as_rows(store.all_files("events", 1))
+    store.write_range("events", DeltaLog.for_table(None, path), 0, 4)
     shutil.rmtree(path)
     make_table(path, 3)
     DeltaLog.clear_cache()
-    log = DeltaLog.for_table(spark, path)
+    log = DeltaLog.for_table(None, path)
     store.write_range("events", log, 1, 2)
     assert store.versions("events") == [1, 2]
-    check_version(store, "events", log, 1)
-    assert as_rows(store.all_files("events", 1)) != old
+    assert paths(1) == [name for name, _ in files_of_delta_rs(path, 1)]
     with pytest.raises(VersionNotFoundError):
         store.write_range("events", log, 3, 4)
     report = store.prune("events", min_age_ms=-60_000)
     assert len(report.generations) == 1
     assert len(list((tmp_path / "store" / "events").iterdir())) == 2
-    check_version(store, "events", log, 2)
+    assert paths(2) == [name for name, _ in files_of_delta_rs(path, 2)]
 
 
 @pytest.mark.thorough
@@ -384,16 +399,14 @@ def test_damaged_commit_does_not_change_the_store(tmp_path: Path, monkeypatch: p
 
 
 def test_moved_table_continues_after_its_last_version(
-    tmp_path: Path, table: Path, stored: SnapshotStore, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, table: Path, stored: SnapshotStore, driver_log: DeltaLog
 ) -> None:
-    use_driver_bases(monkeypatch)
     store = SnapshotStore.open(None, tmp_path / "store")
-    store.write_range("events", DeltaLog.for_table(None, table), 6, 7)
+    store.write_range("events", driver_log, 6, 7)
     shutil.copytree(table, tmp_path / "moved", copy_function=shutil.copyfile)
     store.write_range("events", DeltaLog.for_table(None, tmp_path / "moved"), 8, LATEST)
     assert store.versions("events") == [6, 7, 8, LATEST]
-    found, expected = (each.read_arrow("events", LATEST, "all_files").sort_by("path") for each in (store, stored))
-    assert found.to_pylist() == expected.to_pylist()
+    assert_same_rows(store, stored, LATEST)
 
 
 def test_folder_without_a_table_is_reported(spark: SparkSession, tmp_path: Path, copied: SnapshotStore) -> None:

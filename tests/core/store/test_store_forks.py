@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from deltasnap_core.errors import LogChangedError, VersionNotFoundError
 from deltasnap_core.log.table_log import TableLog
@@ -30,7 +29,6 @@ from deltasnap_core.store.versions.common_version import LogRelation
 from tests.builders import CountingLogStore, metadata, mtime_of, protocol, write_log
 from tests.checkpoint_files import write_checkpoint
 from tests.core.store.manifests import commit_actions
-from tests.core.store.tables import check_version
 from tests.driver_bases import use_driver_bases
 
 
@@ -65,59 +63,48 @@ def table(tmp_path: Path) -> Path:
     return tmp_path / "events"
 
 
-@pytest.fixture
-def spark_store(spark: SparkSession, tmp_path: Path) -> SnapshotStore:
-    return SnapshotStore.open(spark, tmp_path / "store")
-
-
-def log_of(table: Path, store: LogStore | None = None, spark: SparkSession | None = None) -> DeltaLog:
+def log_of(table: Path, store: LogStore | None = None) -> DeltaLog:
     DeltaLog.clear_cache()
-    return DeltaLog.for_table(spark, table, store=store)
+    return DeltaLog.for_table(None, table, store=store)
 
 
-@pytest.mark.thorough
 def test_restored_table_with_new_commits_keeps_common_versions_and_stores_the_rest_again(
-    spark: SparkSession, table: Path, spark_store: SnapshotStore, caplog: pytest.LogCaptureFixture
+    table: Path, store: SnapshotStore, caplog: pytest.LogCaptureFixture
 ) -> None:
-    first = spark_store.write_range("events", log_of(table, spark=spark), 0, 6)
+    first = store.write_range("events", log_of(table), 0, 6)
     assert first.common.relation is LogRelation.NEW
     restore(table, 8, after=3)
-    log = log_of(table, spark=spark)
-    assert spark_store.common_version("events", log.context.table_log).version == 3
+    log = log_of(table)
+    assert store.common_version("events", log.context.table_log).version == 3
     with caplog.at_level(logging.WARNING):
-        stored = spark_store.write_range("events", log, 2, 8)
+        stored = store.write_range("events", log, 2, 8)
     assert (stored.common.relation, stored.common.version) == (LogRelation.FORKED, 3)
     assert stored.written == (4, 5, 6, 7, 8)
     assert "version 3 in common" in caplog.text
-    assert spark_store.versions("events") == list(range(9))
+    assert store.versions("events") == list(range(9))
     for version in range(9):
-        assert files_of(spark_store, version) == expected_files(version, after=3)
-    for version in (3, 4, 8):
-        check_version(spark_store, "events", log, version)
+        assert files_of(store, version) == expected_files(version, after=3)
     assert [manifest.generation[:6] for manifest in stored] == ["000001"] * 2 + ["000002"] * 5
-    again = spark_store.write_range("events", log, 0, 8)
+    again = store.write_range("events", log, 0, 8)
     assert (again.common.relation, again.written) == (LogRelation.SAME, ())
 
 
-@pytest.mark.thorough
-def test_fork_of_a_fork_is_pruned_to_current_versions(
-    spark: SparkSession, table: Path, spark_store: SnapshotStore
-) -> None:
-    spark_store.write_range("events", log_of(table, spark=spark), 0, 6)
+def test_fork_of_a_fork_is_pruned_to_current_versions(table: Path, store: SnapshotStore) -> None:
+    store.write_range("events", log_of(table), 0, 6)
     restore(table, 6, after=3)
-    spark_store.write_range("events", log_of(table, spark=spark), 0, 6)
+    store.write_range("events", log_of(table), 0, 6)
     restore(table, 5, after=4)
-    stored = spark_store.write_range("events", log_of(table, spark=spark), 0, 5, materialize_as="table")
+    stored = store.write_range("events", log_of(table), 0, 5)
     assert stored.common.version == 3
-    assert spark_store.versions("events") == list(range(6))
-    report = spark_store.prune("events", min_age_ms=-60_000)
+    assert store.versions("events") == list(range(6))
+    report = store.prune("events", min_age_ms=-60_000)
     assert len(report.generations) == 1
-    assert spark_store.usage("events").num_unreferenced_files == 0
-    assert spark_store.usage("events").num_generations == 2
+    assert store.usage("events").num_unreferenced_files == 0
+    assert store.usage("events").num_generations == 2
     for version in range(6):
-        assert files_of(spark_store, version) == expected_files(version, after=4)
-    assert spark_store.prune("events", keep=2, min_age_ms=-60_000).versions == (0, 1, 2, 3)
-    assert files_of(spark_store, 5) == expected_files(5, after=4)
+        assert files_of(store, version) == expected_files(version, after=4)
+    assert store.prune("events", keep=2, min_age_ms=-60_000).versions == (0, 1, 2, 3)
+    assert files_of(store, 5) == expected_files(5, after=4)
 
 
 def test_rolled_back_log_excludes_later_versions(table: Path, store: SnapshotStore) -> None:

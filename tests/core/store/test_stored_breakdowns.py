@@ -223,24 +223,6 @@ def test_large_range_is_counted_again(tmp_path: Path, counted: Counted, monkeypa
     assert counted.times == 2
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("engine", ["auto", "spark"])
-def test_wrong_breakdown_is_detected_by_the_state_and_computed_again(
-    spark: SparkSession, tmp_path: Path, counted: Counted, caplog: pytest.LogCaptureFixture, engine: str
-) -> None:
-    store, log, stored = store_of(spark, tmp_path, engine)
-    store.write_range("t", log, 0, 0)
-    right = store.file_breakdown("t", 0)
-    more = right.updated([FileGroup.of_file("one too many", 5, ())])
-    assert more is not None
-    StoredBreakdowns(stored=stored).write(store.manifest("t", 0), more)
-    with caplog.at_level(logging.WARNING):
-        store.write_range("t", log, 1, 1)
-    assert "are counted again" in caplog.text
-    assert files(stored) == []
-    assert store.file_breakdown("t", 1) == store._reader.version("t", 1).breakdown()
-
-
 def test_rolled_back_log_has_a_separate_breakdown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use_driver_bases(monkeypatch)
     store, log, stored = store_of(None, tmp_path, "auto", KEEPS_CHANGES)

@@ -30,6 +30,7 @@ from deltasnap_core.store.rows.driver_rows import DriverRows
 from deltasnap_core.store.snapshot_store import SnapshotStore
 from tests.builders import LOG_PATH, Action, MemoryLogStore, add, metadata, protocol, remove, write_log
 from tests.core.store.tables import content
+from tests.driver_bases import use_driver_bases
 
 VECTOR = {"storageType": "u", "pathOrInlineDv": "abc", "offset": 1, "sizeInBytes": 10, "cardinality": 3}
 STATS = '{"numRecords":7}'
@@ -132,12 +133,12 @@ def test_small_versions_are_stored_the_same_as_by_spark(spark: SparkSession, tmp
         assert in_driver.num_rows > 1
 
 
-@pytest.mark.spark
-def test_replaced_file_counts_once(spark: SparkSession, tmp_path: Path) -> None:
+def test_replaced_file_counts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use_driver_bases(monkeypatch)
     first = [protocol(), metadata(), add("gone", size=1), add("grows", size=2), add("stays", size=4)]
     later = [[remove("gone"), add("grows", size=8)], [remove("stays"), add("new", size=16)], [remove("new")]]
     write_log(tmp_path / "t", dict(enumerate([first, *later])))
-    log, store = DeltaLog.for_table(spark, tmp_path / "t"), SnapshotStore.open(spark, tmp_path / "store")
+    log, store = DeltaLog.for_table(None, tmp_path / "t"), SnapshotStore.open(None, tmp_path / "store")
     for version in range(4):
         store.write_range("t", log, version, version)
     states = [store.computed_state("t", version) for version in range(4)]
