@@ -85,7 +85,7 @@ def test_every_ambiguity_of_the_golden_set_has_a_documented_choice() -> None:
     assert {text for text in left if not text.startswith("a reader that does not implement")} <= set(LENIENT)
 
 
-@pytest.mark.parametrize("table", one_in(8, TABLES), ids=ids(TABLES))
+@pytest.mark.parametrize("table", one_in(12, TABLES), ids=ids(TABLES))
 def test_golden_versions_are_as_expected_in_every_field(table: GoldenTable, log_of: LogOf) -> None:
     log = log_of(table)
     versions = sorted(table.states)
@@ -156,7 +156,7 @@ def contiguous_states(table: GoldenTable) -> list[int]:
 RANGES = [table for table in TABLES if contiguous_states(table)]
 
 
-@pytest.mark.parametrize("table", one_in(16, RANGES), ids=ids(RANGES))
+@pytest.mark.parametrize("table", one_in(32, RANGES), ids=ids(RANGES))
 def test_golden_range_pass_returns_the_counts_of_every_version(
     table: GoldenTable, log_of: LogOf, spark: SparkSession
 ) -> None:

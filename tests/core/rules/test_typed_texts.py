@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pytest
@@ -60,13 +61,12 @@ INVALID = {
 
 @pytest.mark.parametrize("forms", [VALID, pytest.param(EXPONENTS, marks=pytest.mark.spark)])
 def test_texts_that_writers_write_are_values(spark: SparkSession, forms: dict[str, dict[str, str]]) -> None:
-    for data_type, texts in forms.items():
-        assert values(spark, data_type, list(texts)) == list(texts.values()), data_type
+    found = values(spark, {data_type: [*texts] for data_type, texts in forms.items()})
+    assert found == {data_type: [*texts.values()] for data_type, texts in forms.items()}
 
 
 def test_other_texts_that_a_cast_accepts_are_null(spark: SparkSession) -> None:
-    for data_type, texts in INVALID.items():
-        assert values(spark, data_type, texts) == [None] * len(texts), data_type
+    assert values(spark, INVALID) == {data_type: [None] * len(texts) for data_type, texts in INVALID.items()}
 
 
 @pytest.mark.parametrize("data_type", ["string", "binary", "collated", "struct", "variant", "unknown"])
@@ -74,6 +74,13 @@ def test_only_numbers_booleans_and_times_are_converted(data_type: str) -> None:
     assert typed_sql("text", data_type) is None
 
 
-def values(spark: SparkSession, data_type: str, texts: list[str]) -> list[str | None]:
-    frame = spark.createDataFrame([(text,) for text in texts], "text string")
-    return [row[0] for row in frame.selectExpr(f"cast({typed_sql('text', data_type)} as string)").collect()]
+def values(spark: SparkSession, texts: Mapping[str, Sequence[str]]) -> dict[str, list[str | None]]:
+    """Return the values of the texts of each type, from one query."""
+    rows = [(number, kind, text) for kind, found in texts.items() for number, text in enumerate(found)]
+    frame = spark.createDataFrame(rows, "number int, kind string, text string")
+    branches = " ".join(f"when '{kind}' then cast({typed_sql('text', kind)} as string)" for kind in texts)
+    by_place = {
+        (row.kind, row.number): row.value
+        for row in frame.selectExpr("*", f"case kind {branches} end as value").collect()
+    }
+    return {kind: [by_place[kind, number] for number in range(len(found))] for kind, found in texts.items()}

@@ -51,7 +51,7 @@ def is_object(text: str) -> bool:
 def odd_texts() -> list[str]:
     texts: list[str] = []
 
-    @hypothesis.settings(max_examples=500, database=None)
+    @hypothesis.settings(max_examples=200, database=None)
     @hypothesis.given(ODD_JSON)
     def collect(text: str) -> None:
         texts.append(text)

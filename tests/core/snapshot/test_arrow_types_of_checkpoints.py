@@ -18,6 +18,7 @@ from tests.builders import add, metadata, protocol, remove, write_log
 from tests.checkpoint_files import CheckpointStyle, put_arrow_types, put_parsed_statistics, write_checkpoint
 from tests.conftest import FixedClock
 from tests.oracle import comparable
+from tests.thorough import one_in
 from tests.without_spark import log_without_spark
 
 if TYPE_CHECKING:
@@ -104,10 +105,11 @@ def test_driver_reads_a_checkpoint_in_any_arrow_types(kind: str, style: Checkpoi
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(("kind", "style"), FORMS)
+@pytest.mark.parametrize("form", one_in(3, FORMS))
 def test_spark_reads_the_same_file_actions_from_a_checkpoint_in_any_arrow_types(
-    spark: SparkSession, kind: str, style: CheckpointStyle, tmp_path: Path
+    spark: SparkSession, form: tuple[str, CheckpointStyle], tmp_path: Path
 ) -> None:
+    kind, style = form
     write_table(tmp_path, style, kind)
     options = SnapshotOptions(engine="spark", check_pages=True)
     snapshot = DeltaLog.for_table(spark, tmp_path, clock=FixedClock(), options=options).get_snapshot_at(1)
@@ -138,7 +140,7 @@ def test_driver_counts_files_with_statistics_as_a_struct_in_any_arrow_types(kind
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("kind", one_in(3, TYPES))
 def test_spark_skips_by_statistics_as_a_struct_in_any_arrow_types(
     spark: SparkSession, kind: str, tmp_path: Path
 ) -> None:
@@ -171,8 +173,7 @@ def test_old_dates_in_statistics_do_not_depend_on_the_session(spark: SparkSessio
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("policy", ["CORRECTED", "LEGACY"])
-@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+@pytest.mark.parametrize(("policy", "zone"), [("CORRECTED", "UTC"), ("LEGACY", "America/New_York")])
 def test_times_in_statistics_do_not_depend_on_the_session(
     spark: SparkSession, policy: str, zone: str, tmp_path: Path
 ) -> None:

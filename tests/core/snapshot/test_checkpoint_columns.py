@@ -118,11 +118,3 @@ def test_a_bound_in_a_checkpoint_is_one_that_a_scan_uses(spark: SparkSession, tm
         assert {name: None if each is None else str(each) for name, each in found["a"][kind].items()} == parsed
     assert (found["a"]["numRecords"], found["a"]["nullCount"]) == (1, dict.fromkeys(names))
     assert found["b"] is None
-
-
-def test_table_without_statistics_in_checkpoints_gets_none(spark: SparkSession, tmp_path: Path) -> None:
-    off = {"delta.checkpoint.writeStatsAsJson": "false", "delta.checkpoint.writeStatsAsStruct": "false"}
-    log = make_table(tmp_path, configuration=off)
-    assert log_of(spark, log).checkpoint().is_new
-    columns = [field.name for field in pq.read_schema(log / CLASSIC).field("add").type]
-    assert {"stats", "stats_parsed", "partitionValues_parsed"}.isdisjoint(columns)

@@ -23,10 +23,9 @@ if TYPE_CHECKING:
 
 FILES = [add(f"f{number}", size=number) for number in range(20)]
 ENGINES: tuple[EngineUse, ...] = ("auto", "spark")
-VIEWS: list[tuple[EngineUse, str]] = [
+VIEWS = [
     *(("spark", view) for view in ("computed_state", "all_files", "state", "scan", "filtered scan", "store")),
-    ("auto", "filtered scan"),
-    ("auto", "store"),
+    *(pytest.param("auto", view, marks=pytest.mark.thorough) for view in ("filtered scan", "store")),
 ]
 
 

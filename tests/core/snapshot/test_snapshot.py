@@ -233,14 +233,20 @@ def test_checksum_that_contradicts_its_log_is_reported_field_by_field(
         return {difference.field: (difference.in_checksum, difference.in_log) for difference in found}
 
     assert differences() == {}
-    assert differences(tableSizeBytes=6, numFiles=2) == {"table_size_bytes": (6, 5), "num_files": (2, 1)}
-    assert differences(numDeletedRecordsOpt=4, numDeletionVectorsOpt=None) == {"num_deleted_records": (4, 3)}
-    wrong = {"setTransactions": [{"appId": "a", "version": 1}], "protocol": protocol()["protocol"], "allFiles": []}
-    assert set(differences(**wrong)) == {"set_transactions", "protocol", "all_files"}
-    assert set(differences(metadata=metadata(table_id="another")["metaData"])) == {"metadata"}
+    numbers = {"tableSizeBytes": 6, "numFiles": 2, "numDeletedRecordsOpt": 4, "numDeletionVectorsOpt": None}
+    expected = {"table_size_bytes": (6, 5), "num_files": (2, 1), "num_deleted_records": (4, 3)}
+    assert differences(**numbers) == expected
     empty = {name: [0] * len(values) for name, values in state.file_size_histogram.to_json().items()}
     empty["sortedBinBoundaries"] = list(state.file_size_histogram.sorted_bin_boundaries)
-    assert set(differences(histogramOpt=empty)) == {"file_size_histogram"}
+    wrong = {
+        "setTransactions": [{"appId": "a", "version": 1}],
+        "protocol": protocol()["protocol"],
+        "metadata": metadata(table_id="another")["metaData"],
+        "histogramOpt": empty,
+        "allFiles": [],
+    }
+    fields = {"set_transactions", "protocol", "metadata", "file_size_histogram", "all_files"}
+    assert set(differences(**wrong)) == fields
 
 
 @pytest.mark.spark

@@ -60,7 +60,6 @@ def expected(retention: Retention = KEEP_ALL) -> FileBreakdown:
 def test_spark_and_driver_return_the_same_counts(frame: DataFrame) -> None:
     from deltasnap_core.replay.spark.file_breakdowns import file_breakdown
 
-    assert file_breakdown(frame, KEEP_ALL) == expected()
     assert file_breakdown(frame, Retention.after(5)) == expected(Retention.after(5))
     assert file_breakdown(None, KEEP_ALL) == FileBreakdown.of(())
 
