@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +15,7 @@ from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
 
 from deltasnap_assets.command.local.local_instance import use_local_instance
 from deltasnap_assets.command.local.local_storage import LocalEvents, LocalStorage
+from tests.assets.command.test_cli import FORKS
 from tests.assets.jobs import idle_job
 
 _RECORDS = """\
@@ -35,16 +34,16 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return use_local_instance()
 
 
-@pytest.mark.spark  # a separate program
+@pytest.mark.slow
 def test_records_of_a_killed_process_are_found_by_the_storage_of_dagster(home: Path) -> None:
-    subprocess.run([sys.executable, "-c", _RECORDS, str(home)], check=True)
+    assert FORKS.run(_RECORDS, str(home)).returncode == 0
     (home / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
     with dg.DagsterInstance.from_config(str(home)) as instance:
         assert list(instance.get_dynamic_partitions("versions")) == ["0", "1"]
         assert instance.get_materialized_partitions(dg.AssetKey("events")) == {"1"}
 
 
-@pytest.mark.spark
+@pytest.mark.slow
 def test_watchers_of_a_run_receive_its_events(home: Path) -> None:
     reported = threading.Event()
     with dg.DagsterInstance.from_config(str(home)) as here, dg.DagsterInstance.from_config(str(home)) as there:

@@ -117,8 +117,10 @@ def test_versions_lose_the_predicted_files(session: Any, tmp_path: Path) -> None
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("session")
-def test_retention_of_the_table_keeps_young_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("deltalake")
+def test_retention_of_the_table_keeps_young_files_and_a_missing_commit_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deltalake = pytest.importorskip("deltalake")
     monkeypatch.setattr(vacuum_candidates, "FileKeys", PlainKeys)
     path = tmp_path / "events"
     write(path, "2026-01-01", [1], "append")
@@ -127,26 +129,16 @@ def test_retention_of_the_table_keeps_young_files(tmp_path: Path, monkeypatch: p
     assert result.stdout == (
         "VACUUM would delete nothing (retention 168 hours).\nKept: 1 file (tombstone has not expired).\n"
     )
-    assert result.stderr == ""
-    short = run("vacuum", path, "--dry-run", "--retain", 0)
-    assert "VACUUM would delete 1 file of" in short.stdout
-    assert "Time travel would reach back to version 1; now the log reaches back to version 0." in short.stdout
-    assert short.stderr.startswith("warning: A retention of 0 hours is shorter than that of the table, 168 hours")
-
-
-@pytest.mark.spark
-@pytest.mark.usefixtures("session")
-def test_missing_commit_before_the_checkpoint_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vacuum_candidates, "FileKeys", PlainKeys)
-    deltalake = pytest.importorskip("deltalake")
-    path = tmp_path / "events"
-    for number in range(3):
-        write(path, "2026-01-01", [number], "append")
+    assert (result.exit_code, result.stderr) == (0, "")
+    write(path, "2026-01-02", [3], "append")
     deltalake.DeltaTable(path).create_checkpoint()
     (path / "_delta_log" / commit_file(1)).unlink()
-    result = run("vacuum", path, "--dry-run")
-    assert result.exit_code == 0
-    assert result.stderr.startswith("error: The commit of version 1 is missing in the log of ")
+    short = run("vacuum", path, "--dry-run", "--retain", 0)
+    assert short.exit_code == 0
+    assert "VACUUM would delete 1 file of" in short.stdout
+    assert "Time travel would reach back to version 2; now the log reaches back to version 0." in short.stdout
+    assert "error: The commit of version 1 is missing in the log of " in short.stderr
+    assert "warning: A retention of 0 hours is shorter than that of the table, 168 hours" in short.stderr
 
 
 def test_faults_are_reported_without_reading_a_commit_again(tmp_path: Path) -> None:

@@ -33,11 +33,10 @@ from deltasnap_assets.runs.run_process import PROCESS_TAG, heartbeat
 from deltasnap_assets.runs.table_runs import _lost, unfinished_run
 from deltasnap_assets.settings.config import Since, TableSettings
 from deltasnap_core import CommonVersion, Fault, FaultKind, LogRelation, LogStatus, TableCondition, VersionRanges
+from tests.assets.command.test_cli import FORKS
 from tests.assets.followed_table import materialize
 from tests.builders import add, metadata, protocol, write_log
 from tests.fast_dagster import local_instance
-
-ROOT = Path(__file__).resolve().parents[3]
 
 
 def table(**settings: Any) -> TableSettings:
@@ -407,7 +406,7 @@ def test_heartbeat_starts_no_thread_with_an_ephemeral_instance() -> None:
     assert found.tags[PROCESS_TAG] == this_process()
 
 
-@pytest.mark.spark
+@pytest.mark.slow
 def test_refresh_killed_after_creating_a_run_leaves_a_run_detected_as_lost(tmp_path: Path) -> None:
     script = """
 import os, signal, sys
@@ -427,7 +426,7 @@ with dg.DagsterInstance.from_config(sys.argv[1]) as instance:
 """
     write_log(tmp_path, {0: [protocol(), metadata(), add("a.parquet")]})
     (tmp_path / "dagster.yaml").write_text("telemetry: {enabled: false}", encoding="utf-8")
-    assert subprocess.run([sys.executable, "-c", script, str(tmp_path)], cwd=ROOT, check=False).returncode == -9
+    assert FORKS.run(script, str(tmp_path)).returncode == -9
     with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
         assert [run.status for run in instance.get_runs()] == [dg.DagsterRunStatus.NOT_STARTED]
         assert unfinished_run(instance, "events") is None
