@@ -7,9 +7,11 @@ that reads their logs in parallel: a tick costs Dagster's daemon more time than 
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import wait
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -39,7 +41,7 @@ _NEXT = "@next"
 """The key in a shared sensor's cursor of the table that the next tick starts with. No table has this name."""
 
 _Key = tuple[str, str, str | None]
-_polls = LongReads[_Key, SensorAnswer | None]()
+_long_polls = LongReads[_Key, SensorAnswer | None]()
 """The polls that did not end within their tick, by store, table and cursor."""
 
 
@@ -155,72 +157,85 @@ def _shared_sensor(
     return new_commits
 
 
+@dataclass(slots=True, kw_only=True)
+class _Poll:
+    """The poll of a table in a tick. Times are monotonic.
+
+    last_start: after this time, it is not started. began: when it was started; inf: not yet.
+    """
+
+    polls: TablePolls
+    table: TableSettings
+    cursor: str | None
+    last_start: float
+    began: float = math.inf
+
+    @property
+    def key(self) -> _Key:
+        return self.polls.settings.storage, self.table.name, self.cursor
+
+    def run(self) -> SensorAnswer | None:
+        """Return the answer of the table; None: it is too late to start."""
+        self.began = time.monotonic()
+        return None if self.began >= self.last_start else self.polls.poll(self.table, self.cursor)
+
+    def answer(self, read: LongRead[SensorAnswer | None]) -> SensorAnswer | None:
+        """Return the answer from the read that runs this poll; a message if it is still running; None: not started.
+
+        Errors: those of the poll; UnfinishedPollError if it takes minutes.
+        """
+        if read.future.done():
+            _long_polls.end(self.key)
+            answer = None if read.future.cancelled() else read.future.result()
+            return None if answer is None else self.polls.still_valid(answer, self.table, self.cursor)
+        waits = (
+            f"{self.table.name} has been waiting for its poll {read.since_text}: its storage does not respond, or its "
+            "log is long. The poll continues, and a later tick uses its result."
+        )
+        if read.is_overdue:
+            raise UnfinishedPollError(waits)
+        return SensorAnswer(cursor=self.cursor, message=waits, is_problem=True)
+
+
 def _polled(
     settings: Settings, turn: Sequence[TableSettings], instance: dg.DagsterInstance, cursors: Mapping[str, str | None]
 ) -> tuple[dict[str, SensorAnswer | None], dict[str, Exception]]:
     """Return the answer of each table by name, None for those that a tick has no time for, and the errors by name."""
     end, table_polls = time.monotonic() + _MAX_TICK_SECONDS, TablePolls.of(settings, turn, instance)
-
-    def poll(table: TableSettings) -> SensorAnswer | None:
-        is_late = table is not turn[0] and time.monotonic() >= end
-        return None if is_late else table_polls.poll(table, cursors.get(table.name))
-
-    keys = {table.name: (settings.storage, table.name, cursors.get(table.name)) for table in turn}
-    reads = _in_time({keys[table.name]: partial(poll, table) for table in turn})
+    polls = [
+        _Poll(polls=table_polls, table=table, cursor=cursors.get(table.name), last_start=end if number else math.inf)
+        for number, table in enumerate(turn)
+    ]
+    reads = _in_time(polls)
     found, problems = dict[str, SensorAnswer | None](), dict[str, Exception]()
-    for table in turn:
-        name, key = table.name, keys[table.name]
+    for poll in polls:
+        name = poll.table.name
         try:
-            ended = _ended(key, reads[key])
-            found[name] = None if ended is None else table_polls.still_valid(ended, table, cursors.get(name))
+            found[name] = poll.answer(reads[name])
         except Exception as error:  # noqa: BLE001  # for any error, the other tables are read
             problems[name], message = error, f"{name}: {without_secrets(str(error))}"
-            found[name] = SensorAnswer(cursor=cursors.get(name), message=message, is_problem=True)
+            found[name] = SensorAnswer(cursor=poll.cursor, message=message, is_problem=True)
     return found, problems
 
 
-def _in_time(polls: Mapping[_Key, Callable[[], SensorAnswer | None]]) -> Mapping[_Key, LongRead[SensorAnswer | None]]:
-    """Run the polls of tables in threads. Return them when all are done, or before Dagster ends the tick.
+def _in_time(polls: Sequence[_Poll]) -> Mapping[str, LongRead[SensorAnswer | None]]:
+    """Run the polls of tables in threads. Return the reads by table when all are done, or before Dagster ends the tick.
 
     In the latter case, polls that are running continue, and those not started are canceled. A poll that an earlier tick
     started is not awaited, and is restarted only after minutes: a table that does not respond must not delay others.
     """
-    threads, begun = ReadThreads(_POLLS_AT_ONCE), dict[_Key, float]()
-
-    def timed(key: _Key) -> SensorAnswer | None:
-        begun[key] = time.monotonic()
-        return polls[key]()
-
-    earlier = {key for key in polls if key in _polls}
-    reads = {key: _polls.of(key, partial(threads.submit, partial(timed, key))) for key in polls}
-    now = time.monotonic()
-    end = now + _MAX_TICK_SECONDS + _MAX_POLL_SECONDS
-    while running := {key: reads[key].future for key in reads if key not in earlier and not reads[key].future.done()}:
-        now = time.monotonic()
-        left = min(end, max(begun.get(key, now) for key in running) + _MAX_POLL_SECONDS) - now
+    threads = ReadThreads(_POLLS_AT_ONCE)
+    awaited = [poll for poll in polls if poll.key not in _long_polls]
+    reads = {poll.table.name: _long_polls.of(poll.key, partial(threads.submit, poll.run)) for poll in polls}
+    end = time.monotonic() + _MAX_TICK_SECONDS + _MAX_POLL_SECONDS
+    while running := [poll for poll in awaited if not reads[poll.table.name].future.done()]:
+        left = min(end, max(poll.began for poll in running) + _MAX_POLL_SECONDS) - time.monotonic()
         if left <= 0:
             break
-        wait(running.values(), timeout=min(left, _CHECK_EVERY_SECONDS))  # not after each poll: there may be thousands
+        # Not after each poll: there may be thousands.
+        wait([reads[poll.table.name].future for poll in running], timeout=min(left, _CHECK_EVERY_SECONDS))
     threads.cancel()
     return reads
-
-
-def _ended(key: _Key, read: LongRead[SensorAnswer | None]) -> SensorAnswer | None:
-    """Return the result of a poll; a message if it is still running; None if it was not started.
-
-    Errors: those of the poll; UnfinishedPollError if it takes minutes.
-    """
-    if read.future.done():
-        _polls.end(key)
-        return None if read.future.cancelled() else read.future.result()
-    _, table_name, cursor = key
-    waits = (
-        f"{table_name} has been waiting for its poll {read.since_text}: its storage does not respond, or its log is "
-        "long. The poll continues, and a later tick uses its result."
-    )
-    if read.is_overdue:
-        raise UnfinishedPollError(waits)
-    return SensorAnswer(cursor=cursor, message=waits, is_problem=True)
 
 
 def _result(answers: Sequence[SensorAnswer], cursor: str | None) -> dg.SensorResult:

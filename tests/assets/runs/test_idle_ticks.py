@@ -211,7 +211,7 @@ def test_poll_longer_than_a_tick_runs_once_and_a_later_tick_uses_it_unless_a_run
         assert "events has been waiting for its poll since 20" in ticks.tick()
     assert started == ["events"]
     end.set()
-    all_ended(sensors._polls)
+    all_ended(sensors._long_polls)
     if is_running:
         tags, status = run_tags("events", 0, 3), dg.DagsterRunStatus.STARTED
         run_id = ticks.instance.create_run_for_job(idle_job, status=status, tags=tags).run_id
@@ -237,7 +237,7 @@ def test_poll_that_never_ends_fails_its_ticks_and_is_started_again_after_doublin
                 sensors.UnfinishedPollError, match=rf"events has been waiting for its poll .*\({minutes} min"
             ):
                 ticks.tick()
-        (read,) = (read for key, read in sensors._polls._reads.items() if key[0] == f"{tmp_path}/t-store")
+        (read,) = (read for key, read in sensors._long_polls._reads.items() if key[0] == f"{tmp_path}/t-store")
         started.append(int(read.started - now) // 60)
     end.set()
     assert started == [0, 5, 5, 15, 15, 35]
