@@ -19,6 +19,7 @@ pytest.importorskip("playwright")
 
 from tests.browser.broken_tables import make_broken_tables  # noqa: E402
 from tests.browser.dagster_ui import CHROMIUM, browser, served, show_plots  # noqa: E402
+from tests.driver_bases import use_driver_bases  # noqa: E402
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -29,7 +30,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if shutil.which(CHROMIUM) is None and not os.environ.get("CI"):
         pytest.skip("no chromium here: apt-get install chromium")
     folder = tmp_path_factory.mktemp("broken")
-    make_broken_tables(folder)
+    with pytest.MonkeyPatch.context() as patched:
+        use_driver_bases(patched)  # no JVM, except that of the UI
+        make_broken_tables(folder)
     return folder
 
 

@@ -31,21 +31,23 @@ from tests.browser.dagster_ui import (  # noqa: E402
     served,
     show_plots,
 )
+from tests.driver_bases import use_driver_bases  # noqa: E402
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
-    from pyspark.sql import SparkSession
 
 VERSIONS = 17
 MAX_POLLS = 100
 
 
 @pytest.fixture(scope="module")
-def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if shutil.which(CHROMIUM) is None and not os.environ.get("CI"):
         pytest.skip("no chromium here: apt-get install chromium")
     folder = tmp_path_factory.mktemp("browser")
-    materialize(folder, VERSIONS)
+    with pytest.MonkeyPatch.context() as patched:
+        use_driver_bases(patched)  # no JVM, except that of the UI
+        materialize(folder, VERSIONS)
     return folder
 
 

@@ -22,6 +22,7 @@ NO_PYTHON = "/no/such/python"
 """The Python path for executors without Python."""
 
 VERSIONS = 9
+FIRST_STORED = 4
 LOOKED_AT = 7
 
 
@@ -110,9 +111,10 @@ def asset_answers(spark: Mapping[str, Any], table: str, store: str) -> dict[str,
 
     from deltasnap_assets.definitions import build_definitions
     from deltasnap_assets.runs.refresh import refresh_table
-    from deltasnap_assets.settings.config import Settings, SparkSettings, TableSettings
+    from deltasnap_assets.settings.config import Settings, Since, SparkSettings, TableSettings
 
-    events = TableSettings(name="events", path=table, materialize_as="table")
+    versions = Since(since=FIRST_STORED)
+    events = TableSettings(name="events", path=table, materialize_as="table", versions=versions)
     settings = Settings(storage=store, spark=SparkSettings(**spark), tables=(events,))
     defs = build_definitions(settings)
     with dg.DagsterInstance.ephemeral() as instance:

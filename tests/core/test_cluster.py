@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.core.elsewhere import LOOKED_AT, NO_PYTHON, VERSIONS, Task, core_answers, live_paths, make_events
+from tests.core.elsewhere import (
+    FIRST_STORED,
+    LOOKED_AT,
+    NO_PYTHON,
+    VERSIONS,
+    Task,
+    core_answers,
+    live_paths,
+    make_events,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,7 +82,7 @@ def test_checkpoint_written_on_a_cluster_contains_the_state(found: dict[str, Any
 
 def test_assets_on_cluster_match_the_core(found: dict[str, Any], table: Path) -> None:
     assets, core = found["assets"], found["core"]
-    assert assets["versions"] == list(range(VERSIONS))
+    assert assets["versions"] == list(range(FIRST_STORED, VERSIONS))
     assert assets["log_segment"]
     for name in ("computed_state", "all_files"):
         assert assets[name] == core[name]

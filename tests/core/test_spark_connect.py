@@ -22,7 +22,19 @@ from deltasnap_assets.spark.connect_server import (
     start_server,
     stop_server,
 )
-from tests.core.elsewhere import LOOKED_AT, NO_PYTHON, ROOT, VERSIONS, Task, core_answers, live_paths, make_events
+from deltasnap_core.scan.tables import vacuum_candidates
+from tests.core.elsewhere import (
+    FIRST_STORED,
+    LOOKED_AT,
+    NO_PYTHON,
+    ROOT,
+    VERSIONS,
+    Task,
+    core_answers,
+    live_paths,
+    make_events,
+)
+from tests.core.scan.test_vacuum_candidates import PlainKeys
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -86,7 +98,10 @@ def test_session_uses_connect_on_a_server_without_python(found: dict[str, Any]) 
     assert not found["has_python"]
 
 
-def test_core_over_connect_matches_one_process(found: dict[str, Any], spark: SparkSession, table: Path) -> None:
+def test_core_over_connect_matches_one_process(
+    found: dict[str, Any], spark: SparkSession, table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vacuum_candidates, "FileKeys", PlainKeys)
     assert found["core"] == core_answers(spark, str(table))
     assert found["core_paths"] == live_paths(table, LOOKED_AT)
 
@@ -97,7 +112,7 @@ def test_checkpoint_written_over_connect_contains_the_state(found: dict[str, Any
 
 def test_assets_over_connect_match_the_core(found: dict[str, Any]) -> None:
     assets, core = found["assets"], found["core"]
-    assert assets["versions"] == list(range(VERSIONS))
+    assert assets["versions"] == list(range(FIRST_STORED, VERSIONS))
     assert assets["log_segment"]
     for name in ("computed_state", "all_files"):
         assert assets[name] == core[name]
