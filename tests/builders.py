@@ -121,18 +121,32 @@ def timed_protocol() -> Action:
 
 def metadata(*, table_id: str = "table-id", configuration: Mapping[str, str] | None = None, **fields: Any) -> Action:
     """Return a metaData action of a table with the column `id`."""
-    schema = {"type": "struct", "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": {}}]}
     return {
         "metaData": {
             "id": table_id,
             "format": {"provider": "parquet", "options": {}},
-            "schemaString": json.dumps(schema),
+            "schemaString": schema(field("id")),
             "partitionColumns": [],
             "configuration": dict(configuration or {}),
             "createdTime": FIRST_COMMIT_MS,
             **fields,
         }
     }
+
+
+def schema(*fields: Mapping[str, Any]) -> str:
+    """Return the schema of a table, as in `metaData`."""
+    return json.dumps({"type": "struct", "fields": fields})
+
+
+def field(name: str, kind: Any = "long", *, nullable: bool = True, **properties: Any) -> dict[str, Any]:
+    """Return a field of a schema. properties: its metadata."""
+    return {"name": name, "type": kind, "nullable": nullable, "metadata": properties}
+
+
+def mapped(name: str, kind: Any, number: int, column: str) -> dict[str, Any]:
+    """Return a field of a table with column mapping. column: its name in data files."""
+    return field(name, kind, **{"delta.columnMapping.id": number, "delta.columnMapping.physicalName": column})
 
 
 def add(path: str, *, size: int = 1, **fields: Any) -> Action:

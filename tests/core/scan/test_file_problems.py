@@ -9,7 +9,8 @@ from unicodedata import normalize
 import pytest
 
 from deltasnap_core import DeltaLog, SnapshotStore
-from tests.builders import Action, add, metadata, protocol, remove, write_log
+from tests.builders import Action, add, remove, write_log
+from tests.core.scan.test_vacuum_candidates import FIRST, VECTOR_FILE, vector
 from tests.driver_bases import use_driver_bases
 
 if TYPE_CHECKING:
@@ -18,10 +19,6 @@ if TYPE_CHECKING:
     from deltasnap_core import MetadataTables
 
 pytestmark = pytest.mark.spark
-
-VECTOR_UUID = "00000000-0000-0000-0000-000000000000"
-VECTOR_FILE = f"deletion_vector_{VECTOR_UUID}.bin"
-FIRST = (protocol(3, 7, readerFeatures=["deletionVectors"], writerFeatures=["deletionVectors"]), metadata())
 
 
 def write_table(table: Path, *files: Action, stored: tuple[str, ...]) -> None:
@@ -35,10 +32,6 @@ def write_table(table: Path, *files: Action, stored: tuple[str, ...]) -> None:
 
 def problems(tables: MetadataTables) -> dict[str, tuple[Any, ...]]:
     return {row.path: (row.problem, row.certain, row.size, row.listed_size) for row in tables.file_problems().collect()}
-
-
-def vector(storage_type: str, path: str) -> dict[str, Any]:
-    return {"storageType": storage_type, "pathOrInlineDv": path, "offset": 1, "sizeInBytes": 34, "cardinality": 1}
 
 
 def test_live_files_and_deletion_vectors_that_are_missing_or_have_the_wrong_size_are_listed(

@@ -13,10 +13,10 @@ from deltasnap_core import DeltaLog, SnapshotOptions
 from deltasnap_core.errors import DataFileNotFoundError
 from deltasnap_core.log.commits import commit_batch
 from deltasnap_core.scan.changes.live_files import LiveFilesOfLog
-from tests.builders import add, commit_info, remove
+from tests.builders import add, commit_info, field, remove, schema
 from tests.core.scan.test_deletion_vectors import inline_vector
 from tests.core.scan.test_row_changes import FEED, ID_AND_TEXT, changes, removed, table_of
-from tests.core.scan.test_scan import field, file, found_by, ids, schema
+from tests.core.scan.test_scan import file, found_by, ids
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -22,7 +22,18 @@ from deltasnap_core.protocol.log_files.file_names import checkpoint_file, commit
 from deltasnap_core.scan.tables import vacuum_candidates
 from deltasnap_core.scan.tables.metadata_tables import NAMES
 from deltasnap_core.scan.tables.vacuum_summary import vacuum_summary
-from tests.builders import FIRST_COMMIT_MS, Action, add, commit_info, metadata, protocol, remove, write_log
+from tests.builders import (
+    FIRST_COMMIT_MS,
+    Action,
+    add,
+    commit_info,
+    field,
+    metadata,
+    protocol,
+    remove,
+    schema,
+    write_log,
+)
 from tests.checkpoint_files import write_checkpoint
 from tests.core.scan.catalog_tables import FILES, write_catalog_managed
 from tests.core.scan.test_vacuum_candidates import PlainKeys
@@ -403,11 +414,9 @@ def test_stored_version_is_scanned_and_compared_when_its_log_is_gone(made: Made,
 
 @pytest.mark.slow
 def test_partitions_with_a_collation_are_told_apart(spark: SparkSession, tmp_path: Path) -> None:
-    collated = {"name": "p", "type": "string", "nullable": True, "metadata": {"__COLLATIONS": {"p": "ICU.de_DE"}}}
-    number = {"name": "id", "type": "long", "nullable": True, "metadata": {}}
-    schema = json.dumps({"type": "struct", "fields": [number, collated]})
+    collated = schema(field("id"), field("p", "string", __COLLATIONS={"p": "ICU.de_DE"}))
     files = [add(f"{p}{n}", partitionValues={"p": p}) for p in ("x", "y", "") for n in range(2)]
-    write_log(tmp_path, {0: [protocol(), metadata(schemaString=schema, partitionColumns=["p"]), *files]})
+    write_log(tmp_path, {0: [protocol(), metadata(schemaString=collated, partitionColumns=["p"]), *files]})
     tables = DeltaLog.for_table(spark, tmp_path).snapshot.tables
     assert {row["partition"]["p"]: row["files"] for row in rows(tables.partitions)} == {"x": 2, "y": 2, None: 2}
     assert {row["partition"]["p"] for row in rows(tables.files)} == {"x", "y", None}
@@ -415,10 +424,10 @@ def test_partitions_with_a_collation_are_told_apart(spark: SparkSession, tmp_pat
 
 
 def test_invalid_partition_values_are_told_apart_from_null(spark: SparkSession, tmp_path: Path) -> None:
-    schema = {"type": "struct", "fields": [{"name": "p", "type": "decimal(7,2)", "nullable": True, "metadata": {}}]}
+    decimal = schema(field("p", "decimal(7,2)"))
     texts = ["-1.-25", "0.-5", "0.-5", None, None, None, "1.5", "1.50", "1.5", "1.5"]
     files = [add(f"f{number}", partitionValues={"p": text}) for number, text in enumerate(texts)]
-    write_log(tmp_path, {0: [protocol(), metadata(schemaString=json.dumps(schema), partitionColumns=["p"]), *files]})
+    write_log(tmp_path, {0: [protocol(), metadata(schemaString=decimal, partitionColumns=["p"]), *files]})
     found = rows(DeltaLog.for_table(spark, tmp_path).snapshot.tables.partitions)
     values = sorted((str(row["partition"]["p"]), row["files"]) for row in found)
     assert values == [("1.50", 4), ("None", 1), ("None", 2), ("None", 3)]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from deltasnap_core import DeltaLog, SnapshotStore
-from tests.builders import add, metadata, protocol, write_log
+from tests.builders import add, field, metadata, protocol, schema, write_log
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,11 +21,10 @@ FIRST = protocol(3, 7, readerFeatures=["deletionVectors"], writerFeatures=["dele
 
 
 def table(path: Path, adds: list[Any], **types: str) -> Path:
-    fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in types.items()]
-    fields.append({"name": "id", "type": "long", "nullable": True, "metadata": {}})
+    fields = [*(field(name, kind) for name, kind in types.items()), field("id")]
     described = metadata(
         configuration={"delta.targetFileSize": str(TARGET)},
-        schemaString=json.dumps({"type": "struct", "fields": fields}),
+        schemaString=schema(*fields),
         partitionColumns=list(types),
     )
     write_log(path, {0: [FIRST, described, *adds]})

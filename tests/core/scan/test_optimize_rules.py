@@ -12,7 +12,7 @@ from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.replay.sessions import NoSession
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.tables.optimize_candidates import OptimizeCandidate, candidates_of_rows
-from tests.builders import MemoryLogStore, metadata
+from tests.builders import MemoryLogStore, field, metadata, schema
 
 TARGET = 100
 FILES = pa.schema(
@@ -39,10 +39,9 @@ def candidates(
 ) -> tuple[OptimizeCandidate, ...]:
     """others: further partition columns, which are strings."""
     kinds = {"day": kind, **dict.fromkeys(others, "string")}
-    fields = [{"name": name, "type": each, "nullable": True, "metadata": {}} for name, each in kinds.items()]
     described = metadata(
         configuration={"delta.targetFileSize": str(TARGET)},
-        schemaString=json.dumps({"type": "struct", "fields": fields}),
+        schemaString=schema(*(field(name, each) for name, each in kinds.items())),
         partitionColumns=list(kinds),
     )
     unused: Any = None

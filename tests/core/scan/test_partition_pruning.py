@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,7 +10,7 @@ from deltasnap_core import DeltaLog
 from deltasnap_core.scan.changes.partition_pruning import rows_in_partitions
 from deltasnap_core.scan.changes.row_changes import RowChanges
 from deltasnap_core.snapshot.row_changes_of_log import read_row_changes
-from tests.builders import add, metadata, protocol, write_log
+from tests.builders import add, field, metadata, protocol, schema, write_log
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,9 +23,7 @@ DAYS = {"none": None, "first": "2026-01-01", "second": "2026-01-02", "third": "2
 @pytest.fixture(scope="module")
 def changes(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> RowChanges:
     folder: Path = tmp_path_factory.mktemp("by-day")
-    kinds = {"id": "long", "day": "date"}
-    fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in kinds.items()]
-    by_day = metadata(schemaString=json.dumps({"type": "struct", "fields": fields}), partitionColumns=["day"])
+    by_day = metadata(schemaString=schema(field("id"), field("day", "date")), partitionColumns=["day"])
     files: list[Any] = [add(name, partitionValues={"day": day}) for name, day in DAYS.items()]
     write_log(folder, {0: [protocol(), by_day, *files]})
     return read_row_changes(DeltaLog.for_table(spark, folder)._context, 0, 0, options=None)

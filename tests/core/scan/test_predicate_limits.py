@@ -145,20 +145,6 @@ def is_within(where: str) -> bool:
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("compiled")
-@pytest.mark.parametrize(
-    "where",
-    ["isnull()", "(" * 3_000 + "id = 1" + ")" * 3_000, "not " * 3_000 + "true", " or ".join(["id = 1"] * 5_000)],
-)
-def test_scan_rejects_predicates_that_overflow_the_stack_of_spark(
-    spark: SparkSession, tmp_path: Path, where: str
-) -> None:
-    snapshot = snapshot_of(spark, tmp_path, [file(tmp_path, "a.parquet", ids(1))])
-    with pytest.raises(PredicateError):
-        snapshot.scan(where)
-
-
-@pytest.mark.spark
-@pytest.mark.usefixtures("compiled")
 def test_stack_overflow_despite_the_limits_is_a_predicate_error(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,9 +11,9 @@ import pytest
 
 from deltasnap_core import SPARK_FAILURES, DeltaLog
 from deltasnap_core.errors import DataFileNotFoundError, RowChangesError
-from tests.builders import metadata
+from tests.builders import field, mapped, metadata, schema
 from tests.core.scan.test_row_changes import FEED, ID_AND_TEXT, changes, removed, table_of
-from tests.core.scan.test_scan import field, file, ids, schema
+from tests.core.scan.test_scan import file, ids
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,10 +54,6 @@ def test_change_data_without_partition_values_is_an_error(spark: SparkSession, t
     table = table_of(tmp_path, {0: [{"cdc": data}]}, schemaString=ID_AND_TEXT, partitionColumns=["text"])
     with pytest.raises(RowChangesError, match=r"values of the file of change data a\.cdc, found none"):
         DeltaLog.for_table(spark, table).row_changes(0, 0)
-
-
-def mapped(name: str, kind: str, number: int, physical: str) -> dict[str, Any]:
-    return field(name, kind, **{"delta.columnMapping.id": number, "delta.columnMapping.physicalName": physical})
 
 
 @pytest.mark.parametrize(

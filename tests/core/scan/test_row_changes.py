@@ -16,10 +16,22 @@ import pytest
 
 from deltasnap_core import DeltaLog, SnapshotStore
 from deltasnap_core.errors import PredicateError, RowChangesError, StoredVersionNotFoundError, VersionNotFoundError
-from tests.builders import Action, add, commit_info, metadata, mtime_of, protocol, remove, timed_protocol, write_log
+from tests.builders import (
+    Action,
+    add,
+    commit_info,
+    field,
+    metadata,
+    mtime_of,
+    protocol,
+    remove,
+    schema,
+    timed_protocol,
+    write_log,
+)
 from tests.checkpoint_files import write_checkpoint
 from tests.core.scan.test_deletion_vectors import inline_vector
-from tests.core.scan.test_scan import field, file, found_by, ids, schema
+from tests.core.scan.test_scan import file, found_by, ids
 from tests.driver_bases import use_driver_bases
 from tests.oracle import replay
 from tests.thorough import one_in

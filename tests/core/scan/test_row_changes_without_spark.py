@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from deltasnap_core.scan.changes.row_changes import (
     _with_fields,
 )
 from deltasnap_core.snapshot.row_changes_of_log import read_row_changes
-from tests.builders import FIRST_COMMIT_MS, Action, add, metadata, mtime_of, protocol, remove, write_log
+from tests.builders import FIRST_COMMIT_MS, Action, add, field, metadata, mtime_of, protocol, remove, schema, write_log
 from tests.checkpoint_files import write_checkpoint
 from tests.core.scan.test_files_to_read import Copies
 from tests.without_spark import log_without_spark
@@ -192,8 +191,7 @@ def test_invalid_change_data_is_named_by_file_and_line(tmp_path: Path) -> None:
 
 
 def test_schema_before_the_first_version_counts_only_if_that_version_deletes_rows(tmp_path: Path) -> None:
-    fields = [{"name": "id", "type": "string", "nullable": True, "metadata": {}}]
-    other = metadata(schemaString=json.dumps({"type": "struct", "fields": fields}))
+    other = metadata(schemaString=schema(field("id", "string")))
     actions = {0: [protocol(), metadata(), add("a")], 1: [other, add("b")], 2: [remove("b")], 3: [remove("a")]}
     write_log(tmp_path, actions)
     assert rows(planned(tmp_path, 1, 2)) == [(1, "insert", "b", 1), (2, "delete", "b", None)]

@@ -21,7 +21,7 @@ from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.replay.driver.full_actions import live_adds
 from deltasnap_core.scan.files.data_file import DataFile
 from deltasnap_core.scan.row_reader import RowReader
-from tests.builders import Action, add, metadata, protocol, write_log
+from tests.builders import Action, add, field, mapped, metadata, protocol, schema, write_log
 from tests.checkpoint_files import write_checkpoint
 from tests.core.scan.test_deletion_vectors import inline_vector
 from tests.core.snapshot.test_damage import flip
@@ -32,14 +32,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from deltasnap_core import EngineUse, Scan, Snapshot
-
-
-def field(name: str, kind: Any, **properties: Any) -> dict[str, Any]:
-    return {"name": name, "type": kind, "nullable": True, "metadata": properties}
-
-
-def schema(*fields: dict[str, Any]) -> str:
-    return json.dumps({"type": "struct", "fields": list(fields)})
 
 
 def file(table: Path, path: str, rows: pa.Table, *, name: str | None = None, **fields: Any) -> Action:
@@ -138,10 +130,7 @@ def test_char_and_varchar_are_strings(spark: SparkSession, tmp_path: Path) -> No
 
 @pytest.mark.spark
 def test_void_fields_in_arrays_and_maps_are_null_fields(spark: SparkSession, tmp_path: Path) -> None:
-    def mapped(name: str, kind: Any, number: int) -> dict[str, Any]:
-        return field(name, kind, **{"delta.columnMapping.id": number, "delta.columnMapping.physicalName": f"c{number}"})
-
-    struct = {"type": "struct", "fields": [mapped("a", "long", 1), mapped("v", "void", 2)]}
+    struct = {"type": "struct", "fields": [mapped("a", "long", 1, "c1"), mapped("v", "void", 2, "c2")]}
     arrays = {"type": "array", "elementType": struct, "containsNull": True}
     maps = {"type": "map", "keyType": "string", "valueType": struct, "valueContainsNull": True}
     stored = pa.struct([("c1", pa.int64())])
@@ -151,7 +140,7 @@ def test_void_fields_in_arrays_and_maps_are_null_fields(spark: SparkSession, tmp
         spark,
         tmp_path,
         [file(tmp_path, "a", rows)],
-        schemaString=schema(mapped("l", arrays, 3), mapped("m", maps, 4)),
+        schemaString=schema(mapped("l", arrays, 3, "c3"), mapped("m", maps, 4, "c4")),
         configuration={"delta.columnMapping.mode": "name"},
         features=["columnMapping"],
     )
@@ -168,9 +157,6 @@ def test_columns_are_found_by_name_and_by_id(spark: SparkSession, tmp_path: Path
         ]
     )
     rows = pa.Table.from_pylist([{"col-1": 7, "col-2": {"y": 8}}], physical)
-
-    def mapped(name: str, kind: Any, number: int, column: str) -> dict[str, Any]:
-        return field(name, kind, **{"delta.columnMapping.id": number, "delta.columnMapping.physicalName": column})
 
     for mode, names in {"name": ("col-1", "col-2", "y"), "id": ("of", "another", "name")}.items():
         table = tmp_path / mode
@@ -196,12 +182,8 @@ def test_one_field_of_a_column_mapped_by_id_is_found_under_another_name(
     def numbered(inner: str, kind: pa.DataType, number: int) -> pa.Field:
         return pa.field(inner, kind, metadata={"PARQUET:field_id": str(number)})
 
-    def mapped(logical: str, kind: Any, number: int) -> dict[str, Any]:
-        ids = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": logical}
-        return field(logical, kind, **ids)
-
     inside = pa.struct([numbered("x", pa.int64(), 1), numbered("y", pa.int64(), 2)])
-    struct = {"type": "struct", "fields": [mapped("a", "long", 1), mapped("b", "long", 2)]}
+    struct = {"type": "struct", "fields": [mapped("a", "long", 1, "a"), mapped("b", "long", 2, "b")]}
     stored, kind, value = {
         "c.a": (inside, struct, {"x": 7, "y": 8}),
         "c[0].a": (
@@ -220,7 +202,7 @@ def test_one_field_of_a_column_mapped_by_id_is_found_under_another_name(
         spark,
         tmp_path,
         [file(tmp_path, "a", rows)],
-        schemaString=schema(mapped("c", kind, 3)),
+        schemaString=schema(mapped("c", kind, 3, "c")),
         configuration={"delta.columnMapping.mode": "id"},
         features=["columnMapping"],
     )
@@ -273,22 +255,17 @@ def test_rows_are_read_by_name_if_the_protocol_has_no_column_mapping(
     assert [row["id"] for row in source.row_changes(0, 0).collect()] == [7]
 
 
-def mapped(name: str, kind: Any, column: str) -> dict[str, Any]:
-    """Return a field of a table with column mapping. column: its name in data files, `c-` and its id."""
-    return field(name, kind, **{"delta.columnMapping.id": int(column[2:]), "delta.columnMapping.physicalName": column})
-
-
 def test_variants_are_read_in_a_mapped_struct(spark: SparkSession, tmp_path: Path) -> None:
     made = spark.sql("""select parse_json('{"a": [1, null]}') as `c-1`, struct(parse_json('"x"') as `c-3`) as `c-2`""")
     made.coalesce(1).write.parquet(str(tmp_path / "made"))
     (part,) = (tmp_path / "made").glob("*.parquet")
 
-    struct = {"type": "struct", "fields": [mapped("w", "variant", "c-3")]}
+    struct = {"type": "struct", "fields": [mapped("w", "variant", 3, "c-3")]}
     snapshot = snapshot_of(
         spark,
         tmp_path,
         [add(f"made/{part.name}", size=part.stat().st_size)],
-        schemaString=schema(mapped("v", "variant", "c-1"), mapped("s", struct, "c-2")),
+        schemaString=schema(mapped("v", "variant", 1, "c-1"), mapped("s", struct, 2, "c-2")),
         configuration={"delta.columnMapping.mode": "name"},
         features=["columnMapping", "variantType"],
     )
@@ -320,14 +297,14 @@ def test_mapped_fields_inside_arrays_and_maps_are_read_with_their_nulls(spark: S
     value = {"c-1": 1, "c-2": None}
     written = [{"c-3": [value, None], "c-4": [("k", value), ("n", None)]}, {"c-3": [], "c-4": None}]
 
-    struct = {"type": "struct", "fields": [mapped("c-2", "long", "c-1"), mapped("c-1", "string", "c-2")]}
+    struct = {"type": "struct", "fields": [mapped("c-2", "long", 1, "c-1"), mapped("c-1", "string", 2, "c-2")]}
     array = {"type": "array", "elementType": struct, "containsNull": True}
     labels = {"type": "map", "keyType": "string", "valueType": struct, "valueContainsNull": True}
     snapshot = snapshot_of(
         spark,
         tmp_path,
         [file(tmp_path, "a", pa.Table.from_pylist(written, physical))],
-        schemaString=schema(mapped("items", array, "c-3"), mapped("labels", labels, "c-4")),
+        schemaString=schema(mapped("items", array, 3, "c-3"), mapped("labels", labels, 4, "c-4")),
         configuration={"delta.columnMapping.mode": "name"},
         features=["columnMapping"],
     )

@@ -15,10 +15,7 @@ from deltasnap_core.scan.changes.row_comparison import RowComparison
 from deltasnap_core.scan.changes.schema_changes import check_schemas
 from deltasnap_core.scan.physical_schema import _has_void, _is_read_whole, logical_schema, physical_schema
 from deltasnap_core.scan.table_columns import TableColumns
-
-
-def field(name: str, kind: Any, *, nullable: bool = True, **properties: Any) -> dict[str, Any]:
-    return {"name": name, "type": kind, "nullable": nullable, "metadata": properties}
+from tests.builders import field
 
 
 def struct(*fields: dict[str, Any]) -> dict[str, Any]:

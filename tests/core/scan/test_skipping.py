@@ -17,12 +17,7 @@ from deltasnap_core.scan.predicates.predicate import NotParsedError
 from deltasnap_core.scan.skipping.bounds import _keeps_order, bounds_of
 from deltasnap_core.scan.skipping.data_skipping import Skipping, skipping_of
 from deltasnap_core.scan.table_columns import TableColumn, TableColumns
-
-
-def field(name: str, kind: Any, **properties: Any) -> dict[str, Any]:
-    nullable = properties.pop("nullable", True)
-    return {"name": name, "type": kind, "nullable": nullable, "metadata": properties}
-
+from tests.builders import field
 
 FIELDS = [
     field("id", "long"),

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.scan.table_columns import TableColumns
+from tests.builders import field, schema
 
 
 def columns(*fields: dict[str, Any]) -> TableColumns:
-    return TableColumns(Metadata(id="t", schema_string=json.dumps({"type": "struct", "fields": fields})))
-
-
-def field(name: str, kind: Any = "long") -> dict[str, Any]:
-    return {"name": name, "type": kind, "nullable": True, "metadata": {}}
+    return TableColumns(Metadata(id="t", schema_string=schema(*fields)))
 
 
 def test_name_is_found_in_any_case_but_an_exact_match_is_preferred() -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.builders import add, metadata, protocol, write_log
+from tests.builders import add, field, mapped, metadata, protocol, schema, write_log
 from tests.core.snapshot.test_checkpoint_writer import CLASSIC, log_of, make_table
 
 if TYPE_CHECKING:
@@ -22,18 +22,18 @@ pytestmark = pytest.mark.spark
 def test_columns_match_the_spark_writer(spark: SparkSession, tmp_path: Path) -> None:
     log = make_table(tmp_path)
     log_of(spark, log).checkpoint()
-    schema = pq.read_schema(log / CLASSIC)
-    add_type, remove_type = schema.field("add").type, schema.field("remove").type
-    assert schema.names == ["txn", "add", "remove", "metaData", "protocol", "domainMetadata"]
-    assert [field.name for field in add_type] == [
+    written = pq.read_schema(log / CLASSIC)
+    add_type, remove_type = written.field("add").type, written.field("remove").type
+    assert written.names == ["txn", "add", "remove", "metaData", "protocol", "domainMetadata"]
+    assert [each.name for each in add_type] == [
         *("path", "partitionValues", "size", "modificationTime", "dataChange", "tags", "deletionVector", "baseRowId"),
         *("defaultRowCommitVersion", "clusteringProvider", "stats", "stats_parsed"),
     ]
-    assert [field.name for field in remove_type] == [
+    assert [each.name for each in remove_type] == [
         *("path", "deletionTimestamp", "dataChange", "extendedFileMetadata", "partitionValues", "size"),
         *("deletionVector", "baseRowId", "defaultRowCommitVersion"),
     ]
-    assert _required(pa.struct(list(schema))) == []
+    assert _required(pa.struct(list(written))) == []
     bounds = pa.struct([("id", pa.int64())])
     assert add_type.field("stats_parsed").type == pa.struct(
         [("numRecords", pa.int64()), ("minValues", bounds), ("maxValues", bounds), ("nullCount", bounds)]
@@ -42,29 +42,21 @@ def test_columns_match_the_spark_writer(spark: SparkSession, tmp_path: Path) -> 
 
 def _required(struct: pa.DataType, path: str = "") -> list[str]:
     found = []
-    for field in struct:
-        found += [] if field.nullable else [f"{path}.{field.name}"]
-        found += _required(field.type, f"{path}.{field.name}") if pa.types.is_struct(field.type) else []
+    for each in struct:
+        found += [] if each.nullable else [f"{path}.{each.name}"]
+        found += _required(each.type, f"{path}.{each.name}") if pa.types.is_struct(each.type) else []
     return found
 
 
 def test_statistics_and_partition_values_are_parsed_by_physical_name(spark: SparkSession, tmp_path: Path) -> None:
-    mapped = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "col-1"}
-    part = {"delta.columnMapping.id": 2, "delta.columnMapping.physicalName": "col-2"}
-    schema = {
-        "type": "struct",
-        "fields": [
-            {"name": "at", "type": "timestamp", "nullable": True, "metadata": mapped},
-            {"name": "day", "type": "date", "nullable": True, "metadata": part},
-        ],
-    }
+    by_day = schema(mapped("at", "timestamp", 1, "col-1"), mapped("day", "date", 2, "col-2"))
     stats = json.dumps({"numRecords": 1, "minValues": {"col-1": "2026-01-02T03:04:05.678Z"}, "nullCount": {"col-1": 0}})
     features = ["columnMapping", "deletionVectors"]
     table = {
         0: [
             protocol(3, 7, readerFeatures=features, writerFeatures=features),
             metadata(
-                schemaString=json.dumps(schema),
+                schemaString=by_day,
                 partitionColumns=["day"],
                 configuration={"delta.columnMapping.mode": "name", "delta.checkpoint.writeStatsAsJson": "false"},
             ),
@@ -102,13 +94,10 @@ BOUNDS: list[tuple[str, str | float, str | None]] = [
 
 def test_a_bound_in_a_checkpoint_is_one_that_a_scan_uses(spark: SparkSession, tmp_path: Path) -> None:
     names = [f"c{place}" for place in range(len(BOUNDS))]
-    fields = [
-        {"name": name, "type": data_type, "nullable": True, "metadata": {}}
-        for name, (data_type, _, _) in zip(names, BOUNDS, strict=True)
-    ]
+    fields = [field(name, data_type) for name, (data_type, _, _) in zip(names, BOUNDS, strict=True)]
     bounds = {name: bound for name, (_, bound, _) in zip(names, BOUNDS, strict=True)}
     stats = json.dumps({"numRecords": 1, "minValues": bounds, "maxValues": bounds, "nullCount": {}})
-    described = metadata(schemaString=json.dumps({"type": "struct", "fields": fields}))
+    described = metadata(schemaString=schema(*fields))
     log = write_log(tmp_path, {0: [protocol(), described, add("a", stats=stats), add("b")]})
     written = log_of(spark, log).checkpoint()
     rows = pq.read_table(log / written.files[0].name)["add"].to_pylist()

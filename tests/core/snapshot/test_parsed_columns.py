@@ -1,24 +1,19 @@
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
 from deltasnap_core.protocol.actions import Metadata, Protocol
 from deltasnap_core.snapshot.checkpoints.parsed_columns import partition_values, statistics_sql, statistics_type
+from tests.builders import field, schema
 
 PLAIN = Protocol(min_reader_version=1, min_writer_version=2)
 
 
-def field(name: str, data_type: Any, **properties: Any) -> dict[str, Any]:
-    return {"name": name, "type": data_type, "nullable": True, "metadata": properties}
-
-
 def table(*fields: dict[str, Any], partition: tuple[str, ...] = (), **configuration: str) -> Metadata:
-    schema = json.dumps({"type": "struct", "fields": fields})
     settings = {f"delta.{name.replace('_', '.')}": value for name, value in configuration.items()}
-    return Metadata(id="t", schema_string=schema, partition_columns=partition, configuration=settings)
+    return Metadata(id="t", schema_string=schema(*fields), partition_columns=partition, configuration=settings)
 
 
 NESTED = {"type": "struct", "fields": [field("b", "date"), field("c", {"type": "array", "elementType": "long"})]}
