@@ -112,10 +112,13 @@ class _Trial:
     def _planned(self, every: Scan, scans: dict[str, Scan]) -> tuple[DataFrame, dict[str, str]]:
         """Return the files with which scans of all those predicates plan, and the conditions on them."""
         skipping = {where: scan._skipping for where, scan in scans.items()}
-        fields = frozenset[StatisticPath]().union(*(each.fields for each in skipping.values()))
-        files = every._all_files.run(fields, self._kept)
+        read = frozenset[StatisticPath]().union(*(each.statistics_read for each in skipping.values()))
+        files = every._all_files.run(read, self._kept)
         parsed = PARSED in files.columns
-        alike = {where: replace(each, fields=fields) if each.fields else each for where, each in skipping.items()}
+        alike = {
+            where: replace(each, statistics_read=read) if each.statistics_read else each
+            for where, each in skipping.items()
+        }
         conditions = {where: condition_on_files(each, parsed=parsed) or "true" for where, each in alike.items()}
         return files, conditions
 
