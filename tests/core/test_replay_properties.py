@@ -75,7 +75,7 @@ def test_replay_range_pass_and_store_agree_with_the_oracle_at_every_version(
 
 
 @pytest.mark.spark
-@settings(PROPERTY, max_examples=EXAMPLES // 2)
+@settings(PROPERTY, max_examples=EXAMPLES * 2 // 3)
 @given(made=random_logs())
 def test_every_valid_checkpoint_gives_the_same_state(spark: SparkSession, made: RandomLog) -> None:
     states = replay(made.commits)

@@ -142,7 +142,7 @@ def test_rows_of_a_file_that_a_checkpoint_has_twice_end_together() -> None:
 
 
 @pytest.mark.usefixtures("compiled")
-@law(2)
+@law(4)
 @given(made=random_logs())
 def test_spark_deltas_match_the_driver(spark: SparkSession, made: RandomLog) -> None:
     from deltasnap_core.replay.spark.session.spark_files import SparkFiles
