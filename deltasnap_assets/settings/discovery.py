@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from deltasnap_core import LastPolls
 
 _log = logger_of(__name__)
-_WILDCARD = re.compile(r"[*?\[]")
 
 
 class DiscoveryError(DeltaSnapError):
@@ -136,7 +135,7 @@ def _matches(pattern: DiscoverSettings, url: str) -> bool:
 
 def _no_table_at(path: str) -> str:
     path = redacted(path.rstrip("/"))
-    if _WILDCARD.search(path):
+    if folder_of_pattern(f"{path}/") != path:
         return f"The pattern {path} matches no table."
     return f"The pattern {path} matches no table: this folder is not a Delta table. For the tables in it, use {path}/*."
 
