@@ -15,14 +15,12 @@ import pyarrow.parquet as pq
 from deltasnap_core.errors import CorruptLogError, one_line
 from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, CheckpointFile
 from deltasnap_core.log.checkpoints.checkpoint_rules import holds
-from deltasnap_core.log.checkpoints.verified_parquet import damage_as, verified_parquet
+from deltasnap_core.log.checkpoints.verified_parquet import damage_as, rows_of_batch, verified_parquet
 from deltasnap_core.log.commits.action_lines import lines_with
 from deltasnap_core.rules.totals.measures import has_negative_number, measures_of
 from deltasnap_core.storage.concurrency import map_concurrently
 from deltasnap_core.storage.log_store import LogStore
 
-_BATCH_BYTES = 32 << 20
-_MAX_ROWS = 1 << 16
 _MAX_THREADS = 4
 
 
@@ -85,7 +83,6 @@ def _batches(stream: BinaryIO, metadata: pq.FileMetaData | None) -> Iterator[pa.
     parquet = verified_parquet(stream, metadata)
     groups = [parquet.metadata.row_group(index) for index in range(parquet.metadata.num_row_groups)]
     row_bytes = max((group.total_byte_size / max(group.num_rows, 1) for group in groups), default=1)
-    rows = max(1, min(_MAX_ROWS, int(_BATCH_BYTES / max(row_bytes, 1))))
-    for batch in parquet.iter_batches(rows):
+    for batch in parquet.iter_batches(rows_of_batch(row_bytes)):
         batch.validate(full=True)
         yield batch

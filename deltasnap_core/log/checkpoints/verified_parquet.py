@@ -1,4 +1,4 @@
-"""Opens Parquet files so that damage raises an error."""
+"""Opens Parquet files so that damage raises an error, and decides how many rows are read at once."""
 
 from __future__ import annotations
 
@@ -14,11 +14,18 @@ import pyarrow.parquet as pq
 from deltasnap_core.errors import StorageError
 from deltasnap_core.log.checkpoints.parquet_footer import footer_bytes, parsed_footer
 
+BATCH_ROWS = 1 << 16
+_BATCH_BYTES = 32 << 20
 _NO_FILE = {errno.EINVAL, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR}
 UNREADABLE = (pa.ArrowException, OSError, ValueError, ArithmeticError, TypeError)
 """The errors of reading damaged Parquet. ValueError: invalid UTF-8; ArithmeticError: invalid dates; TypeError: invalid
 map keys.
 """
+
+
+def rows_of_batch(row_bytes: float) -> int:
+    """Return how many rows to read at once. row_bytes: the size of a row."""
+    return max(1, min(BATCH_ROWS, int(_BATCH_BYTES / max(row_bytes, 1))))
 
 
 @contextmanager

@@ -10,16 +10,9 @@ from typing import TypeVar
 import pyarrow as pa
 
 from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, CheckpointFile
-from deltasnap_core.log.checkpoints.verified_parquet import damage_as
+from deltasnap_core.log.checkpoints.verified_parquet import BATCH_ROWS, damage_as
 from deltasnap_core.log.commits.action_lines import FILE_ACTIONS, lines_with
-from deltasnap_core.replay.driver.checkpoint_shares import (
-    BATCH_ROWS,
-    Share,
-    leaves_of,
-    map_shares,
-    shares_of,
-    unreadable,
-)
+from deltasnap_core.replay.driver.checkpoint_shares import Share, leaves_of, map_shares, shares_of, unreadable
 from deltasnap_core.rules.totals.measures import MEASURED_ACTION, MEASURED_COLUMNS, measures_of
 from deltasnap_core.storage.log_store import LogStore
 

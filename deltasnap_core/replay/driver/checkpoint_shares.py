@@ -15,12 +15,10 @@ import pyarrow.compute as pc
 
 from deltasnap_core.errors import CorruptLogError, one_line
 from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointFile
-from deltasnap_core.log.checkpoints.verified_parquet import damage_as, verified_parquet
+from deltasnap_core.log.checkpoints.verified_parquet import BATCH_ROWS, damage_as, rows_of_batch, verified_parquet
 from deltasnap_core.storage.concurrency import ReadThreads, map_concurrently
 from deltasnap_core.storage.log_store import LogStore
 
-BATCH_ROWS = 1 << 16
-_BATCH_BYTES = 32 << 20
 _MAX_THREADS = 8
 _CLOSE_SECONDS = 1.0
 
@@ -56,9 +54,7 @@ class Share:
     def _batches(self, store: LogStore, *, use_threads: bool) -> Generator[pa.Table, None, None]:
         metadata, path = self.part.metadata, self.part.file.path
         groups = [metadata.row_group(group) for group in self.row_groups]
-        size = sum(group.total_byte_size for group in groups)
-        row_bytes = max(size / max(self.num_rows, 1), 1)
-        batch_rows = max(1, min(BATCH_ROWS, int(_BATCH_BYTES / row_bytes)))
+        batch_rows = rows_of_batch(sum(group.total_byte_size for group in groups) / max(self.num_rows, 1))
         with damage_as(partial(unreadable, path)), store.open(path) as stream:
             parquet = verified_parquet(stream, metadata)
             for batch in parquet.iter_batches(

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltasnap_core import DeltaLog, SnapshotOptions
+from deltasnap_core.log.checkpoints import verified_parquet
 from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, open_checkpoint
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
 from deltasnap_core.protocol.log_files.file_names import CheckpointKind
@@ -65,15 +66,15 @@ def test_small_row_groups_are_examined_together() -> None:
 
 
 def test_wide_rows_are_examined_in_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoint_shares, "_BATCH_BYTES", 1)
+    monkeypatch.setattr(verified_parquet, "_BATCH_BYTES", 1)
     files = MemoryLogStore()
 
     assert map_measures(files, checkpoint_of(files, 9, rows_a_group=9), sizes) == [list(range(9))]
 
 
 def test_many_rows_are_shared_out_by_row_groups_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoint_measures, "BATCH_ROWS", 4)
-    monkeypatch.setattr(checkpoint_shares, "BATCH_ROWS", 4)
+    for module in (verified_parquet, checkpoint_measures, checkpoint_shares):
+        monkeypatch.setattr(module, "BATCH_ROWS", 4)
     files = MemoryLogStore()
 
     found = map_measures(files, checkpoint_of(files, 20, rows_a_group=3), sizes)
@@ -130,7 +131,7 @@ def test_both_engines_read_the_same_number_of_records(spark: SparkSession, tmp_p
 
 @pytest.mark.parametrize("use_threads", [False, True])
 def test_batches_of_one_row_group_come_in_order(monkeypatch: pytest.MonkeyPatch, use_threads: bool) -> None:
-    monkeypatch.setattr(checkpoint_shares, "BATCH_ROWS", 10)
+    monkeypatch.setattr(verified_parquet, "BATCH_ROWS", 10)
     store = MemoryLogStore()
     (part,) = checkpoint_of(store, 95, rows_a_group=95).files_with_file_actions
     (share,) = checkpoint_shares.shares_of(part, ["add.size"])
@@ -140,7 +141,7 @@ def test_batches_of_one_row_group_come_in_order(monkeypatch: pytest.MonkeyPatch,
 
 
 def test_file_is_closed_if_its_batches_are_not_all_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoint_shares, "BATCH_ROWS", 10)
+    monkeypatch.setattr(verified_parquet, "BATCH_ROWS", 10)
     store, opened = MemoryLogStore(), list[BinaryIO]()
     (part,) = checkpoint_of(store, 95, rows_a_group=95).files_with_file_actions
     (share,) = checkpoint_shares.shares_of(part, ["add.size"])
