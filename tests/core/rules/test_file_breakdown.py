@@ -19,6 +19,7 @@ from deltasnap_core.rules.totals.file_breakdown import (
     partition_of,
     size_bin,
 )
+from deltasnap_core.rules.totals.tombstone_times import TombstoneSums, TombstoneTimes
 from tests.plain_sql import evaluated
 
 LARGEST = (1 << 63) - 1
@@ -141,6 +142,13 @@ def test_removal_of_a_file_that_was_not_counted_is_an_error() -> None:
             start.updated([change])
     with pytest.raises(InconsistentBreakdownError):
         start.updated([replace(file("a", 5, sign=-1), size=-4)])
+
+
+@pytest.mark.parametrize("wrong", [(0, 1, 0), (0, 0, 1), (-1, 0, 0)], ids=["size", "files without a size", "files"])
+def test_tombstone_sums_without_tombstones_are_an_error(wrong: tuple[int, int, int]) -> None:
+    with pytest.raises(InconsistentBreakdownError):
+        TombstoneTimes.of([(7, TombstoneSums(*wrong))])
+    assert TombstoneTimes.of([(7, TombstoneSums(1, 5, 0)), (7, TombstoneSums(-1, -5, 0))]).num_files == 0
 
 
 def test_ranked_files_are_counted_again_when_too_few_are_left() -> None:
