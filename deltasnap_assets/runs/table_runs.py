@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import cached_property
 from itertools import takewhile
 from typing import Any
 
@@ -116,43 +116,83 @@ class LastFailures:
         for name in table_names:
             failed = [record for record in untagged if _is_of(record.dagster_run, name)]
             failed += [tagged[name]] if name in tagged else []
-            newest = max(failed, key=_place, default=None)
+            newest = max(failed, key=_storage_id, default=None)
             if newest is None or newest.dagster_run.run_id == over.get(name):
                 continue
-            known = cache(partial(known_of, instance, name))
-            record = _failed_of(known, _ended_runs(instance, name), over.get(name))
+            runs = _TableRuns(instance, name, over.get(name))
+            record = runs.last_failed()
             if record is None:
                 end_failure(instance, name, newest.dagster_run.run_id)
                 continue
             last[name] = record.dagster_run.run_id
-            if (failure := _failure(known, requested_runs(instance, name), over.get(name))) is not None:
+            if (failure := runs.failure_of_request()) is not None:
                 requested[name] = failure
         return cls(last=last, requested=requested)
 
 
-def _failure(known: Callable[[], Known], requested: Sequence[dg.RunRecord], over: str | None) -> Failure | None:
-    """Return the failure of a requested run; None: there is none. Parameters: see `_failed_of`."""
-    record = _failed_of(known, requested, over)
-    versions = None if record is None else _range_of(record.dagster_run)
-    if record is None or versions is None:
-        return None
-    run = record.dagster_run
-    return Failure(
-        run_id=run.run_id,
-        first=versions[0],
-        last=versions[1],
-        attempt=int(run.tags.get(ATTEMPT_TAG, 1)),
-        ended=record.update_timestamp.timestamp(),
-        is_for_checks=CHECKS_TAG in run.tags,
-        is_canceled=run.status is _CANCELED,
-    )
+class _TableRuns:
+    """The runs of a table. The facts about its versions are queried at most once, and only if a run failed."""
+
+    def __init__(self, instance: dg.DagsterInstance, table_name: str, over: str | None) -> None:
+        """over: the last failed run whose failure is over, see `end_failure`; None: there is none."""
+        self._instance = instance
+        self._table_name = table_name
+        self._over = over
+
+    @classmethod
+    def of(cls, instance: dg.DagsterInstance, table_name: str) -> _TableRuns:
+        return cls(instance, table_name, _ended_failures(instance, [table_name]).get(table_name))
+
+    @cached_property
+    def _known(self) -> Known:
+        return known_of(self._instance, self._table_name)
+
+    def missing(self, run: dg.DagsterRun) -> list[int]:
+        """Return the versions of a run that have a partition but are not materialized, ascending."""
+        first, last = _range_of(run) or (0, -1)
+        known = self._known
+        return sorted(version for version in known.versions if first <= version <= last and version not in known.done)
+
+    def last_failed(self) -> dg.RunRecord | None:
+        """Return the run of `failed_run`, however it was started."""
+        return self._last_failed_of(_ended_runs(self._instance, self._table_name))
+
+    def failure_of_request(self) -> Failure | None:
+        """Return the failure of a run that deltasnap requested; None: there is none."""
+        record = self._last_failed_of(requested_runs(self._instance, self._table_name))
+        versions = None if record is None else _range_of(record.dagster_run)
+        if record is None or versions is None:
+            return None
+        run = record.dagster_run
+        return Failure(
+            run_id=run.run_id,
+            first=versions[0],
+            last=versions[1],
+            attempt=int(run.tags.get(ATTEMPT_TAG, 1)),
+            ended=record.update_timestamp.timestamp(),
+            is_for_checks=CHECKS_TAG in run.tags,
+            is_canceled=run.status is _CANCELED,
+        )
+
+    def _last_failed_of(self, records: Iterable[dg.RunRecord]) -> dg.RunRecord | None:
+        """Return the last run that left versions missing, else the last run, if it failed; None: there is none.
+
+        records: the latest first.
+        """
+        runs = [*takewhile(lambda record: record.dagster_run.run_id != self._over, filter(_has_versions, records))]
+        failed = [record for record in runs if record.dagster_run.status in _FAILED]
+        for record in failed:
+            if self.missing(record.dagster_run):
+                return record
+        last = next((record for record in runs if record.dagster_run.status is not _CANCELED), None)
+        return last if last in failed else None
 
 
 def _untagged_failures(instance: dg.DagsterInstance) -> list[dg.RunRecord]:
     """Return the failed runs without our tag that materialize versions: from Dagster's UI, backfills, other jobs."""
     filters = (_recent_failures(job_name=job) for job in (_ALL_ASSETS, None))
     records = (record for each in filters for record in instance.get_run_records(each, limit=_MAX_FAILURES))
-    return [record for record in records if TABLE_TAG not in record.dagster_run.tags and _stores(record)]
+    return [record for record in records if TABLE_TAG not in record.dagster_run.tags and _has_versions(record)]
 
 
 def _failed_within_a_day(instance: dg.DagsterInstance, table_names: Collection[str]) -> dict[str, dg.RunRecord]:
@@ -168,7 +208,7 @@ def _failed_within_a_day(instance: dg.DagsterInstance, table_names: Collection[s
             filters = _recent_failures(tags={TABLE_TAG: sorted(left)})
             records = instance.get_run_records(filters, limit=_MAX_FAILURES, cursor=cursor)  # the latest first
             for record in records:
-                if _stores(record):
+                if _has_versions(record):
                     found.setdefault(record.dagster_run.tags[TABLE_TAG], record)
             if len(records) < _MAX_FAILURES:
                 break
@@ -188,13 +228,13 @@ def failed_run(instance: dg.DagsterInstance, table_name: str) -> FailedRun | Non
     that failed. It is forgotten after a day: nothing retries it. So is a run whose versions the log no longer has, see
     `end_failure`. A canceled run failed only if it left versions missing.
     """
-    known = cache(partial(known_of, instance, table_name))
-    record = _last_failed(instance, table_name, known)
+    runs = _TableRuns.of(instance, table_name)
+    record = runs.last_failed()
     if record is None:
         return None
     run = record.dagster_run
     is_recent = time.time() - record.update_timestamp.timestamp() < _REMEMBERED_SECONDS
-    first_missing = next(iter(_missing(known(), run)), None)
+    first_missing = next(iter(runs.missing(run)), None)
     if not is_recent and first_missing is None:
         return None
     canceled = f"version {first_missing} is missing, because the run was canceled."
@@ -233,17 +273,11 @@ def ends_failure(instance: dg.DagsterInstance, table_name: str, run: dg.DagsterR
     """Return whether a run that succeeds ends the failure of its table: no other version is missing."""
     if not stores_versions(run):
         return False
-    known = cache(partial(known_of, instance, table_name))
-    record = _last_failed(instance, table_name, known)
+    runs = _TableRuns.of(instance, table_name)
+    record = runs.last_failed()
     first, last = _range_of(run) or (0, -1)
-    missing = [] if record is None else _missing(known(), record.dagster_run)
+    missing = [] if record is None else runs.missing(record.dagster_run)
     return all(first <= version <= last for version in missing)
-
-
-def _missing(known: Known, run: dg.DagsterRun) -> list[int]:
-    """Return the versions of a run that have a partition but are not materialized, ascending."""
-    first, last = _range_of(run) or (0, -1)
-    return sorted(version for version in known.versions if first <= version <= last and version not in known.done)
 
 
 def _range_of(run: dg.DagsterRun) -> tuple[int, int] | None:
@@ -252,30 +286,11 @@ def _range_of(run: dg.DagsterRun) -> tuple[int, int] | None:
     return (versions[0], versions[1]) if len(versions) == 2 else None
 
 
-def _last_failed(instance: dg.DagsterInstance, table_name: str, known: Callable[[], Known]) -> dg.RunRecord | None:
-    """Return the run of `failed_run`."""
-    return _failed_of(known, _ended_runs(instance, table_name), _ended_failures(instance, [table_name]).get(table_name))
-
-
-def _failed_of(known: Callable[[], Known], records: Iterable[dg.RunRecord], over: str | None) -> dg.RunRecord | None:
-    """Return the last of the runs that left versions missing, else the last run, if it failed; None: there is none.
-
-    known: queries the facts about the table. records: its runs, the latest first. over: see `end_failure`.
-    """
-    runs = [*takewhile(lambda record: record.dagster_run.run_id != over, filter(_stores, records))]
-    failed = [record for record in runs if record.dagster_run.status in _FAILED]
-    for record in failed:
-        if _missing(known(), record.dagster_run):
-            return record
-    last = next((record for record in runs if record.dagster_run.status is not _CANCELED), None)
-    return last if last in failed else None
-
-
-def _place(record: dg.RunRecord) -> int:
+def _storage_id(record: dg.RunRecord) -> int:
     return record.storage_id
 
 
-def _stores(record: dg.RunRecord) -> bool:
+def _has_versions(record: dg.RunRecord) -> bool:
     return stores_versions(record.dagster_run)
 
 
@@ -292,7 +307,7 @@ def _ended_runs(instance: dg.DagsterInstance, table_name: str) -> list[dg.RunRec
     run_ids = {entry.last_run_id for entry in entries} | {event.run_id for event in events}
     if found := [run_id for run_id in run_ids if run_id]:
         records += instance.get_run_records(dg.RunsFilter(run_ids=found, statuses=_ENDED))
-    return sorted(records, key=_place, reverse=True)
+    return sorted(records, key=_storage_id, reverse=True)
 
 
 def requested_runs(instance: dg.DagsterInstance, table_name: str) -> Sequence[dg.RunRecord]:
