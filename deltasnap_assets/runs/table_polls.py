@@ -11,7 +11,7 @@ import dagster as dg
 from deltasnap_assets.runs import due
 from deltasnap_assets.runs.check_requests import request_for_checks, were_evaluated
 from deltasnap_assets.runs.condition.condition_report import report_condition, shows_unloadable
-from deltasnap_assets.runs.condition.examination import examination_of, is_examined, may_examine
+from deltasnap_assets.runs.condition.examination import examination_of, has_examination, may_examine
 from deltasnap_assets.runs.condition.fault_texts import FAILED_RUN
 from deltasnap_assets.runs.condition.log_reports import (
     condition_after,
@@ -222,27 +222,33 @@ class _PolledTable:
         """
         settings, table, message = self.settings, self.table, _nothing_new(self.table, self.failure)
         idle = SensorAnswer(cursor=self.state.cursor, message=message, is_problem=self.failure is not None)
-        wanted = Examination.WHOLE_LOG
-        if not is_examined(settings, table):
-            if not may_examine():
-                return idle
-            is_due = REMINDERS.restart_if_due("broken", settings, table, seconds=due.BROKEN_CHECK_SECONDS)
-            if is_due and shows_unloadable(self.instance, table.name):  # another process found it to be broken
-                return self.poll_examining()
-            if self._sees_new_checkpoint(checkpoint):
-                wanted = Examination.NEW_CHECKPOINT
-            elif not REMINDERS.restart_if_due(
-                "examination", settings, table, seconds=due.EXAMINATION_CHECK_SECONDS, waits_first=True
-            ):
-                return idle
-            elif not due.is_examination_due(store_of(settings).polls.read(table.name), system_clock()):
-                return self.poll_examining()  # another process has examined it: reads only what is not stored
+        if has_examination(settings, table):
+            wanted = Examination.WHOLE_LOG  # it continues: this counts only if it was given up and starts again
+        elif not may_examine():
+            return idle
+        elif self._is_broken_elsewhere():
+            return self.poll_examining()
+        elif self._sees_new_checkpoint(checkpoint):
+            wanted = Examination.NEW_CHECKPOINT
+        elif not REMINDERS.restart_if_due(
+            "examination", settings, table, seconds=due.EXAMINATION_CHECK_SECONDS, waits_first=True
+        ):
+            return idle
+        elif not due.is_examination_due(store_of(settings).polls.read(table.name), system_clock()):
+            return self.poll_examining()  # another process has examined it: reads only what is not stored
+        else:
+            wanted = Examination.WHOLE_LOG
         read = examination_of(settings, table, wanted)
         if not read.future.done():
             message = f"{message} The examination of its log for faults has been running {read.since_text}."
             return replace(idle, message=message, is_problem=idle.is_problem or read.is_overdue)
         self._report_examined(read.future.result())
         return self.poll_examining()
+
+    def _is_broken_elsewhere(self) -> bool:
+        """Return whether another process found the table to be broken. Queries the instance once a minute."""
+        is_due = REMINDERS.restart_if_due("broken", self.settings, self.table, seconds=due.BROKEN_CHECK_SECONDS)
+        return is_due and shows_unloadable(self.instance, self.table.name)
 
     def _sees_new_checkpoint(self, checkpoint: str | None) -> bool:
         """Return whether the poll saw a checkpoint that was not examined. Reads the store once for each checkpoint."""

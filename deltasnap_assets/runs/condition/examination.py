@@ -19,7 +19,7 @@ _Key = tuple[str, str]
 _examinations = LongReads[_Key, TableCondition]()
 
 
-def is_examined(settings: Settings, table: TableSettings) -> bool:
+def has_examination(settings: Settings, table: TableSettings) -> bool:
     """Return whether an examination of a table is in progress, or its result was not used yet."""
     return _key(settings, table) in _examinations
 
