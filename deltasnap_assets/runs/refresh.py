@@ -74,12 +74,14 @@ def refresh_table(
 ) -> tuple[int, ...]:
     """Materialize every version of a table that is not materialized yet, range by range. Return those versions.
 
-    It polls as the schedule does and runs the table's job, recorded on `instance`. Messages of the runs of `log_level`
-    and above go to the console. `on_event` is called with each event of the runs,
-    `on_stored` with the versions that each run stored, even if it failed afterwards, and `on_warning` with a warning.
-    Errors: `RefreshError` for a failed run, `BrokenTableError` for a table that the fleet shows as broken: it cannot be
+    It polls as the schedule does and runs the table's job, recorded on `instance`. Loadable versions are materialized
+    before an error is raised.
+    on_event: called with each event of the runs. on_warning: called with each warning.
+    on_stored: called with the versions that each run stored, even if it failed afterwards.
+    log_level: of the messages of the runs that go to the console, and above.
+    Errors: RefreshError for a failed run. BrokenTableError for a table that the fleet shows as broken: it cannot be
     reached, its log has an error in any version, wanted or not, its last check found an error, or the store is damaged.
-    Loadable versions are materialized first, and the page of the table shows the faults.
+    The page of the table shows the faults.
     """
     refresh = _Refresh(
         job=defs.resolve_job_def(job_name(table.name)),
@@ -103,7 +105,7 @@ def refresh_table(
     condition = None
     if not refresh.is_new:
         condition = report_condition_without_run(instance, settings, table, status, stored, is_requested=True)
-    _raise_if_broken(instance, settings, table, status, condition, problem)
+    refresh.raise_if_broken(status, condition, problem)
     return tuple(refresh.materialized)
 
 
@@ -139,6 +141,26 @@ class _Refresh:
                 raise
             return error
         return None
+
+    def raise_if_broken(
+        self, status: LogStatus, condition: TableCondition | None, problem: RefreshError | None
+    ) -> None:
+        """Raise the failure of a run, or BrokenTableError if the fleet shows the table as broken.
+
+        condition: None: not examined. Then the log is examined here if it is suspect.
+        """
+        instance, settings, table, store = self.instance, self.settings, self.table, store_of(self.settings)
+        errors = known_errors(store.polls.read(table.name))
+        if condition is None and is_refresh_suspect(errors, status, has_failed=problem is not None):
+            condition = condition_now(settings, table)
+            report_condition(instance, settings, table, condition, _failed(problem) or failed_run(instance, table.name))
+            errors = known_errors(store.polls.read(table.name))
+        if problem is not None:
+            problem.condition = condition
+            raise problem
+        others = [*(error for error in errors if error.check != LOG), *store_damage(store, table.name)]
+        if others or (condition is not None and condition.mark == "error"):
+            raise BrokenTableError(table=table.name, condition=condition, problems=others)
 
     def _run_all(self, known: Known, status: LogStatus, stored: Stored, *, evaluates_checks: bool) -> None:
         """Run range after range. evaluates_checks: whether checks that are due are evaluated if nothing is missing."""
@@ -195,32 +217,6 @@ class _Refresh:
 def _up_to(known: Known, latest: int) -> Known:
     """Return the facts without later versions: another process may have added them since the log was listed."""
     return replace(known, versions=tuple(version for version in known.versions if version <= latest))
-
-
-def _raise_if_broken(
-    instance: dg.DagsterInstance,
-    settings: Settings,
-    table: TableSettings,
-    status: LogStatus,
-    condition: TableCondition | None,
-    problem: RefreshError | None,
-) -> None:
-    """Raise the failure of a run, or BrokenTableError if the fleet shows the table as broken.
-
-    condition: None: not examined. Then the log is examined here if it is suspect.
-    """
-    store = store_of(settings)
-    errors = known_errors(store.polls.read(table.name))
-    if condition is None and is_refresh_suspect(errors, status, has_failed=problem is not None):
-        condition = condition_now(settings, table)
-        report_condition(instance, settings, table, condition, _failed(problem) or failed_run(instance, table.name))
-        errors = known_errors(store.polls.read(table.name))
-    if problem is not None:
-        problem.condition = condition
-        raise problem
-    others = [*(error for error in errors if error.check != LOG), *store_damage(store, table.name)]
-    if others or (condition is not None and condition.mark == "error"):
-        raise BrokenTableError(table=table.name, condition=condition, problems=others)
 
 
 def _failed(error: RefreshError | None) -> FailedRun | None:
