@@ -14,10 +14,11 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from deltasnap_core.errors import CorruptLogError, DataPathError
+from deltasnap_core.errors import CorruptLogError, DataFileError, DataPathError
 from deltasnap_core.protocol.deletion_vector import DeletionVectorDescriptor
 from deltasnap_core.redaction import logger_of, redacted
 from deltasnap_core.replay.spark.session.local_rows import arrow_rows
+from deltasnap_core.replay.spark.session.spark_files import DamagedPageError
 from deltasnap_core.rules.deletion_vector_ids import vector_id_sql
 from deltasnap_core.rules.file_actions import values_of
 from deltasnap_core.rules.texts.sql_text import string_sql
@@ -142,6 +143,9 @@ class FileLookup:
             return self.table.spark_files.readable(files)
         except FileNotFoundError as error:
             raise self.table.missing_file(str(error)) from error
+        except DamagedPageError as error:
+            table, version = redacted(self.table.table_path), self.table.version
+            raise DataFileError(path=None, table=table, version=version, reason=str(error)) from error
 
 
 def _why_not_read(url: str) -> str | None:
