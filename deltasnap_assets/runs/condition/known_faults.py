@@ -15,13 +15,13 @@ _OF_CHECKPOINT_OR_HINT = (FaultKind.CORRUPT_CHECKPOINT, FaultKind.WRONG_CHECKPOI
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Known:
+class _LastCondition:
     inputs: tuple[LogListing, LogReads]
     condition: TableCondition
     at: float
 
 
-_known: dict[tuple[str, str, bool], _Known] = {}
+_last_conditions: dict[tuple[str, str, bool], _LastCondition] = {}
 
 
 def condition_unless_known(
@@ -33,24 +33,24 @@ def condition_unless_known(
     newest checkpoint and the hint are read again too, because a listing does not show their content.
     """
     key, inputs = (settings.storage, table.name, reads.read_pages), (listing, reads)
-    known = _known.pop(key, None)
-    if known is None or known.inputs != inputs or not _still_holds(log, listing, known):
+    last = _last_conditions.pop(key, None)
+    if last is None or last.inputs != inputs or not _still_holds(log, listing, last):
         condition = log.condition(listing, first=reads.first, sound=reads.sound, read_pages=reads.read_pages)
-        known = _Known(inputs=inputs, condition=condition, at=time.monotonic())
-    if known.condition.faults and not known.condition.faults_of(*_OF_STORAGE):
-        _known[key] = known
-    return known.condition
+        last = _LastCondition(inputs=inputs, condition=condition, at=time.monotonic())
+    if last.condition.faults and not last.condition.faults_of(*_OF_STORAGE):
+        _last_conditions[key] = last
+    return last.condition
 
 
-def _still_holds(log: TableLog, listing: LogListing, known: _Known) -> bool:
+def _still_holds(log: TableLog, listing: LogListing, last: _LastCondition) -> bool:
     """Return whether the condition is recent, and its errors and those of hints remain. Reads no other commit."""
-    if time.monotonic() - known.at >= _MAX_AGE_SECONDS:
+    if time.monotonic() - last.at >= _MAX_AGE_SECONDS:
         return False
-    files = {fault.file for fault in known.condition.faults}
+    files = {fault.file for fault in last.condition.faults}
     sound = VersionRanges.of(version for version, file in listing.commits.items() if redacted(file.path) not in files)
-    read_pages = known.condition.pages_read and bool(known.condition.faults_of(*_OF_CHECKPOINT_OR_HINT))
+    read_pages = last.condition.pages_read and bool(last.condition.faults_of(*_OF_CHECKPOINT_OR_HINT))
     now = log.condition(listing, first=0, sound=sound, read_pages=read_pages)
-    return _errors(now) == _errors(known.condition)
+    return _errors(now) == _errors(last.condition)
 
 
 def _errors(condition: TableCondition) -> set[str]:
