@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from deltasnap_assets.quantities import span_text, time_text
-from deltasnap_core import ReadThreads
 
 _PATIENCE_SECONDS = 300.0
 """After this time, a read is started again: its storage may have lost a request. The time doubles with each start, so
@@ -71,8 +70,3 @@ class LongReads(Generic[K, T]):
     def end(self, key: K) -> None:
         """Forget a read: its result is used."""
         self._reads.pop(key, None)
-
-
-def in_thread(read: Callable[[], T]) -> Future[T]:
-    """Run a read in a thread that does not keep the process from exiting."""
-    return ReadThreads(1).submit(read)

@@ -11,12 +11,12 @@ import dagster as dg
 from deltasnap_assets.processes import this_process
 from deltasnap_assets.runs.check_requests import version_with_due_checks
 from deltasnap_assets.runs.condition.condition_report import report_condition
+from deltasnap_assets.runs.condition.examination import report_condition_without_run
 from deltasnap_assets.runs.condition.fault_texts import FailedRun
 from deltasnap_assets.runs.condition.log_reports import (
     BrokenTableError,
     condition_now,
     read_status_or_report,
-    report_condition_without_run,
 )
 from deltasnap_assets.runs.condition.poll_findings import LOG, known_errors
 from deltasnap_assets.runs.condition.poll_records import store_damage

@@ -6,8 +6,8 @@ import dagster as dg
 
 from deltasnap_assets.runs.check_requests import request_for_checks, version_with_due_checks
 from deltasnap_assets.runs.condition.check_events import report_freshness
-from deltasnap_assets.runs.condition.examination import condition_soon
-from deltasnap_assets.runs.condition.log_reports import read_status_or_report, report_condition_without_run
+from deltasnap_assets.runs.condition.examination import report_condition_without_run
+from deltasnap_assets.runs.condition.log_reports import read_status_or_report
 from deltasnap_assets.runs.planning.known_table import apply_to_instance, known_of
 from deltasnap_assets.runs.planning.log_status import stored_state
 from deltasnap_assets.runs.planning.names import job_name, run_tags
@@ -46,7 +46,7 @@ def refresh_schedule(settings: Settings, table: TableSettings, cron: str) -> dg.
         sort_partitions(context.instance, table.name)
         if todo.ranges:
             return [dg.RunRequest(tags=run_tags(table.name, *versions)) for versions in todo.ranges]
-        found = report_condition_without_run(context.instance, settings, table, status, stored, condition_soon)
+        found = report_condition_without_run(context.instance, settings, table, status, stored, is_brief=True)
         condition = status.condition if found is None else found
         if status.listing is not None:
             latest = stored_state(settings, table, stored, status.listing.latest_version)

@@ -11,13 +11,14 @@ import dagster as dg
 from deltasnap_assets.runs import due
 from deltasnap_assets.runs.check_requests import request_for_checks, were_evaluated
 from deltasnap_assets.runs.condition.condition_report import report_condition, shows_unloadable
-from deltasnap_assets.runs.condition.examination import examination_of, has_examination, may_examine
-from deltasnap_assets.runs.condition.fault_texts import FAILED_RUN
-from deltasnap_assets.runs.condition.log_reports import (
-    condition_after,
-    condition_now,
+from deltasnap_assets.runs.condition.examination import (
+    examination_of,
+    has_examination,
+    may_examine,
     report_condition_without_run,
 )
+from deltasnap_assets.runs.condition.fault_texts import FAILED_RUN
+from deltasnap_assets.runs.condition.log_reports import condition_after, condition_now
 from deltasnap_assets.runs.condition.poll_findings import PollFindings
 from deltasnap_assets.runs.condition.poll_records import EarlierPoll, is_record_due, record, record_poll
 from deltasnap_assets.runs.condition.reminders import REMINDERS

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import dagster as dg
 
 from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.known_faults import condition_unless_known
 from deltasnap_assets.runs.condition.poll_findings import known_faults
-from deltasnap_assets.runs.condition.poll_records import record_poll
 from deltasnap_assets.runs.condition.taken_names import check_name
-from deltasnap_assets.runs.due import WHOLE_LOG, Examination, LogReads, examination_without_run, reads_of_checkpoint
+from deltasnap_assets.runs.due import WHOLE_LOG, Examination, LogReads, reads_of_checkpoint
 from deltasnap_assets.runs.planning.known_table import was_broken
 from deltasnap_assets.runs.planning.log_status import compared_with_stored, read_status, what_is_stored
 from deltasnap_assets.runs.planning.plan import Stored
 from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.runs.table_runs import failed_run
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_core import DeltaSnapError, LogStatus, StorageError, TableCondition, TableProblem, redacted, system_clock
+from deltasnap_core import DeltaSnapError, LogStatus, StorageError, TableCondition, TableProblem, redacted
 
 
 class BrokenTableError(DeltaSnapError):
@@ -93,34 +92,3 @@ def condition_now(
     reads = WHOLE_LOG if is_whole else reads_of_checkpoint(poll, stored, listing.newest_checkpoint)
     found = condition_unless_known(settings, table, log, listing, reads).with_known_faults(known_faults(poll))
     return compared_with_stored(settings, table, found, stored)
-
-
-def report_condition_without_run(
-    instance: dg.DagsterInstance,
-    settings: Settings,
-    table: TableSettings,
-    status: LogStatus,
-    stored: Stored,
-    examine: Callable[[Settings, TableSettings, Examination], TableCondition | None] = condition_now,
-    *,
-    is_requested: bool = False,
-) -> TableCondition | None:
-    """Record the faults of a table, or that they are gone, when no run will do so. Return its condition.
-
-    None: the log is not examined, see `examination_without_run`. status: the result of the poll without new commits.
-    examine: `condition_now`, or returns None if that takes too long. is_requested: a user waits for the answer.
-    """
-    record_poll(settings, table, status)
-    failed = failed_run(instance, table.name)
-    examination = examination_without_run(
-        store_of(settings).polls.read(table.name),
-        system_clock(),
-        status,
-        stored,
-        is_suspect=failed is not None or was_broken(instance, table.name),
-        is_requested=is_requested,
-    )
-    condition = None if examination is None else examine(settings, table, examination)
-    if condition is not None:
-        report_condition(instance, settings, table, condition, failed)
-    return condition

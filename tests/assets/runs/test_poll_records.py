@@ -20,8 +20,9 @@ from deltasnap_assets.checks.log.contiguous_log import ContiguousLog
 from deltasnap_assets.runs import due
 from deltasnap_assets.runs.condition import condition_report, poll_records
 from deltasnap_assets.runs.condition.condition_report import report_condition
+from deltasnap_assets.runs.condition.examination import report_condition_without_run
 from deltasnap_assets.runs.condition.fault_texts import FailedRun, problems_of
-from deltasnap_assets.runs.condition.log_reports import condition_now, report_condition_without_run
+from deltasnap_assets.runs.condition.log_reports import condition_now
 from deltasnap_assets.runs.condition.poll_findings import (
     LOG,
     RUN,
