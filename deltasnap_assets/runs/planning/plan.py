@@ -103,22 +103,26 @@ class Plan:
 def plan(table: TableSettings, status: LogStatus, known: Known, stored: Stored | None = None) -> Plan:
     """Return the work to do after a poll of the log: at most `max_versions_per_run` versions, the oldest first.
 
-    Versions that are done are left out. If the table was dropped and created again, all its partitions are dropped
-    first, and no version counts as done. If its log forked, the same holds for the versions after the last common one.
-    It also holds for versions that the store lost, for example to a fork which a run found. Pruned versions stay done.
-    A version that is done and stored gets its partition back if that was lost. One that is stored but not done, because
-    its materialization was wiped or recorded in another instance, is materialized from the store, if the log no longer
-    has it. A version that cannot be loaded and was never done loses its partition until it can. So does one that the
-    configuration no longer selects.
+    Versions that are done are left out, pruned ones too. These do not count as done any more:
+    - all versions, if the table was dropped and created again. Their partitions are dropped first.
+    - the versions after the last common one, if the log forked. Their partitions are dropped first.
+    - versions that the store lost, for example to a fork which a run found
+
+    Versions that were never done lose their partitions while they cannot be loaded, or are not selected by the
+    configuration. A version that is done and stored gets its partition back if that was lost. One that is stored but
+    not done is materialized from the store if the log no longer has it: its materialization was wiped, or recorded in
+    another instance.
     known: read before `status`, so that a version which another process adds in the meantime is not taken for lost.
     """
     is_recreated = known.table_id is not None and _is_recreated(status, known, stored)
     fork = None if is_recreated else _fork(status, known, stored)
     done = frozenset[int]() if is_recreated else known.done - _no_longer_stored(known, stored)
     unloadable = _unloadable(status)
-    first = 0 if stored is None else min(status.versions, default=0)  # the commits before it were cleaned up
-    only_stored = frozenset(v for v in (() if stored is None else stored.sound) if v < first and v not in unloadable)
-    gone = {v for v in known.versions if v < first and v not in only_stored and v not in done}
+    first_in_log = 0 if stored is None else min(status.versions, default=0)  # the commits before it were cleaned up
+    only_stored = frozenset(
+        v for v in (() if stored is None else stored.sound) if v < first_in_log and v not in unloadable
+    )
+    gone = {v for v in known.versions if v < first_in_log and v not in only_stored and v not in done}
     unloaded = {v for v in known.versions if v in unloadable and v not in done}
     unselected = {v for v in known.versions if v < _since(table) and v not in known.done}
     dropped = set(known.versions) if is_recreated else gone | unloaded | unselected
@@ -130,18 +134,15 @@ def plan(table: TableSettings, status: LogStatus, known: Known, stored: Stored |
 
     # The log's and the store's are in separate runs: a damaged store does not delay the versions of the log.
     of_log, of_store = missing(status.versions), missing(only_stored)
-    chosen = [*of_log, *of_store][: table.max_versions_per_run]
+    now_of_log = of_log[: table.max_versions_per_run]
+    now_of_store = of_store[: table.max_versions_per_run - len(now_of_log)]
     without_partition = frozenset[int]() if stored is None else done.intersection(stored.versions)
-    add = tuple(sorted(without_partition.union(chosen).difference(kept)))
+    add = tuple(sorted(without_partition.union(now_of_log, now_of_store).difference(kept)))
     return Plan(
         drop=tuple(sorted(set(known.versions).difference(kept))),
         add=add,
-        ranges=tuple(
-            each
-            for found in (of_log, of_store)
-            for each in contiguous(sorted(set(chosen).intersection(found)), (*kept, *add))
-        ),
-        num_left=len(of_log) + len(of_store) - len(chosen),
+        ranges=(*contiguous(now_of_log, (*kept, *add)), *contiguous(now_of_store, (*kept, *add))),
+        num_left=len(of_log) + len(of_store) - len(now_of_log) - len(now_of_store),
         observation=_observation(table, status, known, fork, is_recreated=is_recreated),
         is_damaged=bool(unloadable),
         lost=() if is_recreated else tuple(sorted(gone | (unloaded & known.done))),
