@@ -219,10 +219,10 @@ def _polled(
 
 
 def _in_time(polls: Sequence[_Poll]) -> Mapping[str, LongRead[SensorAnswer | None]]:
-    """Run the polls of tables in threads. Return the reads by table when all are done, or before Dagster ends the tick.
+    """Run the polls of tables in threads. Return their reads by table, when all are done or the time is up.
 
-    In the latter case, polls that are running continue, and those not started are canceled. A poll that an earlier tick
-    started is not awaited, and is restarted only after minutes: a table that does not respond must not delay others.
+    Then the running polls continue, and the others are canceled, before Dagster ends the tick. A poll that an earlier
+    tick started is not awaited, and is restarted only after minutes: one table must not delay the others.
     """
     threads = ReadThreads(_POLLS_AT_ONCE)
     awaited = [poll for poll in polls if poll.key not in _long_polls]
@@ -240,12 +240,12 @@ def _in_time(polls: Sequence[_Poll]) -> Mapping[str, LongRead[SensorAnswer | Non
 
 def _result(answers: Sequence[SensorAnswer], cursor: str | None) -> dg.SensorResult:
     requests = [request for answer in answers for request in answer.requests]
-    worst_first = sorted(answers, key=lambda answer: not answer.is_problem)
-    messages = [answer.message for answer in worst_first if answer.message and not answer.requests]
-    skipped = (
-        None if requests else " ".join(messages[:_MAX_MESSAGES]) + (" ..." if len(messages) > _MAX_MESSAGES else "")
-    )
-    return dg.SensorResult(run_requests=requests, skip_reason=skipped or None, cursor=cursor)
+    if requests:
+        return dg.SensorResult(run_requests=requests, cursor=cursor)
+    problems_first = sorted(answers, key=lambda answer: not answer.is_problem)
+    messages = [answer.message for answer in problems_first if answer.message]
+    reason = " ".join(messages[:_MAX_MESSAGES]) + (" ..." if len(messages) > _MAX_MESSAGES else "")
+    return dg.SensorResult(run_requests=[], skip_reason=reason or None, cursor=cursor)
 
 
 def _cursors_of(text: str | None) -> dict[str, Any]:
