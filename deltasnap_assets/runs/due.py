@@ -169,9 +169,11 @@ def are_checks_due(
 ) -> bool:
     """Return whether the checks are evaluated again although nothing is new.
 
-    They are due if their results are missing, or were lost, damaged or not written; after a rollback, because they are
-    those of a removed version; after a change of the settings, and after a checkpoint, which may end a warning; after a
-    failed run, unless a check found an error, which may have failed it.
+    They are due
+    - if there are no results of the newest version or a later one of the log: they were lost, damaged or not written,
+      or they are those of a version that a rollback removed
+    - after a change of the settings, and after a checkpoint, which may end a warning
+    - after a failed run, unless a check found an error, which may have failed it
     newest: the newest materialized version. latest: that of the log. checkpoint: `LogListing.newest_checkpoint`.
     has_failed: whether the last run failed after all its versions were materialized: nothing else ends its warning.
     is_requested: a user waits for the answer. Then they are also due if a check found an error, which may be over.

@@ -101,8 +101,7 @@ class LastFailures:
     """The failures of tables within a day, by table, except those that are over: see `end_failure`.
 
     last: the id of the run of `failed_run`.
-    requested: the last run that deltasnap requested, if it failed, or the last one whose versions are missing: they may
-    be requested again.
+    requested: the same among the runs that deltasnap requested: their versions may be requested again.
     """
 
     last: Mapping[str, str]
@@ -175,7 +174,7 @@ class _TableRuns:
         )
 
     def _last_failed_of(self, records: Iterable[dg.RunRecord]) -> dg.RunRecord | None:
-        """Return the last run that left versions missing, else the last run, if it failed; None: there is none.
+        """Return the last failed run whose versions are missing, else the last run, if it failed; None: there is none.
 
         records: the latest first.
         """
@@ -222,11 +221,11 @@ def _recent_failures(**filters: Any) -> dg.RunsFilter:
 
 
 def failed_run(instance: dg.DagsterInstance, table_name: str) -> FailedRun | None:
-    """Return the last run of a table that failed and left versions missing, with the reason; None: there is none.
+    """Return the failed run of a table, with the reason; None: there is none.
 
-    Later runs of other versions do not end such a failure. If no version is missing, it is the last run that ended, if
-    that failed. It is forgotten after a day: nothing retries it. So is a run whose versions the log no longer has, see
-    `end_failure`. A canceled run failed only if it left versions missing.
+    It is the last failed run whose versions are still missing. Later runs of other versions do not change that. If no
+    versions are missing, it is the last run, if that failed within a day. A canceled run counts only if its versions
+    are missing. Runs up to the one of `end_failure` do not count.
     """
     runs = _TableRuns.of(instance, table_name)
     record = runs.last_failed()

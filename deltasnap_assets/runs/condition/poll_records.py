@@ -54,10 +54,10 @@ def record_poll(
 ) -> EarlierPoll:
     """Record that a poll read the log of a table, and return what the store knew of the table before.
 
-    It is recorded at once if there are new commits, otherwise every hour. The store is read only then, and knows the
-    table if it recorded it as far as it was followed: not if it was lost, replaced by an older copy, or cannot be read.
-    status: its result; None: no new commits. followed: the version of the cursor; None: not followed yet. Faults are
-    recorded separately, where they are reported.
+    The poll is recorded at once if there are new commits, otherwise every hour. The store is read only then. It knows
+    the table if it has recorded the followed version: not if it was lost, replaced by an older copy, or cannot be read.
+    Faults are recorded separately, where they are reported.
+    status: the result of the poll; None: no new commits. followed: the version of the cursor; None: not followed yet.
     """
     if not is_record_due(settings, table, status, followed):
         return EarlierPoll()
