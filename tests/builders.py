@@ -139,8 +139,9 @@ def schema(*fields: Mapping[str, Any]) -> str:
     return json.dumps({"type": "struct", "fields": fields})
 
 
-def field(name: str, kind: Any = "long", *, nullable: bool = True, **properties: Any) -> dict[str, Any]:
-    """Return a field of a schema. properties: its metadata."""
+def field(name: str, kind: Any = "long", **properties: Any) -> dict[str, Any]:
+    """Return a field of a schema. properties: `nullable`, by default true, and its metadata."""
+    nullable = properties.pop("nullable", True)
     return {"name": name, "type": kind, "nullable": nullable, "metadata": properties}
 
 

@@ -34,7 +34,7 @@ from tests.core.elsewhere import (
     live_paths,
     make_events,
 )
-from tests.core.scan.test_vacuum_candidates import PlainKeys
+from tests.core.scan.tables.test_vacuum_candidates import PlainKeys
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

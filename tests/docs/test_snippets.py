@@ -17,7 +17,7 @@ from deltasnap_assets.command.cli import app
 from deltasnap_assets.settings.config import Settings, SparkSettings
 from deltasnap_assets.settings.loading import read_settings
 from deltasnap_core.scan.tables import vacuum_candidates
-from tests.core.scan.test_vacuum_candidates import PlainKeys
+from tests.core.scan.tables.test_vacuum_candidates import PlainKeys
 from tests.docs.generated import DOCUMENTS, ROOT
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from deltasnap_core import (
     VersionRanges,
 )
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
-from tests.assets.tables.test_metadata import state
+from tests.assets.tables.pages.test_metadata import state
 from tests.builders import LOG_PATH, MemoryLogStore, checkpoint, commits
 
 

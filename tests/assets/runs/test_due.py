@@ -28,7 +28,7 @@ from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_core import CommonVersion, FaultKind, LastPoll, LogRelation, LogStatus, VersionRanges
 from tests.assets.checks.known import condition, fault
-from tests.assets.runs.test_poll_records import WARNING, Table
+from tests.assets.runs.condition.test_poll_records import WARNING, Table
 from tests.builders import add, metadata, protocol
 from tests.checkpoint_files import write_checkpoint
 

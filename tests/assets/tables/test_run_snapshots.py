@@ -27,9 +27,9 @@ from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_core import FaultKind
 from deltasnap_core.protocol.log_files.file_names import commit_file
 from deltasnap_core.snapshot.delta_log import DeltaLog
+from tests.assets.checks.files.test_small_files import candidate
 from tests.assets.checks.known import partitions
-from tests.assets.checks.test_small_files import candidate
-from tests.assets.tables.test_metadata import state
+from tests.assets.tables.pages.test_metadata import state
 from tests.builders import add, protocol, write_log
 from tests.core.store.format.test_manifest import BASE, FILE, MANIFEST
 from tests.core.store.manifests import commit_actions

@@ -23,7 +23,7 @@ from deltasnap_core.scan.files.data_file import DataFile
 from deltasnap_core.scan.row_reader import RowReader
 from tests.builders import Action, add, field, mapped, metadata, protocol, schema, write_log
 from tests.checkpoint_files import write_checkpoint
-from tests.core.scan.test_deletion_vectors import inline_vector
+from tests.core.scan.files.test_deletion_vectors import inline_vector
 from tests.core.snapshot.test_damage import flip
 from tests.thorough import one_in
 from tests.without_spark import log_without_spark

@@ -26,7 +26,7 @@ from deltasnap_core.scan import scan as scan_module
 from deltasnap_core.scan.predicate_analysis import predicate_failures
 from tests.builders import add, field, metadata, protocol, schema, write_log
 from tests.checkpoint_files import write_checkpoint
-from tests.core.scan.test_deletion_vectors import encode_z85, inline_vector
+from tests.core.scan.files.test_deletion_vectors import encode_z85, inline_vector
 from tests.core.scan.test_scan import file, found, ids, snapshot_of, stats
 from tests.core.snapshot.test_damage import flip
 from tests.thorough import one_in

@@ -1,0 +1,340 @@
+"""Everything that refreshes of a table record: the pages of its assets, the results of its checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from deltasnap_assets.runs.failure_reason import failure_reason
+from deltasnap_assets.runs.planning.names import ASSET_NAMES, delta_log_key, job_name, run_tags
+from deltasnap_assets.tables.assets.input_forms import InputTypeError
+from tests.assets.runs.test_refresh import Refreshed
+from tests.assets.tables.pages.test_pictures import texts
+from tests.builders import VECTOR_AT_4, add, commit_info, metadata, protocol, remove, write_log
+from tests.driver_bases import use_driver_bases
+
+FEATURES = {"readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"]}
+MERGE = commit_info(
+    "MERGE",
+    userName="ada",
+    engineInfo="spark",
+    userMetadata="job 7",
+    operationParameters={"mode": "Append"},
+    operationMetrics={"numOutputRows": "3"},
+)
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Refreshed]:
+    """A table whose versions 0 and 1 were refreshed in one run, 2 to 4 in the next, and 5 in the last one."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        use_driver_bases(monkeypatch)
+        folder = tmp_path_factory.mktemp("lake")
+        table = Refreshed(folder, checks={"fresh_within_hours": 1e6})
+        table.write(0, 1)
+        table.refresh()
+        file = add("id=1/2.parquet", size=2000, stats='{"numRecords": 3}', partitionValues={"id": "1"})
+        held = [remove("id=1/2.parquet", size=2000), {"add": {**file["add"], "deletionVector": VECTOR_AT_4}}]
+        start = [protocol(3, 7, **FEATURES), metadata(configuration={"a": "1"}, partitionColumns=["id"])]
+        write_log(
+            table.path,
+            {
+                2: [MERGE, *start, file, remove("a0.parquet", size=1)],
+                3: [metadata(configuration={"a": "2", "b": "3"}, partitionColumns=["id"])],
+                4: [commit_info("VACUUM END", operationParameters={"status": "COMPLETED"}), *held],
+            },
+        )
+        table.refresh()
+        write_log(table.path, {5: [add("id=1/5.parquet", stats="{}", partitionValues={"id": "1"})]})
+        table.refresh()
+        yield table
+
+
+def shown(entries: Mapping[str, Any], table: Refreshed) -> dict[str, object]:
+    """Return metadata as plain values: the texts of a picture, pairs of Markdown, times and assets with their kind."""
+    return {name: _shown(entry, str(table.path)) for name, entry in entries.items()}
+
+
+def _shown(entry: Any, folder: str) -> object:
+    match entry:
+        case dg.MarkdownMetadataValue(value) if str(value).startswith("!["):
+            return [str(value)[2:].partition("]")[0], *texts(str(value))]
+        case dg.MarkdownMetadataValue(value):
+            return "Markdown", value
+        case dg.TimestampMetadataValue():
+            return "time", entry.value
+        case dg.DagsterAssetMetadataValue():
+            return "asset", entry.asset_key.to_user_string()
+        case dg.TableSchemaMetadataValue():
+            columns = entry.schema.columns
+            return [(each.name, each.type, each.constraints.nullable, each.constraints.other) for each in columns]
+        case dg.TextMetadataValue(str(text)):
+            return text.replace(folder, "EVENTS")
+    return entry.value
+
+
+def materialized(table: Refreshed, name: str) -> dict[str, dict[str, object]]:
+    """Return the last metadata of an asset, by version."""
+    records = table.instance.fetch_materializations(dg.AssetKey(["events", name]), limit=20).records
+    events = [record.asset_materialization for record in reversed(records)]
+    return {str(event.partition): shown(event.metadata, table) for event in events if event is not None}
+
+
+def test_each_version_shows_its_changes_since_the_one_before_even_of_an_earlier_run(table: Refreshed) -> None:
+    pages = materialized(table, "reconstructed_state")
+    assert {version: page.get("changed_besides_files") for version, page in pages.items()} == {
+        "0": None,
+        "1": "nothing",
+        "2": (
+            "Markdown",
+            "- partitioned by id\\, was nothing\n- property a \\= 1 added\n- reader version 3\\, was 1\n"
+            "- writer version 7\\, was 2\n- feature deletionVectors added",
+        ),
+        "3": ("Markdown", "- property b \\= 3 added\n- property a \\= 2\\, was 1"),
+        "4": "nothing",
+        "5": "nothing",
+    }
+
+
+SIZES = ["file sizes", "1 B - 3 B", "1", "3 B - 11 B", "0", "11 B - 38 B", "0", "38 B - 128 B", "0", "128 B - 431 B"]
+SIZES += ["0", "431 B - 1.4 KiB", "0", "1.4 KiB - 2 KiB", "1"]
+PARTITIONS = ["bytes by partition", "id=1", "2 KiB, 1 file", "", "1 B, 1 file"]
+COMPUTED = {
+    "min_reader_version": "3",
+    "min_writer_version": "7",
+    "table_features": "deletionVectors",
+    "table_id": "table-id",
+    "num_columns": "1",
+    "dagster/column_schema": [("id", "bigint", True, ["partition column"])],
+    "partition_columns": "id",
+    "num_of_set_transactions": "0",
+    "num_of_domains": "0",
+    "num_of_files": 2,
+    "size_in_bytes": 2001,
+    "size_per_file": 1000,
+}
+BY_2, BY_4 = "driver: 2 actions applied to version 1", "driver: 2 actions applied to version 3"
+PAGES: dict[tuple[str, str], dict[str, object]] = {
+    ("log_segment", "4"): {
+        "to_read": "5 commits, no checkpoint; 2.3 KiB",
+        "version": "4",
+        "modified_at": ("time", 1_700_000_240.0),
+        "commits_since_checkpoint": 5,
+        "checkpoint_version": None,
+        "checkpoint_kind": None,
+        "files_to_read": 5,
+        "dagster/size_bytes": 2397,
+        "compactions": "0",
+        "has_checksum": False,
+        "dagster/uri": "file://EVENTS/_delta_log",
+    },
+    ("reconstructed_state", "2"): {
+        "operation": "MERGE",
+        "user": "ada",
+        "engine": "spark",
+        "user_metadata": "job 7",
+        "committed_at": ("time", 1_700_000_120.0),
+        "added_bytes": 2000,
+        "added_files": 1,
+        "removed_bytes": 1,
+        "removed_files": 1,
+        "computed_by": BY_2,
+        "stored_as": "5 changes since the base at version 0",
+        "generation": "000001-table-id",
+        "sample_of_changes": (
+            "Markdown",
+            "|  | file | size |\n| - | - | - |\n| + | `id=1/2.parquet` | 2 KiB |\n| - | `a0.parquet` | 1 B |",
+        ),
+        "operation_parameters": {"mode": "Append"},
+        "operation_metrics": {"numOutputRows": 3},
+    },
+    ("computed_state", "2"): {
+        **COMPUTED,
+        "contents": "4 rows in 2 files, 2 KiB",
+        "computed_by": BY_2,
+        "num_records": 4,
+        "tombstones": 1,
+        "num_deletion_vectors": "0",
+        "num_deleted_records": "0",
+        "properties": {"a": "1"},
+    },
+    ("computed_state", "4"): {
+        **COMPUTED,
+        "contents": "3 rows in 2 files, 2 KiB",
+        "file_sizes": SIZES,
+        "computed_by": BY_4,
+        "num_records": 3,
+        "tombstones": 2,
+        "num_deletion_vectors": 1,
+        "num_deleted_records": 1,
+        "properties": {"a": "2", "b": "3"},
+    },
+    ("all_files", "2"): {"computed_by": BY_2, "dagster/partition_row_count": 2, "size_in_bytes": 2001},
+    ("all_files", "4"): {
+        "computed_by": BY_4,
+        "dagster/partition_row_count": 2,
+        "size_in_bytes": 2001,
+        "file_sizes": SIZES,
+        "bytes_by_partition": PARTITIONS,
+        "largest_and_smallest": (
+            "Markdown",
+            "|  | size | file |\n| - | - | - |\n"
+            "| largest | 2 KiB | `id=1/2.parquet` |\n| largest | 1 B | `a1.parquet` |\n"
+            "| smallest | 1 B | `a1.parquet` |\n| smallest | 2 KiB | `id=1/2.parquet` |",
+        ),
+    },
+    ("tombstones", "2"): {"computed_by": BY_2, "dagster/partition_row_count": 1},
+    ("tombstones", "4"): {
+        "computed_by": BY_4,
+        "dagster/partition_row_count": 2,
+        "contents": "2 files, 2 KiB",
+        "first_expires": ("time", 1_700_604_800.0),
+        "last_expires": ("time", 1_700_604_800.0),
+        "vacuum_would_free_now": "at least 1 file, 1 B",
+        "last_vacuum": ("time", 1_700_000_240.0),
+    },
+}
+
+
+@pytest.mark.parametrize(("name", "version"), PAGES)
+def test_page_of_a_version_is_complete(table: Refreshed, name: str, version: str) -> None:
+    page = materialized(table, name)[version]
+    page.pop("changed_besides_files", None)
+    assert page == PAGES[name, version]
+
+
+def test_page_of_the_table_is_complete(table: Refreshed) -> None:
+    records = table.instance.fetch_observations(delta_log_key("events"), limit=20).records
+    pages = [record.asset_observation for record in records if record.asset_observation is not None]
+    seen = next(page for page in pages if page.data_version == "4")
+    assert seen.tags == {"dagster/data_version": "4", "deltasnap/generation": "table-id"}
+    assert seen.description == "Latest version: 4"
+    assert shown(seen.metadata, table) == {
+        "health": (
+            "Markdown",
+            "Version 2 changed the schema: partitioned by id, was nothing. Check that readers of the table support the "
+            "new schema.",
+        ),
+        "latest_version": 4,
+        "contents": "3 rows in 2 files, 2 KiB",
+        "last_commit": "version 4: VACUUM END",
+        "committed_at": ("time", 1_700_000_240.0),
+        "file_sizes": SIZES,
+        "bytes_by_partition": PARTITIONS,
+        "bytes_by_version": ["bytes by version", "versions 1 to 4: 3.9 KiB added, 2 KiB removed"],
+        "operations": (
+            "Markdown",
+            "| operation | versions | added | removed |\n| - | - | - | - |\n| a | 1 | 1 B | 0 B |\n"
+            "| MERGE | 1 | 2 KiB | 1 B |\n| unknown | 1 | 0 B | 0 B |\n| VACUUM END | 1 | 2 KiB | 2 KiB |",
+        ),
+        "schema": ("Markdown", "| column | type |  |\n| - | - | - |\n| `id` | bigint | partition column |"),
+        "dagster/column_schema": [("id", "bigint", True, ["partition column"])],
+        "table_id": "table-id",
+        "partitioned_by": "id",
+        "properties": ("Markdown", "| property | value |\n| - | - |\n| `a` | `2` |\n| `b` | `3` |"),
+        "protocol": "reader 3, writer 7: deletionVectors",
+        "computed_state": ("asset", "events/computed_state"),
+        "all_files": ("asset", "events/all_files"),
+        "dagster/uri": "EVENTS",
+        "dagster/row_count": 3,
+        "num_of_files": 2,
+        "dagster/size_bytes": 2001,
+        "size_per_file": 1000,
+        "tombstones": 2,
+        "checkpoint_lag": 5,
+    }
+
+
+AGAIN = "The newest version of this run, recorded again."
+
+
+@pytest.mark.parametrize("name", ASSET_NAMES)
+def test_newest_version_of_each_run_is_recorded_last(table: Refreshed, name: str) -> None:
+    records = table.instance.fetch_materializations(dg.AssetKey(["events", name]), limit=20).records
+    events = [record.asset_materialization for record in records if record.asset_materialization is not None]
+    last = {str(event.partition): event.description for event in reversed(events)}
+    assert events[0].partition == "5"
+    assert last == {"0": None, "1": AGAIN, "2": None, "3": None, "4": AGAIN, "5": None}
+
+
+WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
+RESULTS: dict[tuple[str, str | None], tuple[bool, Any, dict[str, float]]] = {
+    ("contiguous_log", None): (True, ERROR, {"missing_versions": 0}),
+    ("readable_checkpoint", None): (True, ERROR, {"damaged_checkpoints": 0}),
+    ("readable_protocol", None): (True, ERROR, {"min_reader_version": 3}),
+    ("checkpoint_lag", None): (True, WARN, {"commits_since_checkpoint": 5}),
+    ("small_files", None): (True, WARN, {"small_file_ratio": 1.0, "small_files": 2}),
+    ("tombstone_ratio", None): (True, WARN, {"tombstone_ratio": 0.5, "tombstones": 2}),
+    ("statistics_coverage", None): (True, WARN, {"files_without_statistics": 0, "statistics_ratio": 1.0}),
+    ("expired_tombstones", None): (True, WARN, {"expired_bytes": 1, "expired_files": 1}),
+    ("even_partitions", None): (True, WARN, {"partition_skew": 2.0}),
+    ("fresh_table", None): (True, WARN, {"hours_expected": 1e6}),
+    ("schema_unchanged", None): (False, WARN, {"versions_failed": 1, "versions_judged": 3}),
+    ("schema_unchanged", "1"): (True, WARN, {"schema_changes": 0}),
+    ("schema_unchanged", "2"): (False, WARN, {"schema_changes": 1}),
+    ("schema_unchanged", "3"): (True, WARN, {"schema_changes": 0}),
+    ("schema_unchanged", "4"): (True, WARN, {"schema_changes": 0}),
+}
+
+
+def results(table: Refreshed) -> dict[tuple[str, str | None], list[Any]]:
+    """Return the results of each check and partition, the latest first."""
+    found: dict[tuple[str, str | None], list[Any]] = {}
+    for key in table.defs.resolve_asset_graph().asset_check_keys:
+        for record in table.instance.event_log_storage.get_asset_check_execution_history(key, limit=100):
+            event = record.event.dagster_event if record.event else None
+            if event is not None and event.event_type is dg.DagsterEventType.ASSET_CHECK_EVALUATION:
+                result = event.asset_check_evaluation_data
+                found.setdefault((key.name, result.partition), []).append(result)
+    return found
+
+
+def test_results_of_checks_have_their_numbers(table: Refreshed) -> None:
+    shown: dict[tuple[str, str | None], object] = {}
+    for (name, partition), found in results(table).items():
+        result = found[-2] if partition is None and name != "even_partitions" else found[-1]  # of the second run
+        numbers = {name: entry.value for name, entry in result.metadata.items()}
+        numbers.pop("hours_since_last_commit", None)
+        shown[name, partition] = (result.passed, result.severity, numbers)
+    assert shown == RESULTS
+
+
+def test_failure_of_a_version_ends_when_a_later_version_passes(table: Refreshed) -> None:
+    again, first = results(table)["schema_unchanged", "2"]
+    assert (first.passed, again.passed) == (False, True)
+    assert again.description == (
+        "Version 2 changed the schema: partitioned by id, was nothing. Version 5 passes again."
+    )
+    assert first.target_materialization_data is not None
+
+
+def test_result_of_a_run_is_the_worst_of_its_versions(table: Refreshed) -> None:
+    last, worst, first = results(table)["schema_unchanged", None]
+    assert [each.passed for each in (first, worst, last)] == [True, False, True]
+    assert worst.description == (
+        "Version 2 changed the schema: partitioned by id, was nothing.\n\n"
+        "What to do: Check that readers of the table support the new schema."
+    )
+
+
+def test_run_whose_versions_have_no_partition_any_more_fails_with_the_reason(table: Refreshed) -> None:
+    job = table.defs.resolve_job_def(job_name("events"))
+    with dg.DagsterInstance.ephemeral() as instance:  # as after a prune, if a user repeats an old run
+        result = job.execute_in_process(instance=instance, tags=run_tags("events", 2, 4), raise_on_error=False)
+        reason = failure_reason(instance, result.run_id)
+    assert reason.startswith("No version of this run has a partition any more: they were pruned, or")
+
+
+def test_run_without_a_version_fails_with_advice(table: Refreshed) -> None:
+    result = table.defs.resolve_job_def(job_name("events")).execute_in_process(
+        instance=table.instance, raise_on_error=False
+    )
+    assert "This run has no partition: choose the version" in failure_reason(table.instance, result.run_id)
+
+
+def test_table_itself_cannot_be_an_input(table: Refreshed) -> None:
+    with pytest.raises(InputTypeError, match="events/delta_log cannot be loaded as an input: expected a dependency"):
+        table.defs.load_asset_value(delta_log_key("events"), instance=table.instance)

@@ -1,0 +1,84 @@
+"""The record of a run's checks in the store."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from deltasnap_assets.checks.check import ADVICE_MARK
+from deltasnap_assets.tables.checks.recorded_results import record_table_checks
+from deltasnap_assets.tables.run_conditions import RunConditions
+from deltasnap_assets.tables.run_snapshots import RunSnapshots
+from deltasnap_core import LastPoll, StorageError, TableProblem
+from tests.assets.jobs import idle_job
+from tests.assets.tables.checks.test_checks_alone import LAST, Table, original, table
+from tests.builders import mtime_of
+
+__all__ = ["original", "table"]
+
+WARNED = dg.AssetCheckResult(
+    passed=False, check_name="checkpoint_lag", description=f"Late.{ADVICE_MARK}Write one.",
+    severity=dg.AssetCheckSeverity.WARN,
+)  # fmt: skip
+PROBLEM = TableProblem(check="checkpoint_lag", severity="warning", text="Late.", advice="Write one.")
+
+
+def recorded(
+    table: Table, *results: dg.AssetCheckResult, ended: tuple[str, ...] = (), are_all: bool = False
+) -> LastPoll:
+    no_session: Any = None
+    run = table.instance.create_run_for_job(idle_job)
+    snapshots = RunSnapshots(table.settings, no_session)
+    record_table_checks(snapshots, table.table, results, run, ended=ended, are_all=are_all, ends_failure=True)
+    return table.poll
+
+
+def test_results_are_those_of_the_newest_stored_version(table: Table) -> None:
+    vacuum = dg.AssetCheckResult(passed=True, check_name="expired_tombstones", metadata={"expired_bytes": 7})
+    table.write(LAST + 1, LAST + 1)
+    found = recorded(table, WARNED)
+    assert (found.latest_version, found.checked_version, found.facts_version) == (LAST + 1, None, None)
+    found = recorded(table, vacuum, are_all=True)
+    assert (found.checked_version, found.facts_version, found.vacuum_bytes) == (LAST, LAST, 7)
+
+
+def test_last_commit_has_its_stored_time_and_before_that_the_time_of_its_file(table: Table) -> None:
+    os.utime(table.commit(LAST), (1, 1))
+    assert recorded(table).last_commit_ms == mtime_of(LAST)
+    table.write(LAST + 1, LAST + 1)
+    assert recorded(table).last_commit_ms == mtime_of(LAST + 1)
+
+
+def test_log_without_versions_has_no_last_commit(table: Table) -> None:
+    for commit in (table.log).glob("*.json"):
+        commit.unlink()
+    found = recorded(table)
+    assert (found.latest_version, found.last_commit_ms) == (None, None)
+
+
+def test_problem_of_a_check_that_was_not_evaluated_ends_if_nothing_is_wrong(table: Table) -> None:
+    assert recorded(table, WARNED).problems == (PROBLEM,)
+    assert recorded(table).problems == (PROBLEM,)
+    assert recorded(table, ended=("checkpoint_lag",)).problems == ()
+
+
+def test_condition_that_cannot_be_read_is_an_error_until_the_next_run(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise StorageError(path="s3://lake/events", reason="denied\x1b[1m")
+
+    with monkeypatch.context() as denied:
+        denied.setattr(RunConditions, "of", refuse)
+        found = recorded(table, WARNED)
+    assert {(each.check, each.severity) for each in found.problems} == {
+        ("checkpoint_lag", "warning"),
+        ("checks", "error"),
+    }
+    (error,) = (each for each in found.problems if each.severity == "error")
+    assert "denied" in error.text
+    assert "\x1b" not in error.text
+    assert recorded(table).problems == (PROBLEM,)

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from deltasnap_assets.tables.changes import state_changes
+from deltasnap_assets.tables.pages.column_schema import columns_of
+from deltasnap_core import Metadata, Protocol
+from tests.assets.tables.pages.test_metadata import state
+
+
+def field(name: str, kind: Any, *, nullable: bool = True, comment: str | None = None) -> dict[str, Any]:
+    reported = {} if comment is None else {"comment": comment}
+    return {"name": name, "type": kind, "nullable": nullable, "metadata": reported}
+
+
+def struct(*fields: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "struct", "fields": list(fields)}
+
+
+def metadata(*fields: dict[str, Any], **changes: Any) -> Metadata:
+    return Metadata(**{"id": "t", "schema_string": json.dumps(struct(*fields)), **changes})
+
+
+ADDRESS = field("address", struct(field("city", "string", comment="where"), field("zip", "integer", nullable=False)))
+ITEMS = field("items", {"type": "array", "elementType": struct(field("price", "double")), "containsNull": True})
+LABELS = field(
+    "labels",
+    {"type": "map", "keyType": "string", "valueType": struct(field("text", "string")), "valueContainsNull": True},
+)
+
+
+def test_nested_fields_have_separate_rows() -> None:
+    columns = columns_of(metadata(field("day", "date"), ADDRESS, ITEMS, LABELS, partition_columns=("day",)))
+    assert [(column.name, column.type) for column in columns] == [
+        ("day", "date"),
+        ("address", "struct"),
+        ("address.city", "string"),
+        ("address.zip", "int"),
+        ("items", "array<struct>"),
+        ("items[].price", "double"),
+        ("labels", "map<string, struct>"),
+        ("labels{}.text", "string"),
+    ]
+    assert [column.name for column in columns if column.is_partition] == ["day"]
+    assert [column.comment for column in columns if column.comment] == ["where"]
+    assert [column.name for column in columns if not column.nullable] == ["address.zip"]
+
+
+def test_a_schema_that_cannot_be_read_is_a_change_and_hides_no_other_change() -> None:
+    before, broken = metadata(field("id", "long")), Metadata(id="t", schema_string="{ broken", configuration={"a": "1"})
+    schema, prop = state_changes(state(metadata=before), state(metadata=broken))
+    assert "its columns cannot be compared: metaData.schemaString: expected JSON" in schema
+    assert prop == "property a = 1 added"
+    assert state_changes(state(metadata=broken), state(metadata=broken)) == ()
+
+
+def test_changes_are_described_as_text() -> None:
+    before = metadata(field("id", "integer"), field("old", "string"), ADDRESS, configuration={"a": "1", "b": "2"})
+    moved = field("address", struct(field("city", "string", comment="home"), field("zip", "integer")))
+    after = metadata(
+        field("id", "long"), moved, field("new", "date"), configuration={"a": "1", "b": "3"}, partition_columns=("new",)
+    )
+    protocol = Protocol(min_reader_version=3, min_writer_version=7, reader_features=("deletionVectors", "x"))
+    assert state_changes(state(metadata=before), state(metadata=after, protocol=protocol)) == (
+        "column new added (date)",
+        "column old dropped (string)",
+        "column id is bigint, was int",
+        "column address.city comment 'home', was 'where'",
+        "column address.zip is now nullable",
+        "partitioned by new, was nothing",
+        "property b = 3, was 2",
+        "feature x added",
+    )
+    assert state_changes(state(), state()) == ()
+
+
+def test_a_column_with_the_same_physical_name_is_renamed() -> None:
+    def mapped(name: str, physical: str, kind: Any) -> dict[str, Any]:
+        return {**field(name, kind), "metadata": {"delta.columnMapping.physicalName": physical}}
+
+    before = metadata(
+        field("id", "integer"),
+        field("place", struct(field("zip", "string"))),
+        mapped("old", "c3", "date"),
+        partition_columns=("id",),
+    )
+    after = metadata(
+        mapped("number", "id", "long"),
+        mapped("address", "place", struct(mapped("zip", "zip", "string"))),
+        mapped("new", "c4", "date"),
+        partition_columns=("number",),
+    )
+    assert state_changes(state(metadata=before), state(metadata=after)) == (
+        "column new added (date)",
+        "column old dropped (date)",
+        "column number renamed, was id",
+        "column address renamed, was place",
+        "column address.zip renamed, was place.zip",
+        "column number is bigint, was int",
+    )
+
+
+def test_table_and_its_protocol_are_compared() -> None:
+    before = metadata(field("id", "integer"), name="old", configuration={"b": "1", "a": "2"})
+    after = metadata(field("id", "integer", nullable=False), id="u", description="new")
+    old = Protocol(min_reader_version=3, min_writer_version=7, writer_features=("c", "b", "a", "kept"))
+    new = Protocol(min_reader_version=2, min_writer_version=6, writer_features=("kept", "z", "y"))
+    assert state_changes(state(metadata=before, protocol=old), state(metadata=after, protocol=new)) == (
+        "different table: id u, was t",
+        "column id is no longer nullable",
+        "property b dropped, was 1",
+        "property a dropped, was 2",
+        "name None, was 'old'",
+        "description 'new', was None",
+        "reader version 2, was 3",
+        "writer version 6, was 7",
+        *(f"feature {name} added" for name in "yz"),
+        *(f"feature {name} dropped" for name in "abc"),
+    )
+
+
+def test_schema_that_did_not_change_is_not_parsed_to_find_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def columns(_: Metadata) -> Any:
+        raise AssertionError("parsed")
+
+    monkeypatch.setattr("deltasnap_assets.tables.changes.columns_of", columns)
+    old, new = metadata(ADDRESS), metadata(ADDRESS, configuration={"a": "b"})
+    assert len(state_changes(state(metadata=old), state(metadata=new))) == 1
+
+
+def test_columns_of_a_schema_are_marked_by_the_partition_columns_of_their_version() -> None:
+    day = field("day", "date")
+    for partitioned_by in ((), ("day",), ()):
+        (column,) = columns_of(metadata(day, partition_columns=partitioned_by))
+        assert column.is_partition == bool(partitioned_by)

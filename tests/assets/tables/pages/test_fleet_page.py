@@ -1,0 +1,243 @@
+"""The asset `fleet`: its page, its totals, its history."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from benchmarks.stored_fleet import FILE_BYTES, store_table
+from deltasnap_assets.runs.stores import store_of
+from deltasnap_assets.settings.config import TABLE_TAG, Settings, TableSettings
+from deltasnap_assets.tables.assets.fleet_asset import FLEET_JOB, fleet_asset, fleet_job, fleet_sensor
+from deltasnap_assets.tables.fleet_totals import FleetOrder, ordered_rows, totals_of_fleet
+from deltasnap_assets.tables.pages.fleet_page import fleet_page
+from deltasnap_core import LastPoll, TableProblem, system_clock
+from tests.assets.jobs import ticked
+from tests.assets.tables.pages.test_pictures import texts
+
+DAY = 24 * 3_600_000
+ERROR = TableProblem(check="log", severity="error", text="Version 3 is lost | <b>*now*</b>.", advice="Restore it.")
+WARNING = TableProblem(check="small_files", severity="warning", text="Many small files.", advice="Run `OPTIMIZE`.")
+
+
+class Fleet:
+    """Three stored tables: `orders` is broken, `events` healthy, and `clicks` has no poll."""
+
+    def __init__(self, folder: Path) -> None:
+        self.now = system_clock()
+        tables = tuple(TableSettings(name=name, path=f"/lake/{name}") for name in ("clicks", "events", "orders"))
+        self.settings = Settings(storage=str(folder / "store"), tables=tables)
+        store = store_of(self.settings)
+        for number, name in enumerate(("clicks", "events", "orders"), 1):
+            store_table(
+                folder / "store", name, [(self.now - day * DAY, number * (40 - day)) for day in range(39, -1, -1)]
+            )
+        poll = LastPoll(
+            polled_at_ms=self.now, latest_version=41, last_commit_ms=self.now, checked_version=39, owners=("team:web",)
+        )
+        store.polls.write("events", poll)
+        store.polls.write("orders", LastPoll(polled_at_ms=self.now, problems=(ERROR,)))
+
+    @cached_property
+    def rows(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = store_of(self.settings).fleet(now_ms=self.now).to_pylist()
+        return found
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Fleet:
+    """The fleet, whose rows no test changes."""
+    return Fleet(tmp_path_factory.mktemp("fleet"))
+
+
+CLICKS = "deltasnap has not read the log of this table yet\\."
+PAGE: dict[str, list[str]] = {
+    "overview": ["3 tables: 1 broken, 1 unknown, 1 healthy. 24,000 rows in 240 files, 240 MiB; +42 MiB in 7 days."],
+    "worst": [
+        "| table | condition | reason |",
+        "| - | - | - |",
+        r"| [orders](/assets/orders/delta_log) | broken | Version 3 is lost \| \<b\>\*now\*\<\/b\>\. |",
+        f"| [clicks](/assets/clicks/delta_log) | unknown | {CLICKS} |",
+        "| [events](/assets/events/delta_log) | healthy |  |",
+    ],
+    "conditions": [
+        "| table | condition | reason | last commit | version |",
+        "| - | - | - | - | - |",
+        r"| [orders](/assets/orders/delta_log) | broken | Version 3 is lost \| \<b\>\*now\*\<\/b\>\. "
+        "| 0 seconds (0.0 x usual) | 39 |",
+        f"| [clicks](/assets/clicks/delta_log) | unknown | {CLICKS} | 0 seconds (0.0 x usual) | 39 |",
+        "| [events](/assets/events/delta_log) | healthy |  | 0 seconds (0.0 x usual) | 41 (2 behind) |",
+    ],
+    "contents": [
+        "| table | rows | files | size | in 7 days | in 30 days |",
+        "| - | - | - | - | - | - |",
+        "| orders | 12,000 | 120 | 120 MiB | +21 MiB | +90 MiB |",
+        "| clicks | 4,000 | 40 | 40 MiB | +7 MiB | +30 MiB |",
+        "| events | 8,000 | 80 | 80 MiB | +14 MiB | +60 MiB |",
+    ],
+    "maintenance": [
+        "| table | small files | VACUUM frees | checkpoint lag | features | owner |",
+        "| - | - | - | - | - | - |",
+        "| orders | 100% |  | 9 |  |  |",
+        "| clicks | 100% |  | 9 |  |  |",
+        "| events | 100% | 5 B | 9 | a\\, b | team\\:web |",
+    ],
+}
+
+
+def test_page_has_one_row_per_table_the_worst_first(fleet: Fleet) -> None:
+    more = {"vacuum_bytes": 5, "features": ["a", "b"]}
+    page = fleet_page([{**row, **more} if row["table"] == "events" else row for row in fleet.rows])
+    assert page["vacuum_bytes"].value == 5
+    assert str(page["overview"].value).endswith(" in 7 days. VACUUM would free at least 5 B.")
+    shown = {name: str(page[name].value).splitlines() for name in PAGE if name != "overview"}
+    assert {**shown, "overview": str(fleet_page(fleet.rows)["overview"].value).splitlines()} == PAGE
+    assert {type(page[name]) for name in (*PAGE, "largest", "fastest_growing")} == {dg.MarkdownMetadataValue}
+
+
+@pytest.mark.parametrize(("number", "last"), [(3, "| t2 |"), (4, "and 1 more: `deltasnap fleet`")])
+def test_tables_beyond_those_shown_are_counted(
+    number: int, last: str, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deltasnap_assets.tables.pages.fleet_page.MAX_ROWS", 3)
+    page = fleet_page([{**fleet.rows[0], "table": f"t{each}"} for each in range(number)])
+    assert str(page["contents"].value).splitlines()[-1].startswith(last)
+
+
+def test_worst_tables_are_shown_without_a_click(fleet: Fleet) -> None:
+    worst = str(fleet_page(fleet.rows)["worst"].value).splitlines()
+    assert worst[0] == "| table | condition | reason |"
+    assert [line.split("](")[0] for line in worst[2:]] == ["| [orders", "| [clicks", "| [events"]
+    many = [{**row, "table": f"{row['table']}{number}"} for number in range(20) for row in fleet.rows]
+    shown = str(fleet_page(many)["worst"].value)
+    assert len(shown) < 1000
+    assert 4 < len(shown.splitlines()) <= 12
+
+
+def test_reasons_of_the_worst_tables_have_only_the_end_of_long_paths(fleet: Fleet) -> None:
+    path = "s3://lake/a_long_folder_name/orders/_delta_log"
+    rows = [{**row, "reason": f"No Delta table at {path}: there is none."} for row in fleet.rows]
+    page = fleet_page(rows)
+    assert "No Delta table at …\\/orders\\/\\_delta\\_log\\: there is none\\. |" in str(page["worst"].value)
+    assert "a\\_long\\_folder\\_name" in str(page["conditions"].value)
+
+
+def test_reasons_of_the_worst_tables_are_shortened_only_if_there_are_many(fleet: Fleet) -> None:
+    rows = [{**row, "reason": "why " * 40} for row in fleet.rows]
+    few = str(fleet_page(rows[:3])["worst"].value)
+    assert few.count("why") == 3 * 40
+    many = str(fleet_page([{**row, "table": f"t{n}"} for n in range(6) for row in rows[:1]])["worst"].value)
+    assert many.count("80 more characters") == 6
+
+
+def test_totals_are_numbers(fleet: Fleet) -> None:
+    page = fleet_page(fleet.rows)
+    numbers = {name: entry.value for name, entry in page.items() if isinstance(entry, dg.IntMetadataValue)}
+    assert numbers == {
+        "tables": 3,
+        "broken": 1,
+        "unknown": 1,
+        "warned": 0,
+        "stale": 0,
+        "healthy": 1,
+        "num_records": 24_000,
+        "num_files": 240,
+        "size_in_bytes": 240 * FILE_BYTES,
+        "growth_7d_bytes": 42 * FILE_BYTES,
+        "growth_30d_bytes": 180 * FILE_BYTES,
+    }
+
+
+def test_page_has_bars_of_the_largest_and_of_the_fastest_growing(fleet: Fleet) -> None:
+    page = fleet_page(fleet.rows)
+    for name in ("largest", "fastest_growing"):
+        picture = str(page[name].value)
+        assert picture.startswith(f"![{name.replace('_', ' ')}](<data:image/svg+xml,")
+        assert picture.index("orders") < picture.index("events") < picture.index("clicks")
+    assert texts(str(page["largest"].value)) == ["orders", "120 MiB", "events", "80 MiB", "clicks", "40 MiB"]
+    assert texts(str(page["fastest_growing"].value)) == ["orders", "21 MiB", "events", "14 MiB", "clicks", "7 MiB"]
+    none = [{**row, "growth_7d_bytes": 0} for row in fleet.rows]
+    assert "fastest_growing" not in fleet_page(none)
+
+
+def test_page_of_tables_that_are_not_stored_has_no_bars(tmp_path: Path) -> None:
+    settings = Settings(storage=str(tmp_path), tables=(TableSettings(name="events", path="/lake/events"),))
+    page = fleet_page(store_of(settings).fleet(["events"]).to_pylist())
+    assert {"largest", "fastest_growing"}.isdisjoint(page)
+    assert str(page["overview"].value) == "1 table: 1 unknown. Unknown rows in unknown files, unknown bytes."
+
+
+@pytest.mark.parametrize(
+    ("order", "names"),
+    [
+        (FleetOrder.CONDITION, ["orders", "clicks", "events"]),
+        (FleetOrder.NAME, ["clicks", "events", "orders"]),
+        (FleetOrder.SIZE, ["orders", "events", "clicks"]),
+        (FleetOrder.GROWTH, ["orders", "events", "clicks"]),
+    ],
+)
+def test_rows_have_the_requested_order(fleet: Fleet, order: FleetOrder, names: list[str]) -> None:
+    assert [row["table"] for row in ordered_rows(fleet.rows, order)] == names
+
+
+def test_totals_without_some_tables_are_lower_bounds_and_totals_beyond_64_bits_are_exact(fleet: Fleet) -> None:
+    clicks, events, orders = sorted(fleet.rows, key=lambda row: str(row["table"]))
+    rows = [{**clicks, "size_in_bytes": None, "num_records": None}, events, {**orders, "num_files": (1 << 63) - 1}]
+    page = fleet_page([*rows, {**orders, "num_files": (1 << 63) - 1}])
+    assert page["num_files"].value == (1 << 64) - 2 + 120
+    assert "At least 32,000 rows in 18,446,744,073,709,551,734 files, at least 320 MiB;" in str(page["overview"].value)
+
+
+def test_unknown_values_are_last_in_any_order_and_count_as_zero(fleet: Fleet) -> None:
+    rows = [{**row, "growth_7d_bytes": None if row["table"] == "orders" else -5} for row in fleet.rows]
+    assert [row["table"] for row in ordered_rows(rows, FleetOrder.GROWTH)] == ["clicks", "events", "orders"]
+    assert totals_of_fleet(rows).growth_7d_bytes == -10
+    ages = {"events": None, "orders": 1.5, "clicks": 3.0}
+    by_age = ordered_rows([{**row, "age_ratio": ages[row["table"]]} for row in fleet.rows], FleetOrder.AGE)
+    assert [row["table"] for row in by_age] == ["clicks", "orders", "events"]
+
+
+def test_each_materialization_is_recorded_and_stored(fleet: Fleet) -> None:
+    defs = dg.Definitions(assets=[fleet_asset(fleet.settings)], jobs=[fleet_job(fleet.settings)])
+    instance = dg.DagsterInstance.ephemeral()
+    for _ in range(2):
+        assert defs.resolve_job_def(FLEET_JOB).execute_in_process(instance=instance).success
+    (record,) = instance.fetch_materializations(dg.AssetKey(["fleet"]), limit=1).records
+    assert record.asset_materialization is not None
+    assert record.asset_materialization.metadata["broken"].value == 1
+    assert store_of(fleet.settings).fleet_history().num_rows == 6
+
+
+def test_sensor_requests_one_run_after_refreshes(fleet: Fleet) -> None:
+    sensor, instance = fleet_sensor(), dg.DagsterInstance.ephemeral()
+    defs = dg.Definitions(assets=[fleet_asset(fleet.settings)], jobs=[fleet_job(fleet.settings)])
+    cursor: str | None = None
+
+    def requests() -> int:
+        nonlocal cursor
+        result = ticked(sensor, instance, cursor)
+        cursor = result.cursor
+        return len(result.run_requests or ())
+
+    @dg.op
+    def nothing() -> None: ...
+
+    @dg.job
+    def job() -> None:
+        nothing()
+
+    assert requests() == 0
+    job.execute_in_process(instance=instance)
+    assert requests() == 0
+    for name in ("events", "orders"):
+        job.execute_in_process(instance=instance, tags={TABLE_TAG: name})
+    assert [requests(), requests()] == [1, 0]
+    job.execute_in_process(instance=instance, tags={TABLE_TAG: "events"})
+    run = instance.create_run_for_job(defs.resolve_job_def(FLEET_JOB), status=dg.DagsterRunStatus.STARTED)
+    assert requests() == 0  # it goes on when that run ends
+    instance.delete_run(run.run_id)
+    assert requests() == 1

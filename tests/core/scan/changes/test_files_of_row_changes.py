@@ -1,0 +1,189 @@
+"""Which files row changes read, and where those of earlier versions are found."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from deltasnap_core import DeltaLog, SnapshotOptions
+from deltasnap_core.errors import DataFileNotFoundError
+from deltasnap_core.log.commits import commit_batch
+from deltasnap_core.scan.changes.live_files import LiveFilesOfLog
+from tests.builders import add, commit_info, field, remove, schema
+from tests.core.scan.changes.test_row_changes import FEED, ID_AND_TEXT, changes, removed, table_of
+from tests.core.scan.files.test_deletion_vectors import inline_vector
+from tests.core.scan.test_scan import file, found_by, ids
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from deltasnap_core import EngineUse
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("feed", [False, True], ids=["no feed", "feed"])
+def test_files_shared_by_versions_are_not_opened(spark: SparkSession, tmp_path: Path, feed: bool) -> None:
+    shared = [file(tmp_path, f"shared{number}", ids(number)) for number in range(5)]
+    gained = file(tmp_path, "gained", ids(10, 11, 12))
+    marked = add("gained", size=gained["add"]["size"], deletionVector=inline_vector(1))
+    more = add("gained", size=gained["add"]["size"], deletionVector=inline_vector(0, 2))
+    new, moved = file(tmp_path, "new", ids(20)), file(tmp_path, "moved", ids(0), dataChange=False)
+    recorded = pa.table({"id": [10, 11, 12, 20], "_change_type": ["delete", "insert", "delete", "insert"]})
+    changed = file(tmp_path, "changed", recorded)
+    data = {"path": "changed", "partitionValues": {}, "size": changed["add"]["size"], "dataChange": False}
+    log = DeltaLog.for_table(
+        spark,
+        table_of(
+            tmp_path,
+            {
+                0: [*shared, gained],
+                1: [removed(gained), marked],
+                2: [removed(marked, deletionVector=inline_vector(1)), more, new, *([{"cdc": data}] if feed else [])],
+                3: [removed(shared[0], dataChange=False), moved],
+            },
+            features=["deletionVectors"],
+            configuration={"delta.enableChangeDataFeed": "true"} if feed else {},
+        ),
+    )
+    for each in (*shared, moved, *([new] if feed else [changed])):
+        (tmp_path / each["add"]["path"]).unlink()
+    found = log.row_changes(1, 3)
+    opened = Counter(Path(name).name for name in found.inputFiles())
+    assert opened == {"gained": 1, "changed" if feed else "new": 1}
+    assert changes(found) == [
+        (10, "delete", 2), (11, "delete", 1), (11, "insert", 2), (12, "delete", 2), (20, "insert", 2),
+    ]  # fmt: skip
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("feed", [False, True], ids=["no feed", "feed"])
+def test_files_of_other_partitions_are_not_opened_unless_changes_are_paired(
+    spark: SparkSession, tmp_path: Path, feed: bool
+) -> None:
+    files = {
+        name: file(tmp_path, name, ids(number, 10), partitionValues={"text": name[0]})
+        for number, name in enumerate(["a0", "b0", "a1", "b1"])
+    }
+    recorded = {
+        name: file(tmp_path, f"{name}.cdc", pa.table({"id": [number], "_change_type": ["insert"]}))
+        for number, name in ((2, "a1"), (3, "b1"))
+    }
+    data = [
+        {"cdc": {"path": f"{name}.cdc", "partitionValues": {"text": name[0]}, "size": each["add"]["size"]}}
+        for name, each in recorded.items()
+    ]
+    gone = [removed(files[name], partitionValues={"text": name[0]}) for name in ("a0", "b0")]
+    configuration = {"delta.enableChangeDataFeed": "true"} if feed else {}
+    table = table_of(
+        tmp_path,
+        {0: [files["a0"], files["b0"]], 1: [*gone, files["a1"], files["b1"], *(data if feed else [])]},
+        schemaString=ID_AND_TEXT,
+        partitionColumns=["text"],
+        configuration=configuration,
+    )
+    expected = [(0, "a", "insert", 0), (10, "a", "insert", 0), (2, "a", "insert", 1)]
+    for path in tmp_path.glob("b*"):
+        path.unlink()
+    log = DeltaLog.for_table(spark, table)
+    found = changes(log.row_changes(0, 1, where="text = 'a' and _commit_version >= 0"))
+    assert found == sorted([*expected, *([] if feed else [(0, "a", "delete", 1)])], key=repr)
+    with pytest.raises(DataFileNotFoundError):
+        log.row_changes(0, 1, where="text = 'a'", key="id")
+
+
+@pytest.mark.parametrize(("first", "spelled"), [(0, "old"), (1, "old"), (1, "%6Fld")])
+def test_missing_partition_values_of_a_remove_come_from_the_add(
+    spark: SparkSession, tmp_path: Path, first: int, spelled: str
+) -> None:
+    text = schema(field("id", "long"), field("day", "date"))
+    old = file(tmp_path, "old", ids(1), partitionValues={"day": "2026-01-02"})
+    table = table_of(tmp_path, {0: [old], 1: [remove(spelled)]}, schemaString=text, partitionColumns=["day"])
+    found = DeltaLog.for_table(spark, table).row_changes(first, 1, where="_change_type = 'delete'").toArrow()
+    assert [(row["id"], str(row["day"])) for row in found.to_pylist()] == [(1, "2026-01-02")]
+
+
+@pytest.mark.spark
+def test_files_live_in_the_checkpoint_before_are_found_in_any_spelling(spark: SparkSession, tmp_path: Path) -> None:
+    values: dict[str, Any] = {"partitionValues": {"text": "x"}}
+    first, second = file(tmp_path, "a b", ids(1, 2), **values), file(tmp_path, "c", ids(3), **values)
+    marked = add("c", deletionVector=inline_vector(0), **values)
+    versions = {
+        0: [first, second],
+        1: [removed(second), marked],
+        2: [file(tmp_path, "d", ids(4), **values)],
+        3: [add("%61%20b", **values), add("d", **values), second, remove("%61%20%62")],
+        4: [remove("a%20%62"), remove("e"), removed(marked, deletionVector=inline_vector(0))],
+    }
+    parts: dict[str, Any] = {"schemaString": ID_AND_TEXT, "partitionColumns": ["text"], "features": ["deletionVectors"]}
+    table_of(tmp_path, versions, **parts)
+    DeltaLog.for_table(spark, tmp_path).checkpoint(1)
+    deleted = [(1, "x", "delete", 4), (2, "x", "delete", 4)]
+    engines: tuple[EngineUse, ...] = "auto", "spark"
+    for engine in engines:
+        DeltaLog.clear_cache()
+        log = DeltaLog.for_table(spark, tmp_path, options=SnapshotOptions(engine=engine))
+        frames = {first: log.row_changes(first, 4).drop("_commit_timestamp") for first in (3, 4)}
+        found = found_by({str(first): frame for first, frame in frames.items()})
+        assert found == {"3": sorted([*deleted, (3, "x", "insert", 3)], key=repr), "4": deleted}
+
+
+@pytest.mark.spark
+def test_small_tables_look_up_live_files_without_spark_and_only_if_data_changes(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = file(tmp_path, "old", ids(1)), file(tmp_path, "new", ids(2))
+    packed = [removed(new, dataChange=False), file(tmp_path, "packed", ids(2), dataChange=False)]
+    versions = {0: [old], 1: [commit_info()], 2: [removed(old), new], 3: packed}
+    log = DeltaLog.for_table(spark, table_of(tmp_path, versions))
+    log.checkpoint(1)
+    (tmp_path / "_delta_log" / f"{0:020}.json").unlink()
+    DeltaLog.clear_cache()
+    log = DeltaLog.for_table(spark, tmp_path)
+    monkeypatch.delattr(LiveFilesOfLog, "_on_spark")
+    assert changes(log.row_changes(2, 3)) == [(1, "delete", 2), (2, "insert", 2)]
+    monkeypatch.delattr(LiveFilesOfLog, "_by_driver")
+    assert changes(log.row_changes(3, 3)) == []
+
+
+@pytest.mark.spark
+def test_without_the_version_before_the_actions_alone_decide(spark: SparkSession, tmp_path: Path) -> None:
+    old, new = file(tmp_path, "old", ids(1)), file(tmp_path, "new", ids(2))
+    log = DeltaLog.for_table(spark, table_of(tmp_path, {0: [old], 1: [removed(old), new], 2: [new, removed(old)]}))
+    log.checkpoint(1)
+    (tmp_path / "_delta_log" / f"{0:020}.json").unlink()
+    DeltaLog.clear_cache()
+    assert changes(DeltaLog.for_table(spark, tmp_path).row_changes(1, 2)) == [(1, "delete", 1), (2, "insert", 1)]
+
+
+def test_partition_values_of_a_remove_come_from_an_add_in_a_version_with_change_data(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    values: dict[str, Any] = {"partitionValues": {"text": "x"}}
+    recorded = file(tmp_path, "recorded", pa.table({"id": [1], "_change_type": ["insert"]}))
+    data = {"path": "recorded", "size": recorded["add"]["size"], "dataChange": False, **values}
+    versions = {0: [], 1: [file(tmp_path, "a", ids(1), **values), {"cdc": data}], 2: [remove("a")]}
+    parts: dict[str, Any] = {"schemaString": ID_AND_TEXT, "partitionColumns": ["text"], "configuration": FEED}
+    log = DeltaLog.for_table(spark, table_of(tmp_path, versions, **parts))
+    assert changes(log.row_changes(1, 2)) == [(1, "x", "delete", 2), (1, "x", "insert", 1)]
+
+
+@pytest.mark.parametrize("is_large", [False, True], ids=["use-spark", "large-commit"])
+def test_spark_reads_actions_that_the_driver_does_not_support(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_large: bool
+) -> None:
+    if is_large:
+        monkeypatch.setattr(commit_batch, "LARGE_COMMIT_BYTES", 10)
+    values: dict[str, Any] = {"partitionValues": {"text": "b c/ü"}}
+    old, new = file(tmp_path, "old", ids(1, 2), **values), file(tmp_path, "new", ids(2, 3), **values)
+    marked = add("new", deletionVector=inline_vector(1), **values)
+    versions = {0: [old], 1: [removed(old, **values), new], 2: [removed(new, **values), marked]}
+    parts: dict[str, Any] = {"schemaString": ID_AND_TEXT, "partitionColumns": ["text"], "features": ["deletionVectors"]}
+    table = table_of(tmp_path, versions, **parts)
+    log = DeltaLog.for_table(spark, table, options=SnapshotOptions(engine="auto" if is_large else "spark"))
+    assert changes(log.row_changes(1, 2)) == [
+        (1, "b c/ü", "delete", 1), (3, "b c/ü", "delete", 2), (3, "b c/ü", "insert", 1),
+    ]  # fmt: skip

@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import binascii
+import struct
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deltasnap_core.errors import CorruptLogError, DataFileNotFoundError, DataPathError
+from deltasnap_core.protocol.deletion_vector import DeletionVectorDescriptor
+from deltasnap_core.scan.files.deletion_vectors import DeletionVectors, _cut, decode_z85, vector_file
+from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
+from tests.core.scan.files.test_roaring import array_container, array_of, bitmap_of
+
+ROWS = [1, 7]
+CONTENT = array_of(k0=bitmap_of(array_container(0, ROWS)))
+# Of PROTOCOL.md, Derived Fields.
+UUID_TEXT, UUID_FILE = "ab^-aqEH.-t@S}K{vb[*k^", "ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
+
+
+def framed(content: bytes = CONTENT, *, size: int | None = None, checksum: int | None = None) -> bytes:
+    """A vector as stored in a file, after the format version."""
+    crc = binascii.crc32(content) if checksum is None else checksum
+    return struct.pack(">i", len(content) if size is None else size) + content + struct.pack(">I", crc)
+
+
+def encode_z85(content: bytes) -> str:
+    digits = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+    padded = content + bytes(-len(content) % 4)
+    numbers = struct.unpack(f">{len(padded) // 4}I", padded)
+    return "".join(digits[number // 85**place % 85] for number in numbers for place in (4, 3, 2, 1, 0))
+
+
+def inline_vector(*rows: int) -> dict[str, Any]:
+    """Return an inline deletion vector of some rows, ascending."""
+    content = array_of(k0=bitmap_of(array_container(0, list(rows))))
+    text = encode_z85(content)
+    return {"storageType": "i", "pathOrInlineDv": text, "sizeInBytes": len(content), "cardinality": len(rows)}
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> DeletionVectors:
+    return DeletionVectors(store=FsspecLogStore(), table_path=tmp_path.as_uri(), version=3)
+
+
+@pytest.fixture
+def on_disk(tmp_path: Path) -> DeletionVectorDescriptor:
+    """A vector in a file of two, the second."""
+    vector = DeletionVectorDescriptor(
+        storage_type="u", path_or_inline_dv=UUID_TEXT, offset=1 + 8 + len(CONTENT), size_in_bytes=len(CONTENT),
+        cardinality=2,
+    )  # fmt: skip
+    write(tmp_path, b"\x01" + framed() + framed())
+    return vector
+
+
+def write(folder: Path, content: bytes) -> None:
+    (folder / "ab").mkdir(exist_ok=True)
+    (folder / UUID_FILE).write_bytes(content)
+
+
+def inline(content: bytes = CONTENT, cardinality: int = 2) -> DeletionVectorDescriptor:
+    return DeletionVectorDescriptor(
+        storage_type="i", path_or_inline_dv=encode_z85(content), size_in_bytes=len(content), cardinality=cardinality
+    )
+
+
+def test_file_is_named_by_a_uuid_behind_a_prefix() -> None:
+    vector = DeletionVectorDescriptor(storage_type="u", path_or_inline_dv=UUID_TEXT, size_in_bytes=1, cardinality=1)
+    assert vector_file(vector) == UUID_FILE
+
+
+def test_inline_vector_of_another_project_is_read(table: DeletionVectors) -> None:
+    # Of delta-kernel-rs, deletion_vector.rs. The one in PROTOCOL.md, JSON Example 3, has a magic number of its own.
+    vector = DeletionVectorDescriptor(
+        storage_type="i", path_or_inline_dv="^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L",
+        size_in_bytes=44, cardinality=6,
+    )  # fmt: skip
+    assert table.rows(vector).tolist() == [3, 4, 7, 11, 18, 29]
+
+
+def test_vectors_inline_on_disk_and_absolute_are_read(
+    table: DeletionVectors, on_disk: DeletionVectorDescriptor, tmp_path: Path
+) -> None:
+    absolute = replace(on_disk, storage_type="p", path_or_inline_dv=(tmp_path / UUID_FILE).as_uri())
+    assert [table.rows(vector).tolist() for vector in (inline(), on_disk, absolute)] == [ROWS] * 3
+
+
+@pytest.mark.parametrize(
+    ("content", "reported"),
+    [
+        (b"\x02" + framed() * 2, "expected version 1"),
+        (b"", "expected version 1"),
+        (b"\x01" + framed() + framed(size=7), "expected the size"),
+        (b"\x01" + framed() + framed(checksum=7), "expected the checksum 00000007"),
+        (b"\x01" + framed() + framed(b"\0" * len(CONTENT)), "magic number"),
+        (b"\x01" + framed() + framed()[:-1], "bytes at"),
+    ],
+    ids=["version", "empty", "size", "checksum", "magic", "cut short"],
+)
+def test_damaged_file_is_reported_by_name(
+    table: DeletionVectors, on_disk: DeletionVectorDescriptor, tmp_path: Path, content: bytes, reported: str
+) -> None:
+    write(tmp_path, content)
+    with pytest.raises(CorruptLogError, match=reported) as raised:
+        table.rows(on_disk)
+    assert raised.value.path.endswith(UUID_FILE)
+
+
+@pytest.mark.parametrize(
+    ("vector", "reported"),
+    [
+        (inline(cardinality=3), "expected 3 rows, found 2"),
+        (replace(inline(), size_in_bytes=len(CONTENT) + 9), "expected .* bytes"),
+        (replace(inline(), path_or_inline_dv="ab~de"), "expected Z85"),
+        (replace(inline(), path_or_inline_dv="abc"), "expected Z85"),
+        (replace(inline(), storage_type="x"), "expected a storage type"),
+        (replace(inline(), storage_type="u", path_or_inline_dv="short"), "expected a UUID"),
+    ],
+    ids=["cardinality", "size", "character", "length", "storage", "no uuid"],
+)
+def test_damaged_descriptor_is_reported(
+    table: DeletionVectors, vector: DeletionVectorDescriptor, reported: str
+) -> None:
+    with pytest.raises(CorruptLogError, match=reported):
+        table.rows(vector)
+
+
+def test_row_index_that_no_data_file_has_is_damage(table: DeletionVectors) -> None:
+    content = array_of(k256=bitmap_of(array_container(0, [2])))
+    with pytest.raises(CorruptLogError, match=r"expected row indexes below 2\^40"):
+        table.rows(inline(content, cardinality=1))
+
+
+def test_missing_vector_file_is_reported_with_the_version(
+    table: DeletionVectors, on_disk: DeletionVectorDescriptor, tmp_path: Path
+) -> None:
+    (tmp_path / UUID_FILE).unlink()
+    with pytest.raises(DataFileNotFoundError, match=r"Version 3 .*deletion_vector_d2c639aa"):
+        table.rows(on_disk)
+
+
+def test_vector_outside_the_table_is_not_opened(table: DeletionVectors, on_disk: DeletionVectorDescriptor) -> None:
+    with pytest.raises(DataPathError):
+        table.rows(replace(on_disk, storage_type="p", path_or_inline_dv="file:///etc/passwd"))
+
+
+def test_z85_is_decoded_as_its_specification_shows() -> None:
+    assert decode_z85("HelloWorld") == bytes.fromhex("864fd26fb559f75b")
+
+
+def test_z85_of_rust_writers_starts_with_a_mark_for_each_missing_byte() -> None:
+    """The inline vector of version 5 of the golden table krs__cdf-table-with-dv, as deltalake reads it."""
+    text = "^Bg9^0rr910000000000iXQKl0rr91000005c8Xg##093"
+    vector = DeletionVectorDescriptor(storage_type="i", path_or_inline_dv=text, size_in_bytes=34, cardinality=1)
+    table = DeletionVectors(store=FsspecLogStore(), table_path="file:///t", version=5)
+    assert table.rows(vector).tolist() == [3]
+
+
+@pytest.mark.parametrize(("padded", "content"), [("#0960", "00ffff"), ("##093", "0300"), ("###03", "03")])
+def test_one_to_three_bytes_are_padded_to_five_characters_of_z85(padded: str, content: str) -> None:
+    assert decode_z85(f"Hello{padded}").hex() == f"864fd26f{content}"
+
+
+@pytest.mark.parametrize("text", ["####0", "#####", "##093Hello", "###3a", "%nSc1", "%%%%%", "Hell"])
+def test_five_characters_that_no_writer_of_z85_makes_are_an_error(text: str) -> None:
+    with pytest.raises(ValueError, match="Z85"):
+        decode_z85(text)
+
+
+@pytest.mark.parametrize(("padding", "is_cut"), [(0, True), (1, True), (3, True), (4, False), (-1, False)])
+def test_up_to_three_bytes_of_padding_are_cut_off(padding: int, is_cut: bool) -> None:
+    content = b"12345678"
+    if is_cut:
+        assert _cut(content, len(content) - padding) == content[: len(content) - padding]
+    else:
+        with pytest.raises(ValueError, match=f"expected {len(content) - padding} bytes, found 8"):
+            _cut(content, len(content) - padding)

@@ -1,0 +1,182 @@
+"""A predicate is untrusted input: any text gives a result or a PredicateError."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlglot.dialects import Spark
+
+from deltasnap_core.errors import PredicateError
+from deltasnap_core.scan.predicates.predicate_limits import check_tokens
+from deltasnap_core.scan.skipping.data_skipping import skipping_of
+from tests.core.scan.skipping.test_skipping import columns
+from tests.core.scan.test_scan import file, ids, snapshot_of, stats
+from tests.thorough import one_in
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+MAX_CHARACTERS, MAX_CONDITIONS, MAX_DEPTH = 256 << 10, 1_000, 100
+"""The documented limits."""
+NESTED = {
+    "parentheses": ("(", "id = 1", ")"),
+    "NOT": ("not ", "id = 1", ""),
+    "exclamation marks": ("!", "(id = 1)", ""),
+    "minus": ("- ", "id = 1", ""),
+    "plus": ("", "id", " + 1"),
+    "CASE": ("case when id = 1 then ", "true", " end"),
+    "functions": ("coalesce(", "id", ")"),
+    "casts": ("cast(", "id", " as int)"),
+    "colons": ("", "id", "::bigint"),
+    "right AND": ("(id = 1 and ", "true", ")"),
+    "comparisons": ("", "id = 1", " = true"),
+    "fields": ("", "s", ".a"),
+    "subscripts": ("", "items", "[0]"),
+    "types": ("cast(null as array<", "int", ">) is null"),
+    "lambdas": ("exists(items, x -> ", "true", ")"),
+    "comments": ("/*", "", "*/"),
+    "no tokens": ("(", "'", ")"),
+}
+
+
+@pytest.mark.parametrize("shape", NESTED)
+@pytest.mark.parametrize("times", [MAX_DEPTH + 1, 1_100])  # the second is beyond the stack
+def test_predicate_nested_too_deeply_names_the_limit(shape: str, times: int) -> None:
+    before, inner, after = NESTED[shape]
+    with pytest.raises(PredicateError, match=r"expected at most [\d,]+ (levels|words|comments|conditions|char)"):
+        skipping_of(before * times + inner + after * times, columns())
+
+
+@pytest.mark.parametrize("word", ["and", "or"])
+def test_predicate_of_too_many_conditions_names_the_limit(word: str) -> None:
+    where = f" {word} ".join(["id <> 5"] * (MAX_CONDITIONS + 1))
+    with pytest.raises(
+        PredicateError, match=rf"expected at most {MAX_CONDITIONS:,} conditions, found 1,001"
+    ) as failure:
+        skipping_of(where, columns())
+    assert failure.value.position == where.rindex(word)
+    assert len(str(failure.value)) < 3_000
+
+
+def test_predicate_of_too_many_characters_names_the_limit() -> None:
+    where = f"name = '{'x' * MAX_CHARACTERS}'"
+    with pytest.raises(PredicateError, match=rf"expected at most {MAX_CHARACTERS:,} characters"):
+        skipping_of(where, columns())
+
+
+@pytest.mark.parametrize("word", ["and", "or"])
+def test_predicate_with_the_maximum_number_of_conditions_skips_files(word: str) -> None:
+    where = f" {word} ".join(f"id = {number}" for number in range(MAX_CONDITIONS))
+    assert skipping_of(where, columns()).statistics is not None
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "isnull()", "isnotnull(id, 1)", "cast(id as decimal(20)) = 10", "cast(id as decimal(x, y)) = 1",
+        "cast(id as decimal) = 1", "cast(id as decimal(99999999999)) = 1", "id in ()", "id between", "startswith()",
+        "equal_null(id)", "", " ", "-- x", "/*", "id = '", "\x00", "id = \ud800", "{# id #}", "{% id %}", "id = 1;",
+        "; id = 1", "id = 1; id = 2", "cast() = 1",
+    ],
+)  # fmt: skip
+def test_odd_text_gives_a_predicate_error_or_a_result(where: str) -> None:
+    assert_answered(where)
+
+
+WORDS = (
+    "id", "x", "name", "at", "on_day", "wall", "price", "huge", "day", "region", "s", "a", "s.a", "must.a",
+    "items", "flag", "raw", "no_such", "`Region`", "`", "'", "\"", "'a'", "'5'", "'2026-01-01'", "5", "-", "2.5",
+    "1e0", "999999999999999999999999999999", "0x1F", "X'61'", "X'6'", "null", "true", "false", "(", ")", "(", ")",
+    "[", "]", "{", "}", ",", ".", ";", ":", "::", "->", "=>", "?", ":p", "@v", "$", "#", "%", "\\", "/*", "*/",
+    "--", "\n", "/*+", "and", "or", "not", "!", "=", "==", "<=>", "<>", "!=", "<", "<=", ">", ">=", "+", "*", "/",
+    "||", "|", "&", "^", "~", "<<", ">>", "is", "is null", "is not", "distinct from", "in", "between", "like",
+    "ilike", "rlike", "like any", "escape", "case", "when", "then", "else", "end", "cast(", "try_cast(", "as",
+    "int", "decimal(20)", "decimal(10,2)", "decimal", "decimal(-1,)", "date", "timestamp", "timestamp_ntz",
+    "array<int>", "struct<a:int>", "interval", "day", "isnull(", "isnotnull(", "isnull()", "coalesce(", "if(",
+    "nullif(", "startswith(", "upper(", "equal_null(", "exists(", "count(", "sum(", "over (", "select", "from",
+    "where", "values", "lateral view", "explode(", "to_date(", "year(", "substring(", "date_add(", "extract(",
+    "position(", "trim(both", "current_date", "now()", "rand()", "collate", "at time zone", "with", "union",
+    "limit", "order by", "group by", "unnest(", "map(", "named_struct(", "x -> x", "r'a'", "b'a'", "u&'a'",
+    "\u00e9", "\u00a0",
+)  # fmt: skip
+
+
+@settings(max_examples=80)
+@given(st.lists(st.sampled_from(WORDS), max_size=14), st.sampled_from(["", " ", " ", " "]))
+def test_random_tokens_give_a_predicate_error_or_a_result(words: list[str], between: str) -> None:
+    assert_answered(between.join(words))
+
+
+@given(st.text(max_size=40))
+def test_any_text_gives_a_predicate_error_or_a_result(where: str) -> None:
+    assert_answered(where)
+
+
+def assert_answered(where: str) -> None:
+    with contextlib.suppress(PredicateError):
+        skipping_of(where, columns())
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("compiled")
+@pytest.mark.parametrize("nested", one_in(4, ["functions", "parentheses", "NOT", "CASE"]))
+def test_predicate_of_the_maximum_depth_is_evaluated_by_spark(nested: str, spark: SparkSession, tmp_path: Path) -> None:
+    snapshot = snapshot_of(spark, tmp_path, [file(tmp_path, "a.parquet", ids(1))])
+    before, inner, after = NESTED[nested]
+    times = next(times for times in range(MAX_DEPTH, 0, -1) if is_within(before * times + inner + after * times))
+    assert times > MAX_DEPTH / 3
+    where = f"{before * times}{inner}{after * times}"
+    snapshot.scan(where if "=" in where else f"{where} = 1").to_df().collect()
+
+
+def is_within(where: str) -> bool:
+    try:
+        check_tokens(where, Spark().tokenize(where))
+    except PredicateError:
+        return False
+    return True
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("compiled")
+def test_stack_overflow_despite_the_limits_is_a_predicate_error(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot = snapshot_of(spark, tmp_path, [file(tmp_path, "a.parquet", ids(1))])
+    monkeypatch.setattr("deltasnap_core.scan.predicates.predicate.check_tokens", lambda where, tokens: None)
+    with pytest.raises(PredicateError, match="StackOverflowError"):
+        snapshot.scan("(" * 3_000 + "id = 1" + ")" * 3_000)
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("compiled")
+def test_decimal_without_a_scale_is_compared(spark: SparkSession, tmp_path: Path) -> None:
+    snapshot = snapshot_of(spark, tmp_path, [file(tmp_path, "a.parquet", ids(1, 10), stats=stats(1, 10))])
+    assert snapshot.scan("cast(id as decimal(20)) = 10").to_df().count() == 1
+
+
+@pytest.mark.parametrize(("before", "after"), [("(", ")"), ("case when 1 then ", " end"), ("! ", "")])
+def test_predicate_nested_up_to_the_limit_is_accepted(before: str, after: str) -> None:
+    for times, is_accepted in ((MAX_DEPTH, True), (MAX_DEPTH + 1, False)):
+        where = before * times + "1" + after * times
+        with contextlib.nullcontext() if is_accepted else pytest.raises(PredicateError, match="levels"):
+            check_tokens(where, Spark().tokenize(where))
+
+
+def test_parts_of_a_predicate_do_not_add_to_its_depth() -> None:
+    nested = "(" * (MAX_DEPTH - 1) + "1" + ")" * (MAX_DEPTH - 1)
+    where = f"{nested} and {nested} or coalesce({nested[1:-1]}, {nested[1:-1]}) = 1"
+    check_tokens(where, Spark().tokenize(where))
+    where = f"1, ({nested})"  # of the maximum depth, after a comma
+    check_tokens(where, Spark().tokenize(where))
+
+
+def test_conditions_up_to_the_limit_are_accepted() -> None:
+    where = " and ".join(["a"] * MAX_CONDITIONS)
+    check_tokens(where, Spark().tokenize(where))
