@@ -163,8 +163,7 @@ class _PolledTable:
                     request = request_for_checks(self.table, self.failure.last, self.failure.attempt + 1)
                     return SensorAnswer(requests=(request,), cursor=self.state.cursor)
             elif self.failure is not None and self.failure.must_wait(polled.status):  # a backlog
-                message = _nothing_new(self.table, self.failure)
-                return SensorAnswer(cursor=self.state.cursor, message=message, is_problem=True)
+                return self._idle_answer
         return self._poll_new(log, cursor)
 
     def _poll_new(self, log: TableLog, cursor: LogCursor | None) -> SensorAnswer:
@@ -187,6 +186,12 @@ class _PolledTable:
         if stored is not None and stored.common.lost and not (is_recreated and requested.requests):
             report_condition_without_run(self.instance, self.settings, self.table, status, stored)
         return requested
+
+    @property
+    def _idle_answer(self) -> SensorAnswer:
+        """The answer that requests nothing: there are no new commits, or the versions of a failed run wait."""
+        message = _nothing_new(self.table, self.failure)
+        return SensorAnswer(cursor=self.state.cursor, message=message, is_problem=self.failure is not None)
 
     @property
     def _next_attempt(self) -> int:
@@ -221,8 +226,7 @@ class _PolledTable:
 
         It continues while ticks poll for new commits, because reading a long log takes longer than a tick.
         """
-        settings, table, message = self.settings, self.table, _nothing_new(self.table, self.failure)
-        idle = SensorAnswer(cursor=self.state.cursor, message=message, is_problem=self.failure is not None)
+        settings, table, idle = self.settings, self.table, self._idle_answer
         if has_examination(settings, table):
             wanted = Examination.WHOLE_LOG  # it continues: this counts only if it was given up and starts again
         elif not may_examine():
@@ -241,7 +245,7 @@ class _PolledTable:
             wanted = Examination.WHOLE_LOG
         read = examination_of(settings, table, wanted)
         if not read.future.done():
-            message = f"{message} The examination of its log for faults has been running {read.since_text}."
+            message = f"{idle.message} The examination of its log for faults has been running {read.since_text}."
             return replace(idle, message=message, is_problem=idle.is_problem or read.is_overdue)
         self._report_examined(read.future.result())
         return self.poll_examining()
@@ -277,8 +281,8 @@ class _PolledTable:
         known = known_of(self.instance, self.table.name)
         status, stored = read_status(self.settings, self.table, examine=True)
         if self.failure is not None and self.failure.must_wait(status):
-            waits = _nothing_new(self.table, self.failure)
-            answer = SensorAnswer(cursor=self.state.cursor, message=waits, is_problem=True)
+            answer = self._idle_answer
+            waits = answer.message
         else:
             answer = self._request(known, status, stored, self._next_attempt)
             waits = f"All loadable versions of {self.table.name} are materialized."
