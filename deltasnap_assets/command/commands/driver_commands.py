@@ -140,7 +140,7 @@ def doctor(as_json: _Json = False) -> None:
         if not as_json:
             mark = shown(f"{finding.mark:8}", style=_MARKS[finding.mark])
             print_line(Console(), mark + shown(f"{finding.subject}: {finding.message}"))
-            if finding.advice and finding.mark != "ok":
+            if finding.advice:
                 print_line(Console(), shown(f"        {finding.advice}"))
     if as_json:
         typer.echo(json.dumps([_finding_json(finding) for finding in findings]))

@@ -274,7 +274,8 @@ def test_each_result_is_a_line_and_each_problem_has_an_advice(folder: Path) -> N
     for subject, finding in found.items():
         start = next(line for line in lines if f" {subject}: " in line)
         assert start.startswith(finding["mark"])
-        if finding["mark"] != "ok" and finding["advice"]:
+        assert finding["mark"] != "ok" or not finding["advice"]
+        if finding["advice"]:
             assert next(lines) == f"        {finding['advice']}"
     assert (found["store"]["mark"], result.exit_code) == ("error", 1)
 

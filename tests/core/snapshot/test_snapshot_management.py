@@ -268,8 +268,9 @@ def test_failed_background_update_keeps_the_snapshot_and_warns(
     assert log.snapshot is before
 
 
-def test_deleted_table_is_detected(table: Table, caplog: pytest.LogCaptureFixture) -> None:
-    table.commits(0, 2)
+@pytest.mark.parametrize("last", [0, 2])
+def test_deleted_table_is_detected(last: int, table: Table, caplog: pytest.LogCaptureFixture) -> None:
+    table.commits(0, last)
     log = table.log()
     log.update()
     table.files.delete(*list(table.files.statuses.values()))

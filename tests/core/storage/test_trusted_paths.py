@@ -108,3 +108,11 @@ def test_long_path_is_truncated_at_the_end() -> None:
     assert (
         raised.value.reason == f"the path '../{'a' * 196}... leaves its folder through '..', so the file is not opened"
     )
+
+
+def test_error_shows_the_first_200_characters_of_a_path() -> None:
+    path = "../".ljust(198, "x")
+    for each, shown in ((path, f"the path '{path}' "), (f"{path}x", f"the path '{path}x... ")):
+        with pytest.raises(CorruptLogError) as error:
+            resolve_path(LOCAL, each, named_in=NAMED_IN)
+        assert error.value.reason.startswith(shown)

@@ -68,6 +68,13 @@ def test_an_unambiguous_line_is_read(
     assert files_of(lines)[: len(files)] == files
 
 
+def test_all_lines_around_an_unusual_one_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(action_lines, "_LINES_TO_READ_EXACTLY", 2)
+    lines = [b'{"add":{"path":"%d","size":1}}' % number for number in range(9)]
+    lines[4] = b'{"add":{"path":"x","path":"4","size":1}}'
+    assert files_of(lines_of(*lines)) == [(str(number), 1) for number in range(9)]
+
+
 @pytest.mark.parametrize("number", ["1e999", "-1e999"])
 def test_a_line_with_a_number_beyond_a_double_can_be_decoded(number: str) -> None:
     (line,) = lines_of(b'{"metaData":{"id":"t","x":%s}}' % number.encode())["line"].to_pylist()
