@@ -53,11 +53,15 @@ def post_text(url: str, text: str, *, timeout: float = TIMEOUT_SECONDS) -> None:
     try:
         problem = problems.get(timeout=timeout)
     except Empty:
-        problem = f"it did not answer within {timeout:g} s", False
+        problem = _no_answer(timeout)
     if problem is not None:
         reason, is_rejected = problem
         # Outside of the handlers: no cause with the URL.
         raise WebhookError(reason=reason, may_have_arrived=sent.is_set() and not is_rejected)
+
+
+def _no_answer(timeout: float) -> tuple[str, bool]:
+    return f"it did not answer within {timeout:g} s", False
 
 
 def _problem(request: urllib.request.Request, timeout: float) -> tuple[str, bool] | None:
@@ -70,5 +74,7 @@ def _problem(request: urllib.request.Request, timeout: float) -> tuple[str, bool
         return f"HTTP status {error.code}", error.code != _GATEWAY_TIMEOUT
     except urllib.error.URLError as error:
         return f"it cannot be reached, {type(error.reason).__name__}", False
-    except Exception as error:  # noqa: BLE001  # including timeouts, and http.client's errors, which may contain the URL
+    except TimeoutError:  # of the last read, at the same time as that of the caller
+        return _no_answer(timeout)
+    except Exception as error:  # noqa: BLE001  # including http.client's errors, which may contain the URL
         return f"it cannot be reached, {type(error).__name__}", False
