@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from deltasnap_core import TableLog
@@ -97,6 +98,18 @@ def test_rows_are_compared_only_where_a_version_without_a_feed_deletes_and_inser
 def test_removed_files_of_earlier_versions_are_found_in_a_checkpoint(tmp_path: Path, style: Any) -> None:
     log = write_log(tmp_path, VERSIONS)
     write_checkpoint(log, 3, style, [protocol(), metadata(), *(add(name, size=ord(name)) for name in "cde")])
+    for version in range(4):
+        (log / commit_file(version)).unlink()
+    assert rows(planned(tmp_path, 4, 4)) == [(4, "delete", "e", None), (4, "insert", "f", 60)]
+
+
+def test_removed_files_are_found_in_a_checkpoint_with_a_part_without_adds(tmp_path: Path) -> None:
+    log = write_log(tmp_path, VERSIONS)
+    files = [action for name in "cde" for action in (add(name, size=ord(name)), remove(f"gone-{name}"))]
+    for part in write_checkpoint(log, 3, "multipart", [protocol(), metadata(), *files]):
+        actions = pq.read_table(part)
+        if actions["add"].null_count == len(actions):
+            pq.write_table(actions.drop_columns("add"), part)
     for version in range(4):
         (log / commit_file(version)).unlink()
     assert rows(planned(tmp_path, 4, 4)) == [(4, "delete", "e", None), (4, "insert", "f", 60)]

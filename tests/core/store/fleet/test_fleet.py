@@ -261,9 +261,9 @@ def test_lost_manifest_of_the_checked_version_is_damage_unless_the_table_was_rol
     for latest, checked in ((40, 40), (41, 40), (40, 39), (39, 40)):
         store.polls.write("events", poll(latest_version=latest, checked_version=checked))
         row = row_of(store)
-        found.append((row["condition"], row["reason"], row["stored_version"]))
-    lost = ("broken", "Version 40 was stored, but its manifest is gone from the store.", 39)
-    assert found == [lost, lost, ("healthy", "", 39), ("healthy", "", 39)]
+        found.append((row["condition"], row["check"], row["reason"], row["stored_version"]))
+    lost = ("broken", "store", "Version 40 was stored, but its manifest is gone from the store.", 39)
+    assert found == [lost, lost, ("healthy", None, "", 39), ("healthy", None, "", 39)]
 
 
 def test_version_pruned_while_the_fleet_is_read_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
