@@ -170,6 +170,7 @@ def test_unset_variable_is_reported_with_its_line(text: str) -> None:
     assert re.search(r"defs\.yaml:\d+ - attributes\.tables\.0\.path", reported)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text", ["{{ env.SET_NAME }}/x", "{{ env('UNSET', 'lake') }}/x", "{{ env.UNSET or 'lake' }}/x"]
 )
@@ -216,6 +217,7 @@ def test_text_stays_a_text_even_if_it_is_a_literal_of_python(
     assert table.tags == {"cost": "1234"}
 
 
+@pytest.mark.slow
 def test_number_of_a_key_may_be_an_environment_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NUMBER", "7")
     number = "{{ env.NUMBER }}"

@@ -9,7 +9,8 @@ lines, and prints the changes that no test detects (survivors), with the line be
 
 MODULE is a folder or a module, from the root or within a package; by default both packages. First, all quick tests run
 once to record which test runs which line. `--coverage FOLDER` keeps the record there, and uses the one that is there.
-`--all` also runs the slow tests of a survivor's module: those that import it or are named after it. Works in copies.
+`--all` also runs slow tests and those with Spark that run the changed lines, up to a minute and a half of them. For it,
+all standard tests run once. Works in copies.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from queue import SimpleQueue
 from tests.conftest import golden_folder
 from tests.mutate.line_tests import LineTests
 from tests.mutate.mutants import Mutant, chosen_mutants, modules_of
-from tests.mutate.worker import Worker
+from tests.mutate.worker import QUICK, SLOW, Worker
 
 
 def main() -> None:
@@ -37,8 +38,10 @@ def main() -> None:
     if (golden := golden_folder()) is not None:
         os.environ["DELTASNAP_GOLDEN"] = str(golden)  # beside the checkout, but not beside its copies
     with tempfile.TemporaryDirectory() as folder:
-        tests = LineTests.recorded(arguments.coverage or Path(folder, "coverage"))
-        survivors, stopped = _survivors(chosen, tests, Path(folder), arguments.workers, with_slow=arguments.all)
+        records: Path = arguments.coverage or Path(folder, "coverage")
+        tests = LineTests.recorded(records, QUICK)
+        slow = LineTests.recorded(records / "slow", SLOW) if arguments.all else None
+        survivors, stopped = _survivors(chosen, tests, slow, Path(folder), arguments.workers)
     killed = len(chosen) - survivors
     share = f"{killed / max(len(chosen), 1):.1%}"
     print(f"{killed} of {len(chosen)} mutants killed: {share}, {stopped} of them by a time limit")
@@ -52,14 +55,14 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--sample", type=int, help="how many to choose at random; by default all")
     parser.add_argument("--seed", type=int, default=1, help="of the choice")
     parser.add_argument("--coverage", type=Path, help="folder of the record of which test runs which line")
-    parser.add_argument("--all", action="store_true", help="run the slow tests of a survivor's module, too")
+    parser.add_argument("--all", action="store_true", help="run slow tests, too")
     parser.add_argument("--workers", type=int, default=2, help="how many mutants to test at once")
     parser.add_argument("--list", action="store_true", help="only print the mutants")
     return parser.parse_args()
 
 
 def _survivors(
-    chosen: list[Mutant], tests: LineTests, folder: Path, number: int, *, with_slow: bool
+    chosen: list[Mutant], tests: LineTests, slow: LineTests | None, folder: Path, number: int
 ) -> tuple[int, int]:
     """Print each mutant that no test detects. Return their number, and how many a time limit stopped."""
     workers = [Worker(folder / str(each)) for each in range(number)]
@@ -70,7 +73,7 @@ def _survivors(
     def survives(mutant: Mutant) -> bool:
         worker = idle.get()
         try:
-            return worker.survives(mutant, tests.of(mutant), tests.near(mutant) if with_slow else ())
+            return worker.survives(mutant, tests.of(mutant), slow.slow_of(mutant) if slow else [])
         finally:
             idle.put(worker)
 

@@ -10,13 +10,14 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import accumulate
 from pathlib import Path
 
 import coverage
 
 from tests.forks import ROOT
 from tests.mutate.mutants import PACKAGES, Mutant
-from tests.mutate.worker import QUICK, copy_project
+from tests.mutate.worker import copy_project
 
 _FOLDERS = {"deltasnap_core": "tests/core", "deltasnap_assets": "tests/assets"}
 """The packages, and where their tests are."""
@@ -25,10 +26,12 @@ _OF_DECLARATIONS = (_DOCUMENTS, "tests/assets/settings")
 """Tests of what the code declares on import: keys, defaults, limits, commands, metadata."""
 _FIRST_SECONDS = 10
 """The tests that run first are the fastest ones that take so long in total."""
+_SLOW_SECONDS = 90
+"""How long the slow tests of a mutant may take in total."""
 
 
 class LineTests:
-    """Which quick test runs which line, and how long each test takes."""
+    """Which test runs which line, and how long each test takes."""
 
     def __init__(self, data: coverage.CoverageData, seconds: dict[str, float]) -> None:
         self._data = data
@@ -37,10 +40,10 @@ class LineTests:
         self._files = {Path(*_below_package(file)): file for file in data.measured_files()}
 
     @classmethod
-    def recorded(cls, folder: Path) -> LineTests:
-        """Return what a folder has recorded. If it is empty, run all quick tests once and record them there."""
+    def recorded(cls, folder: Path, options: Sequence[str]) -> LineTests:
+        """Return what a folder has recorded. If it is empty, run the tests that options select, and record them."""
         if not (folder / "lines").exists():
-            _record(folder.resolve())
+            _record(folder.resolve(), options)
         data = coverage.CoverageData(str(folder / "lines"))
         data.read()
         return cls(data, json.loads((folder / "seconds.json").read_text(encoding="utf-8")))
@@ -52,10 +55,7 @@ class LineTests:
         other processes, which record nothing: therefore the tests of the module are the last group, with those of what
         the code declares on import.
         """
-        contexts = self._contexts(mutant.module)
-        wanted = {test for line in mutant.lines for test in contexts.get(line, ())}
-        if "" in wanted or not wanted:
-            wanted = {test for tests in contexts.values() for test in tests}
+        wanted = self._of_lines(mutant)
         fastest = sorted(wanted & self._seconds.keys(), key=self._seconds.__getitem__)
         total, count = 0.0, 0
         while count < len(fastest) and total < _FIRST_SECONDS:
@@ -63,13 +63,27 @@ class LineTests:
             count += 1
         yield fastest[:count]
         yield fastest[count:]
-        near = set(self.near(mutant))
+        near = set(_tests_near(mutant.module))
         files = {test: test.partition("::")[0] for test in self._seconds if test not in wanted}
         yield [test for test, file in files.items() if file in near or file.startswith(_OF_DECLARATIONS)]
 
-    def near(self, mutant: Mutant) -> Sequence[str]:
-        """Return the test files of the module of a mutant."""
-        return _tests_near(mutant.module)
+    def slow_of(self, mutant: Mutant) -> list[str]:
+        """Return the slow tests that may detect a mutant, as many as run in limited time.
+
+        First those of its module that run its lines, then the others that do, then the others of its module.
+        """
+        wanted, near = self._of_lines(mutant), set(_tests_near(mutant.module))
+        is_near = {test: test.partition("::")[0] in near for test in self._seconds}
+        rank = {test: (test in wanted) * 2 + is_near[test] for test in self._seconds}
+        found = sorted((test for test in rank if rank[test]), key=lambda test: (-rank[test], self._seconds[test]))
+        ends = accumulate(self._seconds[test] for test in found)
+        return [test for test, end in zip(found, ends, strict=True) if end <= _SLOW_SECONDS]
+
+    def _of_lines(self, mutant: Mutant) -> set[str]:
+        """Return the tests that run the lines of a mutant; of lines that run on import, those that run its module."""
+        contexts = self._contexts(mutant.module)
+        found = {test for line in mutant.lines for test in contexts.get(line, ())}
+        return found if found and "" not in found else {test for tests in contexts.values() for test in tests}
 
     @cache  # noqa: B019 - one instance per run
     def _contexts(self, module: Path) -> dict[int, list[str]]:
@@ -82,12 +96,12 @@ def _below_package(file: str) -> tuple[str, ...]:
     return parts[next(at for at, part in enumerate(parts) if part in PACKAGES) :]
 
 
-def _record(folder: Path) -> None:
+def _record(folder: Path, options: Sequence[str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as copy:
         copy_project(Path(copy))
         spread = ["-n", "logical", "--dist", "loadfile", *_FOLDERS.values(), _DOCUMENTS]
-        command = [sys.executable, "-m", "pytest", "-q", *QUICK, "-p", "tests.mutate.recording", *spread]
+        command = [sys.executable, "-m", "pytest", "-q", *options, "-p", "tests.mutate.recording", *spread]
         env = {**os.environ, "DELTASNAP_COVERAGE": str(folder), "PYTHONPATH": copy}
         if subprocess.run(command, cwd=copy, env=env, check=False).returncode:
             sys.exit("The tests fail without a change.")

@@ -49,7 +49,8 @@ sys.exit(pytest.main(arguments))
 _OPTIONS = ("-p", "no:cacheprovider", "--hypothesis-seed=0")
 QUICK = ("-m", "not spark and not slow and not thorough", *_OPTIONS)
 """Options of pytest for the quick tests."""
-_SLOW = ("-m", "spark or slow or thorough", *_OPTIONS)
+SLOW = ("-m", "(spark or slow) and not thorough", *_OPTIONS)
+"""Options of pytest for the other standard tests."""
 
 
 def copy_project(folder: Path) -> None:
@@ -74,33 +75,27 @@ class Worker:
         copy_project(self._folder)
         return Forks(*_OUTSIDE)
 
-    def survives(self, mutant: Mutant, groups: Iterable[list[str]], slow_files: Sequence[str] = ()) -> bool:
-        """Return whether no group of tests detects a mutant. slow_files: of these, run the other tests, too."""
+    def survives(self, mutant: Mutant, groups: Iterable[list[str]], slow: list[str]) -> bool:
+        """Return whether no group of quick tests and none of the slow tests detects a mutant."""
         forks = self._forks
         file = self._folder / mutant.module
         file.write_text(mutant.source, encoding="utf-8")
         try:
-            return all(self._passes(forks, group) for group in groups if group) and (
-                not slow_files or self._run(forks, slow_files, _SLOW)
-            )
+            has_survived = all(self._passes(forks, group, QUICK) for group in groups if group)
+            return has_survived and (not slow or self._passes(forks, slow, SLOW))
         finally:
             shutil.copy2(ROOT / mutant.module, file)
 
-    def _passes(self, forks: Forks, tests: list[str]) -> bool:
-        """Whether all selected quick tests pass."""
+    def _passes(self, forks: Forks, tests: list[str], options: Sequence[str]) -> bool:
+        """Whether all selected tests pass in time and within their memory."""
         selected = self._folder / "selected-tests.json"
         selected.write_text(json.dumps(tests), encoding="utf-8")
         files = sorted({test.partition("::")[0] for test in tests})
-        selection = {"DELTASNAP_SELECTED_TESTS": str(selected)}
-        return self._run(forks, files, (*QUICK, "-p", "tests.mutate.selection"), **selection)
-
-    def _run(self, forks: Forks, files: Sequence[str], options: Sequence[str], **environment: str) -> bool:
-        """Whether all tests of some files pass in time and within their memory."""
         limits = [str(_MAX_CPU_SECONDS), str(_MAX_SECONDS), str(_MAX_BYTES)]
         temporary = self._folder / "tmp"  # a run that a limit stops leaves files
         temporary.mkdir(exist_ok=True)
-        env = {**os.environ, **environment, "TMPDIR": str(temporary)}
-        arguments = [str(self._folder), *limits, "-x", "-q", *options, *files]
+        env = {**os.environ, "DELTASNAP_SELECTED_TESTS": str(selected), "TMPDIR": str(temporary)}
+        arguments = [str(self._folder), *limits, "-x", "-q", *options, "-p", "tests.mutate.selection", *files]
         run = forks.run(_RUN.format(root=str(ROOT)), *arguments, cwd=self._folder, env=env)
         shutil.rmtree(temporary, ignore_errors=True)
         self.stopped += run.returncode < 0

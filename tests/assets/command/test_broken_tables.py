@@ -277,6 +277,7 @@ def test_doctor_reports_a_damaged_commit_before_the_checkpoint(table: Path) -> N
     assert "Version 3 cannot be read" in of_table(findings)["message"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", [gap, garbage])
 def test_diff_across_lost_commits_has_advice(damage: Callable[[Path], None], table: Path) -> None:
     damage(table)

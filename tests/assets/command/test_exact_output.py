@@ -134,6 +134,7 @@ def test_lost_commits_have_a_row_with_only_their_versions_and_the_reason(lake: P
     )
 
 
+@pytest.mark.slow
 def test_fault_of_a_lost_commit_is_reported_once(lake: Path) -> None:
     (lake / "events" / "_delta_log" / commit_file(5)).write_text("{nope")
     result = CliRunner().invoke(app, ["history", "events"])
@@ -291,6 +292,7 @@ def test_inspect_shows_the_newest_loadable_version_with_its_lost_commits(lake: P
     assert " 1                                                  cannot be read: line 1: expected a line of" in rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "columns"), [(100, 5), (99, 4)])
 def test_inspect_leaves_out_writers_in_a_narrow_terminal(
     lake: Path, monkeypatch: pytest.MonkeyPatch, width: int, columns: int

@@ -366,6 +366,7 @@ def test_run_that_failed_at_its_last_version_is_retried_after_a_pause(tmp_path: 
     assert "failed, attempt 1 of 5 at versions 0 to 2. The next attempt is in" in ticks.tick()
 
 
+@pytest.mark.slow
 def test_failed_versions_of_a_backlog_are_retried_after_a_pause(tmp_path: Path) -> None:
     ticks = Ticks(tmp_path, last=9, runs_succeed=False, max_versions_per_run=3)
     assert ticks.tick() == [("0", "2")]
@@ -391,6 +392,7 @@ def test_backlog_whose_run_was_canceled_or_failed_too_often_waits_for_a_commit(
     assert ticks.tick() == [("0", "2")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attempt", [1, MAX_ATTEMPTS])
 @pytest.mark.parametrize("status", [dg.DagsterRunStatus.CANCELED, dg.DagsterRunStatus.FAILURE])
 def test_new_commit_requests_versions_that_are_missing_although_a_later_run_of_others_succeeded(
@@ -411,6 +413,7 @@ def test_new_commit_requests_versions_that_are_missing_although_a_later_run_of_o
     assert ticks.tick() == [("0", "3")]
 
 
+@pytest.mark.slow
 def test_failed_range_is_requested_again_although_the_other_range_of_its_tick_succeeded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -482,6 +485,7 @@ def test_unreachable_s3_endpoint_is_reported_within_a_tick(
     assert time.monotonic() - start + sum(pauses) < 20
 
 
+@pytest.mark.slow
 def test_schedule_requests_versions_that_are_not_materialized(tmp_path: Path) -> None:
     ticks = Ticks(tmp_path, last=3)
     with local_instance(tmp_path) as ticks.instance:

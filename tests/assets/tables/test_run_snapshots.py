@@ -68,6 +68,7 @@ def refresh(snapshots: RunSnapshots, table: TableSettings, versions: Sequence[in
     assert list(snapshots.versions.states(table.name, versions)) == list(versions)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", one_in(2, [30, 5]))
 def test_run_lists_log_and_store_twice_and_reads_each_commit_once(
     spark: Any, tmp_path: Path, requested: dict[str, list[str]], count: int

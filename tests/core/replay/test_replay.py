@@ -83,6 +83,7 @@ class Replay:
         return counted(measured(self.files), self.non_file, Retention.after(retention)).applied_to(None)
 
 
+@pytest.mark.slow
 def test_newest_action_of_a_logical_file_counts(spark: SparkSession) -> None:
     """In one commit, the add counts. The same path with another deletion vector is another logical file."""
     at_0 = {**VECTOR, "offset": 0}  # not the same as no offset
@@ -107,6 +108,7 @@ def test_newest_action_of_a_logical_file_counts(spark: SparkSession) -> None:
     assert replay.tombstones() == {"removed", "v", "w"}
 
 
+@pytest.mark.slow
 def test_spellings_of_a_path_are_one_file_and_similar_paths_are_others(spark: SparkSession) -> None:
     added = ["/x/a%20b", "file:///x/a", "p=%3D/a", "a=b"]
     removed = ["file:/x/a%20b", "file:/x/a", "p=%3d/a", "a%3Db"]
@@ -168,6 +170,7 @@ def test_tombstones_expire_strictly_and_one_without_a_time_first_of_all(spark: S
     assert replay.tombstones(0) == {"at", "after", "timeless"}
 
 
+@pytest.mark.slow
 def test_state_has_one_action_per_row(spark: SparkSession) -> None:
     replay = Replay(spark, [protocol(), metadata(), add("a"), remove("b"), {"txn": {"appId": "x", "version": 1}}])
 
@@ -205,6 +208,7 @@ def test_every_size_falls_into_its_bin(spark: SparkSession) -> None:
     assert state.file_size_histogram == FileSizeHistogram.of_sizes(set(sizes))
 
 
+@pytest.mark.slow
 def test_the_number_of_records_is_unknown_if_one_file_has_no_count(spark: SparkSession) -> None:
     replay = Replay(spark, [add("a", stats='{"numRecords":5}'), add("b"), add("c", stats='{"minValues":{}}')])
 
@@ -213,6 +217,7 @@ def test_the_number_of_records_is_unknown_if_one_file_has_no_count(spark: SparkS
     assert (state.num_records, state.num_known_records, state.num_files_without_records) == (None, 5, 2)
 
 
+@pytest.mark.slow
 def test_records_are_found_in_any_form_of_statistics(spark: SparkSession) -> None:
     records = {
         '{"numRecords":5,"minValues":{}}': 5,

@@ -122,6 +122,7 @@ def test_summary_of_vacuum_names_a_file_of_the_log_that_cannot_be_read(spark: Sp
         tables.vacuum_summary()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 def test_computed_state_falls_back_from_a_damaged_checkpoint(
     spark: SparkSession, tmp_path: Path, damage: Damage, caplog: pytest.LogCaptureFixture
@@ -198,6 +199,7 @@ def test_no_pattern_of_the_session_for_names_skips_files_of_a_table_its_log_or_a
         spark.conf.unset("spark.sql.files.ignoredPathSegmentRegex")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("style", ["classic", "v2-json-sidecars"])
 def test_file_that_vanishes_between_listing_and_reading_is_skipped(
     spark: SparkSession, tmp_path: Path, style: CheckpointStyle
@@ -282,6 +284,7 @@ def test_store_is_written_despite_a_damaged_checkpoint(spark: SparkSession, tmp_
     assert [store.computed_state("t", version).num_of_files for version in (2, 3)] == [100, 101]
 
 
+@pytest.mark.slow
 def test_store_names_its_own_damaged_file(spark: SparkSession, tmp_path: Path) -> None:
     make_table(tmp_path / "table")
     log = DeltaLog.for_table(spark, tmp_path / "table", clock=FixedClock())

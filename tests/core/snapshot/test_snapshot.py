@@ -143,6 +143,7 @@ def test_states_are_not_cached_if_disabled(spark: SparkSession, table: Path) -> 
     assert not [rdd for rdd in stored_rdds(spark) if log.path in rdd]
 
 
+@pytest.mark.slow
 def test_statistics_are_optional(spark: SparkSession, table: Path) -> None:
     log = DeltaLog.for_table(spark, table, options=SnapshotOptions(load_stats=False))
     assert [(row.path, row.size, row.stats) for row in log.snapshot.all_files.collect()] == [("a", 5, None)]

@@ -34,6 +34,7 @@ def write_table(table: Path, style: CheckpointStyle) -> None:
     (log / commit_file(1)).unlink()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("style", STYLES)
 def test_driver_counts_a_file_that_a_checkpoint_has_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, style: CheckpointStyle

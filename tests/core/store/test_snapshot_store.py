@@ -128,6 +128,7 @@ def test_range_is_one_base_and_one_set_of_changes(stored: SnapshotStore) -> None
     assert (changes.first, changes.last, len(changes.files)) == (1, LATEST, 1)
 
 
+@pytest.mark.slow
 def test_manifest_contains_the_changes_of_a_version(stored: SnapshotStore) -> None:
     before = stored.computed_state("events", 0)
     for version in range(1, LATEST + 1):
@@ -170,6 +171,7 @@ def test_storing_version_by_version_with_merges_and_bases_gives_the_same_result(
         assert content(store, "events", version) == content_of(version)
 
 
+@pytest.mark.slow
 def test_gap_starts_a_new_base_and_is_filled_later(tmp_path: Path, stored: SnapshotStore, driver_log: DeltaLog) -> None:
     store = SnapshotStore.open(None, tmp_path)
     store.write_range("events", driver_log, 7, 8)
@@ -184,6 +186,7 @@ def test_gap_starts_a_new_base_and_is_filled_later(tmp_path: Path, stored: Snaps
         assert_same_rows(store, stored, version)
 
 
+@pytest.mark.slow
 def test_range_after_the_middle_of_a_stored_one_uses_only_its_beginning(
     copied: SnapshotStore, stored: SnapshotStore, driver_log: DeltaLog
 ) -> None:
@@ -196,6 +199,7 @@ def test_range_after_the_middle_of_a_stored_one_uses_only_its_beginning(
         assert_same_rows(copied, stored, version)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["base", "changes"])
 def test_lost_file_is_reported_and_repaired(
     copied: SnapshotStore, stored: SnapshotStore, driver_log: DeltaLog, kind: str
@@ -300,6 +304,7 @@ def test_plain_tables_have_one_folder_per_version(
     assert again.written == ()
 
 
+@pytest.mark.slow
 def test_cleaned_up_log_removes_nothing_from_the_store(
     tmp_path: Path, table: Path, stored: SnapshotStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -319,6 +324,7 @@ def test_cleaned_up_log_removes_nothing_from_the_store(
         assert_same_rows(store, stored, version)
 
 
+@pytest.mark.slow
 def test_recreated_table_starts_a_new_generation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use_driver_bases(monkeypatch)
     path, store = tmp_path / "table", SnapshotStore.open(None, tmp_path / "store")
@@ -380,6 +386,7 @@ def test_prune_keeps_the_latest_versions(copied: SnapshotStore, content_of: Cont
     assert copied.usage("events").num_versions == 3
 
 
+@pytest.mark.slow
 def test_damaged_commit_does_not_change_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use_driver_bases(monkeypatch)
     path, store = tmp_path / "table", SnapshotStore.open(None, tmp_path / "store")
@@ -398,6 +405,7 @@ def test_damaged_commit_does_not_change_the_store(tmp_path: Path, monkeypatch: p
     assert store.versions("events") == [0, 1, 2, 3]
 
 
+@pytest.mark.slow
 def test_moved_table_continues_after_its_last_version(
     tmp_path: Path, table: Path, stored: SnapshotStore, driver_log: DeltaLog
 ) -> None:

@@ -68,6 +68,7 @@ def log_of(table: Path, store: LogStore | None = None) -> DeltaLog:
     return DeltaLog.for_table(None, table, store=store)
 
 
+@pytest.mark.slow
 def test_restored_table_with_new_commits_keeps_common_versions_and_stores_the_rest_again(
     table: Path, store: SnapshotStore, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -89,6 +90,7 @@ def test_restored_table_with_new_commits_keeps_common_versions_and_stores_the_re
     assert (again.common.relation, again.written) == (LogRelation.SAME, ())
 
 
+@pytest.mark.slow
 def test_fork_of_a_fork_is_pruned_to_current_versions(table: Path, store: SnapshotStore) -> None:
     store.write_range("events", log_of(table), 0, 6)
     restore(table, 6, after=3)
@@ -107,6 +109,7 @@ def test_fork_of_a_fork_is_pruned_to_current_versions(table: Path, store: Snapsh
     assert files_of(store, 5) == expected_files(5, after=4)
 
 
+@pytest.mark.slow
 def test_rolled_back_log_excludes_later_versions(table: Path, store: SnapshotStore) -> None:
     store.write_range("events", log_of(table), 0, 6)
     restore(table, 4)
@@ -137,6 +140,7 @@ def test_rolled_back_log_with_nothing_to_write_is_recorded_without_spark(
     assert small.versions("events") == list(range(5))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stored_again", [False, True], ids=["nothing written", "latest written"])
 def test_log_rolled_back_to_before_the_first_stored_version_has_lost_versions_until_it_is_written_on(
     table: Path, store: SnapshotStore, stored_again: bool
@@ -246,6 +250,7 @@ def test_commits_added_and_cleaned_up_concurrently_are_handled(table: Path, stor
     assert store.versions("events") == list(range(7))
 
 
+@pytest.mark.slow
 def test_version_that_starts_from_a_newer_checkpoint_after_a_cleanup_is_stored(
     table: Path, store: SnapshotStore
 ) -> None:
@@ -307,6 +312,7 @@ def asked_for(folder: Path, count: int, gaps: Mapping[int, int]) -> dict[str, in
     return {"log": len(log_store.lists), "statuses": len(log_store.statuses), **files.requested}
 
 
+@pytest.mark.slow
 def test_range_costs_the_same_requests_for_any_number_of_versions(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -318,6 +324,7 @@ def test_range_costs_the_same_requests_for_any_number_of_versions(
     assert few == many == {"log": 2, "lists": 2, "statuses": 0}
 
 
+@pytest.mark.slow
 def test_gaps_cost_no_further_listing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     use_driver_bases(monkeypatch)
     requested = asked_for(tmp_path, 9, {3: 3, 6: 6})

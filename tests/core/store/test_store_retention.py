@@ -89,6 +89,7 @@ def test_tombstones_expire_by_the_time_of_the_commit(
         assert store.manifest("events", version).timestamp == mtime_of(version)
 
 
+@pytest.mark.slow
 def test_plain_tables_contain_only_unexpired_rows_of_each_version(
     spark: SparkSession, tmp_path: Path, log: DeltaLog, states: list[OracleState]
 ) -> None:
@@ -106,6 +107,7 @@ def test_plain_tables_contain_only_unexpired_rows_of_each_version(
         assert paths == sorted((action[kind]["path"],) for action in actions if kind in action), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "bounds", [[0, 3, 5, LATEST + 1], [2, 3, 4, 5, 6, 7, LATEST + 1]], ids=["ranges", "one by one"]
 )
@@ -274,6 +276,7 @@ def test_version_without_files_is_stored(spark: SparkSession, tmp_path: Path) ->
         assert store.computed_state("events", version) == expected.computed_state
 
 
+@pytest.mark.slow
 def test_plain_tables_of_versions_without_file_actions_have_the_earlier_files(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -67,6 +67,7 @@ def test_only_the_damaged_commit_of_an_unchanged_log_is_read_again(broken: Broke
     assert broken.commits_read() == set(range(DAMAGED + 1))  # the sound ones up to the table id: nothing is stored
 
 
+@pytest.mark.slow
 def test_unchanged_broken_log_is_read_again_after_a_day(broken: Broken, monkeypatch: pytest.MonkeyPatch) -> None:
     condition_now(broken.settings, broken.table)
     read, start = [], time.monotonic()
@@ -121,6 +122,7 @@ def test_change_of_a_broken_log_is_noticed(change: str, broken: Broken) -> None:
     assert condition_now(broken.settings, broken.table).text != before.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_damaged", [False, True], ids=["a sound log", "a log with an error"])
 def test_fault_of_the_hint_begins_and_ends_with_it(broken: Broken, is_damaged: bool) -> None:
     hint = broken.log / "_last_checkpoint"

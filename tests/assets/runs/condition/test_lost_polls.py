@@ -158,6 +158,7 @@ def test_refresh_that_fails_on_a_damaged_manifest_says_how_to_repair_it(table: L
     assert table.row["condition"] == "stale"
 
 
+@pytest.mark.slow
 def test_outage_that_only_a_refresh_saw_is_over_with_the_next_tick(table: Lost) -> None:
     healthy = table.row["condition"]
     ticks = Ticks(table.path)
@@ -225,6 +226,7 @@ def test_idle_tick_evaluates_the_checks_again_once_after_their_settings_changed(
     assert ticks.tick() == IDLE
 
 
+@pytest.mark.slow
 def test_failed_run_for_the_checks_is_retried_after_doubling_pauses_until_they_are_recorded(
     table: Lost, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -86,6 +86,7 @@ def test_eager_asset_is_requested_once_for_each_batch_of_commits(follower: Follo
     assert [seen.data_version for seen in follower.observations()] == ["5", "2", "1"]
 
 
+@pytest.mark.slow
 def test_manual_observation_records_the_version_and_triggers_nothing_twice(follower: Follower) -> None:
     follower.write(0, 1)
     follower.requested()

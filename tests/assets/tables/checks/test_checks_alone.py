@@ -94,17 +94,20 @@ def test_failed_run_stays_a_problem_when_a_check_is_executed_alone(table: Table)
     assert table.poll.problems == (FAILED,)
 
 
+@pytest.mark.slow
 def test_one_check_does_not_count_as_a_check_of_the_table(table: Table) -> None:
     table.check("checkpoint_lag")
     assert (table.poll.latest_version, table.poll.checked_version) == (LAST, None)
 
 
+@pytest.mark.slow
 def test_check_of_an_earlier_version_also_covers_the_newest_one(table: Table) -> None:
     result = table.check("checksum_agrees", "computed_state", version=1)
     assert str(result.description).startswith(f"The log differs from 1 checksum: version {LAST}: ")
     assert result.severity is dg.AssetCheckSeverity.WARN
 
 
+@pytest.mark.slow
 def test_wrong_checksum_of_the_newest_version_stays_an_error_after_a_run_of_an_earlier_one(table: Table) -> None:
     for version in (LAST, 1):
         table.check("checksum_agrees", "computed_state", version=version)

@@ -266,6 +266,7 @@ def test_commits_lost_after_the_first_remaining_one_are_a_gap(tmp_path: Path) ->
     assert found.loadable == (2, 6, 7, 8, 9)
 
 
+@pytest.mark.slow
 def test_condition_names_the_line_of_a_broken_commit(tmp_path: Path) -> None:
     log = make_log(tmp_path / "t", 20)
     (log / commit_file(16)).write_text('{"add":{"path":"a"\x00garbage\n')

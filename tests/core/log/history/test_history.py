@@ -112,6 +112,7 @@ def test_history_finds_the_commit_info_of_a_large_commit(tmp_path: Path) -> None
     assert [(entry.version, entry.operation) for entry in history] == [(1, "DELETE"), (0, "WRITE \u2028 twice")]
 
 
+@pytest.mark.slow
 def test_history_of_every_golden_table_agrees_with_its_versions(golden: Path) -> None:
     tables = 0
     for expected_file in sorted((golden / "expected").glob("*.json")):

@@ -61,6 +61,7 @@ def difference(builder: LogSegmentBuilder, version: int | None, answer: dict[str
     return None if found == expected and segment.version == answer["version"] else (found, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("with_hint", [True, False], ids=["with hint", "without hint"])
 def test_segment_matches_the_expected_one_at_every_version(golden: Path, with_hint: bool) -> None:
     cases, different = 0, {}

@@ -84,6 +84,7 @@ def test_golden_versions_have_the_expected_state_without_spark(golden: GoldenTab
                 _ = log.get_snapshot_at(version, min_file_retention_timestamp=KEEP_ALL).computed_state
 
 
+@pytest.mark.slow
 @PROPERTY
 @given(made=random_logs())
 def test_states_of_every_version_agree_with_the_oracle(made: RandomLog) -> None:
@@ -96,6 +97,7 @@ def test_states_of_every_version_agree_with_the_oracle(made: RandomLog) -> None:
             assert counts_of(snapshot.computed_state) == states[version].counts(EXPIRED)
 
 
+@pytest.mark.slow
 @PROPERTY
 @given(made=random_logs())
 def test_following_a_log_matches_the_oracle(made: RandomLog) -> None:

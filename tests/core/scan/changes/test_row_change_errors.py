@@ -100,6 +100,7 @@ def test_rows_written_before_column_mapping_ended_are_an_error(spark: SparkSessi
             log.row_changes(first, 1)
 
 
+@pytest.mark.slow
 def test_an_overwrite_with_another_type_can_be_read_neither_alone_nor_with_others(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -70,6 +70,7 @@ def test_predicate_of_too_many_characters_names_the_limit() -> None:
         skipping_of(where, columns())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("word", ["and", "or"])
 def test_predicate_with_the_maximum_number_of_conditions_skips_files(word: str) -> None:
     where = f" {word} ".join(f"id = {number}" for number in range(MAX_CONDITIONS))

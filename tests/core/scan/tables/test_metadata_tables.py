@@ -118,6 +118,7 @@ COLUMNS = {
 }
 
 
+@pytest.mark.slow
 def test_columns_of_each_table_are_in_this_order(made: Made) -> None:
     tables = made.log.snapshot.tables
     assert {name: " ".join(getattr(tables, name).columns) for name in COLUMNS} == COLUMNS
@@ -131,6 +132,7 @@ def test_files_have_typed_partitions_and_readable_statistics(made: Made, tables:
     assert compacted["deleted_records"] == 0
 
 
+@pytest.mark.slow
 def test_partitions_are_summed_up(made: Made, tables: MetadataTables) -> None:
     (partition,) = rows(tables.partitions)
     assert (partition["partition"], partition["files"], partition["records"]) == ({"day": "2026-01-02"}, 1, 4)
@@ -271,6 +273,7 @@ def test_tombstones_expire_after_the_retention(made: Made, tables: MetadataTable
     assert [row["expires_at"] for row in found] == sorted(row["expires_at"] for row in found)
 
 
+@pytest.mark.slow
 def test_column_stats_show_the_coverage_of_statistics(made: Made, tables: MetadataTables) -> None:
     by_column = {row["column"]: row for row in rows(tables.column_stats)}
     assert set(by_column) == {"id", "raw"}
@@ -279,6 +282,7 @@ def test_column_stats_show_the_coverage_of_statistics(made: Made, tables: Metada
     assert by_column["id"]["type"] == "long"
 
 
+@pytest.mark.slow
 def test_column_stats_have_no_sum_beyond_64_bits(spark: SparkSession, tmp_path: Path) -> None:
     stats = json.dumps(
         {"numRecords": 2**62, "minValues": {"id": 1}, "maxValues": {"id": 2}, "nullCount": {"id": 2**62}}
@@ -289,6 +293,7 @@ def test_column_stats_have_no_sum_beyond_64_bits(spark: SparkSession, tmp_path: 
     assert (row["files"], row["records"], row["records_with_min"], row["null_count"]) == (3, None, None, None)
 
 
+@pytest.mark.slow
 def test_column_stats_have_the_records_of_the_files(spark: SparkSession, tmp_path: Path) -> None:
     texts = ('{"numRecords":"7"}', ' {"numRecords" : 5} ', '{"numRecords":2.5}', "{", None)
     files = [add(f"{number}.parquet", stats=stats) for number, stats in enumerate(texts)]
@@ -348,6 +353,7 @@ def test_changes_are_net_and_explain_why_they_are_not_append_only(made: Made) ->
         assert [commit.version for commit in changes.commits] == [1]
 
 
+@pytest.mark.slow
 def test_changes_other_than_appends_are_reported(made: Made) -> None:
     changes = made.log.file_changes(1, 5)
     assert (changes.summary.added_files, changes.summary.removed_files) == (1, 2)
@@ -423,6 +429,7 @@ def test_partitions_with_a_collation_are_told_apart(spark: SparkSession, tmp_pat
     assert {row["partition"]["p"] for row in rows(tables.optimize_candidates)} == {"x", "y", None}
 
 
+@pytest.mark.slow
 def test_invalid_partition_values_are_told_apart_from_null(spark: SparkSession, tmp_path: Path) -> None:
     decimal = schema(field("p", "decimal(7,2)"))
     texts = ["-1.-25", "0.-5", "0.-5", None, None, None, "1.5", "1.50", "1.5", "1.5"]

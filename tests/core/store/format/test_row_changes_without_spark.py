@@ -73,6 +73,7 @@ def test_a_moved_file_is_not_a_delete_after_its_tombstone_expired(spark: None, t
     assert found == {"a%20b": False, "moved": False, "new": True}
 
 
+@pytest.mark.slow
 def test_actions_of_consecutive_versions_read_the_base_once_and_parse_only_changes(
     spark: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,6 +103,7 @@ def rows(changes: RowChanges) -> list[tuple[int, str | None, str]]:
     return [(each.version, each.change, each.path) for each in changes.rows]
 
 
+@pytest.mark.slow
 def test_changes_of_stored_versions_need_no_log(stored: SnapshotStore) -> None:
     changes = stored._reader.row_changes("t", 6, 7, ScanOptions())
     assert sorted(rows(changes), key=str) == [(7, "delete", "c2"), (7, "insert", "b"), (7, "insert", "c")]

@@ -122,6 +122,7 @@ def test_bytes_per_version_stay_bounded_while_a_large_object_grows() -> None:
 OBJECTS = st.dictionaries(st.text(max_size=3), st.text(max_size=400), max_size=12)
 
 
+@pytest.mark.slow
 @given(st.lists(OBJECTS, max_size=8))
 def test_object_is_restored_from_shared_documents(values: list[dict[str, str]]) -> None:
     documents: dict[str, JsonObject] = {}

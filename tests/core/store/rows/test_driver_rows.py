@@ -133,6 +133,7 @@ def test_small_versions_are_stored_the_same_as_by_spark(spark: SparkSession, tmp
         assert in_driver.num_rows > 1
 
 
+@pytest.mark.slow
 def test_replaced_file_counts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use_driver_bases(monkeypatch)
     first = [protocol(), metadata(), add("gone", size=1), add("grows", size=2), add("stays", size=4)]
@@ -176,6 +177,7 @@ def test_renamed_column_of_a_damaged_footer_is_an_error(column: bytes, damaged: 
     assert rows.all_files(manifest)["path"].to_pylist() == ["b"]
 
 
+@pytest.mark.slow
 def test_versions_far_apart_keep_their_order(tmp_path: Path) -> None:
     rows, far = driver_rows(tmp_path), 2**61
     files = [add(f"file-{number}") for number in range(2000)]

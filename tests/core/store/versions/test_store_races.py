@@ -80,6 +80,7 @@ def test_versions_with_a_base_pruned_in_the_meantime_are_not_committed(table: Pa
     assert store.versions("events") == [4, 5]
 
 
+@pytest.mark.slow
 def test_versions_that_are_compared_are_of_one_generation(
     table: Path, store: SnapshotStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
