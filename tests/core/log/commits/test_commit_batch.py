@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from unittest.mock import Mock
 
 import pytest
 
@@ -153,6 +154,13 @@ def test_one_read_returns_provenance_sample_count_and_digest_of_each_commit(stre
 def test_a_missing_commit_raises_an_error_that_names_it(streamed: bool) -> None:
     with pytest.raises(CorruptLogError, match=r"00000000000000000001\.json"):
         read_commits(store_with(line(metadata())), commits(0, 1))
+
+
+def test_a_commit_that_is_missing_only_while_it_is_read_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = store_with(line(metadata()))
+    monkeypatch.setattr(store, "read_many", Mock(side_effect=FileNotFoundError))
+    with pytest.raises(CorruptLogError, match=r"00000000000000000000\.json"):
+        read_commits(store, commits(0, 0))
 
 
 def test_a_large_commit_with_an_unusual_line_is_kept_as_a_regular_commit(monkeypatch: pytest.MonkeyPatch) -> None:
