@@ -84,9 +84,8 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
             option.markexpr = f"({option.markexpr}) and {left_out}" if option.markexpr else left_out
         os.environ[_MARKS] = option.markexpr
         if option.numprocesses is None and not option.usepdb:
-            # With Spark one more than cores, because each waits for its JVM half of the time. Each takes up to 3 GB.
-            waiting = 0 if "not spark" in option.markexpr else 1
-            option.numprocesses = min((os.cpu_count() or 1) + waiting, 8)
+            # One fills a core: with Spark, its JVM compiles while Python runs. Each takes up to 3 GB.
+            option.numprocesses = min(os.cpu_count() or 1, 8)
             option.dist, option.loadscopereorder = "loadfile", False
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +11,16 @@ import tests.fast_dagster  # noqa: F401
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.writable_files import WritableFiles
+
+
+@pytest.fixture(autouse=True)
+def instance_of_the_test() -> Iterator[None]:
+    """Commands set DAGSTER_HOME for their process, which the next tests are not to use."""
+    before = os.environ.get("DAGSTER_HOME")
+    yield
+    os.environ.pop("DAGSTER_HOME", None)
+    if before is not None:
+        os.environ["DAGSTER_HOME"] = before
 
 
 @pytest.fixture
