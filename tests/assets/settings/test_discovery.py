@@ -216,9 +216,10 @@ def test_table_created_later_is_found_on_a_storage_with_cached_listings(tmp_path
     fsspec.register_implementation("caching", Caching, clobber=True)
     lake(tmp_path, "bronze/clicks")
     text = f"discover: [{{path: caching://{tmp_path}/lake/bronze/*}}]"
-    assert [table.name for table in load(tmp_path, text).tables] == ["clicks"]
+    folder = f"caching://{tmp_path}/lake/bronze"
+    assert [table.path for table in load(tmp_path, text).tables] == [f"{folder}/clicks"]
     (tmp_path / "lake/bronze/late/_delta_log").mkdir(parents=True)
-    assert [table.name for table in load(tmp_path, text).tables] == ["clicks", "late"]
+    assert [table.path for table in load(tmp_path, text).tables] == [f"{folder}/clicks", f"{folder}/late"]
 
 
 @pytest.mark.parametrize(
