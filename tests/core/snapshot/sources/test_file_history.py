@@ -18,11 +18,12 @@ from deltasnap_core.snapshot.sources.file_history import file_history
     [
         ([3, 1], ("files of 3", (4, 9))),
         ([5, 3], ("files of 3", (4, 9))),
+        ([0], ("files of 0", (1, 9))),
         ([-1], ("no rows", (0, 9))),
         ([5], None),
         ([], None),
     ],
-    ids=["first", "the first is damaged", "empty", "all are damaged", "none"],
+    ids=["first", "the first is damaged", "a checkpoint of version 0", "empty", "all are damaged", "none"],
 )
 def test_history_starts_at_the_first_version_that_can_be_read(
     starts: list[int], expected: tuple[str, tuple[int, int]] | None, monkeypatch: pytest.MonkeyPatch
