@@ -21,14 +21,11 @@ class ConditionCheck(TableCheck[Limits]):
     severity = "error"
 
     @abstractmethod
-    def of_condition(self, condition: TableCondition, *, checkpoint_known_sound: bool = False) -> Verdict:
-        """Return the verdict.
-
-        checkpoint_known_sound: the pages of the newest checkpoint were read before, and it has not changed since then.
-        """
+    def of_condition(self, condition: TableCondition) -> Verdict:
+        """Return the verdict."""
 
     def verdict(self, facts: TableFacts, limits: Limits) -> Verdict:  # noqa: ARG002  # it has no limits
-        return self.of_condition(facts.condition, checkpoint_known_sound=facts.checkpoint_known_sound)
+        return self.of_condition(facts.condition)
 
 
 def unsupported(condition: TableCondition) -> str:

@@ -33,12 +33,7 @@ class ContiguousLog(ConditionCheck):
         "with a writer that still has the table loaded."
     )
 
-    def of_condition(
-        self,
-        condition: TableCondition,
-        *,
-        checkpoint_known_sound: bool = False,  # noqa: ARG002
-    ) -> Verdict:
+    def of_condition(self, condition: TableCondition) -> Verdict:
         if reason := unsupported(condition):
             return not_evaluated(reason)
         if condition.latest is None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deltasnap_assets.checks.check import Verdict, not_evaluated
+from deltasnap_assets.checks.check import Limits, Verdict, not_evaluated
 from deltasnap_assets.checks.log.condition_check import ConditionCheck, failed, unsupported
 from deltasnap_core import FaultKind
 
 if TYPE_CHECKING:
+    from deltasnap_assets.checks.facts import TableFacts
     from deltasnap_core import TableCondition
 
 
@@ -22,7 +23,14 @@ class ReadableCheckpoint(ConditionCheck):
     )
     advice = "Move the damaged or wrong checkpoint out of _delta_log, and write a new one."
 
+    def verdict(self, facts: TableFacts, limits: Limits) -> Verdict:  # noqa: ARG002  # it has no limits
+        return self.of_condition(facts.condition, checkpoint_known_sound=facts.checkpoint_known_sound)
+
     def of_condition(self, condition: TableCondition, *, checkpoint_known_sound: bool = False) -> Verdict:
+        """Return the verdict.
+
+        checkpoint_known_sound: the pages of the newest checkpoint were read before, and it has not changed since then.
+        """
         if reason := unsupported(condition):
             return not_evaluated(reason)
         if condition.latest is None:

@@ -34,12 +34,7 @@ class ReadableProtocol(ConditionCheck):
             text += " A catalog manages the table and was not queried: versions that it has not published are unknown."
         return replace(verdict, description=text, numbers={"min_reader_version": needed})
 
-    def of_condition(
-        self,
-        condition: TableCondition,
-        *,
-        checkpoint_known_sound: bool = False,  # noqa: ARG002
-    ) -> Verdict:
+    def of_condition(self, condition: TableCondition) -> Verdict:
         protocol = condition.faults_of(FaultKind.UNSUPPORTED_PROTOCOL)
         if protocol and not condition.is_readable:
             return failed(protocol)
