@@ -51,10 +51,12 @@ _WITHOUT_CHECKS = (TableLevel.BROKEN, TableLevel.UNKNOWN)
 _FORGOTTEN_AFTER_MS = 24 * 60 * 60 * 1000
 """A problem that was gone for this long is reported again when it returns, even if the table was never healthy."""
 
-_UNCONFIRMED: dict[Hashable, tuple[int, float]] = {}
-"""Messages that may have arrived: how often each was sent, and when it is sent again, as a monotonic time.
+_UNCONFIRMED: dict[tuple[str, str], tuple[Hashable, int, float]] = {}
+"""The last message of a table, by webhook and key, if it may have arrived: its problem, how often it was sent, and when
+it is sent again, as a monotonic time.
 
-A webhook that is too slow to confirm them would receive them with every tick. A restarted process sends them at once.
+A webhook that is too slow to confirm messages would receive them with every tick. A restarted process sends them at
+once.
 """
 
 Reported = Mapping[str, int | None]
@@ -146,25 +148,21 @@ def send_alerts(settings: Settings, instance: dg.DagsterInstance) -> str:
     for name in (*names[first:], *names[:first]):
         status, before = found[name][1], _reported(saved.get(keys[name]))
         alert, after = alert_of(name, status, before, settings.alerts, now), seen(status, before, now)
-        if alert is not None:
-            message = url, keys[name], status.level, status.check
-            attempts, sent_again_at = _UNCONFIRMED.get(message, (0, -math.inf))
-            if time.monotonic() < sent_again_at:
-                waiting += 1
-                continue
+        if alert is None:
+            _UNCONFIRMED.pop((url, keys[name]), None)
+        else:
             if time.monotonic() - started > _MAX_SECONDS:
                 cursors.set_cursor_values({next_key: name})
                 is_late = True
                 break
             try:
-                post_text(url, alert)
+                is_sent = _post(url, keys[name], (status.level, status.check), alert)
             except WebhookError as error:
                 refused.append(error)
-                if error.may_have_arrived:
-                    pause = doubling_pause(attempts + 1, most=_MAX_PAUSE_SECONDS)
-                    _UNCONFIRMED[message] = attempts + 1, time.monotonic() + pause
                 continue
-            _UNCONFIRMED.pop(message, None)
+            if not is_sent:
+                waiting += 1
+                continue
             sent += 1
             is_over = status.level is TableLevel.HEALTHY
             after = {} if is_over else {**after, **dict.fromkeys(_problems(status))}
@@ -177,6 +175,27 @@ def send_alerts(settings: Settings, instance: dg.DagsterInstance) -> str:
     if waiting:
         return f"Sent {counted(sent, 'message')}. Later ticks send {counted(waiting, 'unconfirmed message')} again."
     return f"Sent {counted(sent, 'message')}." if sent else "No table has a new problem or has recovered."
+
+
+def _post(url: str, key: str, problem: Hashable, text: str) -> bool:
+    """Send a message; return False, without sending it, while an earlier one about the problem is unconfirmed.
+
+    Errors: WebhookError.
+    """
+    known, attempts, sent_again_at = _UNCONFIRMED.pop((url, key), (None, 0, -math.inf))
+    if known != problem:
+        attempts, sent_again_at = 0, -math.inf
+    if time.monotonic() < sent_again_at:
+        _UNCONFIRMED[url, key] = problem, attempts, sent_again_at
+        return False
+    try:
+        post_text(url, text)
+    except WebhookError as error:
+        if error.may_have_arrived:
+            pause = doubling_pause(attempts + 1, most=_MAX_PAUSE_SECONDS)
+            _UNCONFIRMED[url, key] = problem, attempts + 1, time.monotonic() + pause
+        raise
+    return True
 
 
 def _conditions(settings: Settings, instance: dg.DagsterInstance, now_ms: int) -> dict[str, tuple[str, TableStatus]]:

@@ -293,13 +293,32 @@ def test_message_that_may_have_arrived_is_sent_again_after_a_pause(
             WebhookError, match=r"did not confirm a message: it did not answer within 0.5 s. A later tick"
         ):
             fleet.tick()
-        ((message, (sent, again_at)),) = unconfirmed.items()
+        ((key, (problem, sent, again_at)),) = unconfirmed.items()
         assert (sent, round(again_at - start, -1)) == (attempts, attempts * 60)
         assert fleet.tick() == "Sent 0 messages. Later ticks send 1 unconfirmed message again."
         assert len(chat.taken()) == 1
-        unconfirmed[message] = sent, 0.0  # as after the pause
+        unconfirmed[key] = problem, sent, 0.0  # as after the pause
     chat.seconds = 0.0
     assert (fleet.tick(), len(chat.taken()), unconfirmed) == ("Sent 1 message.", 1, {})
+
+
+def test_pause_of_an_unconfirmed_message_ends_with_its_problem(
+    fleet: Fleet, chat: Chat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def sent(url: str, text: str) -> None:
+        chat.texts.append(text)
+        raise WebhookError(reason="it did not answer", may_have_arrived=True)
+
+    monkeypatch.setattr(alerts, "post_text", sent)
+    monkeypatch.setattr(alerts, "_UNCONFIRMED", {})
+    for status in (ERROR, WARNING, ERROR):
+        fleet.note(status)
+        with pytest.raises(WebhookError):
+            fleet.tick()
+    assert len(chat.taken()) == 3
+    fleet.note()
+    fleet.tick()
+    assert (chat.taken(), alerts._UNCONFIRMED) == ([], {})
 
 
 @pytest.mark.parametrize(("status", "expected"), [(503, False), (504, True)])
