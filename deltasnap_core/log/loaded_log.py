@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from deltasnap_core.errors import CorruptLogError, DeltaTableNotFoundError, VersionGapError, VersionNotFoundError
@@ -11,6 +11,7 @@ from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContent
 from deltasnap_core.log.checkpoints.checkpoint_doubts import CheckpointDoubt, doubt_about
 from deltasnap_core.log.commits.commit_batch import EMPTY_BATCH, CommitBatch
 from deltasnap_core.log.commits.commit_reader import read_commits
+from deltasnap_core.log.listing.catalog_commits import NO_CATALOG, CatalogCommits
 from deltasnap_core.log.listing.checkpoint_provider import EmptyCheckpointProvider
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
@@ -31,6 +32,7 @@ class LoadedLog:
     batch:      every commit after that checkpoint, up to the segment's version.
     non_file:   the non-file actions in force.
     unreadable: names of checkpoint files that were found damaged and are not used.
+    catalog:    the commits of the catalog that the segment was built with.
     """
 
     segment: LogSegment
@@ -38,6 +40,7 @@ class LoadedLog:
     batch: CommitBatch
     non_file: NonFileActions
     unreadable: frozenset[str] = frozenset()
+    catalog: CatalogCommits = NO_CATALOG
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -64,17 +67,20 @@ class LogLoader:
     store: LogStore
     builder: LogSegmentBuilder
 
-    def load(self, segment: LogSegment, known: LoadedLog | None = None) -> LoadedLog:
+    def load(
+        self, segment: LogSegment, known: LoadedLog | None = None, catalog: CatalogCommits = NO_CATALOG
+    ) -> LoadedLog:
         """Return a loaded segment. Data that `known`, of the same table, has read is reused.
 
+        catalog: the commits of the catalog that the segment was built with.
         If a checkpoint cannot be read, or a hint contradicts it, it logs a warning and falls back to an older
         checkpoint or to the commits. If nothing can replace a checkpoint that a single hint contradicts, it is used.
         Errors: CorruptLogError naming the broken commit, or the checkpoint if nothing can replace it.
         Source: PROTOCOL.md, Action Reconciliation; Checkpoints.
         """
         if known is not None and segment.continues(known.segment):
-            return self._extended(segment, known)
-        return self._load_or_fall_back(segment, segment, known, frozenset(), None)
+            return replace(self._extended(segment, known), catalog=catalog)
+        return self._load_or_fall_back(segment, segment, known, frozenset(), None, catalog)
 
     def fall_back(self, log: LoadedLog, error: CorruptLogError) -> LoadedLog:
         """Return the same version without the checkpoint of `log`, after a scan of its files found it damaged.
@@ -84,8 +90,8 @@ class LogLoader:
         if log.checkpoint is None or error.path in {commit.path for commit in log.batch.files}:
             raise error
         unreadable = log.unreadable | log.checkpoint.names
-        used = self._without(unreadable, log.segment, error, error)
-        return self._load_or_fall_back(log.segment, used, log, unreadable, error)
+        used = self._without(unreadable, log.segment, error, error, log.catalog)
+        return self._load_or_fall_back(log.segment, used, log, unreadable, error, log.catalog)
 
     def _load_or_fall_back(
         self,
@@ -94,6 +100,7 @@ class LogLoader:
         known: LoadedLog | None,
         unreadable: frozenset[str],
         first_error: CorruptLogError | None,
+        catalog: CatalogCommits,
     ) -> LoadedLog:
         """Return `segment`, loaded from the checkpoint of `used`, or from others if it is damaged or contradicted.
 
@@ -107,7 +114,12 @@ class LogLoader:
                 contents = self._open(used, known)
                 non_file = load_non_file_actions(self.store, contents, batch)
                 loaded = LoadedLog(
-                    segment=segment, checkpoint=contents, batch=batch, non_file=non_file, unreadable=unreadable
+                    segment=segment,
+                    checkpoint=contents,
+                    batch=batch,
+                    non_file=non_file,
+                    unreadable=unreadable,
+                    catalog=catalog,
                 )
                 if (doubt := self._doubt_about(used, contents, known)) is None:
                     return loaded
@@ -119,7 +131,7 @@ class LogLoader:
                 try:
                     if error.path in {commit.path for commit in used.deltas}:
                         raise
-                    used = self._without(unreadable, segment, error, first_error)
+                    used = self._without(unreadable, segment, error, first_error, catalog)
                 except CorruptLogError:
                     if doubted is None:
                         raise
@@ -166,14 +178,19 @@ class LogLoader:
         return read_commits(self.store, older) + held + read_commits(self.store, newer)
 
     def _without(
-        self, unreadable: frozenset[str], segment: LogSegment, error: CorruptLogError, first: CorruptLogError
+        self,
+        unreadable: frozenset[str],
+        segment: LogSegment,
+        error: CorruptLogError,
+        first: CorruptLogError,
+        catalog: CatalogCommits,
     ) -> LogSegment:
         _log.warning(
             "Checkpoint %s cannot be used for version %d: %s; trying an older checkpoint or the commits alone.",
             redacted(error.path), segment.version, redacted(error.reason),
         )  # fmt: skip
         try:
-            return self.builder.build(segment.version, exclude_checkpoints=unreadable)
+            return self.builder.build(segment.version, catalog=catalog, exclude_checkpoints=unreadable)
         except (VersionGapError, VersionNotFoundError, DeltaTableNotFoundError):
             raise first from None
 

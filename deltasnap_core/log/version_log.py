@@ -70,7 +70,7 @@ class VersionLog:
     @once
     def loaded(self) -> LoadedLog:
         """Return the loaded log: every commit, and the footers and non-file actions of the checkpoint."""
-        loaded = self._loader.load(self.segment, self._known)
+        loaded = self._loader.load(self.segment, self._known, self.catalog)
         self._known = None  # the new log has its reusable parts: free the rest
         return loaded
 

@@ -416,6 +416,16 @@ def test_catalog_managed_table_includes_ratified_commits(
     assert "managed by a catalog: version 0 comes from its published commits alone" in caplog.text
 
 
+def test_commits_of_the_catalog_replace_a_damaged_checkpoint(table: Table) -> None:
+    table.commits(0, 1)
+    table.commit(2, {"txn": {"appId": "another content", "version": 2}})
+    table.checkpoint(1, broken=True)
+    tail = [staged(v, {"txn": {"appId": "a", "version": v}}, table=table) for v in (2, 3)]
+    log = table.log()
+    assert log.update(log_tail=tail, max_catalog_version=3).transactions == {"a": 3}
+    assert log.get_snapshot_at(2, log_tail=tail, max_catalog_version=3).transactions == {"a": 2}
+
+
 def test_snapshot_has_the_commits_of_the_catalog_that_was_queried_last(table: Table) -> None:
     table.commit(0, protocol(), metadata())
     log = table.log()
