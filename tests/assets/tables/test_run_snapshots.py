@@ -44,11 +44,13 @@ def settings_of(folder: Path, use: Literal["auto", "always"] = "auto") -> Settin
     return Settings(storage=str(folder / "store"), tables=(table,), spark=SparkSettings(use=use))
 
 
-def run_of(spark: Any, folder: Path, use: Literal["auto", "always"] = "auto") -> tuple[RunSnapshots, TableSettings]:
+def run_of(
+    spark: Any, folder: Path, use: Literal["auto", "always"] = "auto", *, queries_ahead: bool = False
+) -> tuple[RunSnapshots, TableSettings]:
     DeltaLog.clear_cache()
     settings = settings_of(folder, use)
     pyspark: Any = SimpleNamespace(spark_session=spark, spark_config={})
-    return RunSnapshots(settings, RunSession(pyspark)), settings.tables[0]
+    return RunSnapshots(settings, RunSession(pyspark), queries_ahead=queries_ahead), settings.tables[0]
 
 
 def refresh(snapshots: RunSnapshots, table: TableSettings, versions: Sequence[int]) -> None:
@@ -66,6 +68,18 @@ def refresh(snapshots: RunSnapshots, table: TableSettings, versions: Sequence[in
     assert snapshots.stored_versions(table)[-1] == versions[-1]
     assert snapshots.versions.manifests(table.name, versions) == manifests
     assert list(snapshots.versions.states(table.name, versions)) == list(versions)
+
+
+@pytest.mark.parametrize(("queries_ahead", "started"), [(True, [("events", 1)]), (False, [])])
+def test_run_of_all_assets_counts_the_files_of_its_newest_version_as_soon_as_it_is_stored(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, queries_ahead: bool, started: list[tuple[str, int]]
+) -> None:
+    write_log(tmp_path / "events", {version: commit_actions(version) for version in range(2)})
+    snapshots, table = run_of(spark, tmp_path, queries_ahead=queries_ahead)
+    counted: list[tuple[str, int]] = []
+    monkeypatch.setattr(snapshots.facts, "start", lambda *place: counted.append(place))
+    snapshots.ensure_stored(table, (0, 1), lambda *_: None)
+    assert counted == started
 
 
 @pytest.mark.slow
