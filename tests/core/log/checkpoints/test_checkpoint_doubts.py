@@ -82,6 +82,19 @@ def test_checkpoint_with_fewer_files_than_stated_is_replaced_by_an_older_checkpo
     assert (fault.kind, fault.read_instead) == (FaultKind.WRONG_CHECKPOINT, "an older checkpoint or the commits")
 
 
+def test_checkpoint_with_fewer_files_than_stated_is_replaced_by_the_newest_of_two_older_checkpoints(
+    tmp_path: Path,
+) -> None:
+    log = cut_table(tmp_path / "t", "classic")
+    write_checkpoint(log, 0, "classic", [*FIRST, *FILES[:4]])
+    write_checkpoint(log, 1, "classic", [*FIRST, *FILES[:5]])
+    (log / commit_file(1)).unlink()
+    put_hint(log, numOfAddFiles=6)
+    assert num_files(log) == 7
+    instead = {fault.kind: fault.read_instead for fault in condition(tmp_path / "t").faults}
+    assert instead[FaultKind.WRONG_CHECKPOINT] == "an older checkpoint or the commits"
+
+
 def test_checkpoint_with_fewer_files_than_the_checksum_states_is_replaced_by_the_commits(tmp_path: Path) -> None:
     log = cut_table(tmp_path / "t", "classic")
     put_checksum(log, 6)
