@@ -274,11 +274,15 @@ class DeltaLog:
     def file_changes(self, from_version: int, to_version: int, *, options: ScanOptions | None = None) -> FileChanges:
         """Return the files that were added or removed, net, from one version to another.
 
-        `to_version` may be the earlier one.
+        `to_version` may be the earlier one. Of a catalog-managed table, the commits of the catalog count if the later
+        one is the current snapshot.
         Errors: as get_snapshot_at.
         """
         first, last = sorted((from_version, to_version))
-        earlier, later = self.get_snapshot_at(first), self._with_commits_after(first, last)
+        later = self._with_commits_after(first, last)
+        catalog = later.log.catalog
+        earlier = self._management.get_snapshot_at(first, catalog=catalog)
+        history = DeltaHistoryManager(self._context.table_log.store, self.path, catalog=catalog)
         is_forward = from_version <= to_version
         before, after = (earlier, later) if is_forward else (later, earlier)
         return FileChanges(
@@ -287,7 +291,7 @@ class DeltaLog:
             after.all_files,
             from_version=from_version,
             to_version=to_version,
-            commits=self.history.get_history(start=first + 1, end=last),
+            commits=history.get_history(start=first + 1, end=last),
             log_files=(*before.log.replayable.files, *after.log.replayable.files),
             removes=None if is_forward else later.tombstones,
         )
@@ -301,11 +305,16 @@ class DeltaLog:
         snapshot = self.get_snapshot_at(version, min_file_retention_timestamp=KEEPS_EVERYTHING)
         if snapshot.log_segment.checkpoint_provider.version <= first:
             return snapshot
-        listing = self._context.table_log.list(first)
+        catalog = snapshot.log.catalog
+        listing = self._context.table_log.builder.list_versions(first, catalog=catalog)
         with suppress(VersionGapError, VersionNotFoundError):
             segment = LogSegment.from_listing(listing, version, listing.best_checkpoint(first))
             return load_snapshot(
-                self._context, segment, predecessor=snapshot, min_file_retention_timestamp=KEEPS_EVERYTHING
+                self._context,
+                segment,
+                predecessor=snapshot,
+                min_file_retention_timestamp=KEEPS_EVERYTHING,
+                catalog=catalog,
             )
         return snapshot
 

@@ -123,7 +123,7 @@ class LogSegmentBuilder:
         _log.warning("The checkpoint of version %d of %s is gone", known.version, path)
         return self.build(hint=self.read_hint(), catalog=catalog)
 
-    def list_versions(self, first: int, last: int | None = None) -> LogListing:
+    def list_versions(self, first: int, last: int | None = None, *, catalog: CatalogCommits = NO_CATALOG) -> LogListing:
         """Return a listing from which every version from first to last (None: the latest) can be built.
 
         It starts at a checkpoint not after `first`, or at version 0. It takes one listing, or two if there is no recent
@@ -131,7 +131,7 @@ class LogSegmentBuilder:
         Errors: DeltaTableNotFoundError if there is neither a commit nor a checkpoint; StorageError.
         """
         check_versions(first)
-        search = _Search(self, NO_CATALOG, frozenset())
+        search = _Search(self, catalog, frozenset())
         start = _start_of_listing(first, None)
         listing = search.list(start, last)
         if start > 0 and listing.best_checkpoint(first).is_empty:
