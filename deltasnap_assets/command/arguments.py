@@ -14,6 +14,7 @@ from deltasnap_assets.settings.option_values import with_booleans
 from deltasnap_core import learn_options, milliseconds
 
 _NAME = re.compile(r"(?:`[^`]*`|[^,`])+")
+_NAMES = re.compile(rf"{_NAME.pattern}(?:,{_NAME.pattern})*")
 
 
 def timestamp_argument(text: str) -> int:
@@ -103,6 +104,6 @@ def column_names(text: str) -> tuple[str, ...]:
     Errors: typer.BadParameter for `--columns`.
     """
     names = tuple(name.strip() for name in _NAME.findall(text))
-    if not names or not all(names):
+    if not _NAMES.fullmatch(text) or not all(names):
         raise typer.BadParameter(f"Expected names of columns such as id,day, found {text!r}.", param_hint="--columns")
     return names

@@ -99,13 +99,14 @@ class TableColumns:
         return None if found is None else found[0]
 
     def selected(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Return column names as Spark resolves them. A name that matches a column exactly is not split at its dots.
+        """Return columns in SQL. Errors: as `named`."""
+        return tuple(".".join(map(quoted, self.named(name).path)) for name in names)
+
+    def named(self, name: str) -> TableColumn:
+        """Return the column for a name, as Spark resolves it. An exact name of a column is not split at its dots.
 
         Errors: ValueError for an unknown column.
         """
-        return tuple(map(self._selected, names))
-
-    def _selected(self, name: str) -> str:
         column = self.resolve([name])
         if column is None and _NAME_PATH.fullmatch(name):
             parts = _NAME.findall(name)
@@ -113,7 +114,7 @@ class TableColumns:
         if column is None:
             known = ", ".join(column.name for column in self.top)
             raise ValueError(f"The table has no column {name!r}; it has {known}")
-        return ".".join(map(quoted, column.path))
+        return column
 
     def may_name(self, names: Sequence[str]) -> bool:
         """Return whether a path of names leads to a column, or perhaps inside one, which only Spark can decide."""

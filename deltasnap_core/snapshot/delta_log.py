@@ -345,9 +345,10 @@ class DeltaLog:
         a change are left out: inserts and deletes of equal rows cancel out, as often as they occur. Files that all
         versions share are not opened. The call reads the log; Spark reads the rows when the DataFrame runs.
 
-        key:     names of columns. A delete and an insert of one key in one version become an update. Copies without a
-                 change are left out in all versions. If a version deletes n rows of a key and inserts m, the smaller
-                 number of pairs become updates, and the others stay deletes or inserts. Null equals null.
+        key:     names of columns, or of fields in structs, such as `address.city`. A delete and an insert of one key in
+                 one version become an update. Copies without a change are left out in all versions. If a version
+                 deletes n rows of a key and inserts m, the smaller number of pairs become updates, and the others stay
+                 deletes or inserts. Null equals null.
         net:     whether to return the change from before `first` to `last`: with a key, one change (or pre- and
                  postimage) for each key; without, the inserts and deletes of rows. `_commit_version` is the last
                  version that changed the key or row.

@@ -17,7 +17,8 @@ def changes(
     key: Annotated[
         str | None,
         typer.Option(
-            metavar="NAMES", help="Key columns, separated by commas. Pairs a delete and an insert into an update."
+            metavar="NAMES",
+            help="Key columns, separated by commas; fields as address.city. Pairs deletes and inserts into updates.",
         ),
     ] = None,
     net: Annotated[

@@ -109,7 +109,7 @@ class RowChanges:
         difference = RowComparison(logical_schema(self.table.schema)).difference(self._read(rewritten, where))
         return difference.unionAll(self._read(others, where)) if others else difference
 
-    def _by_key(self, key: Sequence[str] | None, *, net: bool) -> DataFrame:
+    def _by_key(self, key: Sequence[Sequence[str]] | None, *, net: bool) -> DataFrame:
         if self._only_adds and (not net or len({each.version for each in self.rows}) <= 1):
             return self._read(self.rows)  # nothing to cancel or to pair, and each row has its version
         comparison = RowComparison(logical_schema(self.table.schema))
@@ -134,16 +134,11 @@ class RowChanges:
             if {INSERT, DELETE} <= found and not self.versions[version].is_recorded
         )
 
-    def _key(self, key: Sequence[str] | str) -> list[str]:
+    def _key(self, key: Sequence[str] | str) -> list[tuple[str, ...]]:
         names = [key] if isinstance(key, str) else list(key)
         if not names:
             raise ValueError("expected the names of the columns of a key, found none")
-        found = [self.table.columns.resolve([name]) for name in names]
-        for name, column in zip(names, found, strict=True):
-            if column is None:
-                known = ", ".join(column.name for column in self.table.columns.top)
-                raise ValueError(f"The table has no column {name!r} for a key; it has {known}")
-        return [column.name for column in found if column is not None]
+        return [self.table.columns.named(name).path for name in names]
 
     def _read(self, rows: Sequence[ChangedRows], where: str | None = None) -> DataFrame:
         """Return changed rows with CHANGE_COLUMNS, as the files have them.

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -59,12 +60,13 @@ class RowComparison:
             *(quoted(name) for name in self.schema.names), F.explode(copies).alias(CHANGE_TYPE), *_TIMES
         )
 
-    def net(self, changes: DataFrame, key: Sequence[str] | None) -> DataFrame:
+    def net(self, changes: DataFrame, key: Sequence[Sequence[str]] | None) -> DataFrame:
         """Return the changes from before the first version to the last one, from the `difference` of each version.
 
-        `_commit_version` is the last version that changed the key (None: the row).
+        key: the paths of its columns, or of fields inside structs; None: all columns.
+        `_commit_version` is the last version that changed the key.
         """
-        forms = self._forms(self.schema.names if key is None else key)
+        forms = self._forms(self._columns if key is None else key)
         same = Window.partitionBy(*forms)
         last = changes.withColumn(_LAST, F.max(F.struct(*_TIMES)).over(same))
         dated = last.select(
@@ -74,7 +76,7 @@ class RowComparison:
         )
         return self.difference(dated)
 
-    def paired(self, changes: DataFrame, key: Sequence[str]) -> DataFrame:
+    def paired(self, changes: DataFrame, key: Sequence[Sequence[str]]) -> DataFrame:
         """Return the `difference` of each version with the deletes and inserts of each key paired to updates.
 
         If a version deletes n rows of a key and inserts m, the smaller number of pairs are updates, in the order of the
@@ -84,7 +86,7 @@ class RowComparison:
         keys = [form.alias(name) for form, name in zip(self._forms(key), names, strict=True)]
         of_key = Window.partitionBy(COMMIT_VERSION, *names)
         is_new = F.col(CHANGE_TYPE) == INSERT
-        in_order = Window.partitionBy(COMMIT_VERSION, *names, CHANGE_TYPE).orderBy(*self._forms(self.schema.names))
+        in_order = Window.partitionBy(COMMIT_VERSION, *names, CHANGE_TYPE).orderBy(*self._forms(self._columns))
         placed = (
             changes.select("*", *keys)
             .withColumn(_DELETED, F.count(F.when(~is_new, 1)).over(of_key))
@@ -110,8 +112,18 @@ class RowComparison:
         """The columns that are equal if rows are."""
         return [self._form_names.get(name, quoted(name)) for name in self.schema.names]
 
-    def _forms(self, names: Sequence[str]) -> list[Column]:
-        return [_form(F.col(quoted(name)), self.schema[name].dataType) for name in names]
+    @property
+    def _columns(self) -> list[tuple[str]]:
+        return [(name,) for name in self.schema.names]
+
+    def _forms(self, paths: Sequence[Sequence[str]]) -> list[Column]:
+        return [_form(F.col(".".join(map(quoted, path))), self._type(path)) for path in paths]
+
+    def _type(self, path: Sequence[str]) -> DataType:
+        kind: Any = self.schema
+        for name in path:
+            kind = kind[name].dataType
+        return kind  # type: ignore[no-any-return]
 
 
 def _needs_form(data_type: DataType) -> bool:

@@ -61,8 +61,8 @@ def test_names_of_columns_are_separated_by_commas(text: str, names: tuple[str, .
     assert column_names(text) == names
 
 
-@pytest.mark.parametrize("text", ["", ",", "id, ,b", "id, "])
-def test_empty_name_of_a_column_is_wrong_usage(text: str) -> None:
+@pytest.mark.parametrize("text", ["", ",", "id, ,b", "id, ", "id,", ",id", "id,,b", "a`b", "`a"])
+def test_empty_or_unclosed_name_of_a_column_is_wrong_usage(text: str) -> None:
     with pytest.raises(typer.BadParameter, match="Expected names of columns"):
         column_names(text)
 

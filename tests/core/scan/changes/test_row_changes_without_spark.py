@@ -225,11 +225,17 @@ def test_version_without_metadata_is_an_error(tmp_path: Path) -> None:
 def test_columns_of_a_key_are_found_by_name(tmp_path: Path) -> None:
     write_log(tmp_path, VERSIONS)
     changes = planned(tmp_path, 3, 3)
-    assert changes._key("ID") == changes._key(["id"]) == ["id"]
-    with pytest.raises(ValueError, match=r"no column 'nope' for a key; it has id"):
+    assert changes._key("ID") == changes._key(["id"]) == [("id",)]
+    with pytest.raises(ValueError, match=r"no column 'nope'; it has id"):
         changes.to_df(ChangeOptions(key=["id", "nope"]))
     with pytest.raises(ValueError, match="found none"):
         changes.to_df(ChangeOptions(key=[]))
+
+
+def test_key_may_be_a_field_of_a_struct_or_have_a_quoted_name(tmp_path: Path) -> None:
+    struct = {"type": "struct", "fields": [field("c,d")]}
+    write_log(tmp_path, {0: [protocol(), metadata(schemaString=schema(field("a", struct), field("b`,c"))), add("f")]})
+    assert planned(tmp_path, 0, 0)._key(["a.`c,d`", "`b``,c`"]) == [("a", "c,d"), ("b`,c",)]
 
 
 def test_columns_of_row_changes_follow_those_of_the_table(tmp_path: Path) -> None:

@@ -60,3 +60,21 @@ def test_equal_rows_are_no_change_and_others_are_a_delete_and_an_insert(spark: S
     found = compared.difference(spark.createDataFrame(pa.Table.from_pylist(rows, schema))).collect()
     expected = [(name, change) for name in cases if name in DIFFERENT for change in ("delete", "insert")]
     assert sorted((row["case"], row["_change_type"]) for row in found) == sorted(expected)
+
+
+def test_key_may_be_a_field_of_a_struct(spark: SparkSession) -> None:
+    place = pa.struct([("x.y", pa.float64()), ("city", pa.string())])
+    extra = zip(CHANGE_COLUMNS, (pa.string(), pa.int64(), pa.timestamp("us", "UTC")), strict=True)
+    rows: list[tuple[float | None, str, str, int]] = [
+        (0.0, "A", "delete", 7), (0.0, "B", "insert", 8), (-0.0, "C", "insert", 7), (None, "D", "insert", 8),
+    ]  # fmt: skip
+    changes = [
+        {"place": {"x.y": x, "city": city}, **dict(zip(CHANGE_COLUMNS, (change, version), strict=False))}
+        for x, city, change, version in rows
+    ]
+    table = pa.Table.from_pylist(changes, pa.schema([("place", place), *extra]))
+    compared = RowComparison(from_arrow_schema(table.select(["place"]).schema))
+    found = compared.net(spark.createDataFrame(table), [("place", "x.y")]).collect()
+    assert sorted((row["place"]["city"], row["_change_type"], row["_commit_version"]) for row in found) == [
+        ("A", "delete", 8), ("B", "insert", 8), ("C", "insert", 7), ("D", "insert", 8),
+    ]  # fmt: skip
