@@ -229,6 +229,7 @@ def test_number_of_a_key_may_be_an_environment_variable(monkeypatch: pytest.Monk
 def test_second_component_of_a_project_is_an_error_that_names_the_cause() -> None:
     reported = error_of({"tables": [TABLE]}, {"tables": [{"name": "others", "path": "others"}]})
     assert "the project has a second component of this type, in another file or after a `---` in this one" in reported
+    assert "defs.yaml: type: " in reported
 
 
 def test_branch_of_a_schema_is_selected_by_the_type_of_the_value() -> None:

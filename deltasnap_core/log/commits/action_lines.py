@@ -173,7 +173,7 @@ def _without_blank_lines(content: bytes) -> tuple[bytes, list[int]]:
     lines, places, place, end = [], [], 0, 0
     while (found := _LINE_AFTER_BLANKS.match(content, end)) is not None:
         place += content.count(b"\n", end, found.start(1))
-        end = found.end(1)
+        end = found.end()
         lines.append(found[1] + b"\n")
         places.append(place)
     return b"".join(lines), places
