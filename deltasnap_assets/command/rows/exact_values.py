@@ -13,7 +13,7 @@
 | timestamp without time zone | `"2024-02-29T12:00:00.123456"` | the same |
 | struct | an object | its JSON |
 | array | an array | its JSON |
-| map with string keys | an object | its JSON |
+| map with string keys, each once | an object | its JSON |
 | any other map | an array of `{"key": ..., "value": ...}` | its JSON |
 | variant | a string: its JSON | the same |
 
@@ -160,9 +160,14 @@ def _time(count: int, per_second: int) -> str:
 
 
 def _map(key: _Convert, value: _Convert, key_type: Any) -> _Convert:
-    if pa.types.is_string(key_type) or pa.types.is_large_string(key_type):
-        return lambda entries: {each: value(found) for each, found in entries}
-    return lambda entries: [{"key": key(each), "value": value(found)} for each, found in entries]
+    def listed(entries: Sequence[tuple[Any, Any]]) -> Any:
+        return [{"key": key(each), "value": value(found)} for each, found in entries]
+
+    def as_object(entries: Sequence[tuple[Any, Any]]) -> Any:
+        fields = {each: value(found) for each, found in entries}
+        return fields if len(fields) == len(entries) else listed(entries)  # Parquet may repeat a key
+
+    return as_object if pa.types.is_string(key_type) or pa.types.is_large_string(key_type) else listed
 
 
 def _struct(fields: dict[str, _Convert]) -> _Convert:

@@ -55,6 +55,8 @@ CASES: dict[str, tuple[Any, Any, Any]] = {
                {"a": "2024-02-29T12:00:00.123456Z", "b": None}),
     "array": ([1, None], pa.list_(pa.int64()), [1, None]),
     "map": ([("k", date(2024, 2, 29))], pa.map_(pa.string(), pa.date32()), {"k": "2024-02-29"}),
+    "map with a key twice": ([("k", 1), ("k", None)], pa.map_(pa.string(), pa.int64()),
+                             [{"key": "k", "value": 1}, {"key": "k", "value": None}]),
     "map of numbers": ([(1, b"\x00")], pa.map_(pa.int64(), pa.binary()), [{"key": 1, "value": "AA=="}]),
 }  # fmt: skip
 
