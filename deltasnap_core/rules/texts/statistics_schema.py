@@ -5,6 +5,7 @@ Source: PROTOCOL.md, Per-file Statistics.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from functools import reduce
 from typing import Any
@@ -16,14 +17,23 @@ StatisticPath = tuple[str, ...]
 """For example `("minValues", "a", "b")`, with column names as in the data files."""
 
 _COUNTS = ("numRecords", "nullCount")
+_EXACT_DIGITS = 15
+_PRECISION = re.compile(r"decimal\((\d+)")
 _WITH_ZONE = "'.*(Z|[+-][0-9]{2}:?[0-9]{2})$'"
 
 
-def bound_sql(text: str, data_type: str) -> str | None:
+def bound_sql(text: str, data_type: str, kind: str) -> str | None:
     """Return SQL for a bound in the type of its column. text: SQL. Null if it is invalid: then the bound is unknown.
 
+    kind: `minValues` or `maxValues`. A decimal of more than 15 digits is widened: Spark's parser of JSON and some
+    writers round it to a float. Some also convert it to a 64-bit integer, which cuts off greater values.
     A timestamp without an offset is invalid: its zone is unknown. Returns None for a type without bounds.
     """
+    precision = _PRECISION.match(data_type)
+    if precision is not None and int(precision[1]) > _EXACT_DIGITS:
+        cut_off, sign = ("-9223372036854775808D", "-") if kind == "minValues" else ("9223372036854775807D", "+")
+        bound = f"nullif({typed_sql(text, 'double')}, {cut_off})"
+        return f"try_cast(({bound} {sign} abs({bound}) * 1e-15D) as {data_type})"
     typed = text if data_type == "string" else typed_sql(text, data_type)
     return f"if({text} rlike {_WITH_ZONE}, {typed}, null)" if data_type == "timestamp" else typed
 

@@ -6,9 +6,8 @@ Statistics are bounds, not values. A bound that may be wrong is not used, or is 
   other than UTC: historical offsets include seconds, which are not written.
 - NaN is greater than every number, and not every writer counts it. So a maximum of a float does not exclude greater
   values, and a minimum that is NaN is ignored.
-- Decimals of more than 15 digits were converted to a float for JSON. Some writers also convert them to a 64-bit
-  integer, which cuts off greater values. The bounds are decimals again, since Spark rounds both sides of a comparison
-  that needs more than 38 digits.
+- Decimals of more than 15 digits may be rounded: see `bound_sql`. The bounds are decimals, since Spark rounds both
+  sides of a comparison that needs more than 38 digits.
 - Dates before 1582-10-15 and times before 1900 are not used: the rows may have others. Spark converts them to the
   Julian calendar if the session requires this (`spark.sql.parquet.datetimeRebaseModeInRead`).
 - With a deletion vector, the statistics still cover all rows of the file: they remain bounds, and `nullCount` is an
@@ -29,7 +28,6 @@ from deltasnap_core.scan.table_columns import TableColumn
 
 _INTEGERS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
 _NAMES = {sql: name for name, sql in SQL_TYPES.items()}
-_EXACT_DIGITS = 15
 _LAST_SECONDS = "1972-01-07 00:45:00Z"  # Liberia's
 _NO_VALUES = ("boolean", "binary", "collated")
 _DECIMAL = re.compile(r"decimal\((\d{1,2})(?:,(\d{1,2}))?\)")
@@ -216,8 +214,7 @@ def _typed_bounds(column: TableColumn) -> tuple[str | None, str | None]:
     low, high, kind = _field("minValues", column), _field("maxValues", column), column.data_type
     if column.was_float or kind in _NO_VALUES:
         return None, None
-    is_long = kind.startswith("decimal(") and sum(decimal_digits(kind)) > _EXACT_DIGITS
-    lower, upper = (bound_sql(text, "double" if is_long else kind) for text in (low, high))
+    lower, upper = bound_sql(low, kind, "minValues"), bound_sql(high, kind, "maxValues")
     if kind in _DATED:
         early = "1582-10-15" if kind == "date" else "1900-01-03"
         lower, upper = f"if({low} < '{early}', null, {lower})", f"if({high} < '{early}', null, {upper})"
@@ -225,10 +222,6 @@ def _typed_bounds(column: TableColumn) -> tuple[str | None, str | None]:
         lower, upper = _with_seconds(lower, "-1"), _with_seconds(upper, "1")
     if kind in ("timestamp", "timestamp_ntz"):
         return lower, f"try_add({upper}, interval 1 millisecond)"
-    if is_long:
-        lower, upper = f"nullif({lower}, -9223372036854775808D)", f"nullif({upper}, 9223372036854775807D)"
-        lower, upper = f"({lower} - abs({lower}) * 1e-15D)", f"({upper} + abs({upper}) * 1e-15D)"
-        return f"try_cast({lower} as {kind})", f"try_cast({upper} as {kind})"
     return f"nullif({lower}, {kind}('NaN'))" if kind in ("float", "double") else lower, upper
 
 

@@ -130,7 +130,7 @@ class MetadataTables:
         path (string, as in the log), size (long), modification_time (timestamp), data_change (boolean, as in the log: a
         checkpoint has false for every file), records (long, null: not stated), deleted_records (long, by its deletion
         vector), partition (struct of the typed partition columns), stats (struct by column: min, max in the column's
-        type, null_count; null: not stated), tags (map).
+        type, null_count; null: not stated), tags (map). Bounds of decimals of more than 15 digits are rounded.
         """
         return self._source.files().selectExpr(
             "path",
@@ -222,7 +222,8 @@ class MetadataTables:
         column (string), type (string), files (long), files_with_min, files_with_max, files_with_null_count (long),
         records (long, of the files that state it), records_with_min, records_with_null_count (long), share_of_files,
         share_of_records (double: with both bounds), null_count (long, where stated), min, max (string: the least and
-        the greatest bound as written; null: there is none). Sums beyond 64 bits are null.
+        the greatest bound as written, but decimals of more than 15 digits are rounded; null: there is none). Sums
+        beyond 64 bits are null.
         """
         files = self._source.files()  # first: it checks the protocol, whose features may add types
         return self._statistics.coverage(files)

@@ -25,8 +25,8 @@ _ORDERED = {"byte", "short", "integer", "long", "float", "double", "date", "time
 def statistics_type(metadata: Metadata, protocol: Protocol) -> str:
     """Return the SQL type for reading `add.stats`: number of records, bounds and null counts of the indexed columns.
 
-    Column names are those in data files. Bounds, as text, exist for numbers, dates, timestamps and strings; null counts
-    for all columns. `tightBounds` exists if the table supports deletion vectors.
+    Column names are those in data files. Bounds, as text, exist for numbers, dates, timestamps and strings, except for
+    a double that was a float; null counts for all columns. `tightBounds` exists if the table supports deletion vectors.
     """
     leaves = _statistics(metadata, protocol)
     return struct_type({path: "string" if path[0] in _BOUNDS else sql_type(kind) for path, kind in leaves})
@@ -77,21 +77,21 @@ def _starts_with(leaf: TableColumn, path: tuple[str, ...]) -> bool:
 
 
 def _is_ordered(column: TableColumn) -> bool:
-    return column.data_type in _ORDERED or column.data_type.startswith("decimal(")
+    return not column.was_float and (column.data_type in _ORDERED or column.data_type.startswith("decimal("))
 
 
-def _typed(value: str, leaves: Iterable[Leaf], *, are_bounds: bool | None = None) -> str:
+def _typed(value: str, leaves: Iterable[Leaf], kind_above: str | None = None) -> str:
     """Return SQL for a struct with parsed bounds.
 
-    value: SQL for the struct with bounds as text. are_bounds: whether its leaves are bounds; None: by the first name.
+    value: SQL for the struct with bounds as text. kind_above: the first name that leads to it; None: the whole struct.
     """
     fields = []
     for name, kind, below in _fields(leaves):
         field = f"{value}.{quoted(name)}"
         if kind is None:
-            field = _typed(field, below, are_bounds=name in _BOUNDS if are_bounds is None else are_bounds)
-        elif are_bounds:
-            field = bound_sql(field, kind) or "null"
+            field = _typed(field, below, kind_above or name)
+        elif kind_above in _BOUNDS:
+            field = bound_sql(field, kind, kind_above) or "null"
         fields.append(f"{field} as {quoted(name)}")
     return f"if({value} is null, null, struct({', '.join(fields)}))"
 

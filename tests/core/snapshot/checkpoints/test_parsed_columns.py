@@ -1,12 +1,17 @@
 from __future__ import annotations
 
-from typing import Any
+import json
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from deltasnap_core.protocol.actions import Metadata, Protocol
 from deltasnap_core.snapshot.checkpoints.parsed_columns import partition_values, statistics_sql, statistics_type
 from tests.builders import field, schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 PLAIN = Protocol(min_reader_version=1, min_writer_version=2)
 
@@ -60,6 +65,26 @@ def test_columns_of_other_types_have_no_bounds(kind: Any) -> None:
     assert statistics_type(table(field("a", kind)), PLAIN) == (
         "struct<`numRecords`: bigint, `nullCount`: struct<`a`: bigint>>"
     )
+
+
+def test_a_double_that_was_a_float_has_no_bounds() -> None:
+    widened = field("a", "double", **{"delta.typeChanges": [{"fromType": "float", "toType": "double"}]})
+    assert "minValues" not in statistics_type(table(widened), PLAIN)
+
+
+def test_bounds_of_long_decimals_are_widened(spark: SparkSession) -> None:
+    values = {"a": -9007199254740993, "s": {"b": 9007199254740993}}
+    stats = json.dumps({"numRecords": 1, "minValues": values, "maxValues": values}).replace("993", "993.00000")
+    nested = {"type": "struct", "fields": [field("b", "decimal(38,5)")]}
+    sql = statistics_sql(table(field("a", "decimal(21,5)"), field("s", nested)), PLAIN)
+    row = (
+        spark.sql("select named_struct('stats', :stats) as add", {"stats": stats}).selectExpr(f"{sql} as parsed").head()
+    )
+    assert row is not None
+    low, high = row.parsed.minValues, row.parsed.maxValues
+    exact = Decimal("9007199254740993")
+    assert -exact - 20 < low.a < -exact < high.a < -exact + 20
+    assert exact - 20 < low.s.b < exact < high.s.b < exact + 20
 
 
 def test_statistics_exclude_partition_columns_and_columns_that_are_not_indexed() -> None:
