@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     )
     from deltasnap_core.protocol.log_files.file_names import LOG_FOLDER, checkpoint_file, commit_file
     from deltasnap_core.protocol.properties.table_config import (
+        column_mapping_mode,
         deleted_file_retention_ms,
         in_commit_timestamps_enabled,
         target_file_size_bytes,
@@ -190,6 +191,7 @@ _MODULES = {
     "protocol.state.file_size_histogram": ("FileSizeHistogram",),
     "protocol.state.snapshot_state": ("SnapshotState",),
     "protocol.properties.table_config": (
+        "column_mapping_mode",
         "deleted_file_retention_ms",
         "in_commit_timestamps_enabled",
         "target_file_size_bytes",
@@ -412,6 +414,7 @@ __all__ = [
     "check_readable",
     "checkpoint_file",
     "collected_rows",
+    "column_mapping_mode",
     "commit_file",
     "compare_with_log",
     "contiguous_runs",

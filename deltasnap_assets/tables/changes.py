@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from deltasnap_assets.tables.pages.column_schema import Column, columns_of
 from deltasnap_assets.texts import visible
-from deltasnap_core import Metadata, Protocol, SnapshotState
+from deltasnap_core import Metadata, Protocol, SnapshotState, column_mapping_mode
 
 
 def state_changes(before: SnapshotState, after: SnapshotState) -> tuple[str, ...]:
@@ -36,37 +36,27 @@ def schema_changes(before: Metadata, after: Metadata) -> Iterator[str]:
 
     Columns are not compared if one of the two schemas cannot be read: the rest of the table can still be compared.
     """
-    old: dict[str, Column] = {}
-    new: dict[str, Column] = {}
+    old: dict[tuple[str, ...], Column] = {}
+    new: dict[tuple[str, ...], Column] = {}
     if before.schema_string != after.schema_string:
+        # A column that was dropped and added again, or that swapped its name with another one, has other data.
+        is_mapped = column_mapping_mode(after.configuration) != "none"
         try:
-            old, new = ({column.name: column for column in columns_of(each)} for each in (before, after))
+            old, new = (
+                {column.path: column for column in columns_of(each, is_mapped=is_mapped)} for each in (before, after)
+            )
         except (ValueError, RecursionError) as error:
             yield f"schema changed, and its columns cannot be compared: {error}"
-    renamed = _renamed(old, new)
-    earlier = {**{name: name for name in new if name in old}, **renamed}
-    yield from (f"column {name} added ({column.type})" for name, column in new.items() if name not in earlier)
-    gone = old.keys() - earlier.values()
-    yield from (f"column {name} dropped ({column.type})" for name, column in old.items() if name in gone)
-    yield from (f"column {name} renamed, was {was}" for name, was in renamed.items())
-    for name, column in new.items():
-        if name in earlier:
-            was = replace(old[earlier[name]], name=name, is_partition=column.is_partition)
-            if was != column:
-                yield f"column {name} {', '.join(_column_changes(was, column))}"
-    names = {was: name for name, was in renamed.items()}
+    yield from (f"column {column.name} added ({column.type})" for path, column in new.items() if path not in old)
+    yield from (f"column {column.name} dropped ({column.type})" for path, column in old.items() if path not in new)
+    kept = [(old[path], column) for path, column in new.items() if path in old]
+    yield from (f"column {column.name} renamed, was {was.name}" for was, column in kept if column.name != was.name)
+    for was, column in kept:
+        if replace(was, name=column.name, is_partition=column.is_partition) != column:
+            yield f"column {column.name} {', '.join(_column_changes(was, column))}"
+    names = {was.name: column.name for was, column in kept if len(column.path) == 1}
     if tuple(names.get(name, name) for name in before.partition_columns) != after.partition_columns:
         yield f"partitioned by {_names(after.partition_columns)}, was {_names(before.partition_columns)}"
-
-
-def _renamed(old: Mapping[str, Column], new: Mapping[str, Column]) -> dict[str, str]:
-    """Return the earlier name of each column that column mapping renamed, or whose struct was renamed."""
-    gone = {column.physical_name: name for name, column in old.items() if name not in new}
-    return {
-        name: gone[column.physical_name]
-        for name, column in new.items()
-        if name not in old and column.physical_name in gone
-    }
 
 
 def protocol_changes(before: Protocol, after: Protocol) -> Iterator[str]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import dagster as dg
-from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from deltasnap_assets.texts import visible
 from deltasnap_core import PHYSICAL_NAME, Metadata, parse_schema
@@ -17,9 +17,10 @@ MAX_COLUMNS = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """One column, or a nested field. name: `address.city`, `items[].price`, `labels{}.text` for the values of a map.
+    """One column, or a nested field.
 
-    physical_name: stays the same when the column is renamed; equal to the name without column mapping.
+    name: `address.city`, `items[].price`; `labels{}.text` and `labels{key}.text` for the values and the keys of a map.
+    path: identifies it: the names of the columns and fields that lead to it, `[]`, `{}` and `{key}`.
     """
 
     name: str
@@ -27,22 +28,23 @@ class Column:
     nullable: bool
     comment: str | None
     is_partition: bool = False
-    physical_name: str = field(default="", compare=False)
+    path: tuple[str, ...] = field(default=(), compare=False)
 
 
-def columns_of(metadata: Metadata) -> tuple[Column, ...]:
-    """Return the columns of a table, each followed by its nested fields. Errors: the errors of parsing the schema."""
-    return _columns(metadata.schema_string, metadata.partition_columns)
+def columns_of(metadata: Metadata, *, is_mapped: bool = False) -> tuple[Column, ...]:
+    """Return the columns of a table, each followed by its nested fields. Errors: the errors of parsing the schema.
+
+    is_mapped: whether paths have physical names, which stay the same when a column is renamed.
+    """
+    return _columns(metadata.schema_string, metadata.partition_columns, is_mapped)
 
 
 @lru_cache(maxsize=4)  # each page and check of a run shows or compares them
-def _columns(schema_string: str | None, partitioned_by: tuple[str, ...]) -> tuple[Column, ...]:
+def _columns(schema_string: str | None, partitioned_by: tuple[str, ...], is_mapped: bool) -> tuple[Column, ...]:
     partition_columns = {name.casefold() for name in partitioned_by}
-    schema = parse_schema(schema_string)
     return tuple(
-        column
-        for each in schema.fields
-        for column in _with_nested(each, ("", ""), is_partition=each.name.casefold() in partition_columns)
+        replace(column, is_partition=len(column.path) == 1 and column.name.casefold() in partition_columns)
+        for column in _fields_in(parse_schema(schema_string), "", (), is_mapped)
     )
 
 
@@ -63,31 +65,26 @@ def _shown(column: Column) -> dg.TableColumn:
     )
 
 
-def _with_nested(given: StructField, prefixes: tuple[str, str], *, is_partition: bool = False) -> Iterator[Column]:
-    """Yield a column and its nested fields. prefixes: of its name and of its physical name."""
-    metadata = given.metadata or {}
-    name, physical_name = f"{prefixes[0]}{given.name}", f"{prefixes[1]}{metadata.get(PHYSICAL_NAME, given.name)}"
-    yield Column(
-        name=name,
-        type=_type_text(given.dataType),
-        nullable=given.nullable,
-        comment=metadata.get("comment"),
-        is_partition=is_partition,
-        physical_name=physical_name,
-    )
-    yield from _fields_in(given.dataType, (name, physical_name))
-
-
-def _fields_in(kind: DataType, names: tuple[str, str]) -> Iterator[Column]:
-    name, physical_name = names
+def _fields_in(kind: DataType, name: str, path: tuple[str, ...], is_mapped: bool) -> Iterator[Column]:
+    """Yield the fields inside a type, each followed by its own. name, path: of the column with this type."""
     match kind:
         case StructType():
             for each in kind.fields:
-                yield from _with_nested(each, (f"{name}.", f"{physical_name}."))
+                metadata = each.metadata or {}
+                column = Column(
+                    name=f"{name}.{each.name}" if path else each.name,
+                    type=_type_text(each.dataType),
+                    nullable=each.nullable,
+                    comment=metadata.get("comment"),
+                    path=(*path, metadata.get(PHYSICAL_NAME, each.name) if is_mapped else each.name),
+                )
+                yield column
+                yield from _fields_in(each.dataType, column.name, column.path, is_mapped)
         case ArrayType():
-            yield from _fields_in(kind.elementType, (f"{name}[]", f"{physical_name}[]"))
+            yield from _fields_in(kind.elementType, f"{name}[]", (*path, "[]"), is_mapped)
         case MapType():
-            yield from _fields_in(kind.valueType, (f"{name}{{}}", f"{physical_name}{{}}"))
+            yield from _fields_in(kind.keyType, f"{name}{{key}}", (*path, "{key}"), is_mapped)
+            yield from _fields_in(kind.valueType, f"{name}{{}}", (*path, "{}"), is_mapped)
 
 
 def _type_text(kind: DataType) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from deltasnap_assets.tables.changes import state_changes
+from deltasnap_assets.tables.changes import schema_changes, state_changes
 from deltasnap_assets.tables.pages.column_schema import columns_of
 from deltasnap_core import Metadata, Protocol
 from tests.assets.tables.pages.test_metadata import state
@@ -77,21 +77,27 @@ def test_changes_are_described_as_text() -> None:
     assert state_changes(state(), state()) == ()
 
 
-def test_a_column_with_the_same_physical_name_is_renamed() -> None:
-    def mapped(name: str, physical: str, kind: Any) -> dict[str, Any]:
-        return {**field(name, kind), "metadata": {"delta.columnMapping.physicalName": physical}}
+BY_NAME = {"delta.columnMapping.mode": "name"}
 
+
+def mapped(name: str, physical: str, kind: Any) -> dict[str, Any]:
+    return {**field(name, kind), "metadata": {"delta.columnMapping.physicalName": physical}}
+
+
+def test_a_column_with_the_same_physical_name_is_renamed() -> None:
     before = metadata(
         field("id", "integer"),
         field("place", struct(field("zip", "string"))),
         mapped("old", "c3", "date"),
         partition_columns=("id",),
+        configuration=BY_NAME,
     )
     after = metadata(
         mapped("number", "id", "long"),
         mapped("address", "place", struct(mapped("zip", "zip", "string"))),
         mapped("new", "c4", "date"),
         partition_columns=("number",),
+        configuration=BY_NAME,
     )
     assert state_changes(state(metadata=before), state(metadata=after)) == (
         "column new added (date)",
@@ -101,6 +107,41 @@ def test_a_column_with_the_same_physical_name_is_renamed() -> None:
         "column address.zip renamed, was place.zip",
         "column number is bigint, was int",
     )
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "changes"),
+    [
+        pytest.param([mapped("a", "1", "long")], [mapped("a", "2", "long")],
+                     ["column a added (bigint)", "column a dropped (bigint)"], id="dropped and added again"),
+        pytest.param([mapped("a", "1", "long"), mapped("b", "2", "long")],
+                     [mapped("b", "1", "long"), mapped("a", "2", "long")],
+                     ["column b renamed, was a", "column a renamed, was b"], id="swapped"),
+        pytest.param([mapped("a", "1", "long")], [mapped("b", "1", "long"), mapped("a", "2", "date")],
+                     ["column a added (date)", "column b renamed, was a"], id="replaced under its old name"),
+    ],
+)  # fmt: skip
+def test_columns_with_the_same_name_and_other_data_are_changes(before: Any, after: Any, changes: list[str]) -> None:
+    old, new = (metadata(*fields, configuration=BY_NAME) for fields in (before, after))
+    assert [*schema_changes(old, new)] == changes
+
+
+def test_columns_keep_their_names_when_column_mapping_ends() -> None:
+    before, after = metadata(mapped("a", "1", "long"), configuration=BY_NAME), metadata(field("a", "long"))
+    assert [*schema_changes(before, after)] == []
+
+
+def test_column_with_a_dot_and_a_field_are_two_columns() -> None:
+    dotted, nested = field("a.b", "long"), field("a", struct(field("b", "long")))
+    assert [*schema_changes(metadata(dotted, nested), metadata(nested))] == ["column a.b dropped (bigint)"]
+
+
+def test_fields_in_the_keys_of_a_map_are_compared() -> None:
+    def keys_of(kind: str) -> dict[str, Any]:
+        return field("m", {**LABELS["type"], "keyType": struct(field("x", kind))})
+
+    changes = schema_changes(metadata(keys_of("integer")), metadata(keys_of("long")))
+    assert [*changes] == ["column m{key}.x is bigint, was int"]
 
 
 def test_table_and_its_protocol_are_compared() -> None:
@@ -123,7 +164,7 @@ def test_table_and_its_protocol_are_compared() -> None:
 
 
 def test_schema_that_did_not_change_is_not_parsed_to_find_changes(monkeypatch: pytest.MonkeyPatch) -> None:
-    def columns(_: Metadata) -> Any:
+    def columns(_: Metadata, **__: bool) -> Any:
         raise AssertionError("parsed")
 
     monkeypatch.setattr("deltasnap_assets.tables.changes.columns_of", columns)
