@@ -54,6 +54,8 @@ def schema_changes(before: Metadata, after: Metadata) -> Iterator[str]:
     for was, column in kept:
         if replace(was, name=column.name, is_partition=column.is_partition) != column:
             yield f"column {column.name} {', '.join(_column_changes(was, column))}"
+    if [was.path for was, _ in kept] != [path for path in old if path in new]:
+        yield "columns are in another order"
     names = {was.name: column.name for was, column in kept if len(column.path) == 1}
     if tuple(names.get(name, name) for name in before.partition_columns) != after.partition_columns:
         yield f"partitioned by {_names(after.partition_columns)}, was {_names(before.partition_columns)}"

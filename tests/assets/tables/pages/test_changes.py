@@ -136,6 +136,15 @@ def test_column_with_a_dot_and_a_field_are_two_columns() -> None:
     assert [*schema_changes(metadata(dotted, nested), metadata(nested))] == ["column a.b dropped (bigint)"]
 
 
+def test_another_order_of_columns_or_fields_is_a_change() -> None:
+    a, b, c = (field(name, "long") for name in "abc")
+    assert [*schema_changes(metadata(a, b), metadata(b, a))] == ["columns are in another order"]
+    nested = schema_changes(metadata(field("s", struct(a, b))), metadata(field("s", struct(b, a))))
+    assert [*nested] == ["columns are in another order"]
+    added = schema_changes(metadata(a, b), metadata(c, a, b))
+    assert [*added] == ["column c added (bigint)"]
+
+
 def test_fields_in_the_keys_of_a_map_are_compared() -> None:
     def keys_of(kind: str) -> dict[str, Any]:
         return field("m", {**LABELS["type"], "keyType": struct(field("x", kind))})
