@@ -24,7 +24,7 @@ from pyspark.sql.types import (
 from deltasnap_core.errors import RowChangesError
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.properties.table_config import ColumnMappingMode, column_mapping_mode
-from deltasnap_core.protocol.schema_text import PHYSICAL_NAME, TYPE_CHANGES, type_name
+from deltasnap_core.protocol.schema_text import FIELD_ID, PHYSICAL_NAME, TYPE_CHANGES, type_name
 from deltasnap_core.replay.spark.reading.table_schema import schema_of
 from deltasnap_core.scan.changes.change_columns import CHANGE_COLUMNS
 from deltasnap_core.scan.physical_schema import OWN_PREFIX
@@ -89,6 +89,8 @@ def _problems(
                 yield f"column mapping ends, and column {name} has another name in earlier files"
         elif is_mapped and match.name != field.name:
             yield f"column {name} is renamed to {match.name}"
+        elif earlier_mode == later_mode == "id" and field.metadata.get(FIELD_ID) != match.metadata.get(FIELD_ID):
+            yield f"column {name} gets another id"  # earlier files have the other one: its values would be null
         else:
             yield from _type_problems(field, earlier_mode, match, later_mode, name)
 

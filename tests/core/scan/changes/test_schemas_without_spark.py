@@ -209,6 +209,21 @@ def test_mapped_columns_may_be_neither_renamed_nor_dropped() -> None:
     check(dropped, before)
 
 
+@pytest.mark.parametrize("mode", ["name", "id"])
+def test_id_of_a_column_identifies_it_only_if_files_are_read_by_ids(mode: str) -> None:
+    configuration = {"delta.columnMapping.mode": mode}
+    before, after = (
+        of_version(field("s", struct(field("a", "long", **mapped("a", "a", number))), **mapped("s", "s", 1)),
+                   **configuration)
+        for number in (2, 3)
+    )  # fmt: skip
+    check(before, before)
+    if mode == "name":
+        check(before, after)
+    else:
+        assert "column s.a gets another id" in message(before, after)
+
+
 def test_columns_that_lose_their_mapping_cannot_be_read_from_earlier_files() -> None:
     before = of_version(
         field("id", "long", **mapped("id", "id", 1)), field("b", "long", **mapped("b", "a", 2)), **MAPPED
