@@ -72,7 +72,9 @@ def test_failed_run_is_remembered_until_a_run_succeeds(monkeypatch: pytest.Monke
     assert failed_run(instance, "events") is None
 
 
-def test_run_of_other_versions_does_not_end_a_failure_that_left_versions_missing() -> None:
+def test_run_of_other_versions_does_not_end_a_failure_that_left_versions_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     instance = with_partitions(9)
     run_id = ended(instance, "events", FAILURE)
     other = instance.create_run_for_job(idle_job, status=SUCCESS, tags=run_tags("events", 5, 8))
@@ -87,6 +89,10 @@ def test_run_of_other_versions_does_not_end_a_failure_that_left_versions_missing
     assert ends_failure(instance, "events", last)
     instance.delete_dynamic_partition("events_versions", "3")  # the log no longer has this version
     assert failed_run(instance, "events") is None
+    assert LastFailures.of(instance, ["events"]).last == {}
+    with monkeypatch.context() as patched:
+        patched.setattr(table_runs, "_TableRuns", None)  # the next tick queries nothing
+        assert LastFailures.of(instance, ["events"]).last == {}
 
 
 @pytest.mark.parametrize("job_of", [prune_job, checkpoint_job])
