@@ -89,7 +89,8 @@ def test_flipped_byte_of_a_page_with_a_checksum_raises_an_error_that_names_the_f
 def test_checkpoint_of_valid_partition_values_hides_no_nulls(is_required: bool, values: dict[str, str | None]) -> None:
     value = pa.field("value", pa.string(), nullable=not is_required)
     remove = pa.struct([("path", pa.string()), ("partitionValues", pa.map_(pa.string(), value))])
-    rows = [{"add": {"path": "x", "size": 1}}, {"remove": {"path": "y", "partitionValues": [*values.items()]}}]
+    rows: list[Action] = [{"add": {"path": "x", "size": 1}}]
+    rows.append({"remove": {"path": "y", "partitionValues": [*values.items()]}})
     store = MemoryLogStore()
     contents = opened(
         store, store.put(checkpoint(3)[0].name, parquet(rows, pa.schema([SCHEMA.field("add"), ("remove", remove)])))

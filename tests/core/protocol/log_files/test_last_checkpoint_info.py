@@ -107,9 +107,15 @@ def test_parse_broken_content_is_an_error(content: bytes) -> None:
 
 def test_written_hint_is_parsed_with_its_checksum() -> None:
     v2 = {"path": "a.json", "sizeInBytes": 3, "modificationTime": 5}
-    numbers = {"size": 3, "parts": 2, "size_in_bytes": 9, "num_of_add_files": 1}
     hint = LastCheckpointInfo(
-        version=7, **numbers, checkpoint_schema={"type": "struct"}, v2_checkpoint=v2, tags={"a": "b"}
+        version=7,
+        size=3,
+        parts=2,
+        size_in_bytes=9,
+        num_of_add_files=1,
+        checkpoint_schema={"type": "struct"},
+        v2_checkpoint=v2,
+        tags={"a": "b"},
     )
     parsed = LastCheckpointInfo.parse(hint.serialized())
     assert parsed.checksum is not None
