@@ -66,7 +66,6 @@ FIRST_LIFE = """
 """Operation, added files with their rows, and removed files of each version."""
 
 
-@pytest.mark.slow
 def test_first_life_has_every_kind_of_commit(table: Path) -> None:
     found = []
     for version, operation in enumerate(operations(table)):

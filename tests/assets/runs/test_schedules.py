@@ -58,7 +58,6 @@ def test_table_with_a_run_in_progress_waits(scheduled: Scheduled) -> None:
     assert list(scheduled.instance.get_dynamic_partitions("events_versions")) == []
 
 
-@pytest.mark.slow
 def test_tick_without_a_new_version_says_so_and_records_that_the_table_is_stale(scheduled: Scheduled) -> None:
     scheduled.store_versions(range(4), computed=True)
     materialize(scheduled.instance, range(4))

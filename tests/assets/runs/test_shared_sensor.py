@@ -180,7 +180,6 @@ def test_idle_tick_on_s3_costs_one_listing_per_table(tmp_path: Path, flaky_s3: t
     assert [flaky.count("GET", "prefix="), sum(flaky.requested.values())] == [count, count]
 
 
-@pytest.mark.slow
 def test_tick_fails_if_some_tables_fail_and_nothing_else_is_new(tmp_path: Path) -> None:
     _, settings = many_tables(tmp_path, SENSORS + 1)
     settings = settings.model_copy(update={"storage": "unknown://bucket/store"})

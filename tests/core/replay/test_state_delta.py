@@ -141,7 +141,6 @@ def test_rows_of_a_file_that_a_checkpoint_has_twice_end_together() -> None:
     assert [deltas[version].ended["num_of_files"] for version in (1, 2)] == [0, -2]
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("compiled")
 @law(4)
 @given(made=random_logs())

@@ -199,7 +199,6 @@ def test_no_pattern_of_the_session_for_names_skips_files_of_a_table_its_log_or_a
         spark.conf.unset("spark.sql.files.ignoredPathSegmentRegex")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("style", ["classic", "v2-json-sidecars"])
 def test_file_that_vanishes_between_listing_and_reading_is_skipped(
     spark: SparkSession, tmp_path: Path, style: CheckpointStyle

@@ -163,7 +163,6 @@ def test_log_that_does_not_continue_the_known_one_is_reported(
     assert message is not None or not caplog.messages
 
 
-@pytest.mark.slow
 def test_hundred_tables_are_kept_and_the_others_only_while_they_are_used() -> None:
     DeltaLog.clear_cache()
     opened = [weakref.ref(DeltaLog.for_table(None, f"/tables/t{number}")) for number in range(102)]

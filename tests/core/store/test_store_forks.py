@@ -140,7 +140,6 @@ def test_rolled_back_log_with_nothing_to_write_is_recorded_without_spark(
     assert small.versions("events") == list(range(5))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("stored_again", [False, True], ids=["nothing written", "latest written"])
 def test_log_rolled_back_to_before_the_first_stored_version_has_lost_versions_until_it_is_written_on(
     table: Path, store: SnapshotStore, stored_again: bool
@@ -250,7 +249,6 @@ def test_commits_added_and_cleaned_up_concurrently_are_handled(table: Path, stor
     assert store.versions("events") == list(range(7))
 
 
-@pytest.mark.slow
 def test_version_that_starts_from_a_newer_checkpoint_after_a_cleanup_is_stored(
     table: Path, store: SnapshotStore
 ) -> None:

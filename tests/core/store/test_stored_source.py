@@ -88,7 +88,6 @@ def test_files_and_all_tombstones_are_those_of_the_store(without_log: Made) -> N
     assert sorted(row["path"] for row in rows(source.tombstones())) == ["a", "b"]
 
 
-@pytest.mark.slow
 def test_history_and_log_files_need_no_log(without_log: Made) -> None:
     tables = without_log.tables()
     assert [(row["version"], row["operation"]) for row in rows(tables.history)] == [(3, "DELETE"), (2, "WRITE")]

@@ -67,7 +67,6 @@ def test_only_the_damaged_commit_of_an_unchanged_log_is_read_again(broken: Broke
     assert broken.commits_read() == set(range(DAMAGED + 1))  # the sound ones up to the table id: nothing is stored
 
 
-@pytest.mark.slow
 def test_unchanged_broken_log_is_read_again_after_a_day(broken: Broken, monkeypatch: pytest.MonkeyPatch) -> None:
     condition_now(broken.settings, broken.table)
     read, start = [], time.monotonic()

@@ -83,7 +83,6 @@ def materialized(table: Refreshed, name: str) -> dict[str, dict[str, object]]:
     return {str(event.partition): shown(event.metadata, table) for event in events if event is not None}
 
 
-@pytest.mark.slow
 def test_each_version_shows_its_changes_since_the_one_before_even_of_an_earlier_run(table: Refreshed) -> None:
     pages = materialized(table, "reconstructed_state")
     assert {version: page.get("changed_besides_files") for version, page in pages.items()} == {

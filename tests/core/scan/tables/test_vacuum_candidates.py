@@ -109,7 +109,6 @@ def plain_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reasons, "FileKeys", PlainKeys)
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("plain_keys")
 def test_age_of_tombstones_and_files_decides(spark: SparkSession, tmp_path: Path) -> None:
     before = NOW_MS - 7 * 86_400_000
@@ -133,7 +132,6 @@ def test_age_of_tombstones_and_files_decides(spark: SparkSession, tmp_path: Path
     }
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("plain_keys")
 def test_one_unresolved_path_protects_all_files(spark: SparkSession, tmp_path: Path) -> None:
     write_log(tmp_path, {0: FIRST, 1: [add("a", deletionVector=vector("u", "no z85"))]})

@@ -114,7 +114,6 @@ def assert_hint_names(written: WrittenCheckpoint, log: Path) -> None:
 CLASSIC = file_names.checkpoint_file(LAST)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["classic", pytest.param("v2", marks=pytest.mark.spark)])
 def test_state_is_same_without_commits(
     policy: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -239,7 +238,6 @@ def test_checkpoint_that_differs_from_its_version_is_deleted(
     assert names(log) == before
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("policy", one_in(2, ["v2", "classic"]))
 def test_one_changed_field_is_a_difference(
     policy: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

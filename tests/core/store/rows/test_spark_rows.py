@@ -93,7 +93,6 @@ def in_order(deltas: Mapping[int, StateDelta]) -> list[tuple[StateDelta, list[Fi
     return [(replace(each, groups=None), sorted(each.groups or (), key=repr)) for each in deltas.values()]
 
 
-@pytest.mark.slow
 def test_spark_applies_commits_as_the_driver_does(spark: SparkSession, tmp_path: Path, base: VersionManifest) -> None:
     rows, by_driver = spark_rows(spark, tmp_path), driver_rows(tmp_path)
     previous = base

@@ -211,7 +211,6 @@ def test_store_of_an_earlier_release_is_counted_and_then_updated(
     assert found == store._reader.version("t", 4).breakdown()
 
 
-@pytest.mark.slow
 def test_large_range_is_counted_again(tmp_path: Path, counted: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
     use_driver_bases(monkeypatch)
     store, log, stored = store_of(None, tmp_path, "auto", KEEPS_CHANGES)
