@@ -182,11 +182,10 @@ def _post(url: str, key: str, problem: Hashable, text: str) -> bool:
 
     Errors: WebhookError.
     """
-    known, attempts, sent_again_at = _UNCONFIRMED.pop((url, key), (None, 0, -math.inf))
+    known, attempts, sent_again_at = _UNCONFIRMED.get((url, key), (None, 0, -math.inf))
     if known != problem:
         attempts, sent_again_at = 0, -math.inf
     if time.monotonic() < sent_again_at:
-        _UNCONFIRMED[url, key] = problem, attempts, sent_again_at
         return False
     try:
         post_text(url, text)
@@ -195,6 +194,7 @@ def _post(url: str, key: str, problem: Hashable, text: str) -> bool:
             pause = doubling_pause(attempts + 1, most=_MAX_PAUSE_SECONDS)
             _UNCONFIRMED[url, key] = problem, attempts + 1, time.monotonic() + pause
         raise
+    _UNCONFIRMED.pop((url, key), None)
     return True
 
 
