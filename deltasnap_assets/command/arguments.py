@@ -98,12 +98,12 @@ def _number(text: str) -> int | float:
         return float(text)
 
 
-def column_names(text: str) -> tuple[str, ...]:
-    """Return the names in a text, separated by commas. A name with a comma is in backticks.
+def column_names(text: str, option: str = "--columns") -> tuple[str, ...]:
+    """Return the names in the text of an option, separated by commas. A name with a comma is in backticks.
 
-    Errors: typer.BadParameter for `--columns`.
+    Errors: typer.BadParameter for the option.
     """
     names = tuple(name.strip() for name in _NAME.findall(text))
     if not _NAMES.fullmatch(text) or not all(names):
-        raise typer.BadParameter(f"Expected names of columns such as id,day, found {text!r}.", param_hint="--columns")
+        raise typer.BadParameter(f"Expected names of columns such as id,day, found {text!r}.", param_hint=option)
     return names

@@ -45,16 +45,9 @@ def changes(
         raise typer.BadParameter(f"Expected the first version before the last, found {v1} and {v2}.")
     options = storage_options(option)
     destination = row_destination(form, out, limit)
-    keys = None if key is None else _key(key)
+    keys = None if key is None else column_names(key, "--key")
     names = None if columns is None else column_names(columns)
     from deltasnap_assets.command.views.changes_view import ChangesRequest, write_changed_rows
 
     request = ChangesRequest(first=v1, last=v2, key=keys, net=net, where=where, columns=names)
     write_changed_rows(path, options, request, destination)
-
-
-def _key(text: str) -> tuple[str, ...]:
-    try:
-        return column_names(text)
-    except typer.BadParameter as error:
-        raise typer.BadParameter(error.message, param_hint="--key") from error
