@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import os
 import tempfile
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
@@ -41,10 +42,11 @@ def main() -> None:
         records: Path = arguments.coverage or Path(folder, "coverage")
         tests = LineTests.recorded(records, QUICK)
         slow = LineTests.recorded(records / "slow", SLOW) if arguments.all else None
-        survivors, stopped = _survivors(chosen, tests, slow, Path(folder), arguments.workers)
-    killed = len(chosen) - survivors
+        counts, stopped = _detections(chosen, tests, slow, Path(folder), arguments.workers)
+    killed = len(chosen) - counts[""]
     share = f"{killed / max(len(chosen), 1):.1%}"
-    print(f"{killed} of {len(chosen)} mutants killed: {share}, {stopped} of them by a time limit")
+    by_slow = f", {counts['slow']} of them only by slow tests" if slow else ""
+    print(f"{killed} of {len(chosen)} mutants killed: {share}{by_slow}, {stopped} by a time limit")
 
 
 def _arguments() -> argparse.Namespace:
@@ -61,29 +63,31 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _survivors(
+def _detections(
     chosen: list[Mutant], tests: LineTests, slow: LineTests | None, folder: Path, number: int
-) -> tuple[int, int]:
-    """Print each mutant that no test detects. Return their number, and how many a time limit stopped."""
+) -> tuple[Counter[str], int]:
+    """Print each mutant that no quick test detects. Count mutants by what does, and those that a time limit stopped."""
     workers = [Worker(folder / str(each)) for each in range(number)]
     idle: SimpleQueue[Worker] = SimpleQueue()
     for each in workers:
         idle.put(each)
 
-    def survives(mutant: Mutant) -> bool:
+    def detected_by(mutant: Mutant) -> str:
         worker = idle.get()
         try:
-            return worker.survives(mutant, tests.of(mutant), slow.slow_of(mutant) if slow else [])
+            return worker.detected_by(mutant, tests.of(mutant), slow.slow_of(mutant) if slow else [])
         finally:
             idle.put(worker)
 
-    survivors = 0
+    counts: Counter[str] = Counter()
     with ThreadPoolExecutor(number) as pool:
-        for done, (mutant, has_survived) in enumerate(zip(chosen, pool.map(survives, chosen), strict=True), 1):
-            survivors += has_survived
-            if has_survived:
-                print(f"survived, {survivors} of {done}: {mutant}", flush=True)
-    return survivors, sum(worker.stopped for worker in workers)
+        for done, (mutant, by) in enumerate(zip(chosen, pool.map(detected_by, chosen), strict=True), 1):
+            counts[by] += 1
+            if by == "slow":
+                print(f"only slow tests detect, {counts[by]} of {done}: {mutant}", flush=True)
+            elif not by:
+                print(f"survived, {counts[by]} of {done}: {mutant}", flush=True)
+    return counts, sum(worker.stopped for worker in workers)
 
 
 if __name__ == "__main__":

@@ -75,14 +75,15 @@ class Worker:
         copy_project(self._folder)
         return Forks(*_OUTSIDE)
 
-    def survives(self, mutant: Mutant, groups: Iterable[list[str]], slow: list[str]) -> bool:
-        """Return whether no group of quick tests and none of the slow tests detects a mutant."""
+    def detected_by(self, mutant: Mutant, groups: Iterable[list[str]], slow: list[str]) -> str:
+        """Return `quick` if quick tests detect a mutant, `slow` if only slow tests do, otherwise an empty text."""
         forks = self._forks
         file = self._folder / mutant.module
         file.write_text(mutant.source, encoding="utf-8")
         try:
-            has_survived = all(self._passes(forks, group, QUICK) for group in groups if group)
-            return has_survived and (not slow or self._passes(forks, slow, SLOW))
+            if not all(self._passes(forks, group, QUICK) for group in groups if group):
+                return "quick"
+            return "slow" if slow and not self._passes(forks, slow, SLOW) else ""
         finally:
             shutil.copy2(ROOT / mutant.module, file)
 

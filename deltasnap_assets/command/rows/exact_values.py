@@ -79,7 +79,7 @@ def value_text(value: Any) -> str | None:
 
 
 def _json_escape(character: str) -> str:
-    return json.dumps(character)[1:-1] if ord(character) > 0x7F else f"\\u{ord(character):04x}"
+    return json.dumps(character)[1:-1]
 
 
 def _countable(data_type: Any) -> Any:
