@@ -36,9 +36,6 @@ def mtime_of(version: int) -> int:
 # Names of log files that only readers of deltasnap meet: it writes none of them.
 
 
-STAGED_COMMIT_FOLDER = "_staged_commits"
-
-
 def staged_commit_file(version: int, uuid: str) -> str:
     """Return `<version>.<uuid>.json`, inside `_staged_commits`."""
     return f"{version:020d}.{uuid}.json"
@@ -76,7 +73,7 @@ def commits(first: int, last: int) -> list[FileStatus]:
 def staged_commits(first: int, last: int) -> list[FileStatus]:
     """Return the ratified commits in `_staged_commits` of the versions `first` to `last`."""
     return [
-        status(f"{STAGED_COMMIT_FOLDER}/{staged_commit_file(version, UUIDS[version % 16])}")
+        status(f"{file_names.STAGED_COMMIT_FOLDER}/{staged_commit_file(version, UUIDS[version % 16])}")
         for version in range(first, last + 1)
     ]
 

@@ -343,7 +343,8 @@ class DeltaLog:
         looked up in the version before `first`, or in `first` if the log no longer has that one. If the table had no
         change data feed at the version, or if it is a MERGE that reports no changed row, rows that were copied without
         a change are left out: inserts and deletes of equal rows cancel out, as often as they occur. Files that all
-        versions share are not opened. The call reads the log; Spark reads the rows when the DataFrame runs.
+        versions share are not opened. The call reads the log; Spark reads the rows when the DataFrame runs. Of a
+        catalog-managed table, only published versions have row changes.
 
         key:     names of columns, or of fields in structs, such as `address.city`. A delete and an insert of one key in
                  one version become an update. Copies without a change are left out in all versions. If a version

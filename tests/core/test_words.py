@@ -17,7 +17,7 @@ WORDS: dict[type[Enum], str] = {
     FaultKind: (
         "no_table, access_denied, storage_failed, missing_commit, corrupt_commit, empty_commit, missing_action, "
         "unsupported_protocol, broken_schema, corrupt_checkpoint, broken_hint, lost_versions, ambiguous_commit, "
-        "broken_timestamps, negative_number, wrong_checksum, wrong_checkpoint"
+        "broken_timestamps, negative_number, wrong_checksum, wrong_checkpoint, unpublished_commit"
     ),
     CheckpointKind: "classic, multipart, uuid",
     LogFileKind: "commit, staged commit, checkpoint, log compaction, version checksum",

@@ -17,6 +17,7 @@ _WARNINGS = (
     FaultKind.AMBIGUOUS_COMMIT,
     FaultKind.BROKEN_TIMESTAMPS,
     FaultKind.NEGATIVE_NUMBER,
+    FaultKind.UNPUBLISHED_COMMIT,
 )
 
 
@@ -25,8 +26,8 @@ class ContiguousLog(ConditionCheck):
 
     name = "contiguous_log"
     expects = (
-        "Every version of the log can be loaded: no commit is missing, damaged, empty or "
-        "ambiguous, and none has impossible times, sizes or numbers of rows."
+        "Every version of the log can be loaded: no commit is missing, damaged, empty, "
+        "ambiguous or unpublished, and none has impossible times, sizes or numbers of rows."
     )
     advice = (
         "Restore the missing or damaged commits from a backup of the log, or write a checkpoint of a later version "

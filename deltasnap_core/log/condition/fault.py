@@ -33,6 +33,7 @@ class FaultKind(StrEnum):
     NEGATIVE_NUMBER = "negative_number"
     WRONG_CHECKSUM = "wrong_checksum"
     WRONG_CHECKPOINT = "wrong_checkpoint"
+    UNPUBLISHED_COMMIT = "unpublished_commit"
 
     @property
     def is_in_commits(self) -> bool:
@@ -58,6 +59,7 @@ _MAY_HAVE_FALLBACK = (
     FaultKind.LOST_VERSIONS,
     FaultKind.WRONG_CHECKSUM,
     FaultKind.WRONG_CHECKPOINT,
+    FaultKind.UNPUBLISHED_COMMIT,
 )
 
 

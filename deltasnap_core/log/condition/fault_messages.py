@@ -194,6 +194,18 @@ def lost_versions(table: str, lost: VersionRanges, latest: int) -> Fault:
     )
 
 
+def unpublished_commits(table: str, versions: VersionRanges, latest: int) -> Fault:
+    """Return the fault of a catalog-managed table that has staged commits after its latest published version."""
+    return Fault(
+        kind=FaultKind.UNPUBLISHED_COMMIT,
+        text=f"A catalog manages {redacted(table)} and was not queried. The {_commits(versions)} "
+        f"{'is' if len(versions) == 1 else 'are'} staged, but not published: deltasnap shows version {latest}, and the "
+        "catalog may have a later one.",
+        advice="Have the writer or the catalog publish its commits. This warning ends when the log has them.",
+        reason=f"the log ends with version {latest}",
+    )
+
+
 def corrupt_checkpoint(
     version: int, path: str, reason: str, read_instead: str | None, versions: VersionRanges
 ) -> Fault:

@@ -19,6 +19,7 @@ from deltasnap_core.log.condition.log_faults import (
     partition_column_faults,
     protocol_faults,
     timestamp_faults,
+    unpublished_commit_faults,
 )
 from deltasnap_core.log.condition.table_condition import TableCondition, joined
 from deltasnap_core.log.listing.log_listing import LogListing, table_path
@@ -97,6 +98,7 @@ def _condition(
         *ambiguous_commit_faults(table, commits),
         *negative_number_faults(table, files, commits),
         *enablement_faults(table, newest),
+        *unpublished_commit_faults(builder, files.latest, newest),
         *(partition_column_faults(table, newest.metadata) if newest.metadata else ()),
         *(checksum_faults(files, commits, states[-1]) if states and files.read_pages and not sound else ()),
         *checkpoint_faults(files, VersionRanges.of(loadable), commits.broken),

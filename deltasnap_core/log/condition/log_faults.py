@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import groupby
 from typing import Any
 
@@ -28,17 +29,26 @@ from deltasnap_core.log.condition.fault_messages import (
     repeated_partition_column,
     repeated_removes,
     repeating_commits,
+    unpublished_commits,
     wrong_checksum,
 )
 from deltasnap_core.log.condition.loadable_versions import SOUND, ExaminedState, SoundVersion, Unloadable
 from deltasnap_core.log.history.commit_timestamps import decreasing, in_commit_timestamp
 from deltasnap_core.log.listing.log_listing import LogListing, table_path
+from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
+from deltasnap_core.protocol.log_files.file_names import (
+    STAGED_COMMIT_FOLDER,
+    LogFileKind,
+    ParsedLogPath,
+    listing_prefix,
+)
 from deltasnap_core.protocol.properties.table_config import in_commit_timestamp_enablement, in_commit_timestamps_enabled
-from deltasnap_core.protocol.table_features import check_readable
+from deltasnap_core.protocol.table_features import check_readable, is_catalog_managed
 from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.redaction import redacted
+from deltasnap_core.storage.urls import join_url
 
 _SHORTEST_LINE = len("{}")
 # The actions that a commit may have once, or once for each value of a key: the order in a commit does not count.
@@ -185,6 +195,24 @@ def timestamp_faults(
     late = (version for version, time in times.items() if time > now_ms + _DAY_MS and version not in sound)
     if future := VersionRanges.of(sorted(late)):
         yield future_timestamps(redacted(table_path(listing.log_path)), future)
+
+
+def unpublished_commit_faults(builder: LogSegmentBuilder, latest: int, newest: NonFileActions) -> Iterator[Fault]:
+    """Yield the fault of staged commits after the latest version. Only the catalog knows which of them it ratified.
+
+    Source: PROTOCOL.md, Catalog-managed tables.
+    """
+    if not is_catalog_managed(newest.protocol):
+        return
+    folder = join_url(builder.log_path, STAGED_COMMIT_FOLDER)
+    versions = set[int]()
+    with suppress(FileNotFoundError):
+        for file in builder.store.list_from(join_url(folder, listing_prefix(latest + 1))):
+            parsed = ParsedLogPath.parse(file.name)
+            if parsed is not None and parsed.kind is LogFileKind.STAGED_COMMIT:
+                versions.add(parsed.version)
+    if versions:
+        yield unpublished_commits(table_path(builder.log_path), VersionRanges.of(sorted(versions)), latest)
 
 
 def enablement_faults(table: str, newest: NonFileActions) -> Iterator[Fault]:

@@ -14,6 +14,7 @@ from typing import Literal
 LOG_FOLDER = "_delta_log"
 """The name of the folder with the log, in the folder of a table."""
 SIDECAR_FOLDER = "_sidecars"
+STAGED_COMMIT_FOLDER = "_staged_commits"
 LAST_CHECKPOINT = "_last_checkpoint"
 
 Extension = Literal["json", "parquet"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from deltasnap_core import FileStatus
+from deltasnap_core.protocol.log_files.file_names import STAGED_COMMIT_FOLDER
 from tests.builders import (
     FIRST_COMMIT_MS,
-    STAGED_COMMIT_FOLDER,
     UUIDS,
     add,
     commit_info,

@@ -20,7 +20,6 @@ from deltasnap_core.snapshot.snapshot_loader import warn_of_replaced_log
 from deltasnap_core.storage.log_store import FileStatus
 from tests.builders import (
     LOG_PATH,
-    STAGED_COMMIT_FOLDER,
     TABLE_PATH,
     UUIDS,
     MemoryLogStore,
@@ -396,7 +395,7 @@ def test_snapshot_at_requires_a_version_or_a_timestamp(table: Table, wanted: dic
 
 def staged(version: int, *actions: Any, table: Table) -> FileStatus:
     name = staged_commit_file(version, UUIDS[version])
-    return table.files.put(f"{STAGED_COMMIT_FOLDER}/{name}", content(actions))
+    return table.files.put(f"{file_names.STAGED_COMMIT_FOLDER}/{name}", content(actions))
 
 
 @pytest.mark.parametrize("feature", ["catalogManaged", "catalogOwned-preview"])

@@ -29,6 +29,7 @@ from tests.builders import (
 from tests.checkpoint_files import CheckpointStyle, put_parsed_statistics, write_checkpoint
 from tests.conftest import NOW_MS
 from tests.core.log.condition.test_table_condition import FIRST, condition, make_log
+from tests.core.scan.catalog_tables import write_catalog_managed
 from tests.without_spark import log_without_spark
 
 
@@ -366,3 +367,19 @@ def test_condition_warns_of_a_partition_column_that_is_named_twice(tmp_path: Pat
     (fault,) = found.faults
     assert (fault.kind, fault.mark, [*found.loadable]) == (FaultKind.AMBIGUOUS_COMMIT, "warning", [0, 1])
     assert "names the partition column 'id' more than once" in fault.text
+
+
+def test_condition_warns_of_staged_commits_that_a_catalog_has_not_published(tmp_path: Path) -> None:
+    tail = write_catalog_managed(tmp_path / "t")
+    found = condition(tmp_path / "t")
+    (fault,) = found.faults
+    assert (fault.kind, fault.mark, [*found.loadable]) == (FaultKind.UNPUBLISHED_COMMIT, "warning", [0])
+    assert "versions 1 to 2 are staged, but not published: deltasnap shows version 0" in fault.text
+    for version, commit in enumerate(tail, start=1):
+        Path(commit.path.removeprefix("file://")).rename(tmp_path / "t" / "_delta_log" / commit_file(version))
+    assert condition(tmp_path / "t").faults == ()
+
+
+def test_staged_commits_of_a_table_without_a_catalog_are_no_fault(tmp_path: Path) -> None:
+    write_catalog_managed(tmp_path / "t", feature="vacuumProtocolCheck")
+    assert condition(tmp_path / "t").faults == ()

@@ -20,6 +20,7 @@ from deltasnap_core.log.condition.fault_messages import (
     missing_commits,
     repeated_removes,
     repeating_commits,
+    unpublished_commits,
     wrong_checkpoint,
 )
 from deltasnap_core.log.condition.table_condition import TableCondition, joined
@@ -58,6 +59,11 @@ FAULTS: dict[str, tuple[Callable[[VersionRanges], Fault], str, str]] = {
         lambda versions: repeated_removes("/t", versions),
         "The commit of version 3 in the log of /t removes the same file more than once. ",
         "The commits of versions 3 to 4 in the log of /t remove the same file more than once. ",
+    ),
+    "unpublished": (
+        lambda versions: unpublished_commits("/t", versions, 2),
+        "A catalog manages /t and was not queried. The commit of version 3 is staged, ",
+        "A catalog manages /t and was not queried. The commits of versions 3 to 4 are staged, ",
     ),
     "lost": (
         lost,
@@ -140,6 +146,7 @@ MARKS = {
         (
             *("empty_commit", "corrupt_checkpoint", "broken_hint", "lost_versions", "ambiguous_commit"),
             *("broken_timestamps", "negative_number", "wrong_checksum", "wrong_checkpoint"),
+            "unpublished_commit",
         ),
         "warning",
     ),
