@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from deltasnap_assets.tables.pages.column_schema import Column, columns_of
 from deltasnap_assets.texts import visible
@@ -52,8 +51,11 @@ def schema_changes(before: Metadata, after: Metadata) -> Iterator[str]:
     kept = [(old[path], column) for path, column in new.items() if path in old]
     yield from (f"column {column.name} renamed, was {was.name}" for was, column in kept if column.name != was.name)
     for was, column in kept:
-        if replace(was, name=column.name, is_partition=column.is_partition) != column:
-            yield f"column {column.name} {', '.join(_column_changes(was, column))}"
+        if changed := ", ".join(_column_changes(was, column)):
+            yield f"column {column.name} {changed}"
+        for item, nullable in column.items.items():
+            if was.items.get(item, nullable) != nullable:
+                yield f"column {column.name}{item} {_nullability(nullable)}"
     if [was.path for was, _ in kept] != [path for path in old if path in new]:
         yield "columns are in another order"
     names = {was.name: column.name for was, column in kept if len(column.path) == 1}
@@ -74,9 +76,14 @@ def _column_changes(old: Column, new: Column) -> Iterator[str]:
     if old.type != new.type:
         yield f"is {new.type}, was {old.type}"
     if old.nullable != new.nullable:
-        yield "is now nullable" if new.nullable else "is no longer nullable"
+        yield _nullability(new.nullable)
     if old.comment != new.comment:
         yield f"comment {new.comment!r}, was {old.comment!r}"
+    yield from _changed("property", old.settings, new.settings)
+
+
+def _nullability(nullable: bool) -> str:
+    return "is now nullable" if nullable else "is no longer nullable"
 
 
 def _changed(what: str, before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -14,6 +14,20 @@ from deltasnap_core import PHYSICAL_NAME, Metadata, parse_schema
 
 MAX_COLUMNS = 1000
 
+_SETTINGS = (
+    "CURRENT_DEFAULT",
+    "__CHAR_VARCHAR_TYPE_STRING",
+    "delta.generationExpression",
+    "delta.identity.allowExplicitInsert",
+    "delta.identity.start",
+    "delta.identity.step",
+    "delta.invariants",
+)
+"""The keys in the metadata of a field that decide which values writers store. `highWaterMark` changes with each insert.
+
+Source: PROTOCOL.md, Default Columns; Generated Columns; Identity Columns; Column Invariants.
+"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
@@ -21,6 +35,8 @@ class Column:
 
     name: `address.city`, `items[].price`; `labels{}.text` and `labels{key}.text` for the values and the keys of a map.
     path: identifies it: the names of the columns and fields that lead to it, `[]`, `{}` and `{key}`.
+    items: whether elements of arrays (`[]`) and values of maps (`{}`) may be null, by their name below the column.
+    settings: its `_SETTINGS`.
     """
 
     name: str
@@ -29,6 +45,8 @@ class Column:
     comment: str | None
     is_partition: bool = False
     path: tuple[str, ...] = field(default=(), compare=False)
+    items: Mapping[str, bool] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 def columns_of(metadata: Metadata, *, is_mapped: bool = False) -> tuple[Column, ...]:
@@ -77,6 +95,8 @@ def _fields_in(kind: DataType, name: str, path: tuple[str, ...], is_mapped: bool
                     nullable=each.nullable,
                     comment=metadata.get("comment"),
                     path=(*path, metadata.get(PHYSICAL_NAME, each.name) if is_mapped else each.name),
+                    items=dict(_items_in(each.dataType)),
+                    settings={key: str(metadata[key]) for key in _SETTINGS if key in metadata},
                 )
                 yield column
                 yield from _fields_in(each.dataType, column.name, column.path, is_mapped)
@@ -85,6 +105,18 @@ def _fields_in(kind: DataType, name: str, path: tuple[str, ...], is_mapped: bool
         case MapType():
             yield from _fields_in(kind.keyType, f"{name}{{key}}", (*path, "{key}"), is_mapped)
             yield from _fields_in(kind.valueType, f"{name}{{}}", (*path, "{}"), is_mapped)
+
+
+def _items_in(kind: DataType, name: str = "") -> Iterator[tuple[str, bool]]:
+    """Yield the names of the items of a type, and whether they may be null. Fields of structs have their own."""
+    match kind:
+        case ArrayType():
+            yield f"{name}[]", kind.containsNull
+            yield from _items_in(kind.elementType, f"{name}[]")
+        case MapType():
+            yield from _items_in(kind.keyType, f"{name}{{key}}")
+            yield f"{name}{{}}", kind.valueContainsNull
+            yield from _items_in(kind.valueType, f"{name}{{}}")
 
 
 def _type_text(kind: DataType) -> str:

@@ -77,6 +77,43 @@ def test_changes_are_described_as_text() -> None:
     assert state_changes(state(), state()) == ()
 
 
+def test_items_of_arrays_and_maps_that_may_be_null_or_no_longer_may_are_a_change() -> None:
+    def tables(may: bool) -> Metadata:
+        labels = {"type": "map", "keyType": "string", "valueType": "long", "valueContainsNull": may}
+        nested = {"type": "array", "elementType": {**labels, "valueContainsNull": not may}, "containsNull": may}
+        return metadata(field("labels", labels), field("in", struct(field("lists", nested))))
+
+    assert [*schema_changes(tables(False), tables(True))] == [
+        "column labels{} is now nullable",
+        "column in.lists[] is now nullable",
+        "column in.lists[]{} is no longer nullable",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("key", "before", "after"),
+    [
+        ("CURRENT_DEFAULT", "0", "1"),
+        ("__CHAR_VARCHAR_TYPE_STRING", "varchar(10)", "varchar(20)"),
+        ("delta.generationExpression", "a + 1", "a + 2"),
+        ("delta.identity.step", 1, 2),
+        ("delta.invariants", '{"expression":{"expression":"id > 1"}}', '{"expression":{"expression":"id > 2"}}'),
+    ],
+)
+def test_change_of_the_values_that_writers_store_is_a_change_of_the_column(key: str, before: Any, after: Any) -> None:
+    plain, *changed = (
+        metadata({**field("id", "long"), "metadata": properties}) for properties in ({}, {key: before}, {key: after})
+    )
+    assert [*schema_changes(plain, changed[0])] == [f"column id property {key} = {before} added"]
+    assert [*schema_changes(*changed)] == [f"column id property {key} = {after}, was {before}"]
+    assert [*schema_changes(changed[1], plain)] == [f"column id property {key} dropped, was {after}"]
+
+
+def test_inserts_into_an_identity_column_do_not_change_the_schema() -> None:
+    marks = [metadata({**field("id", "long"), "metadata": {"delta.identity.highWaterMark": mark}}) for mark in (1, 9)]
+    assert [*schema_changes(*marks)] == []
+
+
 BY_NAME = {"delta.columnMapping.mode": "name"}
 
 
