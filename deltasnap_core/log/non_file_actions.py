@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -116,11 +116,11 @@ def load_non_file_actions(store: LogStore, contents: CheckpointContents | None, 
     return found.advanced_by(batch)
 
 
-def _check_complete(contents: CheckpointContents, actions: Iterable[Any]) -> None:
+def _check_complete(contents: CheckpointContents, actions: Sequence[Any]) -> None:
     """Raise CorruptLogError if a checkpoint has several protocol or metaData actions, or if one of JSON has none.
 
     A file of JSON may be cut off at the end of a line. If a Parquet file lacks an action, its writer left it out: the
-    version has none.
+    version has none. The adds of a partitioned table need a column of partition values: without it, all would be null.
     Source: PROTOCOL.md, Checkpoints.
     """
     kinds = [type(action) for action in actions]
@@ -129,6 +129,10 @@ def _check_complete(contents: CheckpointContents, actions: Iterable[Any]) -> Non
         if count > 1 or (not count and contents.lines_path is not None):
             reason = f"expected one {name} action in the checkpoint, found {count or 'none'}"
             raise CorruptLogError(path=contents.paths[0], reason=reason)
+    if any(isinstance(action, Metadata) and action.partition_columns for action in actions):
+        for part in contents.files_with_file_actions:
+            if part.lacks_partition_values:
+                raise CorruptLogError(path=part.file.path, reason="expected add.partitionValues, found no such column")
 
 
 def non_file_actions_by_version(batch: CommitBatch) -> dict[int, list[Any]]:

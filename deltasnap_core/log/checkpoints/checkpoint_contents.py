@@ -69,6 +69,13 @@ class CheckpointFile:
         return "add" in self.schema.names or "remove" in self.schema.names
 
     @property
+    def lacks_partition_values(self) -> bool:
+        """Whether the file has adds, but no column of their partition values (or only a struct of them)."""
+        if "add" not in self.schema.names or self.schema.field("add").type.get_field_index("partitionValues") >= 0:
+            return False
+        return bool(null_count(self.metadata, "add.path") != self.metadata.num_rows)
+
+    @property
     def has_num_records(self) -> bool:
         """Whether `stats_parsed` has the number of records of every add, so that the JSON is not needed for it."""
         missing = null_count(self.metadata, "add.stats_parsed.numRecords")

@@ -155,8 +155,7 @@ def _check_always_set(path: str, metadata: pq.FileMetaData, schema: pa.Schema) -
     """Raise CorruptLogError if a required field is missing, or if, according to the statistics, an action lacks it."""
     for column in _ALWAYS_SET.keys() & set(schema.names):
         fields, struct = _ALWAYS_SET[column], schema.field(column).type
-        needed = [*fields, "partitionValues"] if struct.get_field_index("partitionValues_parsed") >= 0 else fields
-        if missing := [field for field in needed if struct.get_field_index(field) < 0]:
+        if missing := [field for field in fields if struct.get_field_index(field) < 0]:
             raise CorruptLogError(path=path, reason=f"expected {column}.{missing[0]}, found no such column")
         nulls = {field: null_count(metadata, f"{column}.{field}") for field in (*fields, *_SET_TOO.get(column, ()))}
         known = {field: count for field, count in nulls.items() if count is not None}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from io import BytesIO
 from typing import Any
 
@@ -128,11 +129,31 @@ def test_action_without_a_required_field_is_an_error(action: dict[str, Any]) -> 
         opened(store, store.put(checkpoint(3)[0].name, parquet([{"add": {"path": "a", "size": 1}}, action])))
 
 
-def test_partition_values_only_as_a_struct_are_an_error() -> None:
-    add = {"path": "a", "size": 1, "partitionValues_parsed": {"day": "2026-01-01"}}
-    data, store = parquet([{"add": add}], pa.Table.from_pylist([{"add": add}]).schema), MemoryLogStore()
-    with pytest.raises(CorruptLogError, match=r"add\.partitionValues, found no such column"):
-        opened(store, store.put(checkpoint(3)[0].name, data))
+ADD = {"path": "a", "size": 1}
+REMOVE = {"path": "b", "deletionTimestamp": 1}
+
+
+@pytest.mark.parametrize(
+    ("partition_columns", "files", "is_error"),
+    [
+        (["day"], [{"add": ADD}], True),
+        (["day"], [{"add": {**ADD, "partitionValues_parsed": {"day": "2026-01-01"}}}], True),
+        (["day"], [{"remove": REMOVE}], False),
+        ([], [{"add": ADD}], False),
+    ],
+    ids=["without", "only a struct", "no adds", "no partition columns"],
+)
+def test_adds_of_a_partitioned_table_need_a_column_of_partition_values(
+    partition_columns: list[str], files: list[Action], is_error: bool
+) -> None:
+    rows, store = [*files, metadata(partitionColumns=partition_columns)], MemoryLogStore()
+    add = pa.Table.from_pylist([{"add": ADD}, *files]).schema.field("add")
+    fields = [("id", pa.string()), ("partitionColumns", pa.list_(pa.string()))]
+    schema = pa.schema([add, SCHEMA.field("remove"), ("metaData", pa.struct(fields))])
+    contents = opened(store, store.put(checkpoint(3)[0].name, parquet(rows, schema)))
+    message = r"add\.partitionValues, found no such column"
+    with pytest.raises(CorruptLogError, match=message) if is_error else nullcontext():
+        load_non_file_actions(store, contents, EMPTY_BATCH)
 
 
 def test_map_with_keys_that_are_not_strings_raises_an_error_that_names_the_file() -> None:
