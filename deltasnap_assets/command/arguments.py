@@ -37,14 +37,20 @@ def _time(text: str) -> datetime:
     return datetime.strptime(text, "%Y%m%d%H%M%S%f")
 
 
+def is_device_or_pipe(path: Path) -> bool:
+    """Return whether a path that is no folder, or the target of its link, exists and is no file."""
+    return path.exists() and not path.is_file()
+
+
 def check_file_to_write(out: Path) -> None:
     """Raise typer.BadParameter for `--out` if a file cannot be written there."""
     if out.is_dir():
         raise typer.BadParameter(f"{out} is a folder.", param_hint="--out")
-    folder = out.absolute().parent
-    if not folder.is_dir():
+    folder = out.resolve().parent
+    is_replaced = not is_device_or_pipe(out)
+    if is_replaced and not folder.is_dir():
         raise typer.BadParameter(f"There is no folder {folder}.", param_hint="--out")
-    if not os.access(folder, os.W_OK | os.X_OK) or (out.exists() and not os.access(out, os.W_OK)):
+    if (is_replaced and not os.access(folder, os.W_OK | os.X_OK)) or (out.exists() and not os.access(out, os.W_OK)):
         raise typer.BadParameter(f"No permission to write {out}.", param_hint="--out")
 
 

@@ -22,14 +22,15 @@ from deltasnap_core import DeltaSnapError
 _MAX_MESSAGE_LENGTH = 4000
 _COLORS = {"error": "red", "warning": "yellow"}
 _TAIL_LINES = 5
-_WIDEST = 1000
+WIDEST = 1_000_000
+"""The width of output that is neither wrapped nor truncated, in characters."""
 
 
 def output_console() -> Console:
     """Return the console for stdout. Without a terminal and `COLUMNS`, a line of a table is neither wrapped nor cut."""
     console = Console()
     if not console.is_terminal and "COLUMNS" not in os.environ:
-        console.width = _WIDEST
+        console.width = WIDEST
     return console
 
 

@@ -14,6 +14,8 @@ from deltasnap_assets.command.arguments import check_file_to_write
 
 DEFAULT_LIMIT = 20
 MAX_TABLE_ROWS = 1_000
+_MOST_ROWS = 2**31 - 2
+"""Spark's limits are integers of 32 bits. One more row shows whether rows are left out."""
 
 
 class RowFormat(StrEnum):
@@ -78,7 +80,7 @@ def row_destination(form: RowFormat | None, out: Path | None, limit: int | None)
         raise typer.BadParameter("Parquet is binary. Add -O FILE, or redirect stdout.", param_hint="--format")
     if out is not None:
         check_file_to_write(out)
-    rows = DEFAULT_LIMIT if limit is None else limit
+    rows = DEFAULT_LIMIT if limit is None else min(limit, _MOST_ROWS)
     if chosen is RowFormat.TABLE and not 0 < rows <= MAX_TABLE_ROWS:
         rows = MAX_TABLE_ROWS
     return RowDestination(form=chosen, out=out, limit=rows or None, is_default_limit=limit is None)

@@ -10,7 +10,7 @@ import io
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -24,13 +24,13 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from deltasnap_assets.command.arguments import is_device_or_pipe
 from deltasnap_assets.command.rows.exact_values import json_line, json_rows, value_text
 from deltasnap_assets.command.rows.row_options import RowDestination, RowFormat
-from deltasnap_assets.command.terminal import print_line, shown
+from deltasnap_assets.command.terminal import WIDEST, print_line, shown
 from deltasnap_assets.texts import visible_value
 from deltasnap_core import DeltaSnapError, PredicateError, Scan, collected_rows, predicate_failures
 
-_WIDEST = 100_000
 _EMPTY = '""'
 _LEAST_WIDTH = 8
 """The minimum width of a column on a terminal. With less, each row is shown as a list of its values."""
@@ -76,7 +76,8 @@ def collect_scan(scan: Scan, limit: int | None) -> CollectedRows:
 
 
 def _cut(rows: pa.Table, limit: int) -> CollectedRows:
-    return CollectedRows(rows=rows.slice(0, limit), is_cut=rows.num_rows > limit)
+    is_cut = rows.num_rows > limit
+    return CollectedRows(rows=rows.slice(0, limit) if is_cut else rows, is_cut=is_cut)  # without columns, it adds rows
 
 
 def write_collected(collected: CollectedRows, destination: RowDestination) -> None:
@@ -165,7 +166,7 @@ def _table_text(rows: pa.Table, terminal: Console | None) -> str:
     for row in cells:
         table.add_row(*row)
     if terminal is None:
-        whole = Console(file=io.StringIO(), width=_WIDEST)
+        whole = Console(file=io.StringIO(), width=WIDEST)
         terminal = Console(file=io.StringIO(), width=Measurement.get(whole, whole.options, table).maximum or 1)
     elif len(columns) * (_LEAST_WIDTH + 1) > terminal.width:
         table = _listed([name for name, _ in columns], cells)
@@ -197,12 +198,20 @@ def _is_number(data_type: Any) -> bool:
 
 @contextmanager
 def _replaced(out: Path) -> Iterator[BinaryIO]:
-    """Yield a temporary file that replaces `out` at the end. If writing fails, `out` is unchanged."""
-    beside = out.with_name(f".{out.name}.{os.getpid()}.tmp")
+    """Yield a temporary file that replaces `out` at the end. If writing fails, `out` is unchanged.
+
+    The target of a link is replaced, not the link. A device or a named pipe is written to.
+    """
+    if is_device_or_pipe(out):
+        with suppress(BrokenPipeError), out.open("wb") as file:
+            yield file
+        return
+    target = out.resolve()
+    beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         with beside.open("wb") as file:
             yield file
-        beside.replace(out)
+        beside.replace(target)
     finally:
         beside.unlink(missing_ok=True)
 

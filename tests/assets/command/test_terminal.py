@@ -112,7 +112,7 @@ def test_repeated_warning_is_printed_once(capsys: pytest.CaptureFixture[str]) ->
 def test_output_without_a_terminal_is_as_wide_as_its_content(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdout", io.StringIO())
     monkeypatch.delenv("COLUMNS", raising=False)
-    assert output_console().width == 1000
+    assert output_console().width == terminal.WIDEST
     monkeypatch.setenv("COLUMNS", "60")
     assert output_console().width == 60
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 from contextlib import redirect_stdout
 from decimal import Decimal
 from pathlib import Path
+from queue import Queue
+from threading import Thread
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +24,7 @@ from deltasnap_assets.command.rows.row_output import (
     CollectedRows,
     RepeatedNameError,
     collect_rows,
+    collect_scan,
     valid_condition,
     write_collected,
     write_rows,
@@ -96,7 +100,7 @@ def test_numbers_of_a_table_are_on_the_right_and_nulls_are_named(tmp_path: Path)
 
 
 def test_table_of_many_columns_is_not_folded_in_a_file(tmp_path: Path) -> None:
-    rows = pa.table({f"column{number}": ["value"] for number in range(50)})
+    rows = pa.table({f"column{number}": ["x" * 500] for number in range(250)})
     assert len(written(rows, RowFormat.TABLE, tmp_path).splitlines()) == 2
 
 
@@ -176,6 +180,28 @@ def test_failure_does_not_change_the_file(tmp_path: Path) -> None:
     assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("rows", "before")]
 
 
+def test_target_of_a_link_is_replaced_and_not_the_link(tmp_path: Path) -> None:
+    (tmp_path / "target").write_text("before")
+    (tmp_path / "rows").symlink_to(tmp_path / "target")
+    (tmp_path / "lost").symlink_to(tmp_path / "none" / "x")
+    assert written(ROWS.select(["id"]), RowFormat.CSV, tmp_path) == b'id\n1\n""\n'
+    assert (tmp_path / "rows").is_symlink()
+    assert (tmp_path / "target").read_text() == 'id\n1\n""\n'
+    with pytest.raises(typer.BadParameter, match=f"There is no folder {tmp_path}/none"):
+        row_destination(None, tmp_path / "lost", None)
+
+
+def test_rows_are_written_to_a_named_pipe_which_remains(tmp_path: Path) -> None:
+    pipe, found = tmp_path / "rows", Queue[bytes]()
+    os.mkfifo(pipe)
+    Thread(target=lambda: found.put(pipe.read_bytes()), daemon=True).start()
+    (tmp_path / "rows.csv").symlink_to(pipe)
+    assert row_destination(None, tmp_path / "rows.csv", None).form is RowFormat.CSV
+    write_rows(ROWS.select(["id"]), RowFormat.CSV, tmp_path / "rows.csv")
+    assert found.get(timeout=60) == b'id\n1\n""\n'
+    assert pipe.is_fifo()
+
+
 @pytest.mark.parametrize(
     ("form", "name", "expected"),
     [(None, None, "table"), (None, "x.csv", "csv"), (None, "x.JSONL", "json"), (None, "x.parquet", "parquet"),
@@ -194,7 +220,8 @@ def test_file_in_no_folder_is_wrong_usage(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "limit", "is_default"), [(None, DEFAULT_LIMIT, True), (0, None, False), (5, 5, False)]
+    ("option", "limit", "is_default"),
+    [(None, DEFAULT_LIMIT, True), (0, None, False), (5, 5, False), (10**20, 2**31 - 2, False)],
 )
 def test_limit_of_zero_is_no_limit(option: int | None, limit: int | None, is_default: bool) -> None:
     found = row_destination(RowFormat.CSV, None, option)
@@ -231,6 +258,22 @@ def test_truncated_rows_are_detected(limit: int | None, expected: tuple[int, boo
     frame: Any = Frame(ROWS)
     found = collect_rows(frame, limit)
     assert (found.rows.num_rows, found.is_cut) == expected
+
+
+def test_rows_without_columns_keep_their_number() -> None:
+    scan: Any = FakeScan(ROWS.select([]))
+    assert collect_scan(scan, 20).rows.num_rows == 2
+
+
+class FakeScan:
+    """A scan of a few rows."""
+
+    def __init__(self, rows: pa.Table) -> None:
+        self._rows = rows
+
+    def take(self, count: int) -> pa.Table:
+        assert count >= self._rows.num_rows
+        return self._rows
 
 
 @pytest.mark.parametrize(
