@@ -16,6 +16,7 @@ from deltasnap_assets.command.arguments import (
     check_file_to_write,
     storage_options,
 )
+from deltasnap_assets.command.rows.row_options import DEFAULT_LIMIT
 from deltasnap_assets.command.terminal import output_console, print_line, print_problem, shown
 from deltasnap_assets.command.views.fleet.fleet_format import FleetFormat
 from deltasnap_assets.tables.fleet_totals import FleetOrder
@@ -67,8 +68,15 @@ def init(
 def history(
     path: TablePath,
     limit: Annotated[
-        int, typer.Option("--limit", "-n", metavar="N", min=1, help="The number of commits, newest first.")
-    ] = 20,
+        int | None,
+        typer.Option(
+            "--limit",
+            "-n",
+            metavar="N",
+            min=1,
+            help=f"The maximum number of commits, newest first. Default: {DEFAULT_LIMIT}.",
+        ),
+    ] = None,
     option: StorageOptions = None,
     as_json: _Json = False,
 ) -> None:
@@ -83,7 +91,7 @@ def history(
 
     options = storage_options(option)
     with explaining(path, options), without_listed_warnings():
-        found = read_history(TableLog.for_path(path, options), limit)
+        found = read_history(TableLog.for_path(path, options), limit or DEFAULT_LIMIT)
     if as_json:
         typer.echo(json.dumps(history_json(found.entries), default=str))
     else:
@@ -91,6 +99,9 @@ def history(
         console.print(history_table(found.entries, console.width))
     for fault in found.faults:
         print_problem(Console(stderr=True), fault.mark, fault_line(fault))
+    if found.is_cut and limit is None:
+        text = f"Only {DEFAULT_LIMIT} commits are shown; there are more. --limit N shows N of them."
+        print_line(Console(stderr=True), shown(text))
     if any(fault.mark == "error" for fault in found.faults):
         raise typer.Exit(1)
 

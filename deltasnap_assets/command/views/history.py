@@ -53,10 +53,14 @@ CommitColumn = tuple[Column, Callable[[DeltaHistory], str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadHistory:
-    """The last commits of a table, newest first, and the condition of its log. Lost commits keep their place."""
+    """The last commits of a table, newest first, and the condition of its log. Lost commits keep their place.
+
+    is_cut: whether there are more commits.
+    """
 
     entries: tuple[Entry, ...]
     condition: TableCondition
+    is_cut: bool
 
     @property
     def faults(self) -> tuple[Fault, ...]:
@@ -76,7 +80,8 @@ def read_history(
     listing = log.list()
     if listing.latest_version is None:
         raise DeltaTableNotFoundError(path=log.table_path)
-    versions = [v for v in sorted(listing.commits, reverse=True) if end is None or v <= end][:limit]
+    every = [v for v in sorted(listing.commits, reverse=True) if end is None or v <= end]
+    versions = every[:limit]
     holes = [(older + 1, newer - 1) for newer, older in pairwise(versions) if newer - older > 1]
     if versions and len(versions) < limit and not listing.checkpoints and versions[-1] > 0:
         holes.append((0, versions[-1] - 1))
@@ -93,7 +98,8 @@ def read_history(
     for first, last in (*((version, version) for version in versions), *holes):
         if (fault := fault_of_commit(examined, first)) is not None:
             found[first] = LostCommits(version=first, last=last, fault=fault)
-    return ReadHistory(entries=tuple(found[version] for version in sorted(found, reverse=True)), condition=condition)
+    entries = tuple(found[version] for version in sorted(found, reverse=True))
+    return ReadHistory(entries=entries, condition=condition, is_cut=len(every) > limit)
 
 
 def history_json(history: Sequence[Entry]) -> list[dict[str, Any]]:

@@ -64,6 +64,23 @@ def test_history_has_a_line_for_the_commits_lost_at_the_start(tmp_path: Path) ->
     ]  # fmt: skip
 
 
+def test_history_reports_that_the_default_limit_leaves_out_commits(tmp_path: Path) -> None:
+    write_log(tmp_path, {0: [protocol(), metadata()], **{version: [commit_info()] for version in range(1, 20)}})
+    assert (len(parsed("history", tmp_path)), run("history", tmp_path).stderr) == (20, "")
+    write_log(tmp_path, {20: [commit_info()]})
+    notice = "Only 20 commits are shown; there are more. --limit N shows N of them.\n"
+    assert (len(parsed("history", tmp_path)), run("history", tmp_path).stderr) == (20, notice)
+    assert run("history", tmp_path, "--limit", 20).stderr == ""
+
+
+def test_long_values_are_on_one_line_without_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    long = metadata(configuration={"delta.constraints.a": "x" * 1500})
+    write_log(tmp_path, {0: [commit_info("o" * 500, userName="u" * 500), protocol(), long]})
+    assert "x" * 1500 in run("inspect", tmp_path).stdout
+    assert len(run("history", tmp_path).stdout.splitlines()) == 2
+
+
 @pytest.mark.parametrize("width", [80, 100, 200])
 def test_history_truncates_no_metric(width: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
