@@ -64,6 +64,17 @@ def test_annotation_names_the_library_that_gets_the_rows(monkeypatch: pytest.Mon
     assert files(pd.DataFrame, 3)["m"].tolist() == [{"a": 2}]
 
 
+def test_integers_with_nulls_are_exact_in_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
+    large = 2**53 + 1  # a float is 2**53
+    columns = [[large, None], [large, 1], [{"n": large}, {"n": None}], [[large, None], []]]
+    monkeypatch.setattr(Stored, "arrow", lambda _: pa.table(columns, ["n", "n", "struct", "list"]))
+    found = files(pd.DataFrame, 3)
+    assert list(map(str, found.dtypes)) == ["Int64", "int64", "object", "object"]
+    assert found.iloc[:, 0].tolist() == [large, pd.NA]
+    assert found["struct"].tolist() == [{"n": large}, {"n": None}]
+    assert found["list"][0].tolist() == [large, None]
+
+
 @pytest.mark.parametrize("wanted", [None, object, Any, LogSegment])
 def test_value_is_loaded_as_its_own_type(wanted: object) -> None:
     assert given_as(wanted, "events/log_segment", "log_segment", {3: Stored()}) is FRAME
