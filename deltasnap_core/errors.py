@@ -241,7 +241,7 @@ class NoFilesystemError(StorageError):
         """What to do."""
         if isinstance(self.__cause__, ImportError):  # the reason names the package
             return "If the path has the wrong scheme, correct it."
-        return "Correct the scheme of the path, or install the package of the filesystem."
+        return "Correct the scheme of the path or the storage options, or install the package of the filesystem."
 
 
 class LogChangedError(DeltaSnapError):

@@ -11,6 +11,7 @@ from fsspec.core import url_to_fs
 from deltasnap_core.distribution import how_to_install
 from deltasnap_core.errors import NoFilesystemError
 from deltasnap_core.redaction import hide_secrets, learn_options
+from deltasnap_core.storage.azure_limits import AZURE_SCHEMES, without_azure_retries
 from deltasnap_core.storage.concurrency import map_concurrently
 from deltasnap_core.storage.file_info import status_of
 from deltasnap_core.storage.local_files import list_local_from, local_status, open_local, read_local
@@ -23,6 +24,8 @@ from deltasnap_core.storage.urls import is_local, join_url, split_url
 
 # Only Parquet footers and short columns are read from the middle of a file: s3fs would fetch 50 MiB for each.
 _BLOCK_BYTES = 4 * 2**20
+_PACKAGES = (("s3fs", "s3", S3_SCHEMES), ("adlfs", "azure", AZURE_SCHEMES), ("gcsfs", "gcs", ("gs://",)))
+"""The package of a filesystem, the extra that installs it, and the URLs that it supports."""
 
 
 def filesystem_of(url: str, storage_options: Mapping[str, Any]) -> tuple[fsspec.AbstractFileSystem, str]:
@@ -32,12 +35,12 @@ def filesystem_of(url: str, storage_options: Mapping[str, Any]) -> tuple[fsspec.
     """
     try:
         filesystem, path = url_to_fs(url, **options_of(url, storage_options))
+        if is_s3(filesystem):
+            filesystem = without_s3_retries(filesystem)
+        elif url.startswith(AZURE_SCHEMES):
+            filesystem = without_azure_retries(filesystem)
     except (ImportError, ValueError) as error:
-        is_s3_missing = isinstance(error, ImportError) and url.startswith(S3_SCHEMES)
-        reason = f"s3fs cannot be imported: {how_to_install('s3')}" if is_s3_missing else str(error)
-        raise NoFilesystemError(path=url, reason=reason) from hide_secrets(error)
-    if is_s3(filesystem):
-        filesystem = without_s3_retries(filesystem)
+        raise NoFilesystemError(path=url, reason=_reason(url, error)) from hide_secrets(error)
     return cast(fsspec.AbstractFileSystem, filesystem), cast(str, path)
 
 
@@ -116,6 +119,13 @@ class FsspecLogStore:
             filesystem, fs_path = filesystem_of(path, self._storage_options)
             filesystem.invalidate_cache(fs_path)
             return translated_stream(path, retrying(lambda: filesystem.open(fs_path, "rb", block_size=_BLOCK_BYTES)))
+
+
+def _reason(url: str, error: Exception) -> str:
+    for package, extra, schemes in _PACKAGES:
+        if isinstance(error, ImportError) and url.startswith(schemes):
+            return f"{package} cannot be imported: {how_to_install(extra)}"
+    return str(error)
 
 
 def _list_whole_from(

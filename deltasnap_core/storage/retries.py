@@ -91,12 +91,15 @@ def is_transient(error: BaseException) -> bool:
         return isinstance(error.__context__, TimeoutError)
     if isinstance(error, OSError) and error.errno in _TRANSIENT_ERRNOS:
         return True
-    if (
-        _http_status(error) in _TRANSIENT_HTTP_STATUSES
-        or _answer(error).get("Error", {}).get("Code") in _DAMAGED_UPLOADS
-    ):
+    if _http_status(error) in _TRANSIENT_HTTP_STATUSES or error_code(error) in _DAMAGED_UPLOADS:
         return True
     return any(kind.__name__ in _TRANSIENT_NAMES for kind in type(error).__mro__)
+
+
+def error_code(error: BaseException) -> str | None:
+    """Return the code of S3 in an error, such as `NoSuchBucket`; None: there is none."""
+    code: str | None = _answer(error).get("Error", {}).get("Code")
+    return code
 
 
 def _is_throttled(error: BaseException) -> bool:

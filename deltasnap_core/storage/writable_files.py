@@ -20,7 +20,7 @@ from deltasnap_core.storage.file_info import status_of
 from deltasnap_core.storage.file_parts import FileParts
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore, filesystem_of
 from deltasnap_core.storage.log_store import FileStatus
-from deltasnap_core.storage.retries import retrying
+from deltasnap_core.storage.retries import error_code, retrying
 from deltasnap_core.storage.storage_errors import storage_errors, write_errors
 from deltasnap_core.storage.urls import is_local, join_url, local_path, split_url
 
@@ -295,9 +295,12 @@ class WritableFiles:
 
 
 def _check_bucket(folder: str, error: FileNotFoundError) -> None:
-    """Raise StorageError if a folder was not found because its S3 bucket does not exist: that is no empty folder."""
-    answer = getattr(error.__cause__, "response", {})
-    if answer.get("Error", {}).get("Code") == "NoSuchBucket":
+    """Raise StorageError if a folder was not found because its bucket does not exist: that is no empty folder.
+
+    On S3 and Azure, whose buckets are containers. Other storages do not say which of them is missing.
+    """
+    cause = error.__cause__ or error.__context__
+    if getattr(cause, "error_code", "") == "ContainerNotFound" or error_code(error) == "NoSuchBucket":
         raise StorageError(path=folder, reason="the bucket does not exist") from error
 
 

@@ -27,7 +27,13 @@ FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 COMMAND = re.compile(r"`(deltasnap [^`]+)`")
 MODULE = re.compile(r"python -m\s+([\w.]+)")
 OPTIONS = re.compile(r"^\|.*\| `(\{.*?\})`", re.MULTILINE)
-ENVIRONMENT = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "SLACK_URL": "https://chat.example/hook"}
+ENVIRONMENT = {
+    "AWS_ACCESS_KEY_ID": "a",
+    "AWS_SECRET_ACCESS_KEY": "b",
+    "AZURE_STORAGE_CONNECTION_STRING": "c",
+    "AZURE_STORAGE_KEY": "d",
+    "SLACK_URL": "https://chat.example/hook",
+}
 COMMANDS = typer.main.get_command(app)
 TEXTS = {document.name: document.read_text(encoding="utf-8") for document in DOCUMENTS}
 

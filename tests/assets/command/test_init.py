@@ -89,8 +89,8 @@ def test_path_without_a_table_says_what_is_there(
 def test_path_that_cannot_be_read_has_advice_and_names_no_file_of_the_log() -> None:
     (table,) = find_tables(["foo://lake/events"], {})
     assert table.problem == (
-        "The storage failed at foo://lake/events/_delta_log: Protocol not known: foo. Correct the scheme of the path, "
-        "or install the package of the filesystem."
+        "The storage failed at foo://lake/events/_delta_log: Protocol not known: foo. Correct the scheme of the path "
+        "or the storage options, or install the package of the filesystem."
     )
 
 

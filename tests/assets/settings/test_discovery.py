@@ -152,7 +152,7 @@ def test_unusual_failure_of_a_storage_is_reported(tmp_path: Path) -> None:
 def test_pattern_of_an_unknown_scheme_is_named_as_written_with_advice(tmp_path: Path) -> None:
     with pytest.raises(DiscoveryError) as caught:
         load(tmp_path, "discover: [{path: foo://lake/*}]")
-    advice = "Correct the scheme of the path, or install the package of the filesystem."
+    advice = "Correct the scheme of the path or the storage options, or install the package of the filesystem."
     assert str(caught.value) == f"Tables at foo://lake/*: Protocol not known: foo. {advice}"
 
 

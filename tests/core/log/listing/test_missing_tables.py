@@ -79,4 +79,7 @@ def test_condition_distinguishes_denied_access_from_failed_storage(
 def test_condition_of_an_unknown_scheme_does_not_advise_to_try_again() -> None:
     (fault,) = TableLog.for_path("foo://lake/t").condition().faults
     assert fault.kind == FaultKind.STORAGE_FAILED
-    assert fault.advice == "Correct the scheme of the path, or install the package of the filesystem."
+    assert (
+        fault.advice
+        == "Correct the scheme of the path or the storage options, or install the package of the filesystem."
+    )
