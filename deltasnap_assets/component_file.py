@@ -37,7 +37,7 @@ class ComponentAttributes(dg.Model):
     def _is_as_in_deltasnap_yaml(cls, values: Any) -> Any:
         """Raise the errors of the values, each at its key. Dagster adds the line."""
         if problems := list(_problems(values)):
-            raise ValidationError.from_exception_data("defs.yaml", problems, hide_input=True)
+            raise ValidationError.from_exception_data("defs.yaml", problems)
         return values
 
     @classmethod

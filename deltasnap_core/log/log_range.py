@@ -71,7 +71,7 @@ class LogRange:
         for version in range(first, last + 1):
             actions = actions.advanced(by_version.get(version, ()))
             states[version] = actions
-            if version in by_version or version == last:
+            if version in by_version or version == first:
                 check_state(actions, path=self._table_path, version=version)
         return states
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from deltasnap_core.errors import (
+    ActionNotFoundError,
     DeltaTableNotFoundError,
     UnsupportedProtocolError,
     VersionGapError,
@@ -48,6 +49,15 @@ def test_version_within_a_range_that_needs_an_unknown_feature_is_rejected(tmp_pa
     logged = TableLog.for_path(tmp_path).range(0, 3)
     with pytest.raises(UnsupportedProtocolError, match="fromTheFuture"):
         logged.non_file_actions(NonFileActions(), logged.read_commits(0, 3), 0, 3)
+
+
+def test_range_after_actions_that_are_missing_is_rejected_at_its_first_version(tmp_path: Path) -> None:
+    write_log(tmp_path, {0: [protocol(), metadata()], 1: [add("a")], 2: [add("b")]})
+    logged = TableLog.for_path(tmp_path).range(1, 2)
+    batch = logged.read_commits(1, 2)
+    with pytest.raises(ActionNotFoundError) as raised:
+        logged.non_file_actions(NonFileActions(), batch, 1, 2)  # as after a checkpoint without them
+    assert raised.value.version == 1
 
 
 def test_commit_within_a_range_that_names_a_manifest_is_rejected(tmp_path: Path) -> None:
