@@ -180,8 +180,9 @@ class _Refresh:
                 run_id = str(uuid.uuid4())
                 with handing_over(run_id, self.table.name, seen):
                     self._run(run_id, first, last)
-                self.materialized.extend(range(first, last + 1))
-                self.on_stored(range(first, last + 1))
+                versions = range(first, last + 1)
+                self.materialized.extend(versions)
+                self.on_stored(versions)
             if todo.num_left == 0 or status.listing is None:
                 return
             known = _up_to(known_of(self.instance, self.table.name), status.latest)

@@ -124,6 +124,14 @@ def test_columns_of_each_table_are_in_this_order(made: Made) -> None:
     assert set(NAMES) - COLUMNS.keys() == {"vacuum_candidates", "file_problems"}
 
 
+def test_column_stats_of_a_table_without_columns_have_the_same_columns(
+    spark: SparkSession, made: Made, tmp_path: Path
+) -> None:
+    write_log(tmp_path, {0: [protocol(), metadata(schemaString=schema()), add("a")]})
+    empty = DeltaLog.for_table(spark, tmp_path).snapshot.tables.column_stats
+    assert (empty.count(), empty.dtypes) == (0, made.log.snapshot.tables.column_stats.dtypes)
+
+
 def test_files_have_typed_partitions_and_readable_statistics(made: Made, tables: MetadataTables) -> None:
     (compacted,) = (row for row in rows(tables.files) if row["records"] == 4)
     assert compacted["partition"] == {"day": "2026-01-02"}
