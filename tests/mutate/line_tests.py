@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
 import coverage
 
@@ -26,6 +27,8 @@ _OF_DECLARATIONS = (_DOCUMENTS, "tests/assets/settings")
 """Tests of what the code declares on import: keys, defaults, limits, commands, metadata."""
 _FIRST_SECONDS = 10
 """The tests that run first are the fastest ones that take so long in total."""
+_RECORDS = ("seconds", "fixtures")
+"""The names of JSON files beside the lines: the time of each test, and the tests that request each shared fixture."""
 _SLOW_SECONDS = 90
 """How long the slow tests of a mutant may take in total."""
 
@@ -33,8 +36,10 @@ _SLOW_SECONDS = 90
 class LineTests:
     """Which test runs which line, and how long each test takes."""
 
-    def __init__(self, data: coverage.CoverageData, seconds: dict[str, float]) -> None:
+    def __init__(self, data: coverage.CoverageData, seconds: dict[str, float], fixtures: dict[str, list[str]]) -> None:
+        """Create an instance from a record. fixtures: the tests that request a shared fixture, by its name there."""
         self._data = data
+        self._fixtures = fixtures
         # Without the tests of files that were deleted after the record.
         self._seconds = {test: each for test, each in seconds.items() if (ROOT / test.partition("::")[0]).is_file()}
         self._files = {Path(*_below_package(file)): file for file in data.measured_files()}
@@ -46,7 +51,7 @@ class LineTests:
             _record(folder.resolve(), options)
         data = coverage.CoverageData(str(folder / "lines"))
         data.read()
-        return cls(data, json.loads((folder / "seconds.json").read_text(encoding="utf-8")))
+        return cls(data, *(json.loads((folder / f"{name}.json").read_text("utf-8")) for name in _RECORDS))
 
     def of(self, mutant: Mutant) -> Iterator[list[str]]:
         """Yield groups of tests, most likely to detect a mutant first. No test is in two groups.
@@ -88,7 +93,11 @@ class LineTests:
     @cache  # noqa: B019 - one instance per run
     def _contexts(self, module: Path) -> dict[int, list[str]]:
         file = self._files.get(module)
-        return self._data.contexts_by_lineno(file) if file else {}
+        by_line = self._data.contexts_by_lineno(file) if file else {}
+        return {
+            line: [test for name in names for test in self._fixtures.get(name, (name,))]
+            for line, names in by_line.items()
+        }
 
 
 def _below_package(file: str) -> tuple[str, ...]:
@@ -106,10 +115,12 @@ def _record(folder: Path, options: Sequence[str]) -> None:
         if subprocess.run(command, cwd=copy, env=env, check=False).returncode:
             sys.exit("The tests fail without a change.")
     coverage.Coverage(data_file=str(folder / "lines"), config_file=False).combine([str(folder)])
-    seconds: dict[str, float] = {}
-    for file in folder.glob("seconds-*.json"):
-        seconds |= json.loads(file.read_text(encoding="utf-8"))
-    (folder / "seconds.json").write_text(json.dumps(seconds), encoding="utf-8")
+    for name in _RECORDS:
+        whole: dict[str, Any] = {}
+        for file in folder.glob(f"{name}-*.json"):
+            for key, value in json.loads(file.read_text("utf-8")).items():
+                whole[key] = whole[key] + value if key in whole else value
+        (folder / f"{name}.json").write_text(json.dumps(whole), "utf-8")
 
 
 def _tests_near(module: Path) -> Sequence[str]:

@@ -93,8 +93,8 @@ def read_history(
         found |= {each.version: each for each in _one_by_one(log, listing, versions, condition)}
         if not found:
             raise
-        holes += [(version, version) for version in versions if version not in found]
-    examined = log.condition(listing, first=versions[-1], read_pages=False) if holes else condition
+    is_lost = holes or len(found) < len(versions)
+    examined = log.condition(listing, first=versions[-1], read_pages=False) if is_lost else condition
     for first, last in (*((version, version) for version in versions), *holes):
         if (fault := fault_of_commit(examined, first)) is not None:
             found[first] = LostCommits(version=first, last=last, fault=fault)
