@@ -54,12 +54,17 @@ def parquet(rows: list[dict[str, Any]], **options: Any) -> bytes:
     return sink.getvalue()
 
 
+def opened(store: MemoryLogStore, data: bytes) -> CheckpointContents:
+    """Read the footer of a checkpoint."""
+    file = store.put(checkpoint(3)[0].name, data)
+    provider = CheckpointProvider(version=3, files=(file,), kind=CheckpointKind.CLASSIC, format="parquet")
+    return open_checkpoint(store, provider, LOG_PATH)
+
+
 def read(data: bytes) -> tuple[int, int]:
     """Read all actions of a checkpoint like the driver. Return the number of file actions and of others."""
     store = MemoryLogStore()
-    file = store.put(checkpoint(3)[0].name, data)
-    provider = CheckpointProvider(version=3, files=(file,), kind=CheckpointKind.CLASSIC, format="parquet")
-    contents: CheckpointContents = open_checkpoint(store, provider, LOG_PATH)
+    contents = opened(store, data)
     found = load_non_file_actions(store, contents, EMPTY_BATCH)
     others = [found.protocol, found.metadata, *found.transactions, *found.domains]
     files = sum(map_measures(store, contents, lambda rows: rows.num_rows))
@@ -94,6 +99,14 @@ def test_row_with_two_actions_raises_an_error_that_names_the_file(
     with pytest.raises(CorruptLogError, match="at most one action in a row") as caught:
         read(parquet(rows, write_statistics=statistics))
     assert caught.value.path == f"{LOG_PATH}/{checkpoint(3)[0].name}"
+
+
+@pytest.mark.parametrize(("group", "rows_a_group"), [(0, 2), (1, 1)])
+def test_more_actions_than_rows_are_found_in_the_footer(group: int, rows_a_group: int) -> None:
+    data = parquet([add("c"), {**add("a"), **remove("b")}], row_group_size=rows_a_group)
+    found = f"found {rows_a_group + 1} actions in {rows_a_group} rows of row group {group}"
+    with pytest.raises(CorruptLogError, match=found):
+        opened(MemoryLogStore(), data)
 
 
 @pytest.mark.slow
