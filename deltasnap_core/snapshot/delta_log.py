@@ -375,6 +375,7 @@ class DeltaLog:
         (string), tags (map), engineInfo, txnId (string). Null: the commit does not state the value. A value in a map
         that is not text is JSON.
         limit, start, end: as in DeltaHistoryManager.get_history. Errors: as there, SparkRequiredError.
+        Of a catalog-managed table, only published commits: `Snapshot.tables.history` also has those of its catalog.
         """
         check_versions(*(version for version in (start, end) if version is not None))
         return history_frame(
