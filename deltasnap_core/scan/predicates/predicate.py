@@ -105,7 +105,7 @@ def is_current_time(node: exp.Expr) -> bool:
 
     For example `date'today'`; a time zone may follow.
     """
-    words = node.name.lower().split() if isinstance(node, exp.Literal) and node.is_string else []
+    words = node.name.lower().split() if node.is_string else []
     return bool(words) and words[0] in _CURRENT_TIMES
 
 

@@ -212,11 +212,11 @@ class RangeWriter:
             version, timestamps[version], log.non_file, base.value, retention, computed_by=base.computed_by
         )
         in_force = log.non_file.without_expired_transactions(time)
-        try:
-            with translated(stored_files=self.spark_rows.urls(draft)):
+        with translated(stored_files=self.spark_rows.urls(draft)):
+            try:
                 counted = self.spark_rows.counted(draft, in_force, retention)
-        except MissingSizeError as error:  # the base has the same files as the log
-            raise CorruptLogError(path=log.files[0], reason=str(error)) from error
+            except MissingSizeError as error:  # the base has the same files as the log
+                raise CorruptLogError(path=log.files[0], reason=str(error)) from error
         return commits, draft, counted.applied_to(None)
 
     def _commits_of(self, loaded: LoadedLog) -> CommitFacts:

@@ -117,6 +117,8 @@ def test_worst_tables_are_shown_without_a_click(fleet: Fleet) -> None:
     shown = str(fleet_page(many)["worst"].value)
     assert len(shown) < 1000
     assert 4 < len(shown.splitlines()) <= 12
+    short = [{**row, "table": f"t{number}", "reason": ""} for number in range(20) for row in fleet.rows[:1]]
+    assert len(str(fleet_page(short)["worst"].value).splitlines()) == 2 + 10
 
 
 def test_reasons_of_the_worst_tables_have_only_the_end_of_long_paths(fleet: Fleet) -> None:

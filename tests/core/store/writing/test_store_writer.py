@@ -7,6 +7,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
@@ -178,9 +179,13 @@ def test_each_commit_is_read_once(store: SnapshotStore, log: DeltaLog, monkeypat
     assert of_log == [commit_file(0), commit_file(1)]
 
 
-def test_checkpoint_without_the_size_of_a_file_is_damaged(store: SnapshotStore, tmp_path: Path) -> None:
+@pytest.mark.parametrize("statistics", [True, False])
+def test_checkpoint_without_the_size_of_a_file_is_damaged(
+    store: SnapshotStore, tmp_path: Path, statistics: bool
+) -> None:
     folder = write_log(tmp_path / "t", {0: [protocol(), metadata()]})
     (checkpoint,) = write_checkpoint(folder, 1, "classic", [protocol(), metadata(), add("a", size=None)])  # type: ignore[arg-type]
+    pq.write_table(pq.read_table(checkpoint), checkpoint, write_statistics=statistics)
     with pytest.raises(CorruptLogError, match=r"expected add\.size") as error:
         store.write_range("t", DeltaLog.for_table(None, tmp_path / "t"), 1, 1)
     assert error.value.path == to_url(checkpoint)
