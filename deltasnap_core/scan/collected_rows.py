@@ -19,7 +19,8 @@ from deltasnap_core.scan.predicate_analysis import predicate_failures
 def collected_rows(rows: DataFrame, where: str | None = None) -> pa.Table:
     """Return rows in memory, with the types of `toArrow`. Without columns too, the table has their number.
 
-    A field in a column with such a type may become nullable.
+    The fields of variants, and of structs with required fields, are nullable: Arrow can neither cast nor write a null
+    in a required field, even inside of a null struct.
 
     where: the predicate of the rows, in SQL.
     Errors: PredicateError if Spark cannot evaluate the predicate for some row; DataFileError for a text that is not
@@ -93,7 +94,9 @@ def _unlisted(values: pa.Array, kind: DataType) -> pa.Array:
     """Return the values from `_listed` ones."""
     if _is_required(kind):
         places = pa.array(np.cumsum(values.is_valid()) - 1, mask=values.is_null().to_numpy(zero_copy_only=False))
-        return _inner(values.flatten(), kind).take(places)
+        taken = _inner(values.flatten(), kind).take(places)
+        fields = [field.with_nullable(True) for field in taken.type]
+        return pa.StructArray.from_arrays(taken.flatten(), fields=fields, mask=taken.is_null())
     return _inner(values, kind)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
 _VALUES = "select id, if(id % 2 = 0, null, parse_json(concat('{\"a\":', id, '}'))) as v from range(5)"
 VARIANT = pa.struct(
-    [pa.field("value", pa.binary(), False), pa.field("metadata", pa.binary(), False, {b"variant": b"true"})]
+    [pa.field("value", pa.binary()), pa.field("metadata", pa.binary(), metadata={b"variant": b"true"})]
 )
 ONE = {"value": b"\x02\x01\x00\x00\x02\x0c\x01", "metadata": b"\x01\x00\x01a"}
 THREE = {**ONE, "value": b"\x02\x01\x00\x00\x02\x0c\x03"}
@@ -48,7 +50,17 @@ def test_null_variants_are_null_and_the_others_keep_their_type(spark: SparkSessi
 
 def test_variants_without_nulls_are_as_from_spark(spark: SparkSession) -> None:
     rows = spark.sql(f"select v from ({_VALUES}) where v is not null order by id")
-    assert collected_rows(rows).equals(rows.toArrow(), check_metadata=True)
+    assert collected_rows(rows)["v"].to_pylist() == rows.toArrow()["v"].to_pylist()
+    assert collected_rows(rows)["v"].type.equals(VARIANT, check_metadata=True)
+
+
+def test_nulls_in_required_fields_can_be_written_and_cast(spark: SparkSession, tmp_path: Path) -> None:
+    names = "v, array(v, null) as vs, if(id = 0, null, struct(id)) as s"
+    found = collected(spark, names)
+    pq.write_table(found, tmp_path / "rows.parquet")
+    assert pq.read_table(tmp_path / "rows.parquet").to_pylist() == found.to_pylist()
+    plain_type = pa.struct([("value", pa.binary()), ("metadata", pa.binary())])
+    assert found["vs"].cast(pa.list_(plain_type)).to_pylist() == found["vs"].to_pylist()
 
 
 @pytest.mark.parametrize(
