@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _VALUES = "select id, if(id % 2 = 0, null, parse_json(concat('{\"a\":', id, '}'))) as v from range(5)"
-VARIANT = pa.struct(
-    [pa.field("value", pa.binary()), pa.field("metadata", pa.binary(), metadata={b"variant": b"true"})]
-)
+VARIANT = pa.struct([pa.field("value", pa.binary()), pa.field("metadata", pa.binary(), metadata={b"variant": b"true"})])
 ONE = {"value": b"\x02\x01\x00\x00\x02\x0c\x01", "metadata": b"\x01\x00\x01a"}
 THREE = {**ONE, "value": b"\x02\x01\x00\x00\x02\x0c\x03"}
 
