@@ -216,6 +216,12 @@ def test_protected_version_is_rejected(spark: SparkSession, tmp_path: Path) -> N
     assert log_of(spark, log).checkpoint().version == LAST
 
 
+def test_first_version_gets_a_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
+    log = write_log(tmp_path, {0: [protocol(), metadata(), add("a")]})
+    written = log_of(spark, log).checkpoint()
+    assert (written.version, written.is_new, written.num_of_add_files) == (0, True, 1)
+
+
 def test_folder_without_log_is_not_a_table(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(DeltaTableNotFoundError):
         log_of(spark, tmp_path / "_delta_log").checkpoint()
