@@ -31,8 +31,13 @@ def storage_errors(path: str) -> Iterator[None]:
     except NotADirectoryError as error:
         raise FileNotFoundError(redacted(f"No such file: {path}")) from hide_secrets(error)
     except Exception as error:  # noqa: BLE001  # raised as StorageError
-        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise StorageError(path=path, reason=str(reason)) from hide_secrets(error)
+        raise StorageError(path=path, reason=_reason(error)) from hide_secrets(error)
+
+
+def _reason(error: Exception) -> str:
+    text = str(getattr(error, "strerror", None) or str(error) or type(error).__name__)
+    code = getattr(error, "error_code", None)  # of Azure, whose text continues with the response
+    return f"{text.splitlines()[0].rstrip('.')} ({getattr(code, 'value', code)})" if code else text
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from deltasnap_core.storage.urls import join_url
 
 _DENIED = re.compile(
     r"(?i)permission denied|access ?denied|forbidden|unauthori[sz]ed|not authori[sz]ed|\b40[13]\b|credential"
-    r"|InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|AuthenticationFailed|authentication"
+    r"|InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|authenticat|authori[sz]ation"
 )
 _OF_ARGUMENTS = (AttributeError, TypeError, ValueError)
 """The exceptions of filesystems for an unknown option, or an option or a bucket name with an invalid value."""

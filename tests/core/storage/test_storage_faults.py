@@ -18,7 +18,7 @@ from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.storage import retries
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.log_store import is_file
-from deltasnap_core.storage.storage_errors import translated_stream
+from deltasnap_core.storage.storage_errors import storage_errors, translated_stream
 from deltasnap_core.storage.urls import to_url
 from deltasnap_core.storage.writable_files import WritableFiles
 from tests.builders import add, metadata, mtime_of, protocol, write_log
@@ -269,3 +269,11 @@ def test_file_that_disappears_during_a_listing_is_left_out(tmp_path: Path) -> No
     listed = FsspecLogStore().list_from(f"{to_url(tmp_path)}/b")
     (tmp_path / "b").unlink()
     assert [file.name for file in listed] == ["c"]
+
+
+def test_message_of_azure_is_its_first_line_with_its_code() -> None:
+    error = Exception("The lease is held.\nRequestId:1\nContent: <?xml ...>")
+    error.error_code = "LeaseHeld"  # type: ignore[attr-defined]
+    with pytest.raises(StorageError) as raised, storage_errors("az://lake/x"):
+        raise error
+    assert raised.value.reason == "The lease is held (LeaseHeld)"

@@ -58,9 +58,10 @@ def test_condition_of_a_path_without_a_table_has_a_reason(
         (PermissionError(13, "Permission denied"), "Permission denied", FaultKind.ACCESS_DENIED),
         (OSError(), "An error occurred (403) when calling ListObjectsV2: Forbidden", FaultKind.ACCESS_DENIED),
         (OSError(), "Unable to locate credentials", FaultKind.ACCESS_DENIED),
+        (OSError(), "Server failed to authenticate the request (AuthorizationFailure)", FaultKind.ACCESS_DENIED),
         (OSError(), "Connection reset by peer", FaultKind.STORAGE_FAILED),
     ],
-    ids=["local", "403", "no credentials", "network"],
+    ids=["local", "403", "no credentials", "Azure", "network"],
 )
 def test_condition_distinguishes_denied_access_from_failed_storage(
     cause: OSError, reason: str, kind: FaultKind
