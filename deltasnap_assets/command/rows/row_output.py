@@ -101,8 +101,12 @@ def write_rows(rows: pa.Table, form: RowFormat, out: Path | None) -> None:
             if name in names[:index]:
                 raise RepeatedNameError(column=name)
     if out is not None:
-        with _replaced(out) as file:
-            _write(rows, form, file)
+        try:
+            with _replaced(out) as file:
+                _write(rows, form, file)
+        except OSError as error:
+            error.filename = error.filename or str(out)  # a full disk is reported without it
+            raise
     elif sys.stdout.isatty() and form is not RowFormat.PARQUET:
         with _until_closed():
             for text in _texts(rows, form, Console()):

@@ -19,6 +19,7 @@ import pytest
 import typer
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from deltasnap_assets.command.endings import problem_of_a_folder
 from deltasnap_assets.command.rows.row_options import DEFAULT_LIMIT, RowDestination, RowFormat, row_destination
 from deltasnap_assets.command.rows.row_output import (
     CollectedRows,
@@ -200,6 +201,13 @@ def test_rows_are_written_to_a_named_pipe_which_remains(tmp_path: Path) -> None:
     write_rows(ROWS.select(["id"]), RowFormat.CSV, tmp_path / "rows.csv")
     assert found.get(timeout=60) == b'id\n1\n""\n'
     assert pipe.is_fifo()
+
+
+@pytest.mark.parametrize("form", RowFormat)
+def test_full_disk_is_reported_with_the_name_of_the_file(form: RowFormat) -> None:
+    with pytest.raises(OSError, match="No space left on device") as raised:
+        write_rows(ROWS, form, Path("/dev/full"))
+    assert problem_of_a_folder(raised.value) == "/dev/full: No space left on device."
 
 
 @pytest.mark.parametrize(
