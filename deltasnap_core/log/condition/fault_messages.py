@@ -201,8 +201,8 @@ def unpublished_commits(table: str, versions: VersionRanges, latest: int) -> Fau
         text=f"A catalog manages {redacted(table)} and was not queried. The {_commits(versions)} "
         f"{'is' if len(versions) == 1 else 'are'} staged, but not published: deltasnap shows version {latest}, and the "
         "catalog may have a later one.",
-        advice="Have the writer or the catalog publish the commits that the catalog ratified. This warning ends when the "
-        "log reaches these versions.",
+        advice="Have the writer or the catalog publish the commits that the catalog ratified. This warning ends when "
+        "the log reaches these versions.",
         reason=f"the log ends with version {latest}",
     )
 
