@@ -110,8 +110,9 @@ def test_refresh_without_new_commits_reads_a_short_log_again(
     assert examined.refresh() == ()
     assert not examined.errors
     monkeypatch.setattr(due, "SHORT_LOG", 6)
-    with pytest.raises(BrokenTableError, match="Version 3 cannot be read"):
+    with pytest.raises(BrokenTableError, match="Version 3 cannot be read") as raised:
         examined.refresh()
+    assert not raised.value.problems  # they are those beside the log
     assert examined.page["numbers_of"] == "version 5, stored before the damage"
 
 

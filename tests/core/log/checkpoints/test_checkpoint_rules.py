@@ -109,6 +109,12 @@ def test_more_actions_than_rows_are_found_in_the_footer(group: int, rows_a_group
         opened(MemoryLogStore(), data)
 
 
+def test_add_without_any_required_field_is_found_in_the_footer() -> None:
+    data = parquet([add("c"), {"add": {"modificationTime": 1}}])
+    with pytest.raises(CorruptLogError, match=r"expected add\.(path|size) in each add, found null"):
+        opened(MemoryLogStore(), data)
+
+
 @pytest.mark.slow
 @given(rows=ROWS, rows_a_group=st.integers(1, 5), statistics=st.booleans())
 def test_rows_of_one_action_or_none_are_read(rows: list[dict[str, Any]], rows_a_group: int, statistics: bool) -> None:
