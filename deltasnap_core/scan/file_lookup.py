@@ -64,7 +64,7 @@ class FileLookup:
         """
         malformed: Sequence[str | None] = [None] * len(files)
         if files and self._malformed != _NONE:
-            values = [list(file["partitionValues"].items()) for file in files]
+            values = [list((file["partitionValues"] or {}).items()) for file in files]
             texts = pa.array(values, pa.map_(pa.string(), pa.string()))
             numbered = {"number": pa.array(range(len(files)), pa.int64()), "partitionValues": texts}
             frame = arrow_rows(self.table.spark, pa.table(numbered))
@@ -125,6 +125,11 @@ class FileLookup:
 
     def _checked(self, add: Mapping[str, Any]) -> str:
         path, malformed = add["path"], add["malformed"]
+        if add["partitionValues"] is None and self.table.columns.partition:
+            raise CorruptLogError(
+                path=redacted(self.table.table_path),
+                reason=f"version {self.table.version}, file {path}: expected partitionValues, found null",
+            )
         if malformed is not None:
             (column,) = (column for column in self.table.columns.partition if column.name == malformed)
             value = add["partitionValues"][column.physical_name]

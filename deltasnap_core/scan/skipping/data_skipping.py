@@ -118,11 +118,13 @@ def _skipping_of(where: str, columns: TableColumns, *, may_fail: bool) -> Skippi
 
 
 def _unless_malformed(condition: str | None, columns: TableColumns) -> str | None:
-    """Return a condition on partition values that keeps files with invalid values: reading them raises the error."""
+    """Return a condition that keeps files with invalid partition values, or none: reading them raises the error."""
     if condition is None:
         return None
-    malformed = [is_malformed(column) for column in columns.partition if text_of(column) in condition]
-    return _or([*(found for found in malformed if found is not None), condition])
+    named = [column for column in columns.partition if text_of(column) in condition]
+    malformed = [is_malformed(column) for column in named]
+    missing = ["partitionValues is null"] if named else []
+    return _or([*missing, *(found for found in malformed if found is not None), condition])
 
 
 def _exact(conjunct: Conjunct) -> str | None:

@@ -56,7 +56,13 @@ ID = {"name": "id", "type": "long", "nullable": True, "metadata": {}}
 
 
 def file(path: str, **values: Any) -> dict[str, Any]:
-    defaults = {"path": path, "partitionValues": None, "size": None, "modificationTime": None, "deletionVector": None}
+    defaults: dict[str, Any] = {
+        "path": path,
+        "partitionValues": {},
+        "size": None,
+        "modificationTime": None,
+        "deletionVector": None,
+    }
     return {**defaults, **values}
 
 

@@ -345,6 +345,17 @@ def test_partition_value_of_the_wrong_type_is_a_corrupt_log(spark: SparkSession,
             snapshot.scan(where).to_df()
 
 
+def test_file_of_a_partitioned_table_without_partition_values_is_a_corrupt_log(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    adds = [file(tmp_path, "a", ids(1), partitionValues={"p": "x"}), file(tmp_path, "b", ids(1), partitionValues=None)]
+    fields = schema(field("p", "string"), field("id", "long"))
+    snapshot = snapshot_of(spark, tmp_path, adds, schemaString=fields, partitionColumns=["p"])
+    for where in (None, "p = 'x'", "p = 'x' and id = 1"):
+        with pytest.raises(CorruptLogError, match="file b: expected partitionValues, found null"):
+            snapshot.scan(where).to_df()
+
+
 @pytest.mark.spark
 @pytest.mark.parametrize(
     "value",

@@ -88,6 +88,10 @@ def test_json_of_a_text_is_one_line_of_that_text_without_controls(text: str) -> 
     assert "\x9b" not in written
 
 
+def test_json_of_letters_is_not_escaped() -> None:
+    assert json_line(["Zoë", "雪"]) == '["Zoë", "雪"]'
+
+
 @given(st.floats(width=32, allow_nan=False, allow_infinity=False))
 def test_float_reads_back_as_the_same_float(value: float) -> None:
     assert pa.array([of(value, pa.float32())], pa.float32()).to_pylist() == [value]

@@ -59,6 +59,8 @@ def plain(sql: str | None) -> str | None:
     sql = re.sub(rf"if\(\((\S+) rlike '[^']+' and .*? <= \d+\), {cast}", r"\1", sql)
     sql = re.sub(r"try_cast\((s\.[`\w.]+|partitionValues\['\w+'\]) as (?:big|small|tiny)?int\)", r"\1", sql)
     sql = re.sub(r"\(coalesce\((\S+), ''\) != '' and \1 is null\)", "malformed", sql)
+    if found := re.fullmatch(r"\(partitionValues is null or (.*)\)", sql):
+        sql = f"({found[1]})" if found[1].startswith("malformed") else found[1]
     sql = re.sub(r"(?:nullif\()?partitionValues\['(\w+)'\](?:, ''\))?", r"\1", sql)
     for kind, short in (("minValues", "min"), ("maxValues", "max"), ("nullCount", "nulls")):
         sql = re.sub(rf"s\.{kind}\.", f"{short}.", sql)
