@@ -171,3 +171,20 @@ def test_spark_deltas_match_the_driver(spark: SparkSession, made: RandomLog) -> 
     assert change.applied_to(log.state(middle, ALL)) == log.delta(0, middle, log.last, ALL, LATER).applied_to(
         log.state(middle, ALL)
     )
+
+
+def test_file_actions_too_many_to_hold_are_read_again_by_spark(spark: SparkSession) -> None:
+    from deltasnap_core.replay.spark.session.spark_files import SparkFiles
+    from deltasnap_core.replay.stats_policy import StatsPolicy
+
+    batch = Log([[add("a", size=5), add("b")], [remove("a"), add("c%20d", size=7)]]).batch
+    files = SparkFiles(None, lambda _: True)
+    reader = ActionReader(spark=spark, files=files, log_path=LOG_PATH, stats=StatsPolicy.NUM_RECORDS)
+    held, read = (reader.commit_measures(each) for each in (batch, replace(batch, large_measures=None)))
+    assert held is not None
+    assert read is not None
+    assert sorted(read.select(held.columns).collect(), key=str) == sorted(held.collect(), key=str)
+    assert held.count() == 4
+    keys = reader.commit_keys(batch)
+    assert keys is not None
+    assert sorted(row.path_key for row in keys.collect()) == ["a", "a", "b", "c d"]
