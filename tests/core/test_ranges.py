@@ -23,6 +23,13 @@ def test_ranges_are_the_sequence_of_their_versions(numbers: set[int]) -> None:
         ranges[len(plain)]
 
 
+def test_ranges_equal_only_the_same_versions() -> None:
+    ranges = VersionRanges.of({1, 2, 5})
+    assert [ranges == other for other in ((1, 2, 5), (1, 2, 6), (1, 2), (1, 2, 5, 6), [1, 2, 5], "125")] == [
+        True, False, False, False, True, False
+    ]  # fmt: skip
+
+
 @given(NUMBERS, st.integers(0, 30), st.integers(-1, 30))
 def test_ranges_between_contain_the_missing_versions(present: set[int], first: int, last: int) -> None:
     expected = tuple(number for number in range(first, last + 1) if number not in present)

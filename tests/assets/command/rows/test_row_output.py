@@ -20,7 +20,13 @@ import typer
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from deltasnap_assets.command.endings import problem_of_a_folder
-from deltasnap_assets.command.rows.row_options import DEFAULT_LIMIT, RowDestination, RowFormat, row_destination
+from deltasnap_assets.command.rows.row_options import (
+    DEFAULT_LIMIT,
+    MAX_TABLE_ROWS,
+    RowDestination,
+    RowFormat,
+    row_destination,
+)
 from deltasnap_assets.command.rows.row_output import (
     CollectedRows,
     RepeatedNameError,
@@ -312,3 +318,14 @@ def test_closed_pipe_is_not_an_error() -> None:
     )
     result = FORKS.run(script)
     assert (result.returncode, result.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(("limit", "expected"), [(None, DEFAULT_LIMIT), (1, 1), (MAX_TABLE_ROWS, MAX_TABLE_ROWS)])
+def test_table_has_as_many_rows_as_requested(limit: int | None, expected: int) -> None:
+    assert row_destination(RowFormat.TABLE, None, limit).limit == expected
+
+
+@pytest.mark.parametrize("limit", [0, MAX_TABLE_ROWS + 1])
+def test_table_has_at_most_the_rows_that_can_be_aligned(limit: int) -> None:
+    assert row_destination(RowFormat.TABLE, None, limit).limit == MAX_TABLE_ROWS
+    assert row_destination(RowFormat.CSV, None, limit).limit == (limit or None)
