@@ -64,6 +64,13 @@ def print_condition(condition: TableCondition) -> None:
         print_problem(Console(stderr=True), mark, text)
 
 
+def warn_of_unpublished(error: DeltaSnapError, condition: TableCondition) -> None:
+    """Print a warning on stderr if a version was not found, but has a staged commit, or a version before it has one."""
+    if isinstance(error, VersionNotFoundError) and error.latest is not None and error.version > error.latest:
+        for fault in condition.faults_of(FaultKind.UNPUBLISHED_COMMIT):
+            print_problem(Console(stderr=True), fault.mark, fault_line(fault))
+
+
 @contextmanager
 def explaining(path: str, storage_options: Mapping[str, Any], *versions: int) -> Iterator[None]:
     """Raise FaultyTableError, with advice, if reading a table fails because of a fault of its log.
@@ -78,6 +85,7 @@ def explaining(path: str, storage_options: Mapping[str, Any], *versions: int) ->
         condition = condition_of(path, storage_options, *versions)
         between = (error.version,) if versions and isinstance(error, VersionNotFoundError) else ()
         if not explains(condition, *versions, *between):
+            warn_of_unpublished(error, condition)
             raise
         raise FaultyTableError(condition) from error
 

@@ -16,6 +16,7 @@ from deltasnap_assets.command.views.condition_view import (
     explains,
     fault_line,
     print_condition,
+    warn_of_unpublished,
     without_listed_warnings,
 )
 from deltasnap_assets.command.views.inspection import (
@@ -92,6 +93,7 @@ def _facts(
     except DeltaSnapError as error:
         wanted = () if version is None else (version,)
         if timestamp_ms is not None or not explains(condition, *wanted):
+            warn_of_unpublished(error, condition)
             raise
         if version is not None or condition.newest_loadable is None:
             raise FaultyTableError(condition) from error

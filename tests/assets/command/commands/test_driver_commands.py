@@ -13,6 +13,7 @@ from deltasnap_assets.command.cli import app
 from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.settings.loading import read_settings
 from tests.builders import add, commit_info, metadata, protocol, remove, write_log
+from tests.core.scan.catalog_tables import write_catalog_managed
 
 
 def table(folder: Path, name: str = "events") -> Path:
@@ -111,6 +112,14 @@ def test_diff_shows_the_net_difference(tmp_path: Path) -> None:
     assert [each["operation"] for each in found["operations"]] == ["MERGE", "SET TBLPROPERTIES", "RESTORE", "DELETE"]
     assert "+ 1 file, 30 B" in run("diff", tmp_path / "events", 0, 4).stdout
     assert parsed("diff", tmp_path / "events", 2, 2)["added"] == []
+
+
+@pytest.mark.parametrize("command", [("diff", 0, 2), ("inspect", "--version", 2)], ids=str)
+def test_version_that_is_only_staged_is_reported_as_staged(command: tuple[object, ...], tmp_path: Path) -> None:
+    write_catalog_managed(tmp_path)
+    result = run(command[0], tmp_path, *command[1:])
+    assert result.exit_code != 0
+    assert "The commits of versions 1 to 2 are staged, but not published" in result.stderr
 
 
 def test_inspect_prints_json(tmp_path: Path) -> None:
