@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import os
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 import fsspec
 import pytest
+from fsspec.implementations.local import LocalFileSystem
 
 from deltasnap_core.storage.file_info import modification_time_ms
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore, filesystem_of, options_of
@@ -116,6 +118,41 @@ def test_open_returns_a_seekable_file(storage: Storage) -> None:
         assert file.read() == b"789"
         file.seek(0)
         assert file.read(2) == b"01"
+
+
+class RememberingFileSystem(LocalFileSystem):  # type: ignore[misc]
+    """A storage that remembers the status of a file until its cache is invalidated, as `adlfs` does."""
+
+    protocol = "remembering"
+    remembered: ClassVar[dict[str, Any]] = {}
+
+    @classmethod
+    def _strip_protocol(cls, path: Any) -> Any:
+        return super()._strip_protocol(path.removeprefix(f"{cls.protocol}://"))
+
+    def info(self, path: str, **options: Any) -> Any:
+        if path not in self.remembered:
+            self.remembered[path] = super().info(path, **options)
+        return self.remembered[path]
+
+    def _open(self, path: str, mode: str = "rb", **_: Any) -> Any:
+        return io.BytesIO(Path(path).read_bytes()[: self.info(path)["size"]])
+
+    def invalidate_cache(self, path: str | None = None) -> None:
+        self.remembered.clear()
+
+
+def test_replaced_file_is_seen_in_a_storage_that_remembers_sizes(tmp_path: Path) -> None:
+    fsspec.register_implementation("remembering", RememberingFileSystem, clobber=True)
+    store, url = FsspecLogStore(), f"remembering://{tmp_path}/_last_checkpoint"
+    for data in (b"short", b"much longer"):
+        (tmp_path / "_last_checkpoint").write_bytes(data)
+        status = store.status(url)
+        assert status is not None
+        assert status.size == len(data)
+    (tmp_path / "_last_checkpoint").write_bytes(b"the longest of all")
+    with store.open(url) as file:
+        assert file.read() == b"the longest of all"
 
 
 @pytest.mark.spark  # a server

@@ -13,6 +13,8 @@ from hypothesis import example, given
 from deltasnap_assets.command.rows.exact_values import UnsupportedColumnError, json_line, json_rows, value_text
 
 NOON = datetime(2024, 2, 29, 12, 0, 0, 123456, UTC)
+VARIANT = pa.struct([("value", pa.binary()), pa.field("metadata", pa.binary(), metadata={b"variant": b"true"})])
+FIVE = {"value": b"\x0c\x05", "metadata": b"\x01\x00\x00"}
 
 
 def of(value: Any, data_type: Any) -> Any:
@@ -58,6 +60,8 @@ CASES: dict[str, tuple[Any, Any, Any]] = {
     "map with a key twice": ([("k", 1), ("k", None)], pa.map_(pa.string(), pa.int64()),
                              [{"key": "k", "value": 1}, {"key": "k", "value": None}]),
     "map of numbers": ([(1, b"\x00")], pa.map_(pa.int64(), pa.binary()), [{"key": 1, "value": "AA=="}]),
+    "variant": (FIVE, VARIANT, "5"),
+    "variants": ([FIVE, None], pa.list_(VARIANT), ["5", None]),
 }  # fmt: skip
 
 
