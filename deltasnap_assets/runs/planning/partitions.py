@@ -8,7 +8,21 @@ from contextvars import ContextVar
 
 import dagster as dg
 
-from deltasnap_core import contiguous_runs
+from deltasnap_core import DeltaSnapError, contiguous_runs
+
+_SUFFIX = "_versions"
+
+
+class PartitionKeyError(DeltaSnapError):
+    """The partition `key` of the table `table` is not a version. Users may add such partitions to a table."""
+
+    def __init__(self, *, table: str, key: str) -> None:
+        self.table = table
+        self.key = key
+        super().__init__(
+            f"The partition {key!r} of the table {table} is not a version: expected a decimal number such as 12. If "
+            f"Dagster lists it, delete it: instance.delete_dynamic_partition({table + _SUFFIX!r}, {key!r})."
+        )
 
 
 class VersionPartitions(dg.DynamicPartitionsDefinition):
@@ -23,8 +37,9 @@ class VersionPartitions(dg.DynamicPartitionsDefinition):
         return hash(dg.DynamicPartitionsDefinition(name=self.name))
 
     def get_partition_keys_in_range(self, partition_key_range: dg.PartitionKeyRange) -> Sequence[str]:
-        """Return the keys of the versions from start to end, ascending. Errors: ValueError if one is not a version."""
-        first, last = version_of(partition_key_range.start), version_of(partition_key_range.end)
+        """Return the keys of the versions from start to end, ascending. Errors: PartitionKeyError."""
+        table = (self.name or "").removesuffix(_SUFFIX)
+        first, last = version_of(partition_key_range.start, table), version_of(partition_key_range.end, table)
         if first == last:
             return [key_of(first)]
         held, key = _held_keys.get(), (self.name, first, last)
@@ -55,7 +70,7 @@ def keys_read_once() -> Iterator[None]:
 
 def version_partitions(table_name: str) -> VersionPartitions:
     """Return the partitions of every asset of a table."""
-    return VersionPartitions(name=f"{table_name}_versions")
+    return VersionPartitions(name=f"{table_name}{_SUFFIX}")
 
 
 def key_of(version: int) -> str:
@@ -63,17 +78,20 @@ def key_of(version: int) -> str:
     return str(version)
 
 
-def version_of(key: str) -> int:
-    """Return the version of a partition key. Errors: `ValueError` for a key that is not a version."""
+def version_of(key: str, table: str) -> int:
+    """Return the version of a partition key of a table. Errors: PartitionKeyError."""
     version = _version_or_none(key)
     if version is None:
-        raise ValueError(f"Partition {key!r} is not a version: expected a decimal number such as 12.")
+        raise PartitionKeyError(table=table, key=key)
     return version
 
 
-def versions_of_keys(keys: Iterable[str]) -> tuple[int, ...]:
-    """Return the versions of partition keys, ascending. Dagster gives keys in insertion order or unordered."""
-    return tuple(sorted(version_of(key) for key in keys))
+def versions_of_keys(keys: Iterable[str], table: str) -> tuple[int, ...]:
+    """Return the versions of partition keys of a table, ascending. Dagster gives keys in any order.
+
+    Errors: PartitionKeyError.
+    """
+    return tuple(sorted(version_of(key, table) for key in keys))
 
 
 def known_versions(keys: Iterable[str]) -> tuple[int, ...]:

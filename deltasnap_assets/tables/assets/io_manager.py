@@ -60,16 +60,16 @@ class SnapshotIOManager(dg.IOManager):
     def load_input(self, context: dg.InputContext) -> Any:
         """Return the stored versions of the input's partitions, or their rows, in the type of its annotation.
 
-        Errors: `StoredVersionNotFoundError`; `InputTypeError` for a type that `input_forms` does not support;
-        `InputMetadataError`; for rows the errors of `StoredRows`; for row changes `LastRunError` and the errors of
-        `StoredRowChanges`.
+        Errors: `PartitionKeyError`; `StoredVersionNotFoundError`; `InputTypeError` for a type that `input_forms` does
+        not support; `InputMetadataError`; for rows the errors of `StoredRows`; for row changes `LastRunError` and the
+        errors of `StoredRowChanges`.
         """
         table_name, name = context.asset_key.path[-2:]
         asset = context.asset_key.to_user_string()
         metadata = context.definition_metadata or {}
         changes = change_selection(metadata, asset, name)
         rows = row_selection(metadata, asset, name) if changes is None else None
-        versions, store = versions_of_keys(context.asset_partition_keys), self._snapshots.store
+        versions, store = versions_of_keys(context.asset_partition_keys, table_name), self._snapshots.store
         if changes is not None:
             found = row_changes_of(self._snapshots, table_name, versions, changes)
             return given_as(context.dagster_type.typing_type, asset, name, found)

@@ -204,7 +204,7 @@ def _definition(table: TableSettings, asset: _VersionAsset) -> dg.AssetsDefiniti
     def materialize(context: dg.AssetExecutionContext, _: object) -> Iterator[dg.Output[None]]:
         if not (context.has_partition_key or context.has_partition_key_range):
             raise DeltaSnapError(_NO_VERSION)
-        versions, snapshots = versions_of_keys(context.partition_keys), context.resources.snapshots
+        versions, snapshots = versions_of_keys(context.partition_keys, table.name), context.resources.snapshots
         if not versions:
             raise DeltaSnapError(_NO_PARTITION)
         run = _Run(table=table, versions=versions, snapshots=snapshots, report=_reporter(context))

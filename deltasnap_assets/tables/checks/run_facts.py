@@ -165,9 +165,9 @@ def versions_of_run(context: dg.AssetCheckExecutionContext, snapshots: RunSnapsh
     """Return the stored versions of the run; the newest stored version if the run selects none."""
     tags, stored = context.run.tags, snapshots.stored_versions(table)
     if "dagster/partition" in tags:
-        first = last = version_of(tags["dagster/partition"])
+        first = last = version_of(tags["dagster/partition"], table.name)
     elif RANGE_START_TAG in tags:
-        first, last = version_of(tags[RANGE_START_TAG]), version_of(tags[RANGE_END_TAG])
+        first, last = (version_of(tags[tag], table.name) for tag in (RANGE_START_TAG, RANGE_END_TAG))
     else:
         return list(stored[-1:])
     return [version for version in stored if first <= version <= last]

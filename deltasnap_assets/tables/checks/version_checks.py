@@ -18,7 +18,7 @@ from dagster._core.storage.asset_check_execution_record import AssetCheckExecuti
 from deltasnap_assets.checks.check import FAILED_TO_RUN, Verdict, VersionCheck, not_evaluated
 from deltasnap_assets.checks.registry import VERSION_CHECKS
 from deltasnap_assets.runs.condition.check_events import severity_of
-from deltasnap_assets.runs.planning.partitions import key_of, known_versions, version_of, version_partitions
+from deltasnap_assets.runs.planning.partitions import key_of, known_versions, version_partitions
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.assets.steps import checks_step
 from deltasnap_assets.tables.checks.recorded_results import record_version_checks
@@ -123,10 +123,10 @@ def _settled(context: dg.AssetCheckExecutionContext, key: dg.AssetCheckKey, newe
         for record in reversed(records)
         if record.partition is not None and record.evaluation is not None and record.run_id != context.run.run_id
     }
-    earlier = [key_of(version) for version in known_versions(descriptions) if version < newest]
-    infos = storage.get_asset_check_partition_info([key], partition_keys=earlier) if earlier else ()
+    earlier = {key_of(version): version for version in known_versions(descriptions) if version < newest}
+    infos = storage.get_asset_check_partition_info([key], partition_keys=[*earlier]) if earlier else ()
     return {
-        version_of(info.partition_key): Verdict(
+        earlier[info.partition_key]: Verdict(
             passed=True, description=f"{descriptions[info.partition_key]} Version {newest} passes again."
         )
         for info in infos

@@ -6,6 +6,7 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.runs.planning.partitions import (
+    PartitionKeyError,
     contiguous,
     key_of,
     keys_read_once,
@@ -16,14 +17,15 @@ from deltasnap_assets.runs.planning.partitions import (
 
 
 def test_versions_sort_as_numbers() -> None:
-    assert versions_of_keys(["10", "9", "0", "2"]) == (0, 2, 9, 10)
+    assert versions_of_keys(["10", "9", "0", "2"], "t") == (0, 2, 9, 10)
     assert key_of(12) == "12"
 
 
 @pytest.mark.parametrize("key", ["", "x", "-1", "01", "1.0", "٣"])
 def test_key_that_is_not_a_version_is_rejected(key: str) -> None:
-    with pytest.raises(ValueError, match="is not a version"):
-        version_of(key)
+    with pytest.raises(PartitionKeyError, match="of the table events is not a version") as raised:
+        version_of(key, "events")
+    assert f"delete_dynamic_partition('events_versions', {key!r})" in str(raised.value)
 
 
 CASES = {

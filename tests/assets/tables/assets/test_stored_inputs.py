@@ -11,6 +11,7 @@ import dagster as dg
 import pyarrow as pa
 import pytest
 
+from deltasnap_assets.runs.planning.partitions import PartitionKeyError
 from deltasnap_assets.tables.assets.io_manager import SnapshotIOManager
 from deltasnap_core import DeltaLog, LogSegment, SnapshotState, SnapshotStore, StoredVersionNotFoundError
 from tests.builders import add, metadata, protocol, remove, write_log
@@ -31,7 +32,7 @@ def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SnapshotIOManage
     return SnapshotIOManager(snapshots)
 
 
-def read(manager: SnapshotIOManager, name: str, *versions: int, kind: Any = Any) -> Any:
+def read(manager: SnapshotIOManager, name: str, *versions: int | str, kind: Any = Any) -> Any:
     context: Any = SimpleNamespace(
         asset_key=dg.AssetKey(["events", name]),
         definition_metadata={},
@@ -61,6 +62,11 @@ def test_version_that_is_not_stored_is_an_error_with_advice(manager: SnapshotIOM
     with pytest.raises(StoredVersionNotFoundError) as raised:
         read(manager, "computed_state", 2)
     assert "that run has not ended, or it failed" in "".join(traceback.format_exception_only(raised.value))
+
+
+def test_input_with_a_partition_that_is_not_a_version_names_it_and_the_table(manager: SnapshotIOManager) -> None:
+    with pytest.raises(PartitionKeyError, match="The partition 'made up' of the table events is not a version"):
+        read(manager, "computed_state", 0, "made up")
 
 
 def test_rows_of_a_version_are_an_arrow_table(manager: SnapshotIOManager) -> None:

@@ -61,8 +61,8 @@ def test_failed_check_is_an_error_only_for_a_fault_of_the_log(
 )
 def test_checks_judge_the_stored_versions_of_their_run(tags: dict[str, str], expected: list[int]) -> None:
     context: Any = SimpleNamespace(run=SimpleNamespace(tags=tags))
-    snapshots: Any = SimpleNamespace(stored_versions=lambda table: [2, 3, 4, 6, 7] if table == "events" else [])
-    table: Any = "events"
+    snapshots: Any = SimpleNamespace(stored_versions=lambda table: [2, 3, 4, 6, 7] if table.name == "events" else [])
+    table: Any = SimpleNamespace(name="events")
     assert versions_of_run(context, snapshots, table) == expected
     snapshots.stored_versions = lambda _: []
     assert versions_of_run(context, snapshots, table) == []
