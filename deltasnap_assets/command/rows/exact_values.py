@@ -48,12 +48,12 @@ _CYCLE_DAYS, _CYCLE_YEARS = 146_097, 400
 
 
 class UnsupportedColumnError(DeltaSnapError):
-    """A column has a type that has no exact form as text."""
+    """A column has a type that has no exact form in a format of the output: `text`, or `Parquet`."""
 
-    def __init__(self, *, column: str, data_type: str) -> None:
+    def __init__(self, *, column: str, data_type: str, form: str = "text", instead: str = "Parquet") -> None:
         self.column = column
         self.data_type = data_type
-        super().__init__(f"Column {column} of type {data_type} cannot be written as text. Write Parquet instead.")
+        super().__init__(f"Column {column} of type {data_type} cannot be written as {form}. Write {instead} instead.")
 
 
 def json_rows(rows: pa.Table) -> Iterator[tuple[Any, ...]]:

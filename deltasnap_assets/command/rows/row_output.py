@@ -25,7 +25,7 @@ from rich.table import Table
 from rich.text import Text
 
 from deltasnap_assets.command.arguments import is_device_or_pipe
-from deltasnap_assets.command.rows.exact_values import json_line, json_rows, value_text
+from deltasnap_assets.command.rows.exact_values import UnsupportedColumnError, json_line, json_rows, value_text
 from deltasnap_assets.command.rows.row_options import RowDestination, RowFormat
 from deltasnap_assets.command.terminal import WIDEST, print_line, shown
 from deltasnap_assets.texts import visible_value
@@ -100,6 +100,12 @@ def write_rows(rows: pa.Table, form: RowFormat, out: Path | None) -> None:
         for index, name in enumerate(names):
             if name in names[:index]:
                 raise RepeatedNameError(column=name)
+    if form is RowFormat.PARQUET:
+        for field in rows.schema:
+            if _has_empty_struct(field.type):
+                raise UnsupportedColumnError(
+                    column=field.name, data_type=str(field.type), form="Parquet", instead="JSON"
+                )
     if out is not None:
         try:
             with _replaced(out) as file:
@@ -114,6 +120,12 @@ def write_rows(rows: pa.Table, form: RowFormat, out: Path | None) -> None:
     else:
         with _until_closed():
             _write(rows, form, sys.stdout.buffer)
+
+
+def _has_empty_struct(data_type: Any) -> bool:
+    """Return whether a type is, or contains, a struct without fields. Parquet has none."""
+    parts = [data_type.field(place).type for place in range(data_type.num_fields)]
+    return (pa.types.is_struct(data_type) and not parts) or any(map(_has_empty_struct, parts))
 
 
 def _write(rows: pa.Table, form: RowFormat, file: BinaryIO) -> None:

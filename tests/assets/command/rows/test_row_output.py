@@ -20,6 +20,7 @@ import typer
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from deltasnap_assets.command.endings import problem_of_a_folder
+from deltasnap_assets.command.rows.exact_values import UnsupportedColumnError
 from deltasnap_assets.command.rows.row_options import (
     DEFAULT_LIMIT,
     MAX_TABLE_ROWS,
@@ -67,6 +68,14 @@ def test_csv_of_one_column_has_no_blank_lines_which_readers_skip(tmp_path: Path)
 
 def test_csv_of_a_file_keeps_control_characters(tmp_path: Path) -> None:
     assert written(EVIL, RowFormat.CSV, tmp_path).decode() == "[red]x\n\x1b[31m[bold]red\u202e\n"
+
+
+@pytest.mark.parametrize("wrap", [lambda t: t, pa.list_, lambda t: pa.map_(pa.string(), pa.struct([("a", t)]))])
+def test_parquet_of_a_struct_without_fields_is_an_error_with_the_column(wrap: Any, tmp_path: Path) -> None:
+    rows = pa.table({"id": [1], "e": pa.array([None], wrap(pa.struct([])))})
+    with pytest.raises(UnsupportedColumnError, match=r"^Column e of type .* cannot be written as Parquet\. Write JSON"):
+        written(rows, RowFormat.PARQUET, tmp_path)
+    assert json.loads(written(rows, RowFormat.JSON, tmp_path)) == {"id": 1, "e": None}
 
 
 def test_json_is_one_object_per_row_with_nulls(tmp_path: Path) -> None:
