@@ -1,4 +1,4 @@
-"""Changes of a table between two versions, except its files: schema, properties, protocol."""
+"""Changes of a table between two versions, except its files: schema, properties, protocol, domains."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from deltasnap_assets.tables.pages.column_schema import Column, columns_of
 from deltasnap_assets.texts import visible
 from deltasnap_core import Metadata, Protocol, SnapshotState, column_mapping_mode
 
+_ROW_IDS = "delta.rowTracking"
+"""The domain with the highest row id, which changes with each insert."""
+
 
 def state_changes(before: SnapshotState, after: SnapshotState) -> tuple[str, ...]:
     """Return each change as one line: "column country added (string)"; empty: nothing changed."""
@@ -16,6 +19,9 @@ def state_changes(before: SnapshotState, after: SnapshotState) -> tuple[str, ...
         changes += metadata_changes(before.metadata, after.metadata)
     if before.protocol is not None and after.protocol is not None:
         changes += protocol_changes(before.protocol, after.protocol)
+    changes += domain_changes(
+        *({domain.domain: domain.configuration for domain in state.domain_metadata} for state in (before, after))
+    )
     return tuple(visible(change) for change in changes)
 
 
@@ -70,6 +76,12 @@ def protocol_changes(before: Protocol, after: Protocol) -> Iterator[str]:
             yield f"{what} version {new}, was {old}"
     yield from (f"feature {name} added" for name in sorted(after.features - before.features))
     yield from (f"feature {name} dropped" for name in sorted(before.features - after.features))
+
+
+def domain_changes(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
+    """Yield the changes of domains, given by name with their configuration."""
+    row_ids = {_ROW_IDS: before[_ROW_IDS]} if _ROW_IDS in before and _ROW_IDS in after else {}
+    yield from _changed("domain", before, {**after, **row_ids})
 
 
 def _column_changes(old: Column, new: Column) -> Iterator[str]:

@@ -113,7 +113,7 @@ def diff(
     option: StorageOptions = None,
     as_json: _Json = False,
 ) -> None:
-    """Show the differences between two versions: schema, properties, protocol, files.
+    """Show the differences between two versions: schema, properties, protocol, domains, files.
 
     A file is a data file with its deletion vector: a changed vector counts as a removed and an added file. If the files
     of the earlier version cannot be read, diff prints a warning and uses only the commits between the versions: it then

@@ -5,7 +5,7 @@ It reads the commits between them. Of the earlier version, it reads only the fil
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from rich.console import Console
 
 from deltasnap_assets.command.terminal import print_line, shown
 from deltasnap_assets.quantities import bytes_text, counted
-from deltasnap_assets.tables.changes import metadata_changes, protocol_changes
+from deltasnap_assets.tables.changes import domain_changes, metadata_changes, protocol_changes
 from deltasnap_core import (
     DeltaSnapError,
     FileStatus,
@@ -57,8 +57,8 @@ class LogicalFile:
 class VersionDiff:
     """The differences of version `last` from the earlier version `first`.
 
-    changes: of schema, properties and protocol, as text. added, removed: the logical files that only one of the two
-    has. operations: of the versions between, ascending.
+    changes: of schema, properties, protocol and domains, as text. added, removed: the logical files that only one of
+    the two has. operations: of the versions between, ascending.
     files_with_other_vector: paths of which both have a file, with different deletion vectors. Such a file is removed
                              and added.
     assumed: why the files of `first` cannot be read; None: they were read. If they cannot, only the commits between are
@@ -123,7 +123,11 @@ def compare_versions(pair: VersionPair) -> VersionDiff:
     log, before, after = pair.log, pair.first, pair.last
     for version in (before, after):
         version.rely_on_log()
-    changes = (*metadata_changes(before.metadata, after.metadata), *protocol_changes(before.protocol, after.protocol))
+    changes = (
+        *metadata_changes(before.metadata, after.metadata),
+        *protocol_changes(before.protocol, after.protocol),
+        *_domain_changes(before, after),
+    )
     if pair.missing:
         raise VersionGapError(path=log.table_path, version=after.version, missing=pair.missing)
     batch = read_commits(log.store, list(pair.commits.values()))
@@ -143,6 +147,13 @@ def compare_versions(pair: VersionPair) -> VersionDiff:
         files_with_other_vector=len({file.path for file in added} & {file.path for file in removed}),
         assumed=None if files.assumed is None else str(files.assumed),
     )
+
+
+def _domain_changes(before: VersionLog, after: VersionLog) -> Iterator[str]:
+    try:
+        yield from domain_changes(before.domains, after.domains)
+    except DeltaSnapError as error:
+        yield f"domains cannot be compared: {error}"
 
 
 def show_diff(console: Console, diff: VersionDiff) -> None:

@@ -47,7 +47,7 @@ def log_segment_page(segment: LogSegment) -> Entries:
 
 @noting_problems
 def changes_page(before: SnapshotState | None, state: SnapshotState) -> Entries:
-    """Return the changes of schema, properties and protocol since the version before (None: not known)."""
+    """Return the changes of schema, properties, protocol and domains since the version before (None: not known)."""
     if before is None:
         return {}
     changes = state_changes(before, state)

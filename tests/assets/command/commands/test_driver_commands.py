@@ -24,12 +24,16 @@ def table(folder: Path, name: str = "events") -> Path:
         {
             0: [commit_info("CREATE TABLE"), protocol(), metadata(), add("a", size=10), add("b", size=20)],
             1: [commit_info("MERGE", userName="ada\x1b[31m"), remove("b"), add("c", size=30)],
-            2: [commit_info("SET TBLPROPERTIES"), metadata(configuration={"x": "1"}), remove("a")],
+            2: [commit_info("SET TBLPROPERTIES"), metadata(configuration={"x": "1"}), domain("app", "{}"), remove("a")],
             3: [commit_info("RESTORE", operationMetrics={"files": "1", "none": "0"}), add("a", size=10), add("t")],
             4: [commit_info("DELETE"), remove("t")],
         },
     )
     return path
+
+
+def domain(name: str, configuration: str) -> dict[str, Any]:
+    return {"domainMetadata": {"domain": name, "configuration": configuration, "removed": False}}
 
 
 def run(*arguments: object) -> Result:
@@ -106,7 +110,7 @@ def test_duplicate_table_is_discovered_once(tmp_path: Path, monkeypatch: pytest.
 def test_diff_shows_the_net_difference(tmp_path: Path) -> None:
     found = parsed("diff", table(tmp_path), 4, 0)
     assert (found["first"], found["last"]) == (0, 4)
-    assert found["changes"] == ["property x = 1 added"]
+    assert found["changes"] == ["property x = 1 added", "domain app = {} added"]
     assert found["added"] == [{"path": "c", "size": 30}]
     assert [file["path"] for file in found["removed"]] == ["b"]
     assert [each["operation"] for each in found["operations"]] == ["MERGE", "SET TBLPROPERTIES", "RESTORE", "DELETE"]

@@ -230,6 +230,7 @@ def test_diff_with_an_unreadable_checkpoint_uses_the_commits_and_warns(tmp_path:
     diff = compared(tmp_path, 0, 2)
     assert files_of(diff) == ({("new", None)}, {("gone", None)})
     assert diff.assumed is not None
+    assert diff.changes[0].startswith("domains cannot be compared: Corrupt Delta log file")
     result = run("diff", tmp_path, 0, 2)
     assert result.exit_code == 0
     assert "The files of version 0 cannot be read, so files that it contains may be shown as added." in result.stderr

@@ -7,7 +7,7 @@ import pytest
 
 from deltasnap_assets.tables.changes import schema_changes, state_changes
 from deltasnap_assets.tables.pages.column_schema import columns_of
-from deltasnap_core import Metadata, Protocol
+from deltasnap_core import DomainMetadata, Metadata, Protocol, SnapshotState
 from tests.assets.tables.pages.test_metadata import state
 
 
@@ -75,6 +75,18 @@ def test_changes_are_described_as_text() -> None:
         "feature x added",
     )
     assert state_changes(state(), state()) == ()
+
+
+def test_domains_that_were_added_removed_or_changed_are_shown_without_the_row_ids_of_inserts() -> None:
+    def domains(**configurations: str) -> SnapshotState:
+        found = {name.replace("_", "."): configuration for name, configuration in configurations.items()}
+        return state(domain_metadata=tuple(DomainMetadata(domain=d, configuration=c) for d, c in found.items()))
+
+    before, after = domains(app="1", old="", delta_rowTracking="5"), domains(app="2", new="x", delta_rowTracking="9")
+    assert state_changes(before, after) == ("domain new = x added", "domain old dropped, was ", "domain app = 2, was 1")
+    assert state_changes(state(), after) == tuple(
+        f"domain {each} added" for each in ("app = 2", "new = x", "delta.rowTracking = 9")
+    )
 
 
 def test_items_of_arrays_and_maps_that_may_be_null_or_no_longer_may_are_a_change() -> None:
