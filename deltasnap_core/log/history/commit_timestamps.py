@@ -142,12 +142,12 @@ def read_latest_configuration(store: LogStore, listing: LogListing) -> Mapping[s
 
     1. The checksum and the latest commit have the same in-commit timestamp, or none, and the properties in the checksum
        agree: these.
-    2. The latest commit has a timestamp: the newest metadata in the commits, or otherwise in the checkpoint.
-    3. The checksum has properties, or an earlier commit has a timestamp: the properties in force. The latest commit may
-       lack a required timestamp.
-    4. Otherwise none: in-commit timestamps are not enabled.
+    2. The checksum has properties, or one of the latest commits has a timestamp: the properties in force. The latest
+       commit may lack a required timestamp.
+    3. Otherwise none: in-commit timestamps are not enabled.
 
-    If the log is too damaged to read the properties in force, the latest commit decides.
+    If the log is too damaged to read the properties in force, the latest commit decides: if it has a timestamp, the
+    newest metadata in the commits counts.
     """
     newest_first = [listing.commits[version] for version in sorted(listing.commits, reverse=True)]
     if not newest_first:
@@ -162,13 +162,14 @@ def read_latest_configuration(store: LogStore, listing: LogListing) -> Mapping[s
     is_enabled = newest is not None
     if stated is not None and stated_time == newest and in_commit_timestamps_enabled(stated) == is_enabled:
         return stated
+    if stated is None and not is_enabled and all(time is None for time in times):
+        return {}
+    if (in_force := _properties_in_force(store, listing)) is not None:
+        return in_force
     if not is_enabled:
-        has_earlier = any(time is not None for time in times)
-        return _properties_in_force(store, listing, {}) if stated is not None or has_earlier else {}
+        return {}
     metadata = next(_metadata_in(store, newest_first), None)
-    if metadata is not None:
-        return metadata.configuration
-    return _properties_in_force(store, listing, {IN_COMMIT_TIMESTAMPS: "true"})
+    return {IN_COMMIT_TIMESTAMPS: "true"} if metadata is None else metadata.configuration
 
 
 def _readable_infos(store: LogStore, commits: Iterable[FileStatus]) -> Iterator[CommitInfo | None]:
@@ -178,14 +179,15 @@ def _readable_infos(store: LogStore, commits: Iterable[FileStatus]) -> Iterator[
             yield from (info for _, info in read_commit_infos(store, [commit]))
 
 
-def _properties_in_force(store: LogStore, listing: LogListing, if_damaged: Mapping[str, str]) -> Mapping[str, str]:
+def _properties_in_force(store: LogStore, listing: LogListing) -> Mapping[str, str] | None:
+    """Return the properties in force at the latest version; None: the log is too damaged, or has no metadata."""
     assert listing.latest_version is not None
     try:
         segment = LogSegment.from_listing(listing, listing.latest_version)
         protocol, metadata = newest_protocol_and_metadata(store, segment)
     except (CorruptLogError, VersionGapError):
-        return if_damaged
-    return if_damaged if metadata is None else properties_in_force(protocol, metadata)
+        return None
+    return None if metadata is None else properties_in_force(protocol, metadata)
 
 
 def _metadata_in(store: LogStore, commits: Iterable[FileStatus]) -> Iterator[Metadata]:

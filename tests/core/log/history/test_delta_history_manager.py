@@ -31,6 +31,7 @@ from tests.builders import (
     commits,
     metadata,
     mtime_of,
+    protocol,
     timed_protocol,
 )
 
@@ -197,6 +198,12 @@ def test_timestamps_no_longer_enabled_do_not_count() -> None:
     manager = manager_of(
         (commit_info(inCommitTimestamp=100), metadata(configuration=ENABLED)), (commit_info(), metadata())
     )
+    assert manager.commit_timestamps() == {0: mtime_of(0), 1: mtime_of(1)}
+
+
+def test_timestamps_in_commits_do_not_count_if_the_protocol_lacks_their_feature() -> None:
+    first = (protocol(1, 2), metadata(configuration=ENABLED), commit_info(inCommitTimestamp=100))
+    manager = manager_of(first, (commit_info(inCommitTimestamp=200),))
     assert manager.commit_timestamps() == {0: mtime_of(0), 1: mtime_of(1)}
 
 
