@@ -16,15 +16,16 @@ def system_clock() -> int:
 
 
 def milliseconds(timestamp: datetime | int | None) -> int:
-    """Return a time in ms since the epoch. Errors: ValueError for an invalid time."""
+    """Return a time in ms since the epoch. Errors: ValueError for an invalid time.
+
+    A local time that a change of the clocks skips is moved forward by the length of the gap, as in Spark.
+    """
     if isinstance(timestamp, datetime):
-        try:
-            aware = timestamp if timestamp.utcoffset() is not None else timestamp.astimezone()
-        except OverflowError as error:
-            raise ValueError(f"{timestamp!r} is out of range in the local time zone") from error
-        # Do not convert to a float, which would lose the milliseconds of far dates. Do not convert to UTC, where the
-        # first and last days of some zones are out of range.
-        return (aware - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+        # Do not convert milliseconds to a float, which would lose those of far dates.
+        if timestamp.utcoffset() is None:  # `astimezone` moves a skipped time backward
+            return int(timestamp.replace(microsecond=0).timestamp()) * 1000 + timestamp.microsecond // 1000
+        # Do not convert to UTC, where the first and last days of some zones are out of range.
+        return (timestamp - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
     if isinstance(timestamp, int):
         return timestamp
     raise ValueError(f"A timestamp is a datetime or milliseconds since the epoch, not {timestamp!r}")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -389,6 +391,25 @@ def test_huge_checksum_file_is_not_read(caplog: pytest.LogCaptureFixture) -> Non
     store.statuses[file.path] = type(file)(path=file.path, size=1 << 40, modification_time=0)
     assert table(counting).latest().checksum is None
     assert (counting.reads, "is ignored" in caplog.text) == ([], True)
+
+
+@pytest.fixture
+def new_york(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The local time zone is New York, whose clocks skip 2:00 to 3:00 on 8 March 2026."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "America/New_York")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("new_york")
+def test_local_time_that_a_change_of_the_clocks_skips_is_moved_forward() -> None:
+    skipped, after = datetime(2026, 3, 8, 2, 30, 0, 1999), datetime(2026, 3, 8, 7, 30, 0, 1999, tzinfo=UTC)
+    assert milliseconds(skipped) == milliseconds(after)
+    first_of_two, utc = datetime(2026, 11, 1, 1, 30), datetime(2026, 11, 1, 5, 30, tzinfo=UTC)
+    assert milliseconds(first_of_two) == milliseconds(utc)
+    assert milliseconds(datetime(1901, 1, 1, 0, 0, 0, 999999)) % 1000 == 999
 
 
 def test_time_is_a_datetime_or_milliseconds() -> None:
