@@ -25,6 +25,8 @@ from deltasnap_core.protocol.type_changes import is_readable_change
 T = TypeVar("T")
 
 _INSIDE = {"array": ("elementType",), "map": ("keyType", "valueType"), "udt": ("sqlType",)}
+_WITHOUT_TEXTS = ("struct", *_INSIDE, "variant", "void", "null", "geometry", "geography")
+"""The types that no partition value can have. Source: PROTOCOL.md, Partition Value Serialization."""
 
 
 def check_schema(metadata: Metadata) -> None:
@@ -46,9 +48,10 @@ def check_schema(metadata: Metadata) -> None:
     for column in metadata.partition_columns:
         if metadata.schema_string is not None and column.lower() not in types:
             raise ValueError(f"metaData.partitionColumns: expected columns of the schema, found {column!r:.80}")
-        kind = types.get(column.lower())
-        if isinstance(kind, Mapping) and kind["type"] in ("struct", *_INSIDE):
-            raise ValueError(f"metaData.partitionColumns: expected a primitive type of {column}, found {kind['type']}")
+        kind = unwrapped(types.get(column.lower()))
+        name = str(kind["type"] if isinstance(kind, Mapping) else kind)
+        if name.partition("(")[0] in _WITHOUT_TEXTS:
+            raise ValueError(f"metaData.partitionColumns: expected a primitive type of {column}, found {name}")
 
 
 def _structs(fields: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Sequence[Mapping[str, Any]]]]:

@@ -80,8 +80,14 @@ def test_condition_examines_the_schema_at_all_levels(tmp_path: Path, schema: str
     assert (fault.kind, fault.mark) == (FaultKind.BROKEN_SCHEMA, "error")
 
 
-@pytest.mark.parametrize("kind", ['{"type":"struct","fields":[]}', '{"type":"array","elementType":"long"}'])
-def test_condition_names_partition_columns_with_nested_types(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize(
+    "kind",
+    [
+        '{"type":"struct","fields":[]}', '{"type":"array","elementType":"long"}', '{"type":"variant"}', '"variant"',
+        '"void"', '"geometry(OGC:CRS84)"',
+    ],
+)  # fmt: skip
+def test_condition_names_partition_columns_with_types_that_no_text_has(tmp_path: Path, kind: str) -> None:
     schema = STRUCT % (kind, "{}")
     write_log(tmp_path / "t", {0: [protocol(), metadata(schemaString=schema, partitionColumns=["A"]), add("a")]})
     (fault,) = condition(tmp_path / "t").faults
