@@ -32,8 +32,9 @@ _SUMMED = "added_files", "added_bytes", "removed_files", "removed_bytes", "rearr
 class ChangeSummary:
     """The numbers of added and removed files, with bytes.
 
-    rearranged_files: added files whose commits had `dataChange` false: their rows were in other files before. It
-                      includes files of commits that are gone, because a checkpoint does not state it.
+    rearranged_files: added files whose last add has `dataChange` false: their rows were in other files before. It
+                      includes files of commits that are gone, because a checkpoint does not state it, and new files
+                      that a later commit added again with `dataChange` false, for example with new statistics.
     files_with_other_vector: files that got another deletion vector: rows were deleted, none were added.
     """
 
