@@ -23,6 +23,7 @@ from deltasnap_core import (
     DeltaTableNotFoundError,
     TableLog,
     check_readable,
+    is_catalog_managed,
     is_harmless_option,
     is_url,
     to_url,
@@ -168,7 +169,8 @@ def _found_table(path: str, name: str, storage_options: Mapping[str, Any]) -> Fo
         is_table = not isinstance(error, DeltaTableNotFoundError)
         return FoundTable(name=name, path=path, problem=visible(str(error)), is_table=is_table)
     by = f", by {', '.join(metadata.partition_columns)}" if metadata.partition_columns else ""
-    found = f"version {log.version} of {iso_time(log.timestamp)}{by}"
+    catalog = "; a catalog manages the table: only published commits count" if is_catalog_managed(log.protocol) else ""
+    found = f"version {log.version} of {iso_time(log.timestamp)}{by}{catalog}"
     return FoundTable(name=name, path=path, found=visible(found))
 
 

@@ -65,6 +65,7 @@ class DeltaLog:
         self._context = context
         self._management = SnapshotManagement(context, staleness_limit_ms=staleness_limit_ms)
         self.history = context.table_log.history
+        """The commits of the log. Of a catalog-managed table, only published ones: see `history_frame`."""
 
     @classmethod
     def for_table(

@@ -17,6 +17,7 @@ from deltasnap_core import StorageError
 from deltasnap_core.protocol.log_files.file_names import checksum_file
 from tests.assets.command.test_cli import ROOT
 from tests.builders import metadata, protocol, write_log
+from tests.core.scan.catalog_tables import write_catalog_managed
 
 
 @pytest.mark.parametrize("out", ["deltasnap.yaml", "conf/deltasnap.yaml", "link/deltasnap.yaml", "../deltasnap.yaml"])
@@ -124,6 +125,13 @@ def test_found_table_is_described_by_its_log_though_the_checksum_differs(tmp_pat
     (log / checksum_file(0)).write_text(json.dumps(wrong))
     (table,) = find_tables([str(tmp_path)], {})
     assert (table.problem, table.found) == (None, "version 0 of 2023-11-14T22:13:20+00:00, by id")
+
+
+def test_found_table_of_a_catalog_is_described_by_its_published_commits(tmp_path: Path) -> None:
+    write_catalog_managed(tmp_path / "table")
+    (table,) = find_tables([str(tmp_path / "table")], {})
+    assert str(table.found).startswith("version 0 of 2023")
+    assert str(table.found).endswith("; a catalog manages the table: only published commits count")
 
 
 @pytest.mark.spark  # a separate program
