@@ -19,7 +19,7 @@ import argparse
 import os
 import tempfile
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -67,10 +67,11 @@ def _detections(
     chosen: list[Mutant], tests: LineTests, slow: LineTests | None, folder: Path, number: int
 ) -> tuple[Counter[str], int]:
     """Print each mutant that no quick test detects. Count mutants by what does, and those that a time limit stopped."""
-    workers = [Worker(folder / str(each)) for each in range(number)]
+    seconds = {**(slow.seconds if slow else {}), **tests.seconds}
+    workers = [Worker(folder / str(each), seconds) for each in range(number)]
     idle: SimpleQueue[Worker] = SimpleQueue()
-    for each in workers:
-        idle.put(each)
+    for worker in workers:
+        idle.put(worker)
 
     def detected_by(mutant: Mutant) -> str:
         worker = idle.get()
@@ -81,7 +82,9 @@ def _detections(
 
     counts: Counter[str] = Counter()
     with ThreadPoolExecutor(number) as pool:
-        for done, (mutant, by) in enumerate(zip(chosen, pool.map(detected_by, chosen), strict=True), 1):
+        running = {pool.submit(detected_by, mutant): mutant for mutant in chosen}
+        for done, each in enumerate(as_completed(running), 1):
+            mutant, by = running[each], each.result()
             counts[by] += 1
             if by == "slow":
                 print(f"only slow tests detect, {counts[by]} of {done}: {mutant}", flush=True)

@@ -41,7 +41,7 @@ class LineTests:
         self._data = data
         self._fixtures = fixtures
         # Without the tests of files that were deleted after the record.
-        self._seconds = {test: each for test, each in seconds.items() if (ROOT / test.partition("::")[0]).is_file()}
+        self.seconds = {test: each for test, each in seconds.items() if (ROOT / test.partition("::")[0]).is_file()}
         self._files = {Path(*_below_package(file)): file for file in data.measured_files()}
 
     @classmethod
@@ -61,15 +61,15 @@ class LineTests:
         the code declares on import.
         """
         wanted = self._of_lines(mutant)
-        fastest = sorted(wanted & self._seconds.keys(), key=self._seconds.__getitem__)
+        fastest = sorted(wanted & self.seconds.keys(), key=self.seconds.__getitem__)
         total, count = 0.0, 0
         while count < len(fastest) and total < _FIRST_SECONDS:
-            total += self._seconds[fastest[count]]
+            total += self.seconds[fastest[count]]
             count += 1
         yield fastest[:count]
         yield fastest[count:]
         near = set(_tests_near(mutant.module))
-        files = {test: test.partition("::")[0] for test in self._seconds if test not in wanted}
+        files = {test: test.partition("::")[0] for test in self.seconds if test not in wanted}
         yield [test for test, file in files.items() if file in near or file.startswith(_OF_DECLARATIONS)]
 
     def slow_of(self, mutant: Mutant) -> list[str]:
@@ -78,10 +78,10 @@ class LineTests:
         First those of its module that run its lines, then the others that do, then the others of its module.
         """
         wanted, near = self._of_lines(mutant), set(_tests_near(mutant.module))
-        is_near = {test: test.partition("::")[0] in near for test in self._seconds}
-        rank = {test: (test in wanted) * 2 + is_near[test] for test in self._seconds}
-        found = sorted((test for test in rank if rank[test]), key=lambda test: (-rank[test], self._seconds[test]))
-        ends = accumulate(self._seconds[test] for test in found)
+        is_near = {test: test.partition("::")[0] in near for test in self.seconds}
+        rank = {test: (test in wanted) * 2 + is_near[test] for test in self.seconds}
+        found = sorted((test for test in rank if rank[test]), key=lambda test: (-rank[test], self.seconds[test]))
+        ends = accumulate(self.seconds[test] for test in found)
         return [test for test, end in zip(found, ends, strict=True) if end <= _SLOW_SECONDS]
 
     def _of_lines(self, mutant: Mutant) -> set[str]:

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -14,7 +14,9 @@ from tests.forks import ROOT, Forks
 from tests.mutate.mutants import Mutant
 
 _MAX_CPU_SECONDS = 300
-_MAX_SECONDS = 900
+_START_SECONDS = 120
+_TIMES_AS_LONG = 5
+"""Tests that take more than this many times as long as when they were recorded wait for ever."""
 _MAX_BYTES = 6 << 30
 # Third-party imports of the tests: loaded once, in the process from which each run is forked.
 _OUTSIDE = (
@@ -65,8 +67,10 @@ def copy_project(folder: Path) -> None:
 class Worker:
     """A copy of the project, and the tests run in it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, seconds: Mapping[str, float]) -> None:
+        """Create a worker. seconds: how long each test takes."""
         self._folder = folder
+        self._seconds = seconds
         self.stopped = 0
         """The number of mutants whose tests were stopped by a time limit: they count as killed."""
 
@@ -92,7 +96,8 @@ class Worker:
         selected = self._folder / "selected-tests.json"
         selected.write_text(json.dumps(tests), encoding="utf-8")
         files = sorted({test.partition("::")[0] for test in tests})
-        limits = [str(_MAX_CPU_SECONDS), str(_MAX_SECONDS), str(_MAX_BYTES)]
+        seconds = _START_SECONDS + int(_TIMES_AS_LONG * sum(self._seconds.get(test, 0) for test in tests))
+        limits = [str(_MAX_CPU_SECONDS), str(seconds), str(_MAX_BYTES)]
         temporary = self._folder / "tmp"  # a run that a limit stops leaves files
         temporary.mkdir(exist_ok=True)
         env = {**os.environ, "DELTASNAP_SELECTED_TESTS": str(selected), "TMPDIR": str(temporary)}
