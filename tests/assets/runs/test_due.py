@@ -22,6 +22,7 @@ from deltasnap_assets.runs.due import (
     inputs_of_checks,
     is_checkpoint_sound,
     is_examination_due,
+    reads_of_tick,
 )
 from deltasnap_assets.runs.planning.plan import Stored
 from deltasnap_assets.runs.stores import log_of
@@ -127,6 +128,15 @@ def test_log_is_examined_without_a_run_only_for_a_reason(case: str) -> None:
     stored = Stored(common=common, versions=frozenset(range(3)))
     asked = {name: values.get(name, False) for name in ("is_suspect", "is_requested")}
     assert examination_without_run(poll, 0, status, stored, **asked) is expected
+
+
+@pytest.mark.parametrize(("examined_at_ms", "first"), [(None, 0), (0, 4)])
+def test_only_an_examination_reads_commits_before_the_first_stored_version(
+    examined_at_ms: int | None, first: int
+) -> None:
+    common = CommonVersion(version=3, latest_in_log=3, relation=LogRelation.SAME)
+    stored = Stored(common=common, versions=frozenset({2, 3}))
+    assert reads_of_tick(LastPoll(polled_at_ms=0, examined_at_ms=examined_at_ms), 0, stored).first == first
 
 
 def test_failed_versions_wait_for_their_pause_if_the_latest_version_has_only_a_checkpoint() -> None:
