@@ -20,7 +20,16 @@ from deltasnap_core.protocol.log_files.file_names import checkpoint_file, commit
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.urls import to_url
-from tests.builders import Action, add, flip_bytes, metadata, multipart_checkpoint_files, protocol, write_log
+from tests.builders import (
+    Action,
+    CountingLogStore,
+    add,
+    flip_bytes,
+    metadata,
+    multipart_checkpoint_files,
+    protocol,
+    write_log,
+)
 from tests.checkpoint_files import STYLES, CheckpointStyle, write_checkpoint
 
 FIRST: list[Action] = [protocol(), metadata()]
@@ -55,6 +64,13 @@ def test_condition_of_a_sound_table_is_ok(tmp_path: Path) -> None:
     assert found.commits_read == (5, 6)
     assert found.checkpoints_read == (checkpoint_file(4),)
     assert found.pages_read
+
+
+def test_sound_log_is_listed_once(tmp_path: Path) -> None:
+    make_log(tmp_path / "t", 2)
+    store = CountingLogStore(FsspecLogStore())
+    assert TableLog(store, f"{to_url(tmp_path / 't')}/_delta_log").condition(first=0).mark == "ok"
+    assert len(store.lists) == 1
 
 
 @pytest.mark.parametrize(
