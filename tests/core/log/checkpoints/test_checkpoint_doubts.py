@@ -207,6 +207,13 @@ def test_stored_version_with_as_many_files_as_the_checkpoint_refutes_the_hint(tm
     assert "contradicts the stored version" in fault.text
 
 
+def test_stored_version_does_not_doubt_a_log_without_a_counted_checkpoint(tmp_path: Path) -> None:
+    write_log(tmp_path / "t", {0: [protocol(), metadata(), add("a")]})
+    found = condition(tmp_path / "t")
+    assert found.counted is None
+    assert found.with_stored_files(5) == found
+
+
 def cut_lines(log: Path, kept: int) -> tuple[Path, int]:
     """Cut a checkpoint in JSON at the end of a line. Return its file, and its size before."""
     (file,) = log.glob("*.checkpoint.*.json")
