@@ -141,10 +141,14 @@ class ActionNotFoundError(DeltaSnapError):
         )
 
 
-class UnsupportedProtocolError(DeltaSnapError):
-    """Reading `version` of the table at `path` needs features that deltasnap does not support.
+_WITH_READER_FEATURES = 3
 
-    features: the unsupported reader features; empty if only `min_reader_version` is too new.
+
+class UnsupportedProtocolError(DeltaSnapError):
+    """Reading `version` of the table at `path` needs features that deltasnap does not support, or that are unknown.
+
+    features: the unsupported reader features; empty if only `min_reader_version` is too new, or if its list of reader
+    features is missing (`lacks_list`).
     """
 
     def __init__(self, *, path: str, version: int, features: tuple[str, ...], min_reader_version: int) -> None:
@@ -153,9 +157,15 @@ class UnsupportedProtocolError(DeltaSnapError):
         self.features = features
         self.min_reader_version = min_reader_version
         needs = f"the reader features {', '.join(features)}" if features else f"reader version {min_reader_version}"
-        super().__init__(
-            f"Version {version} of the Delta table at {path} needs {needs}, which deltasnap does not support."
-        )
+        problem = f"needs {needs}, which deltasnap does not support"
+        if self.lacks_list:
+            problem = f"needs {needs}, but its protocol has no readerFeatures: the features that it needs are unknown"
+        super().__init__(f"Version {version} of the Delta table at {path} {problem}.")
+
+    @property
+    def lacks_list(self) -> bool:
+        """Whether the protocol has the reader version that requires a list of reader features, but no such list."""
+        return not self.features and self.min_reader_version == _WITH_READER_FEATURES
 
 
 class UnsupportedWriterError(DeltaSnapError):

@@ -62,8 +62,7 @@ def unsupported_reader_features(protocol: Protocol) -> tuple[str, ...]:
     """Return the reader features of `protocol` that deltasnap does not support, in order.
 
     Only `readerFeatures` count: a feature that is only in `writerFeatures` does not concern a reader. Below reader
-    version 3, the protocol does not allow this list; its features count nevertheless. In version 3, a missing list
-    counts as an empty one: Delta on Spark and delta-kernel-rs refuse such a table.
+    version 3, the protocol does not allow this list; its features count nevertheless.
     """
     return tuple(name for name in protocol.reader_features or () if name not in SUPPORTED_READER_FEATURES)
 
@@ -131,7 +130,12 @@ def has_change_data_feed(protocol: Protocol | None, metadata: Metadata) -> bool:
 
 
 def is_readable(protocol: Protocol) -> bool:
-    """Return whether deltasnap can read a table with `protocol`."""
+    """Return whether deltasnap can read a table with `protocol`.
+
+    Version 3 requires a list of reader features: without it, nobody knows which features the table needs.
+    """
+    if protocol.min_reader_version == MAX_READER_VERSION and protocol.reader_features is None:
+        return False
     return 1 <= protocol.min_reader_version <= MAX_READER_VERSION and not unsupported_reader_features(protocol)
 
 

@@ -262,14 +262,15 @@ def _fault_of(problem: Fault | UnsupportedProtocolError, versions: VersionRanges
 
 
 def _unsupported(error: UnsupportedProtocolError, versions: VersionRanges) -> Fault:
-    return Fault(
-        kind=FaultKind.UNSUPPORTED_PROTOCOL,
-        text=str(error),
-        advice="Upgrade to a release of deltasnap that supports the feature, or drop the feature (`ALTER TABLE ... "
-        "DROP FEATURE`) for readers that do not support it.",
-        reason=", ".join(error.features) or f"reader version {error.min_reader_version}",
-        versions=versions,
+    advice = (
+        "Upgrade to a release of deltasnap that supports the feature, or drop the feature (`ALTER TABLE ... "
+        "DROP FEATURE`) for readers that do not support it."
     )
+    reason = ", ".join(error.features) or f"reader version {error.min_reader_version}"
+    if error.lacks_list:
+        advice = "Check the writer, and restore the commit or checkpoint with the protocol from a backup of the log."
+        reason += " without readerFeatures"
+    return Fault(kind=FaultKind.UNSUPPORTED_PROTOCOL, text=str(error), advice=advice, reason=reason, versions=versions)
 
 
 def _no_action(table: str, action: str, version: int) -> Fault:

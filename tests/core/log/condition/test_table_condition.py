@@ -307,14 +307,23 @@ def test_condition_reads_earlier_commits_on_request(tmp_path: Path) -> None:
     assert found.is_readable
 
 
-def test_condition_of_an_unsupported_feature_names_the_versions_that_need_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("features", "named"),
+    [
+        ({"readerFeatures": ["timeMachine"], "writerFeatures": ["timeMachine"]}, "timeMachine"),
+        ({"writerFeatures": ["timeMachine"]}, "its protocol has no readerFeatures"),
+    ],
+    ids=["unknown feature", "no list"],
+)
+def test_condition_of_unknown_reader_features_names_the_versions_that_need_them(
+    tmp_path: Path, features: dict[str, list[str]], named: str
+) -> None:
     log = make_log(tmp_path / "t", 6)
-    action = protocol(3, 7, readerFeatures=["timeMachine"], writerFeatures=["timeMachine"])
-    (log / commit_file(4)).write_text(json.dumps(action) + "\n")
+    (log / commit_file(4)).write_text(json.dumps(protocol(3, 7, **features)) + "\n")
     found = condition(tmp_path / "t")
     (fault,) = found.faults
     assert fault.kind == FaultKind.UNSUPPORTED_PROTOCOL
-    assert "timeMachine" in fault.text
+    assert named in fault.text
     assert fault.versions == (4, 5, 6)
     assert found.loadable == (0, 1, 2, 3)
 
