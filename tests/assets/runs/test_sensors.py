@@ -358,6 +358,7 @@ def test_new_commit_retries_failed_versions(tmp_path: Path) -> None:
 def test_run_that_failed_at_its_last_version_is_retried_after_a_pause(tmp_path: Path) -> None:
     ticks = Ticks(tmp_path, last=1)
     assert ticks.tick() == [("0", "1")]
+    assert ATTEMPT_TAG not in ticks.tags
     ticks.runs_succeed = False
     write(tmp_path, 2, 2)
     os.utime(ticks.commit(2))

@@ -67,7 +67,7 @@ def test_condition_of_a_sound_table_is_ok(tmp_path: Path) -> None:
 
 
 def test_sound_log_is_listed_once(tmp_path: Path) -> None:
-    make_log(tmp_path / "t", 2)
+    make_log(tmp_path / "t", 6, checkpoint=4)
     store = CountingLogStore(FsspecLogStore())
     assert TableLog(store, f"{to_url(tmp_path / 't')}/_delta_log").condition(first=0).mark == "ok"
     assert len(store.lists) == 1

@@ -236,6 +236,9 @@ PARTITIONS = {
         "(coalesce((region = 'eu'), false) or coalesce((region = 'us'), false))"
     ),
     "not (region = 'eu' or id > 5)": "coalesce((region != 'eu'), false)",
+    "(region like 'e%' and id > 5) or region not like 'u%'": (
+        "(coalesce((startswith(region, 'e')), false) or coalesce((not startswith(region, 'u')), false))"
+    ),
     "region = 'eu' or id > 5": None,
     "1 = 1": "coalesce((1 = 1), false)",
 }
