@@ -44,6 +44,7 @@ CODE = {
     "pipe that is escaped already": (r"a\|b", r"`a\\x7cb`"),
     "newline": ("a\n\n# b", r"`a\n\n# b`"),
     "empty": ("", "`  `"),
+    "spaces": ("  ", "`    `"),
 }
 
 

@@ -98,6 +98,8 @@ def test_changes_besides_files_are_a_list_with_a_line_for_each() -> None:
 
 def test_healthy_table_is_reported_as_ok() -> None:
     assert health(shown(), CheckSettings()).startswith("OK: 4 files, ")
+    empty = shown(state=state(num_of_files=0, size_in_bytes=0))
+    assert health(empty, CheckSettings()) == "OK: 0 files, 0 B on average. No maintenance is due."
 
 
 def test_health_shows_a_stale_table_and_escapes_text_of_the_log() -> None:

@@ -115,7 +115,6 @@ def test_step_without_changes_writes_no_file(spark: SparkSession, tmp_path: Path
     assert [delta.ended["num_of_files"] for delta in found.deltas.values()] == [0]
 
 
-@pytest.mark.slow
 def test_only_rows_of_changed_and_expiring_files_are_looked_up(
     spark: SparkSession, tmp_path: Path, base: VersionManifest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
