@@ -65,7 +65,10 @@ def test_predicate_of_too_many_conditions_names_the_limit(word: str) -> None:
 
 
 def test_predicate_of_too_many_characters_names_the_limit() -> None:
-    where = f"name = '{'x' * MAX_CHARACTERS}'"
+    where = f"name = '{'x' * (MAX_CHARACTERS - 9)}'"
+    assert len(where) == MAX_CHARACTERS
+    assert skipping_of(where, columns()).statistics is not None
+    where = where.replace("name", " name")
     with pytest.raises(PredicateError, match=rf"expected at most {MAX_CHARACTERS:,} characters"):
         skipping_of(where, columns())
 
