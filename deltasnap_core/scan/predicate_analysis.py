@@ -15,7 +15,7 @@ from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.skipping.data_skipping import Skipping, skipping_of
 
 _ANSI = "spark.sql.ansi.enabled"
-_DOUBLE_QUOTED_NAMES = (_ANSI, "spark.sql.ansi.doubleQuotedIdentifiers")
+_DOUBLE_QUOTED_NAMES = "spark.sql.ansi.doubleQuotedIdentifiers"
 _TIMESTAMPS, _ZONED = "spark.sql.timestampType", "timestamp_ltz"
 _DATES_AS_TEXT = "spark.sql.legacy.typeCoercion.datetimeToString.enabled"
 
@@ -38,7 +38,7 @@ def checked_skipping(table: ScannedTable, where: str) -> Skipping:
         ) from error
     if _reads_otherwise(table, where):
         return Skipping(unused=(*skipping.used, *skipping.unused))
-    return replace(skipping, may_fail=skipping.may_fail and _setting(table, _ANSI, "true") == "true")
+    return replace(skipping, may_fail=skipping.may_fail and _is_ansi(table))
 
 
 @contextmanager
@@ -59,14 +59,20 @@ def predicate_failures(where: str | None) -> Iterator[None]:
 def _reads_otherwise(table: ScannedTable, where: str) -> bool:
     """Return whether session settings change the meaning of the text.
 
-    They may quote names with double quotes, read times without a zone, or compare dates with strings as strings.
+    They may quote names with double quotes, replace variables, read times without a zone, or compare dates with strings
+    as strings.
     """
-    names = '"' in where and all(_setting(table, name, "false") == "true" for name in _DOUBLE_QUOTED_NAMES)
+    names = '"' in where and _is_ansi(table) and _setting(table, _DOUBLE_QUOTED_NAMES, "false") == "true"
     times = "timestamp" in where.lower() and _setting(table, _TIMESTAMPS, _ZONED) != _ZONED
-    return names or times or _setting(table, _DATES_AS_TEXT, "false") == "true"
+    return names or times or table.has_variable(where) or _setting(table, _DATES_AS_TEXT, "false") == "true"
+
+
+def _is_ansi(table: ScannedTable) -> bool:
+    return _setting(table, _ANSI, "true") == "true"
 
 
 def _setting(table: ScannedTable, name: str, default: str) -> str:
+    """Return a setting in lower case. default: that of Spark, which `conf.get` does not know if it is given another."""
     return str(table.spark.conf.get(name, default)).lower()
 
 

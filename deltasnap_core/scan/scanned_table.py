@@ -97,10 +97,14 @@ class ScannedTable:
         columns = TableColumns(self.metadata)
         if self._is_set(_REGEX_NAMES, "false"):
             _check_names(columns, lambda name: not _PLAIN_NAME.fullmatch(name), _REGEX_NAMES, "a regular expression")
-        if "$" in (self.metadata.schema_string or "").replace("\\u0024", "$") and self._is_set(_VARIABLES, "true"):
-            # Such as `${env:NAME}`: the value would become part of results and errors.
-            _check_names(columns, lambda name: bool(_VARIABLE.search(name)), _VARIABLES, "a variable")
+        if "$" in (self.metadata.schema_string or "").replace("\\u0024", "$"):
+            # The value would become part of results and errors.
+            _check_names(columns, self.has_variable, _VARIABLES, "a variable")
         return columns
+
+    def has_variable(self, text: str) -> bool:
+        """Return whether Spark replaces a part of a text, such as `${env:NAME}`, before it parses the text as SQL."""
+        return _VARIABLE.search(text) is not None and self._is_set(_VARIABLES, "true")
 
     @once
     def no_rows(self) -> DataFrame:

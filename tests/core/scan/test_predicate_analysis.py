@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from types import MethodType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,6 +10,7 @@ from pyspark.errors import AnalysisException, PySparkException
 
 from deltasnap_core.errors import PredicateError
 from deltasnap_core.scan.predicate_analysis import _reads_otherwise, checked_skipping, predicate_failures
+from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.table_columns import TableColumns
 from tests.core.scan.skipping.test_skipping import columns
 
@@ -32,11 +33,14 @@ class Filtered:
 def table(settings: dict[str, str] | None = None, error: Exception | None = None) -> Any:
     found: TableColumns = columns()
     conf = SimpleNamespace(get=lambda name, default: (settings or {}).get(name, default))
-    return SimpleNamespace(
+    scanned = SimpleNamespace(
         no_rows=SimpleNamespace(where=lambda _: Filtered(error), schema=None),
         columns=found,
         spark=SimpleNamespace(conf=conf),
+        _is_set=lambda name, default: conf.get(name, default) == "true",
     )
+    scanned.has_variable = MethodType(ScannedTable.has_variable, scanned)
+    return scanned
 
 
 @pytest.mark.parametrize(
@@ -44,8 +48,12 @@ def table(settings: dict[str, str] | None = None, error: Exception | None = None
     [
         ('"id" = 1', {**ANSI, **NAMES}, True),
         ('"id" = 1', ANSI, False),
-        ('"id" = 1', NAMES, False),
+        ('"id" = 1', NAMES, True),  # Spark's default is ANSI
+        ('"id" = 1', {**NAMES, "spark.sql.ansi.enabled": "false"}, False),
         ("id = 1", {**ANSI, **NAMES}, False),
+        ("name = '${my.value}'", {}, True),
+        ("name = '${my.value}'", {"spark.sql.variable.substitute": "false"}, False),
+        ("name = '$my.value'", {}, False),
         ("at > TIMESTAMP'2026-01-01'", {"spark.sql.timestampType": "TIMESTAMP_NTZ"}, True),
         ("at > timestamp'2026-01-01'", {"spark.sql.timestampType": "TIMESTAMP_LTZ"}, False),
         ("at > timestamp'2026-01-01'", {}, False),
