@@ -16,6 +16,7 @@ from deltasnap_core.scan.skipping.data_skipping import Skipping, skipping_of
 
 _ANSI = "spark.sql.ansi.enabled"
 _DOUBLE_QUOTED_NAMES = "spark.sql.ansi.doubleQuotedIdentifiers"
+_RESERVED_NAMES = "spark.sql.ansi.enforceReservedKeywords"
 _TIMESTAMPS, _ZONED = "spark.sql.timestampType", "timestamp_ltz"
 _DATES_AS_TEXT = "spark.sql.legacy.typeCoercion.datetimeToString.enabled"
 
@@ -59,10 +60,14 @@ def predicate_failures(where: str | None) -> Iterator[None]:
 def _reads_otherwise(table: ScannedTable, where: str) -> bool:
     """Return whether session settings change the meaning of the text.
 
-    They may quote names with double quotes, replace variables, read times without a zone, or compare dates with strings
-    as strings.
+    They may quote names with double quotes, read the column `user` as the current user, replace variables, read times
+    without a zone, or compare dates with strings as strings.
     """
-    names = '"' in where and _is_ansi(table) and _setting(table, _DOUBLE_QUOTED_NAMES, "false") == "true"
+    of_names = (_DOUBLE_QUOTED_NAMES, '"'), (_RESERVED_NAMES, "user")
+    names = any(
+        text in where.lower() and _is_ansi(table) and _setting(table, name, "false") == "true"
+        for name, text in of_names
+    )
     times = "timestamp" in where.lower() and _setting(table, _TIMESTAMPS, _ZONED) != _ZONED
     return names or times or table.has_variable(where) or _setting(table, _DATES_AS_TEXT, "false") == "true"
 

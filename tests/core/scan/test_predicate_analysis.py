@@ -16,6 +16,7 @@ from tests.core.scan.skipping.test_skipping import columns
 
 ANSI = {"spark.sql.ansi.enabled": "true"}
 NAMES = {"spark.sql.ansi.doubleQuotedIdentifiers": "TRUE"}
+RESERVED = {"spark.sql.ansi.enforceReservedKeywords": "true"}
 
 
 class Filtered:
@@ -51,6 +52,9 @@ def table(settings: dict[str, str] | None = None, error: Exception | None = None
         ('"id" = 1', NAMES, True),  # Spark's default is ANSI
         ('"id" = 1', {**NAMES, "spark.sql.ansi.enabled": "false"}, False),
         ("id = 1", {**ANSI, **NAMES}, False),
+        ("User = 'ada'", RESERVED, True),
+        ("User = 'ada'", {**RESERVED, "spark.sql.ansi.enabled": "false"}, False),
+        ("name = 'ada'", RESERVED, False),
         ("name = '${my.value}'", {}, True),
         ("name = '${my.value}'", {"spark.sql.variable.substitute": "false"}, False),
         ("name = '$my.value'", {}, False),
