@@ -141,8 +141,9 @@ def test_any_time_before_the_first_commit_is_rejected(first: datetime | int) -> 
 
 @pytest.mark.parametrize("version", [-1, 1.0, "1"])
 def test_invalid_version_is_a_wrong_argument(version: Any) -> None:
-    with pytest.raises(ValueError, match="Expected a version of 0 or more"):
-        table(store_of(2)).at(version)
+    for ask in (table(store_of(2)).at, table(store_of(2)).list):
+        with pytest.raises(ValueError, match="Expected a version of 0 or more"):
+            ask(version)
 
 
 def test_version_of_a_catalog_table_is_its_latest() -> None:

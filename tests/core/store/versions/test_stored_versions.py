@@ -117,10 +117,14 @@ def test_versions_are_pruned_before_the_first_kept_one() -> None:
 
 
 def test_pruning_drops_the_markers_of_other_generations() -> None:
-    stored = versions_of(names("000002-other", 4, 5, 6))
-    stored = StoredVersions(manifests=stored.manifests, kept=(*names(FIRST, 1), *names("000002-other", 4)))
-    assert stored.pruned(None, 1).kept == tuple(names("000002-other", 4))
-    assert stored.pruned(1, 1).kept == tuple(names("000002-other", 6))
+    newest = "000004-other"
+    stored = StoredVersions(
+        manifests=tuple(names(newest, 4, 5, 6)),
+        forks=(FORKED, FORKED_AGAIN),
+        kept=(*names(FIRST, 1), *names(newest, 4)),
+    )
+    assert (stored.pruned(None, 1).kept, stored.pruned(None, 1).forks) == (tuple(names(newest, 4)), ())
+    assert stored.pruned(1, 1).kept == tuple(names(newest, 6))
 
 
 def test_fork_is_written_to_from_the_version_after_its_fork_point_on() -> None:
