@@ -193,6 +193,12 @@ def test_computed_state_of_an_updated_snapshot_reads_only_new_commits(
     assert (state.num_of_files, state.size_in_bytes, state.num_of_removes) == (2, 4, 1)
 
 
+@pytest.mark.parametrize("versions", [{"start": -1}, {"end": -1}])
+def test_history_from_an_invalid_version_is_a_wrong_argument(table: Path, versions: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="Expected a version of 0 or more"):
+        DeltaLog.for_table(None, table).history_frame(**versions)
+
+
 def test_history_is_a_frame_with_one_row_per_commit(spark: SparkSession, table: Path) -> None:
     frame = DeltaLog.for_table(spark, table).history_frame(limit=2)
     assert frame.schema.names[:5] == ["version", "timestamp", "userId", "userName", "operation"]

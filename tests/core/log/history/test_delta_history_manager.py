@@ -163,8 +163,8 @@ def test_time_at_which_a_missing_commit_may_be_the_last_is_an_error() -> None:
     store.statuses |= {file.path: file for file in checkpoint(9)}
     history = DeltaHistoryManager(store, LOG_PATH, configuration=dict)
     assert history.get_active_commit_at_time(2000).version == 1
-    for timestamp, missing in ((2001, "version 2"), (4001, "versions 4 to 9")):
-        with pytest.raises(VersionGapError, match=missing):
+    for timestamp, version, missing in ((2001, 2, "version 2"), (4001, 4, "versions 4 to 9")):
+        with pytest.raises(VersionGapError, match=rf"^Version {version} of .*{missing}"):
             history.get_active_commit_at_time(timestamp, can_return_last_commit=True, must_be_recreatable=False)
 
 
