@@ -20,7 +20,7 @@ from deltasnap_core.protocol.schema_text import (
     type_name,
     unwrapped,
 )
-from deltasnap_core.protocol.type_changes import is_readable_change
+from deltasnap_core.protocol.type_changes import is_supported_change
 
 T = TypeVar("T")
 
@@ -115,7 +115,7 @@ def _check_metadata(values: Mapping[str, Any], name: str, mode: ColumnMappingMod
     if changes is not None and not (isinstance(changes, list) and all(isinstance(each, Mapping) for each in changes)):
         _fail(TYPE_CHANGES, name, "an array of objects", changes)
     for change in changes or ():
-        if not is_readable_change(change.get("fromType"), change.get("toType")):
+        if not is_supported_change(change):
             _fail(TYPE_CHANGES, name, "a change to a wider type", change)
 
 

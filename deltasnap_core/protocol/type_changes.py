@@ -10,6 +10,9 @@ from deltasnap_core.protocol.json_fields import json_text
 from deltasnap_core.protocol.json_text import decode_json
 from deltasnap_core.protocol.schema_text import TYPE_CHANGES, type_name
 
+STORED_DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
+"""The most digits of the Parquet integers that may store such a column. Spark reads them as decimals with as many."""
+
 _DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 19}
 _TEXTS = ("string", "char(", "varchar(")
 _PAIRS = {
@@ -18,10 +21,11 @@ _PAIRS = {
 }
 
 
-def is_readable_change(before: object, after: object) -> bool:
+def is_readable_change(before: object, after: object, *, is_inside: bool = False) -> bool:
     """Return whether values of type `before` can be read as `after` without loss. before, after: types of a schema.
 
-    Beyond the protocol, an integer may become any decimal that has all its digits, and texts may change their limit.
+    Beyond the protocol, an integer may become any decimal that has all its digits, unless it is inside an array or map,
+    and texts may change their limit.
     """
     earlier, later = (type_name(kind) if isinstance(kind, str) else None for kind in (before, after))
     if earlier is None or later is None:
@@ -31,6 +35,8 @@ def is_readable_change(before: object, after: object) -> bool:
     if earlier.startswith("decimal") and later in _DIGITS:
         return False  # Spark reads it only if the file stores the decimal as an integer
     known, needed = _digits(later), _digits(earlier)
+    if is_inside and earlier in _DIGITS and later not in _DIGITS:
+        needed = STORED_DIGITS[earlier], 0
     return needed is not None and known is not None and all(map(le, needed, known))
 
 
@@ -48,10 +54,16 @@ def without_unreadable_changes(schema_string: str | None) -> str | None:
         return schema_string
 
 
+def is_supported_change(change: Mapping[str, Any]) -> bool:
+    """Return whether values that were written before a recorded change (of `delta.typeChanges`) can be read."""
+    is_inside = change.get("fieldPath") is not None
+    return is_readable_change(change.get("fromType"), change.get("toType"), is_inside=is_inside)
+
+
 def _are_readable(changes: object) -> bool:
-    return isinstance(changes, list) and all(
-        isinstance(each, Mapping) and is_readable_change(each.get("fromType"), each.get("toType")) for each in changes
-    )
+    if not isinstance(changes, list):
+        return False
+    return all(isinstance(each, Mapping) and is_supported_change(each) for each in changes)
 
 
 def _digits(kind: str) -> tuple[int, int] | None:

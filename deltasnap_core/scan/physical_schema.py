@@ -21,6 +21,7 @@ from pyspark.sql.types import (
 
 from deltasnap_core.protocol.properties.table_config import ColumnMappingMode
 from deltasnap_core.protocol.schema_text import FIELD_ID, PHYSICAL_NAME, TYPE_CHANGES
+from deltasnap_core.protocol.type_changes import STORED_DIGITS
 from deltasnap_core.rules.texts.sql_text import quoted
 from deltasnap_core.scan.predicates.filter_pushdown import may_push_down
 
@@ -29,8 +30,6 @@ OWN_PREFIX = "__deltasnap_"
 
 _PARQUET_ID = "parquet.field.id"
 _KEPT = ("comment",)
-_DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
-"""The most digits of the Parquet integers that may store such a column."""
 
 
 def logical_schema(schema: StructType) -> StructType:
@@ -158,7 +157,7 @@ def _readable_decimal(field: StructField) -> DataType | None:
     """
     if not isinstance(field.dataType, DecimalType):
         return None
-    digits = [_DIGITS.get(str(change.get("fromType")), 0) for change in field.metadata.get(TYPE_CHANGES) or ()]
+    digits = [STORED_DIGITS.get(str(change.get("fromType")), 0) for change in field.metadata.get(TYPE_CHANGES) or ()]
     precision, scale = field.dataType.precision, field.dataType.scale
     needed = max(digits, default=0) + scale
     return DecimalType(min(needed, 38), scale) if precision < needed else None

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from deltasnap_core.protocol.type_changes import is_readable_change
+from deltasnap_core.protocol.type_changes import is_readable_change, is_supported_change
 
 DIGITS = {"byte": len(str(2**7)), "short": len(str(2**15)), "integer": len(str(2**31)), "long": len(str(2**63))}
 
@@ -13,6 +13,15 @@ def test_integer_becomes_a_decimal_that_has_all_its_digits(kind: str, scale: int
     digits = DIGITS[kind] + scale
     assert is_readable_change(kind, f"decimal({digits},{scale})")
     assert not is_readable_change(kind, f"decimal({digits - 1},{scale})")
+
+
+@pytest.mark.parametrize("scale", [0, 4])
+@pytest.mark.parametrize("kind", DIGITS)
+def test_integer_in_an_array_or_map_becomes_a_decimal_that_the_protocol_allows(kind: str, scale: int) -> None:
+    digits = (20 if kind == "long" else 10) + scale
+    for precision, expected in ((digits, True), (digits - 1, False)):
+        change = {"fromType": kind, "toType": f"decimal({precision},{scale})", "fieldPath": "element"}
+        assert is_supported_change(change) is expected
 
 
 @pytest.mark.parametrize(
