@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from deltasnap_core import DeltaLog, InitialSnapshot, SnapshotOptions
+from deltasnap_core import DeltaLog, DeltaTableNotFoundError, InitialSnapshot, SnapshotOptions
 from deltasnap_core.protocol.log_files import file_names
 from deltasnap_core.replay.spark.reading.schemas import ADD, REMOVE, STATE
 from tests.builders import FIRST_COMMIT_MS, CountingLogStore, add, commit_info, metadata, protocol, remove, write_log
@@ -191,6 +191,14 @@ def test_computed_state_of_an_updated_snapshot_reads_only_new_commits(
     assert [path[-25:-5] for path in store.reads] == [f"{3:020}", f"{4:020}"]
     assert state == cold.update().computed_state
     assert (state.num_of_files, state.size_in_bytes, state.num_of_removes) == (2, 4, 1)
+
+
+def test_initial_snapshot_has_no_protocol_and_no_metadata(tmp_path: Path) -> None:
+    snapshot = DeltaLog.for_table(None, tmp_path / "nothing").snapshot
+    with pytest.raises(DeltaTableNotFoundError):
+        _ = snapshot.protocol
+    with pytest.raises(DeltaTableNotFoundError):
+        _ = snapshot.metadata
 
 
 @pytest.mark.parametrize("versions", [{"start": -1}, {"end": -1}])

@@ -76,11 +76,14 @@ def test_groups_cancel_each_other_out_by_their_sign() -> None:
 
 
 @pytest.mark.parametrize("last", [3, 2**63 - 1])
-def test_newest_action_of_a_file_is_in_the_last_commit_and_an_add_wins_over_a_remove(last: int) -> None:
+def test_newest_action_of_a_file_is_in_the_last_commit_on_the_last_line_and_an_add_wins_over_a_remove(
+    last: int,
+) -> None:
+    newest = [remove("a b"), add("c", size=3), add("c", size=2), remove("c"), add("d", deletionVector=VECTOR)]
     commits = pa.concat_tables(
         [
             measured(add("a%20b", size=1), add("c", size=1), remove("d")),
-            measured(remove("a b"), remove("c"), add("c", size=2), add("d", deletionVector=VECTOR), version=last),
+            measured(*newest, version=last),
         ]
     )
     rows = newest_file_actions(commits).select(["path_key", "dv_id", "size"]).to_pylist()

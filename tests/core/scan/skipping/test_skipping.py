@@ -34,6 +34,7 @@ FIELDS = [
     field("s", {"type": "struct", "fields": [field("a", "integer"), field("b.c", "string")]}),
     field("must", {"type": "struct", "fields": [field("a", "integer")]}, nullable=False),
     field("items", {"type": "array", "elementType": "integer", "containsNull": True}),
+    field("single", "float"),
     field("day", "date"),
     field("region", "string"),
 ]
@@ -116,6 +117,7 @@ STATISTICS = {
     "x > 5": "(nulls.x < rows)",
     "x <= 5": "((nulls.x < rows) and (min.x <= 5))",
     "x = 5": "((nulls.x < rows) and ((min.x <= 5) and (max.x >= 5)))",
+    "single <= 5": "((nulls.single < rows) and (min.single <= 5))",
     # A maximum may be truncated: longer values may start with it.
     "name > 'abc'": "((nulls.name < rows) and (max.name > 'abc' or startswith('abc', prefix(max.name))))",
     "name = 'abc'": (
