@@ -41,13 +41,11 @@ def entries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any
     return {name: {key: entry.value for key, entry in values.items()} for name, values in found.items()}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("asset", ["delta_log", "reconstructed_state"])
 def test_time_of_a_commit_is_its_in_commit_timestamp(entries: dict[str, dict[str, Any]], asset: str) -> None:
     assert entries[asset]["committed_at"] == FIRST_COMMIT_MS / 1000
 
 
-@pytest.mark.slow
 def test_modification_time_of_a_file_is_not_shown_as_the_time_of_a_commit(entries: dict[str, dict[str, Any]]) -> None:
     assert "committed_at" not in entries["log_segment"]
     assert entries["log_segment"]["modified_at"] == COPIED_S

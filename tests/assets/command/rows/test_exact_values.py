@@ -71,7 +71,6 @@ def test_value_keeps_everything(case: str) -> None:
     assert of(value, data_type) == expected
 
 
-@pytest.mark.slow
 @given(st.integers(-290_000 * 365, 290_000 * 365))
 @example(2_932_896)  # the last day of 9999
 @example(2_932_897)

@@ -19,8 +19,6 @@ from tests.assets.tables.test_broken_tables import statuses
 from tests.builders import add, commit_info, metadata, mtime_of, protocol, remove, write_log
 from tests.driver_bases import use_driver_bases
 
-pytestmark = pytest.mark.slow
-
 ADVICE = {check.name: check.advice for check in CHECKS}
 DAYS = [f"2026-03-0{number}" for number in range(1, 7)]
 LIMITS = {"max_commits_since_checkpoint": 3, "max_growth_factor": 2}
@@ -106,6 +104,7 @@ def test_every_check_has_a_failing_case() -> None:
     assert set(EXPECTED) | TRIED_ALONE == set(ADVICE)
 
 
+@pytest.mark.slow
 def test_refresh_evaluates_a_failed_check_again_though_no_version_is_new(tmp_path: Path) -> None:
     app = App(tmp_path)
     log = write_log(app.path, {0: [commit_info("CREATE TABLE"), protocol(), schema("id")]})
@@ -119,6 +118,7 @@ def test_refresh_evaluates_a_failed_check_again_though_no_version_is_new(tmp_pat
     assert statuses(app)["checksum_agrees"] == "SKIPPED"
 
 
+@pytest.mark.slow
 def test_refresh_reports_the_versions_that_a_run_stored_before_a_check_blocked_it(tmp_path: Path) -> None:
     app, stored = App(tmp_path), list[int]()
     log = write_log(app.path, {0: [protocol(), schema("id")], 1: [file_of(DAYS[0], "1", 100)]})
@@ -129,6 +129,7 @@ def test_refresh_reports_the_versions_that_a_run_stored_before_a_check_blocked_i
     assert stored == [0, 1]
 
 
+@pytest.mark.slow
 def test_earlier_version_is_materialized_though_the_newest_checksum_is_wrong(unkempt: App) -> None:
     job = unkempt.defs.resolve_job_def(job_name("events"))
     result = job.execute_in_process(
@@ -137,6 +138,7 @@ def test_earlier_version_is_materialized_though_the_newest_checksum_is_wrong(unk
     assert result.success
 
 
+@pytest.mark.slow
 def test_failed_version_passes_after_the_next_good_one(unkempt: App, reported: dict[str, Any]) -> None:
     assert not reported["schema_unchanged"].passed
     assert not evaluations(unkempt, "7")["schema_unchanged"].passed

@@ -89,7 +89,6 @@ PAGE: dict[str, list[str]] = {
 }
 
 
-@pytest.mark.slow
 def test_page_has_one_row_per_table_the_worst_first(fleet: Fleet) -> None:
     more = {"vacuum_bytes": 5, "features": ["a", "b"]}
     page = fleet_page([{**row, **more} if row["table"] == "events" else row for row in fleet.rows])

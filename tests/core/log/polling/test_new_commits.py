@@ -21,7 +21,6 @@ def poll(store: CountingLogStore, version: int) -> NewCommits:
     return find_new_commits(LogSegmentBuilder(store, LOG_PATH), version)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("last", "calls"), [(100, 3), (101, 3), (105, 7), (107, 9), (108, 10), (5000, 10)], ids=lambda value: str(value)
 )
