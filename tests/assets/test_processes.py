@@ -135,9 +135,8 @@ def test_processes_and_their_children_are_found_by_a_variable(program: subproces
     assert program.poll() is None
 
 
-@pytest.mark.slow
 @needs_proc
-def test_process_that_is_no_longer_found_is_waited_for_until_it_ends() -> None:
+def test_process_that_is_no_longer_found_is_waited_for_until_it_ends_by_itself() -> None:
     on_end = "signal.signal(signal.SIGTERM, lambda *_: (time.sleep(0.5), sys.exit()))"
     script = f"import signal, sys, time; {on_end}; print(flush=True); signal.pause()"
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as slow:
@@ -147,6 +146,7 @@ def test_process_that_is_no_longer_found_is_waited_for_until_it_ends() -> None:
         found = iter([[name]])  # the kernel frees the environment of a process some time before its files and ports
         stop_all(lambda: next(found, []), timeout_seconds=30)
         assert has_ended(name)
+    assert slow.returncode == 0
 
 
 @needs_proc

@@ -545,6 +545,19 @@ def test_log_that_is_cleaned_up_while_it_is_examined_has_no_fault(tmp_path: Path
     assert (found.faults, [*found.loadable]) == ((), [4, 5, 6])
 
 
+def test_clean_up_is_seen_although_another_commit_is_broken(tmp_path: Path) -> None:
+    log = make_log(tmp_path / "t", 6, checkpoint=4)
+    (log / commit_file(5)).write_text("{")
+
+    def clean_up() -> None:
+        for version in range(4):
+            (log / commit_file(version)).unlink()
+
+    found = condition_while(tmp_path / "t", clean_up)
+    assert [(fault.file or "").rpartition("/")[2] for fault in found.faults] == [commit_file(5)]
+    assert [*found.loadable] == [4]
+
+
 def test_checkpoint_that_is_replaced_while_the_log_is_examined_is_no_fault(tmp_path: Path) -> None:
     log = make_log(tmp_path / "t", 6, checkpoint=4)
     found = condition_while(
