@@ -309,6 +309,7 @@ def test_diff_lists_the_files_of_each_side() -> None:
     assert output("diff", "events", "5", "1") == (
         """\
 version 1 to 5: 4 commits
+  domain delta.clustering = {} added
   + 1 file, 2.9 KiB
       day=b/3
   - 2 files, 4.9 KiB
@@ -329,7 +330,7 @@ def test_diff_as_json_has_operations_files_and_vectors() -> None:
             {"version": 4, "operation": "unknown"},
             {"version": 5, "operation": "unknown"},
         ],
-        "changes": [],
+        "changes": ["domain delta.clustering = {} added"],
         "added": [{"path": "day=b/3", "size": 3000, "deletionVectorId": "uab^-aqEH.-t@S}K{vb[*k^@4"}],
         "removed": [{"path": "day=b/2", "size": 2000}, {"path": "day=b/3", "size": 3000}],
         "files_with_other_vector": 1,
