@@ -173,11 +173,12 @@ def test_server_that_stops_reports_the_reason_from_its_log(folder: Path) -> None
         (["Could not find it", "x"], "Could not find it"),
         (["Unrecognized option", "x"], "Unrecognized option"),
         (["Starting", "Ended", " "], "Ended"),
+        (["caf\udce9 error", "x"], "caf\ufffd error"),  # not UTF-8
         ([""], "its log is empty"),
     ],
 )
 def test_reason_is_the_first_error_of_the_log_or_its_last_line(lines: list[str], reason: str, tmp_path: Path) -> None:
-    (tmp_path / "server.log").write_text("\n".join(lines), encoding="utf-8")
+    (tmp_path / "server.log").write_bytes("\n".join(lines).encode("utf-8", "surrogateescape"))
     assert connect_server._reason(tmp_path / "server.log") == reason
 
 
