@@ -141,7 +141,8 @@ class ActionNotFoundError(DeltaSnapError):
         )
 
 
-_WITH_READER_FEATURES = 3
+WITH_READER_FEATURES = 3
+"""The reader version that requires a list of reader features. Source: PROTOCOL.md, Table Features."""
 
 
 class UnsupportedProtocolError(DeltaSnapError):
@@ -165,7 +166,7 @@ class UnsupportedProtocolError(DeltaSnapError):
     @property
     def lacks_list(self) -> bool:
         """Whether the protocol has the reader version that requires a list of reader features, but no such list."""
-        return not self.features and self.min_reader_version == _WITH_READER_FEATURES
+        return not self.features and self.min_reader_version == WITH_READER_FEATURES
 
 
 class UnsupportedWriterError(DeltaSnapError):

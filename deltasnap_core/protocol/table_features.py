@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from deltasnap_core.errors import UnsupportedProtocolError
+from deltasnap_core.errors import WITH_READER_FEATURES, UnsupportedProtocolError
 from deltasnap_core.protocol.actions import Metadata, Protocol
 from deltasnap_core.protocol.properties.table_config import (
     COLUMN_MAPPING_MODE,
@@ -134,7 +134,7 @@ def is_readable(protocol: Protocol) -> bool:
 
     Version 3 requires a list of reader features: without it, nobody knows which features the table needs.
     """
-    if protocol.min_reader_version == MAX_READER_VERSION and protocol.reader_features is None:
+    if protocol.min_reader_version == WITH_READER_FEATURES and protocol.reader_features is None:
         return False
     return 1 <= protocol.min_reader_version <= MAX_READER_VERSION and not unsupported_reader_features(protocol)
 

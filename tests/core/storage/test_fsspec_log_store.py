@@ -12,13 +12,13 @@ from typing import Any, ClassVar
 
 import fsspec
 import pytest
-from fsspec.implementations.local import LocalFileSystem
 
 from deltasnap_core.storage.file_info import modification_time_ms
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore, filesystem_of, options_of
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.s3.s3_limits import without_s3_retries
 from deltasnap_core.storage.urls import join_url, to_url
+from tests.core.storage.test_writable_files import MountedFileSystem
 
 
 @dataclass(frozen=True)
@@ -120,15 +120,11 @@ def test_open_returns_a_seekable_file(storage: Storage) -> None:
         assert file.read(2) == b"01"
 
 
-class RememberingFileSystem(LocalFileSystem):  # type: ignore[misc]
+class RememberingFileSystem(MountedFileSystem):
     """A storage that remembers the status of a file until its cache is invalidated, as `adlfs` does."""
 
     protocol = "remembering"
     remembered: ClassVar[dict[str, Any]] = {}
-
-    @classmethod
-    def _strip_protocol(cls, path: Any) -> Any:
-        return super()._strip_protocol(path.removeprefix(f"{cls.protocol}://"))
 
     def info(self, path: str, **options: Any) -> Any:
         if path not in self.remembered:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -534,26 +535,21 @@ def condition_while(table: Path, change: Callable[[], object]) -> TableCondition
     return TableLog(ChangingStore(change), f"{to_url(table)}/_delta_log").condition(first=0)
 
 
+def clean_up(log: Path) -> None:
+    for version in range(4):
+        (log / commit_file(version)).unlink()
+
+
 def test_log_that_is_cleaned_up_while_it_is_examined_has_no_fault(tmp_path: Path) -> None:
     log = make_log(tmp_path / "t", 6, checkpoint=4)
-
-    def clean_up() -> None:
-        for version in range(4):
-            (log / commit_file(version)).unlink()
-
-    found = condition_while(tmp_path / "t", clean_up)
+    found = condition_while(tmp_path / "t", partial(clean_up, log))
     assert (found.faults, [*found.loadable]) == ((), [4, 5, 6])
 
 
 def test_clean_up_is_seen_although_another_commit_is_broken(tmp_path: Path) -> None:
     log = make_log(tmp_path / "t", 6, checkpoint=4)
     (log / commit_file(5)).write_text("{")
-
-    def clean_up() -> None:
-        for version in range(4):
-            (log / commit_file(version)).unlink()
-
-    found = condition_while(tmp_path / "t", clean_up)
+    found = condition_while(tmp_path / "t", partial(clean_up, log))
     assert [(fault.file or "").rpartition("/")[2] for fault in found.faults] == [commit_file(5)]
     assert [*found.loadable] == [4]
 
