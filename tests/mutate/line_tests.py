@@ -42,6 +42,7 @@ class LineTests:
         self._fixtures = fixtures
         # Without the tests of files that were deleted after the record.
         self.seconds = {test: each for test, each in seconds.items() if (ROOT / test.partition("::")[0]).is_file()}
+        """How long each test takes."""
         self._files = {Path(*_below_package(file)): file for file in data.measured_files()}
 
     @classmethod
