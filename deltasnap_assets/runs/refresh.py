@@ -42,7 +42,7 @@ class RefreshError(DeltaSnapError):
     stored: the versions that it stored before, for example if a check blocked it. condition: None: not examined.
     """
 
-    def __init__(self, *, table: str, run_id: str, reason: str, stored: Sequence[int] = ()) -> None:
+    def __init__(self, *, table: str, run_id: str, reason: str, stored: Sequence[int]) -> None:
         self.condition: TableCondition | None = None
         self.stored = tuple(stored)
         self.table = table

@@ -45,7 +45,7 @@ class FleetTotals:
     growth_7d_bytes: int | None
     growth_30d_bytes: int | None
     vacuum_bytes: int | None
-    incomplete: frozenset[str] = frozenset()
+    incomplete: frozenset[str]
 
     @property
     def numbers(self) -> dict[str, int]:

@@ -32,8 +32,8 @@ class ScanReport:
     bytes_after_partitions: int
     files_after_statistics: int
     bytes_after_statistics: int
-    used: tuple[str, ...] = ()
-    unused: tuple[str, ...] = ()
+    used: tuple[str, ...]
+    unused: tuple[str, ...]
 
     def __str__(self) -> str:
         lines = [

@@ -64,7 +64,7 @@ class Scan:
         table: ScannedTable,
         files: ScannedFiles,
         *,
-        where: str | None = None,
+        where: str | None,
         columns: Sequence[str] | None = None,
     ) -> None:
         """Create a scan.

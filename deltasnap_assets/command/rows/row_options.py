@@ -63,9 +63,9 @@ class RowDestination:
     """
 
     form: RowFormat
-    out: Path | None = None
-    limit: int | None = None
-    is_default_limit: bool = False
+    out: Path | None
+    limit: int | None
+    is_default_limit: bool
 
     @property
     def is_full_table(self) -> bool:

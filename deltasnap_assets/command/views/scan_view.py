@@ -27,8 +27,8 @@ class ScanRequest:
 
     version: int | None = None
     timestamp_ms: int | None = None
-    where: str | None = None
-    columns: tuple[str, ...] | None = None
+    where: str | None
+    columns: tuple[str, ...] | None
     explain: bool = False
 
 

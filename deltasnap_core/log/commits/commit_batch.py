@@ -70,9 +70,9 @@ class ParsedCommit:
     file: FileStatus
     digest: str
     file_actions: int
-    sample: tuple[ChangedFile, ...] = ()
-    is_large: bool = False
-    has_negative_numbers: bool = False
+    sample: tuple[ChangedFile, ...]
+    is_large: bool
+    has_negative_numbers: bool
 
     @property
     def version(self) -> int:

@@ -42,9 +42,7 @@ class ExaminedFiles:
     replaced: the newest sound checkpoint, if its file is no longer the listed one; None: it is.
     """
 
-    def __init__(
-        self, store: LogStore, listing: LogListing, *, read_pages: bool, max_page_bytes: int | None = None
-    ) -> None:
+    def __init__(self, store: LogStore, listing: LogListing, *, read_pages: bool, max_page_bytes: int | None) -> None:
         """Read nothing yet.
 
         read_pages: whether to read every page of the newest checkpoint. It becomes False if the checkpoint is larger

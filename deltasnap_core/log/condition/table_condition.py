@@ -26,7 +26,7 @@ class CountedCheckpoint:
     version: int
     path: str
     num_files: int
-    doubt: str | None = None
+    doubt: str | None
 
 
 @safe_repr

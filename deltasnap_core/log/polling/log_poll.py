@@ -99,8 +99,8 @@ class LogPoll:
                 it with that of the last poll: a writer writes a checkpoint after its commit.
     """
 
-    status: LogStatus | None = None
-    checkpoint: str | None = None
+    status: LogStatus | None
+    checkpoint: str | None
 
 
 def cursor_at(store: LogStore, log_path: str, table_id: str, version: int) -> LogCursor:

@@ -33,7 +33,7 @@ class FileDifference:
 
     added: pa.Table
     removed: pa.Table
-    assumed: DeltaSnapError | None = None
+    assumed: DeltaSnapError | None
 
 
 def file_difference(store: LogStore, log_path: str, before: VersionLog, commits: CommitBatch) -> FileDifference | None:

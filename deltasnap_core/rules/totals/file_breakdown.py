@@ -106,7 +106,7 @@ class RankedFiles:
     bound: the first file that is missing; None: these are all live files.
     """
 
-    files: tuple[SizedFile, ...] = ()
+    files: tuple[SizedFile, ...]
     bound: SizedFile | None = None
     largest_first: bool
 

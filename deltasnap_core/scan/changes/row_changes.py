@@ -63,7 +63,7 @@ class ChangedVersion:
 class ChangeOptions:
     """The options of a caller for row changes. See DeltaLog.row_changes."""
 
-    key: Sequence[str] | str | None = None
+    key: Sequence[str] | str | None
     net: bool = False
     where: str | None = None
     columns: Sequence[str] | None = None

@@ -63,7 +63,7 @@ class ReferencedFiles:
     files: Sequence[DataFrame]
     tombstones: Sequence[DataFrame]
     change_data: Sequence[tuple[str, int]] = ()
-    unread: str | None = None
+    unread: str | None
     retention_ms: int = 0
 
 

@@ -180,7 +180,7 @@ class _Read:
 
     row: FleetRow
     poll: LastPoll | None = None
-    damage: TableStatus | None = None
+    damage: TableStatus | None
     is_unreadable: bool = False
 
 

@@ -107,7 +107,7 @@ class StoredTable:
         return {name.version: name for name in self.stored_versions().current}
 
     def current_manifests(
-        self, versions: Collection[int] | None = None, current: Mapping[int, ManifestName] | None = None
+        self, versions: Collection[int] | None, current: Mapping[int, ManifestName] | None = None
     ) -> tuple[VersionManifest, ...]:
         """Return the manifests of versions (None: all current ones), ascending.
 
