@@ -141,32 +141,33 @@ class ActionNotFoundError(DeltaSnapError):
         )
 
 
-WITH_READER_FEATURES = 3
-"""The reader version that requires a list of reader features. Source: PROTOCOL.md, Table Features."""
-
-
 class UnsupportedProtocolError(DeltaSnapError):
     """Reading `version` of the table at `path` needs features that deltasnap does not support, or that are unknown.
 
-    features: the unsupported reader features; empty if only `min_reader_version` is too new, or if its list of reader
-    features is missing (`lacks_list`).
+    features: the unsupported reader features; empty if only `min_reader_version` is too new.
+    invalid:  why nobody knows which features the protocol needs, such as `reader version 3 without readerFeatures`;
+              None: its fields agree.
     """
 
-    def __init__(self, *, path: str, version: int, features: tuple[str, ...], min_reader_version: int) -> None:
+    def __init__(
+        self,
+        *,
+        path: str,
+        version: int,
+        features: tuple[str, ...],
+        min_reader_version: int,
+        invalid: str | None = None,
+    ) -> None:
         self.path = path
         self.version = version
         self.features = features
         self.min_reader_version = min_reader_version
+        self.invalid = invalid
         needs = f"the reader features {', '.join(features)}" if features else f"reader version {min_reader_version}"
         problem = f"needs {needs}, which deltasnap does not support"
-        if self.lacks_list:
-            problem = f"needs {needs}, but its protocol has no readerFeatures: the features that it needs are unknown"
+        if invalid is not None:
+            problem = f"has an invalid protocol: {invalid}"
         super().__init__(f"Version {version} of the Delta table at {path} {problem}.")
-
-    @property
-    def lacks_list(self) -> bool:
-        """Whether the protocol has the reader version that requires a list of reader features, but no such list."""
-        return not self.features and self.min_reader_version == WITH_READER_FEATURES
 
 
 class UnsupportedWriterError(DeltaSnapError):

@@ -107,8 +107,9 @@ def checksum(version: int) -> list[FileStatus]:
 
 
 def protocol(reader: int = 1, writer: int = 2, **features: Sequence[str]) -> Action:
-    """Return a protocol action; `readerFeatures=..., writerFeatures=...`."""
-    return {"protocol": {"minReaderVersion": reader, "minWriterVersion": writer, **features}}
+    """Return a protocol action; `readerFeatures=..., writerFeatures=...` (by default those of readers)."""
+    listed = {"writerFeatures": features.get("readerFeatures", [])} if writer == 7 else {}
+    return {"protocol": {"minReaderVersion": reader, "minWriterVersion": writer, **listed, **features}}
 
 
 def timed_protocol() -> Action:

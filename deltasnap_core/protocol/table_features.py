@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from deltasnap_core.errors import WITH_READER_FEATURES, UnsupportedProtocolError
+from deltasnap_core.errors import UnsupportedProtocolError
 from deltasnap_core.protocol.actions import Metadata, Protocol
 from deltasnap_core.protocol.properties.table_config import (
     COLUMN_MAPPING_MODE,
@@ -17,7 +17,8 @@ from deltasnap_core.protocol.properties.table_config import (
 )
 from deltasnap_core.protocol.type_changes import without_unreadable_changes
 
-MAX_READER_VERSION = 3
+MAX_READER_VERSION, _WITH_WRITER_FEATURES = 3, 7
+"""The versions of a protocol with lists of features."""
 
 CATALOG_MANAGED = frozenset({"catalogManaged", "catalogOwned-preview"})
 """The names of one feature: Delta renamed it in 4.0.1."""
@@ -61,8 +62,7 @@ and metadata. If a reader ignored it as an unknown action, it would misread the 
 def unsupported_reader_features(protocol: Protocol) -> tuple[str, ...]:
     """Return the reader features of `protocol` that deltasnap does not support, in order.
 
-    Only `readerFeatures` count: a feature that is only in `writerFeatures` does not concern a reader. Below reader
-    version 3, the protocol does not allow this list; its features count nevertheless.
+    Only `readerFeatures` count: a feature that is only in `writerFeatures` does not concern a reader.
     """
     return tuple(name for name in protocol.reader_features or () if name not in SUPPORTED_READER_FEATURES)
 
@@ -130,20 +130,43 @@ def has_change_data_feed(protocol: Protocol | None, metadata: Metadata) -> bool:
 
 
 def is_readable(protocol: Protocol) -> bool:
-    """Return whether deltasnap can read a table with `protocol`.
-
-    Version 3 requires a list of reader features: without it, nobody knows which features the table needs.
-    """
-    if protocol.min_reader_version == WITH_READER_FEATURES and protocol.reader_features is None:
-        return False
-    return 1 <= protocol.min_reader_version <= MAX_READER_VERSION and not unsupported_reader_features(protocol)
+    """Return whether deltasnap can read a table with `protocol`."""
+    return _is_supported(protocol) and _why_invalid(protocol) is None
 
 
 def check_readable(protocol: Protocol, *, path: str, version: int) -> None:
     """Raise UnsupportedProtocolError unless a table with `protocol` can be read. path, version: for the error."""
     if not is_readable(protocol):
-        features, reader = unsupported_reader_features(protocol), protocol.min_reader_version
-        raise UnsupportedProtocolError(path=path, version=version, features=features, min_reader_version=reader)
+        raise UnsupportedProtocolError(
+            path=path,
+            version=version,
+            features=unsupported_reader_features(protocol),
+            min_reader_version=protocol.min_reader_version,
+            invalid=_why_invalid(protocol) if _is_supported(protocol) else None,
+        )
+
+
+def _is_supported(protocol: Protocol) -> bool:
+    return 1 <= protocol.min_reader_version <= MAX_READER_VERSION and not unsupported_reader_features(protocol)
+
+
+def _why_invalid(protocol: Protocol) -> str | None:
+    """Return why the versions and the lists of a protocol contradict each other; None: they do not.
+
+    Such a protocol does not state which features the table needs. Delta on Spark and delta-kernel-rs refuse it, too.
+    Source: PROTOCOL.md, Protocol Evolution; Table Features. Delta's `Protocol`.
+    """
+    reader, writer = protocol.min_reader_version, protocol.min_writer_version
+    for kind, version, first_with_list, features in (
+        ("reader", reader, MAX_READER_VERSION, protocol.reader_features),
+        ("writer", writer, _WITH_WRITER_FEATURES, protocol.writer_features),
+    ):
+        if features is None and version == first_with_list:
+            return f"{kind} version {version} without {kind}Features"
+        if features is not None and version < first_with_list:
+            return f"{kind} version {version} with {kind}Features"
+    is_mixed = reader >= MAX_READER_VERSION and writer < _WITH_WRITER_FEATURES
+    return f"reader version {reader} with writer version {writer}" if is_mixed else None
 
 
 def check_no_manifest_commit(action_names: frozenset[str], *, path: str, version: int) -> None:

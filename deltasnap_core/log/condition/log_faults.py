@@ -251,7 +251,7 @@ def _problem_of(table: str, state: NonFileActions, version: int) -> Fault | Unsu
 
 def _same(one: Fault | UnsupportedProtocolError | None, other: Fault | UnsupportedProtocolError | None) -> bool:
     if isinstance(one, UnsupportedProtocolError) and isinstance(other, UnsupportedProtocolError):
-        return (one.features, one.min_reader_version) == (other.features, other.min_reader_version)
+        return _needs(one) == _needs(other)
     return type(one) is type(other)
 
 
@@ -266,11 +266,15 @@ def _unsupported(error: UnsupportedProtocolError, versions: VersionRanges) -> Fa
         "Upgrade to a release of deltasnap that supports the feature, or drop the feature (`ALTER TABLE ... "
         "DROP FEATURE`) for readers that do not support it."
     )
-    reason = ", ".join(error.features) or f"reader version {error.min_reader_version}"
-    if error.lacks_list:
+    if error.invalid is not None:
         advice = "Check the writer, and restore the commit or checkpoint with the protocol from a backup of the log."
-        reason += " without readerFeatures"
-    return Fault(kind=FaultKind.UNSUPPORTED_PROTOCOL, text=str(error), advice=advice, reason=reason, versions=versions)
+    return Fault(
+        kind=FaultKind.UNSUPPORTED_PROTOCOL, text=str(error), advice=advice, reason=_needs(error), versions=versions
+    )
+
+
+def _needs(error: UnsupportedProtocolError) -> str:
+    return error.invalid or ", ".join(error.features) or f"reader version {error.min_reader_version}"
 
 
 def _no_action(table: str, action: str, version: int) -> Fault:

@@ -18,7 +18,7 @@ from tests import builders
 MAPPED = Metadata(id="t", configuration={"delta.columnMapping.mode": "name", "a": "1"})
 
 
-def protocol(reader: int, features: tuple[str, ...] | None = None, writer: tuple[str, ...] | None = None) -> Protocol:
+def protocol(reader: int, features: tuple[str, ...] | None = None, writer: tuple[str, ...] = ()) -> Protocol:
     return Protocol(min_reader_version=reader, min_writer_version=7, reader_features=features, writer_features=writer)
 
 
@@ -30,8 +30,10 @@ def protocol(reader: int, features: tuple[str, ...] | None = None, writer: tuple
         protocol(2, writer=("columnMapping", "neverHeardOf")),
         protocol(3, features=()),
         protocol(3, features=tuple(sorted(SUPPORTED_READER_FEATURES)), writer=("neverHeardOf",)),
+        Protocol(min_reader_version=2, min_writer_version=6),
+        Protocol(min_reader_version=2, min_writer_version=8),
     ],
-    ids=["1", "2", "unknown writer feature", "empty list", "every supported feature"],
+    ids=["1", "2", "unknown writer feature", "empty list", "every supported feature", "no lists", "later writers"],
 )
 def test_protocol_without_unknown_features_is_readable(readable: Protocol) -> None:
     check_readable(readable, path="file:///t", version=3)
@@ -57,6 +59,35 @@ def test_unsupported_protocol_is_rejected_by_name(refused: Protocol, features: t
     error = caught.value
     assert (error.path, error.version, error.features) == ("file:///t", 3, features)
     assert error.min_reader_version == refused.min_reader_version
+
+
+@pytest.mark.parametrize(
+    ("reader", "writer", "reader_features", "writer_features", "reason"),
+    [
+        (3, 7, None, (), "reader version 3 without readerFeatures"),
+        (1, 7, (), (), "reader version 1 with readerFeatures"),
+        (2, 7, ("columnMapping",), ("columnMapping",), "reader version 2 with readerFeatures"),
+        (1, 7, None, None, "writer version 7 without writerFeatures"),
+        (1, 6, None, ("appendOnly",), "writer version 6 with writerFeatures"),
+        (3, 6, (), None, "reader version 3 with writer version 6"),
+    ],
+)
+def test_protocol_whose_versions_and_lists_contradict_each_other_is_rejected(
+    reader: int,
+    writer: int,
+    reader_features: tuple[str, ...] | None,
+    writer_features: tuple[str, ...] | None,
+    reason: str,
+) -> None:
+    given = Protocol(
+        min_reader_version=reader,
+        min_writer_version=writer,
+        reader_features=reader_features,
+        writer_features=writer_features,
+    )
+    with pytest.raises(UnsupportedProtocolError, match=f"invalid protocol: {reason}") as caught:
+        check_readable(given, path="file:///t", version=3)
+    assert caught.value.invalid == reason
 
 
 def test_supported_features_are_readable_features() -> None:

@@ -312,7 +312,7 @@ def test_condition_reads_earlier_commits_on_request(tmp_path: Path) -> None:
     ("features", "named"),
     [
         ({"readerFeatures": ["timeMachine"], "writerFeatures": ["timeMachine"]}, "timeMachine"),
-        ({"writerFeatures": ["timeMachine"]}, "its protocol has no readerFeatures"),
+        ({"writerFeatures": ["timeMachine"]}, "reader version 3 without readerFeatures"),
     ],
     ids=["unknown feature", "no list"],
 )
