@@ -254,8 +254,9 @@ def test_one_changed_field_is_a_difference(
     def other(files: Any, rows: Any, *rest: Any) -> None:
         from pyspark.sql import functions as F
 
-        changed = F.col("add").withField("baseRowId", F.coalesce("add.baseRowId", F.lit(0)))
-        write(files, rows.withColumn("add", F.when(F.col("add.path").isNotNull(), changed)), *rest)
+        changed = F.col("add").withField("baseRowId", F.coalesce("add.baseRowId", "add.size"))
+        rows = rows.withColumn("add", F.when(F.col("add.path").isNotNull(), changed))
+        write(files, rows.coalesce(1), *rest)  # otherwise Sail writes a file for each core
 
     monkeypatch.setattr(checkpoint_writer, "write_parquet", other)
     with pytest.raises(CheckpointMismatchError, match="digest of the files"):
