@@ -7,6 +7,7 @@ The driver writes the bases, so that these tests need no JVM.
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
 from collections.abc import Sequence
@@ -21,11 +22,12 @@ from deltasnap_assets.checks.compaction import Compaction
 from deltasnap_assets.runs.condition.fault_texts import log_problems
 from deltasnap_assets.runs.condition.poll_findings import LOG, PollFindings
 from deltasnap_assets.runs.condition.poll_records import record
+from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.config import Settings, SparkSettings, TableSettings
 from deltasnap_assets.spark.session.run_session import PlainSession, RunSession
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_core import FaultKind
-from deltasnap_core.protocol.log_files.file_names import commit_file
+from deltasnap_core.protocol.log_files.file_names import checksum_file, commit_file
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from tests.assets.checks.files.test_small_files import candidate
 from tests.assets.checks.known import partitions
@@ -154,7 +156,28 @@ def test_versions_lost_in_the_log_come_from_the_store(spark: Any, tmp_path: Path
     refresh(snapshots, table, range(4))
     expected = snapshots.log_segments(table, range(4))
     (log / f"{0:020d}.json").unlink()
-    assert run_of(spark, tmp_path)[0].log_segments(table, range(4)) == expected
+    again, _ = run_of(spark, tmp_path)
+    assert again.log_segments(table, range(4)) == expected
+    assert again.log_segments(table, [2]) == {2: expected[2]}  # its commit exists, but not all before it
+
+
+def test_name_of_a_table_is_checked_once_in_a_run(spark: Any, tmp_path: Path) -> None:
+    write_log(tmp_path / "events", {version: commit_actions(version) for version in range(2)})
+    settings, checked = settings_of(tmp_path), list[TableSettings]()
+    pyspark: Any = SimpleNamespace(spark_session=spark, spark_config={})
+    snapshots = RunSnapshots(settings, RunSession(pyspark), check_name=checked.append)
+    for version in range(2):
+        snapshots.ensure_stored(settings.tables[0], [version], lambda *_: None)
+    assert checked == list(settings.tables)
+
+
+def test_wrong_checksum_is_left_to_its_check(spark: Any, tmp_path: Path) -> None:
+    log = write_log(tmp_path / "events", {0: commit_actions(0)})
+    values = {"tableSizeBytes": 10, "numFiles": 1, "numMetadata": 2, "numProtocol": 1}
+    (log / checksum_file(0)).write_text(json.dumps(values))
+    snapshots, table = run_of(spark, tmp_path)
+    refresh(snapshots, table, [0])
+    assert (log_of(table).condition(first=0).mark, snapshots.conditions.of(table).faults) == ("warning", ())
 
 
 def test_rolled_back_table_is_logged_in_the_run(spark: Any, tmp_path: Path) -> None:
