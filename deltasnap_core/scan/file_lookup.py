@@ -27,7 +27,7 @@ from deltasnap_core.scan.files.data_file import DataFile
 from deltasnap_core.scan.files.data_paths import plain_url
 from deltasnap_core.scan.parquet_rows import ParquetRows
 from deltasnap_core.scan.scanned_table import ScannedTable
-from deltasnap_core.scan.skipping.partition_values import is_malformed
+from deltasnap_core.scan.skipping.partition_values import is_malformed, misspelled_key
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.urls import is_hidden, is_local, local_path
 
@@ -124,24 +124,27 @@ class FileLookup:
         return f"case {' '.join(cases)} end" if cases else _NONE
 
     def _checked(self, add: Mapping[str, Any]) -> str:
-        path, malformed = add["path"], add["malformed"]
-        if add["partitionValues"] is None and self.table.columns.partition:
+        path = add["path"]
+        if (problem := self._problem_of_values(add)) is not None:
             raise CorruptLogError(
-                path=redacted(self.table.table_path),
-                reason=f"version {self.table.version}, file {path}: expected partitionValues, found null",
-            )
-        if malformed is not None:
-            (column,) = (column for column in self.table.columns.partition if column.name == malformed)
-            value = add["partitionValues"][column.physical_name]
-            raise CorruptLogError(
-                path=redacted(self.table.table_path),
-                reason=f"version {self.table.version}, file {path}, partition column {column.name}: "
-                f"expected a value of type {column.data_type}, found {value!r}",
+                path=redacted(self.table.table_path), reason=f"version {self.table.version}, file {path}{problem}"
             )
         url = self.table.url_of(path)
         if (reason := _why_not_read(url)) is not None:
             raise DataPathError(path=path, table=redacted(self.table.table_path), reason=reason)
         return url
+
+    def _problem_of_values(self, add: Mapping[str, Any]) -> str | None:
+        values, malformed = add["partitionValues"], add["malformed"]
+        for column in self.table.columns.partition:
+            if values is None:
+                return ": expected partitionValues, found null"
+            if (key := misspelled_key(column, values)) is not None:
+                return f", partition column {column.name}: expected the key {column.physical_name!r}, found {key!r}"
+            if column.name == malformed:
+                value = values[column.physical_name]
+                return f", partition column {column.name}: expected a value of type {column.data_type}, found {value!r}"
+        return None
 
     def _readable(self, files: Sequence[FileStatus]) -> list[str]:
         try:

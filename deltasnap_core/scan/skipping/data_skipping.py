@@ -23,7 +23,7 @@ from deltasnap_core.scan.predicates.filter_pushdown import pushed_conditions
 from deltasnap_core.scan.predicates.predicate import Conjunct, column_of, has_only, parse_predicate
 from deltasnap_core.scan.predicates.predicate_values import PredicateValue, value_of
 from deltasnap_core.scan.skipping.bounds import Bounds, bounds_of, decimal_digits, statistic
-from deltasnap_core.scan.skipping.partition_values import is_malformed, partition_value, text_of
+from deltasnap_core.scan.skipping.partition_values import is_malformed, is_misspelled, partition_value, text_of
 from deltasnap_core.scan.table_columns import TableColumns
 
 NEVER = "false"
@@ -123,8 +123,7 @@ def _unless_malformed(condition: str | None, columns: TableColumns) -> str | Non
         return None
     named = [column for column in columns.partition if text_of(column) in condition]
     malformed = [is_malformed(column) for column in named]
-    missing = ["partitionValues is null"] if named else []
-    return _or([*missing, *(found for found in malformed if found is not None), condition])
+    return _or([*map(is_misspelled, named), *(found for found in malformed if found is not None), condition])
 
 
 def _exact(conjunct: Conjunct) -> str | None:

@@ -5,7 +5,7 @@ Source: PROTOCOL.md, Partition Value Serialization.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from deltasnap_core.rules.texts.sql_text import string_sql
 from deltasnap_core.rules.texts.typed_texts import typed_sql
@@ -18,7 +18,8 @@ _ESCAPED_BYTES, _ESCAPE = string_sql(r"^(\\u00[0-9A-Fa-f]{2})+$"), string_sql(r"
 def text_of(column: TableColumn) -> str:
     """Return SQL for the text of a file's partition value, from the column `partitionValues` of AddFile.
 
-    Without the exact name of the column as a key, it is null, as for Delta on Spark and its kernels.
+    Without the exact name of the column as a key, it is null, as for Delta on Spark and its kernels. A scan raises an
+    error if the key has another case.
     """
     return f"partitionValues[{string_sql(column.physical_name)}]"
 
@@ -52,6 +53,27 @@ def is_malformed(column: TableColumn) -> str | None:
     """
     value = typed_sql(text_of(column), column.data_type)
     return None if value is None else f"(coalesce({text_of(column)}, '') != '' and {value} is null)"
+
+
+def is_misspelled(column: TableColumn) -> str:
+    """Return SQL for whether a file has no value under the name of a column, but one under its name in another case.
+
+    True without `partitionValues`; never null. `misspelled_key` is the same rule for one file.
+    """
+    name = string_sql(column.physical_name)
+    other = f"exists(map_keys(partitionValues), k -> k != {name} and lower(k) = lower({name}))"
+    return f"({text_of(column)} is null and coalesce({other}, true))"
+
+
+def misspelled_key(column: TableColumn, values: Mapping[str, str | None]) -> str | None:
+    """Return the key of a file's value under the name of a column in another case, if the name itself has no value.
+
+    Delta on Spark and its kernels read such a value as null.
+    """
+    name = column.physical_name
+    if values.get(name) is not None:
+        return None
+    return next((key for key in values if key != name and key.lower() == name.lower()), None)
 
 
 def malformed_texts(columns: Iterable[TableColumn]) -> str:

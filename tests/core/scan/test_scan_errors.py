@@ -47,6 +47,20 @@ def test_invalid_partition_value_is_an_error_even_if_the_file_is_skipped(spark: 
         snapshot.scan("q = 5 or p = 'x' and id = 3").to_df()
 
 
+@pytest.mark.parametrize("where", [None, "p = 'y'", "id = 2 or p is null"], ids=str)
+def test_partition_value_under_the_name_in_another_case_is_an_error(
+    spark: SparkSession, tmp_path: Path, where: str | None
+) -> None:
+    kinds = {"schemaString": schema(field("id", "long"), field("p", "string")), "partitionColumns": ["P"]}
+    adds = [
+        file(tmp_path, f"f{n}", ids(n), partitionValues=values) for n, values in enumerate(({"p": "y"}, {"P": "x"}))
+    ]
+    with pytest.raises(CorruptLogError, match=r"version 0, file f1, partition column p: .* key 'p', found 'P'"):
+        snapshot_of(spark, tmp_path / "t", adds, **kinds).scan(where).to_df()
+    right = file(tmp_path / "right", "f0", ids(0), partitionValues={"p": "y"})
+    assert found(snapshot_of(spark, tmp_path / "right", [right], **kinds).scan("p = 'y'")) == [(0, "y")]
+
+
 @pytest.mark.spark
 @pytest.mark.parametrize(
     "damage", one_in(3, [{"pathOrInlineDv": None}, {"sizeInBytes": -5}, {"offset": -1, "storageType": "p"}])

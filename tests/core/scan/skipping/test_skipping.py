@@ -60,7 +60,8 @@ def plain(sql: str | None) -> str | None:
     sql = re.sub(rf"if\(\((\S+) rlike '[^']+' and .*? <= \d+\), {cast}", r"\1", sql)
     sql = re.sub(r"try_cast\((s\.[`\w.]+|partitionValues\['\w+'\]) as (?:big|small|tiny)?int\)", r"\1", sql)
     sql = re.sub(r"\(coalesce\((\S+), ''\) != '' and \1 is null\)", "malformed", sql)
-    if found := re.fullmatch(r"\(partitionValues is null or (.*)\)", sql):
+    sql = re.sub(r"\(partitionValues\['\w+'\] is null and coalesce\(exists\(.*?\)\), true\)\) or ", "misspelled ", sql)
+    if found := re.fullmatch(r"\((?:misspelled )+(.*)\)", sql):
         sql = f"({found[1]})" if found[1].startswith("malformed") else found[1]
     sql = re.sub(r"(?:nullif\()?partitionValues\['(\w+)'\](?:, ''\))?", r"\1", sql)
     for kind, short in (("minValues", "min"), ("maxValues", "max"), ("nullCount", "nulls")):
