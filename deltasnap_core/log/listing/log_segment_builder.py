@@ -96,7 +96,7 @@ class LogSegmentBuilder:
         search = _Search(self, catalog, exclude_checkpoints)
         hinted = hint.version if hint else checkpoint_version
         wanted = catalog.max_version if version is None else version
-        start = _start_of_listing(wanted, None if exclude_checkpoints else hinted)
+        start = _start_of_listing(wanted, hinted)
         if segment := search.segment(version, first=start, hint=hint):
             return segment
         if start == hinted:
