@@ -84,10 +84,18 @@ def table_observation(
 def _other_verdicts(
     snapshots: RunSnapshots, table: TableSettings, versions: Sequence[int], commits: Sequence[DeltaHistory]
 ) -> list[tuple[Check, Verdict]]:
-    """Return the verdicts of the checks of commits and versions. They are evaluated after the page."""
-    times, facts = sorted(commit.timestamp for commit in commits), facts_of_versions(snapshots, table, versions)
-    of_versions = [(check, verdict_of_run(check.verdicts(facts, table.checks))) for check in VERSION_CHECKS]
-    return [(FRESH_TABLE, FRESH_TABLE.of_commits(times, table.checks, now_ms=system_clock())), *of_versions]
+    """Return the verdicts of the checks of commits and versions. They are evaluated after the page.
+
+    The age of the last commit is unknown while the log has later versions: those of a backlog, or after a fault.
+    """
+    facts = facts_of_versions(snapshots, table, versions)
+    verdicts: list[tuple[Check, Verdict]] = [
+        (check, verdict_of_run(check.verdicts(facts, table.checks))) for check in VERSION_CHECKS
+    ]
+    if (snapshots.listing(table).latest_version or 0) > max(versions):
+        return verdicts
+    times = sorted(commit.timestamp for commit in commits)
+    return [(FRESH_TABLE, FRESH_TABLE.of_commits(times, table.checks, now_ms=system_clock())), *verdicts]
 
 
 def health_of(instance: dg.DagsterInstance, table_name: str) -> str | None:

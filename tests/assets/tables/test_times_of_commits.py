@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -11,6 +12,7 @@ import pytest
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.refresh import refresh_table
 from deltasnap_assets.settings.config import Settings, TableSettings
+from tests.assets.followed_table import FollowedTable
 from tests.builders import FIRST_COMMIT_MS, add, commit_info, metadata, protocol, write_log
 from tests.driver_bases import use_driver_bases
 
@@ -49,3 +51,19 @@ def test_time_of_a_commit_is_its_in_commit_timestamp(entries: dict[str, dict[str
 def test_modification_time_of_a_file_is_not_shown_as_the_time_of_a_commit(entries: dict[str, dict[str, Any]]) -> None:
     assert "committed_at" not in entries["log_segment"]
     assert entries["log_segment"]["modified_at"] == COPIED_S
+
+
+def test_page_of_a_backlog_does_not_state_the_age_of_a_commit_that_is_not_the_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_driver_bases(monkeypatch)
+    events = FollowedTable(tmp_path / "events", max_versions_per_run=2, checks={"fresh_within_hours": 1})
+    events.write(0, 3)
+    defs = build_definitions(events.settings)
+    refresh_table(defs, events.settings, events.table, events.instance, log_level="ERROR")
+    pages = events.instance.fetch_observations(dg.AssetKey(["events", "delta_log"]), limit=9).records
+    seen = [page.asset_observation for page in pages if page.asset_observation is not None]
+    shown = {
+        each.metadata["latest_version"].value: "The last commit is" in str(each.metadata["health"]) for each in seen
+    }
+    assert shown == {1: False, 3: True}

@@ -33,6 +33,7 @@ def test_page_that_cannot_be_shown_is_a_note_on_the_page(monkeypatch: pytest.Mon
     manifest = SimpleNamespace(timestamp=3, commit=None, version_changes=None)
     snapshots: Any = SimpleNamespace(
         stored_versions=lambda _: [3],
+        listing=lambda _: SimpleNamespace(latest_version=3),
         state_if_stored=lambda *_: None,
         log_segments=lambda *_: {3: None},
         conditions=SimpleNamespace(of=lambda _: condition()),
