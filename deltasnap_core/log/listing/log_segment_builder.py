@@ -228,6 +228,6 @@ def _start_of_listing(version: int | None, checkpoint: int | None) -> int:
 def _checkpoint_for(
     version: int, listing: LogListing, prefer: CheckpointProvider | EmptyCheckpointProvider | None
 ) -> CheckpointProvider | EmptyCheckpointProvider:
-    if prefer is not None and (prefer.is_empty or (prefer in listing.checkpoints and prefer.version <= version)):
+    if prefer is not None and (prefer.is_empty or prefer in listing.checkpoints):
         return prefer
     return listing.best_checkpoint(version)

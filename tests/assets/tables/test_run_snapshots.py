@@ -33,6 +33,7 @@ from tests.assets.checks.files.test_small_files import candidate
 from tests.assets.checks.known import partitions
 from tests.assets.tables.pages.test_metadata import state
 from tests.builders import add, protocol, write_log
+from tests.checkpoint_files import write_checkpoint
 from tests.core.store.format.test_manifest import BASE, FILE, MANIFEST
 from tests.core.store.manifests import commit_actions
 from tests.driver_bases import spark  # noqa: F401
@@ -118,6 +119,15 @@ def test_run_finds_the_faults_of_the_commits_that_it_stores_without_reading_them
     assert "Files of version 2 " in fault.text
     commits = Counter(path for path in requested["read"] if "/_delta_log/0" in path)
     assert commits[f"{tmp_path.as_uri()}/events/_delta_log/{2:020d}.json"] == 1
+
+
+def test_run_that_stores_the_first_version_reads_no_commit_before_its_checkpoint(spark: Any, tmp_path: Path) -> None:
+    log = write_log(tmp_path / "events", {version: commit_actions(version) for version in range(4)})
+    write_checkpoint(log, 2, "classic", [action for version in range(3) for action in commit_actions(version)])
+    snapshots, table = run_of(spark, tmp_path)
+    record(snapshots.store, table, PollFindings(problems={LOG: ()}, is_examined=True))
+    refresh(snapshots, table, [3])
+    assert [*snapshots.conditions.of(table).commits_read] == [3]
 
 
 def test_run_finds_new_commits_dated_in_the_future(spark: Any, tmp_path: Path) -> None:
