@@ -97,7 +97,7 @@ class TablePolls:
         state = _state(table, cursor)
         if run_id := self.unfinished.get(table.name):
             return SensorAnswer(cursor=state.to_text(), message=_in_progress(table, run_id))
-        if state.pause_left > 0:
+        if state.pause_left > 0 and shows_unloadable(self.instance, table.name):  # no run or refresh found it repaired
             message = f"{table.name} is broken: {state.fault} Next poll in {state.pause_left:.0f} s."
             return SensorAnswer(cursor=state.to_text(), message=message, is_problem=True)
         polled = _PolledTable(

@@ -41,6 +41,16 @@ def test_table_that_stays_broken_is_a_problem_while_it_waits_and_after_each_poll
     assert (after.is_problem, SensorState.from_text(after.cursor).polls) == (True, 2)
 
 
+def test_table_that_a_refresh_found_repaired_is_polled_at_once(tmp_path: Path) -> None:
+    repaired = FollowedTable(tmp_path / "events")
+    repaired.write(0, 2)
+    cursor = SensorState().broken("Version 0 cannot be read.").to_text()
+    repaired.instance.report_runless_asset_event(dg.AssetObservation(delta_log_key("events")))
+    polled = TablePolls.of(repaired.settings, [repaired.table], repaired.instance).poll(repaired.table, cursor)
+    assert (len(polled.requests), polled.is_problem) == (1, False)
+    assert SensorState.from_text(polled.cursor).fault is None
+
+
 def test_error_of_the_store_is_raised_each_time_though_the_log_has_a_warning(tmp_path: Path) -> None:
     followed = FollowedTable(tmp_path / "events")
     settings, table, instance = followed.settings, followed.table, followed.instance
