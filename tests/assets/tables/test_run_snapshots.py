@@ -130,6 +130,22 @@ def test_run_that_stores_the_first_version_reads_no_commit_before_its_checkpoint
     assert [*snapshots.conditions.of(table).commits_read] == [3]
 
 
+def test_run_reads_the_pages_of_a_sound_checkpoint_only_if_it_stores_its_version(spark: Any, tmp_path: Path) -> None:
+    log = write_log(tmp_path / "events", {version: commit_actions(version) for version in range(4)})
+    for version in (1, 3):
+        actions = [action for each in range(version + 1) for action in commit_actions(each)]
+        write_checkpoint(log, version, "classic", actions)
+    snapshots, table = run_of(spark, tmp_path)
+    newest = log_of(table).list().newest_checkpoint
+    record(snapshots.store, table, PollFindings(problems={LOG: ()}, is_examined=True, examined_checkpoint=newest))
+    read = []
+    for versions in ([0, 1], [2, 3]):
+        snapshots, table = run_of(spark, tmp_path)
+        refresh(snapshots, table, versions)
+        read.append(snapshots.conditions.of(table).pages_read)
+    assert read == [False, True]
+
+
 def test_run_finds_new_commits_dated_in_the_future(spark: Any, tmp_path: Path) -> None:
     log = write_log(tmp_path / "events", {0: commit_actions(0)})
     snapshots, table = run_of(spark, tmp_path)

@@ -53,6 +53,7 @@ CASES: dict[str, tuple[list[int], str, int | None, int | None]] = {
     "only versions that are no longer loadable": ([3, 4], "expired tombstone", 2, None),
     "an orphan": ([0, 1, 2], "orphan", None, None),
     "the removing commit is missing": ([2, 7, 8], "expired tombstone", None, 7),
+    "a removal before a gap": ([2, 7, 8], "expired tombstone", 2, 7),
     "removals on both sides of a gap": ([2, 7, 8], "expired tombstone", 8, 8),
     "no commits": ([7], "expired tombstone", None, None),
 }

@@ -143,11 +143,12 @@ def test_diff_compares_logical_files(
     assert files_of(compared(tmp_path, 0, 1)) == (added, removed)
 
 
-def test_wrong_checksum_changes_no_difference(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [0, 1])
+def test_wrong_checksum_changes_no_difference(tmp_path: Path, version: int) -> None:
     log = write_log(tmp_path, {0: [*CREATED], 1: [add("a")]})
     wrong = {"tableSizeBytes": 1, "numFiles": 1, "numMetadata": 1, "numProtocol": 1, **protocol(3, 7)}
     wrong |= {"metadata": metadata(table_id="other")["metaData"]}
-    (log / checksum_file(1)).write_text(json.dumps(wrong))
+    (log / checksum_file(version)).write_text(json.dumps(wrong))
     assert compared(tmp_path, 0, 1).changes == ()
 
 

@@ -16,7 +16,7 @@ from deltasnap_assets.command.views.history import LostCommits, read_history
 from deltasnap_assets.command.views.inspect_view import inspect
 from deltasnap_assets.command.views.inspection import read_facts, show_facts
 from deltasnap_assets.quantities import bytes_text
-from deltasnap_core import DeltaHistory, TableLog
+from deltasnap_core import DeltaHistory, TableLog, TimestampNotFoundError
 from deltasnap_core.protocol.log_files.file_names import checksum_file, commit_file
 from tests.builders import add, commit_info, compaction_file, metadata, mtime_of, protocol, timed_protocol, write_log
 
@@ -156,6 +156,9 @@ def test_version_at_a_time_is_shown(tmp_path: Path) -> None:
     assert (facts.segment.version, facts.timestamp_ms) == (1, mtime_of(1))
     assert [entry.version for entry in facts.history] == [1]
     assert read_facts(str(tmp_path), {}, commits=2).history[-1].version == 1
+    assert read_facts(str(tmp_path), {}, version=0).segment.version == 0
+    with pytest.raises(TimestampNotFoundError):
+        read_facts(str(tmp_path), {}, timestamp_ms=0)
 
 
 def test_files_are_counted_at_the_requested_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -114,7 +114,8 @@ class Listed:
 
     def __init__(self, retention_ms: int, version: int) -> None:
         self.retention_ms, self.version = retention_ms, version
-        self.metadata = Metadata(id="t", schema_string=None, partition_columns=(), configuration={})
+        properties = {"delta.deletedFileRetentionDuration": "interval 5 days"}
+        self.metadata = Metadata(id="t", schema_string=None, partition_columns=(), configuration=properties)
 
     def get_snapshot_at(self, version: int) -> Listed:
         assert version == self.version
@@ -129,7 +130,7 @@ class Listed:
         return VacuumSummary(retention_ms=self.retention_ms, deleted=(), protected=(), first_readable_version=None)
 
 
-@pytest.mark.parametrize(("hours", "is_short"), [(167, True), (168, False)])
+@pytest.mark.parametrize(("hours", "is_short"), [(119, True), (120, False)])
 def test_retention_shorter_than_that_of_the_table_is_a_warning(
     hours: int, is_short: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -141,7 +142,7 @@ def test_retention_shorter_than_that_of_the_table_is_a_warning(
     shown = capsys.readouterr()
     found = json.loads(shown.out)
     assert (found["path"], found["version"], found["earliestVersion"]) == (str(tmp_path), 1, 0)
-    warning = f"warning: A retention of {hours} hours is shorter than that of the table, 168 hours: VACUUM could delete"
+    warning = f"warning: A retention of {hours} hours is shorter than that of the table, 120 hours: VACUUM could delete"
     assert shown.err.startswith(warning) is is_short
     assert bool(shown.err) is is_short
     show_vacuum(str(tmp_path), {}, retention_ms=given.retention_ms, as_json=False)
