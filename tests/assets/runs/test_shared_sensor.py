@@ -19,7 +19,7 @@ from deltasnap_assets.runs.sensors import new_commits_sensors
 from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.runs.table_runs import TablesFailedError
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_core import TableLog
+from deltasnap_core import DeltaSnapError, TableLog
 from tests.assets.followed_table import write
 from tests.assets.jobs import idle_job, skip_message, ticked
 
@@ -102,6 +102,22 @@ def test_unreadable_cursor_of_a_shared_sensor_is_ignored(tmp_path: Path, cursor:
     instance = dg.DagsterInstance.ephemeral()
     result = ticked(sensor, instance, cursor)
     assert len(result.run_requests or ()) == SENSORS + 1
+
+
+def test_table_whose_poll_fails_keeps_its_cursor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sensor, settings = written_tables(tmp_path)
+    instance = dg.DagsterInstance.ephemeral()
+    before = ticked(sensor, instance, None).cursor or ""
+
+    def failing(table: TableSettings) -> TableLog:
+        if table.name == "t0":
+            raise DeltaSnapError("no answer")
+        return log_of(table)
+
+    monkeypatch.setattr(table_polls, "log_of", failing)
+    write(Path(settings.tables[1].path), 1, 1)
+    after = ticked(sensor, instance, before).cursor or ""
+    assert [name for name, each in json.loads(before).items() if json.loads(after)[name] != each] == ["t1"]
 
 
 def test_next_tick_continues_a_tick_that_takes_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -146,6 +146,18 @@ def test_run_reads_the_pages_of_a_sound_checkpoint_only_if_it_stores_its_version
     assert read == [False, True]
 
 
+def test_checkpoint_of_a_forked_log_is_compared_with_the_versions_that_the_run_stores(
+    spark: Any, tmp_path: Path
+) -> None:
+    log = write_log(tmp_path / "events", {version: commit_actions(version) for version in range(4)})
+    refresh(*run_of(spark, tmp_path), range(4))
+    write_log(tmp_path / "events", {version: commit_actions(version, "b") for version in (3, 4)})
+    write_checkpoint(log, 4, "classic", [action for version in range(4) for action in commit_actions(version)])
+    snapshots, table = run_of(spark, tmp_path)
+    snapshots.ensure_stored(table, [3, 4], lambda *_: None)
+    assert [fault.kind for fault in snapshots.conditions.of(table).faults] == [FaultKind.WRONG_CHECKPOINT]
+
+
 def test_run_finds_new_commits_dated_in_the_future(spark: Any, tmp_path: Path) -> None:
     log = write_log(tmp_path / "events", {0: commit_actions(0)})
     snapshots, table = run_of(spark, tmp_path)

@@ -15,6 +15,7 @@ from deltasnap_core import LogCursor, LogStatus, TableLog
 from deltasnap_core.clock import milliseconds
 from deltasnap_core.errors import (
     ActionNotFoundError,
+    CorruptLogError,
     DeltaTableNotFoundError,
     TimestampNotFoundError,
     VersionGapError,
@@ -238,6 +239,15 @@ def test_status_lists_again_if_a_commit_was_cleaned_up_before_it_was_read(tmp_pa
     assert (found.table_id, found.versions) == ("table-id", (1, 2))
     write_log(tmp_path, {3: [add("c")]})
     assert table.status(listing, condition=table.condition()).latest == 3
+
+
+def test_status_reports_a_latest_commit_that_vanished_before_it_was_read(tmp_path: Path) -> None:
+    log = write_log(tmp_path, {0: [protocol(), metadata()], 1: [add("a")]})
+    table = TableLog.for_path(tmp_path)
+    listing = table.list()
+    (log / commit_file(1)).unlink()
+    with pytest.raises(CorruptLogError):
+        table.status(listing)
 
 
 def test_status_finds_the_tables_id_behind_a_checkpoint_that_cannot_be_read() -> None:
