@@ -9,6 +9,7 @@ from typing import Literal
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from deltasnap_core.protocol.log_files import file_names
@@ -126,6 +127,19 @@ def put_parsed_statistics(file: Path, parsed: pa.StructArray, *, keep_json: bool
     arrays = [add.field(name) for name in names]
     whole = pa.StructArray.from_arrays([*arrays, parsed], [*names, "stats_parsed"], mask=add.is_null())
     pq.write_table(rows.set_column(rows.column_names.index("add"), "add", whole), file)
+
+
+def put_structs_of_nulls(file: Path) -> None:
+    """Write a checkpoint file again with structs that have only nulls in place of nulls."""
+
+    def filled(values: pa.Array) -> pa.Array:
+        if not pa.types.is_struct(values.type):
+            return values
+        inside = [filled(pc.struct_field(values, field.name)) for field in values.type]
+        return pa.StructArray.from_arrays(inside, fields=list(values.type))
+
+    rows = pq.read_table(file)
+    pq.write_table(pa.table([filled(column.combine_chunks()) for column in rows.columns], schema=rows.schema), file)
 
 
 def put_arrow_types(file: Path, text: pa.DataType, list_of: Callable[[pa.DataType], pa.DataType] = pa.list_) -> None:

@@ -6,6 +6,8 @@ Source: PROTOCOL.md, Add File and Remove File; Deletion Vector Descriptor Schema
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -59,6 +61,28 @@ FULL_ACTION = pa.schema([("add", ADD), ("remove", REMOVE)])
 
 ADDS, REMOVES = pa.schema(list(ADD)), pa.schema(list(REMOVE))
 """The columns of AddFile and of RemoveFile."""
+
+
+def vector_sql(action: str) -> str:
+    """Return SQL for the deletion vector of an action, `add` or `remove`.
+
+    Null without any field: a writer may fill the descriptor of a file without a deletion vector with nulls.
+    """
+    vector = f"{action}.deletionVector"
+    are_null = " and ".join(f"{vector}.`{name}` is null" for name in DELETION_VECTOR.names)
+    return f"if({are_null}, null, {vector})"
+
+
+def columns_of(actions: pa.StructArray, names: Sequence[str]) -> pa.Table:
+    """Return some fields of adds or removes as columns. Deletion vectors are those of `vector_sql`."""
+    found = pa.Table.from_struct_array(actions).select(list(names))
+    if "deletionVector" not in names or found["deletionVector"].null_count == found.num_rows:
+        return found
+    vectors = found["deletionVector"].combine_chunks()
+    fields = [pc.struct_field(vectors, name) for name in DELETION_VECTOR.names]
+    is_null = reduce(pc.and_, (field.is_null() for field in fields))
+    whole = pa.StructArray.from_arrays(fields, fields=list(DELETION_VECTOR), mask=is_null)
+    return found.set_column(found.column_names.index("deletionVector"), "deletionVector", whole)
 
 
 def fitted(values: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -22,7 +22,7 @@ from deltasnap_core.protocol.json_text import decode_json
 from deltasnap_core.replay.driver.checkpoint_shares import Share, leaves_of, map_shares, shares_of, unreadable
 from deltasnap_core.replay.driver.reconciliation import newest_file_actions, with_path_keys, without_keys_of
 from deltasnap_core.replay.engine import UnusualError
-from deltasnap_core.rules.file_actions import ADDS, FULL_ACTION, fitted
+from deltasnap_core.rules.file_actions import ADDS, FULL_ACTION, columns_of, fitted
 from deltasnap_core.rules.one_action import check_one_action
 from deltasnap_core.rules.paths import canonical_paths
 from deltasnap_core.rules.totals.measures import measures_of
@@ -50,7 +50,7 @@ def live_adds(store: LogStore, log: LoadedLog, log_path: str) -> pa.Table:
     kept = pa.concat_tables([_without_changed(in_checkpoint, lines, log_path), decoded(added["line"].to_pylist())])
     adds = kept["add"].combine_chunks()
     # Not `drop_null`: a writer may fill the struct of a row with another action with nulls.
-    rows = pa.Table.from_struct_array(adds.filter(pc.struct_field(adds, "path").is_valid()))
+    rows = columns_of(adds.filter(pc.struct_field(adds, "path").is_valid()), ADDS.names)
     paths = canonical_paths(rows["path"].combine_chunks(), log_path)
     return rows.set_column(0, ADDS.field("path"), paths)
 

@@ -13,10 +13,16 @@ from deltasnap_core.replay.spark.reading.action_reader import ActionReader
 from deltasnap_core.replay.spark.reading.file_action_layout import FULL, FileActionLayout
 from deltasnap_core.replay.spark.reading.schemas import ADD, REMOVE, STATE
 from deltasnap_core.replay.spark.session.local_rows import local_rows
+from deltasnap_core.rules.file_actions import vector_sql
 
-ADD_COLUMNS = ("path", *(f"add.{name}" for name in ADD.names if name != "path"))
-REMOVE_COLUMNS = ("path", *(f"remove.{name}" for name in REMOVE.names if name != "path"))
-"""The expressions over FULL for the columns of AddFile and of RemoveFile.
+
+def _fields(kind: str, schema: StructType) -> tuple[str, ...]:
+    others = {"path": "path", "deletionVector": f"{vector_sql(kind)} as deletionVector"}
+    return tuple(others.get(name, f"{kind}.{name}") for name in schema.names)
+
+
+ADD_COLUMNS, REMOVE_COLUMNS = _fields("add", ADD), _fields("remove", REMOVE)
+"""The SQL over FULL for the columns of AddFile and of RemoveFile.
 
 They are single columns, so that Spark reads only the columns that a query needs.
 """
@@ -104,7 +110,7 @@ def live_files(files: DataFrame, *others: str) -> DataFrame:
 
     others: more fields of `add`.
     """
-    return files.where("add.path is not null").select(*ADD_COLUMNS, *(f"add.{name}" for name in others))
+    return files.where("add.path is not null").selectExpr(*ADD_COLUMNS, *(f"add.{name}" for name in others))
 
 
 def unexpired_tombstones(files: DataFrame, retention: Retention) -> DataFrame:
@@ -112,7 +118,7 @@ def unexpired_tombstones(files: DataFrame, retention: Retention) -> DataFrame:
 
     Source: PROTOCOL.md, Action Reconciliation.
     """
-    return FULL.unexpired(files.where("remove.path is not null"), retention).select(*REMOVE_COLUMNS)
+    return FULL.unexpired(files.where("remove.path is not null"), retention).selectExpr(*REMOVE_COLUMNS)
 
 
 def state_actions(
@@ -128,10 +134,11 @@ def state_actions(
     # Typed nulls, because Sail gives columns that `unionByName` adds no type.
     missing = (f"cast(null as {field.dataType.simpleString()}) as {field.name}" for field in STATE.fields[2:])
     kept = FULL.unexpired(files, retention)
-    return kept.selectExpr(_with_path("add", ADD), _with_path("remove", REMOVE), *missing).unionByName(small)
+    return kept.selectExpr(_whole("add", ADD_COLUMNS), _whole("remove", REMOVE_COLUMNS), *missing).unionByName(small)
 
 
-def _with_path(kind: str, schema: StructType) -> str:
-    # Rebuilding a struct is expensive: only the rare absolute paths need it.
-    fields = ", ".join("path" if name == "path" else f"{kind}.{name}" for name in schema.names)
-    return f"if({kind}.path != path, struct({fields}), {kind}) as {kind}"
+def _whole(kind: str, columns: tuple[str, ...]) -> str:
+    # Rebuilding a struct is expensive: only the rare absolute paths and descriptors without a field need it.
+    is_other = f"{kind}.path != path or {kind}.deletionVector is not null and {vector_sql(kind)} is null"
+    whole = f"when {is_other} then struct({', '.join(columns)}) else {kind}"
+    return f"case when {kind}.path is null then null {whole} end as {kind}"

@@ -28,7 +28,7 @@ from deltasnap_core.replay.spark.reading.action_reader import ActionReader
 from deltasnap_core.replay.spark.session.local_rows import arrow_rows
 from deltasnap_core.replay.spark.state_reconstruction import live_files, reconciled_files
 from deltasnap_core.rules.deletion_vector_ids import KEY_FIELDS, vector_ids
-from deltasnap_core.rules.file_actions import fitted, values_of
+from deltasnap_core.rules.file_actions import columns_of, fitted, values_of
 from deltasnap_core.rules.paths import path_key_sql, path_keys
 from deltasnap_core.scan.changes.changed_rows import FileAction, file_actions
 from deltasnap_core.storage.log_store import LogStore
@@ -126,7 +126,7 @@ def _with_keys(files: DataFrame, keys: DataFrame, log_path: str) -> DataFrame:
 
 def _adds(actions: pa.Table) -> pa.Table:
     """Return the adds of file actions (FULL_ACTION), with LIVE_FILE_COLUMNS."""
-    return pa.Table.from_struct_array(actions["add"].combine_chunks().drop_null()).select(LIVE_FILE_COLUMNS)
+    return columns_of(actions["add"].combine_chunks().drop_null(), LIVE_FILE_COLUMNS)
 
 
 def _keys(adds: pa.Table, log_path: str) -> pa.Table:

@@ -15,6 +15,7 @@ from deltasnap_core.protocol.properties.table_config import writes_stats_as_json
 from deltasnap_core.protocol.table_features import metadata_to_read
 from deltasnap_core.replay.spark.reading.schemas import STATE
 from deltasnap_core.replay.spark.session.local_rows import local_rows
+from deltasnap_core.rules.file_actions import vector_sql
 from deltasnap_core.rules.texts.sql_text import exact_sum_sql, quoted
 from deltasnap_core.scan.table_columns import TableColumns
 from deltasnap_core.snapshot.checkpoints.parsed_columns import partition_values, statistics_sql
@@ -128,8 +129,8 @@ NO_FILES = FileDigest(files=0, tombstones=0, total=0, mixed=0)
 def _struct(action: str, names: tuple[str, ...], *others: Column) -> Column:
     is_set = F.col(f"{action}.path").isNotNull()
     # A checkpoint changes no data.
-    fields = [F.when(is_set, F.lit(False)) if name == "dataChange" else F.col(f"{action}.{name}") for name in names]
-    named = [field.alias(name) for field, name in zip(fields, names, strict=True)]
+    replaced = {"dataChange": F.when(is_set, F.lit(False)), "deletionVector": F.expr(vector_sql(action))}
+    named = [replaced.get(name, F.col(f"{action}.{name}")).alias(name) for name in names]
     return F.when(is_set, F.struct(*named, *others))
 
 

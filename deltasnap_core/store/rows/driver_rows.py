@@ -28,7 +28,7 @@ from deltasnap_core.replay.driver.reconciliation import (
 from deltasnap_core.replay.driver.state_deltas import deltas_of_range
 from deltasnap_core.rules.deletion_vector_ids import KEY_FIELDS
 from deltasnap_core.rules.expiry import expiring, unexpired
-from deltasnap_core.rules.file_actions import ADDS, FULL_ACTION, REMOVES, fitted
+from deltasnap_core.rules.file_actions import ADDS, FULL_ACTION, REMOVES, columns_of, fitted
 from deltasnap_core.rules.key_hash import xxhash64
 from deltasnap_core.rules.paths import canonical_paths
 from deltasnap_core.rules.totals.aggregates import MissingSizeError
@@ -175,7 +175,7 @@ class DriverRows:
 
     def _columns(self, structs: pa.ChunkedArray, names: Sequence[str]) -> pa.Table:
         """Return some fields of actions as columns, with canonical paths."""
-        found = pa.Table.from_struct_array(structs.combine_chunks()).select(list(names))
+        found = columns_of(structs.combine_chunks(), names)
         if "path" not in names:
             return found
         place = found.column_names.index("path")

@@ -39,7 +39,7 @@ def rows_by_version(
 
 def all_files_by_version(rows: DataFrame) -> DataFrame:
     """Return the live files of each version: the columns of AddFile, and version."""
-    return rows.where("add.path is not null").select(*ADD_COLUMNS, "version")
+    return rows.where("add.path is not null").selectExpr(*ADD_COLUMNS, "version")
 
 
 def tombstones_by_version(rows: DataFrame, retentions: Mapping[int, Retention]) -> DataFrame:
@@ -51,7 +51,7 @@ def tombstones_by_version(rows: DataFrame, retentions: Mapping[int, Retention]) 
     times = F.array(*(F.lit(retentions[version].expired_until).cast("long") for version in sorted(retentions)))
     until = rows.withColumn("until", F.element_at(times, (F.col("version") - first + 1).cast("int")))
     kept = until.where(f"until is null or {kept_after_sql('until', f'({FULL.deleted_at})')}")
-    return kept.where(f"not ({FULL.is_add})").select(*REMOVE_COLUMNS, "version")
+    return kept.where(f"not ({FULL.is_add})").selectExpr(*REMOVE_COLUMNS, "version")
 
 
 def _lives(actions: DataFrame, last: int) -> DataFrame:
