@@ -30,7 +30,7 @@ _REMOVE = (
 )  # fmt: skip
 _COLUMNS = ("txn", "add", "remove", "metaData", "protocol", "domainMetadata")
 _MAPS = ("partitionValues", "tags")
-_TIMES = ("date", "timestamp", "timestamp_ntz")
+_TIMES = ("date", "timestamp")
 _VECTOR = ("storageType", "pathOrInlineDv", "offset", "sizeInBytes", "cardinality", "maxRowIndex")
 
 
@@ -41,14 +41,15 @@ class CheckpointColumns:
     has_stats:        whether `add.stats` has the statistics as JSON.
     statistics:       SQL for `add.stats_parsed`; None: no such column.
     partition_values: name and SQL of the fields of `add.partitionValues_parsed`; empty: no such column.
-    has_times:        whether these two columns may have dates or times.
+    has_times:        whether these two columns may have dates or timestamps. Every session writes the same
+                      `timestamp_ntz`.
     Source: PROTOCOL.md, Checkpoint Schema. Delta's `Checkpoints.buildCheckpoint`.
     """
 
     has_stats: bool
     statistics: str | None
     partition_values: tuple[tuple[str, str], ...]
-    has_times: bool = False
+    has_times: bool
 
     @classmethod
     def of(cls, metadata: Metadata, protocol: Protocol) -> CheckpointColumns:

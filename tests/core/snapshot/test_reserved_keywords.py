@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -113,9 +113,11 @@ OTHER_DATES = {
 def test_checkpoint_is_refused_if_the_session_writes_other_dates(spark: SparkSession, tmp_path: Path) -> None:
     settings = {name: f"spark.sql.parquet.{name}" for name in OTHER_DATES}
     first = [protocol(), described("d", "date"), add("f", stats='{"minValues":{"d":"1500-03-01"}}')]
-    dated, plain = (
+    local = [described("t", "timestamp_ntz"), add("f", stats='{"minValues":{"t":"1500-03-01T00:00:00"}}')]
+    features = protocol(3, 7, readerFeatures=["timestampNtz"], writerFeatures=["timestampNtz"])
+    dated, unchanged = (
         DeltaLog.for_table(spark, write_log(tmp_path / n, {0: each}).parent)
-        for n, each in {"dated": first, "plain": [protocol(), described("n"), add("f")]}.items()
+        for n, each in {"dated": first, "unchanged": [features, *local]}.items()
     )
     before = {setting: spark.conf.get(setting) or "" for setting in settings.values()}
     try:
@@ -128,13 +130,18 @@ def test_checkpoint_is_refused_if_the_session_writes_other_dates(spark: SparkSes
             spark.conf.set(setting, before[setting])
         for name, setting in settings.items():
             spark.conf.set(setting, OTHER_DATES[name])
-        assert plain.checkpoint().is_new
+        assert least_values(unchanged) == {"t": datetime(1500, 3, 1)}
     finally:
         for setting, kept in before.items():
             spark.conf.set(setting, kept)
-    (written,) = dated.checkpoint().files
+    assert least_values(dated) == {"d": date(1500, 3, 1)}
+
+
+def least_values(log: DeltaLog) -> dict[str, Any]:
+    """Write a checkpoint, and return the minimum values of its only file."""
+    (written,) = log.checkpoint().files
     (parsed,) = [row["stats_parsed"] for row in pq.read_table(local_path(written.path))["add"].to_pylist() if row]
-    assert parsed["minValues"] == {"d": date(1500, 3, 1)}
+    return dict(parsed["minValues"])
 
 
 @pytest.mark.spark
