@@ -19,7 +19,7 @@ from deltasnap_assets.runs.condition.log_reports import (
     read_status_or_report,
 )
 from deltasnap_assets.runs.condition.poll_findings import LOG, known_errors
-from deltasnap_assets.runs.condition.poll_records import store_damage
+from deltasnap_assets.runs.condition.poll_records import record_unreadable, store_damage
 from deltasnap_assets.runs.due import is_refresh_suspect
 from deltasnap_assets.runs.failure_reason import reason_of
 from deltasnap_assets.runs.log_handover import ListedLog, handing_over
@@ -103,7 +103,9 @@ def refresh_table(
         refresh.attempt(known, status, stored, earlier=problem)
     sort_partitions(instance, table.name)
     condition = None
-    if not refresh.is_new:
+    if refresh.is_new:
+        record_unreadable(settings, table, stored)
+    else:
         condition = report_condition_without_run(instance, settings, table, status, stored, is_requested=True)
     refresh.raise_if_broken(status, condition, problem)
     return tuple(refresh.materialized)

@@ -138,6 +138,13 @@ class SnapshotStore:
         """
         return self._reader.manifests(table, versions, current)
 
+    def incomplete_versions(self, table: str, common: CommonVersion) -> dict[int, str]:
+        """Return the current versions that lack a file or have one of another size, each with its first problem.
+
+        Ascending. Empty if the last 30 versions are complete: then the manifests of the others are not read.
+        """
+        return self._reader.table(table).incomplete_versions(common.names)
+
     def check_files(self, table: str, manifests: Iterable[VersionManifest]) -> None:
         """Raise CorruptStoreError if a file of these versions is missing or has another size. Reads no file."""
         self._reader.table(table).check_files(manifests)

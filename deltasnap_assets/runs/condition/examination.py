@@ -9,7 +9,7 @@ import dagster as dg
 
 from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.log_reports import condition_now
-from deltasnap_assets.runs.condition.poll_records import record_poll
+from deltasnap_assets.runs.condition.poll_records import record_poll, record_unreadable
 from deltasnap_assets.runs.due import Examination, examination_without_run
 from deltasnap_assets.runs.long_reads import LongRead, LongReads
 from deltasnap_assets.runs.planning.known_table import was_broken
@@ -70,6 +70,7 @@ def report_condition_without_run(
     is_requested: a user waits for the answer.
     """
     record_poll(settings, table, status)
+    record_unreadable(settings, table, stored)
     failed = failed_run(instance, table.name)
     examination = examination_without_run(
         store_of(settings).polls.read(table.name),

@@ -24,6 +24,8 @@ VERSIONS = "versions"
 """The name of the problem that the key `versions` selects no version of the log."""
 STORE = "store"
 """The name of the problem that the store is damaged."""
+STORED_VERSIONS = "stored_versions"
+"""The name of the problem that versions of the store lack a file."""
 NO_VERSIONS_ADVICE = "Correct `versions` in the configuration, or wait for this version."
 
 _CONDITION_NAMES = frozenset(check.name for check in CONDITION_CHECKS)

@@ -15,11 +15,13 @@ from deltasnap_assets.runs.condition.poll_findings import (
     LOG,
     NO_VERSIONS_ADVICE,
     STORE,
+    STORED_VERSIONS,
     VERSIONS,
     PollFindings,
     stale_rule,
 )
 from deltasnap_assets.runs.condition.reminders import REMINDERS
+from deltasnap_assets.runs.planning.plan import Stored
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import (
@@ -30,6 +32,7 @@ from deltasnap_core import (
     StorageError,
     TableLevel,
     TableProblem,
+    VersionRanges,
     logger_of,
     redacted,
     system_clock,
@@ -86,6 +89,18 @@ def _none_wanted(table: TableSettings, latest: int | None) -> tuple[TableProblem
     if text is None:
         return ()
     return (TableProblem(check=VERSIONS, severity="warning", text=text, advice=NO_VERSIONS_ADVICE),)
+
+
+def record_unreadable(settings: Settings, table: TableSettings, stored: Stored) -> None:
+    """Record the stored versions that lack a file and cannot be stored again, or that there are none any more."""
+    problems: tuple[TableProblem, ...] = ()
+    if stored.unreadable:
+        versions, reason = VersionRanges.of(stored.unreadable), next(iter(stored.unreadable.values()))
+        text = f"Stored versions cannot be read, and the log no longer has them: {versions.text()}. {reason}."
+        problems = (
+            TableProblem(check=STORED_VERSIONS, severity="error", text=text, advice="Restore the file from a backup."),
+        )
+    record(store_of(settings), table, PollFindings(problems={STORED_VERSIONS: problems}))
 
 
 def store_damage(store: SnapshotStore, table_name: str) -> tuple[TableProblem, ...]:

@@ -51,6 +51,7 @@ def read_status(settings: Settings, table: TableSettings, *, examine: bool = Fal
 def what_is_stored(settings: Settings, table: TableSettings, listing: LogListing) -> Stored:
     """Return the stored versions of a table, compared with a listing of its log.
 
+    A version that lacks a file is stored again if the log still has it, so it does not count as stored.
     If the log was rolled back, there is no new version to write: its fork is recorded here.
     """
     store = store_of(settings)
@@ -58,7 +59,13 @@ def what_is_stored(settings: Settings, table: TableSettings, listing: LogListing
     if common.relation is LogRelation.ROLLED_BACK:
         store.begin_fork(table.name, common)
         return Stored(common=common, versions=frozenset(v for v in common.current if v <= (common.version or 0)))
-    return Stored(common=common, versions=frozenset(common.current))
+    incomplete = store.incomplete_versions(table.name, common)
+    again = incomplete.keys() & listing.reconstructable_versions() if incomplete else frozenset[int]()
+    return Stored(
+        common=common,
+        versions=frozenset(common.current) - again,
+        unreadable={version: problem for version, problem in incomplete.items() if version not in again},
+    )
 
 
 def compared_with_stored(

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 import dagster as dg
 
@@ -49,10 +49,15 @@ class Known:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """The stored versions of a table, compared with its log. versions: the current ones."""
+    """The stored versions of a table, compared with its log.
+
+    versions: the current ones, without those that lack a file, if they can be stored again.
+    unreadable: the versions that lack a file and that only the store has, each with the problem.
+    """
 
     common: CommonVersion
     versions: frozenset[int]
+    unreadable: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def sound(self) -> VersionRanges:

@@ -49,7 +49,7 @@ class CommonVersion:
     version:       the last stored version that is also in the log; None: there is none. If the log was rolled back to
                    before the first stored version, the last version of the log.
     table_id:      the stored table id at that version; None: there is no such version.
-    current:       the current stored versions, ascending.
+    current:       the current stored versions, ascending. names: of their manifests.
     latest_in_log: the last version of the log.
     lost:          the stored versions that the log lacks after a rollback, until it gets new commits; all of them, if
                    the table was created again and has only earlier versions. Otherwise empty.
@@ -62,6 +62,7 @@ class CommonVersion:
     version: int | None
     table_id: str | None = None
     current: tuple[int, ...] = field(default=(), repr=False)
+    names: tuple[ManifestName, ...] = field(default=(), repr=False)
     latest_in_log: int
     lost: VersionRanges = field(default_factory=VersionRanges)
     pruned_before: int = 0
@@ -130,6 +131,7 @@ def find_common_version(
         version=version,
         table_id=comparison.table_id(version),
         current=tuple(name.version for name in current),
+        names=current,
         latest_in_log=latest,
         lost=_lost(versions, version, latest),
         pruned_before=versions.pruned_before,

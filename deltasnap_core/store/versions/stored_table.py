@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import TypeVar
@@ -35,6 +36,7 @@ T = TypeVar("T")
 
 _log = logger_of(__name__)
 _IN_ORDER = attrgetter("generation", "version")  # the order of a ManifestName, many times as fast
+_RECENT = 30
 _ADVICE_FOR_LOST_FILES = (
     "Restore the file from a backup, or materialize the versions that use it again, if the log still has them."
 )
@@ -136,8 +138,11 @@ class StoredTable:
 
     def read_sound_manifests(self, names: Iterable[ManifestName]) -> tuple[VersionManifest, ...]:
         """Return manifests, in the order given. Skips, with a warning, those that are damaged or were just removed."""
+        names = [*names]
+        with suppress(CorruptStoreError, StoredVersionNotFoundError):
+            return self.read_manifests(names)
         found: list[VersionManifest] = []
-        for name in names:
+        for name in names:  # one by one: the others are sound
             try:
                 found += self.read_manifests([name])
             except (CorruptStoreError, StoredVersionNotFoundError) as error:
@@ -206,6 +211,19 @@ class StoredTable:
             elif size is not None and status.size != size:
                 problems[url] = f"expected {size} bytes, found {status.size}"
         return problems
+
+    def incomplete_versions(self, names: Sequence[ManifestName]) -> dict[int, str]:
+        """Return the versions that lack a file or have one of another size, ascending, each with its first problem.
+
+        Versions share files. So if the last _RECENT ones are complete, no other manifest is read.
+        names: of the manifests, ascending. Damaged manifests are ignored, with a warning.
+        """
+        if not self.missing_files(self.read_sound_manifests(names[-_RECENT:])):
+            return {}
+        manifests = self.read_sound_manifests(names)
+        problems = self.missing_files(manifests)
+        found = {m.version: [url for url in self.file_urls(m) if url in problems] for m in manifests}
+        return {version: f"{urls[0]}: {problems[urls[0]]}" for version, urls in found.items() if urls}
 
     def check_files(self, manifests: Iterable[VersionManifest]) -> None:
         """Raise CorruptStoreError, naming the file, if a file of the versions is missing or has another size."""

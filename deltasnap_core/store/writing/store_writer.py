@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import overload
 
-from deltasnap_core.errors import CorruptLogError, CorruptStoreError, StoreChangedError, StoredVersionNotFoundError
+from deltasnap_core.errors import CorruptLogError, StoreChangedError
 from deltasnap_core.log.condition.commit_findings import CommitFindings
 from deltasnap_core.log.listing.cleaned_up_log import is_cleaned_up, list_again
 from deltasnap_core.log.listing.log_listing import LogListing
@@ -143,7 +143,7 @@ class StoreWriter:
         if listing is None or not (listing.reaches_back(wanted[0]) and listing.has_version(wanted[-1])):
             listing = log.builder.list_versions(min([wanted[0], *(name.version for name in current[-1:])]))
         useful = {*wanted, *(version - 1 for version in wanted)}
-        held = self._read([name for name in current if name.version in useful])
+        held = self.stored.read_sound_manifests([name for name in current if name.version in useful])
         if common is None or common.current != tuple(name.version for name in current):
             common = find_common_version(self.stored, versions, log, listing, held)
         manifests = self._complete(held, common, listing)
@@ -219,6 +219,8 @@ class StoreWriter:
         limit = -1 if common.version is None else common.version
         manifests = [manifest for manifest in held if manifest.version <= limit]
         broken = self.stored.missing_files(manifests)
+        for url, problem in broken.items():
+            _log.warning("Versions of table %s count as not stored: %s: %s", self.stored.name, url, problem)
         store = self._table_log.store
         return {
             manifest.version: manifest
@@ -226,12 +228,6 @@ class StoreWriter:
             if broken.keys().isdisjoint(self.stored.file_urls(manifest))
             and is_version_of(manifest, store, listing, verify=False) is not False
         }
-
-    def _read(self, names: Sequence[ManifestName]) -> tuple[VersionManifest, ...]:
-        try:
-            return self.stored.read_manifests(names)
-        except (CorruptStoreError, StoredVersionNotFoundError):
-            return self.stored.read_sound_manifests(names)  # one by one: a damaged one is written again
 
     def _with_plain_parquet(
         self, manifests: Sequence[VersionManifest], listing: LogListing

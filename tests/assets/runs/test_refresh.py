@@ -294,3 +294,42 @@ def test_refresh_of_a_table_whose_newest_manifest_is_damaged_fails_as_the_fleet_
     assert (row["condition"], row["reason"], row["advice"]) == ("broken", problem.text, problem.advice)
     newest.unlink()  # as advised
     assert made.refresh() == (2,)
+
+
+@pytest.mark.parametrize("has_newer", [False, True])
+def test_versions_whose_stored_files_are_gone_are_stored_again(tmp_path: Path, has_newer: bool) -> None:
+    table = Refreshed(tmp_path)
+    table.write(0, 2)
+    table.refresh()
+    delete_bases(table)
+    if has_newer:
+        table.write(3, 3)
+    assert table.refresh() == (0, 1, 2, 3)[: 3 + has_newer]
+    table.store.check_files("events", table.store.manifests("events").values())
+    assert table.stored_files(2) == {"3", "a2.parquet"}
+
+
+def test_versions_whose_files_are_gone_from_the_store_and_from_the_log_are_reported(tmp_path: Path) -> None:
+    table = Refreshed(tmp_path)
+    table.write(0, 3)
+    table.refresh()
+    (base,) = delete_bases(table)
+    table.checkpoint(2)
+    for version in (0, 1):
+        table.commit(version).unlink()
+    for _ in range(2):  # the first one stores versions 2 and 3 again
+        with pytest.raises(BrokenTableError, match=r"cannot be read, .* has them: 0 to 1\. .*found none"):
+            table.refresh()
+        assert (table.row["condition"], table.row["check"]) == ("broken", "stored_versions")
+        assert table.partitions == ["0", "1", "2", "3"]
+    base.write_bytes(b"")
+    with pytest.raises(BrokenTableError, match=r"0 to 1\. .*: expected \d+ bytes, found 0"):
+        table.refresh()
+
+
+def delete_bases(table: Refreshed) -> list[Path]:
+    """Delete the bases of the stored versions, and return them."""
+    bases = list(table.storage.glob("events/0*/base/*/*.parquet"))
+    for base in bases:
+        base.unlink()
+    return bases

@@ -111,3 +111,25 @@ def test_file_of_another_size_and_missing_file_are_problems(stored: StoredTable)
     with pytest.raises(CorruptStoreError, match="expected 4 bytes") as error:
         stored.check_files([damaged])
     assert error.value.path == urls[1]
+
+
+def test_older_versions_are_looked_at_if_a_recent_one_lacks_a_file(stored: StoredTable) -> None:
+    (manifest,) = stored.current_manifests([1])
+
+    def commit(*versions: int, missing: str) -> None:
+        files = (StoreFile(path=missing, size=3, rows=1),) if missing else ()
+        stored.commit(
+            replace(manifest, version=v, base=DataSet(first=v, last=v, files=files), changes=()) for v in versions
+        )
+
+    commit(*range(2, 40), missing="")
+    commit(0, 1, 9, missing="base/0")
+    names = stored.stored_versions().current
+    assert stored.incomplete_versions(names) == {}
+    assert stored.incomplete_versions(()) == {}
+    commit(10, missing="base/10")
+    problem, folder = ": expected a file, found none", stored.generation_folder(GENERATION)
+    assert stored.incomplete_versions(names) == {
+        **dict.fromkeys((0, 1, 9), f"{folder}/base/0{problem}"),
+        10: f"{folder}/base/10{problem}",
+    }
