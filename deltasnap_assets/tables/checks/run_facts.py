@@ -85,7 +85,7 @@ class RunFacts:
 
     @property
     def loadable_state(self) -> SnapshotState | None:
-        return self.snapshots.state_if_stored(self.table, self.condition.latest or 0)
+        return self.snapshots.state_if_stored(self.table, self.condition.latest)
 
     @property
     def commit_times_ms(self) -> list[int]:

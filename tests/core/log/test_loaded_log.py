@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.log.loaded_log import LoadedLog, LogLoader
-from deltasnap_core.protocol.log_files.file_names import commit_file
-from tests.builders import LOG_PATH, CountingLogStore, MemoryLogStore, add, metadata, mtime_of, protocol
+from deltasnap_core.protocol.log_files.file_names import commit_file, uuid_checkpoint_file
+from tests.builders import LOG_PATH, CountingLogStore, MemoryLogStore, add, content, metadata, mtime_of, protocol
 
 
 def store_of(last: int) -> MemoryLogStore:
@@ -53,6 +54,22 @@ def test_replaced_commit_is_read_again_and_only_the_new_one_counts(replaced: int
     assert found.batch.lines.to_pylist() == anew.batch.lines.to_pylist()
     assert (found.batch.files, found.non_file) == (anew.batch.files, anew.non_file)
     assert f"v{replaced}" not in found.non_file.transactions
+
+
+def test_checkpoints_found_damaged_one_after_another_are_not_used_again() -> None:
+    store = store_of(5)
+    for version in (2, 4):
+        marker = {"checkpointMetadata": {"version": version}}
+        name = uuid_checkpoint_file(version, "80a083e8-7026-4e79-81be-64bd76c43a11", "json")
+        store.put(name, content([protocol(), metadata(), marker]))
+    builder = LogSegmentBuilder(store, LOG_PATH)
+    loader = LogLoader(store=store, builder=builder)
+    log, used = loader.load(builder.build()), list[int | None]()
+    while log.checkpoint is not None:
+        used.append(log.checkpoint.version)
+        assert len(used) < 3
+        log = loader.fall_back(log, CorruptLogError(path=log.checkpoint.paths[0], reason="a page is damaged"))
+    assert used == [4, 2]
 
 
 def test_rolled_back_log_with_new_commits_drops_cached_versions() -> None:

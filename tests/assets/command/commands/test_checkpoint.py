@@ -13,6 +13,7 @@ from deltasnap_assets.command.cli import app
 from deltasnap_core import FileStatus
 from deltasnap_core.snapshot.checkpoints.written_checkpoint import WrittenCheckpoint
 from tests.builders import add, metadata, protocol, write_log
+from tests.checkpoint_files import write_checkpoint
 
 
 def run(*arguments: object) -> Result:
@@ -101,3 +102,14 @@ def test_command_reports_a_missing_table(
     code, reported = failure(monkeypatch, capsys, "checkpoint", tmp_path / "none")
     assert code == 1
     assert "No Delta table at" in reported["error"]
+
+
+def test_command_explains_why_version_0_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    log = write_log(tmp_path / "t", {0: [protocol(), metadata()], 1: [add("a")]})
+    write_checkpoint(log, 1, "classic", [protocol(), metadata(), add("a")])
+    (log / f"{0:020}.json").write_bytes(b"{nope\n")
+    code, reported = failure(monkeypatch, capsys, "checkpoint", tmp_path / "t", "--version", 0)
+    assert (code, "Loadable: version 1." in reported["error"]) == (1, True)

@@ -13,6 +13,7 @@ from deltasnap_assets.command.cli import app
 from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.settings.loading import read_settings
 from tests.builders import add, commit_info, metadata, protocol, remove, write_log
+from tests.checkpoint_files import write_checkpoint
 from tests.core.scan.catalog_tables import write_catalog_managed
 
 
@@ -67,6 +68,15 @@ def test_history_has_a_line_for_the_commits_lost_at_the_start(tmp_path: Path) ->
     assert [(each["version"], each.get("lastVersion")) for each in json.loads(result.stdout)] == [
         (4, None), (3, None), (2, None), (0, 1),
     ]  # fmt: skip
+
+
+def test_history_fails_for_a_damaged_commit_that_a_checkpoint_replaces(tmp_path: Path) -> None:
+    created = [protocol(), metadata()]
+    log = write_log(tmp_path, {0: created, 1: [commit_info()], 2: [commit_info()]})
+    write_checkpoint(log, 1, "classic", created)
+    (log / f"{0:020}.json").write_bytes(b"{nope\n")
+    result = run("history", tmp_path)
+    assert (result.exit_code, "line 1: " in result.stdout) == (1, True)
 
 
 def test_history_reports_that_the_default_limit_leaves_out_commits(tmp_path: Path) -> None:

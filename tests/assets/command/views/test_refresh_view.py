@@ -132,7 +132,7 @@ class Command:
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, java: str | None, remote: str | None) -> None:
         self.refreshed: list[Any] = []
         tables = ", ".join(f"{{name: {name}, path: {name}}}" for name in "abc")
-        spark = "" if remote is None else f"\nspark: {{remote: '{remote}'}}"
+        spark = "\nspark: " + ("{master: local}" if remote is None else f"{{remote: '{remote}'}}")
         (folder / "deltasnap.yaml").write_text(f"tables: [{tables}]{spark}", encoding="utf-8")
         monkeypatch.chdir(folder)
         monkeypatch.delenv("DELTASNAP_CONFIG", raising=False)

@@ -112,3 +112,20 @@ def test_checksum_written_after_its_version_was_stored_is_read_with_the_next_ver
         return RunFacts(table=table, snapshots=snapshots, versions=versions).late_checksum
 
     assert [late(2), late(1, 2), late(1), late(0)] == [1, 1, None, None]
+
+
+def test_state_of_the_latest_version_is_known_once_it_is_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_driver_bases(monkeypatch)
+    write_log(tmp_path / "t", {0: [protocol(), metadata()], 1: [add("a")]})
+    table = TableSettings(name="t", path=str(tmp_path / "t"))
+    settings = Settings(storage=str(tmp_path / "store"), tables=(table,))
+    files = []
+    for version in range(2):
+        log = DeltaLog.for_table(None, table.path)
+        SnapshotStore.open(None, tmp_path / "store").write_range("t", log, version, version)
+        snapshots = RunSnapshots(settings, RunSession(PlainSession({})))
+        state = RunFacts(table=table, snapshots=snapshots, versions=(version,)).loadable_state
+        files.append(None if state is None else state.num_of_files)
+    assert files == [None, 1]
