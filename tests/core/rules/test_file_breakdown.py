@@ -105,6 +105,8 @@ def test_breakdown_counts_files_and_tombstones_by_group() -> None:
     for wrong in ({"num_of_files": 4}, {"size_in_bytes": 9}, {"num_of_removes": 2}):
         with pytest.raises(InconsistentBreakdownError):
             found.check(**{"num_of_files": 3, "size_in_bytes": 10, "num_of_removes": 3} | wrong)
+    with pytest.raises(InconsistentBreakdownError):
+        replace(found, partitions={}, num_partitions=0).check(num_of_files=3, size_in_bytes=10, num_of_removes=3)
 
 
 files = st.lists(st.tuples(st.integers(0, 200), st.integers(0, 30), st.sampled_from("xy")), max_size=150)

@@ -68,6 +68,14 @@ def test_nulls_in_required_fields_can_be_written_and_cast(spark: SparkSession, t
         pytest.param(
             "map('x', v)", [[("x", None)], [("x", ONE)], [("x", None)], [("x", THREE)], None], marks=pytest.mark.spark
         ),
+        (
+            "named_struct('s', if(id = 0, null, struct(v)), 'n', nullif(id, 1))",
+            [
+                {"s": s, "n": n}
+                for s, n in zip([None, {"v": ONE}, {"v": None}, {"v": THREE}], [0, None, 2, 3], strict=True)
+            ]
+            + [None],
+        ),
         ("struct(v, id)", [{"v": v, "id": n} for n, v in enumerate([None, ONE, None, THREE])] + [None]),
         pytest.param(
             "struct(array(struct(map(id, array(v)) as m)) as `a.b`)",

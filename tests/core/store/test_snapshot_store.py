@@ -446,6 +446,7 @@ def test_version_that_is_no_version_is_a_value_error(stored: SnapshotStore, log:
         lambda: log.row_changes(version, 1),
         lambda: log.row_changes(0, version),
         lambda: log.update_after_commit(version),
+        lambda: log.get_log_segment_after_commit(version),
     ]
     for call in calls:
         with pytest.raises(ValueError, match="Expected a version of 0 or more"):
