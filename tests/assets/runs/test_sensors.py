@@ -67,6 +67,13 @@ class Ticks(FollowedTable):
         return list(self.instance.get_dynamic_partitions("events_versions"))
 
 
+def test_partitions_of_requested_versions_are_sorted(tmp_path: Path) -> None:
+    ticks = Ticks(tmp_path / "t", last=2)
+    ticks.instance.add_dynamic_partitions("events_versions", ["2", "0"])
+    assert ticks.tick() == [("0", "1"), ("2", "2")]
+    assert ticks.partitions == ["0", "1", "2"]
+
+
 @pytest.mark.parametrize(("configured", "ticks"), [(1, 5), (7, 5), (9, 5), (10, 10), (12, 10), (30, 30)])
 def test_interval_is_rounded_down_to_the_checks_of_the_daemon(configured: int, ticks: int) -> None:
     checks = range(5, 100, 5)  # seconds after a tick, when the daemon checks, perhaps a moment early
