@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
@@ -25,7 +26,7 @@ from deltasnap_core.protocol.type_changes import is_supported_change
 T = TypeVar("T")
 
 _INSIDE = {"array": ("elementType",), "map": ("keyType", "valueType"), "udt": ("sqlType",)}
-_WITHOUT_TEXTS = ("struct", *_INSIDE, "variant", "void", "null", "geometry", "geography")
+_WITHOUT_TEXTS = ("struct", *_INSIDE, "variant", "void", "null", "geometry", "geography", "time", "interval")
 """The types that no partition value can have. Source: PROTOCOL.md, Partition Value Serialization."""
 
 
@@ -50,8 +51,8 @@ def check_schema(metadata: Metadata) -> None:
             raise ValueError(f"metaData.partitionColumns: expected columns of the schema, found {column!r:.80}")
         kind = unwrapped(types.get(column.lower()))
         name = str(kind["type"] if isinstance(kind, Mapping) else kind)
-        if name.partition("(")[0] in _WITHOUT_TEXTS:
-            raise ValueError(f"metaData.partitionColumns: expected a primitive type of {column}, found {name}")
+        if re.split("[( ]", name)[0] in _WITHOUT_TEXTS:
+            raise ValueError(f"metaData.partitionColumns: expected a type of {column} with texts, found {name}")
 
 
 def _structs(fields: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Sequence[Mapping[str, Any]]]]:

@@ -24,6 +24,8 @@ _NAME = re.compile(
 )
 _DECIMAL = re.compile(r"decimal\( *([0-9]{1,2}) *, *([0-9]{1,2}) *\)")
 _MAX_PRECISION = 38
+_OLD_NAMES = {"null": "void", "timestamp_ltz": "timestamp"}
+"""Names that Spark reads but no longer writes."""
 
 
 def schema_fields(schema_string: str | None) -> Sequence[Mapping[str, Any]]:
@@ -90,14 +92,14 @@ def unwrapped(value: Any) -> Any:
 
 
 def type_name(name: str) -> str | None:
-    """Return the name of a primitive type, without blanks in a decimal; None: it is not the name of a type.
+    """Return the name of a primitive type as Spark writes it; None: it is not the name of a type.
 
     Only such a name may become part of SQL. Spark's own parser ignores what follows `decimal(10,2)`.
     The names are those of Spark, which writes types beyond those of the protocol too.
     Source: PROTOCOL.md, Primitive Types; Variant Type.
     """
     if not name.startswith("decimal("):
-        return name if _NAME.fullmatch(name) else None
+        return _OLD_NAMES.get(name, name) if _NAME.fullmatch(name) else None
     found = _DECIMAL.fullmatch(name)
     precision, scale = (0, 0) if found is None else map(int, found.groups())
     return f"decimal({precision},{scale})" if max(scale, 1) <= precision <= _MAX_PRECISION else None

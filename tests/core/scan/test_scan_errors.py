@@ -47,6 +47,16 @@ def test_invalid_partition_value_is_an_error_even_if_the_file_is_skipped(spark: 
         snapshot.scan("q = 5 or p = 'x' and id = 3").to_df()
 
 
+@pytest.mark.parametrize("text", ["12:30", "abc"])
+def test_invalid_partition_value_of_a_type_with_an_old_name_is_an_error(
+    spark: SparkSession, tmp_path: Path, text: str
+) -> None:
+    kinds = {"schemaString": schema(field("id", "long"), field("p", "timestamp_ltz")), "partitionColumns": ["p"]}
+    adds = [file(tmp_path, "a", ids(1), partitionValues={"p": text})]
+    with pytest.raises(CorruptLogError, match=f"column p: expected a value of type timestamp, found '{text}'"):
+        snapshot_of(spark, tmp_path, adds, **kinds).scan().to_df()
+
+
 @pytest.mark.parametrize("where", [None, "p = 'y'", "id = 2 or p is null"], ids=str)
 def test_partition_value_under_the_name_in_another_case_is_an_error(
     spark: SparkSession, tmp_path: Path, where: str | None

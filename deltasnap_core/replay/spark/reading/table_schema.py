@@ -23,9 +23,6 @@ Its value maps paths to type names. A path is the field name, followed by `.elem
 and maps.
 """
 
-# Names that Spark reads but no longer writes.
-_OLD_NAMES = {"null": "void", "timestamp_ltz": "timestamp"}
-
 
 def parse_schema(schema_string: str | None) -> StructType:
     """Return the Spark schema of a `schema_string` (Metadata.schema_string); None: a schema without fields.
@@ -95,7 +92,7 @@ def _named_type(name: str) -> DataType | None:
     checked = type_name(name)
     if checked is None:
         return None
-    field = {"name": "field", "type": _OLD_NAMES.get(checked, checked), "nullable": True, "metadata": {}}
+    field = {"name": "field", "type": checked, "nullable": True, "metadata": {}}
     try:
         parsed: DataType | None = StructType.fromJson({"fields": [field]}).fields[0].dataType
     except PySparkException:

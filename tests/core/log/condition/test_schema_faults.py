@@ -84,7 +84,7 @@ def test_condition_examines_the_schema_at_all_levels(tmp_path: Path, schema: str
     "kind",
     [
         '{"type":"struct","fields":[]}', '{"type":"array","elementType":"long"}', '{"type":"variant"}', '"variant"',
-        '"void"', '"geometry(OGC:CRS84)"',
+        '"void"', '"geometry(OGC:CRS84)"', '"time(6)"', '"interval"', '"interval day to second"',
     ],
 )  # fmt: skip
 def test_condition_names_partition_columns_with_types_that_no_text_has(tmp_path: Path, kind: str) -> None:
@@ -92,7 +92,7 @@ def test_condition_names_partition_columns_with_types_that_no_text_has(tmp_path:
     write_log(tmp_path / "t", {0: [protocol(), metadata(schemaString=schema, partitionColumns=["A"]), add("a")]})
     (fault,) = condition(tmp_path / "t").faults
     assert fault.kind is FaultKind.BROKEN_SCHEMA
-    assert "expected a primitive type of A" in fault.text
+    assert "expected a type of A with texts" in fault.text
 
 
 @pytest.mark.parametrize(
