@@ -6,6 +6,7 @@ import shutil
 import socket
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,8 @@ from deltasnap_assets.runs.due import MAX_ATTEMPTS, Failure
 from deltasnap_assets.runs.planning.names import ATTEMPT_TAG, run_tags
 from deltasnap_assets.runs.run_process import PROCESS_TAG
 from deltasnap_assets.runs.sensors import _cursors_of, _result, minimum_interval, new_commits_sensor
-from deltasnap_assets.runs.table_polls import SensorAnswer, _nothing_new
+from deltasnap_assets.runs.table_polls import SensorAnswer, TablePolls, _nothing_new
+from deltasnap_assets.runs.table_runs import LastFailures
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import redacted
 from deltasnap_core.errors import DeltaTableNotFoundError, StorageError
@@ -31,6 +33,7 @@ from tests.builders import add, write_log
 from tests.fast_dagster import local_instance
 
 START, END = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
+TABLE = TableSettings(name="events", path="/lake")
 
 
 class Ticks(FollowedTable):
@@ -156,6 +159,19 @@ def test_error_in_a_folder_names_a_path_below_it(folder: str, path: str, is_in: 
     assert depth == (len(redacted(folder).rstrip("/")) if is_in else 0)
 
 
+def test_answer_that_an_earlier_tick_began_counts_unless_it_requests_runs_during_a_run() -> None:
+    polls = TablePolls(
+        settings=Settings(tables=(TABLE,)),
+        instance=dg.DagsterInstance.ephemeral(),
+        unfinished={"events": "run-1"},
+        failures=LastFailures(last={}, requested={}),
+    )
+    found = SensorAnswer(cursor="new")
+    assert polls.still_valid(found, TABLE, "old") is found
+    dropped = polls.still_valid(replace(found, requests=(dg.RunRequest(),)), TABLE, "old")
+    assert (dropped.requests, dropped.cursor) == ((), "old")
+
+
 @pytest.mark.slow
 def test_one_run_is_requested_for_the_range_of_new_versions(tmp_path: Path) -> None:
     ticks = Ticks(tmp_path, last=2)
@@ -230,6 +246,15 @@ def test_new_commit_of_a_lost_store_requests_the_lost_versions_too(tmp_path: Pat
         os.utime(commit, (0, 0))
     write(tmp_path, 2, 2)
     assert ticks.tick() == [("0", "2")]
+
+
+def test_new_version_that_is_materialized_but_not_stored_is_requested(tmp_path: Path) -> None:
+    ticks = Ticks(tmp_path, last=1)
+    ticks.tick()
+    ticks.store_versions(range(2))
+    write(tmp_path, 2, 2)
+    materialize(ticks.instance, [2])
+    assert ticks.tick() == [("2", "2")]
 
 
 @pytest.mark.slow

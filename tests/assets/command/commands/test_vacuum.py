@@ -35,9 +35,11 @@ def test_retention_is_given_in_hours(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = []
     monkeypatch.setattr(vacuum_view, "show_vacuum", lambda *given, **named: shown.append((*given, named)))
     vacuum("t", dry_run=True, retain=0.5, option=["a=b"], as_json=True)
+    vacuum("t", dry_run=True, retain=0)
     vacuum("t", dry_run=True)
     assert shown == [
         ("t", {"a": "b"}, {"retention_ms": 1_800_000, "as_json": True}),
+        ("t", {}, {"retention_ms": 0, "as_json": False}),
         ("t", {}, {"retention_ms": None, "as_json": False}),
     ]
 

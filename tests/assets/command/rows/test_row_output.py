@@ -196,6 +196,13 @@ def test_failure_does_not_change_the_file(tmp_path: Path) -> None:
     assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("rows", "before")]
 
 
+def test_reader_of_the_earlier_file_still_reads_it(tmp_path: Path) -> None:
+    (tmp_path / "rows").write_text("before")
+    with (tmp_path / "rows").open() as reader:
+        write_rows(ROWS, RowFormat.CSV, tmp_path / "rows")
+        assert reader.read() == "before"
+
+
 def test_target_of_a_link_is_replaced_and_not_the_link(tmp_path: Path) -> None:
     (tmp_path / "target").write_text("before")
     (tmp_path / "rows").symlink_to(tmp_path / "target")

@@ -7,9 +7,10 @@ import os
 import re
 import shutil
 import time
-from concurrent.futures import wait
+from concurrent.futures import Future, wait
 from pathlib import Path
 from threading import Event
+from types import SimpleNamespace
 from typing import Any
 
 import dagster as dg
@@ -298,6 +299,23 @@ def test_tick_names_the_damage_of_a_stored_commit_that_another_process_found_and
     REMINDERS._done.clear()  # as in a new process
     assert "Version 1 cannot be read" in ticks.tick()
     assert re.fullmatch(r"events is broken: Version 1 cannot be read: .* Next poll in \d+ s\.", str(ticks.tick()))
+
+
+def test_faults_found_by_an_examination_before_the_last_commit_are_not_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticks, ended, reported = followed(tmp_path / "t"), Future[Any](), list[Any]()
+    sound = ticks.commit(1).read_bytes()
+    ticks.damage(1)
+    ended.set_result(condition_now(ticks.settings, ticks.table))
+    ticks.commit(1).write_bytes(sound)
+    write(tmp_path / "t", 4, 4)
+    assert ticks.tick() == [("4", "4")]
+    monkeypatch.setattr(table_polls, "has_examination", lambda *_: True)
+    monkeypatch.setattr(table_polls, "examination_of", lambda *_: SimpleNamespace(future=ended))
+    monkeypatch.setattr(table_polls, "report_condition", lambda *given: reported.append(given))
+    ticks.tick()
+    assert reported == []
 
 
 def test_tick_examines_no_log_while_too_many_others_are_examined(

@@ -9,6 +9,8 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.checks.check import ADVICE_MARK
+from deltasnap_assets.runs.condition.poll_findings import VERSIONS, PollFindings
+from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.tables.checks.recorded_results import record_table_checks
 from deltasnap_assets.tables.run_conditions import RunConditions
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
@@ -63,6 +65,12 @@ def test_problem_of_a_check_that_was_not_evaluated_ends_if_nothing_is_wrong(tabl
     assert recorded(table, WARNED).problems == (PROBLEM,)
     assert recorded(table).problems == (PROBLEM,)
     assert recorded(table, ended=("checkpoint_lag",)).problems == ()
+
+
+def test_run_without_versions_does_not_end_the_problem_that_none_is_selected(table: Table) -> None:
+    none = TableProblem(check=VERSIONS, severity="warning", text="None is selected.")
+    record(table.store, table.table, PollFindings(problems={VERSIONS: (none,)}))
+    assert recorded(table).problems == (none,)
 
 
 def test_condition_that_cannot_be_read_is_an_error_until_the_next_run(

@@ -40,9 +40,9 @@ def put_hint(log: Path, **fields: Any) -> None:
     (log / LAST_CHECKPOINT).write_text(json.dumps({"version": 2, "size": 8, **fields}))
 
 
-def put_checksum(log: Path, num_files: int) -> None:
+def put_checksum(log: Path, num_files: int, version: int = 2) -> None:
     values = {"tableSizeBytes": num_files, "numFiles": num_files, "numMetadata": 1, "numProtocol": 1}
-    (log / checksum_file(2)).write_text(json.dumps(values))
+    (log / checksum_file(version)).write_text(json.dumps(values))
 
 
 def num_files(log: Path) -> int:
@@ -128,6 +128,16 @@ def test_checkpoint_without_replacement_is_used_if_the_hints_do_not_agree(
     (fault,) = found.faults
     assert (fault.kind, fault.mark, [*found.loadable]) == (FaultKind.WRONG_CHECKPOINT, "warning", [2, 3])
     assert "expected 6 files, as _last_checkpoint states, found 3" in fault.text
+
+
+def test_newest_of_two_doubted_checkpoints_without_replacement_is_used(tmp_path: Path) -> None:
+    log = cut_table(tmp_path / "t", "classic")
+    write_checkpoint(log, 1, "classic", [*FIRST, *FILES[:5]])
+    for version in range(2):
+        (log / commit_file(version)).unlink()
+    put_hint(log, numOfAddFiles=6)
+    put_checksum(log, 9, version=1)
+    assert num_files(log) == 4
 
 
 def test_wrong_hint_does_not_stop_a_load_if_an_older_commit_is_damaged(tmp_path: Path) -> None:
