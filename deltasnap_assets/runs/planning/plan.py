@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 
 import dagster as dg
@@ -78,7 +78,7 @@ class Plan:
     """The work for Dagster: partitions to drop and to add (ascending), ranges (first, last) to materialize.
 
     num_left: the number of versions left for a later plan. is_damaged: whether some versions cannot be loaded.
-    lost: the dropped versions that neither the store nor the log has any more.
+    lost: the versions that neither the store nor the log has: dropped ones, and those between two polls.
     """
 
     drop: tuple[int, ...] = ()
@@ -91,18 +91,26 @@ class Plan:
 
     def lost_text(self, table_name: str) -> str | None:
         """Return the warning that versions are lost; None: there are none."""
-        if not self.lost:
-            return None
-        return (
-            f"{table_name}: versions are lost: {VersionRanges.of(self.lost).text()}. Neither the store nor the log has "
-            "them any more, so their partitions are removed. If the store was deleted or replaced by mistake, restore "
-            "it from a backup."
-        )
+        return lost_text(table_name, self.lost) if self.lost else None
 
     @property
     def last(self) -> int | None:
         """The last version to materialize; None: nothing to do."""
         return max((last for _, last in self.ranges), default=None)
+
+
+def lost_text(table_name: str, versions: Iterable[int]) -> str:
+    """Return the warning that versions of a table are lost."""
+    return (
+        f"{table_name}: versions are lost: {VersionRanges.of(versions).text()}. Neither the store nor the log has "
+        "them, so they have no partitions. If the log was cleaned up before they were stored, keep it for longer "
+        "(`delta.logRetentionDuration`). If the store was deleted or replaced by mistake, restore it from a backup."
+    )
+
+
+def cleaned_up(versions: Iterable[int], first_in_log: int, kept: Set[int]) -> set[int]:
+    """Return the versions that the log no longer has, except kept ones: those that are stored or done."""
+    return {version for version in versions if version < first_in_log and version not in kept}
 
 
 def plan(table: TableSettings, status: LogStatus, known: Known, stored: Stored | None = None) -> Plan:
@@ -127,12 +135,15 @@ def plan(table: TableSettings, status: LogStatus, known: Known, stored: Stored |
     only_stored = frozenset(
         v for v in (() if stored is None else stored.sound) if v < first_in_log and v not in unloadable
     )
-    gone = {v for v in known.versions if v < first_in_log and v not in only_stored and v not in done}
+    gone = cleaned_up(known.versions, first_in_log, only_stored | done)
     unloaded = {v for v in known.versions if v in unloadable and v not in done}
     unselected = {v for v in known.versions if v < _since(table) and v not in known.done}
     dropped = set(known.versions) if is_recreated else gone | unloaded | unselected
     kept = tuple(v for v in known.versions if (fork is None or v <= fork) and v not in dropped)
     wanted_from = _first_wanted(table, status, kept)
+    between_polls = range(max((*kept, *gone), default=first_in_log) + 1, first_in_log)
+    in_store = frozenset[int]() if stored is None else stored.versions
+    unseen = {v for v in cleaned_up(between_polls, first_in_log, done | in_store) if v >= wanted_from}
 
     def missing(versions: Iterable[int]) -> list[int]:
         return [v for v in sorted(versions) if v >= wanted_from and (v not in done or (fork is not None and v > fork))]
@@ -141,8 +152,7 @@ def plan(table: TableSettings, status: LogStatus, known: Known, stored: Stored |
     of_log, of_store = missing(status.versions), missing(only_stored)
     now_of_log = of_log[: table.max_versions_per_run]
     now_of_store = of_store[: table.max_versions_per_run - len(now_of_log)]
-    without_partition = frozenset[int]() if stored is None else done.intersection(stored.versions)
-    add = tuple(sorted(without_partition.union(now_of_log, now_of_store).difference(kept)))
+    add = tuple(sorted(done.intersection(in_store).union(now_of_log, now_of_store).difference(kept)))
     return Plan(
         drop=tuple(sorted(set(known.versions).difference(kept))),
         add=add,
@@ -150,7 +160,7 @@ def plan(table: TableSettings, status: LogStatus, known: Known, stored: Stored |
         num_left=len(of_log) + len(of_store) - len(now_of_log) - len(now_of_store),
         observation=_observation(table, status, known, fork, is_recreated=is_recreated),
         is_damaged=bool(unloadable),
-        lost=() if is_recreated else tuple(sorted(gone | (unloaded & known.done))),
+        lost=() if is_recreated else tuple(sorted(gone | unseen | (unloaded & known.done))),
     )
 
 

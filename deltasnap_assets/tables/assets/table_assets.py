@@ -18,6 +18,7 @@ from deltasnap_assets.runs.planning.partitions import key_of, keys_read_once, ve
 from deltasnap_assets.runs.refresh_job import REFRESH_JOB
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.spark.session.failures import using_spark
+from deltasnap_assets.tables.assets.cleaned_up_versions import without_cleaned_up
 from deltasnap_assets.tables.assets.delta_log_asset import code_references, delta_log_asset
 from deltasnap_assets.tables.assets.newest_again import newest_again
 from deltasnap_assets.tables.assets.steps import asset_step
@@ -52,8 +53,8 @@ _NO_VERSION = (
     f"{REFRESH_JOB} materializes all new versions."
 )
 _NO_PARTITION = (
-    "No version of this run has a partition any more: they were pruned, or the log was rolled back or replaced. Choose "
-    "versions that have one."
+    "No version of this run has a partition any more: they were pruned, or the log was cleaned up, rolled back or "
+    "replaced. Choose versions that have one."
 )
 _LEAST_WINDOW = timedelta(minutes=1)  # Dagster rejects a shorter one
 
@@ -205,10 +206,11 @@ def _definition(table: TableSettings, asset: _VersionAsset) -> dg.AssetsDefiniti
         if not (context.has_partition_key or context.has_partition_key_range):
             raise DeltaSnapError(_NO_VERSION)
         versions, snapshots = versions_of_keys(context.partition_keys, table.name), context.resources.snapshots
-        if not versions:
-            raise DeltaSnapError(_NO_PARTITION)
-        run = _Run(table=table, versions=versions, snapshots=snapshots, report=_reporter(context))
         with secrets_hidden(), using_spark(table.name):
+            versions = without_cleaned_up(context, snapshots, table, versions)
+            if not versions:
+                raise DeltaSnapError(_NO_PARTITION)
+            run = _Run(table=table, versions=versions, snapshots=snapshots, report=_reporter(context))
             entries_of = asset.describe(run)
             shows_table = asset.name == _SHOWS_THE_TABLE
             page = table_observation(context.instance, snapshots, table, versions) if shows_table else None

@@ -11,6 +11,8 @@ import pytest
 
 pytest.importorskip("deltalake")
 
+from deltalake import DeltaTable
+
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, run_tags
 from deltasnap_assets.runs.refresh import RefreshEvent
@@ -60,6 +62,23 @@ def test_each_asset_can_be_materialized_alone(tmp_path: Path, name: str) -> None
     assert app.materialized(name) == {"1", "2"}
     stored = SnapshotStore.open(None, app.settings.storage).versions("events")
     assert stored == ([] if name == "log_segment" else [1, 2])
+
+
+def test_versions_cleaned_up_while_a_run_waited_do_not_fail_it(tmp_path: Path) -> None:
+    app = App(tmp_path)
+    app.grow(12)
+    assert app.refresh() == tuple(range(12))
+    app.instance.add_dynamic_partitions("events_versions", [str(version) for version in range(12, 25)])
+    app.grow(21)
+    DeltaTable(app.path).create_checkpoint()
+    app.grow(25)
+    for version in range(20):
+        (app.path / "_delta_log" / f"{version:020d}.json").unlink()
+    job = app.defs.resolve_job_def("events_snapshots")
+    assert job.execute_in_process(instance=app.instance, tags=run_tags("events", 10, 24), run_config=QUIET).success
+    left = {str(version) for version in (*range(12), *range(20, 25))}
+    assert set(app.instance.get_dynamic_partitions("events_versions")) == left
+    assert {name: app.materialized(name) for name in ASSET_NAMES} == dict.fromkeys(ASSET_NAMES, left)
 
 
 def test_late_version_is_also_stored(tmp_path: Path) -> None:

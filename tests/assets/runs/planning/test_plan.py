@@ -94,7 +94,7 @@ def test_versions_that_the_store_and_the_log_lost_have_no_partition(caplog: pyte
     todo = plan(table(), status(2, 4), known, stored())  # the store was deleted after the log was cleaned up
     assert (todo.drop, *requested(todo)) == ((0, 1), (4,), ((2, 4),))
     apply_to_instance(dg.DagsterInstance.ephemeral(), "events", todo)
-    assert "events: versions are lost: 0 to 1. Neither the store nor the log has them any more" in caplog.text
+    assert "events: versions are lost: 0 to 1. Neither the store nor the log has them" in caplog.text
     assert plan(table(), status(2, 4), replace(known, done=frozenset()), stored()).lost == (0, 1)  # wiped, too
     kept = plan(table(), status(2, 4), known, stored(0, 1, 2, 3))
     assert (kept.drop, *requested(kept)) == ((), (4,), ((4, 4),))
@@ -116,6 +116,14 @@ def test_versions_pruned_from_an_earlier_table_are_wanted_of_its_successor(
     missing = {*range(8)}.difference(versions)
     todo = plan(table(), status(0, 7, table_id=table_id), known, anew)
     assert {version for first, last in todo.ranges for version in range(first, last + 1)} == missing
+
+
+def test_versions_cleaned_up_between_two_polls_are_lost() -> None:
+    known = Known(versions=(0, 1, 2), done=frozenset({0, 1, 2}), table_id="g")
+    todo = plan(table(), status(6, 7), known, stored(0, 1, 2, 3))
+    assert (todo.lost, *requested(todo)) == ((4, 5), (3, 6, 7), ((6, 7), (3, 3)))
+    assert plan(table(versions=Since(since=5)), status(6, 7), known, stored(0, 1, 2)).lost == (5,)
+    assert not plan(table(), status(6, 7), Known(), stored()).lost
 
 
 def test_new_commits_continue_a_table_whose_id_was_replaced() -> None:
