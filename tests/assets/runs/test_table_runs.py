@@ -175,6 +175,23 @@ def test_table_that_fails_often_does_not_hide_the_failure_of_another(monkeypatch
     assert found.last == {name: failure.run_id for name, failure in found.requested.items()} == failed
 
 
+def test_failed_runs_without_versions_do_not_hide_an_earlier_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_runs, "_MAX_FAILURES", 3)
+    instance, pages = dg.DagsterInstance.ephemeral(), list[Any]()
+    failed = ended(instance, "events", FAILURE)
+    for _ in range(4):
+        instance.create_run_for_job(idle_job, status=FAILURE, tags={TABLE_TAG: "events"})
+    read = instance.get_run_records
+
+    def get_run_records(*given: Any, **options: Any) -> Any:
+        pages.append(options)
+        assert len(pages) < 20, "the same page again and again"
+        return read(*given, **options)
+
+    monkeypatch.setattr(instance, "get_run_records", get_run_records)
+    assert LastFailures.of(instance, ["events"]).last == {"events": failed}
+
+
 def failed_on_its_page(instance: dg.DagsterInstance) -> str:
     """Run an asset of the table `events`, which fails, as Dagster's UI does. Return the id of the run."""
 

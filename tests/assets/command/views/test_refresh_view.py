@@ -76,6 +76,9 @@ def test_result_has_the_current_problems_even_if_the_refresh_succeeds(
     assert refresh_tables(settings, [table.name], as_json=True)[table.name].problems == ()
     store_of(settings).polls.write(table.name, LastPoll(polled_at_ms=1, problems=(problem,)))
     assert refresh_tables(settings, [table.name], as_json=True)[table.name].problems == (problem.to_json(),)
+    monkeypatch.setattr(refresh_view, "store_damage", lambda _, name: (replace(problem, check=name),))
+    found = refresh_tables(settings, [table.name], as_json=True)[table.name].problems
+    assert [each["check"] for each in found] == [table.name, "readable_checkpoint"]
 
 
 def test_result_of_a_stale_table_has_the_problem_that_the_fleet_shows(

@@ -87,6 +87,9 @@ def test_versions_that_the_store_lost_are_materialized_again_but_not_pruned_ones
     # The store did not prune them: it lost them, and Dagster lost their partitions.
     assert requested(plan(table(), status(0, 5), known, stored(2, 3, 4, 5))) == ((0, 1), ((0, 1),))
     assert requested(plan(table(), status(0, 5), known, None)) == ((), ())
+    # It lost versions that the configuration no longer selects.
+    unselected = plan(table(versions={"since": 4}), status(0, 5), known, stored(4, 5))
+    assert (unselected.drop, *requested(unselected)) == ((), (), ())
 
 
 def test_versions_that_the_store_and_the_log_lost_have_no_partition(caplog: pytest.LogCaptureFixture) -> None:

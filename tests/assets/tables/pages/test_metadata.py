@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -77,7 +78,8 @@ def plain(entries: dict[str, dg.MetadataValue]) -> dict[str, object]:
 
 
 def test_log_segment_shows_the_files_to_read() -> None:
-    store = MemoryLogStore(commits(0, 12), checkpoint(10), checksum(12))
+    late = [replace(file, modification_time=mtime_of(20)) for file in checkpoint(10)]
+    store = MemoryLogStore(commits(0, 12), late, checksum(12))
     entries = plain(log_segment_metadata(LogSegmentBuilder(store=store, log_path=LOG_PATH).build()))
     assert entries == {
         "version": "12",
@@ -198,6 +200,7 @@ def test_value_of_a_parameter_is_a_number_if_dagster_can_store_it(text: str, sho
 def test_user_of_a_commit_is_a_name_or_an_id() -> None:
     commit = CommitInfo(user_id="7", user_metadata="job 3")
     assert plain(commit_metadata(commit)) == {"user": "7", "user_metadata": "job 3"}
+    assert plain(commit_metadata(replace(commit, user_name="ada")))["user"] == "ada"
 
 
 def test_plots_ordered_by_name_are_ordered_by_importance() -> None:

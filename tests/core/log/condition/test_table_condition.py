@@ -169,6 +169,8 @@ def test_condition_names_a_missing_part(tmp_path: Path) -> None:
     assert fault.kind == FaultKind.CORRUPT_CHECKPOINT
     assert names[0] in fault.text
     assert "part 3 of 3 is missing" in fault.text
+    write_checkpoint(log, 6, "classic", [*FIRST, *(add(f"f{version}.parquet") for version in range(7))])
+    assert condition(tmp_path / "t").faults == ()
 
 
 def test_condition_names_a_missing_sidecar(tmp_path: Path) -> None:
