@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -62,3 +63,13 @@ def test_large_changes_are_not_added_but_counted_again(store: MemoryLogStore, mo
     later = load(store, 2, first)
     monkeypatch.setattr(commit_batch, "LARGE_COMMIT_BYTES", 1)
     assert not known.can_advance_to(later, KEEP_ALL)
+
+
+def test_changes_since_the_version_of_the_files_count(store: MemoryLogStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.put_commit(1, *(add(f"f{number}") for number in range(100)))
+    known = known_of(first := load(store, 1), KEEP_ALL)
+    later = load(store, 2, first)
+    monkeypatch.setattr(commit_batch, "LARGE_COMMIT_BYTES", 1_000)
+    assert known.can_advance_to(later, KEEP_ALL)
+    counted_before = cast(KnownFiles, SimpleNamespace(version=0))
+    assert not replace(known, files=counted_before).can_advance_to(later, KEEP_ALL)

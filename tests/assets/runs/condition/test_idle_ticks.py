@@ -25,9 +25,10 @@ from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.runs.condition.reminders import REMINDERS
 from deltasnap_assets.runs.long_reads import LongReads
 from deltasnap_assets.runs.planning.names import run_tags
+from deltasnap_assets.runs.planning.sensor_state import SensorState
 from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_core import LastPolls
+from deltasnap_core import LastPolls, LogCursor
 from deltasnap_core.errors import DeltaTableNotFoundError, StorageError
 from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents
 from deltasnap_core.log.checkpoints.checkpoint_pages import ReadPages, read_every_page
@@ -299,6 +300,20 @@ def test_tick_names_the_damage_of_a_stored_commit_that_another_process_found_and
     REMINDERS._done.clear()  # as in a new process
     assert "Version 1 cannot be read" in ticks.tick()
     assert re.fullmatch(r"events is broken: Version 1 cannot be read: .* Next poll in \d+ s\.", str(ticks.tick()))
+
+
+def test_store_is_read_once_for_a_checkpoint_that_another_process_has_examined(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticks, reads, read = followed(tmp_path / "t"), list[str](), LastPolls.read
+    checkpointed(tmp_path / "t", 3)
+    cursor = LogCursor.from_text(SensorState.from_text(ticks.cursor).cursor or "")
+    checkpoint = log_of(ticks.table).poll(cursor).checkpoint
+    record(ticks.store, ticks.table, PollFindings(examined_checkpoint=checkpoint))
+    monkeypatch.setattr(LastPolls, "read", lambda polls, name: reads.append(name) or read(polls, name))
+    for _ in range(3):
+        assert ticks.tick() == "No new commits in events."
+    assert reads == ["events"]
 
 
 def test_faults_found_by_an_examination_before_the_last_commit_are_not_reported(

@@ -162,12 +162,19 @@ def test_version_that_cannot_be_loaded_and_is_not_done_has_no_partition() -> Non
     damaged = TableCondition(table="events", latest=3, loadable=VersionRanges(((0, 1),)), faults=(fault,))
     todo = plan(table(), replace(status(0, 1), latest=3, condition=damaged), known, stored(0, 1, 2))
     assert (todo.drop, *requested(todo)) == ((3,), (), ())
+    done = replace(known, done=frozenset(range(4)))  # the store lost versions that were materialized
+    assert plan(table(), replace(status(0, 1), latest=3, condition=damaged), done, stored(0, 1)).lost == (2, 3)
 
 
 def test_version_that_the_configuration_no_longer_selects_and_is_not_done_has_no_partition() -> None:
     known = Known(versions=(0, 1, 2, 3), done=frozenset({1}), table_id="g")
     todo = plan(table(versions={"since": 3}), status(0, 4), known)
     assert (todo.drop, *requested(todo)) == ((0, 2), (4,), ((3, 4),))
+
+
+def test_observation_of_a_plan_has_no_credentials() -> None:
+    lake = TableSettings(name="events", path="s3://key:hunter2@lake/events")
+    assert "hunter2" not in repr(plan(lake, status(0, 1), Known()).observation)
 
 
 def test_plan_without_new_versions_is_empty() -> None:
