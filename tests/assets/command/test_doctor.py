@@ -12,6 +12,7 @@ from typing import Any
 import dagster as dg
 import fsspec
 import pytest
+from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 from typer.testing import CliRunner
 
@@ -144,6 +145,19 @@ def test_failed_write_leaves_no_file(folder: Path, monkeypatch: pytest.MonkeyPat
     found = store(folder, "existing")
     assert (found["mark"], files(folder)) == ("error", before)
     assert "No space left on device" in found["message"]
+
+
+def test_check_of_a_remote_store_leaves_no_folder(folder: Path) -> None:
+    class Disk(LocalFileSystem):  # type: ignore[misc]
+        protocol = "disk"
+
+        @classmethod
+        def _strip_protocol(cls, path: str) -> str:
+            return str(super()._strip_protocol(path.removeprefix("disk://")))
+
+    fsspec.register_implementation("disk", Disk, clobber=True)
+    assert store(folder, f"disk://{folder}/remote")["mark"] == "ok"
+    assert list((folder / "remote").iterdir()) == []
 
 
 def test_store_on_a_url_that_rejects_a_write_is_an_error_that_names_the_store(folder: Path) -> None:

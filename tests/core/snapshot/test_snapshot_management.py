@@ -16,6 +16,7 @@ from deltasnap_core import DeltaLog, InitialSnapshot
 from deltasnap_core.errors import DeltaTableNotFoundError, VersionGapError, VersionNotFoundError
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.protocol.log_files import file_names
+from deltasnap_core.protocol.state.version_checksum import VersionChecksum
 from deltasnap_core.snapshot.snapshot_loader import warn_of_replaced_log
 from deltasnap_core.storage.log_store import FileStatus
 from tests.builders import (
@@ -314,6 +315,15 @@ def test_cleaned_up_log_still_loads_from_the_newer_checkpoint(table: Table, capl
         log.get_snapshot_at(version=3)
 
 
+def test_closed_table_is_loaded_again(table: Table) -> None:
+    table.commits(0, 1)
+    log = table.log()
+    assert log.snapshot.version == 1
+    table.commit(2)
+    log.close()
+    assert (log.last_update_timestamp, log.snapshot.version) == (-1, 2)
+
+
 def test_update_after_commit_requests_only_the_commit(table: Table) -> None:
     table.commits(0, 2)
     log = table.log()
@@ -332,7 +342,9 @@ def test_update_after_commit_beyond_unknown_commits_lists_the_log(table: Table) 
     log = table.log()
     before = log.snapshot
     table.commits(3, 5)
-    assert log.update_after_commit(4, pre_commit_segment=before.log_segment).version == 5
+    of_four = VersionChecksum(table_size_bytes=7, num_files=7, num_metadata=1, num_protocol=1)
+    after = log.update_after_commit(4, of_four, pre_commit_segment=before.log_segment)
+    assert (after.version, after.checksum) == (5, None)
     with pytest.raises(VersionNotFoundError) as caught:
         log.get_log_segment_after_commit(7)
     assert (caught.value.version, caught.value.latest) == (7, 5)
