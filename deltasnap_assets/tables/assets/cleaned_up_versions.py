@@ -26,8 +26,10 @@ def without_cleaned_up(
         return tuple(versions)
     done = known_of(context.instance, table.name).done  # pruned ones keep their partition
     gone = cleaned_up(versions, first_in_log, done.union(snapshots.stored_versions(table)))
+    left = tuple(version for version in versions if version not in gone)
+    if not gone or not left:  # without any version, the run fails with an error that names the versions of the log
+        return tuple(versions)
     for version in gone:
         context.instance.delete_dynamic_partition(version_partitions(table.name).name or "", key_of(version))
-    if gone:
-        context.log.warning(lost_text(table.name, gone))
-    return tuple(version for version in versions if version not in gone)
+    context.log.warning(lost_text(table.name, gone))
+    return left

@@ -53,8 +53,8 @@ _NO_VERSION = (
     f"{REFRESH_JOB} materializes all new versions."
 )
 _NO_PARTITION = (
-    "No version of this run has a partition any more: they were pruned, or the log was cleaned up, rolled back or "
-    "replaced. Choose versions that have one."
+    "No version of this run has a partition any more: they were pruned, or the log was rolled back or replaced. Choose "
+    "versions that have one."
 )
 _LEAST_WINDOW = timedelta(minutes=1)  # Dagster rejects a shorter one
 
@@ -206,10 +206,10 @@ def _definition(table: TableSettings, asset: _VersionAsset) -> dg.AssetsDefiniti
         if not (context.has_partition_key or context.has_partition_key_range):
             raise DeltaSnapError(_NO_VERSION)
         versions, snapshots = versions_of_keys(context.partition_keys, table.name), context.resources.snapshots
+        if not versions:
+            raise DeltaSnapError(_NO_PARTITION)
         with secrets_hidden(), using_spark(table.name):
             versions = without_cleaned_up(context, snapshots, table, versions)
-            if not versions:
-                raise DeltaSnapError(_NO_PARTITION)
             run = _Run(table=table, versions=versions, snapshots=snapshots, report=_reporter(context))
             entries_of = asset.describe(run)
             shows_table = asset.name == _SHOWS_THE_TABLE

@@ -17,7 +17,7 @@ from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, run_tags
 from deltasnap_assets.runs.refresh import RefreshEvent
 from deltasnap_core import SnapshotStore
-from deltasnap_core.errors import StoredVersionNotFoundError
+from deltasnap_core.errors import StoredVersionNotFoundError, VersionNotFoundError
 from tests.assets.tables.test_assets import QUIET, App, keys, live_paths
 from tests.driver_bases import spark  # noqa: F401
 
@@ -79,6 +79,8 @@ def test_versions_cleaned_up_while_a_run_waited_do_not_fail_it(tmp_path: Path) -
     left = {str(version) for version in (*range(12), *range(20, 25))}
     assert set(app.instance.get_dynamic_partitions("events_versions")) == left
     assert {name: app.materialized(name) for name in ASSET_NAMES} == dict.fromkeys(ASSET_NAMES, left)
+    with pytest.raises(VersionNotFoundError, match="Available: 20 to 24"):  # a run that has no other version
+        job.execute_in_process(instance=app.instance, tags=run_tags("events", 13, 13), run_config=QUIET)
 
 
 def test_late_version_is_also_stored(tmp_path: Path) -> None:
