@@ -38,6 +38,7 @@ from deltasnap_core.scan.physical_schema import OWN_PREFIX, logical_schema
 from deltasnap_core.scan.predicate_analysis import checked_skipping
 from deltasnap_core.scan.row_reader import RowReader
 from deltasnap_core.scan.scanned_table import ScannedTable
+from deltasnap_core.scan.table_columns import TableColumns
 
 _IS_INSERT, _MS = f"{OWN_PREFIX}is_insert", f"{OWN_PREFIX}ms"
 _TAGS = (_IS_INSERT, COMMIT_VERSION, _MS)
@@ -219,6 +220,11 @@ def planned_changes(
     check_schemas(read, path=redacted(table.table_path), deleting=deleting)
     _check_partition_values(rows, before, table.table_path)
     _check_partition_values(recorded, metadata, table.table_path)
+    names = {version: _other_names(metadata[version], table) for version in metadata}
+    names_before = {version: _other_names(before[version], table) for version in deleting}
+    found = [
+        _renamed(each, (names_before if each.change == DELETE else names)[each.version]) for each in (*recorded, *rows)
+    ]
     return RowChanges(
         table=table,
         versions={
@@ -230,8 +236,24 @@ def planned_changes(
             )
             for version in metadata
         },
-        rows=[*recorded, *rows],
+        rows=found,
     )
+
+
+def _other_names(metadata: Metadata, table: ScannedTable) -> Mapping[str, str]:
+    """Return the partition columns of a version whose names have another case in the last version, with those names."""
+    if metadata.schema_string == table.metadata.schema_string:
+        return {}
+    now = {column.physical_name.lower(): column.physical_name for column in table.columns.top}
+    names = (column.physical_name for column in TableColumns(metadata).partition)
+    return {name: now[name.lower()] for name in names if now.get(name.lower(), name) != name}
+
+
+def _renamed(rows: ChangedRows, names: Mapping[str, str]) -> ChangedRows:
+    if not names or rows.partition_values is None:
+        return rows
+    values = {names.get(key, key): value for key, value in rows.partition_values.items()}
+    return replace(rows, partition_values=values)
 
 
 def _check_partition_values(rows: Sequence[ChangedRows], metadata: Mapping[int, Metadata], table_path: str) -> None:

@@ -98,6 +98,21 @@ def assert_as_deltalake(spark: SparkSession, golden: Path, name: str) -> None:
     assert sorted(map(repr, found.select(names).to_pylist())) == sorted(map(repr, expected.select(names).to_pylist()))
 
 
+@pytest.mark.parametrize("where", [None, "text = 'x'"], ids=str)
+def test_values_of_a_partition_column_are_kept_if_its_name_changes_its_case(
+    spark: SparkSession, tmp_path: Path, where: str | None
+) -> None:
+    old = [file(tmp_path, name, ids(n), partitionValues={"TEXT": name}) for n, name in enumerate("xy")]
+    new = metadata(schemaString=ID_AND_TEXT, partitionColumns=["text"])
+    versions = {0: old, 1: [new, *map(removed, old), file(tmp_path, "z", ids(2), partitionValues={"text": "x"})]}
+    kinds = schema(field("id", "long"), field("TEXT", "string"))
+    log = DeltaLog.for_table(spark, table_of(tmp_path, versions, schemaString=kinds, partitionColumns=["TEXT"]))
+    expected = [(0, "x", "delete", 1), (0, "x", "insert", 0), (2, "x", "insert", 1)]
+    if where is None:
+        expected += [(1, "y", "delete", 1), (1, "y", "insert", 0)]
+    assert changes(log.row_changes(0, 1, where=where)) == sorted(expected, key=repr)
+
+
 @pytest.mark.parametrize("mode", ["id", "name"])
 def test_files_of_change_data_have_the_physical_names_of_columns(spark: SparkSession, golden: Path, mode: str) -> None:
     name = {"id": "krs__cdf-column-mapping-id-mode", "name": "krs__cdf-column-mapping-name-mode-3-7"}[mode]
