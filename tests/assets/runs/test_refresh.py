@@ -7,7 +7,8 @@ import shutil
 import signal
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import dagster as dg
 import pytest
@@ -21,8 +22,8 @@ from deltasnap_assets.runs.planning.known_table import known_of
 from deltasnap_assets.runs.refresh import RefreshEvent, refresh_table
 from deltasnap_assets.runs.refresh_job import REFRESH_JOB
 from deltasnap_assets.settings.config import Settings, Since, TableSettings
-from deltasnap_core import DeltaLog, DeltaSnapError, SnapshotStore
-from tests.assets.followed_table import FollowedTable
+from deltasnap_core import DeltaLog, DeltaSnapError, LastPoll, SnapshotStore
+from tests.assets.followed_table import FollowedTable, materialize
 from tests.builders import add, commit_info, metadata, protocol, write_log
 from tests.checkpoint_files import write_checkpoint
 from tests.driver_bases import use_driver_bases
@@ -294,6 +295,17 @@ def test_refresh_of_a_table_whose_newest_manifest_is_damaged_fails_as_the_fleet_
     assert (row["condition"], row["reason"], row["advice"]) == ("broken", problem.text, problem.advice)
     newest.unlink()  # as advised
     assert made.refresh() == (2,)
+
+
+def test_refresh_without_new_versions_sorts_partitions_that_came_late(tmp_path: Path) -> None:
+    table, defs = FollowedTable(tmp_path / "t"), SimpleNamespace(resolve_job_def=lambda _: None)
+    table.write(0, 1)
+    table.store_versions(range(2), computed=True)
+    materialize(table.instance, range(2))
+    table.instance.add_dynamic_partitions("events_versions", ["1", "0"])
+    table.store.polls.write("events", LastPoll(polled_at_ms=1, latest_version=1, checked_version=1))
+    assert refresh_table(cast(Any, defs), table.settings, table.table, table.instance) == ()
+    assert list(table.instance.get_dynamic_partitions("events_versions")) == ["0", "1"]
 
 
 @pytest.mark.parametrize("has_newer", [False, True])

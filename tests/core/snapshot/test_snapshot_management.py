@@ -163,6 +163,11 @@ def test_log_that_does_not_continue_the_known_one_is_reported(
     assert message is not None or not caplog.messages
 
 
+def test_each_clock_has_its_own_table() -> None:
+    one, other = DeltaLog.for_table(None, "/tables/t", clock=lambda: 1), DeltaLog.for_table(None, "/tables/t")
+    assert [log.context.table_log.clock() == 1 for log in (one, other)] == [True, False]
+
+
 def test_hundred_tables_are_kept_and_the_others_only_while_they_are_used() -> None:
     DeltaLog.clear_cache()
     opened = [weakref.ref(DeltaLog.for_table(None, f"/tables/t{number}")) for number in range(102)]

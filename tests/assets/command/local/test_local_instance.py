@@ -133,6 +133,14 @@ def test_settings_follow_a_folder_that_is_moved(home: Path, monkeypatch: pytest.
     assert str(moved) in (use_local_instance() / "dagster.yaml").read_text()
 
 
+def test_settings_of_an_earlier_release_are_updated(home: Path) -> None:
+    settings = home / "dagster.yaml"
+    current = settings.read_text()
+    settings.write_text("# Written anew by deltasnap, unless you remove this line.\ntelemetry: {}\n")
+    use_local_instance()
+    assert settings.read_text() == current
+
+
 def test_settings_edited_by_the_user_are_kept(home: Path) -> None:
     settings = home / "dagster.yaml"
     own = settings.read_text().partition("\n")[2] + "# mine\n"

@@ -7,12 +7,13 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from deltasnap_assets.runs.planning.log_status import read_status
+from deltasnap_assets.runs.planning.log_status import read_status, stored_state
 from deltasnap_assets.runs.planning.names import CONDITION_TAG, delta_log_key
 from deltasnap_assets.runs.table_runs import LastFailures
 from deltasnap_assets.settings.config import TABLE_TAG
 from tests.assets.jobs import idle_job
 from tests.assets.runs.test_sensors import Ticks, failed_run
+from tests.builders import add, write_log
 
 
 @pytest.mark.slow
@@ -30,6 +31,15 @@ def test_damage_before_a_checkpoint_blocks_only_its_versions(tmp_path: Path) -> 
         dg.AssetObservation(delta_log_key("events"), tags={CONDITION_TAG: "a-fault"})
     )
     assert ticks.tick() == [("0", "2"), ("5", "7")]
+
+
+def test_stored_state_of_a_version_after_a_fork_does_not_count(tmp_path: Path) -> None:
+    ticks = Ticks(tmp_path / "t", last=2)
+    ticks.store_versions(range(3), computed=True)
+    write_log(tmp_path / "t", {2: [add("another")]})
+    _, stored = read_status(ticks.settings, ticks.table)
+    states = [stored_state(ticks.settings, ticks.table, stored, version) for version in range(3)]
+    assert [state and state.num_of_files for state in states] == [1, 2, None]
 
 
 def test_failed_run_stays_the_last_one_when_the_store_is_pruned(tmp_path: Path) -> None:
