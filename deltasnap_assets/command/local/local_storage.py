@@ -31,18 +31,29 @@ from deltasnap_assets.processes import locked
 
 _BUSY_SECONDS = 20
 _LOCK = "storage.lock"
+_CREATED = set[str]()
+"""The folders whose databases this process has created or checked.
+
+Dagster makes a storage for each tick. Checking the databases takes memory each time, which is never freed.
+"""
 
 
 class LocalStorage(DagsterSqliteStorage):
     """The storage of an instance. Dagster's own SQLite storage can read and write the same files."""
 
     def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
-        Path(base_dir).mkdir(parents=True, exist_ok=True)
-        with locked(Path(base_dir, _LOCK)):  # two processes that create one database damage it
-            super().__init__(base_dir, inst_data)
-            self._run_storage = LocalRuns.from_local(str(Path(base_dir, "history")))
-            self._event_log_storage = LocalEvents(str(Path(base_dir, "history", "runs")))
-            self._schedule_storage = LocalSchedules.from_local(str(Path(base_dir, "schedules")))
+        folder = Path(base_dir)
+        runs, schedules = folder / "history" / "runs.db", folder / "schedules" / "schedules.db"
+        folder.mkdir(parents=True, exist_ok=True)
+        with locked(folder / _LOCK):  # two processes that create one database damage it
+            if base_dir not in _CREATED or not (runs.exists() and schedules.exists()):
+                DagsterSqliteStorage(base_dir)  # creates missing databases and tables
+                _CREATED.add(base_dir)
+            self.base_dir, self._inst_data = base_dir, inst_data
+            self._run_storage = LocalRuns(_url(runs))
+            self._event_log_storage = LocalEvents(str(folder / "history" / "runs"))
+            self._schedule_storage = LocalSchedules(_url(schedules))
+        super(DagsterSqliteStorage, self).__init__()  # type: ignore[no-untyped-call]  # not Dagster's own databases
 
     @classmethod
     def from_config_value(cls, inst_data: ConfigurableClassData, config_value: Mapping[str, Any]) -> LocalStorage:
@@ -80,12 +91,6 @@ class LocalSchedules(_HeldOpen, SqliteScheduleStorage):
     def __init__(self, conn_string: str, inst_data: ConfigurableClassData | None = None) -> None:
         self._engine = _held(conn_string)
         super().__init__(conn_string, inst_data)
-
-    @classmethod
-    def from_local(cls, base_dir: str, inst_data: ConfigurableClassData | None = None) -> LocalSchedules:
-        """Return the storage in a folder. Creates its database if there is none."""
-        made = SqliteScheduleStorage.from_local(base_dir, inst_data)  # always returns this class
-        return cls(made._conn_string, inst_data)
 
 
 class LocalEvents(SqliteEventLogStorage):
@@ -169,6 +174,10 @@ class LocalEvents(SqliteEventLogStorage):
                 pass
             if is_new:
                 _copy(path, self._empty)
+
+
+def _url(database: Path) -> str:
+    return f"sqlite:///{database.absolute()}"
 
 
 def _copy(database: Path, target: Path) -> None:

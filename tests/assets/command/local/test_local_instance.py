@@ -12,6 +12,7 @@ import dagster as dg
 import pytest
 import sqlalchemy as sa
 from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
+from dagster._core.storage.runs.sqlite.sqlite_run_storage import SqliteRunStorage
 
 from deltasnap_assets.command.local.local_instance import use_local_instance
 from deltasnap_assets.command.local.local_storage import LocalEvents, LocalStorage
@@ -62,6 +63,19 @@ def test_instance_is_created_once_by_commands_that_start_together(home: Path) ->
         storage.dispose()
     with dg.DagsterInstance.from_config(str(home)) as instance:
         assert instance.get_runs_count() == 0
+
+
+def test_databases_are_checked_once_in_a_process_and_created_again_if_they_were_deleted(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    LocalStorage(str(home)).dispose()
+    with monkeypatch.context() as later:
+        later.setattr(SqliteRunStorage, "from_local", None)  # each check takes memory that is never freed
+        LocalStorage(str(home)).dispose()
+    shutil.rmtree(home / "history")
+    storage = LocalStorage(str(home))
+    assert storage.run_storage.get_runs_count() == 0
+    storage.dispose()
 
 
 def test_partition_added_by_two_processes_at_once_exists_once(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
