@@ -60,7 +60,7 @@ def table_observation(
         state=state,
         segment=snapshots.log_segments(table, [version])[version],
         committed_at_ms=manifest.timestamp,
-        commit=next((commit for commit in commits if commit.version == version), None),
+        commit=commits[0],
         steps=_steps(snapshots, table, commits),
         files=facts.files,
         tombstones=facts.tombstones,

@@ -17,9 +17,11 @@ from deltasnap_assets.checks.commits.fresh_table import FreshTable
 from deltasnap_assets.checks.log.checkpoint_lag import CheckpointLag
 from deltasnap_assets.checks.registry import CheckSettings
 from deltasnap_assets.definitions import build_definitions
+from deltasnap_assets.runs import refresh
 from deltasnap_assets.runs.condition.log_reports import BrokenTableError
 from deltasnap_assets.runs.planning.known_table import known_of
-from deltasnap_assets.runs.refresh import RefreshEvent, refresh_table
+from deltasnap_assets.runs.planning.names import STORING_ASSET
+from deltasnap_assets.runs.refresh import RefreshError, RefreshEvent, refresh_table
 from deltasnap_assets.runs.refresh_job import REFRESH_JOB
 from deltasnap_assets.settings.config import Settings, Since, TableSettings
 from deltasnap_core import DeltaLog, DeltaSnapError, LastPoll, SnapshotStore
@@ -306,6 +308,40 @@ def test_refresh_without_new_versions_sorts_partitions_that_came_late(tmp_path: 
     table.store.polls.write("events", LastPoll(polled_at_ms=1, latest_version=1, checked_version=1))
     assert refresh_table(cast(Any, defs), table.settings, table.table, table.instance) == ()
     assert list(table.instance.get_dynamic_partitions("events_versions")) == ["0", "1"]
+
+
+def test_versions_that_another_process_adds_during_a_refresh_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, defs = FollowedTable(tmp_path / "t", max_versions_per_run=1), SimpleNamespace(resolve_job_def=lambda _: None)
+    table.write(0, 1)
+
+    def run(_: object, run_id: str, first: int, last: int) -> None:
+        table.store_versions(range(first, last + 1), computed=True)
+        materialize(table.instance, range(first, last + 1))
+        table.instance.add_dynamic_partitions("events_versions", ["2"] if first == 0 else [])
+
+    monkeypatch.setattr(refresh._Refresh, "_run", run)
+    assert refresh_table(cast(Any, defs), table.settings, table.table, table.instance) == (0, 1)
+    assert set(table.instance.get_dynamic_partitions("events_versions")) == {"0", "1", "2"}
+
+
+def test_failed_run_has_stored_only_versions_of_its_range(tmp_path: Path) -> None:
+    table, asset = FollowedTable(tmp_path / "t"), dg.AssetKey(["events", STORING_ASSET])
+    table.write(0, 1)
+    result = SimpleNamespace(
+        success=False,
+        run_id="run-1",
+        all_events=(),
+        get_asset_materialization_events=lambda: [
+            SimpleNamespace(asset_key=asset, partition=version) for version in ("0", "9")
+        ],
+    )
+    defs: Any = SimpleNamespace(resolve_job_def=lambda _: SimpleNamespace(execute_in_process=lambda **_: result))
+    reported = list[int]()
+    with pytest.raises(RefreshError) as raised:
+        refresh_table(defs, table.settings, table.table, table.instance, on_stored=reported.extend)
+    assert (raised.value.run_id, raised.value.stored, reported) == ("run-1", (0,), [0])
 
 
 @pytest.mark.parametrize("has_newer", [False, True])

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from deltasnap_core import SnapshotStore, StoredVersionNotFoundError
+from deltasnap_core import ScanOptions, SnapshotStore, StoredVersionNotFoundError
+from deltasnap_core.protocol.actions import Metadata
+from deltasnap_core.store.store_reader import StoreReader
 
 NO_LOG: Any = None
 INVALID: dict[str, tuple[Callable[[SnapshotStore], object], str]] = {
@@ -61,3 +64,17 @@ def test_version_that_is_not_stored_is_an_error(ask: Callable[[SnapshotStore], o
 def test_table_that_was_never_stored_has_no_versions_and_needs_spark(store: SnapshotStore) -> None:
     assert (store.versions("t"), store.current_names("t"), store.manifests("t")) == ([], {}, {})
     assert store.reason_for_spark("t") is not None
+
+
+@pytest.mark.parametrize(("chosen", "expected"), [(None, {"anon": True}), ({}, {})])
+def test_data_files_are_read_with_the_options_of_the_store_unless_a_scan_has_its_own(
+    tmp_path: Path, chosen: dict[str, Any] | None, expected: dict[str, Any]
+) -> None:
+    reader = StoreReader.open(None, tmp_path / "store", {"anon": True}, engine="auto", check_pages=False)
+    found: Any = SimpleNamespace(
+        manifest=SimpleNamespace(version=0),
+        computed_state=SimpleNamespace(protocol=None),
+        table_path="file:///t",
+        metadata=Metadata(id="t", schema_string='{"type":"struct","fields":[]}'),
+    )
+    assert reader.scanned(found, ScanOptions(storage_options=chosen)).spark_files.storage_options == expected

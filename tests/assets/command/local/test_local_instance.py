@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import threading
 from collections.abc import Sequence
@@ -42,6 +43,16 @@ def test_records_of_a_killed_process_are_found_by_the_storage_of_dagster(home: P
     with dg.DagsterInstance.from_config(str(home)) as instance:
         assert list(instance.get_dynamic_partitions("versions")) == ["0", "1"]
         assert instance.get_materialized_partitions(dg.AssetKey("events")) == {"1"}
+
+
+def test_event_touches_the_file_of_its_run(home: Path) -> None:
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        run = instance.create_run_for_job(idle_job)
+        instance.report_engine_event("first", run)
+        file = home / "history" / "runs" / f"{run.run_id}.db"
+        os.utime(file, (1, 1))
+        instance.report_engine_event("second", run)
+        assert file.stat().st_mtime > 1
 
 
 @pytest.mark.slow

@@ -198,6 +198,7 @@ def test_unknown_values_are_last_in_any_order_and_count_as_zero(fleet: Fleet) ->
     rows = [{**row, "growth_7d_bytes": None if row["table"] == "orders" else -5} for row in fleet.rows]
     assert [row["table"] for row in ordered_rows(rows, FleetOrder.GROWTH)] == ["clicks", "events", "orders"]
     assert totals_of_fleet(rows).growth_7d_bytes == -10
+    assert totals_of_fleet([]).growth_7d_bytes == 0
     ages = {"events": None, "orders": 1.5, "clicks": 3.0}
     by_age = ordered_rows([{**row, "age_ratio": ages[row["table"]]} for row in fleet.rows], FleetOrder.AGE)
     assert [row["table"] for row in by_age] == ["clicks", "orders", "events"]
