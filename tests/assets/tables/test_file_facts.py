@@ -201,6 +201,7 @@ def test_tombstones_of_many_times_are_counted_on_spark_as_in_the_driver(spark: S
         {"deletionTimestamp": LARGEST, "size": None},
         {"deletionTimestamp": 300, "size": LARGEST},
         {"deletionTimestamp": 400, "size": LARGEST},
+        {"deletionTimestamp": 500, "size": None},
     ]
     frame = spark.createDataFrame([tuple(row.values()) for row in rows], "deletionTimestamp long, size long")
     for now_ms in (0, 1100, LARGEST):

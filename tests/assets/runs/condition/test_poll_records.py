@@ -484,3 +484,15 @@ def test_configured_freshness_applies_without_a_run(table: Table) -> None:
     hourly = table.table.model_copy(update={"checks": checks})
     record(table.store, hourly, PollFindings())
     assert table.condition == "stale"
+
+
+def test_poll_is_recorded_again_while_the_store_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = Table(tmp_path)
+
+    def refuse(*_: object) -> None:
+        raise StorageError(path="store", reason="timeout")
+
+    with monkeypatch.context() as outage:
+        outage.setattr(WritableFiles, "read", refuse)
+        polls = [poll_records.record_poll(table.settings, table.table, followed=1) for _ in range(2)]
+    assert [poll.is_known for poll in polls] == [False, False]

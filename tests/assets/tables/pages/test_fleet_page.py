@@ -199,6 +199,9 @@ def test_unknown_values_are_last_in_any_order_and_count_as_zero(fleet: Fleet) ->
     assert [row["table"] for row in ordered_rows(rows, FleetOrder.GROWTH)] == ["clicks", "events", "orders"]
     assert totals_of_fleet(rows).growth_7d_bytes == -10
     assert totals_of_fleet([]).growth_7d_bytes == 0
+    grown = {"events": 1, "orders": None, "clicks": -9}
+    by_growth = ordered_rows([{**row, "growth_7d_bytes": grown[row["table"]]} for row in fleet.rows], FleetOrder.GROWTH)
+    assert [row["table"] for row in by_growth] == ["events", "clicks", "orders"]
     ages = {"events": None, "orders": 1.5, "clicks": 3.0}
     by_age = ordered_rows([{**row, "age_ratio": ages[row["table"]]} for row in fleet.rows], FleetOrder.AGE)
     assert [row["table"] for row in by_age] == ["clicks", "orders", "events"]
