@@ -174,7 +174,9 @@ def test_run_of_other_code_leaves_the_standby_process(launches: Launches) -> Non
     assert launches.given(1) == ""
 
 
-def terminated(process: str, monkeypatch: pytest.MonkeyPatch) -> tuple[bool, dg.DagsterRunStatus]:
+def terminated(
+    process: str, monkeypatch: pytest.MonkeyPatch, status: dg.DagsterRunStatus = dg.DagsterRunStatus.STARTED
+) -> tuple[bool, dg.DagsterRunStatus]:
     """Terminate a run of some process. Return whether Dagster's own launcher is used, and the run's status."""
     requested: list[str] = []
 
@@ -190,7 +192,7 @@ def terminated(process: str, monkeypatch: pytest.MonkeyPatch) -> tuple[bool, dg.
     def one() -> None: ...
 
     tags = {_HANDED_OVER_TAG: process} if process else {}
-    run = instance.create_run_for_job(one, status=dg.DagsterRunStatus.STARTED, tags=tags)
+    run = instance.create_run_for_job(one, status=status, tags=tags)
     assert launcher.terminate(run.run_id)
     found = instance.get_run_by_id(run.run_id)
     assert found is not None
@@ -201,6 +203,14 @@ def test_terminated_run_of_this_machine_is_interrupted(monkeypatch: pytest.Monke
     with subprocess.Popen(["sleep", "600"]) as program:
         assert terminated(process_name(program.pid), monkeypatch) == (False, dg.DagsterRunStatus.CANCELING)
         assert program.wait() == -signal.SIGINT
+
+
+def test_terminated_run_that_has_ended_is_left_to_dagster(monkeypatch: pytest.MonkeyPatch) -> None:
+    with subprocess.Popen(["sleep", "600"]) as program:
+        ended = dg.DagsterRunStatus.SUCCESS
+        assert terminated(process_name(program.pid), monkeypatch, ended) == (True, ended)
+        assert program.poll() is None
+        program.kill()
 
 
 @pytest.mark.parametrize("place", ["another machine", "another start", "nowhere"])

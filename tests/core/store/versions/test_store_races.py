@@ -57,6 +57,16 @@ def test_listing_older_than_the_store_does_not_roll_back(table: Path, store: Sna
     assert store.versions("events") == list(range(7))
 
 
+def test_versions_stored_after_the_log_was_compared_stay_current(table: Path, store: SnapshotStore) -> None:
+    store.write_range("events", log_of(table), 0, 1)
+    log = log_of(table)
+    listing = log.context.table_log.list()
+    common = store.common_version("events", log.context.table_log, listing)
+    store.write_range("events", log_of(table), 2, 2)
+    found = store.write_versions("events", log, [3], listing=listing, common=common)
+    assert list(found.current) == [0, 1, 2, 3]
+
+
 def test_versions_of_a_generation_replaced_in_the_meantime_are_not_committed(table: Path, store: SnapshotStore) -> None:
     store.write_range("events", log_of(table), 0, 3)
 
@@ -67,6 +77,16 @@ def test_versions_of_a_generation_replaced_in_the_meantime_are_not_committed(tab
     with pytest.raises(StoreChangedError, match=r"generation .* began"):
         store.write_range("events", log_of(table), 4, 5, on_progress=once(fork))
     assert store.versions("events") == [0, 1, 2]
+
+
+def test_versions_whose_predecessors_were_deleted_in_the_meantime_are_not_committed(
+    table: Path, store: SnapshotStore
+) -> None:
+    store.write_range("events", log_of(table), 0, 1)
+    (manifests,) = Path(store.root.removeprefix("file://")).rglob("manifests")
+    with pytest.raises(StoreChangedError):
+        store.write_range("events", log_of(table), 2, 3, on_progress=once(lambda: shutil.rmtree(manifests)))
+    assert store.versions("events") == []
 
 
 def test_versions_with_a_base_pruned_in_the_meantime_are_not_committed(table: Path, store: SnapshotStore) -> None:
