@@ -268,3 +268,9 @@ def test_connect_server_keeps_the_archive_of_the_user(machine: Path) -> None:
     assert "SharedArchiveFile" in server_config(SparkSettings(), 15009)[DEFAULT_OPTIONS]
     mine: Config = {EXTRA_OPTIONS: "-XX:SharedArchiveFile=mine.jsa"}
     assert "SharedArchiveFile" not in server_config(SparkSettings(config=mine), 15009)[DEFAULT_OPTIONS]
+
+
+def test_settings_of_the_user_count_on_a_server_too() -> None:
+    zone = {"spark.sql.session.timeZone": "Europe/Rome"}
+    config = session_config(SparkSettings(remote="sc://host", config={**zone}))
+    assert config == {**ANY_SESSION, **zone, "spark.remote": "sc://host"}

@@ -56,7 +56,8 @@ def test_server_stops_even_if_the_process_that_started_it_is_killed(folder: Path
     [SparkSettings(remote="sc://elsewhere:15002"), SparkSettings(master="local[2]")],
     ids=["a server is named", "a master is named"],
 )
-def test_configured_session_is_used_in_a_run(spark: SparkSettings) -> None:
+def test_configured_session_is_used_in_a_run(spark: SparkSettings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ui_server, "answers", lambda _: True)
     assert spark_of_run(spark, {PORT_VARIABLE: "1"}) == spark
 
 

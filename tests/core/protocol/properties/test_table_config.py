@@ -114,3 +114,9 @@ def test_checkpoint_properties_have_the_defaults_of_spark() -> None:
     assert (writes_stats_as_json({}), writes_stats_as_struct({})) == (True, True)
     assert not writes_stats_as_json({"delta.checkpoint.writeStatsAsJson": "false"})
     assert protected_checkpoints_before({}) == 0
+
+
+def test_earlier_name_of_the_change_data_feed_counts_only_without_the_current_one() -> None:
+    earlier = {"delta.enableChangeDataCapture": "true"}
+    assert table_config.change_data_feed_enabled(earlier)
+    assert not table_config.change_data_feed_enabled({**earlier, "delta.enableChangeDataFeed": "false"})
