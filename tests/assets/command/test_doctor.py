@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from deltasnap_assets.command import doctor
 from deltasnap_assets.command.cli import app
-from deltasnap_assets.command.local import running_ui
+from deltasnap_assets.command.local import local_storage, running_ui
 from deltasnap_assets.command.local.local_instance import use_local_instance
 from deltasnap_assets.command.local.running_ui import Ui
 from deltasnap_assets.runs.condition.fault_texts import FailedRun
@@ -197,6 +197,7 @@ def test_damaged_database_of_the_instance_has_its_own_advice(folder: Path, monke
     with closing(sqlite3.connect(home / "history" / "runs.db")) as database:
         database.execute("INSERT INTO alembic_version VALUES ('16e3655b4d9b')")
         database.commit()
+    monkeypatch.setattr(local_storage, "_CREATED", set())  # as in a new process
     found = findings(folder, "storage: store\ntables: [{name: events, path: lake/events}]")
     assert found["runs"]["mark"] == "error"
     assert found["runs"]["advice"].startswith(f"If it fails again, stop deltasnap and Dagster, and move {home} away.")
