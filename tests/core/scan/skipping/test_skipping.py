@@ -222,6 +222,7 @@ NOTHING = [
     "at < timestamp'now'",
     "at < timestamp' Today  Europe/Berlin'",
     "on_day in ('2026-01-01', timestamp'2026-01-01 00:00:00')",
+    "on_day in ('2026-01-01', '2026-1-2')",
     "at in ('2026-01-01')",
     "id in (9007199254740993, 1e0)",
     "price in (0.5, 12345678901234567890123456789012345678)",

@@ -113,6 +113,13 @@ def test_share_of_small_files_of_an_almost_empty_table_is_known(tmp_path: Path, 
     assert (row["num_files"], row["small_file_ratio"]) == (files, ratio)
 
 
+def test_bytes_of_an_earlier_version_that_vacuum_would_free_are_not_shown(tmp_path: Path) -> None:
+    store_table(tmp_path, "events", COMMITS)
+    store = opened(tmp_path)
+    store.polls.write("events", poll(facts_version=39, vacuum_bytes=5))
+    assert row_of(store)["vacuum_bytes"] is None
+
+
 def test_schema_is_the_documented_one(tmp_path: Path) -> None:
     store_table(tmp_path, "events", COMMITS)
     assert opened(tmp_path).fleet(now_ms=NOW).schema == FLEET_SCHEMA
