@@ -28,7 +28,7 @@ from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.runs.planning.sensor_state import SensorState
 from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_core import LastPolls, LogCursor
+from deltasnap_core import LastPoll, LastPolls, LogCursor
 from deltasnap_core.errors import DeltaTableNotFoundError, StorageError
 from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents
 from deltasnap_core.log.checkpoints.checkpoint_pages import ReadPages, read_every_page
@@ -310,7 +310,12 @@ def test_store_is_read_once_for_a_checkpoint_that_another_process_has_examined(
     cursor = LogCursor.from_text(SensorState.from_text(ticks.cursor).cursor or "")
     checkpoint = log_of(ticks.table).poll(cursor).checkpoint
     record(ticks.store, ticks.table, PollFindings(examined_checkpoint=checkpoint))
-    monkeypatch.setattr(LastPolls, "read", lambda polls, name: reads.append(name) or read(polls, name))
+
+    def counted(polls: LastPolls, name: str) -> LastPoll | None:
+        reads.append(name)
+        return read(polls, name)
+
+    monkeypatch.setattr(LastPolls, "read", counted)
     for _ in range(3):
         assert ticks.tick() == "No new commits in events."
     assert reads == ["events"]
