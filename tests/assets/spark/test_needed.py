@@ -43,13 +43,14 @@ def test_table_that_does_not_exist_needs_no_spark(tmp_path: Path, log: Path, kin
 
 
 def test_followed_table_needs_spark_only_if_large_or_configured(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_driver_bases(monkeypatch)
-    log = DeltaLog.for_table(None, tmp_path / "events")
-    SnapshotStore.open(None, tmp_path / "store").write_range("events", log, 0, 0)
+    write_log(log.parent, {1: [add("c")]})
+    read = DeltaLog.for_table(None, tmp_path / "events")
+    SnapshotStore.open(None, tmp_path / "store").write_range("events", read, 0, 1)
     assert reason_for_spark(settings_of(tmp_path)) is None
     assert "the engine is set to Spark" in str(reason_for_spark(settings_of(tmp_path, "always")))
-    rows = engine.Limit(most=1, unit="rows", driver="", spark="")
+    rows = engine.Limit(most=2, unit="rows", driver="", spark="")
     monkeypatch.setattr(engine, "LIMITS", {**engine.LIMITS, engine.Question.COUNT: rows})
-    assert "2 rows, more than 1" in str(reason_for_spark(settings_of(tmp_path)))
+    assert "3 rows, more than 2" in str(reason_for_spark(settings_of(tmp_path)))
