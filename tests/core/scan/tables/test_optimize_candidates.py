@@ -182,8 +182,9 @@ VALUES = {
 
 def test_values_in_statements_are_escaped(spark: SparkSession, tmp_path: Path) -> None:
     adds = [add(f"{number}", size=1, partitionValues={"p": "it's \\n"}) for number in range(2)]
-    (found,) = candidates(spark, table(tmp_path / "t", adds, p="string"))
-    assert found["statement"].partition(" WHERE ")[2] == r"`p` = 'it\'s \\n'"
+    log = DeltaLog.for_table(spark, table(tmp_path / "t", adds, p="string"))
+    (found,) = log.update().tables.optimize_candidates.collect()
+    assert found.statement.partition(" WHERE ")[2] == r"`p` = 'it\'s \\n'"
 
 
 @pytest.mark.spark
