@@ -354,12 +354,11 @@ def test_versions_whose_stored_files_are_gone_are_stored_again(tmp_path: Path) -
     assert table.stored_files(2) == {"3", "a2.parquet"}
 
 
-@pytest.mark.slow
 def test_versions_whose_files_are_gone_from_the_store_and_from_the_log_are_reported(tmp_path: Path) -> None:
     table = Refreshed(tmp_path)
     table.write(0, 3)
     table.refresh()
-    (base,) = delete_bases(table)
+    delete_bases(table)
     table.checkpoint(2)
     for version in (0, 1):
         table.commit(version).unlink()
@@ -368,14 +367,8 @@ def test_versions_whose_files_are_gone_from_the_store_and_from_the_log_are_repor
             table.refresh()
         assert (table.row["condition"], table.row["check"]) == ("broken", "stored_versions")
         assert table.partitions == ["0", "1", "2", "3"]
-    base.write_bytes(b"")
-    with pytest.raises(BrokenTableError, match=r"0 to 1\. .*: expected \d+ bytes, found 0"):
-        table.refresh()
 
 
-def delete_bases(table: Refreshed) -> list[Path]:
-    """Delete the bases of the stored versions, and return them."""
-    bases = list(table.storage.glob("events/0*/base/*/*.parquet"))
-    for base in bases:
+def delete_bases(table: Refreshed) -> None:
+    for base in table.storage.glob("events/0*/base/*/*.parquet"):
         base.unlink()
-    return bases
