@@ -358,7 +358,7 @@ def test_versions_whose_files_are_gone_from_the_store_and_from_the_log_are_repor
     table = Refreshed(tmp_path)
     table.write(0, 3)
     table.refresh()
-    delete_bases(table)
+    deleted = delete_bases(table)
     table.checkpoint(2)
     for version in (0, 1):
         table.commit(version).unlink()
@@ -367,8 +367,15 @@ def test_versions_whose_files_are_gone_from_the_store_and_from_the_log_are_repor
             table.refresh()
         assert (table.row["condition"], table.row["check"]) == ("broken", "stored_versions")
         assert table.partitions == ["0", "1", "2", "3"]
+    for base, content in deleted.items():
+        base.write_bytes(content)
+    table.refresh()
+    assert "stored_versions" not in str(table.row["check"])
 
 
-def delete_bases(table: Refreshed) -> None:
-    for base in table.storage.glob("events/0*/base/*/*.parquet"):
+def delete_bases(table: Refreshed) -> dict[Path, bytes]:
+    """Delete the bases of the stored versions, and return them."""
+    bases = {base: base.read_bytes() for base in table.storage.glob("events/0*/base/*/*.parquet")}
+    for base in bases:
         base.unlink()
+    return bases
