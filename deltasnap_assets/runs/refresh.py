@@ -24,7 +24,7 @@ from deltasnap_assets.runs.due import is_refresh_suspect
 from deltasnap_assets.runs.failure_reason import reason_of
 from deltasnap_assets.runs.log_handover import ListedLog, handing_over
 from deltasnap_assets.runs.planning.known_table import apply_to_instance, known_of
-from deltasnap_assets.runs.planning.log_status import read_status, what_is_stored
+from deltasnap_assets.runs.planning.log_status import read_status, what_is_readable
 from deltasnap_assets.runs.planning.names import STORING_ASSET, job_name, run_tags
 from deltasnap_assets.runs.planning.partition_order import sort_partitions
 from deltasnap_assets.runs.planning.partitions import known_versions
@@ -188,7 +188,7 @@ class _Refresh:
             if todo.num_left == 0 or status.listing is None:
                 return
             known = _up_to(known_of(self.instance, self.table.name), status.latest)
-            stored = what_is_stored(self.settings, self.table, status.listing)
+            stored = what_is_readable(self.settings, self.table, status.listing)
 
     def _run(self, run_id: str, first: int, last: int) -> None:
         def listener(event: dg.EventLogEntry) -> None:

@@ -25,7 +25,7 @@ from deltasnap_assets.runs.condition.reminders import REMINDERS
 from deltasnap_assets.runs.condition.taken_names import check_name
 from deltasnap_assets.runs.due import MAX_ATTEMPTS, Examination, Failure
 from deltasnap_assets.runs.planning.known_table import apply_to_instance, known_of, last_observation, was_broken
-from deltasnap_assets.runs.planning.log_status import DAMAGED, read_status, what_is_stored
+from deltasnap_assets.runs.planning.log_status import DAMAGED, read_status, what_is_readable
 from deltasnap_assets.runs.planning.names import job_name, run_tags
 from deltasnap_assets.runs.planning.partition_order import sort_partitions
 from deltasnap_assets.runs.planning.plan import Known, Stored, nothing_to_do, plan
@@ -180,7 +180,7 @@ class _PolledTable:
         if is_new_only and (not earlier.is_known or known.done.intersection(status.versions)):
             # The store was lost or is an older copy, or lacks versions that Dagster has: others may be missing, too.
             status = replace(log.status(), is_fork=status.is_fork)
-        stored = None if status.listing is None else what_is_stored(self.settings, self.table, status.listing)
+        stored = None if status.listing is None else what_is_readable(self.settings, self.table, status.listing)
         requested = self._request(known, status, stored, self._next_attempt)
         is_recreated = stored is not None and stored.common.relation is LogRelation.RECREATED
         if stored is not None and stored.common.lost and not (is_recreated and requested.requests):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 
 from deltasnap_assets.runs.condition.known_faults import condition_unless_known
 from deltasnap_assets.runs.due import reads_of_tick
@@ -35,7 +36,7 @@ def read_status(settings: Settings, table: TableSettings, *, examine: bool = Fal
     """
     log = log_of(table)
     listing = log.list()
-    stored = what_is_stored(settings, table, listing)
+    stored = what_is_readable(settings, table, listing)
     is_same = stored.common.relation is LogRelation.SAME
     table_id = stored.common.table_id if is_same else None
     if not examine:
@@ -51,7 +52,6 @@ def read_status(settings: Settings, table: TableSettings, *, examine: bool = Fal
 def what_is_stored(settings: Settings, table: TableSettings, listing: LogListing) -> Stored:
     """Return the stored versions of a table, compared with a listing of its log.
 
-    A version that lacks a file is stored again if the log still has it, so it does not count as stored.
     If the log was rolled back, there is no new version to write: its fork is recorded here.
     """
     store = store_of(settings)
@@ -59,11 +59,22 @@ def what_is_stored(settings: Settings, table: TableSettings, listing: LogListing
     if common.relation is LogRelation.ROLLED_BACK:
         store.begin_fork(table.name, common)
         return Stored(common=common, versions=frozenset(v for v in common.current if v <= (common.version or 0)))
-    incomplete = store.incomplete_versions(table.name, common)
+    return Stored(common=common, versions=frozenset(common.current))
+
+
+def what_is_readable(settings: Settings, table: TableSettings, listing: LogListing) -> Stored:
+    """Return the result of `what_is_stored` for a plan.
+
+    A version that lacks a file is stored again if the log still has it, so it does not count as stored.
+    """
+    stored = what_is_stored(settings, table, listing)
+    if stored.common.relation is LogRelation.ROLLED_BACK:
+        return stored  # begins a fork: the next poll looks at the files
+    incomplete = store_of(settings).incomplete_versions(table.name, stored.common)
     again = incomplete.keys() & listing.reconstructable_versions() if incomplete else frozenset[int]()
-    return Stored(
-        common=common,
-        versions=frozenset(common.current) - again,
+    return replace(
+        stored,
+        versions=stored.versions - again,
         unreadable={version: problem for version, problem in incomplete.items() if version not in again},
     )
 

@@ -51,8 +51,8 @@ class Known:
 class Stored:
     """The stored versions of a table, compared with its log.
 
-    versions: the current ones, without those that lack a file, if they can be stored again.
-    unreadable: the versions that lack a file and that only the store has, each with the problem.
+    versions: the current ones; for a plan (`what_is_readable`), without those that lack a file and can be stored again.
+    unreadable: for a plan, the versions that lack a file and that only the store has, each with the problem.
     """
 
     common: CommonVersion

@@ -22,7 +22,7 @@ def without_cleaned_up(
     The next run may wait as long.
     """
     first_in_log = min(snapshots.listing(table).reconstructable_versions(), default=0)
-    if min(versions, default=first_in_log) >= first_in_log:
+    if min(versions) >= first_in_log:
         return tuple(versions)
     done = known_of(context.instance, table.name).done  # pruned ones keep their partition
     gone = cleaned_up(versions, first_in_log, done.union(snapshots.stored_versions(table)))

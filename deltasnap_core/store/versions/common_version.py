@@ -49,7 +49,7 @@ class CommonVersion:
     version:       the last stored version that is also in the log; None: there is none. If the log was rolled back to
                    before the first stored version, the last version of the log.
     table_id:      the stored table id at that version; None: there is no such version.
-    current:       the current stored versions, ascending. names: of their manifests.
+    names:         the manifests of the current stored versions, ascending.
     latest_in_log: the last version of the log.
     lost:          the stored versions that the log lacks after a rollback, until it gets new commits; all of them, if
                    the table was created again and has only earlier versions. Otherwise empty.
@@ -61,7 +61,6 @@ class CommonVersion:
     relation: LogRelation
     version: int | None
     table_id: str | None = None
-    current: tuple[int, ...] = field(default=(), repr=False)
     names: tuple[ManifestName, ...] = field(default=(), repr=False)
     latest_in_log: int
     lost: VersionRanges = field(default_factory=VersionRanges)
@@ -69,9 +68,14 @@ class CommonVersion:
     generations: tuple[tuple[str, int | None], ...] = field(default=(), repr=False)
 
     @property
+    def current(self) -> tuple[int, ...]:
+        """The current stored versions, ascending."""
+        return tuple(name.version for name in self.names)
+
+    @property
     def latest_stored(self) -> int | None:
         """The latest current version in the store; None: nothing is stored."""
-        return self.current[-1] if self.current else None
+        return self.names[-1].version if self.names else None
 
     @property
     def is_continued(self) -> bool:
@@ -130,7 +134,6 @@ def find_common_version(
         relation=relation,
         version=version,
         table_id=comparison.table_id(version),
-        current=tuple(name.version for name in current),
         names=current,
         latest_in_log=latest,
         lost=_lost(versions, version, latest),

@@ -32,7 +32,16 @@ from deltasnap_assets.runs.planning.plan import FORKS_TAG, Known, Plan, Stored, 
 from deltasnap_assets.runs.run_process import PROCESS_TAG, heartbeat
 from deltasnap_assets.runs.table_runs import _lost, unfinished_run
 from deltasnap_assets.settings.config import Since, TableSettings
-from deltasnap_core import CommonVersion, Fault, FaultKind, LogRelation, LogStatus, TableCondition, VersionRanges
+from deltasnap_core import (
+    CommonVersion,
+    Fault,
+    FaultKind,
+    LogRelation,
+    LogStatus,
+    ManifestName,
+    TableCondition,
+    VersionRanges,
+)
 from tests.assets.command.test_cli import FORKS
 from tests.assets.followed_table import materialize
 from tests.builders import add, metadata, protocol, write_log
@@ -62,12 +71,16 @@ def test_completed_versions_are_skipped_and_failed_ones_retried() -> None:
     assert requested(plan(table(), status(0, 5), known)) == ((4, 5), ((2, 2), (4, 5)))
 
 
+def manifests(*versions: int) -> tuple[ManifestName, ...]:
+    return tuple(ManifestName(generation="000001-g", version=version) for version in versions)
+
+
 def stored(*versions: int, pruned_before: int = 0) -> Stored:
     relation = LogRelation.SAME if versions else LogRelation.NEW
     common = CommonVersion(
         relation=relation,
         version=max(versions, default=None),
-        current=versions,
+        names=manifests(*versions),
         latest_in_log=5,
         table_id="g",
         pruned_before=pruned_before,
@@ -240,7 +253,7 @@ def test_only_versions_of_the_stored_generation_and_those_it_shares_are_done(
 
 def forked_after_3() -> Stored:
     common = CommonVersion(
-        relation=LogRelation.FORKED, version=3, current=(0, 1, 2, 3, 4, 5), latest_in_log=5, table_id="g"
+        relation=LogRelation.FORKED, version=3, names=manifests(*range(6)), latest_in_log=5, table_id="g"
     )
     return Stored(common=common, versions=frozenset(common.current))
 
@@ -469,7 +482,7 @@ def test_first_unread_version_follows_the_earliest_run_of_stored_ones() -> None:
 
 
 def test_stored_versions_after_the_last_common_one_are_not_of_this_log() -> None:
-    common = CommonVersion(relation=LogRelation.FORKED, version=2, current=(0, 1, 2, 3), latest_in_log=5)
+    common = CommonVersion(relation=LogRelation.FORKED, version=2, names=manifests(*range(4)), latest_in_log=5)
     assert Stored(common=common, versions=frozenset(range(4))).sound == VersionRanges(((0, 2),))
-    none = CommonVersion(relation=LogRelation.FORKED, version=None, current=(0, 1), latest_in_log=5)
+    none = CommonVersion(relation=LogRelation.FORKED, version=None, names=manifests(0, 1), latest_in_log=5)
     assert Stored(common=none, versions=frozenset(range(2))).first_unread == 0
