@@ -344,12 +344,15 @@ def test_failed_run_has_stored_only_versions_of_its_range(tmp_path: Path) -> Non
     assert (raised.value.run_id, raised.value.stored, reported) == ("run-1", (0,), [0])
 
 
-def test_versions_whose_stored_files_are_gone_are_stored_again(tmp_path: Path) -> None:
+def test_versions_whose_stored_files_are_gone_are_stored_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     table = Refreshed(tmp_path)
     table.write(0, 2)
     table.refresh()
     delete_bases(table)
     assert table.refresh() == (0, 1, 2)
+    assert "Versions of table events count as not stored: " in caplog.text
     table.store.check_files("events", table.store.manifests("events").values())
     assert table.stored_files(2) == {"3", "a2.parquet"}
 
