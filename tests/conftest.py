@@ -120,8 +120,9 @@ def clock() -> FixedClock:
 QUICK_SESSION: dict[str, str | bool | int | float | None] = {
     "spark.app.name": "deltasnap-tests",
     "spark.driver.memory": "2g",
+    # One thread collects garbage: those of several sessions would compete for the cores.
     # A test run ends before C2 pays off. Without it the JVM reserves 48 MiB for code, which thousands of queries fill.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
     # Each aggregation and each broadcast allocates a page, by default of 32 MiB.
     "spark.buffer.pageSize": "256k",
     # Spark's records of past queries, with their plans, fill the heap.

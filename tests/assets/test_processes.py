@@ -135,6 +135,7 @@ def test_processes_and_their_children_are_found_by_a_variable(program: subproces
     assert program.poll() is None
 
 
+@pytest.mark.slow
 @needs_proc
 def test_process_that_is_no_longer_found_is_waited_for_until_it_ends_by_itself() -> None:
     on_end = "signal.signal(signal.SIGTERM, lambda *_: (time.sleep(0.5), sys.exit()))"

@@ -71,7 +71,7 @@ _TEMPORARY = ("mkdtemp", "TemporaryDirectory")
 _UNREAD_NAMES = {"prefix": _TEMPORARY, "name": ("Thread",), "thread_name_prefix": ("ThreadPoolExecutor",)}
 """Arguments that are names for people who debug: of threads, and of temporary folders, found by their returned path."""
 _UNORDERED = ("isinstance", "issubclass", "getattr", "hasattr", "setattr", "TypeVar", "cast")
-_COMMUTATIVE = ("and_", "or_", "greatest", "least", "max", "min")
+_COMMUTATIVE = ("add", "and_", "equal", "or_", "greatest", "least", "max", "min", "multiply", "not_equal")
 _SQL = re.compile(r" (<=?|>=?|!=|=|<=>) |\bis (not )?null\b|\bcase when\b|\bcoalesce\(|^ ?(and|or) ?$")
 _IN_SQL = {
     r" < ": " <= ",
@@ -89,8 +89,9 @@ _IN_SQL = {
     r"\basc\b": "desc",
 }
 _PROSE = re.compile(r"[A-Za-z]+[,:]? [a-z]+|\w\.$")
-_NEUTRAL = ("broadcast", "description", "help", "metavar", "param_hint", "reason", "strict", "title")
-"""Arguments that change no answer: texts for people, or about speed."""
+_LOOKS = ("box", "border_style", "header_style", "highlight", "justify", "padding", "style")
+_NEUTRAL = ("broadcast", "description", "help", "metavar", "param_hint", "reason", "strict", "title", *_LOOKS)
+"""Arguments that change no answer: texts for people, looks, or about speed."""
 
 
 @dataclass(frozen=True)

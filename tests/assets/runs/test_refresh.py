@@ -344,6 +344,7 @@ def test_failed_run_has_stored_only_versions_of_its_range(tmp_path: Path) -> Non
     assert (raised.value.run_id, raised.value.stored, reported) == ("run-1", (0,), [0])
 
 
+@pytest.mark.slow
 def test_versions_whose_stored_files_are_gone_are_stored_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -357,6 +358,7 @@ def test_versions_whose_stored_files_are_gone_are_stored_again(
     assert table.stored_files(2) == {"3", "a2.parquet"}
 
 
+@pytest.mark.slow
 def test_versions_whose_files_are_gone_from_the_store_and_from_the_log_are_reported(tmp_path: Path) -> None:
     table = Refreshed(tmp_path)
     table.write(0, 3)

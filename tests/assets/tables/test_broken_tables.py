@@ -141,6 +141,7 @@ def without_a_file(file: Path) -> None:
     pq.write_table(rows.filter(pc.invert(pc.fill_null(pc.equal(paths, pc.min(paths)), False))), file)
 
 
+@pytest.mark.slow
 def test_checkpoint_that_lacks_a_file_is_found_when_its_version_is_stored(tmp_path: Path) -> None:
     app = App(tmp_path, max_versions_per_run=2)
     without_a_file(with_checkpoint(app, 4))
@@ -243,6 +244,7 @@ def test_garbage_commit_of_a_new_table_stores_the_versions_before_it(tmp_path: P
     assert page(app)["num_of_files"] == len(live_paths_of_log(app, 5))
 
 
+@pytest.mark.slow
 def test_unsupported_feature_fails_one_check_and_skips_other_checks(tmp_path: Path) -> None:
     app = App(tmp_path)
     app.grow(3)

@@ -54,6 +54,7 @@ def test_run_writes_a_checkpoint_when_it_is_due(tmp_path: Path) -> None:
     assert len(list(log.glob("*.checkpoint.parquet"))) == 1
 
 
+@pytest.mark.slow
 def test_run_that_writes_a_checkpoint_does_not_warn_that_it_lags(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

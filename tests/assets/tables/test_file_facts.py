@@ -194,6 +194,7 @@ def test_tombstones_may_have_vectors_after_the_feature_was_dropped(
     assert may_have_vectors(log_without_spark(TableLog.for_path(tmp_path)).snapshot.computed_state) == expected
 
 
+@pytest.mark.slow
 def test_tombstones_of_many_times_are_counted_on_spark_as_in_the_driver(spark: SparkSession) -> None:
     rows: list[dict[str, Any]] = [
         {"deletionTimestamp": 100, "size": 5},

@@ -53,6 +53,7 @@ def test_modification_time_of_a_file_is_not_shown_as_the_time_of_a_commit(entrie
     assert entries["log_segment"]["modified_at"] == COPIED_S
 
 
+@pytest.mark.slow
 def test_page_of_a_backlog_does_not_state_the_age_of_a_commit_that_is_not_the_last(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

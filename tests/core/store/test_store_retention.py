@@ -89,6 +89,7 @@ def test_tombstones_expire_by_the_time_of_the_commit(
         assert store.manifest("events", version).timestamp == mtime_of(version)
 
 
+@pytest.mark.slow
 def test_plain_tables_contain_only_unexpired_rows_of_each_version(
     spark: SparkSession, tmp_path: Path, log: DeltaLog, states: list[OracleState]
 ) -> None:

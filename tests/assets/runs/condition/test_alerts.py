@@ -278,6 +278,7 @@ def test_rejected_message_does_not_block_others_and_is_sent_again(
     assert [text[:8] for text in chat.taken()] == ["Table a ", "Table c ", "Table b "]
 
 
+@pytest.mark.slow
 def test_message_that_may_have_arrived_is_sent_again_after_a_pause(
     fleet: Fleet, chat: Chat, monkeypatch: pytest.MonkeyPatch
 ) -> None:

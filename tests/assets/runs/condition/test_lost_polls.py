@@ -226,6 +226,7 @@ def test_idle_tick_evaluates_the_checks_again_once_after_their_settings_changed(
     assert ticks.tick() == IDLE
 
 
+@pytest.mark.slow
 def test_failed_run_for_the_checks_is_retried_after_doubling_pauses_until_they_are_recorded(
     table: Lost, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -86,6 +86,7 @@ def test_run_of_a_user_records_no_numbers_of_another_table(projects: tuple[Proje
     assert first.stored_at == str(second.path)
 
 
+@pytest.mark.slow
 def test_fleet_does_not_show_the_numbers_of_another_table(projects: tuple[Project, Project]) -> None:
     first, second = projects
     assert second.row["num_files"] == 5

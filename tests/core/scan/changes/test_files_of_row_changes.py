@@ -171,6 +171,7 @@ def test_partition_values_of_a_remove_come_from_an_add_in_a_version_with_change_
     assert changes(log.row_changes(1, 2)) == [(1, "x", "delete", 2), (1, "x", "insert", 1)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_large", [False, True], ids=["use-spark", "large-commit"])
 def test_spark_reads_actions_that_the_driver_does_not_support(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_large: bool

@@ -360,6 +360,7 @@ def test_changes_are_net_and_explain_why_they_are_not_append_only(made: Made) ->
         assert [commit.version for commit in changes.commits] == [1]
 
 
+@pytest.mark.slow
 def test_changes_other_than_appends_are_reported(made: Made) -> None:
     changes = made.log.file_changes(1, 5)
     assert (changes.summary.added_files, changes.summary.removed_files) == (1, 2)

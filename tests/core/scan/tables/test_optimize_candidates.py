@@ -105,6 +105,7 @@ def test_small_files_are_packed_into_files_of_the_target_size(spark: SparkSessio
     ]
 
 
+@pytest.mark.slow
 def test_files_with_many_deleted_rows_are_rewritten_if_they_fit(spark: SparkSession, tmp_path: Path) -> None:
     adds = [
         with_deletes("many", size=40, deleted=6, records=100),

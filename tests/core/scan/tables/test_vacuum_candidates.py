@@ -132,6 +132,7 @@ def test_age_of_tombstones_and_files_decides(spark: SparkSession, tmp_path: Path
     }
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("plain_keys")
 def test_one_unresolved_path_protects_all_files(spark: SparkSession, tmp_path: Path) -> None:
     write_log(tmp_path, {0: FIRST, 1: [add("a", deletionVector=vector("u", "no z85"))]})

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 MOMENTS = (False, True) if os.environ.get("DELTASNAP_ALL_CHECKPOINTS") else (True,)
 
 
+@pytest.mark.slow
 def test_log_that_was_replaced_in_the_meantime_gets_no_checkpoint(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,6 +156,7 @@ class Racing(WritableFiles):
         return super().move_new(source, target)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", [pytest.param("classic", marks=pytest.mark.thorough), "v2"])
 def test_one_of_two_writers_wins(policy: str, spark: SparkSession, tmp_path: Path) -> None:
     log = make_table(tmp_path, configuration={"delta.checkpointPolicy": policy})

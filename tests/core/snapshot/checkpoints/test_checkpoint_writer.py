@@ -114,6 +114,7 @@ def assert_hint_names(written: WrittenCheckpoint, log: Path) -> None:
 CLASSIC = file_names.checkpoint_file(LAST)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["classic", pytest.param("v2", marks=pytest.mark.spark)])
 def test_state_is_same_without_commits(
     policy: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
