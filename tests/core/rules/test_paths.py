@@ -34,6 +34,8 @@ CASES = (
     "%25%32%35",
     "%2%35",
     "%%35%35",
+    "%2%35%25",  # an escape that decoding forms, next to one of a percent sign
+    "%2541%41",  # an escaped percent sign before an escape that occurs elsewhere
     "%ED%A0%80/lone surrogate",
     "%ED%A0%BD%ED%B8%80",
     "%C3é%A9",
