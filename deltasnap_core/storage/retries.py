@@ -83,8 +83,6 @@ def retrying(work: Callable[[], T], *, pause: Callable[[float], None] = time.sle
 
 def is_transient(error: BaseException) -> bool:
     """Return whether an error of a remote storage is temporary."""
-    if isinstance(error, FileNotFoundError | PermissionError | FileExistsError | NotADirectoryError):
-        return False
     if isinstance(error, TimeoutError | ConnectionError):
         return True
     if isinstance(error, IndexError):  # s3fs fails on the missing arguments of a timeout while it reads an open file
