@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import sys
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
@@ -115,6 +116,16 @@ def pytest_collection_finish() -> None:
 @pytest.fixture
 def clock() -> FixedClock:
     return FixedClock()
+
+
+@pytest.fixture
+def new_york(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The local time zone is New York, whose clocks skip 2:00 to 3:00 on 8 March 2026."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "America/New_York")
+        time.tzset()
+        yield
+    time.tzset()
 
 
 QUICK_SESSION: dict[str, str | bool | int | float | None] = {

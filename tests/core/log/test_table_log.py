@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -402,16 +400,6 @@ def test_huge_checksum_file_is_not_read(caplog: pytest.LogCaptureFixture) -> Non
     store.statuses[file.path] = type(file)(path=file.path, size=1 << 40, modification_time=0)
     assert table(counting).latest().checksum is None
     assert (counting.reads, "is ignored" in caplog.text) == ([], True)
-
-
-@pytest.fixture
-def new_york(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The local time zone is New York, whose clocks skip 2:00 to 3:00 on 8 March 2026."""
-    with monkeypatch.context() as patch:
-        patch.setenv("TZ", "America/New_York")
-        time.tzset()
-        yield
-    time.tzset()
 
 
 @pytest.mark.usefixtures("new_york")

@@ -12,6 +12,7 @@ from deltasnap_core.storage.file_info import modification_time_ms, status_of, to
 MOMENT = 1_700_000_000_123
 
 
+@pytest.mark.usefixtures("new_york")
 @pytest.mark.parametrize(
     "value",
     [
@@ -24,7 +25,7 @@ MOMENT = 1_700_000_000_123
         pytest.param("2023-11-14T22:13:20.123", id="ISO without a zone"),
     ],
 )
-def test_time_in_any_form_is_parsed_to_milliseconds(value: object) -> None:
+def test_time_in_any_form_is_parsed_to_milliseconds_in_any_time_zone(value: object) -> None:
     assert to_ms(value) == MOMENT
 
 
