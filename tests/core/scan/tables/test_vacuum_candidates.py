@@ -117,8 +117,13 @@ def test_age_of_tombstones_and_files_decides(spark: SparkSession, tmp_path: Path
         remove("kept", deletion_timestamp=before + 1),
     ]
     live = [add("live", deletionVector=vector("u", "0" * 20)), add("again"), add("elsewhere/x")]
-    write_log(tmp_path, {0: FIRST, 1: gone, 2: live})
+    change_data = "_change_data/expired", "_change_data/needed"
+    changed = [[{"cdc": {"path": path, "partitionValues": {}, "size": 1}}] for path in change_data]
+    log = write_log(tmp_path, {0: FIRST, 1: gone, 2: live, 3: changed[0], 4: changed[1]})
+    for version in (3, 4):
+        os.utime(log / commit_file(version), ns=((before + version - 3) * 1_000_000,) * 2)
     touch(tmp_path, "live", "again", "old", "young", "kept", "orphan", "new", "here/x", VECTOR_FILE, "elsewhere/x")
+    touch(tmp_path, *change_data)
     for name, ms in {"old": before - 1, "orphan": before - 1, "young": before, "new": before}.items():
         os.utime(tmp_path / name, ns=(ms * 1_000_000, ms * 1_000_000))
     assert candidates(spark, tmp_path) == {
@@ -129,6 +134,7 @@ def test_age_of_tombstones_and_files_decides(spark: SparkSession, tmp_path: Path
         "kept": ("tombstone has not expired", True),
         "new": ("orphan younger than the retention", True),
         "here/x": (reasons.SAME_NAME, True),
+        "_change_data/expired": ("orphan", False),
     }
 
 
