@@ -22,6 +22,7 @@ MISSING, WRONG_SIZE = "missing", "wrong size"
 MAYBE_LINKED = "not listed, but a symbolic link may lead to it"
 UNRESOLVED_PATH = "its path cannot be resolved"
 
+_CERTAIN = f"problem in ('{MISSING}', '{WRONG_SIZE}')"
 _LISTED = pa.schema([("path", pa.string()), ("listed_size", pa.int64())])
 
 
@@ -49,18 +50,23 @@ def file_problems(table: ScannedTable, files: DataFrame, listing: FolderListing)
         F.expr("max(listed_size) as listed_size"),
         F.expr("bool_or(listed_size = size) as is_equal"),
     )
-    problem = (
-        f"case when is_equal or (listed_size is not null and size is null) then null"
-        f" when listed_size is not null then '{WRONG_SIZE}'"
-        f" when array_contains(keys, '{UNRESOLVED}') then '{UNRESOLVED_PATH}'"
-        f" when not {keys.is_inside('path')} then '{OUTSIDE}'"
-        f" else '{MAYBE_LINKED if listing.link_targets else MISSING}' end"
-    )
+    problem = _problem(keys.is_inside("path"), listing)
     problems = found.selectExpr("*", f"{problem} as problem").where("problem is not null")
     return problems.selectExpr(
         f"coalesce({keys.shown('path')}, '') as path",
         "problem",
-        f"problem in ('{MISSING}', '{WRONG_SIZE}') as certain",
+        f"{_CERTAIN} as certain",
         "size",
         "listed_size",
+    )
+
+
+def _problem(is_inside: str, listing: FolderListing) -> str:
+    """Return SQL for the problem of a file; null: none. is_inside: SQL."""
+    return (
+        f"case when is_equal or (listed_size is not null and size is null) then null"
+        f" when listed_size is not null then '{WRONG_SIZE}'"
+        f" when array_contains(keys, '{UNRESOLVED}') then '{UNRESOLVED_PATH}'"
+        f" when not {is_inside} then '{OUTSIDE}'"
+        f" else '{MAYBE_LINKED if listing.link_targets else MISSING}' end"
     )

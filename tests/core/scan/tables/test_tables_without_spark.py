@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,8 +14,17 @@ from deltasnap_core.protocol.actions import Metadata, Protocol
 from deltasnap_core.replay.spark.reading.action_reader import PARSED
 from deltasnap_core.scan.planning import condition_on_files
 from deltasnap_core.scan.skipping.data_skipping import Skipping
+from deltasnap_core.scan.tables.file_problems import (
+    _CERTAIN,
+    MAYBE_LINKED,
+    MISSING,
+    UNRESOLVED_PATH,
+    WRONG_SIZE,
+    _problem,
+)
 from deltasnap_core.scan.tables.log_tables import _log_files, listed_versions
 from deltasnap_core.scan.tables.metadata_tables import MetadataTables
+from deltasnap_core.scan.tables.named_files import OUTSIDE
 from deltasnap_core.scan.tables.vacuum_candidates import (
     CATALOG_IS_UNKNOWN,
     LINKED,
@@ -201,6 +211,28 @@ def test_file_is_needed_while_it_is_live_or_its_tombstone_is_kept(
     live: bool | None, deleted_at: int | None, is_needed: bool | None
 ) -> None:
     assert evaluated(_is_needed(60), live=live, deleted_at=deleted_at) == is_needed
+
+
+@pytest.mark.parametrize(
+    ("facts", "problem", "is_certain"),
+    [
+        ({"size": 3, "listed_size": 3, "is_equal": True}, None, None),
+        ({"listed_size": 3}, None, None),  # a deletion vector
+        ({"size": 3, "listed_size": 4, "is_equal": False}, WRONG_SIZE, True),
+        ({"keys": "?", "inside": False}, UNRESOLVED_PATH, False),
+        ({"inside": False}, OUTSIDE, False),
+        ({"linked": ("file:///x",), "inside": False}, OUTSIDE, False),
+        ({"linked": ("file:///x",)}, MAYBE_LINKED, False),
+        ({}, MISSING, True),
+    ],
+)
+def test_file_is_missing_for_certain_only_inside_a_folder_without_links(
+    facts: dict[str, Any], problem: str | None, is_certain: bool | None
+) -> None:
+    columns = {"size": None, "listed_size": None, "is_equal": None, "keys": "/a", "inside": True, **facts}
+    listing = FolderListing(files=(), link_targets=columns.pop("linked", ()), roots=(TABLE,))
+    found = evaluated(_problem("inside", listing), functions={"array_contains": operator.eq}, **columns)
+    assert (found, evaluated(_CERTAIN, problem=found)) == (problem, is_certain)
 
 
 def test_conditions_on_partitions_and_statistics_keep_files_for_which_they_are_unknown() -> None:
