@@ -6,6 +6,7 @@ import json
 import operator
 import re
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,6 +19,7 @@ from deltasnap_core.scan.skipping.bounds import _keeps_order, bounds_of
 from deltasnap_core.scan.skipping.data_skipping import Skipping, skipping_of
 from deltasnap_core.scan.table_columns import TableColumn, TableColumns
 from tests.builders import field
+from tests.plain_sql import evaluated
 
 FIELDS = [
     field("id", "long"),
@@ -433,6 +435,36 @@ def test_minimum_that_is_no_number_is_no_bound(kind: str, is_checked: bool) -> N
     assert bounds is not None
     lower = bounds.lower or ""
     assert (lower.startswith("nullif("), lower.endswith(f", {kind}('NaN'))")) == (is_checked, is_checked)
+
+
+@pytest.mark.parametrize(
+    ("kind", "stated", "lower", "upper"),
+    [
+        ("date", "1582-10-14", None, None),
+        ("date", "1582-10-15", "1582-10-15", "1582-10-15"),
+        ("timestamp_ntz", "1900-01-02 23:59:59", None, None),
+        ("timestamp_ntz", "1900-01-03 00:00:00", "1900-01-03 00:00:00", "1900-01-03 00:00:00.001000"),
+        ("timestamp", "1900-01-02 23:59:59", None, None),
+        ("timestamp", "1972-01-07 00:44:59", "1972-01-07 00:43:59", "1972-01-07 00:45:59.001000"),
+        ("timestamp", "1972-01-07 00:45:01", "1972-01-07 00:45:01", "1972-01-07 00:45:01.001000"),
+    ],
+)
+def test_bounds_of_early_dates_and_times_are_not_used_or_widened(
+    kind: str, stated: str, lower: str | None, upper: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def try_add(at: str | None, interval: str) -> str | None:
+        number, unit = interval.split()
+        return at and str(datetime.fromisoformat(at) + timedelta(**{f"{unit}s": int(number)}))
+
+    def value(sql: str | None) -> Any:
+        sql = re.sub(r"s\.\w+\.`x`", "stated", sql or "").replace("timestamp_ltz", "")
+        sql = re.sub(r"interval '?(-?\d+)'? (\w+)", r"'\1 \2'", sql)
+        return evaluated(sql, functions={"try_add": try_add}, stated=stated)
+
+    monkeypatch.setattr("deltasnap_core.scan.skipping.bounds.bound_sql", lambda text, *_: text)
+    found = bounds_of(TableColumn(path=("x",), physical_path=("x",), data_type=kind))
+    assert found is not None
+    assert (value(found.lower), value(found.upper)) == (lower, upper)
 
 
 CASTS = {
