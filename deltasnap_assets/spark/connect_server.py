@@ -95,21 +95,22 @@ def start_server(spark: SparkSettings, folder: Path, port: int, *, timeout_secon
         raise SparkServerError(f"Another program listens on port {port} of this machine. Choose another port.")
     folder.mkdir(parents=True, exist_ok=True)
     properties = folder / "spark.properties"
-    _write_properties(properties, server_config(spark, port))
     log = folder / "server.log"
-    with _locked(folder / "lock"), log.open("wb") as sink:
+    with _locked(folder / "lock"):
         if (running := running_server(folder)) is not None:  # started in the meantime
             return running
+        _write_properties(properties, server_config(spark, port))
         server = SparkServer(port=port, process_group=0, mark=uuid4().hex)
         _record(folder, server)  # before it runs: if this process is killed, the mark still identifies the server
-        process = subprocess.Popen(
-            [*_command(), "--load-spark-defaults", "--properties-file", str(properties.absolute())],
-            env={**_environment(), SERVER_VARIABLE: server.mark},
-            stdin=subprocess.DEVNULL,
-            stdout=sink,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+        with log.open("wb") as sink:
+            process = subprocess.Popen(
+                [*_command(), "--load-spark-defaults", "--properties-file", str(properties.absolute())],
+                env={**_environment(), SERVER_VARIABLE: server.mark},
+                stdin=subprocess.DEVNULL,
+                stdout=sink,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
         server = replace(server, process_group=process.pid, process=process_name(process.pid))
         _record(folder, server)
     try:

@@ -128,6 +128,31 @@ def test_server_is_not_started_twice_at_once(folder: Path) -> None:
         start_server(SparkSettings(), folder, free_port())
 
 
+def test_server_that_was_started_in_the_meantime_is_returned_and_keeps_its_files(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark_that(folder, ENDS)
+    folder.mkdir()
+    files = [folder / "server.log", folder / "spark.properties"]
+    for file in files:
+        file.write_text("of the other")
+    other = SparkServer(port=1, process_group=0)
+    found = iter([None, other])
+    monkeypatch.setattr(connect_server, "running_server", lambda _: next(found, None))
+    assert start_server(SparkSettings(), folder, free_port()) == other
+    assert [file.read_text() for file in files] == ["of the other"] * 2
+
+
+def test_server_inherits_no_session_of_the_environment(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spark_that(folder, ENDS)
+    inherited = {"SPARK_REMOTE": "sc://elsewhere", "SPARK_MASTER": "local[9]", "SPARK_CONNECT_MODE": "1"}
+    for name, value in inherited.items():
+        monkeypatch.setenv(name, value)
+    given = connect_server._environment()
+    assert {name: given.get(name) for name in inherited} == {**dict.fromkeys(inherited), "SPARK_CONNECT_MODE": "0"}
+    assert given["SPARK_HOME"] == str(folder.parent / "spark")
+
+
 @pytest.mark.parametrize(("code", "succeeds"), [(0, True), (1, False)])
 def test_server_is_exercised_in_a_session_of_another_process(
     code: int, succeeds: bool, monkeypatch: pytest.MonkeyPatch
