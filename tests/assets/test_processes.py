@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -96,6 +97,14 @@ def test_process_of_another_machine_gets_no_signal(
         program.wait(timeout=0.1)
     send_signal(process_name(program.pid), signal.SIGTERM)
     assert program.wait(timeout=60) == -signal.SIGTERM
+
+
+def test_process_whose_id_is_reused_in_the_meantime_gets_no_signal(monkeypatch: pytest.MonkeyPatch) -> None:
+    states, sent = iter([False, True]), list[tuple[Any, ...]]()
+    monkeypatch.setattr(processes, "has_ended", lambda _: next(states))
+    monkeypatch.setattr(signal, "pidfd_send_signal", lambda *given: sent.append(given), raising=False)
+    send_signal(this_process(), signal.SIGCONT)
+    assert sent == []
 
 
 def test_signal_reaches_the_process(program: subprocess.Popen[bytes]) -> None:
