@@ -247,17 +247,19 @@ def test_pattern_whose_tables_are_listed_in_the_file_is_not_a_warning(
     assert caplog.records == []
 
 
-@pytest.mark.parametrize("is_general_first", [True, False])
+@pytest.mark.parametrize(
+    ("patterns", "seconds", "warns_of"),
+    [(["*", "hot_*"], 30, ["hot_*"]), (["hot_*", "*"], 5, []), (["*", "*"], 30, ["*"])],
+    ids=["general first", "special first", "twice"],
+)
 def test_pattern_that_matches_only_tables_of_earlier_patterns_is_a_warning(
-    is_general_first: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    patterns: list[str], seconds: int, warns_of: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     lake(tmp_path, "bronze/clicks", "bronze/hot_views")
-    general, special = (
-        f"  - path: {tmp_path}/lake/bronze/*\n",
-        f"  - {{path: {tmp_path}/lake/bronze/hot_*, poll_seconds: 5}}\n",
-    )
-    settings = load(tmp_path, "discover:\n" + (general + special if is_general_first else special + general))
-    polled = {table.name: table.poll_seconds for table in settings.tables}
-    assert polled == {"clicks": 30, "hot_views": 30 if is_general_first else 5}
-    expected = f"The pattern {tmp_path}/lake/bronze/hot_* matches only tables that earlier patterns match."
-    assert (expected in caplog.text) == is_general_first
+    keys = {"*": "", "hot_*": ", poll_seconds: 5"}
+    lines = [f"  - {{path: {tmp_path}/lake/bronze/{each}{keys[each]}}}\n" for each in patterns]
+    polled = {table.name: table.poll_seconds for table in load(tmp_path, "discover:\n" + "".join(lines)).tables}
+    assert polled == {"clicks": 30, "hot_views": seconds}
+    advice = "matches only tables that earlier patterns match."
+    expected = [f"The pattern {tmp_path}/lake/bronze/{each} {advice}" for each in warns_of]
+    assert [record.getMessage().partition(" The keys")[0] for record in caplog.records] == expected
