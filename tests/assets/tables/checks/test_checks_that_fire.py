@@ -130,6 +130,7 @@ def test_refresh_reports_the_versions_that_a_run_stored_before_a_check_blocked_i
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("reported")  # before the run replaces results
 def test_earlier_version_is_materialized_though_the_newest_checksum_is_wrong(unkempt: App) -> None:
     job = unkempt.defs.resolve_job_def(job_name("events"))
     result = job.execute_in_process(
