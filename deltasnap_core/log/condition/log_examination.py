@@ -117,7 +117,7 @@ def _condition(
         checkpoint=listing.newest_checkpoint if files.read_pages else None,
         counted=files.counted,
     )
-    return found if newest.metadata is SOUND.metadata else found.with_schema_of(newest.metadata, newest.protocol)
+    return found.with_schema_of(newest.metadata, newest.protocol)
 
 
 def _first_to_read(files: ExaminedFiles, start: int, first: int, sound: VersionRanges) -> int:
