@@ -455,12 +455,14 @@ def test_empty_checkpoint_after_the_latest_commit_is_reported(tmp_path: Path) ->
     assert fault.versions.text() == "6"
 
 
-def test_older_checkpoint_is_not_read_where_no_version_needs_it(tmp_path: Path) -> None:
+def test_older_checkpoint_and_commits_before_it_are_not_read_where_no_version_needs_them(tmp_path: Path) -> None:
     log = make_log(tmp_path / "t", 7, checkpoint=3)
     write_checkpoint(log, 6, "classic", [*FIRST, *(add(f"f{v}.parquet") for v in range(7))])
     found = condition(tmp_path / "t", first=0)
     assert found.checkpoints_read == (checkpoint_file(6),)
     assert condition(tmp_path / "t", first=5).checkpoints_read == (checkpoint_file(6), checkpoint_file(3))
+    read = [condition(tmp_path / "t", first=first).commits_read.text() for first in (1, 5, 6)]
+    assert read == ["0 to 7", "4 to 7", "7"]
 
 
 def test_versions_without_a_protocol_before_the_newest_checkpoint_are_found(tmp_path: Path) -> None:
