@@ -94,11 +94,11 @@ def read_facts(
     log.rely_on_log()
     segment, manager = log.segment, table.history
     history = read_history(table, commits, segment.version, condition).entries
-    newest = history[0] if history else None
+    own = [each for each in history if isinstance(each, DeltaHistory) and each.version == segment.version]
     return InspectedVersion(
         path=table.table_path,
         segment=segment,
-        timestamp_ms=newest.timestamp if isinstance(newest, DeltaHistory) else segment.last_commit_timestamp,
+        timestamp_ms=own[0].timestamp if own else segment.last_commit_timestamp,
         protocol=log.protocol,
         metadata=log.metadata,
         earliest=manager.earliest_version(),

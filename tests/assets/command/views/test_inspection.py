@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from deltasnap_assets.quantities import bytes_text
 from deltasnap_core import DeltaHistory, TableLog, TimestampNotFoundError
 from deltasnap_core.protocol.log_files.file_names import checksum_file, commit_file
 from tests.builders import add, commit_info, compaction_file, metadata, mtime_of, protocol, timed_protocol, write_log
+from tests.checkpoint_files import write_checkpoint
 
 
 def inspected(path: Path, *actions: Any) -> str:
@@ -159,6 +161,18 @@ def test_version_at_a_time_is_shown(tmp_path: Path) -> None:
     assert read_facts(str(tmp_path), {}, version=0).segment.version == 0
     with pytest.raises(TimestampNotFoundError):
         read_facts(str(tmp_path), {}, timestamp_ms=0)
+
+
+@pytest.mark.parametrize(("is_damaged", "time"), [(False, 7), (True, mtime_of(1))])
+def test_version_has_the_time_of_its_commit_or_else_of_its_file(is_damaged: bool, time: int, tmp_path: Path) -> None:
+    described = timed_protocol(), metadata(configuration={"delta.enableInCommitTimestamps": "true"})
+    times = [commit_info(inCommitTimestamp=each) for each in (6, 7)]
+    log = write_log(tmp_path, {0: [times[0], *described], 1: [times[1], add("a")]})
+    write_checkpoint(log, 1, "classic", [*described, add("a")])
+    if is_damaged:
+        (log / commit_file(1)).write_bytes(b"{")
+        os.utime(log / commit_file(1), (mtime_of(1) / 1000,) * 2)
+    assert read_facts(str(tmp_path), {}).timestamp_ms == time
 
 
 def test_files_are_counted_at_the_requested_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
