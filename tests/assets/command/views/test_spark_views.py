@@ -18,10 +18,12 @@ from typer.testing import Result
 from deltasnap_assets.command.local.run_launcher import StandbyRunLauncher
 from deltasnap_assets.command.views import changes_view, scan_view, vacuum_view
 from deltasnap_assets.command.views.changes_view import ChangesRequest
+from deltasnap_assets.command.views.condition_view import FaultyTableError
 from deltasnap_assets.command.views.scan_view import ScanRequest
 from deltasnap_assets.command.views.vacuum_view import VacuumReport, _print, show_vacuum
 from deltasnap_assets.command.views.version_table import version_table
 from deltasnap_core import Metadata, PredicateError, Protocol, ScanReport, VacuumGroup, VacuumSummary, VersionChanges
+from deltasnap_core.protocol.log_files.file_names import commit_file
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from tests.assets.command.commands.test_driver_commands import run
 from tests.assets.tables.pages.test_metadata import state
@@ -147,6 +149,21 @@ def test_retention_shorter_than_that_of_the_table_is_a_warning(
     assert bool(shown.err) is is_short
     show_vacuum(str(tmp_path), {}, retention_ms=given.retention_ms, as_json=False)
     assert capsys.readouterr().out == f"VACUUM would delete nothing (retention {hours} hours).\n"
+
+
+def test_faults_are_printed_and_explain_why_a_table_cannot_be_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = write_log(tmp_path, {0: [protocol(), metadata()], 1: [add("a")]})
+    (log / "_last_checkpoint").write_text("{")
+    given = Listed(120 * 3_600_000, 1)
+    monkeypatch.setattr(vacuum_view, "delta_log_of", lambda path, options: given)
+    monkeypatch.setattr(vacuum_view, "spark_aside", nullcontext)
+    show_vacuum(str(tmp_path), {}, retention_ms=given.retention_ms, as_json=False)
+    assert "_last_checkpoint" in capsys.readouterr().err
+    (log / commit_file(0)).unlink()
+    with pytest.raises(FaultyTableError):
+        show_vacuum(str(tmp_path), {}, retention_ms=None, as_json=False)
 
 
 def test_scan_report_counts_skipped_files_and_names_conditions() -> None:
