@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -18,6 +19,7 @@ from deltasnap_assets.checks.log.checkpoint_lag import CheckpointLag
 from deltasnap_assets.checks.registry import CheckSettings
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs import refresh
+from deltasnap_assets.runs.condition.fault_texts import FailedRun
 from deltasnap_assets.runs.condition.log_reports import BrokenTableError
 from deltasnap_assets.runs.planning.known_table import known_of
 from deltasnap_assets.runs.planning.names import STORING_ASSET
@@ -324,6 +326,22 @@ def test_versions_that_another_process_adds_during_a_refresh_are_kept(
     monkeypatch.setattr(refresh._Refresh, "_run", run)
     assert refresh_table(cast(Any, defs), table.settings, table.table, table.instance) == (0, 1)
     assert set(table.instance.get_dynamic_partitions("events_versions")) == {"0", "1", "2"}
+
+
+@pytest.mark.parametrize("run_id", ["of this refresh", "earlier"])
+def test_report_after_a_refresh_names_its_failed_run_or_else_an_earlier_one(
+    run_id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, reported = FollowedTable(tmp_path / "t"), list[str]()
+    table.write(0, 0)
+    monkeypatch.setattr(refresh, "is_refresh_suspect", lambda *_, **__: True)
+    monkeypatch.setattr(refresh, "failed_run", lambda *_: FailedRun(run_id="earlier", reason="x"))
+    monkeypatch.setattr(refresh, "report_condition", lambda *given: reported.append(given[-1].run_id))
+    made: Any = SimpleNamespace(instance=table.instance, settings=table.settings, table=table.table)
+    problem = None if run_id == "earlier" else RefreshError(table="events", run_id=run_id, reason="x", stored=())
+    with nullcontext() if problem is None else pytest.raises(RefreshError):
+        refresh._Refresh.raise_if_broken(made, cast(Any, None), None, problem)
+    assert reported == [run_id]
 
 
 def test_failed_run_has_stored_only_versions_of_its_range(tmp_path: Path) -> None:
