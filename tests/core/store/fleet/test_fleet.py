@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import fsspec
 import pyarrow as pa
@@ -247,17 +247,32 @@ def test_damaged_manifest_affects_only_its_table(tmp_path: Path) -> None:
     assert (damaged["num_files"], sound["condition"], sound["num_files"]) == (None, "healthy", 41)
 
 
-def test_newest_version_without_a_valid_size_is_damage(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("sizeInBytes", "many", "expected a time and a size"),
+        ("numOfFiles", None, "'>' not supported"),
+        ("fileSizeHistogram", {}, "'sortedBinBoundaries'"),
+    ],
+)
+def test_newest_version_without_valid_numbers_is_damage(name: str, value: Any, reason: str, tmp_path: Path) -> None:
     store_table(tmp_path, "events", COMMITS)
     store = opened(tmp_path)
     store.polls.write("events", poll())
     newest = store.manifest("events", 40)
-    wrong = replace(newest, computed_state={**newest.computed_state, "sizeInBytes": "many"})
+    wrong = replace(newest, computed_state={**newest.computed_state, name: value})
     store._reader.table("events").commit([wrong])
     row = row_of(store)
     assert (row["condition"], row["check"], row["num_files"]) == ("broken", "store", None)
-    assert f"{40:020d}.json" in row["reason"]
-    assert "expected a time and a size" in row["reason"]
+    assert f"{40:020d}.json: {reason}" in row["reason"]
+
+
+def test_earlier_version_without_a_valid_time_is_left_out(tmp_path: Path) -> None:
+    store_table(tmp_path, "events", COMMITS)
+    store, untimed = opened(tmp_path), cast(Any, "x")
+    store.polls.write("events", poll())
+    store._reader.table("events").commit([replace(store.manifest("events", 39), timestamp=untimed)])
+    assert (row_of(store)["condition"], row_of(store)["num_files"]) == ("healthy", 41)
 
 
 def test_lost_manifest_of_the_checked_version_is_damage_unless_the_table_was_rolled_back(tmp_path: Path) -> None:
