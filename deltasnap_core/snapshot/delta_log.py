@@ -176,7 +176,7 @@ class DeltaLog:
         Errors: VersionGapError, CorruptLogError, ActionNotFoundError, StorageError.
         """
         catalog = CatalogCommits(log_tail=tuple(log_tail), max_version=max_catalog_version)
-        return self._management.update(staleness_acceptable, check_if_updated_since_ts, catalog=catalog)
+        return self._management.update(staleness_acceptable, check_if_updated_since_ts, catalog)
 
     def update_after_commit(
         self,

@@ -65,11 +65,7 @@ class SnapshotManagement:
         return captured.update_timestamp < self._context.table_log.clock() - self._staleness_limit_ms
 
     def update(
-        self,
-        staleness_acceptable: bool = False,
-        check_if_updated_since_ts: int | None = None,
-        *,
-        catalog: CatalogCommits = NO_CATALOG,
+        self, staleness_acceptable: bool, check_if_updated_since_ts: int | None, catalog: CatalogCommits
     ) -> Snapshot:
         """See DeltaLog. catalog: the commits of the catalog of a catalog-managed table."""
         captured = self._captured

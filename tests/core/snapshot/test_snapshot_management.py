@@ -18,6 +18,7 @@ from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.protocol.log_files import file_names
 from deltasnap_core.protocol.state.version_checksum import VersionChecksum
 from deltasnap_core.snapshot.snapshot_loader import warn_of_replaced_log
+from deltasnap_core.snapshot.snapshot_management import SnapshotManagement
 from deltasnap_core.storage.log_store import FileStatus
 from tests.builders import (
     LOG_PATH,
@@ -213,7 +214,8 @@ def test_stale_snapshot_is_updated_before_it_is_returned(table: Table) -> None:
     assert log.update(staleness_acceptable=True).version == 1
 
 
-def test_update_by_default_accepts_no_stale_snapshot(table: Table) -> None:
+def test_update_by_default_accepts_no_stale_snapshot(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SnapshotManagement, "_update_in_background", lambda *_: None)
     table.commit(0)
     log = table.log(staleness_limit_ms=1000)
     log.update()

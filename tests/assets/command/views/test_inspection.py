@@ -227,3 +227,11 @@ def test_wrong_checksum_changes_no_time_in_the_history_of_a_damaged_log(tmp_path
     assert isinstance(lost, LostCommits)
     assert isinstance(first, DeltaHistory)
     assert (lost.version, first.version, first.timestamp) == (1, 0, mtime_of(0) + (7 if is_enabled else 0))
+
+
+def test_damaged_first_commit_is_one_lost_version(tmp_path: Path) -> None:
+    log = write_log(tmp_path, {0: [protocol(), metadata()], 1: [add("a")]})
+    (log / commit_file(0)).write_text("{")
+    _, lost = read_history(TableLog.for_path(tmp_path), 3).entries
+    assert isinstance(lost, LostCommits)
+    assert (lost.version, lost.last) == (0, 0)
