@@ -82,8 +82,8 @@ class SnapshotManagement:
     def update_after_commit(
         self,
         committed_version: int,
-        new_checksum: VersionChecksum | None = None,
-        pre_commit_segment: LogSegment | None = None,
+        new_checksum: VersionChecksum | None,
+        pre_commit_segment: LogSegment | None,
     ) -> Snapshot:
         """See DeltaLog."""
         with self._update_lock:
@@ -96,9 +96,7 @@ class SnapshotManagement:
             snapshot = load_snapshot(self._context, segment, predecessor=previous, checksum=checksum, is_current=True)
             return self._replace_snapshot(previous, snapshot, started)
 
-    def get_log_segment_after_commit(
-        self, committed_version: int, pre_commit_segment: LogSegment | None = None
-    ) -> LogSegment:
+    def get_log_segment_after_commit(self, committed_version: int, pre_commit_segment: LogSegment | None) -> LogSegment:
         """See DeltaLog."""
         known = pre_commit_segment or self.snapshot.log_segment
         return segment_after_commit(
