@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deltasnap_core import DeltaSnapError, FaultKind, TableCondition, TableLog, VersionRanges
+from deltasnap_core import DeltaSnapError, FaultKind, StorageError, TableCondition, TableLog, VersionRanges
 from deltasnap_core.log.checkpoints.checkpoint_pages import read_every_page
 from deltasnap_core.log.condition import examined_files
 from deltasnap_core.protocol.actions import Metadata
@@ -24,7 +24,9 @@ from deltasnap_core.storage.urls import to_url
 from tests.builders import (
     Action,
     CountingLogStore,
+    MemoryLogStore,
     add,
+    content,
     flip_bytes,
     metadata,
     multipart_checkpoint_files,
@@ -126,7 +128,9 @@ def test_condition_reads_only_the_pages_of_a_small_checkpoint(tmp_path: Path, st
 
 def test_condition_without_pages_reports_that_they_were_not_read(tmp_path: Path) -> None:
     make_log(tmp_path / "t", 6, checkpoint=4)
-    assert not condition(tmp_path / "t", read_pages=False).pages_read
+    found = condition(tmp_path / "t", read_pages=False)
+    assert (found.pages_read, found.checkpoint) == (False, None)
+    assert condition(tmp_path / "t").checkpoint is not None
 
 
 def damage_pages(file: Path) -> None:
@@ -409,6 +413,27 @@ def test_condition_reports_an_empty_commit_of_a_stored_version(tmp_path: Path) -
     assert "commits of versions 5 to 6 are empty" in condition(tmp_path / "t", sound=VersionRanges.of(range(7))).text
 
 
+class RefusingStore(MemoryLogStore):
+    def list_from(self, path: str) -> Iterator[FileStatus]:
+        raise StorageError(path=path, reason="refused")
+
+
+def test_condition_shows_no_credentials() -> None:
+    log_path, log = "s3://ada:secret@lake/t/_delta_log", MemoryLogStore()
+    log.put(commit_file(0), content(FIRST), log_path=log_path)
+    for store in (MemoryLogStore(), RefusingStore(), log):
+        found = TableLog(store, log_path).condition()
+        assert found.table.endswith("@lake/t")
+        assert "secret" not in f"{found.table} {found.text} {found.to_json()}"
+
+
+def test_errors_are_the_first_faults_of_a_condition(tmp_path: Path) -> None:
+    log = make_log(tmp_path / "t", 6, checkpoint=4)
+    (log / commit_file(5)).write_bytes(b"")
+    damaged(log, checkpoint=4, gone=range(5))
+    assert [fault.mark for fault in condition(tmp_path / "t").faults] == ["error", "warning"]
+
+
 def test_condition_as_json_is_plain(tmp_path: Path) -> None:
     log = make_log(tmp_path / "t", 5)
     (log / commit_file(3)).unlink()
@@ -461,8 +486,8 @@ def test_older_checkpoint_and_commits_before_it_are_not_read_where_no_version_ne
     found = condition(tmp_path / "t", first=0)
     assert found.checkpoints_read == (checkpoint_file(6),)
     assert condition(tmp_path / "t", first=5).checkpoints_read == (checkpoint_file(6), checkpoint_file(3))
-    read = [condition(tmp_path / "t", first=first).commits_read.text() for first in (1, 5, 6)]
-    assert read == ["0 to 7", "4 to 7", "7"]
+    read = [condition(tmp_path / "t", first=first).commits_read.text() for first in (1, 5, 6, 8)]
+    assert read == ["0 to 7", "4 to 7", "7", "7"]
 
 
 def test_versions_without_a_protocol_before_the_newest_checkpoint_are_found(tmp_path: Path) -> None:
