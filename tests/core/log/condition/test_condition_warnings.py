@@ -221,6 +221,10 @@ def test_condition_warns_of_a_checksum_that_differs_from_the_log(
     (log / checksum_file(0)).write_text(json.dumps({**RIGHT, **protocol(2, 5)}))
     expected = f"The log differs from the checksum of version 1: {named}." if named else ""
     assert condition(tmp_path / "t").text == expected
+    newest = TableLog.for_path(tmp_path / "t").latest()
+    stored = SoundVersion(version=1, protocol=newest.protocol, metadata=newest.metadata, timestamp=5)
+    # Not every action of stored versions is known.
+    assert condition(tmp_path / "t", sound=VersionRanges.of(range(2)), newest_sound=stored).text == ""
 
 
 def test_condition_of_an_invalid_hint_warns(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from deltasnap_core import DeltaSnapError, FaultKind, StorageError, TableCondition, TableLog, VersionRanges
 from deltasnap_core.log.checkpoints.checkpoint_pages import read_every_page
 from deltasnap_core.log.condition import examined_files
+from deltasnap_core.log.condition.commit_findings import CommitFindings
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.log_files.file_names import checkpoint_file, commit_file
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
@@ -305,13 +306,14 @@ def test_condition_names_the_line_of_a_broken_commit(tmp_path: Path) -> None:
     assert fault.versions == (16, 17, 18, 19, 20)
 
 
-def test_condition_reads_earlier_commits_on_request(tmp_path: Path) -> None:
+def test_condition_reads_earlier_commits_on_request_unless_they_are_read_already(tmp_path: Path) -> None:
     log = make_log(tmp_path / "t", 9, checkpoint=6)
     (log / commit_file(3)).write_text("garbage\n")
     assert condition(tmp_path / "t").mark == "ok"
     found = condition(tmp_path / "t", first=0)
     assert found.faults[0].versions == (3, 4, 5)
     assert found.is_readable
+    assert condition(tmp_path / "t", first=0, findings=CommitFindings(versions={3})).mark == "ok"
 
 
 @pytest.mark.parametrize(
