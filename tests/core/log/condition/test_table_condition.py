@@ -548,22 +548,21 @@ def test_condition_agrees_with_loading(data: st.DataObject, tmp_path_factory: py
 
 
 class ChangingStore(FsspecLogStore):
-    """Reads a log that a writer changes after the first listing."""
+    """Reads a log that a writer changes after the first listings, once after each."""
 
-    def __init__(self, change: Callable[[], object]) -> None:
+    def __init__(self, *changes: Callable[[], object]) -> None:
         super().__init__()
-        self._change = change
+        self._changes = iter(changes)
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
         found = [*super().list_from(path)]
-        self._change()
-        self._change = lambda: None
+        next(self._changes, lambda: None)()
         return iter(found)
 
 
-def condition_while(table: Path, change: Callable[[], object]) -> TableCondition:
+def condition_while(table: Path, *changes: Callable[[], object]) -> TableCondition:
     """Return the condition of a whole log that changes after it was listed."""
-    return TableLog(ChangingStore(change), f"{to_url(table)}/_delta_log").condition(first=0)
+    return TableLog(ChangingStore(*changes), f"{to_url(table)}/_delta_log").condition(first=0)
 
 
 def clean_up(log: Path) -> None:
@@ -585,10 +584,12 @@ def test_clean_up_is_seen_although_another_commit_is_broken(tmp_path: Path) -> N
     assert [*found.loadable] == [4]
 
 
-def test_checkpoint_that_is_replaced_while_the_log_is_examined_is_no_fault(tmp_path: Path) -> None:
+@pytest.mark.parametrize("cleans_up", [False, True], ids=["", "after a cleanup"])
+def test_checkpoint_that_is_replaced_while_the_log_is_examined_is_no_fault(cleans_up: bool, tmp_path: Path) -> None:
     log = make_log(tmp_path / "t", 6, checkpoint=4)
+    before = [partial(clean_up, log)] if cleans_up else []
     found = condition_while(
-        tmp_path / "t", lambda: (log / checkpoint_file(4)).rename(log / multipart_checkpoint_files(4, 1)[0])
+        tmp_path / "t", *before, lambda: (log / checkpoint_file(4)).rename(log / multipart_checkpoint_files(4, 1)[0])
     )
     assert (found.faults, found.checkpoints_read) == ((), (multipart_checkpoint_files(4, 1)[0],))
 
