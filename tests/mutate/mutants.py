@@ -22,7 +22,9 @@ from tests.forks import ROOT
 PACKAGES = ("deltasnap_core", "deltasnap_assets")
 
 # Batch sizes, which affect only speed and memory, never a result.
-PACE = re.compile(r"(BYTES|AT_ONCE|LINES|PIECES|PROBES|READERS|THREADS|EXACTLY|BACK_VERSIONS|CAST_ROWS|TASK_ROWS)$")
+PACE = re.compile(
+    r"(BYTES|AT_ONCE|LINES|PIECES|PROBES|READERS|THREADS|EXACTLY|BACK_VERSIONS|BATCH_ROWS|CAST_ROWS|TASK_ROWS)$"
+)
 
 _COMPARED: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
     ast.Lt: (ast.LtE, ast.GtE),

@@ -17,7 +17,7 @@ import pytest
 
 from deltasnap_assets.settings.config import SparkSettings
 from deltasnap_assets.spark import connect_server
-from deltasnap_assets.spark.connect_check import RemoteError, check_remote
+from deltasnap_assets.spark.connect_check import RemoteError, address_of, check_remote
 from deltasnap_assets.spark.connect_server import (
     SparkServer,
     SparkServerError,
@@ -227,6 +227,10 @@ def test_spark_without_its_scripts_is_reported(folder: Path) -> None:
     (folder.parent / "spark" / "jars").mkdir(parents=True)
     with pytest.raises(SparkServerError, match="spark-submit"):
         start_server(SparkSettings(), folder, free_port())
+
+
+def test_remote_without_a_port_has_the_default_port_of_spark_connect() -> None:
+    assert address_of("sc://host/;token=secret") == "sc://host:15002"
 
 
 @pytest.mark.parametrize("remote", ["sc://", "sc://host:port", "sc://127.0.0.1:{free}/;token=secret"])

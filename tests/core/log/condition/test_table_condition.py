@@ -227,8 +227,9 @@ def test_condition_falls_back_to_an_older_checkpoint(tmp_path: Path) -> None:
             "another checkpoint of version 2 and the 3 commits after it",
         ),
         (4, {2: ["classic"], 4: ["classic"], 7: ["classic"]}, "the checkpoint of version 2 and the 4 commits after it"),
+        (5, {2: ["classic"], 4: ["classic"], 5: ["classic"]}, "the checkpoint of version 4 and the 4 commits after it"),
     ],
-    ids=["of the same version", "of an older version"],
+    ids=["of the same version", "of an older version", "of the newest older version"],
 )
 def test_damaged_older_checkpoint_with_a_replacement_is_a_warning(
     tmp_path: Path, broken: int, checkpoints: dict[int, list[CheckpointStyle]], instead: str
