@@ -78,17 +78,20 @@ def running_server(folder: Path) -> SparkServer | None:
     return server if _processes_of(server) else None
 
 
+def _running_on(port: int, folder: Path) -> SparkServer | None:
+    running = running_server(folder)
+    if running is not None and running.port != port:
+        raise SparkServerError(f"A server is already running in this folder, on port {running.port}. Stop it first.")
+    return running
+
+
 def start_server(spark: SparkSettings, folder: Path, port: int, *, timeout_seconds: float = 180) -> SparkServer:
     """Start a server with the configured Spark settings, and return it when it responds. Return a running server as is.
 
     Errors: `JavaError`; `SparkServerError` if another program uses the port, if the server of the folder listens on
     another port, and if the server ends or does not respond in time.
     """
-    if running := running_server(folder):
-        if running.port != port:
-            raise SparkServerError(
-                f"A server is already running in this folder, on port {running.port}. Stop it first."
-            )
+    if (running := _running_on(port, folder)) is not None:
         return running
     use_java()
     if answers(port):
@@ -97,7 +100,7 @@ def start_server(spark: SparkSettings, folder: Path, port: int, *, timeout_secon
     properties = folder / "spark.properties"
     log = folder / "server.log"
     with _locked(folder / "lock"):
-        if (running := running_server(folder)) is not None:  # started in the meantime
+        if (running := _running_on(port, folder)) is not None:  # started in the meantime
             return running
         _write_properties(properties, server_config(spark, port))
         server = SparkServer(port=port, process_group=0, mark=uuid4().hex)

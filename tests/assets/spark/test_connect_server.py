@@ -136,10 +136,13 @@ def test_server_that_was_started_in_the_meantime_is_returned_and_keeps_its_files
     files = [folder / "server.log", folder / "spark.properties"]
     for file in files:
         file.write_text("of the other")
-    other = SparkServer(port=1, process_group=0)
-    found = iter([None, other])
+    port = free_port()
+    other = SparkServer(port=port, process_group=0)
+    found = iter([None, other, None, other])
     monkeypatch.setattr(connect_server, "running_server", lambda _: next(found, None))
-    assert start_server(SparkSettings(), folder, free_port()) == other
+    assert start_server(SparkSettings(), folder, port) == other
+    with pytest.raises(SparkServerError, match=rf"in this folder, on port {port}\."):
+        start_server(SparkSettings(), folder, free_port())
     assert [file.read_text() for file in files] == ["of the other"] * 2
 
 
