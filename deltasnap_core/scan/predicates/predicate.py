@@ -145,7 +145,7 @@ def _offset(where: str, details: dict[str, object]) -> int | None:
 
 
 def _check_known(where: str, node: exp.Column, columns: TableColumns) -> None:
-    if column_of(node, columns) is not None or node.find_ancestor(exp.Lambda, exp.Anonymous):
+    if node.find_ancestor(exp.Lambda, exp.Anonymous):
         return
     whole = node
     while isinstance(whole.parent, exp.Dot) and whole.parent.this is whole:

@@ -150,7 +150,7 @@ def test_removal_of_a_file_that_was_not_counted_is_an_error() -> None:
 def test_tombstone_sums_without_tombstones_are_an_error(wrong: tuple[int, int, int]) -> None:
     with pytest.raises(InconsistentBreakdownError):
         TombstoneTimes.of([(7, TombstoneSums(*wrong))])
-    assert TombstoneTimes.of([(7, TombstoneSums(1, 5, 0)), (7, TombstoneSums(-1, -5, 0))]).num_files == 0
+    assert len(TombstoneTimes.of([(7, TombstoneSums(1, 5, 0)), (7, TombstoneSums(-1, -5, 0))])) == 0
 
 
 def test_ranked_files_are_counted_again_when_too_few_are_left() -> None:

@@ -99,7 +99,7 @@ class Context:
 )
 def test_problem_is_located_in_the_text(starts: Any, position: int | None) -> None:
     contexts: Any = [Context(start) for start in starts]
-    error = AnalysisException("There is no column. SQLSTATE: 42703\nPlan", "NO_COLUMN", {}, contexts)
+    error = AnalysisException("There is no column.\nPlan SQLSTATE: 42703", "NO_COLUMN", {}, contexts)
     with pytest.raises(PredicateError) as raised:
         checked_skipping(table(error=error), "id = 1")
     assert raised.value.position == position
@@ -108,7 +108,7 @@ def test_problem_is_located_in_the_text(starts: Any, position: int | None) -> No
 
 def test_failure_for_a_row_is_one_of_the_predicate_if_there_is_one() -> None:
     for where, kind in (("1 / id > 1", PredicateError), (None, PySparkException)):
-        error = PySparkException("Division by zero.\nPlan", "DIVIDE_BY_ZERO", {})
+        error = PySparkException("Division by zero. SQLSTATE: 22012", "DIVIDE_BY_ZERO", {})
         with pytest.raises(kind) as raised, predicate_failures(where):
             raise error
         if isinstance(raised.value, PredicateError):

@@ -82,13 +82,15 @@ def estimated(*partitions: PartitionFiles, num_partitions: int | None = None) ->
 
 
 def test_files_of_a_large_table_are_estimated_from_the_bytes_of_its_partitions() -> None:
-    found = estimated(partition("a", 10, 128 * MIB), partition("b", 20, 128 * MIB + 1), partition("c", 2, 300 * MIB))
+    one, two = partition("a", 10, 128 * MIB), partition("b", 20, 128 * MIB + 1)
+    found = estimated(one, two, partition("c", 2, 300 * MIB), partition("d", 3, MIB))
     assert found.advice.splitlines() == [
-        "Run `OPTIMIZE`: 32 files become about 5. Partitions with the most files to compact:",
+        "Run `OPTIMIZE`: 35 files become about 6. Partitions with the most files to compact:",
         "- `day=b`: 20 files become about 2",
         "- `day=a`: 10 files become about 1",
+        "- `day=d`: 3 files become about 1",
     ]
-    assert found.numbers["files_after_optimize"] == 5
+    assert found.numbers["files_after_optimize"] == 6
     whole = PartitionFiles(values={}, num_files=16, size_in_bytes=MIB)
     assert estimated(whole).advice.splitlines()[1] == "- the table: 16 files become about 1"
 
