@@ -5,7 +5,7 @@ import traceback
 import pytest
 
 from deltasnap_core.errors import CorruptLogError, DeltaTableNotFoundError, NoFilesystemError, StorageError
-from deltasnap_core.redaction import hide_secrets, learn_secret, logger_of, redacted
+from deltasnap_core.redaction import hide_secrets, learn_options, learn_secret, logger_of, redacted
 from deltasnap_core.storage.storage_errors import storage_errors
 
 STARS = "*********(redacted)"
@@ -140,3 +140,11 @@ def test_short_secret_is_replaced_only_as_a_word(secret: str, within_words: bool
     learn_secret(secret)
     assert redacted(f"key {secret}.") == f"key {STARS}."
     assert redacted(f"abc{secret}def") == (f"abc{STARS}def" if within_words else f"abc{secret}def")
+
+
+@pytest.mark.parametrize(("option", "kept", "hidden"), [("password", "zq", "zq7"), ("custom", "q9z-q", "q9z-q8")])
+def test_value_of_an_option_is_a_secret_from_a_length_on(option: str, kept: str, hidden: str) -> None:
+    learn_options({option: kept})
+    assert redacted(f"key {kept}.") == f"key {kept}."
+    learn_options({option: hidden})
+    assert redacted(f"key {hidden}.") == f"key {STARS}."

@@ -222,6 +222,8 @@ def test_later_failure_counts_however_its_run_was_started() -> None:
         assert LastFailures.of(instance, ["events"]).last == {"events": tagged}
         on_its_page = failed_on_its_page(instance)
         assert LastFailures.of(instance, ["events"]).last == {"events": on_its_page}
+        end_failure(instance, "events", tagged)
+        assert LastFailures.of(instance, ["events"]).last == {"events": on_its_page}
 
 
 @pytest.mark.parametrize("status", [SUCCESS, FAILURE])

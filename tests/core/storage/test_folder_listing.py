@@ -13,6 +13,7 @@ def test_folder_is_listed_by_path_including_link_targets(tmp_path: Path) -> None
     for name in (*names, "z.parquet"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(b"12")
+    (tmp_path / "elsewhere.parquet").write_bytes(b"123")
     (folder / "link.parquet").symlink_to(tmp_path / "elsewhere.parquet")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "behind.parquet").write_bytes(b"123")

@@ -348,10 +348,10 @@ def test_warning_found_in_a_commit_remains_until_the_whole_log_is_read(table: Ta
     warning = replace(WARNING, check=LOG, kind=kind)
     record(table.store, table.table, PollFindings(problems={LOG: (warning,)}, is_examined=True))
     found = []
-    for is_examined in (False, True):
-        record(table.store, table.table, PollFindings(problems={LOG: ()}, is_examined=is_examined))
+    for of_log, is_examined in (((warning,), False), ((), False), ((), True)):
+        record(table.store, table.table, PollFindings(problems={LOG: of_log}, is_examined=is_examined))
         found.append(table.poll.problems)
-    assert found == [(warning,) if kind.is_in_commits else (), ()]
+    assert found == [(warning,), (warning,) if kind.is_in_commits else (), ()]
 
 
 def test_blank_commit_of_a_stored_version_is_still_reported_when_only_a_checkpoint_is_read(table: Table) -> None:

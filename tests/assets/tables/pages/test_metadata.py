@@ -10,6 +10,7 @@ import pytest
 from dagster import serialize_value
 
 from deltasnap_assets.quantities import bytes_text
+from deltasnap_assets.tables.pages.asset_pages import contents_text
 from deltasnap_assets.tables.pages.metadata import (
     all_files_metadata,
     commit_metadata,
@@ -365,3 +366,8 @@ def nested(kind: type, depth: int) -> object:
         return "..."
     inner = nested(kind, depth - 1)
     return [inner] if kind is list else {"a": inner}
+
+
+def test_contents_of_a_version_have_no_rows_if_their_number_is_unknown() -> None:
+    assert contents_text(state()) == "90 rows in 4 files, 59.1 KiB"
+    assert contents_text(state(num_files_without_records=1)) == "4 files, 59.1 KiB"

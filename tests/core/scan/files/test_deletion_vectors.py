@@ -114,12 +114,13 @@ def test_damaged_file_is_reported_by_name(
     [
         (inline(cardinality=3), "expected 3 rows, found 2"),
         (replace(inline(), size_in_bytes=len(CONTENT) + 9), "expected .* bytes"),
+        (replace(inline(), size_in_bytes=1 << 31), "expected sizeInBytes from 0 to 2147483647, found 2147483648"),
         (replace(inline(), path_or_inline_dv="ab~de"), "expected Z85"),
         (replace(inline(), path_or_inline_dv="abc"), "expected Z85"),
         (replace(inline(), storage_type="x"), "expected a storage type"),
         (replace(inline(), storage_type="u", path_or_inline_dv="short"), "expected a UUID"),
     ],
-    ids=["cardinality", "size", "character", "length", "storage", "no uuid"],
+    ids=["cardinality", "size", "too large", "character", "length", "storage", "no uuid"],
 )
 def test_damaged_descriptor_is_reported(
     table: DeletionVectors, vector: DeletionVectorDescriptor, reported: str

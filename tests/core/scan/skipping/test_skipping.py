@@ -102,6 +102,9 @@ STATISTICS = {
     "not false": None,
     "id in (1, null)": "((nulls.id < rows) and ((min.id <= 1) and (max.id >= 1)))",
     "id not in (1, null)": "false",
+    "id not in (1, current_date())": None,
+    "name in ('b', date'2026-01-01')": None,
+    "name not in ('b', 1)": None,
     "huge > -0.12345678901234567890123456789012345678BD": None,
     "id > -5": "((nulls.id < rows) and (max.id > (-5)))",
     "id between 1 and 3": "(((nulls.id < rows) and (max.id >= 1)) and ((nulls.id < rows) and (min.id <= 3)))",
@@ -157,6 +160,7 @@ STATISTICS = {
     "day = date'x' or id is null": ("(malformed or (coalesce((day = 'x'), (day is not null)) or (nulls.id > 0)))"),
     "wall < '2026-01-01'": "((nulls.wall < rows) and (min.wall < '2026-01-01'))",
     "at < '2026-01-01'": "((nulls.at < rows) and (min.at < '2026-01-01'))",
+    "at < timestamp_ltz'2026-01-01'": "((nulls.at < rows) and (min.at < '2026-01-01'))",
     "cast(wall as date) <= '2026-01-01'": "((nulls.wall < rows) and (try_cast(min.wall as date) <= '2026-01-01'))",
     # Where clocks are set back over midnight, a later time has an earlier date.
     "date(at) <= '2026-01-01'": (
