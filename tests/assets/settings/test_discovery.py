@@ -173,6 +173,7 @@ def test_folder_that_cannot_be_listed_does_not_stop_the_tables_of_others(
     for name in ("orders", "tmp_a") if is_known else ():
         polls.write(name, LastPoll(polled_at_ms=1, path=str(tmp_path / "lake/silver" / name)))
     polls.write("unknown", LastPoll(polled_at_ms=1))  # a table whose path is not recorded
+    polls.write("elsewhere", LastPoll(polled_at_ms=1, path=str(tmp_path / "gold/elsewhere")))
     (tmp_path / "lake/silver").rename(tmp_path / "moved")
     if is_known:
         assert load(tmp_path, text).tables == found.tables

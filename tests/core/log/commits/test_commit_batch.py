@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from unittest.mock import Mock
 
 import pytest
@@ -74,6 +75,11 @@ def test_a_broken_line_raises_an_error_that_names_file_and_line(
         read_commits(store, commits(0, 0))
 
     assert caught.value.line == 3
+
+
+def test_file_actions_are_too_many_to_hold_if_those_of_one_batch_are() -> None:
+    unheld = replace(EMPTY_BATCH, large_measures=None)
+    assert [(EMPTY_BATCH + unheld).large_measures, (unheld + EMPTY_BATCH).large_measures] == [None, None]
 
 
 @pytest.mark.parametrize(
