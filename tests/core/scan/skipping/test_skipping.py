@@ -14,6 +14,7 @@ import pytest
 
 from deltasnap_core.errors import DeltaSnapError, PredicateError
 from deltasnap_core.protocol.actions import Metadata
+from deltasnap_core.rules.texts.statistics_schema import bound_sql
 from deltasnap_core.scan.predicates.predicate import NotParsedError
 from deltasnap_core.scan.skipping.bounds import _keeps_order, bounds_of
 from deltasnap_core.scan.skipping.data_skipping import Skipping, skipping_of
@@ -469,6 +470,11 @@ def test_bounds_of_early_dates_and_times_are_not_used_or_widened(
     found = bounds_of(TableColumn(path=("x",), physical_path=("x",), data_type=kind))
     assert found is not None
     assert (value(found.lower), value(found.upper)) == (lower, upper)
+
+
+@pytest.mark.parametrize(("digits", "is_widened"), [(15, False), (16, True)])
+def test_bound_with_more_digits_than_a_float_has_is_widened(digits: int, is_widened: bool) -> None:
+    assert ("1e-15D" in (bound_sql("stated", f"decimal({digits},2)", "minValues") or "")) == is_widened
 
 
 CASTS = {
