@@ -73,7 +73,7 @@ _TEMPORARY = ("mkdtemp", "TemporaryDirectory")
 _UNREAD_NAMES = {"prefix": _TEMPORARY, "name": ("Thread",), "thread_name_prefix": ("ThreadPoolExecutor",)}
 """Arguments that are names for people who debug: of threads, and of temporary folders, found by their returned path."""
 _UNORDERED = ("isinstance", "issubclass", "getattr", "hasattr", "setattr", "TypeVar", "cast")
-_COMMUTATIVE = ("add", "and_", "equal", "or_", "greatest", "least", "max", "min", "multiply", "not_equal")
+_COMMUTATIVE = ("add", "and_", "equal", "or_", "greatest", "isin", "least", "max", "min", "multiply", "not_equal")
 _SQL = re.compile(r" (<=?|>=?|!=|=|<=>) |\bis (not )?null\b|\bcase when\b|\bcoalesce\(|^ ?(and|or) ?$")
 _IN_SQL = {
     r" < ": " <= ",

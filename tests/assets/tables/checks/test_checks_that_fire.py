@@ -152,12 +152,17 @@ def test_failed_version_passes_after_the_next_good_one(unkempt: App, reported: d
         assert settled.description.endswith("Version 9 passes again.")
 
 
-def evaluated(app: App, asset: str, name: str) -> Any:
-    """The result of one check executed alone, as from its page."""
+def executed(app: App, asset: str, name: str) -> dg.ExecuteInProcessResult:
+    """The run of one check alone, as from its page."""
     selection = dg.AssetSelection.checks(dg.AssetCheckKey(dg.AssetKey(["events", asset]), name))
     jobs = [dg.define_asset_job("alone", selection, executor_def=dg.in_process_executor)]
     job = dg.Definitions.merge(app.defs, dg.Definitions(jobs=jobs)).resolve_job_def("alone")
-    (evaluation,) = job.execute_in_process(instance=app.instance, run_config=QUIET).get_asset_check_evaluations()
+    return job.execute_in_process(instance=app.instance, run_config=QUIET)
+
+
+def evaluated(app: App, asset: str, name: str) -> Any:
+    """The result of one check that failed, executed alone."""
+    (evaluation,) = executed(app, asset, name).get_asset_check_evaluations()
     assert "\n\nWhat to do: " in (evaluation.description or "")
     return evaluation
 
@@ -178,3 +183,5 @@ def test_table_with_an_unknown_feature_is_reported(tmp_path: Path) -> None:
     reported = evaluated(app, "log_segment", "readable_protocol")
     assert reported.severity is dg.AssetCheckSeverity.ERROR
     assert f"{app.path} needs the reader features later, which deltasnap does not support." in reported.description
+    other = executed(app, "log_segment", "contiguous_log")
+    assert (other.success, other.get_asset_check_evaluations()) == (True, [])

@@ -175,6 +175,11 @@ def test_net_returns_one_change_per_key_with_its_last_version(spark: SparkSessio
     )
 
 
+def test_net_of_equal_rows_of_two_appends_has_the_last_version(spark: SparkSession, tmp_path: Path) -> None:
+    log = DeltaLog.for_table(spark, table_of(tmp_path, {n: [file(tmp_path, f"f{n}", ids(7))] for n in range(2)}))
+    assert changes(log.row_changes(0, 1, net=True)) == [(7, "insert", 1)] * 2
+
+
 @pytest.mark.slow
 def test_copied_rows_are_left_out_unless_the_feed_was_enabled(spark: SparkSession, tmp_path: Path) -> None:
     old, new = file(tmp_path, "old", ids(1, 2, 2)), file(tmp_path, "new", ids(2, 2, 3))
