@@ -72,6 +72,7 @@ def test_server_is_started_found_and_stopped(folder: Path) -> None:
     assert running_server(folder) is None
     server = start_server(SparkSettings(), folder, free_port())
     assert answers(server.port)
+    assert (folder / "server.log").is_file()
     assert running_server(folder) == server
     assert server.url == f"sc://127.0.0.1:{server.port}"
     check_remote(server.url)
@@ -163,12 +164,12 @@ def test_server_is_exercised_in_a_session_of_another_process(
     given: list[Any] = []
 
     def run(command: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
-        given.extend([command[1:], json.loads(options["input"])["spark.remote"]])
+        given.extend([command[1:], json.loads(options["input"])["spark.remote"], options["capture_output"]])
         return subprocess.CompletedProcess(command, code)
 
     monkeypatch.setattr(subprocess, "run", run)
     assert exercise_server(SparkServer(port=7, process_group=0), rounds=3) is succeeds
-    assert given == [["-m", "deltasnap_assets.tables.warm_up_workload", "3"], "sc://127.0.0.1:7"]
+    assert given == [["-m", "deltasnap_assets.tables.warm_up_workload", "3"], "sc://127.0.0.1:7", True]
 
 
 @pytest.mark.slow

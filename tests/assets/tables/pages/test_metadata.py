@@ -10,7 +10,7 @@ import pytest
 from dagster import serialize_value
 
 from deltasnap_assets.quantities import bytes_text
-from deltasnap_assets.tables.pages.asset_pages import contents_text
+from deltasnap_assets.tables.pages.asset_pages import _described, contents_text
 from deltasnap_assets.tables.pages.metadata import (
     all_files_metadata,
     commit_metadata,
@@ -371,3 +371,10 @@ def nested(kind: type, depth: int) -> object:
 def test_contents_of_a_version_have_no_rows_if_their_number_is_unknown() -> None:
     assert contents_text(state()) == "90 rows in 4 files, 59.1 KiB"
     assert contents_text(state(num_files_without_records=1)) == "4 files, 59.1 KiB"
+
+
+def test_properties_are_in_alphabetical_order() -> None:
+    configuration = {"delta.b": "1", "delta.a": "2"}
+    metadata = Metadata(id="t", schema_string=json.dumps(SCHEMA), configuration=configuration)
+    text = str(_described(metadata)["properties"].value)
+    assert text.index("delta.a") < text.index("delta.b")
