@@ -185,6 +185,7 @@ def test_repaired_checkpoint_is_reported_without_a_new_commit(tmp_path: Path) ->
     assert evaluations(app, None)["readable_checkpoint"].passed
 
 
+@pytest.mark.slow
 def test_gap_stores_loadable_versions_and_names_the_rest(tmp_path: Path) -> None:
     app = App(tmp_path)
     app.grow(6)

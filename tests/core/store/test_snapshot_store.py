@@ -304,6 +304,7 @@ def test_plain_tables_have_one_folder_per_version(
     assert again.written == ()
 
 
+@pytest.mark.slow
 def test_cleaned_up_log_removes_nothing_from_the_store(
     tmp_path: Path, table: Path, stored: SnapshotStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

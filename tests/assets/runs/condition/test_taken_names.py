@@ -128,7 +128,8 @@ def test_alert_reports_a_taken_name_but_no_table_that_moved(
     assert "The store has another table of this name" in text
 
 
-@pytest.mark.parametrize("is_same", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("is_same", [True, False])
 def test_table_that_moved_is_followed(tmp_path: Path, is_same: bool) -> None:
     project, other = Project(tmp_path, "first", 2), Project(tmp_path, "second", 2)
     project.refresh()
