@@ -70,6 +70,7 @@ def test_struct_of_nulls_counts_as_null(spark: SparkSession, tmp_path: Path) -> 
     assert views("spark") == before
 
 
+@pytest.mark.slow
 def test_stored_and_written_files_have_no_struct_of_nulls(spark: SparkSession, tmp_path: Path) -> None:
     put_structs_of_nulls(write_table(tmp_path / "t"))
     log = DeltaLog.for_table(spark, tmp_path / "t", clock=FixedClock())

@@ -276,6 +276,7 @@ def test_version_without_files_is_stored(spark: SparkSession, tmp_path: Path) ->
         assert store.computed_state("events", version) == expected.computed_state
 
 
+@pytest.mark.slow
 def test_plain_tables_of_versions_without_file_actions_have_the_earlier_files(
     spark: SparkSession, tmp_path: Path
 ) -> None:

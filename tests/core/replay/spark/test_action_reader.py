@@ -110,6 +110,7 @@ def test_number_of_records_comes_from_the_struct_and_then_from_json(spark: Spark
     assert statistics_of(nothing) == {"a": None, "b": None, "c": None}
 
 
+@pytest.mark.slow
 def test_requested_statistics_are_values_only_if_the_checkpoint_has_them(spark: SparkSession, tmp_path: Path) -> None:
     file = checkpoint(tmp_path, [add("a"), add("b")], {"numRecords": 5, "minValues": {"id": 7}}, None)
     write_log(tmp_path.parent / "t", {1: [add("c", stats='{"numRecords":6}')]})

@@ -64,6 +64,7 @@ def test_spark_and_driver_return_the_same_counts(frame: DataFrame) -> None:
     assert file_breakdown(None, KEEP_ALL) == FileBreakdown.of(())
 
 
+@pytest.mark.slow
 def test_groups_beyond_the_limit_are_counted_separately(frame: DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
     from deltasnap_core.replay.spark import file_breakdowns
 

@@ -181,6 +181,7 @@ VALUES = {
 }
 
 
+@pytest.mark.slow
 def test_values_in_statements_are_escaped(spark: SparkSession, tmp_path: Path) -> None:
     adds = [add(f"{number}", size=1, partitionValues={"p": "it's \\n"}) for number in range(2)]
     log = DeltaLog.for_table(spark, table(tmp_path / "t", adds, p="string"))

@@ -245,6 +245,7 @@ def test_checkpoint_that_differs_from_its_version_is_deleted(
     assert names(log) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", one_in(2, ["v2", "classic"]))
 def test_one_changed_field_is_a_difference(
     policy: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
