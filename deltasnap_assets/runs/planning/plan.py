@@ -171,7 +171,7 @@ def _is_recreated(status: LogStatus, known: Known, stored: Stored | None) -> boo
     """
     if stored is None:
         return False
-    if stored.common.current:
+    if stored.common.names:
         return stored.common.relation is LogRelation.RECREATED or _last_shared(known, stored.common) is None
     return status.is_fork or known.table_id != tag_value(status.table_id)
 

@@ -210,7 +210,8 @@ class _TableReader:
             return self._row(newest, damage or self._damage)
         except (KeyError, TypeError, ValueError) as error:
             url = self._stored.manifest_url(self._names[-1])
-            return self._row(None, _damaged(corrupt_manifest(url, str(error))))
+            reason = str(error) if isinstance(error, ValueError) else f"expected the numbers of a version ({error})"
+            return self._row(None, _damaged(corrupt_manifest(url, reason)))
 
     def points(self) -> dict[ManifestName, VersionPoint]:
         """Return the points that the row needs."""

@@ -251,8 +251,8 @@ def test_damaged_manifest_affects_only_its_table(tmp_path: Path) -> None:
     ("name", "value", "reason"),
     [
         ("sizeInBytes", "many", "expected a time and a size"),
-        ("numOfFiles", None, "'>' not supported"),
-        ("fileSizeHistogram", {}, "'sortedBinBoundaries'"),
+        ("numOfFiles", None, "expected the numbers of a version ('>' not supported"),
+        ("fileSizeHistogram", {}, "expected the numbers of a version ('sortedBinBoundaries')"),
     ],
 )
 def test_newest_version_without_valid_numbers_is_damage(name: str, value: Any, reason: str, tmp_path: Path) -> None:
