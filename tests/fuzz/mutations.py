@@ -170,6 +170,31 @@ def repeat_key(table: MadeTable, rng: Random) -> Mutation | None:
     return made(Meaning.ANY, f"line {place + 1} of {file.name}: {lines[place]}", file)
 
 
+def end_lines_in_x(table: MadeTable, rng: Random) -> Mutation | None:
+    """End lines of a commit in an `x`, all or some of them, as old Databricks runtimes did."""
+    file = pick(table, rng, COMMIT)
+    if file is None:
+        return None
+    share = rng.choice((0.5, 1))
+    lines = [
+        line + b"x" if line.endswith(b"}") and rng.random() < share else line for line in file.read_bytes().split(b"\n")
+    ]
+    rewrite(file, b"\n".join(lines))
+    return made(Meaning.SAME, f"lines of {file.name} end in x", file)
+
+
+def put_text_after_object(table: MadeTable, rng: Random) -> Mutation | None:
+    """Put any other text after the object of a line."""
+    file = pick(table, rng, COMMIT)
+    if file is None:
+        return None
+    lines = file.read_bytes().split(b"\n")
+    place = rng.randrange(len(lines))
+    lines[place] += rng.choice((b"xx", b" x", b"x ", b"x\r", b"X", b"}", b",", b"null", b"{}", b"1", b"\0", b"}x"))
+    rewrite(file, b"\n".join(lines))
+    return made(Meaning.SAME_OR_ERROR, f"line {place + 1} of {file.name} is {lines[place]!r:.300}", file)
+
+
 # JSON with other content.
 
 _ODD: tuple[Callable[[], str], ...] = (
@@ -361,6 +386,8 @@ ALL: tuple[Mutate, ...] = (
     escape_keys,
     join_lines,
     repeat_key,
+    end_lines_in_x,
+    put_text_after_object,
     replace_value,
     replace_value,
     replace_value,

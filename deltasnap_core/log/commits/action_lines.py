@@ -12,8 +12,9 @@ rejected.
 | an integer as `12.0`, `1e3` (below 2^53) | read | RFC 8259; Jackson and delta-kernel-rs read it |
 | `stats` as an object | read as its text | Spark does the same |
 | a key twice in one object | the last one counts | Jackson (Delta on Spark) and delta-kernel-rs do the same |
+| one `x` right after the object, at the end of the line | read without it | Databricks runtimes of 2020 wrote it |
 | several objects, two actions in one object | CorruptLogError | a line is one action; readers differ on which |
-| no object; text before or after it; a byte order mark | CorruptLogError | RFC 8259 |
+| no object; other text before or after it; a byte order mark | CorruptLogError | RFC 8259 |
 | NaN, Infinity, raw control characters, single quotes | CorruptLogError | RFC 8259 |
 | invalid UTF-8, a lone surrogate (`\\ud800`) | CorruptLogError | UTF-8 cannot encode it |
 | an integer outside its 64 (or 32) bits, or with a fraction | CorruptLogError | PROTOCOL.md, Actions |
@@ -113,6 +114,8 @@ _MANY_BYTES, _FEW_BYTES = 64 << 10, 8
 """Most lines of a text are blank if it has more than `_MANY_BYTES` and, on average, fewer than `_FEW_BYTES` a line.
 No action is so short.
 """
+_MARKED_END = "}x"
+"""The end of a line as Databricks runtimes of 2020 wrote it. A line that ends so inside a string is invalid anyway."""
 # Possessive and matched in place, not searched: linear even for a text of blanks only.
 _LINE_AFTER_BLANKS = re.compile(rb"[ \t\r\n]*+([^\n]+)")
 _MAX_TEXT_BYTES = 2**31 - 1
@@ -187,6 +190,7 @@ def classify_lines(path_of: Mapping[int, str], lines: pa.Table) -> pa.Table:
     """
     if not lines.num_rows:
         return LINES_SCHEMA.empty_table()
+    lines = without_marks(lines)
     actions = _regular_actions(lines["line"])
     if actions is not None:
         unread = lines.select(UNREAD_LINES_SCHEMA.names)
@@ -197,6 +201,19 @@ def classify_lines(path_of: Mapping[int, str], lines: pa.Table) -> pa.Table:
     return pa.concat_tables(
         [classify_lines(path_of, lines.slice(0, middle)), classify_lines(path_of, lines.slice(middle))]
     )
+
+
+def has_marks(lines: pa.Table) -> bool:
+    """Return whether some line (UNREAD_LINES_SCHEMA) has an `x` after its object, as in old Databricks logs."""
+    return bool(pc.any(pc.ends_with(lines["line"], f"{_MARKED_END}\n")).as_py())
+
+
+def without_marks(lines: pa.Table) -> pa.Table:
+    """Return lines (UNREAD_LINES_SCHEMA) without the `x` of `has_marks`."""
+    if not has_marks(lines):
+        return lines
+    texts = pc.replace_substring_regex(lines["line"], rf"{re.escape(_MARKED_END)}\n$", "}\n")
+    return lines.set_column(lines.column_names.index("line"), lines.schema.field("line"), texts)
 
 
 def lines_with(lines: pa.Table, *actions: str) -> pa.Table:
@@ -251,7 +268,7 @@ def known_action(path: str, number: int, line: str) -> dict[str, Any]:
 
     Errors: CorruptLogError naming file and line.
     """
-    values = decode_line(path, number, line)
+    values = decode_line(path, number, line[:-1] if line.endswith(_MARKED_END) else line)
     known = {name: values[name] for name in _SCHEMA.names if values.get(name) is not None}
     if len(known) > 1:
         raise CorruptLogError(path=path, line=number, reason=f"expected one action, found {' and '.join(known)}")

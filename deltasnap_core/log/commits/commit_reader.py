@@ -21,8 +21,10 @@ from deltasnap_core.log.commits.action_lines import (
     MEASURED_LINES,
     OTHER_ACTIONS,
     classify_lines,
+    has_marks,
     lines_with,
     split_lines,
+    without_marks,
 )
 from deltasnap_core.log.commits.commit_batch import (
     SAMPLE_FILES,
@@ -35,6 +37,7 @@ from deltasnap_core.log.commits.commit_batch import (
 )
 from deltasnap_core.log.commits.commit_pieces import Piece, pieces_of
 from deltasnap_core.protocol.log_files.file_names import commit_version
+from deltasnap_core.redaction import logger_of, redacted
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 
 IN_MEMORY_BYTES = 128 << 20
@@ -47,14 +50,16 @@ COMMITS_AT_ONCE = 64
 """How many commits a reader parses at once if it may stop early, or if each is to be read again alone."""
 
 _PARSER_THREADS = 4
+_log = logger_of(__name__)
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
 def read_commits(store: LogStore, commits: Sequence[FileStatus]) -> CommitBatch:
-    """Return the commits, each read once; a large one with lines that Spark would misread is read again, to hold it.
+    """Return the commits, each read once. A large one with lines that Spark would misread is read again, to hold it.
 
+    It logs one warning if lines end in the `x` of old Databricks runtimes (see `action_lines`).
     commits: ascending by version.
     Errors: CorruptLogError naming the file, and the line if there is one.
     Source: PROTOCOL.md, Delta Log Entries.
@@ -65,6 +70,12 @@ def read_commits(store: LogStore, commits: Sequence[FileStatus]) -> CommitBatch:
     _check_holdable(unusual, large.unusual)
     large = large.without(unusual)
     results = (small, large, _read(store, unusual, is_held=True))
+    if any(found.has_marks for found in results):
+        _log.warning(
+            "Commits in %s have lines that end in an x after the object, as old Databricks runtimes wrote them: "
+            "it is ignored. Other readers may refuse these commits.",
+            redacted(commits[0].path.rpartition("/")[0]),
+        )
     return CommitBatch(
         commits=tuple(sorted((each for found in results for each in found.commits), key=lambda commit: commit.version)),
         lines=_in_log_order(in_one_piece([lines for found in results for lines in found.lines], LINES_SCHEMA)),
@@ -77,11 +88,13 @@ class _Classified:
     """The parsed lines of a piece.
 
     For commits that are not kept in memory, only measures and samples of the file actions are kept.
+    has_marks: as `action_lines.has_marks`.
     unusual: by version, the first line that was rewritten; only for commits that are not kept in memory.
     """
 
     lines: pa.Table
     counts: dict[int, int]
+    has_marks: bool
     measures: pa.Table = field(default_factory=MEASURED_LINES.empty_table)
     samples: dict[int, tuple[ChangedFile, ...]] = field(default_factory=dict)
     unusual: dict[int, int] = field(default_factory=dict)
@@ -89,11 +102,12 @@ class _Classified:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Result:
-    """The result of reading some commits. measures: None: too many to hold. unusual: as in _Classified."""
+    """The result of reading some commits. measures: None: too many to hold. has_marks, unusual: as in _Classified."""
 
     commits: tuple[ParsedCommit, ...]
     lines: tuple[pa.Table, ...]
     measures: pa.Table | None
+    has_marks: bool
     unusual: dict[int, int]
 
     def without(self, files: Sequence[FileStatus]) -> _Result:
@@ -109,6 +123,7 @@ class _Result:
             commits=tuple(commit for commit in self.commits if commit.version not in versions),
             lines=tuple(map(rest, self.lines)),
             measures=None if self.measures is None else rest(self.measures),
+            has_marks=self.has_marks,
             unusual=self.unusual,
         )
 
@@ -168,6 +183,7 @@ class _Reading:
         self._measures = [MEASURED_LINES.empty_table()]
         self._measured_bytes = 0
         self._negative: set[int] = set()
+        self._has_marks = False
         self._unusual: dict[int, int] = {}
 
     def hashed(self, piece: Piece) -> Piece:
@@ -179,6 +195,7 @@ class _Reading:
     def add(self, found: _Classified) -> None:
         """Add the lines of a piece, in the order of the log."""
         self._lines.append(found.lines)
+        self._has_marks |= found.has_marks
         self._negative |= versions_with_negative_numbers(found.lines) | versions_with_negative_numbers(found.measures)
         self._measured_bytes += found.measures.nbytes
         if self._measured_bytes <= MEASURED_BYTES:
@@ -208,6 +225,7 @@ class _Reading:
             commits=tuple(commits),
             lines=tuple(self._lines),
             measures=pa.concat_tables(self._measures) if self._measures else None,
+            has_marks=self._has_marks,
             unusual=self._unusual,
         )
 
@@ -228,9 +246,12 @@ def _in_order(function: Callable[[T], R], items: Iterable[T], *, at_once: int) -
 
 
 def _classify_held(piece: Piece) -> _Classified:
-    lines = classify_lines(piece.path_of, split_lines(piece.path_of, piece.contents, first_line=piece.first_line))
+    unread = split_lines(piece.path_of, piece.contents, first_line=piece.first_line)
+    lines = classify_lines(piece.path_of, unread)
     return _Classified(
-        lines=lines, counts=_counts(lines_with(lines.select(["commit_version", "action"]), *FILE_ACTIONS))
+        lines=lines,
+        counts=_counts(lines_with(lines.select(["commit_version", "action"]), *FILE_ACTIONS)),
+        has_marks=has_marks(unread),
     )
 
 
@@ -244,7 +265,8 @@ def _classify_streamed(piece: Piece) -> _Classified:
         counts=_counts(measures),
         measures=measures,
         samples=first_files(lines, np.flatnonzero(is_change.to_numpy()), SAMPLE_FILES),
-        unusual=_first_differences(unread, lines),
+        has_marks=has_marks(unread),
+        unusual=_first_differences(without_marks(unread), lines),  # Spark ignores the mark
     )
 
 

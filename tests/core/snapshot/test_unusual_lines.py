@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from deltasnap_core import CorruptLogError, DeltaLog, SnapshotStore, TableLog
+from deltasnap_core import CorruptLogError, DeltaLog, SnapshotOptions, SnapshotStore, TableLog
 from deltasnap_core.log.commits import commit_batch
 from tests.builders import add, commit_info, content, metadata, protocol, remove, write_log
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from deltasnap_core.replay.engine import EngineUse
 
 
 TAIL = b'"partitionValues":{},"modificationTime":1,"dataChange":true'
@@ -115,6 +117,42 @@ def test_every_query_rejects_ambiguous_lines(spark: SparkSession, tmp_path: Path
         SnapshotStore.open(spark, str(tmp_path / "store")).write_range("t", DeltaLog.for_table(spark, path), 0, 1)
     with pytest.raises(CorruptLogError):
         _ = TableLog.for_path(path).at(version=1).set_transactions
+
+
+ACTIONS = [
+    commit_info("CREATE"),
+    protocol(),
+    metadata(),
+    add("a", size=1, stats='{"numRecords":1}'),
+    add("b}x", size=2),
+]
+
+
+def with_marks(file: Path) -> None:
+    """End each line of a commit in `x`, as Databricks runtimes of 2020 did."""
+    file.write_bytes(file.read_bytes().replace(b"\n", b"x\n"))
+
+
+@pytest.mark.parametrize("engine", ["auto", "spark"])
+def test_lines_of_old_databricks_runtimes_are_read_with_one_warning(
+    spark: SparkSession, tmp_path: Path, is_large: bool, engine: EngineUse, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = write_log(tmp_path / "t", {0: ACTIONS, 1: [commit_info("DELETE"), remove("a")], 2: [commit_info("WRITE")]})
+    with_marks(log / "00000000000000000000.json")
+    with_marks(log / "00000000000000000001.json")
+
+    opened = DeltaLog.for_table(spark, tmp_path / "t", options=SnapshotOptions(engine=engine))
+    state = opened.snapshot.computed_state
+
+    assert (state.num_of_files, state.size_in_bytes) == (1, 2)
+    assert [row.path for row in opened.snapshot.all_files.collect()] == ["b}x"]
+    assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
+        f"Commits in {log.as_uri()} have lines that end in an x after the object, as old Databricks runtimes wrote "
+        "them: it is ignored. Other readers may refuse these commits."
+    ]
+    assert [commit.operation for commit in opened.context.table_log.history.get_history()] == [
+        "WRITE", "DELETE", "CREATE"
+    ]  # fmt: skip
 
 
 @pytest.mark.slow
