@@ -24,7 +24,7 @@ from deltasnap_assets.runs.fleet import unfollowed_tables
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.runs.table_runs import failed_run, unfinished_run
 from deltasnap_assets.settings.config import SAIL, Settings, TableSettings
-from deltasnap_assets.settings.loading import find_config, load_settings, nothing_to_follow
+from deltasnap_assets.settings.loading import NoConfigError, find_config, load_settings
 from deltasnap_assets.settings.yaml_source import ConfigError
 from deltasnap_assets.spark.connect_check import check_remote
 from deltasnap_assets.spark.connect_server import DEFAULT_FOLDER, answers, running_server
@@ -85,9 +85,6 @@ def examine() -> Iterator[Finding]:
     if isinstance(settings, list):
         yield from settings
         return
-    if (problem := nothing_to_follow(settings)) is not None:
-        yield Finding(subject="configuration", mark="error", message=problem)
-        return
     file = find_config(os.environ, Path.cwd())
     message = (
         "none: using the settings of the demo"
@@ -120,7 +117,7 @@ def _settings(on_no_table: Callable[[str], None]) -> Settings | list[Finding]:
         return load_settings(on_no_table=on_no_table)
     except DeltaSnapError as error:
         problems = error.lines if isinstance(error, ConfigError) else [str(error)]
-        advice = "Correct the file, or generate one with `deltasnap init`."
+        advice = "" if isinstance(error, NoConfigError) else "Correct the file, or generate one with `deltasnap init`."
         return [
             Finding(subject="configuration", mark="error", message=_line(problem), advice=advice)
             for problem in problems

@@ -23,7 +23,7 @@ from deltasnap_assets.settings.config import (
 from deltasnap_assets.settings.discovery import with_discovered
 from deltasnap_assets.settings.store_place import check_store_place
 from deltasnap_assets.settings.yaml_source import ConfigError, ConfigProblem, Location, YamlSource, key_text, read_yaml
-from deltasnap_core import is_url, logger_of, redacted
+from deltasnap_core import DeltaSnapError, is_url, logger_of, redacted
 
 _log = logger_of(__name__)
 
@@ -41,6 +41,18 @@ _PLAIN_REASONS = {  # for types of pydantic's errors that would name types of Py
 _SECRETIVE = ("storage_options", "config", "alerts")  # these keys hold credentials: their values are never shown
 
 
+class NoConfigError(DeltaSnapError):
+    """There is no configuration file in `folder`, none is named, and there is no demo table."""
+
+    def __init__(self, *, folder: Path) -> None:
+        self.folder = folder
+        super().__init__(
+            f"There is no `{CONFIG_FILE}` in {folder}, and `{CONFIG_VARIABLE}` is not set. Start in the folder of the "
+            "file, or set the variable to its path. `deltasnap init PATH...` generates a configuration for your "
+            "tables, `deltasnap demo` creates a demo table."
+        )
+
+
 def load_settings(
     file: str | os.PathLike[str] | None = None,
     *,
@@ -48,16 +60,18 @@ def load_settings(
     folder: Path | None = None,
     on_no_table: Callable[[str], None] = _log.warning,
 ) -> Settings:
-    """Return the settings of `file`, else of `DELTASNAP_CONFIG`, else of `deltasnap.yaml`, else of the demo table.
+    """Return the settings of `file`, else of `DELTASNAP_CONFIG`, else of `deltasnap.yaml`, else of the demo.
 
-    `deltasnap.yaml` is looked up in `folder`, by default the working directory. Relative paths in a file are relative
-    to the file.
+    `deltasnap.yaml` and the demo are looked up in `folder`, by default the working directory. Relative paths in a file
+    are relative to the file.
     on_no_table: called with a message for each pattern of `discover` that cannot be listed, matches no table, or only
     tables of earlier patterns.
-    Errors: `ConfigError`; `DiscoveryError`, see `with_discovered`; `MisplacedStoreError`.
+    Errors: `NoConfigError`; `ConfigError`; `DiscoveryError`, see `with_discovered`; `MisplacedStoreError`.
     """
     folder = Path.cwd() if folder is None else folder
     path = find_config(environment, folder) if file is None else Path(file)
+    if path is None and not (folder / DEMO_FOLDER).exists():
+        raise NoConfigError(folder=folder)
     settings = demo_settings(folder) if path is None else read_settings(path, environment)
     settings = with_discovered(settings, on_no_table) if settings.discover else settings
     check_store_place(settings)
@@ -81,7 +95,7 @@ class _SparkKey(BaseModel):
 
 
 def find_config(environment: Mapping[str, str], folder: Path) -> Path | None:
-    """Return the configuration file in use; None: there is none, and the demo settings apply.
+    """Return the configuration file in use; None: there is none, and the demo table may be followed.
 
     Errors: `ConfigError` if the variable names the home folder of an unknown user.
     """
@@ -92,16 +106,6 @@ def find_config(environment: Mapping[str, str], folder: Path) -> Path | None:
             problem = ConfigProblem(reason=f"cannot be read, the value of {CONFIG_VARIABLE}: {error}")
             raise ConfigError(file=named, problems=(problem,)) from error
     return folder / CONFIG_FILE if (folder / CONFIG_FILE).exists() else None
-
-
-def nothing_to_follow(settings: Settings) -> str | None:
-    """Return advice if there is neither a configuration file nor the demo table; None: one of them exists."""
-    if find_config(os.environ, Path.cwd()) is not None or Path(settings.tables[0].path).exists():
-        return None
-    return (
-        f"There is no {CONFIG_FILE} and no demo table in this folder. `deltasnap init PATH...` generates a "
-        "configuration for your tables. `deltasnap demo` creates a demo table."
-    )
 
 
 def demo_settings(folder: Path) -> Settings:

@@ -246,6 +246,7 @@ def test_broken_configuration_is_reported_when_the_code_location_is_loaded(
 def test_dagster_finds_the_definitions_in_the_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from dagster._core.workspace.autodiscovery import loadable_targets_from_python_module
 
+    (tmp_path / "deltasnap.yaml").write_text("tables: [{name: events, path: /t}]", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("DELTASNAP_CONFIG", raising=False)
     (target,) = loadable_targets_from_python_module("deltasnap_assets.definitions", str(tmp_path))

@@ -178,15 +178,11 @@ def fleet(
     Reads only the store. The condition is as of the last time a sensor, schedule or refresh read the log.
     """
     from deltasnap_assets.command.views.fleet.fleet_view import fleet_text, read_rows, show_fleet
-    from deltasnap_assets.settings.loading import load_settings, nothing_to_follow
-    from deltasnap_core import DeltaSnapError
+    from deltasnap_assets.settings.loading import load_settings
 
     if as_json and how not in (None, FleetFormat.JSON):
         raise typer.BadParameter("Give --json or --format, not both.")
-    settings = load_settings()
-    if (problem := nothing_to_follow(settings)) is not None:
-        raise DeltaSnapError(problem)
-    rows, chosen = read_rows(settings, sort, only or ())
+    rows, chosen = read_rows(load_settings(), sort, only or ())
     how = FleetFormat.JSON if as_json else how or FleetFormat.TABLE
     if how is FleetFormat.TABLE:
         show_fleet(output_console(), rows, chosen)

@@ -10,7 +10,6 @@ import typer
 from rich.console import Console
 
 from deltasnap_assets.command.endings import fail
-from deltasnap_assets.command.prerequisites import settings_in_use
 from deltasnap_assets.command.terminal import print_problem
 
 
@@ -28,10 +27,11 @@ def refresh(
     counts too. All other versions and tables are still materialized.
     """
     from deltasnap_assets.command.views.refresh_view import Refreshed, refresh_tables, report_unfollowed_tables
+    from deltasnap_assets.settings.loading import load_settings
     from deltasnap_assets.spark.java import JavaError, check_java
     from deltasnap_assets.spark.session.needed import reasons_for_spark
 
-    settings = settings_in_use()
+    settings = load_settings()
     known = [table.name for table in settings.tables]
     if not tables:
         report_unfollowed_tables(settings)

@@ -20,11 +20,11 @@ def start(
 ) -> None:
     """Start a server with the configured Spark settings, and wait until it responds."""
     require_package("grpc", "connect")
-    from deltasnap_assets.settings.loading import load_settings
+    from deltasnap_assets.settings.loading import load_spark_settings
     from deltasnap_assets.spark.connect_server import DEFAULT_FOLDER, exercise_server, running_server, start_server
 
     is_warm = running_server(DEFAULT_FOLDER) is not None
-    server = start_server(load_settings().spark, DEFAULT_FOLDER, port)
+    server = start_server(load_spark_settings(), DEFAULT_FOLDER, port)
     if not is_warm and not exercise_server(server):
         typer.echo("warning: The first queries on the server failed, so it is not warm yet.", err=True)
     typer.echo(

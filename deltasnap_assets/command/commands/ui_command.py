@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 
 from deltasnap_assets.command.endings import fail
-from deltasnap_assets.command.prerequisites import require_package, settings_in_use
+from deltasnap_assets.command.prerequisites import require_package
 from deltasnap_assets.command.terminal import print_problem
 from deltasnap_assets.quantities import counted
 from deltasnap_core import how_to_install
@@ -34,11 +34,12 @@ def ui(
     family = _family_of(host)
     from deltasnap_assets.command.local.local_instance import use_local_instance
     from deltasnap_assets.command.local.running_ui import take_instance
+    from deltasnap_assets.settings.loading import load_settings
     from deltasnap_assets.spark.java import check_java
     from deltasnap_assets.spark.session.needed import reason_for_spark
 
     # Checked here, an error is one line. Dagster's code server would print a page.
-    settings = settings_in_use()
+    settings = load_settings()
     reason = reason_for_spark(settings)
     if settings.spark.remote is None and reason is not None:
         check_java()

@@ -200,7 +200,10 @@ def test_failing_command_with_json_prints_its_error_as_json(case: str, tmp_path:
 def test_empty_folder_is_reported_with_two_suggestions(command: str, tmp_path: Path) -> None:
     result = deltasnap(command, folder=tmp_path)
     assert_one_line_of_error(
-        result, "no deltasnap.yaml and no demo table in this folder", "`deltasnap init PATH...`", "`deltasnap demo`"
+        result,
+        f"no `deltasnap.yaml` in {tmp_path}, and `DELTASNAP_CONFIG` is not set",
+        "`deltasnap init PATH...`",
+        "`deltasnap demo`",
     )
     assert list(tmp_path.iterdir()) == []
 

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 import traceback
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -17,7 +20,13 @@ from deltasnap_assets.settings.config import (
     SparkSettings,
     TableSettings,
 )
-from deltasnap_assets.settings.loading import demo_settings, load_settings, load_spark_settings, read_settings
+from deltasnap_assets.settings.loading import (
+    NoConfigError,
+    demo_settings,
+    load_settings,
+    load_spark_settings,
+    read_settings,
+)
 from deltasnap_assets.settings.yaml_source import ConfigError
 from deltasnap_core import redaction
 
@@ -406,7 +415,28 @@ def test_error_of_settings_created_in_python_shows_no_secret() -> None:
     assert "hunter2" not in str(raised.value)
 
 
+@pytest.mark.parametrize("named", [{}, {"DELTASNAP_CONFIG": ""}], ids=["not set", "empty"])
+def test_folder_without_a_configuration_and_a_demo_is_an_error(named: dict[str, str], tmp_path: Path) -> None:
+    with pytest.raises(NoConfigError, match=r"There is no `deltasnap.yaml` in .*, and `DELTASNAP_CONFIG` is not set\."):
+        load_settings(environment=named, folder=tmp_path)
+
+
+def test_code_location_in_a_folder_without_a_configuration_does_not_load(tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "DELTASNAP_CONFIG"}
+    loaded = subprocess.run(
+        [sys.executable, "-c", "from deltasnap_assets.definitions import defs"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert f"NoConfigError: There is no `deltasnap.yaml` in {tmp_path}, and" in loaded.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_settings_come_from_variable_then_working_folder_then_demo(tmp_path: Path) -> None:
+    (tmp_path / ".deltasnap" / "demo").mkdir(parents=True)
     assert load_settings(environment={}, folder=tmp_path) == demo_settings(tmp_path)
     write(tmp_path, "tables: [{name: here, path: /a}]")
     other = tmp_path / "other.yaml"
