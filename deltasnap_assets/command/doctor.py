@@ -22,7 +22,7 @@ from deltasnap_assets.quantities import counted
 from deltasnap_assets.runs.condition.poll_findings import NO_VERSIONS_ADVICE
 from deltasnap_assets.runs.fleet import unfollowed_tables
 from deltasnap_assets.runs.stores import store_of
-from deltasnap_assets.runs.table_runs import failed_run, unfinished_run
+from deltasnap_assets.runs.table_runs import UnfinishedRuns, failed_run
 from deltasnap_assets.settings.config import SAIL, Settings, TableSettings
 from deltasnap_assets.settings.loading import NoConfigError, find_config, load_settings
 from deltasnap_assets.settings.yaml_source import ConfigError
@@ -205,13 +205,12 @@ def _advice_for(error: BaseException | None, home: Path) -> str:
 
 
 def _runs_of(instance: dg.DagsterInstance, table: TableSettings) -> Finding:
-    subject, failed = f"runs of {table.name}", dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE])
-    before = instance.get_runs_count(failed)
-    run = unfinished_run(instance, table.name)
-    if lost := instance.get_runs_count(failed) - before:
-        message = f"{'none' if run is None else run} in progress; {lost} lost, recorded as failed"
-        return Finding(subject=subject, mark="warning", message=message, advice="The next run stores their versions.")
-    last = failed_run(instance, table.name)
+    subject, unfinished = f"runs of {table.name}", UnfinishedRuns.of(instance, [table.name])
+    run, last = unfinished.active.get(table.name), failed_run(instance, table.name)
+    if silent := unfinished.silent.get(table.name):
+        message = f"{silent[0].dagster_run.run_id} has written no event for ten minutes, and may be dead"
+        advice = "If its process is gone, terminate it in the UI. Its versions are requested again without that."
+        return Finding(subject=subject, mark="warning", message=message, advice=advice)
     if last is not None and run is None:
         message = f"the last run failed, {last.run_id}: {_line(last.reason)}"
         advice = f"Run `deltasnap refresh {table.name}` to retry."

@@ -214,6 +214,7 @@ class Failure:
 
     is_for_checks: whether it was only requested to evaluate the checks again.
     is_canceled: whether a user ended it: no tick starts it again until there is a new commit.
+    is_silent: whether it has not ended, but may be dead: see `UnfinishedRuns`. ended: when it started.
     """
 
     run_id: str
@@ -223,6 +224,7 @@ class Failure:
     ended: float
     is_for_checks: bool = False
     is_canceled: bool = False
+    is_silent: bool = False
 
     @property
     def may_be_tried_again(self) -> bool:

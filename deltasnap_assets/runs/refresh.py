@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 
 import dagster as dg
 
-from deltasnap_assets.processes import this_process
 from deltasnap_assets.runs.check_requests import version_with_due_checks
 from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.examination import report_condition_without_run
@@ -29,9 +28,8 @@ from deltasnap_assets.runs.planning.names import STORING_ASSET, job_name, run_ta
 from deltasnap_assets.runs.planning.partition_order import sort_partitions
 from deltasnap_assets.runs.planning.partitions import known_versions
 from deltasnap_assets.runs.planning.plan import Known, Stored, plan
-from deltasnap_assets.runs.run_process import PROCESS_TAG
 from deltasnap_assets.runs.stores import store_of
-from deltasnap_assets.runs.table_runs import failed_run, unfinished_run
+from deltasnap_assets.runs.table_runs import failed_run
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import DeltaSnapError, LogStatus, TableCondition
 
@@ -93,7 +91,6 @@ def refresh_table(
         on_warning=on_warning,
         log_level=log_level,
     )
-    unfinished_run(instance, table.name)  # marks runs of a killed refresh as failed
     known = known_of(instance, table.name)
     status, stored = read_status_or_report(settings, table, instance)
     problem = refresh.attempt(known, status, stored)
@@ -198,8 +195,7 @@ class _Refresh:
         result = self.job.execute_in_process(
             instance=self.instance,
             run_id=run_id,
-            # Set when the run is created, so that the run is detected as lost even if this process dies early.
-            tags=run_tags(self.table.name, first, last) | {PROCESS_TAG: this_process()},
+            tags=run_tags(self.table.name, first, last),
             raise_on_error=False,
             run_config={"loggers": {"console": {"config": {"log_level": self.log_level}}}},
         )

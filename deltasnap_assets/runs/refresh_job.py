@@ -9,7 +9,6 @@ import dagster as dg
 
 from deltasnap_assets.quantities import counted
 from deltasnap_assets.runs.refresh import refresh_table
-from deltasnap_assets.runs.run_process import heartbeat
 from deltasnap_assets.runs.table_runs import TablesFailedError
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.texts import secrets_hidden, without_secrets
@@ -29,14 +28,13 @@ def refresh_job(settings: Settings, definitions: Callable[[], dg.Definitions]) -
     @secrets_hidden()
     def refresh_each(context: dg.OpExecutionContext) -> None:
         problems = dict[str, str]()
-        with heartbeat(context.instance, context.run_id):
-            for table in settings.tables:
-                try:
-                    versions = refresh_table(definitions(), settings, table, context.instance, log_level="ERROR")
-                    context.log.info(f"{table.name}: {counted(len(versions), 'version')} materialized")
-                except Exception as error:  # noqa: BLE001  # for any error, the other tables are refreshed
-                    problem = problems[table.name] = without_secrets(str(error))
-                    context.log.error(f"{table.name}: {problem}")
+        for table in settings.tables:
+            try:
+                versions = refresh_table(definitions(), settings, table, context.instance, log_level="ERROR")
+                context.log.info(f"{table.name}: {counted(len(versions), 'version')} materialized")
+            except Exception as error:  # noqa: BLE001  # for any error, the other tables are refreshed
+                problem = problems[table.name] = without_secrets(str(error))
+                context.log.error(f"{table.name}: {problem}")
         if problems:
             raise TablesFailedError(problems)
 

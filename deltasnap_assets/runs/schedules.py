@@ -14,7 +14,7 @@ from deltasnap_assets.runs.planning.names import job_name, run_tags
 from deltasnap_assets.runs.planning.partition_order import sort_partitions
 from deltasnap_assets.runs.planning.plan import nothing_to_do, plan
 from deltasnap_assets.runs.stores import history_of
-from deltasnap_assets.runs.table_runs import unfinished_run
+from deltasnap_assets.runs.table_runs import UnfinishedRuns
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.texts import secrets_hidden, without_secrets
 
@@ -37,7 +37,7 @@ def refresh_schedule(settings: Settings, table: TableSettings, cron: str) -> dg.
     )
     @secrets_hidden()
     def refresh(context: dg.ScheduleEvaluationContext) -> list[dg.RunRequest] | dg.SkipReason:
-        if run_id := unfinished_run(context.instance, table.name):
+        if run_id := UnfinishedRuns.of(context.instance, [table.name]).active.get(table.name):
             return dg.SkipReason(f"Run {run_id} of {table.name} is in progress.")
         known = known_of(context.instance, table.name)
         status, stored = read_status_or_report(settings, table, context.instance)

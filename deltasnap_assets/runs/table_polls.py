@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -31,7 +31,7 @@ from deltasnap_assets.runs.planning.partition_order import sort_partitions
 from deltasnap_assets.runs.planning.plan import Known, Stored, nothing_to_do, plan
 from deltasnap_assets.runs.planning.sensor_state import SensorState
 from deltasnap_assets.runs.stores import log_of, store_of
-from deltasnap_assets.runs.table_runs import LastFailures, failed_run, unfinished_runs
+from deltasnap_assets.runs.table_runs import LastFailures, UnfinishedRuns, failed_run
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.texts import without_secrets
 from deltasnap_core import (
@@ -64,27 +64,24 @@ class SensorAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TablePolls:
-    """The polls of one tick. The instance is queried once for the runs of all tables. unfinished: see `table_runs`."""
+    """The polls of one tick. The instance is queried once for the runs of all tables."""
 
     settings: Settings
     instance: dg.DagsterInstance
-    unfinished: Mapping[str, str]
+    unfinished: UnfinishedRuns
     failures: LastFailures
 
     @classmethod
     def of(cls, settings: Settings, tables: Sequence[TableSettings], instance: dg.DagsterInstance) -> TablePolls:
         """Return the polls of a tick for these tables."""
         names = [table.name for table in tables]
-        return cls(
-            settings=settings,
-            instance=instance,
-            unfinished=unfinished_runs(instance, names),
-            failures=LastFailures.of(instance, names),
-        )
+        unfinished = UnfinishedRuns.of(instance, names)
+        failures = LastFailures.of(instance, names, unfinished.silent)
+        return cls(settings=settings, instance=instance, unfinished=unfinished, failures=failures)
 
     def still_valid(self, answer: SensorAnswer, table: TableSettings, cursor: str | None) -> SensorAnswer:
         """Return an answer whose poll an earlier tick may have begun, without requests if a run has begun meanwhile."""
-        run_id = self.unfinished.get(table.name)
+        run_id = self.unfinished.active.get(table.name)
         if run_id is None or not answer.requests:
             return answer
         return SensorAnswer(cursor=cursor, message=_in_progress(table, run_id))
@@ -95,7 +92,7 @@ class TablePolls:
         Errors: DeltaSnapError if the store failed, or once for a new fault of the log, after it is recorded.
         """
         state = _state(table, cursor)
-        if run_id := self.unfinished.get(table.name):
+        if run_id := self.unfinished.active.get(table.name):
             return SensorAnswer(cursor=state.to_text(), message=_in_progress(table, run_id))
         if state.pause_left > 0 and shows_unloadable(self.instance, table.name):  # no run or refresh found it repaired
             message = f"{table.name} is broken: {state.fault} Next poll in {state.pause_left:.0f} s."
@@ -352,6 +349,11 @@ def _nothing_new(table: TableSettings, failure: Failure | None) -> str:
         return (
             f"Run {failure.run_id} of {table.name}, for versions {versions}, was canceled. The next commit, the "
             f"schedule or `deltasnap refresh {table.name}` materializes the missing ones."
+        )
+    if failure.is_silent:
+        return (
+            f"Run {failure.run_id} of {table.name}, for versions {versions}, has written no event for ten minutes, and "
+            f"may be dead. The next commit, the schedule or `deltasnap refresh {table.name}` retries them."
         )
     if not failure.may_be_tried_again:
         return (

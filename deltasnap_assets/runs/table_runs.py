@@ -1,8 +1,9 @@
-"""The runs of tables: in progress, lost, or failed and to be retried."""
+"""The runs of tables: unfinished, or failed and to be retried."""
 
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,7 +13,6 @@ from typing import Any
 
 import dagster as dg
 
-from deltasnap_assets.processes import has_ended
 from deltasnap_assets.quantities import counted
 from deltasnap_assets.runs.condition.fault_texts import FailedRun
 from deltasnap_assets.runs.due import Failure
@@ -30,7 +30,6 @@ from deltasnap_assets.runs.planning.names import (
 )
 from deltasnap_assets.runs.planning.partitions import known_versions
 from deltasnap_assets.runs.planning.plan import Known
-from deltasnap_assets.runs.run_process import PROCESS_TAG
 from deltasnap_assets.settings.config import TABLE_TAG
 from deltasnap_core import DeltaSnapError
 
@@ -40,7 +39,10 @@ _MAX_LATER_RUNS = 100
 _MAX_TABLES = 1_000  # names in one query
 _ALL_ASSETS = "__ASSET_JOB"
 _MAX_MESSAGES = 10
-UNFINISHED = [
+SILENT_SECONDS = 600.0
+"""A started run that has written no event for this time may be dead, so nothing waits for it. Two runs of a table do no
+harm. Steps of deltasnap write an event at least every two minutes."""
+_UNFINISHED = [
     dg.DagsterRunStatus.QUEUED,
     dg.DagsterRunStatus.NOT_STARTED,
     dg.DagsterRunStatus.STARTING,
@@ -50,14 +52,6 @@ UNFINISHED = [
 _CANCELED = dg.DagsterRunStatus.CANCELED
 _FAILED = [dg.DagsterRunStatus.FAILURE, _CANCELED]
 _ENDED = [dg.DagsterRunStatus.SUCCESS, *_FAILED]
-# For processes on other machines, whose state this machine cannot see. A started run renews its tag every half minute;
-# a run that has not started must do so soon. A queued run is held by the instance and is never lost.
-_LOST_AFTER_SECONDS = {
-    dg.DagsterRunStatus.NOT_STARTED: 600,
-    dg.DagsterRunStatus.STARTING: 600,
-    dg.DagsterRunStatus.STARTED: 300,
-    dg.DagsterRunStatus.CANCELING: 300,
-}
 
 
 class TablesFailedError(DeltaSnapError):
@@ -70,30 +64,47 @@ class TablesFailedError(DeltaSnapError):
         super().__init__(f"{counted(len(problems), 'table')} failed. {' '.join(shown)}{more}")
 
 
-def unfinished_run(instance: dg.DagsterInstance, table_name: str) -> str | None:
-    """Return the id of a queued or running run of the table; None: there is none. See `unfinished_runs`."""
-    return unfinished_runs(instance, [table_name]).get(table_name)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnfinishedRuns:
+    """The unfinished runs of tables, by table. Tables without one are left out.
 
-
-def unfinished_runs(instance: dg.DagsterInstance, table_names: Collection[str]) -> Mapping[str, str]:
-    """Return the ids of queued or running runs, by table; tables without one are left out.
-
-    A run belongs to a table if it materializes the table's assets, no matter how it was started. A lost run (killed, or
-    without a renewed tag for minutes) is recorded as failed, so that neither its table nor a queue waits for it. Lost
-    runs of deltasnap without a table, such as runs of the fleet, are also recorded as failed.
+    A run belongs to a table if it materializes the table's assets, no matter how it was started.
+    active: the id of a run that a tick waits for: one that is queued, or writes events.
+    silent: the runs that may be dead: started, and without an event for ten minutes. The latest first.
     """
-    found = {}
-    for record in instance.get_run_records(dg.RunsFilter(statuses=UNFINISHED)):
-        run = record.dagster_run
-        tables = [name for name in table_names if _is_of(run, name)]
-        if not tables and PROCESS_TAG not in run.tags:
-            continue
-        if problem := _lost(record):
-            again = f"The next run of {tables[0]} stores missing versions." if tables else "Start the run again."
-            instance.report_run_failed(run, f"{problem} {again}")
-        else:
-            found.update(dict.fromkeys(tables, run.run_id))
-    return found
+
+    active: Mapping[str, str]
+    silent: Mapping[str, Sequence[dg.RunRecord]]
+
+    @classmethod
+    def of(cls, instance: dg.DagsterInstance, table_names: Collection[str]) -> UnfinishedRuns:
+        """Return the unfinished runs of tables."""
+        active, silent = dict[str, str](), defaultdict[str, list[dg.RunRecord]](list)
+        for record in instance.get_run_records(dg.RunsFilter(statuses=_UNFINISHED)):
+            tables = [name for name in table_names if _is_of(record.dagster_run, name)]
+            if not tables:
+                continue
+            if _is_silent(instance, record):
+                for name in tables:
+                    silent[name].append(record)
+            else:
+                active.update(dict.fromkeys(tables, record.dagster_run.run_id))
+        return cls(active=active, silent=silent)
+
+
+def has_active_run(instance: dg.DagsterInstance, job: str) -> bool:
+    """Return whether a run of a job is queued or writes events."""
+    records = instance.get_run_records(dg.RunsFilter(job_name=job, statuses=_UNFINISHED))
+    return not all(_is_silent(instance, record) for record in records)
+
+
+def _is_silent(instance: dg.DagsterInstance, record: dg.RunRecord) -> bool:
+    """Return whether a run may be dead. Reads its last event only if its status did not change for ten minutes."""
+    run, silent_since = record.dagster_run, time.time() - SILENT_SECONDS
+    if run.status is dg.DagsterRunStatus.QUEUED or record.update_timestamp.timestamp() >= silent_since:
+        return False
+    last = instance.get_records_for_run(run.run_id, limit=1, ascending=False).records
+    return not any(event.timestamp >= silent_since for event in last)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,30 +112,38 @@ class LastFailures:
     """The failures of tables within a day, by table, except those that are over: see `end_failure`.
 
     last: the id of the run of `failed_run`.
-    requested: the same among the runs that deltasnap requested: their versions may be requested again.
+    requested: the same among the runs that deltasnap requested: their versions may be requested again. A silent run
+    whose versions are missing counts as failed.
     """
 
     last: Mapping[str, str]
     requested: Mapping[str, Failure]
 
     @classmethod
-    def of(cls, instance: dg.DagsterInstance, table_names: Collection[str]) -> LastFailures:
-        """Return the failures of tables. A table without a failure, or whose last one is over, costs no query."""
+    def of(
+        cls, instance: dg.DagsterInstance, table_names: Collection[str], silent: Mapping[str, Sequence[dg.RunRecord]]
+    ) -> LastFailures:
+        """Return the failures of tables. A table without a failure, or whose last one is over, costs no query.
+
+        silent: see `UnfinishedRuns`.
+        """
         tagged, over = _failed_within_a_day(instance, table_names), _ended_failures(instance, table_names)
         untagged, last, requested = _untagged_failures(instance), dict[str, str](), dict[str, Failure]()
         for name in table_names:
             failed = [record for record in untagged if _is_of(record.dagster_run, name)]
             failed += [tagged[name]] if name in tagged else []
             newest = max(failed, key=_storage_id, default=None)
-            if newest is None or newest.dagster_run.run_id == over.get(name):
+            is_failed = newest is not None and newest.dagster_run.run_id != over.get(name)
+            if not is_failed and name not in silent:
                 continue
             runs = _TableRuns(instance, name, over.get(name))
-            record = runs.last_failed()
-            if record is None:
-                end_failure(instance, name, newest.dagster_run.run_id)
-                continue
-            last[name] = record.dagster_run.run_id
-            if (failure := runs.failure_of_request()) is not None:
+            if newest is not None and is_failed:
+                if (record := runs.last_failed()) is not None:
+                    last[name] = record.dagster_run.run_id
+                else:
+                    end_failure(instance, name, newest.dagster_run.run_id)
+            may_retry = name in last or name in silent
+            if may_retry and (failure := runs.failure_of_request(silent.get(name, ()))) is not None:
                 requested[name] = failure
         return cls(last=last, requested=requested)
 
@@ -156,9 +175,12 @@ class _TableRuns:
         """Return the run of `failed_run`, however it was started."""
         return self._last_failed_of(_ended_runs(self._instance, self._table_name))
 
-    def failure_of_request(self) -> Failure | None:
-        """Return the failure of a run that deltasnap requested; None: there is none."""
-        record = self._last_failed_of(requested_runs(self._instance, self._table_name))
+    def failure_of_request(self, silent: Sequence[dg.RunRecord]) -> Failure | None:
+        """Return the failure of a run that deltasnap requested; None: there is none.
+
+        silent: the runs of the table that may be dead. One whose versions are missing counts as failed.
+        """
+        record = self._last_failed_of(requested_runs(self._instance, self._table_name), silent)
         versions = None if record is None else _range_of(record.dagster_run)
         if record is None or versions is None:
             return None
@@ -171,17 +193,21 @@ class _TableRuns:
             ended=record.update_timestamp.timestamp(),
             is_for_checks=CHECKS_TAG in run.tags,
             is_canceled=run.status is _CANCELED,
+            is_silent=not run.is_finished,
         )
 
-    def _last_failed_of(self, records: Iterable[dg.RunRecord]) -> dg.RunRecord | None:
+    def _last_failed_of(
+        self, records: Iterable[dg.RunRecord], silent: Sequence[dg.RunRecord] = ()
+    ) -> dg.RunRecord | None:
         """Return the last failed run whose versions are missing, else the last run, if it failed; None: there is none.
 
         records: the latest first.
         """
         runs = [*takewhile(lambda record: record.dagster_run.run_id != self._over, filter(_has_versions, records))]
         failed = [record for record in runs if record.dagster_run.status in _FAILED]
-        for record in failed:
-            if self.missing(record.dagster_run):
+        dead = {record.dagster_run.run_id for record in (*failed, *silent)}
+        for record in runs:
+            if record.dagster_run.run_id in dead and self.missing(record.dagster_run):
                 return record
         last = next((record for record in runs if record.dagster_run.status is not _CANCELED), None)
         return last if last in failed else None
@@ -321,17 +347,3 @@ def _is_of(run: dg.DagsterRun, table_name: str) -> bool:
     if run.asset_selection is None:
         return run.job_name == _ALL_ASSETS
     return any(dg.AssetKey([table_name, name]) in run.asset_selection for name in ASSET_NAMES)
-
-
-def _lost(record: dg.RunRecord) -> str | None:
-    """Return why a run counts as lost; None: it is alive, or may be."""
-    run = record.dagster_run
-    process = run.tags.get(PROCESS_TAG, "")
-    ended = has_ended(process)
-    if ended:
-        return f"The process of this run, {process}, no longer exists."
-    patience = _LOST_AFTER_SECONDS.get(run.status)
-    silence = time.time() - record.update_timestamp.timestamp()
-    if ended is None and patience is not None and silence > patience:
-        return f"This run did not renew its process tag for {silence / 60:.0f} minutes."
-    return None

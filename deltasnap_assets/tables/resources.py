@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import closing, nullcontext, suppress
+from contextlib import closing, suppress
 from typing import Any
 
 import dagster as dg
@@ -12,7 +12,6 @@ from dagster_pyspark import LazyPySparkResource
 from deltasnap_assets.runs.condition.taken_names import check_name
 from deltasnap_assets.runs.log_handover import listed_logs_of
 from deltasnap_assets.runs.planning.names import ASSET_NAMES
-from deltasnap_assets.runs.run_process import heartbeat
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.spark.java import JavaError, use_java
 from deltasnap_assets.spark.session.run_session import RunSession
@@ -43,18 +42,17 @@ def resources(settings: Settings) -> dict[str, Any]:
     @dg.resource(required_resource_keys={"pyspark"}, description=f"Delta logs, and the store at {store}.")
     def snapshots(context: dg.InitResourceContext) -> Iterator[RunSnapshots]:
         run, instance = context.run, context.instance
-        with nullcontext() if run is None or instance is None else heartbeat(instance, run.run_id):
-            listed_logs = {} if run is None else listed_logs_of(run.run_id)
-            sessions = RunSession(context.resources.pyspark, _run_log(context))
-            made = RunSnapshots(
-                settings,
-                sessions,
-                listed_logs,
-                queries_ahead=_materializes_all(run),
-                check_name=lambda table: None if instance is None else check_name(instance, settings, table),
-            )
-            with closing(made):
-                yield made
+        listed_logs = {} if run is None else listed_logs_of(run.run_id)
+        sessions = RunSession(context.resources.pyspark, _run_log(context))
+        made = RunSnapshots(
+            settings,
+            sessions,
+            listed_logs,
+            queries_ahead=_materializes_all(run),
+            check_name=lambda table: None if instance is None else check_name(instance, settings, table),
+        )
+        with closing(made):
+            yield made
 
     @dg.io_manager(required_resource_keys={"snapshots"}, description="Stored versions as inputs.")
     def snapshot_io_manager(context: dg.InitResourceContext) -> SnapshotIOManager:

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import dagster as dg
+from dagster._core.remote_origin import (  # no public name
+    RegisteredCodeLocationOrigin,
+    RemoteJobOrigin,
+    RemoteRepositoryOrigin,
+)
 
 
 @dg.op
@@ -14,6 +21,13 @@ def _nothing() -> None:
 def idle_job() -> None:
     """Do nothing."""
     _nothing()
+
+
+def unfinished_run(instance: dg.DagsterInstance, status: dg.DagsterRunStatus, tags: Mapping[str, str]) -> dg.DagsterRun:
+    """Return a run of `idle_job` with a status. Dagster requires the origin of a queued one."""
+    repository = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("code"), "__repository__")
+    origin = RemoteJobOrigin(repository, idle_job.name)
+    return instance.create_run_for_job(idle_job, status=status, tags=tags, remote_job_origin=origin)
 
 
 def ticked(sensor: dg.SensorDefinition, instance: dg.DagsterInstance, cursor: str | None = None) -> dg.SensorResult:

@@ -168,3 +168,11 @@ def test_process_that_does_not_end_is_killed() -> None:
     deaf.stdout.readline()
     stop_all(lambda: with_variable("DELTASNAP_TEST", "deaf"), timeout_seconds=0)
     assert deaf.wait() == -signal.SIGKILL
+
+
+def test_zombie_process_has_ended() -> None:
+    zombie = subprocess.Popen([sys.executable, "-c", ""])
+    machine, _, start = this_process().rsplit("#", 2)
+    os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
+    assert has_ended(f"{machine}#{zombie.pid}#{start}")
+    zombie.wait()

@@ -17,10 +17,9 @@ from dagster._grpc.types import ExecuteRunArgs  # no public name
 from dagster._serdes import ConfigurableClassData, serialize_value  # no public name
 
 from deltasnap_assets.processes import has_ended, pid_of, process_name
-from deltasnap_assets.runs.run_process import HIDDEN_TAG_PREFIX, PROCESS_TAG
 
 MODULE = "deltasnap_assets.definitions"
-_HANDED_OVER_TAG = f"{HIDDEN_TAG_PREFIX}handed_over"
+_HANDED_OVER_TAG = ".dagster/deltasnap/handed_over"  # Dagster hides tags with this prefix in its pages
 
 
 class StandbyRunLauncher(dg.DefaultRunLauncher):
@@ -83,8 +82,7 @@ class StandbyRunLauncher(dg.DefaultRunLauncher):
     def _hand_over(self, process: subprocess.Popen[str], run_id: str, arguments: str) -> bool:
         name = process_name(process.pid)
         try:
-            # Tag before the run starts: if the process is killed, the run is detected as lost.
-            self._instance.add_run_tags(run_id, {PROCESS_TAG: name, _HANDED_OVER_TAG: name})
+            self._instance.add_run_tags(run_id, {_HANDED_OVER_TAG: name})
             assert process.stdin is not None
             process.stdin.write(f"{arguments}\n")
             process.stdin.flush()

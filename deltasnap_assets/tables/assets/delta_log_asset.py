@@ -14,7 +14,6 @@ import dagster as dg
 
 from deltasnap_assets.runs.planning.known_table import observed_by_hand
 from deltasnap_assets.runs.planning.names import delta_log_key
-from deltasnap_assets.runs.run_process import heartbeat
 from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.assets.steps import observation_step
@@ -44,7 +43,7 @@ def delta_log_asset(table: TableSettings) -> dg.AssetsDefinition:
     )
 
     def observe(context: dg.AssetExecutionContext, _: object) -> Iterator[dg.ObserveResult]:
-        with secrets_hidden(), heartbeat(context.instance, context.run.run_id):
+        with secrets_hidden():
             seen = observed_by_hand(context.instance, table, log_of(table).status())
         # The data version stays a tag. Dagster adds another tag for a `data_version`, and the next observation would
         # count as an update.

@@ -9,8 +9,7 @@ import dagster as dg
 
 from deltasnap_assets.quantities import counted
 from deltasnap_assets.runs.fleet import fleet_of
-from deltasnap_assets.runs.run_process import heartbeat
-from deltasnap_assets.runs.table_runs import UNFINISHED
+from deltasnap_assets.runs.table_runs import has_active_run
 from deltasnap_assets.settings.config import TABLE_TAG, Settings
 from deltasnap_assets.tables.pages.fleet_page import fleet_page
 from deltasnap_assets.texts import secrets_hidden
@@ -39,7 +38,7 @@ def fleet_asset(settings: Settings) -> dg.AssetsDefinition:
         description="All followed tables on one page, the worst first. Reads only the store, not the logs.",
     )
     def fleet(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
-        with secrets_hidden(), heartbeat(context.instance, context.run.run_id):
+        with secrets_hidden():
             rows = fleet_of(settings, keep=True)
             context.log.info(counted(len(rows), "table"))
             return dg.MaterializeResult(metadata=fleet_page(rows))
@@ -88,8 +87,7 @@ def fleet_sensor() -> dg.SensorDefinition:
         last = _last_ended(context.instance)
         if last is None or last == context.cursor:
             return dg.SensorResult(skip_reason="No table was refreshed since the last run.", cursor=context.cursor)
-        pending = dg.RunsFilter(job_name=FLEET_JOB, statuses=UNFINISHED)
-        if context.instance.get_runs_count(pending):
+        if has_active_run(context.instance, FLEET_JOB):
             return dg.SensorResult(skip_reason="A run of the fleet is in progress.", cursor=context.cursor)
         return dg.SensorResult(run_requests=[dg.RunRequest(job_name=FLEET_JOB)], cursor=last)
 

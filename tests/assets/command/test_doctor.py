@@ -23,6 +23,7 @@ from deltasnap_assets.command.local.local_instance import use_local_instance
 from deltasnap_assets.command.local.running_ui import Ui
 from deltasnap_assets.runs.condition.fault_texts import FailedRun
 from deltasnap_assets.runs.planning.names import run_tags
+from deltasnap_assets.runs.table_runs import UnfinishedRuns
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.settings.loading import CONFIG_VARIABLE
 from deltasnap_assets.spark.connect_check import RemoteError
@@ -374,26 +375,34 @@ def test_missing_archive_of_classes_is_a_warning(folder: Path, monkeypatch: pyte
 
 
 RETRY = "Run `deltasnap refresh events` to retry."
-STORES_LATER = "The next run stores their versions."
+TERMINATE = "If its process is gone, terminate it in the UI. Its versions are requested again without that."
 
 
 @pytest.mark.parametrize(
-    ("in_progress", "lost", "is_failed", "expected"),
+    ("in_progress", "silent", "is_failed", "expected"),
     [
-        (None, 0, False, ("ok", "none in progress", "")),
-        ("r1", 0, True, ("ok", "r1 is in progress", "")),
-        (None, 0, True, ("warning", "the last run failed, r0: No space.", RETRY)),
-        (None, 2, True, ("warning", "none in progress; 2 lost, recorded as failed", STORES_LATER)),
-        ("r1", 1, False, ("warning", "r1 in progress; 1 lost, recorded as failed", STORES_LATER)),
+        (None, None, False, ("ok", "none in progress", "")),
+        ("r1", None, True, ("ok", "r1 is in progress", "")),
+        (None, None, True, ("warning", "the last run failed, r0: No space.", RETRY)),
+        (None, "r2", True, ("warning", "r2 has written no event for ten minutes, and may be dead", TERMINATE)),
+        ("r1", "r2", False, ("warning", "r2 has written no event for ten minutes, and may be dead", TERMINATE)),
     ],
 )
 def test_runs_of_a_table_are_reported(
-    in_progress: str | None, lost: int, is_failed: bool, expected: tuple[str, str, str], monkeypatch: pytest.MonkeyPatch
+    in_progress: str | None,
+    silent: str | None,
+    is_failed: bool,
+    expected: tuple[str, str, str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    counts = iter((3, 3 + lost))
-    instance: Any = SimpleNamespace(get_runs_count=lambda _: next(counts))
+    instance: Any = SimpleNamespace()
     failed = FailedRun(run_id="r0", reason="No space.", first_missing=None) if is_failed else None
-    monkeypatch.setattr(doctor, "unfinished_run", lambda *of: in_progress if of == (instance, "events") else "another")
+    record: Any = SimpleNamespace(dagster_run=SimpleNamespace(run_id=silent))
+    found_runs = UnfinishedRuns(
+        active={"events": in_progress} if in_progress else {}, silent={"events": [record]} if silent else {}
+    )
+    of = SimpleNamespace(of=lambda *of: found_runs if of == (instance, ["events"]) else "another")
+    monkeypatch.setattr(doctor, "UnfinishedRuns", of)
     monkeypatch.setattr(doctor, "failed_run", lambda *of: failed if of == (instance, "events") else "another")
     found = doctor._runs_of(instance, TableSettings(name="events", path="lake/events"))
     assert (found.subject, found.mark, found.message, found.advice) == ("runs of events", *expected)

@@ -13,16 +13,14 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from deltasnap_assets.processes import this_process
 from deltasnap_assets.runs import due, schedules
 from deltasnap_assets.runs.condition import log_reports
 from deltasnap_assets.runs.condition.log_reports import BrokenTableError
 from deltasnap_assets.runs.due import MAX_ATTEMPTS, Failure
 from deltasnap_assets.runs.planning.names import ATTEMPT_TAG, run_tags
-from deltasnap_assets.runs.run_process import PROCESS_TAG
 from deltasnap_assets.runs.sensors import _cursors_of, _result, minimum_interval, new_commits_sensor
 from deltasnap_assets.runs.table_polls import SensorAnswer, TablePolls, _nothing_new
-from deltasnap_assets.runs.table_runs import LastFailures
+from deltasnap_assets.runs.table_runs import LastFailures, UnfinishedRuns
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import redacted
 from deltasnap_core.errors import DeltaTableNotFoundError, StorageError
@@ -163,7 +161,7 @@ def test_answer_that_an_earlier_tick_began_counts_unless_it_requests_runs_during
     polls = TablePolls(
         settings=Settings(tables=(TABLE,)),
         instance=dg.DagsterInstance.ephemeral(),
-        unfinished={"events": "run-1"},
+        unfinished=UnfinishedRuns(active={"events": "run-1"}, silent={}),
         failures=LastFailures(last={}, requested={}),
     )
     found = SensorAnswer(cursor="new")
@@ -554,10 +552,66 @@ def test_schedule_requests_nothing_while_a_run_is_in_progress(tmp_path: Path) ->
     ticks = Ticks(tmp_path / "t", last=3)
     with local_instance(tmp_path) as ticks.instance:
         status = dg.DagsterRunStatus.STARTED
-        tags = run_tags("events", 0, 1) | {PROCESS_TAG: this_process()}
+        tags = run_tags("events", 0, 1)
         run = ticks.instance.create_run_for_job(idle_job, status=status, tags=tags)
         assert ticks.ask_schedule() == dg.SkipReason(f"Run {run.run_id} of events is in progress.")
         ticks.instance.report_run_failed(run)
+        assert isinstance(ticks.ask_schedule(), list)
+
+
+@pytest.mark.parametrize("asked", ["tick", "schedule"])
+def test_versions_of_a_silent_run_are_requested_again(
+    asked: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticks = Ticks(tmp_path / "t", last=3, runs_succeed=False)
+    with local_instance(tmp_path) as ticks.instance:
+        assert ticks.tick() == [("0", "3")]
+        run = ticks.instance.create_run_for_job(idle_job, status=dg.DagsterRunStatus.STARTED, tags=ticks.tags)
+        waits = f"Run {run.run_id} of events is in progress."
+        assert ticks.tick() == f"{waits} The next run materializes the new commits."
+        assert ticks.ask_schedule() == dg.SkipReason(waits)
+        began = time.time()
+        monkeypatch.setattr(time, "time", lambda: began + 605)
+        if asked == "tick":
+            assert ticks.tick() == [("0", "3")]
+            assert ticks.tags[ATTEMPT_TAG] == "2"
+        else:
+            (request,) = ticks.ask_schedule()
+            assert (request.tags[START], request.tags[END]) == ("0", "3")
+        assert [each.status for each in ticks.instance.get_runs()] == [dg.DagsterRunStatus.STARTED]
+
+
+def test_silent_run_whose_versions_are_materialized_is_not_requested_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticks = Ticks(tmp_path / "t", last=3)
+    with local_instance(tmp_path) as ticks.instance:
+        assert ticks.tick() == [("0", "3")]
+        ticks.store_versions(range(4))
+        # The slow step of another asset follows ours in the same run.
+        ticks.instance.create_run_for_job(idle_job, status=dg.DagsterRunStatus.STARTED, tags=ticks.tags)
+        began = time.time()
+        monkeypatch.setattr(time, "time", lambda: began + 605)
+        assert ticks.tick() == "No new commits in events."
+        write(tmp_path / "t", 4, 4)
+        assert ticks.tick() == [("4", "4")]
+
+
+def test_versions_of_runs_that_die_again_and_again_wait_for_the_schedule(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticks = Ticks(tmp_path / "t", last=3, runs_succeed=False)
+    with local_instance(tmp_path) as ticks.instance:
+        now = time.time()
+        for _ in range(MAX_ATTEMPTS):
+            assert ticks.tick() == [("0", "3")]
+            run = ticks.instance.create_run_for_job(idle_job, status=dg.DagsterRunStatus.STARTED, tags=ticks.tags)
+            now += 605
+            monkeypatch.setattr(time, "time", lambda now=now: now)
+        assert ticks.tick() == (
+            f"Run {run.run_id} of events, for versions 0 to 3, has written no event for ten minutes, and may be dead. "
+            "The next commit, the schedule or `deltasnap refresh events` retries them."
+        )
         assert isinstance(ticks.ask_schedule(), list)
 
 

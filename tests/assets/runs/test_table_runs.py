@@ -13,25 +13,24 @@ from dagster._core.events import EngineEventData
 from dagster._core.execution.plan.objects import StepFailureData
 from dagster_shared.error import SerializableErrorInfo
 
-from deltasnap_assets.processes import this_process
 from deltasnap_assets.runs import table_runs
 from deltasnap_assets.runs.due import is_failure_over
 from deltasnap_assets.runs.failure_reason import reason_of
-from deltasnap_assets.runs.planning.names import run_tags
-from deltasnap_assets.runs.run_process import PROCESS_TAG
+from deltasnap_assets.runs.planning.names import ATTEMPT_TAG, run_tags
 from deltasnap_assets.runs.table_runs import (
     LastFailures,
     TablesFailedError,
+    UnfinishedRuns,
     end_failure,
     ends_failure,
     failed_run,
-    unfinished_runs,
+    has_active_run,
 )
 from deltasnap_assets.settings.config import TABLE_TAG, Settings, TableSettings
 from deltasnap_assets.tables.checks.maintenance import checkpoint_job, prune_job
 from deltasnap_core import TableCondition
 from tests.assets.followed_table import materialize
-from tests.assets.jobs import idle_job
+from tests.assets.jobs import idle_job, unfinished_run
 
 TEN = " ".join(f"t{each}: broken" for each in range(10))
 ENGINE = dg.DagsterEventType.ENGINE_EVENT
@@ -79,7 +78,7 @@ def test_run_of_other_versions_does_not_end_a_failure_that_left_versions_missing
     run_id = ended(instance, "events", FAILURE)
     other = instance.create_run_for_job(idle_job, status=SUCCESS, tags=run_tags("events", 5, 8))
     materialize(instance, range(5, 9))
-    failed, found = failed_run(instance, "events"), LastFailures.of(instance, ["events"])
+    failed, found = failed_run(instance, "events"), LastFailures.of(instance, ["events"], {})
     assert failed is not None
     assert (failed.run_id, failed.first_missing) == (run_id, 0)
     assert (found.last["events"], found.requested["events"].run_id) == (run_id, run_id)
@@ -89,10 +88,10 @@ def test_run_of_other_versions_does_not_end_a_failure_that_left_versions_missing
     assert ends_failure(instance, "events", last)
     instance.delete_dynamic_partition("events_versions", "3")  # the log no longer has this version
     assert failed_run(instance, "events") is None
-    assert LastFailures.of(instance, ["events"]).last == {}
+    assert LastFailures.of(instance, ["events"], {}).last == {}
     with monkeypatch.context() as patched:
         patched.setattr(table_runs, "_TableRuns", None)  # the next tick queries nothing
-        assert LastFailures.of(instance, ["events"]).last == {}
+        assert LastFailures.of(instance, ["events"], {}).last == {}
 
 
 @pytest.mark.parametrize("job_of", [prune_job, checkpoint_job])
@@ -104,13 +103,13 @@ def test_job_of_maintenance_neither_fails_a_table_nor_ends_its_failure(
     instance, tags = dg.DagsterInstance.ephemeral(), {"dagster/partition": "events", TABLE_TAG: "events"}
     instance.create_run_for_job(job, status=FAILURE, tags=tags)
     assert failed_run(instance, "events") is None
-    assert LastFailures.of(instance, ["events"]).last == {}
+    assert LastFailures.of(instance, ["events"], {}).last == {}
     run_id = ended(instance, "events", FAILURE)
     instance.create_run_for_job(job, status=SUCCESS, tags=tags)
     failed = failed_run(instance, "events")
     assert failed is not None
     assert failed.run_id == run_id
-    assert LastFailures.of(instance, ["events"]).last == {"events": run_id}
+    assert LastFailures.of(instance, ["events"], {}).last == {"events": run_id}
 
 
 def test_run_that_failed_after_its_versions_were_materialized_is_forgotten_after_a_day(
@@ -130,7 +129,7 @@ def test_canceled_run_without_missing_versions_neither_fails_a_table_nor_ends_it
     materialize(instance, range(4))
     ended(instance, "events", dg.DagsterRunStatus.CANCELED)
     assert failed_run(instance, "events") is None
-    assert LastFailures.of(instance, ["events"]) == LastFailures(last={}, requested={})
+    assert LastFailures.of(instance, ["events"], {}) == LastFailures(last={}, requested={})
     run_id = ended(instance, "events", FAILURE)
     ended(instance, "events", dg.DagsterRunStatus.CANCELED)
     failed = failed_run(instance, "events")
@@ -149,9 +148,9 @@ def test_failure_is_over_once_the_whole_log_is_read_and_no_longer_has_its_versio
     assert not is_failure_over(replace(read, pages_read=False), 3)
     end_failure(instance, "events", run_id)
     assert failed_run(instance, "events") is None
-    assert LastFailures.of(instance, ["events"]) == LastFailures(last={}, requested={})
+    assert LastFailures.of(instance, ["events"], {}) == LastFailures(last={}, requested={})
     again = ended(instance, "events", FAILURE)
-    assert LastFailures.of(instance, ["events"]).last == {"events": again}
+    assert LastFailures.of(instance, ["events"], {}).last == {"events": again}
 
 
 @pytest.mark.slow
@@ -161,7 +160,7 @@ def test_runs_of_other_tables_do_not_hide_that_a_later_run_succeeded() -> None:
         ended(instance, "events", status)
     for _ in range(table_runs._MAX_LATER_RUNS):
         ended(instance, "other", SUCCESS)
-    assert LastFailures.of(instance, ["events"]).last == {}
+    assert LastFailures.of(instance, ["events"], {}).last == {}
 
 
 def test_table_that_fails_often_does_not_hide_the_failure_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,7 +170,7 @@ def test_table_that_fails_often_does_not_hide_the_failure_of_another(monkeypatch
     failed = {name: ended(instance, name, FAILURE) for name in ("first", "events", "third", "fourth")}
     for _ in range(9):
         failed["first"] = ended(instance, "first", FAILURE)
-    found = LastFailures.of(instance, list(failed))
+    found = LastFailures.of(instance, list(failed), {})
     assert found.last == {name: failure.run_id for name, failure in found.requested.items()} == failed
 
 
@@ -189,7 +188,7 @@ def test_failed_runs_without_versions_do_not_hide_an_earlier_failure(monkeypatch
         return read(*given, **options)
 
     monkeypatch.setattr(instance, "get_run_records", get_run_records)
-    assert LastFailures.of(instance, ["events"]).last == {"events": failed}
+    assert LastFailures.of(instance, ["events"], {}).last == {"events": failed}
 
 
 def failed_on_its_page(instance: dg.DagsterInstance) -> str:
@@ -212,18 +211,18 @@ def test_failures_of_tables_do_not_hide_that_a_run_from_the_page_of_an_asset_fai
 
     run_id = failed_on_its_page(instance)
     others = [ended(instance, "other", FAILURE) for _ in range(5)]
-    assert LastFailures.of(instance, ["events", "other"]).last == {"events": run_id, "other": others[-1]}
+    assert LastFailures.of(instance, ["events", "other"], {}).last == {"events": run_id, "other": others[-1]}
 
 
 def test_later_failure_counts_however_its_run_was_started() -> None:
     instance = dg.DagsterInstance.ephemeral()
     for _ in range(2):
         tagged = ended(instance, "events", FAILURE)
-        assert LastFailures.of(instance, ["events"]).last == {"events": tagged}
+        assert LastFailures.of(instance, ["events"], {}).last == {"events": tagged}
         on_its_page = failed_on_its_page(instance)
-        assert LastFailures.of(instance, ["events"]).last == {"events": on_its_page}
+        assert LastFailures.of(instance, ["events"], {}).last == {"events": on_its_page}
         end_failure(instance, "events", tagged)
-        assert LastFailures.of(instance, ["events"]).last == {"events": on_its_page}
+        assert LastFailures.of(instance, ["events"], {}).last == {"events": on_its_page}
 
 
 @pytest.mark.parametrize("status", [SUCCESS, FAILURE])
@@ -330,57 +329,107 @@ def test_reason_of_a_failed_run_is_its_first_own_error(case: str) -> None:
     assert reason_of(events) == expected
 
 
-STARTED = dg.DagsterRunStatus.STARTED
-PATIENCE = {
-    dg.DagsterRunStatus.NOT_STARTED: 600,
-    dg.DagsterRunStatus.STARTING: 600,
-    STARTED: 300,
-    dg.DagsterRunStatus.CANCELING: 300,
-}
+STARTED, QUEUED = dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.QUEUED
+MAY_BE_DEAD = [dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTING, STARTED, dg.DagsterRunStatus.CANCELING]
 
 
-@pytest.mark.parametrize("status", PATIENCE)
-@pytest.mark.parametrize("tags", [{}, {PROCESS_TAG: "elsewhere#pid:[1]#12#34"}], ids=["no process", "elsewhere"])
-def test_run_without_a_heartbeat_for_minutes_is_recorded_as_failed(
-    status: dg.DagsterRunStatus, tags: dict[str, str], monkeypatch: pytest.MonkeyPatch
+def unfinished(instance: dg.DagsterInstance, status: dg.DagsterRunStatus, **tags: str) -> dg.DagsterRun:
+    """Return a run of the versions 0 to 3 of the table `events`."""
+    return unfinished_run(instance, status, {**run_tags("events", 0, 3), **tags})
+
+
+def seconds_later(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + seconds)
+
+
+@pytest.mark.parametrize("status", [*MAY_BE_DEAD, QUEUED])
+def test_unfinished_run_is_waited_for_and_stays_as_it_is(
+    status: dg.DagsterRunStatus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    instance, patience = dg.DagsterInstance.ephemeral(), PATIENCE[status]
-    run = instance.create_run_for_job(idle_job, status=status, tags={**run_tags("events", 0, 3), **tags})
-    (record,) = instance.get_run_records()
-    updated = record.update_timestamp.timestamp()
-    monkeypatch.setattr(time, "time", lambda: updated + patience)
-    assert unfinished_runs(instance, ["events"]) == {"events": run.run_id}
-    monkeypatch.setattr(time, "time", lambda: updated + patience + 1)
-    assert unfinished_runs(instance, ["events"]) == {}
-    (text,) = (entry.dagster_event.message for entry in instance.all_logs(run.run_id) if entry.dagster_event)
-    assert text == (
-        f"This run did not renew its process tag for {patience // 60} minutes. The next run of events stores missing "
-        "versions."
-    )
+    instance = with_partitions(4)
+    run = unfinished(instance, status)
+    assert UnfinishedRuns.of(instance, ["events", "other"]).active == {"events": run.run_id}
+    seconds_later(605, monkeypatch)
+    found = UnfinishedRuns.of(instance, ["events", "other"])
+    if status is QUEUED:
+        assert (found.active, found.silent) == ({"events": run.run_id}, {})
+    else:
+        assert [record.dagster_run.run_id for record in found.silent["events"]] == [run.run_id]
+        assert found.active == {}
+    assert [each.status for each in instance.get_runs()] == [status]
 
 
-def test_run_of_a_process_that_ended_is_lost_at_once() -> None:
+@pytest.mark.parametrize("status", MAY_BE_DEAD)
+def test_run_that_writes_events_is_waited_for_however_long_it_takes(
+    status: dg.DagsterRunStatus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instance = with_partitions(4)
+    run = unfinished(instance, status)
+    for _ in range(3):
+        seconds_later(595, monkeypatch)
+        instance.report_engine_event("It runs.", run)
+        assert UnfinishedRuns.of(instance, ["events"]).active == {"events": run.run_id}
+    seconds_later(595, monkeypatch)
+    assert UnfinishedRuns.of(instance, ["events"]).active == {"events": run.run_id}
+    seconds_later(10, monkeypatch)
+    assert UnfinishedRuns.of(instance, ["events"]).active == {}
+
+
+def test_last_event_is_not_read_of_a_run_that_just_started(monkeypatch: pytest.MonkeyPatch) -> None:
     instance = dg.DagsterInstance.ephemeral()
-    process = f"{this_process().rpartition('#')[0]}#1"
-    tags = [
-        run_tags("events", 0, 3) | {PROCESS_TAG: process},
-        {PROCESS_TAG: process},
-        {PROCESS_TAG: this_process()},
-        {},
-    ]
-    runs = [instance.create_run_for_job(idle_job, status=STARTED, tags=each) for each in tags]
-    assert unfinished_runs(instance, ["events"]) == {}
-    statuses = {run.run_id: run.status for run in instance.get_runs()}
-    assert [statuses[run.run_id] for run in runs] == [FAILURE, FAILURE, STARTED, STARTED]
-    (text,) = (entry.dagster_event.message for entry in instance.all_logs(runs[1].run_id) if entry.dagster_event)
-    assert text == f"The process of this run, {process}, no longer exists. Start the run again."
+    run = unfinished(instance, STARTED)
+    monkeypatch.setattr(instance, "get_records_for_run", None)
+    assert UnfinishedRuns.of(instance, ["events"]).active == {"events": run.run_id}
+
+
+def test_silent_run_counts_as_failed_for_requests_while_its_versions_are_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    instance = with_partitions(4)
+    run = unfinished(instance, STARTED, **{ATTEMPT_TAG: "2"})
+    seconds_later(605, monkeypatch)
+    silent = UnfinishedRuns.of(instance, ["events"]).silent
+    found = LastFailures.of(instance, ["events"], silent)
+    failure = found.requested["events"]
+    assert found.last == {}  # nothing reports it as failed
+    assert (failure.run_id, failure.first, failure.last, failure.attempt) == (run.run_id, 0, 3, 2)
+    assert failure.is_silent
+    assert failure.is_due
+    assert failed_run(instance, "events") is None
+    materialize(instance, range(4))
+    assert LastFailures.of(instance, ["events"], silent).requested == {}
+
+
+def test_silent_run_after_a_failed_one_is_the_one_to_retry(monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = with_partitions(4)
+    failed = ended(instance, "events", FAILURE)
+    run = unfinished(instance, STARTED, **{ATTEMPT_TAG: "2"})
+    assert LastFailures.of(instance, ["events"], {}).requested["events"].run_id == failed
+    seconds_later(605, monkeypatch)
+    found = LastFailures.of(instance, ["events"], UnfinishedRuns.of(instance, ["events"]).silent)
+    assert found.last == {"events": failed}
+    assert found.requested["events"].run_id == run.run_id
+
+
+def test_run_of_a_job_is_active_unless_it_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = dg.DagsterInstance.ephemeral()
+    assert not has_active_run(instance, idle_job.name)
+    unfinished(instance, STARTED)
+    assert has_active_run(instance, idle_job.name)
+    assert not has_active_run(instance, "other")
+    seconds_later(605, monkeypatch)
+    assert not has_active_run(instance, idle_job.name)
+    unfinished(instance, QUEUED)
+    seconds_later(605, monkeypatch)
+    assert has_active_run(instance, idle_job.name)
 
 
 def test_failure_has_its_versions_and_its_attempt() -> None:
     instance = dg.DagsterInstance.ephemeral()
     for attempt in (1, 3, 5):
         run = instance.create_run_for_job(idle_job, status=FAILURE, tags=run_tags("events", 2, 4, attempt))
-        found = LastFailures.of(instance, ["events"]).requested["events"]
+        found = LastFailures.of(instance, ["events"], {}).requested["events"]
         assert (found.run_id, found.first, found.last, found.attempt) == (run.run_id, 2, 4, attempt)
         assert found.may_be_tried_again == (attempt < 5)
 
@@ -391,4 +440,4 @@ def test_run_of_all_assets_is_a_run_of_each_table() -> None:
     run = instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED)
     instance.create_run_for_job(idle_job, status=dg.DagsterRunStatus.STARTED)
     assert run.asset_selection is None
-    assert unfinished_runs(instance, ["events", "clicks"]) == {"events": run.run_id, "clicks": run.run_id}
+    assert UnfinishedRuns.of(instance, ["events", "clicks"]).active == {"events": run.run_id, "clicks": run.run_id}

@@ -20,7 +20,6 @@ from deltasnap_assets.command.local.local_instance import use_local_instance
 from deltasnap_assets.command.local.run_launcher import _HANDED_OVER_TAG, MODULE, StandbyRunLauncher
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.processes import pid_of, process_name
-from deltasnap_assets.runs.run_process import PROCESS_TAG
 from deltasnap_assets.settings.loading import load_settings
 from tests.assets.jobs import idle_job
 from tests.builders import add, metadata, protocol, write_log
@@ -76,7 +75,7 @@ def test_run_is_executed_by_the_standby_process(instance: dg.DagsterInstance) ->
     run = launched(instance, "events")
     assert run.is_success, [event.message for event in instance.all_logs(run.run_id)]
     started = [event.message for event in instance.all_logs(run.run_id) if event.message.startswith("Started process")]
-    assert started == [f"Started process for run (pid: {pid_of(run.tags[PROCESS_TAG])})."]
+    assert started == [f"Started process for run (pid: {pid_of(run.tags[_HANDED_OVER_TAG])})."]
 
 
 @pytest.mark.thorough
@@ -143,7 +142,7 @@ def test_run_is_passed_to_the_standby_process_and_the_next_one_starts_when_it_ha
     first = launches.standby
     run = launches.launch()
     assert launches.by_dagster == []
-    assert run.tags[PROCESS_TAG] == run.tags[_HANDED_OVER_TAG] == process_name(first.pid)
+    assert run.tags[_HANDED_OVER_TAG] == process_name(first.pid)
     assert launches.launcher._standby is None
     assert first.stdin is not None
     first.stdin.close()

@@ -48,5 +48,5 @@ def test_failed_run_stays_the_last_one_when_the_store_is_pruned(tmp_path: Path) 
     prune = ticks.instance.create_run_for_job(idle_job, tags={TABLE_TAG: "events"})
     ticks.instance.report_run_failed(prune, "No access")
     ticks.instance.create_run_for_job(idle_job, tags={TABLE_TAG: "events"}, status=dg.DagsterRunStatus.SUCCESS)
-    found = LastFailures.of(ticks.instance, ["events"])
+    found = LastFailures.of(ticks.instance, ["events"], {})
     assert found.last["events"] == found.requested["events"].run_id == run_id

@@ -1,22 +1,13 @@
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import threading
-import time
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import dagster as dg
 import pytest
 from sqlalchemy.exc import IntegrityError
 
-from deltasnap_assets.processes import has_ended, this_process
 from deltasnap_assets.runs.planning.forks import forks_of_text
 from deltasnap_assets.runs.planning.known_table import apply_to_instance, known_of
 from deltasnap_assets.runs.planning.names import (
@@ -25,12 +16,9 @@ from deltasnap_assets.runs.planning.names import (
     GENERATION,
     STORING_ASSET,
     delta_log_key,
-    run_tags,
 )
 from deltasnap_assets.runs.planning.partitions import key_of
 from deltasnap_assets.runs.planning.plan import FORKS_TAG, Known, Plan, Stored, plan
-from deltasnap_assets.runs.run_process import PROCESS_TAG, heartbeat
-from deltasnap_assets.runs.table_runs import _lost, unfinished_run
 from deltasnap_assets.settings.config import Since, TableSettings
 from deltasnap_core import (
     CommonVersion,
@@ -42,10 +30,7 @@ from deltasnap_core import (
     TableCondition,
     VersionRanges,
 )
-from tests.assets.command.test_cli import FORKS
 from tests.assets.followed_table import materialize
-from tests.builders import add, metadata, protocol, write_log
-from tests.fast_dagster import local_instance
 
 
 def table(**settings: Any) -> TableSettings:
@@ -338,130 +323,6 @@ def test_plan_is_observed_again_only_if_it_differs_whatever_the_condition_of_the
     for todo, expected in ((first, 1), (plan(table(), status(0, 2), done), 2)):
         apply_to_instance(instance, "events", replace(todo, ranges=()))
         assert len(instance.fetch_observations(delta_log_key("events"), limit=9).records) == expected
-
-
-def test_unfinished_run_of_the_table_is_found() -> None:
-    instance = dg.DagsterInstance.ephemeral()
-    assert unfinished_run(instance, "events") is None
-
-    @dg.op
-    def poll(context) -> None:  # type: ignore[no-untyped-def] # Dagster takes no annotation that is text
-        assert unfinished_run(context.instance, "events") == context.run_id
-        assert unfinished_run(context.instance, "others") is None
-
-    @dg.job
-    def one() -> None:
-        poll()
-
-    assert one.execute_in_process(instance=instance, tags=run_tags("events", 0, 1)).success
-    assert unfinished_run(instance, "events") is None
-
-
-def test_run_whose_process_was_killed_is_recorded_as_failed() -> None:
-    instance = dg.DagsterInstance.ephemeral()
-
-    @dg.job
-    def one() -> None: ...
-
-    def started(process: str) -> str:
-        tags = run_tags("events", 0, 1) | {PROCESS_TAG: process}
-        return instance.create_run_for_job(one, status=dg.DagsterRunStatus.STARTED, tags=tags).run_id
-
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
-    machine, own_pid, start = this_process().rsplit("#", 2)
-    killed, alive = started(f"{machine}#{ended.pid}#{start}"), started(this_process())
-    another_of_the_same_id = started(f"{machine}#{own_pid}#{int(start) + 1}")
-    assert unfinished_run(instance, "events") == alive
-    statuses = {run.run_id: run.status for run in instance.get_runs()}
-    assert statuses == {
-        killed: dg.DagsterRunStatus.FAILURE,
-        another_of_the_same_id: dg.DagsterRunStatus.FAILURE,
-        alive: dg.DagsterRunStatus.STARTED,
-    }
-
-
-def test_zombie_process_has_ended() -> None:
-    zombie = subprocess.Popen([sys.executable, "-c", ""])
-    machine, _, start = this_process().rsplit("#", 2)
-    os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
-    assert has_ended(f"{machine}#{zombie.pid}#{start}")
-    zombie.wait()
-
-
-@pytest.mark.parametrize(
-    ("status", "process"),
-    [(dg.DagsterRunStatus.QUEUED, ""), (dg.DagsterRunStatus.STARTED, this_process())],
-    ids=["queued", "its process is alive"],
-)
-def test_queued_or_live_run_is_never_lost(status: dg.DagsterRunStatus, process: str) -> None:
-    run = SimpleNamespace(status=status, tags=run_tags("events", 0, 1) | {PROCESS_TAG: process})
-    assert _lost(SimpleNamespace(dagster_run=run, update_timestamp=datetime(2020, 1, 1, tzinfo=UTC))) is None  # type: ignore[arg-type]
-
-
-def test_heartbeat_renews_the_update_time_of_a_run(tmp_path: Path) -> None:
-    instance = local_instance(tmp_path)
-
-    @dg.job
-    def one() -> None: ...
-
-    run_id = instance.create_run_for_job(one, status=dg.DagsterRunStatus.STARTED).run_id
-
-    def updated() -> float:
-        record = instance.get_run_record_by_id(run_id)
-        assert record is not None
-        assert record.dagster_run.tags[PROCESS_TAG] == this_process()
-        return record.update_timestamp.timestamp()
-
-    with heartbeat(instance, run_id, every_seconds=0.01):
-        first, deadline = updated(), time.monotonic() + 30
-        while updated() == first and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert updated() > first
-    last = updated()
-    time.sleep(0.1)
-    assert updated() == last
-
-
-def test_heartbeat_starts_no_thread_with_an_ephemeral_instance() -> None:
-    instance = dg.DagsterInstance.ephemeral()
-
-    @dg.job
-    def one() -> None: ...
-
-    run = instance.create_run_for_job(one, status=dg.DagsterRunStatus.STARTED)
-    with heartbeat(instance, run.run_id):
-        assert "deltasnap-heartbeat" not in {thread.name for thread in threading.enumerate()}
-    found = instance.get_run_by_id(run.run_id)
-    assert found is not None
-    assert found.tags[PROCESS_TAG] == this_process()
-
-
-@pytest.mark.slow
-def test_refresh_killed_after_creating_a_run_leaves_a_run_detected_as_lost(tmp_path: Path) -> None:
-    script = """
-import os, signal, sys
-import dagster as dg
-from deltasnap_assets.definitions import build_definitions
-from deltasnap_assets.runs.refresh import refresh_table
-from deltasnap_assets.settings.config import Settings, TableSettings
-create = dg.DagsterInstance.create_run_for_job
-def create_and_die(*args, **kwargs):
-    create(*args, **kwargs)
-    os.kill(os.getpid(), signal.SIGKILL)
-dg.DagsterInstance.create_run_for_job = create_and_die
-table = TableSettings(name="events", path=sys.argv[1])
-with dg.DagsterInstance.from_config(sys.argv[1]) as instance:
-    settings = Settings(storage=sys.argv[1] + "-store", tables=(table,))
-    refresh_table(build_definitions(settings), settings, table, instance)
-"""
-    write_log(tmp_path, {0: [protocol(), metadata(), add("a.parquet")]})
-    (tmp_path / "dagster.yaml").write_text("telemetry: {enabled: false}", encoding="utf-8")
-    assert FORKS.run(script, str(tmp_path)).returncode == -9
-    with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
-        assert [run.status for run in instance.get_runs()] == [dg.DagsterRunStatus.NOT_STARTED]
-        assert unfinished_run(instance, "events") is None
-        assert [run.status for run in instance.get_runs()] == [dg.DagsterRunStatus.FAILURE]
 
 
 IDS = ["", "a b/c", "x" * 5000, "\ud800", "\x00", "größe"]
