@@ -1,20 +1,20 @@
 """The actions of a Delta log as values, with the fields of PROTOCOL.md, Actions, in snake_case.
 
-Each has `from_json` (from a decoded object; unknown fields are ignored, null counts as absent, and ValueError names a
-missing or mistyped field) and `to_json` (back to the object, without None fields). `CommitInfo` is in `commit_info`.
+Each is a `JsonRecord`: it reads a decoded object with `from_json`, and writes it with `to_json`.
+`CommitInfo` is in `commit_info`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from deltasnap_core.protocol.commit_info import CommitInfo
 from deltasnap_core.protocol.deletion_vector import DeletionVectorDescriptor
-from deltasnap_core.protocol.json_fields import JsonFields, JsonRecord
+from deltasnap_core.protocol.json_records import Flag, Int, JsonRecord, Long, Properties, Texts
 from deltasnap_core.redaction import safe_repr
 
 __all__ = [
+    "AddCDCFile",
     "AddFile",
     "CommitInfo",
     "DomainMetadata",
@@ -35,21 +35,12 @@ class Protocol(JsonRecord):
     Source: PROTOCOL.md, Protocol Evolution.
     """
 
-    min_reader_version: int
-    min_writer_version: int
+    json_name = "protocol"
+
+    min_reader_version: Int
+    min_writer_version: Int
     reader_features: tuple[str, ...] | None = None
     writer_features: tuple[str, ...] | None = None
-
-    @classmethod
-    def from_json(cls, values: object) -> Protocol:
-        """Return the protocol of a decoded `protocol` object."""
-        fields = JsonFields("protocol", values)
-        return cls(
-            min_reader_version=fields.short_integer("minReaderVersion"),
-            min_writer_version=fields.short_integer("minWriterVersion"),
-            reader_features=fields.optional_strings("readerFeatures"),
-            writer_features=fields.optional_strings("writerFeatures"),
-        )
 
     @property
     def features(self) -> frozenset[str]:
@@ -62,17 +53,10 @@ class Protocol(JsonRecord):
 class Format(JsonRecord):
     """How the data files are encoded. Source: PROTOCOL.md, Format Specification."""
 
-    provider: str = "parquet"
-    options: Mapping[str, str] = field(default_factory=dict)
+    json_name = "metaData.format"
 
-    @classmethod
-    def from_json(cls, values: object) -> Format:
-        """Return the format of a decoded `format` object; missing fields get the defaults of this class."""
-        fields = JsonFields("metaData.format", values)
-        return cls(
-            provider=fields.optional_string("provider") or "parquet",
-            options=fields.optional_property_map("options") or {},
-        )
+    provider: str = "parquet"
+    options: Properties = field(default_factory=dict)
 
 
 @safe_repr
@@ -88,29 +72,16 @@ class Metadata(JsonRecord):
     Source: PROTOCOL.md, Change Metadata.
     """
 
+    json_name = "metaData"
+
     id: str
     name: str | None = None
     description: str | None = None
     format: Format = field(default_factory=Format)
     schema_string: str | None = None
     partition_columns: tuple[str, ...] = ()
-    configuration: Mapping[str, str] = field(default_factory=dict)
-    created_time: int | None = None
-
-    @classmethod
-    def from_json(cls, values: object) -> Metadata:
-        """Return the metadata of a decoded `metaData` object."""
-        fields = JsonFields("metaData", values)
-        return cls(
-            id=fields.string("id"),
-            name=fields.optional_string("name"),
-            description=fields.optional_string("description"),
-            format=fields.optional_record("format", Format.from_json) or Format(),
-            schema_string=fields.optional_string("schemaString"),
-            partition_columns=fields.optional_strings("partitionColumns") or (),
-            configuration=fields.optional_property_map("configuration") or {},
-            created_time=fields.optional_integer("createdTime"),
-        )
+    configuration: Properties = field(default_factory=dict)
+    created_time: Long | None = None
 
 
 @safe_repr
@@ -127,35 +98,19 @@ class AddFile(JsonRecord):
     Source: PROTOCOL.md, Add File and Remove File.
     """
 
-    path: str
-    partition_values: Mapping[str, str | None]
-    size: int
-    modification_time: int
-    data_change: bool
-    stats: str | None = None
-    tags: Mapping[str, str | None] | None = None
-    deletion_vector: DeletionVectorDescriptor | None = None
-    base_row_id: int | None = None
-    default_row_commit_version: int | None = None
-    clustering_provider: str | None = None
+    json_name = "add"
 
-    @classmethod
-    def from_json(cls, values: object) -> AddFile:
-        """Return the action of a decoded `add` object; absent `partitionValues` become an empty map."""
-        fields = JsonFields("add", values)
-        return cls(
-            path=fields.string("path"),
-            partition_values=fields.optional_string_map("partitionValues") or {},
-            size=fields.integer("size"),
-            modification_time=fields.integer("modificationTime"),
-            data_change=fields.boolean("dataChange"),
-            stats=fields.optional_string("stats"),
-            tags=fields.optional_string_map("tags"),
-            deletion_vector=fields.optional_record("deletionVector", DeletionVectorDescriptor.from_json),
-            base_row_id=fields.optional_integer("baseRowId"),
-            default_row_commit_version=fields.optional_integer("defaultRowCommitVersion"),
-            clustering_provider=fields.optional_string("clusteringProvider"),
-        )
+    path: str
+    partition_values: Texts = field(default_factory=dict)
+    size: Long
+    modification_time: Long
+    data_change: Flag
+    stats: str | None = None
+    tags: Texts | None = None
+    deletion_vector: DeletionVectorDescriptor | None = None
+    base_row_id: Long | None = None
+    default_row_commit_version: Long | None = None
+    clustering_provider: str | None = None
 
     @property
     def key(self) -> tuple[str, str | None]:
@@ -173,35 +128,31 @@ class RemoveFile(JsonRecord):
     The other fields are as in AddFile. Source: PROTOCOL.md, Add File and Remove File.
     """
 
-    path: str
-    deletion_timestamp: int | None = None
-    data_change: bool
-    extended_file_metadata: bool | None = None
-    partition_values: Mapping[str, str | None] | None = None
-    size: int | None = None
-    stats: str | None = None
-    tags: Mapping[str, str | None] | None = None
-    deletion_vector: DeletionVectorDescriptor | None = None
-    base_row_id: int | None = None
-    default_row_commit_version: int | None = None
+    json_name = "remove"
 
-    @classmethod
-    def from_json(cls, values: object) -> RemoveFile:
-        """Return the action of a decoded `remove` object."""
-        fields = JsonFields("remove", values)
-        return cls(
-            path=fields.string("path"),
-            deletion_timestamp=fields.optional_integer("deletionTimestamp"),
-            data_change=fields.boolean("dataChange"),
-            extended_file_metadata=fields.optional_boolean("extendedFileMetadata"),
-            partition_values=fields.optional_string_map("partitionValues"),
-            size=fields.optional_integer("size"),
-            stats=fields.optional_string("stats"),
-            tags=fields.optional_string_map("tags"),
-            deletion_vector=fields.optional_record("deletionVector", DeletionVectorDescriptor.from_json),
-            base_row_id=fields.optional_integer("baseRowId"),
-            default_row_commit_version=fields.optional_integer("defaultRowCommitVersion"),
-        )
+    path: str
+    deletion_timestamp: Long | None = None
+    data_change: Flag
+    extended_file_metadata: Flag | None = None
+    partition_values: Texts | None = None
+    size: Long | None = None
+    stats: str | None = None
+    tags: Texts | None = None
+    deletion_vector: DeletionVectorDescriptor | None = None
+    base_row_id: Long | None = None
+    default_row_commit_version: Long | None = None
+
+
+@safe_repr
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddCDCFile(JsonRecord):
+    """A file with the rows that a commit changed. Fields as in AddFile. Source: PROTOCOL.md, Add CDC File."""
+
+    json_name = "cdc"
+
+    path: str
+    partition_values: Texts | None = None
+    size: Long | None = None
 
 
 @safe_repr
@@ -212,19 +163,11 @@ class SetTransaction(JsonRecord):
     last_updated: ms since the epoch. Source: PROTOCOL.md, Transaction Identifiers.
     """
 
-    app_id: str
-    version: int
-    last_updated: int | None = None
+    json_name = "txn"
 
-    @classmethod
-    def from_json(cls, values: object) -> SetTransaction:
-        """Return the action of a decoded `txn` object."""
-        fields = JsonFields("txn", values)
-        return cls(
-            app_id=fields.string("appId"),
-            version=fields.integer("version"),
-            last_updated=fields.optional_integer("lastUpdated"),
-        )
+    app_id: str
+    version: Long
+    last_updated: Long | None = None
 
 
 @safe_repr
@@ -235,16 +178,8 @@ class DomainMetadata(JsonRecord):
     Source: PROTOCOL.md, Domain Metadata.
     """
 
+    json_name = "domainMetadata"
+
     domain: str
     configuration: str
-    removed: bool = False
-
-    @classmethod
-    def from_json(cls, values: object) -> DomainMetadata:
-        """Return the action of a decoded `domainMetadata` object."""
-        fields = JsonFields("domainMetadata", values)
-        return cls(
-            domain=fields.string("domain"),
-            configuration=fields.string("configuration"),
-            removed=fields.boolean("removed"),
-        )
+    removed: Flag

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from deltasnap_core.protocol.json_fields import JsonFields, JsonRecord, is_json_kind, texts, whole_number
+from pydantic import model_validator
+
+from deltasnap_core.protocol.json_records import JsonRecord, is_json_kind, texts, whole_number
 from deltasnap_core.redaction import safe_repr
 
 
@@ -22,6 +24,8 @@ class CommitInfo(JsonRecord):
     extra: all other fields, and known fields whose value has an unexpected type, as in the log.
     Source: PROTOCOL.md, Commit Provenance Information; Delta's `CommitInfo`.
     """
+
+    json_name = "commitInfo"
 
     version: int | None = None
     in_commit_timestamp: int | None = None
@@ -43,19 +47,21 @@ class CommitInfo(JsonRecord):
     txn_id: str | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
+    @model_validator(mode="before")
     @classmethod
-    def from_json(cls, values: object) -> CommitInfo:
-        """Return the value of a decoded `commitInfo` object. Errors: ValueError if it is not an object."""
-        known: dict[str, Any] = {}
-        extra: dict[str, Any] = {}
-        for json_name, value in JsonFields("commitInfo", values).items():
-            name, kind = _KNOWN.get(json_name, ("", object))
-            value = whole_number(value) if kind is int else value
-            if not name or (value is not None and not is_json_kind(value, kind)):
-                extra[json_name] = value
+    def _with_extra(cls, values: object) -> object:
+        """Return the fields of an action with the unknown ones in `extra`."""
+        if not isinstance(values, Mapping):
+            return values
+        found: dict[str, Any] = {"extra": {}}
+        for name, value in values.items():
+            kind = _KINDS.get(name, type(None))
+            known = whole_number(value) if kind is int else value
+            if name in _KINDS and (value is None or is_json_kind(known, kind)):
+                found[name] = texts(known) if name in _TEXT_MAPS and known is not None else known
             else:
-                known[name] = texts(value) if value is not None and name in _TEXT_MAPS else value
-        return cls(**known, extra=extra)
+                found["extra"][name] = value
+        return found
 
     @property
     def is_merge_without_changes(self) -> bool:
@@ -78,25 +84,12 @@ class CommitInfo(JsonRecord):
         return values
 
 
-_KNOWN: dict[str, tuple[str, type]] = {
-    "version": ("version", int),
-    "inCommitTimestamp": ("in_commit_timestamp", int),
-    "timestamp": ("timestamp", int),
-    "userId": ("user_id", str),
-    "userName": ("user_name", str),
-    "operation": ("operation", str),
-    "operationParameters": ("operation_parameters", Mapping),
-    "job": ("job", Mapping),
-    "notebook": ("notebook", Mapping),
-    "clusterId": ("cluster_id", str),
-    "readVersion": ("read_version", int),
-    "isolationLevel": ("isolation_level", str),
-    "isBlindAppend": ("is_blind_append", bool),
-    "operationMetrics": ("operation_metrics", Mapping),
-    "userMetadata": ("user_metadata", str),
-    "tags": ("tags", Mapping),
-    "engineInfo": ("engine_info", str),
-    "txnId": ("txn_id", str),
+_KINDS: Mapping[str, type] = {
+    **dict.fromkeys(("version", "inCommitTimestamp", "timestamp", "readVersion"), int),
+    **dict.fromkeys(("userId", "userName", "operation", "clusterId", "isolationLevel"), str),
+    **dict.fromkeys(("userMetadata", "engineInfo", "txnId"), str),
+    **dict.fromkeys(("operationParameters", "job", "notebook", "operationMetrics", "tags"), Mapping),
+    "isBlindAppend": bool,
 }
 _MERGED_ROWS = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
-_TEXT_MAPS = frozenset({"operation_parameters", "operation_metrics", "tags"})
+_TEXT_MAPS = frozenset({"operationParameters", "operationMetrics", "tags"})

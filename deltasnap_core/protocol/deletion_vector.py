@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from deltasnap_core.protocol.json_fields import JsonFields, JsonRecord
+from deltasnap_core.protocol.json_records import Int, JsonRecord, Long
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,28 +21,14 @@ class DeletionVectorDescriptor(JsonRecord):
     Source: PROTOCOL.md, Deletion Vector Descriptor Schema.
     """
 
+    json_name = "deletionVector"
+
     storage_type: str
     path_or_inline_dv: str
-    offset: int | None = None
-    size_in_bytes: int
-    cardinality: int
-    max_row_index: int | None = None
-
-    @classmethod
-    def from_json(cls, values: object) -> DeletionVectorDescriptor:
-        """Return the vector of a decoded `deletionVector` object.
-
-        Errors: ValueError naming a missing or mistyped field.
-        """
-        fields = JsonFields("deletionVector", values)
-        return cls(
-            storage_type=fields.string("storageType"),
-            path_or_inline_dv=fields.string("pathOrInlineDv"),
-            offset=fields.optional_short_integer("offset"),
-            size_in_bytes=fields.short_integer("sizeInBytes"),
-            cardinality=fields.integer("cardinality"),
-            max_row_index=fields.optional_integer("maxRowIndex"),
-        )
+    offset: Int | None = None
+    size_in_bytes: Int
+    cardinality: Long
+    max_row_index: Long | None = None
 
     @property
     def unique_id(self) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from operator import le
 from typing import Any
 
-from deltasnap_core.protocol.json_fields import json_text
+from deltasnap_core.protocol.json_records import json_text
 from deltasnap_core.protocol.json_text import decode_json
 from deltasnap_core.protocol.schema_text import TYPE_CHANGES, type_name
 

@@ -103,7 +103,7 @@ def _reconstructed_state(run: _Run) -> dict[int, Entries]:
     manifests, states = run.snapshots.ensure_stored(run.table, run.versions, run.report), run.states()
     entries_of = {}
     for version, manifest in manifests.items():
-        commit = manifest.commit or CommitSummary()
+        commit = manifest.commit or CommitSummary(info=None)
         before = states.get(version - 1) or run.snapshots.state_if_stored(run.table, version - 1)
         changed = changes_page(before, states[version]) | stored_metadata(manifest)
         sample = sample_metadata(commit.sample)

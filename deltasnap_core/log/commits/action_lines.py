@@ -38,7 +38,7 @@ import pyarrow.compute as pc
 
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.protocol.actions import AddFile, RemoveFile
-from deltasnap_core.protocol.json_fields import json_text, whole_number
+from deltasnap_core.protocol.json_records import json_text, whole_number
 from deltasnap_core.protocol.json_text import decode_json
 from deltasnap_core.protocol.table_features import MANIFEST_COMMIT_ACTION
 from deltasnap_core.rules.file_actions import DELETION_VECTOR

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+from pydantic import model_validator
 
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.log.commits.action_lines import (
@@ -21,6 +22,7 @@ from deltasnap_core.log.commits.action_lines import (
     parse_fields,
 )
 from deltasnap_core.protocol.actions import CommitInfo
+from deltasnap_core.protocol.json_records import JsonRecord, Long
 from deltasnap_core.protocol.log_files.file_names import commit_version
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.rules.paths import path_keys
@@ -44,16 +46,29 @@ _SAMPLE_SCHEMA = pa.schema(
 
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChangedFile:
+class ChangedFile(JsonRecord):
     """A file that a commit added (`change` is "+") or removed ("-").
 
     path: as in the log.
     size: bytes; None: the commit does not state it.
     """
 
+    json_name = "commit.sample"
+
     change: str
     path: str
-    size: int | None
+    size: Long | None
+
+    def to_json(self) -> list[str | int | None]:  # type: ignore[override]  # an array is shorter
+        """Return the JSON array: change, path and size."""
+        return [self.change, self.path, self.size]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_array(cls, values: object) -> object:
+        if not isinstance(values, list) or len(values) != len(names := ("change", "path", "size")):
+            return values
+        return dict(zip(names, values, strict=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from typing import Any
 
 from deltasnap_core.log.commits.commit_batch import ChangedFile, CommitBatch
 from deltasnap_core.protocol.commit_info import CommitInfo
+from deltasnap_core.protocol.json_records import JsonRecord
 from deltasnap_core.redaction import safe_repr
 
 MAX_FILES = 5
@@ -30,7 +31,7 @@ _TEXTS = (
 
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommitSummary:
+class CommitSummary(JsonRecord):
     """The provenance of a commit and a sample of its files, both limited in size.
 
     info:   None: the commit has no commitInfo. Long texts are cut, maps keep their first entries. `job`, `notebook`,
@@ -38,20 +39,10 @@ class CommitSummary:
     sample: the first files that the commit adds or removes, in commit order.
     """
 
-    info: CommitInfo | None = None
+    json_name = "commit"
+
+    info: CommitInfo | None
     sample: tuple[ChangedFile, ...] = ()
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> CommitSummary:
-        """Return the summary from the result of `to_json`."""
-        info = values.get("info")
-        sample = tuple(ChangedFile(change=change, path=path, size=size) for change, path, size in values["sample"])
-        return cls(info=None if info is None else CommitInfo.from_json(info), sample=sample)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain JSON values. `from_json` returns an equal summary."""
-        sample = [[file.change, file.path, file.size] for file in self.sample]
-        return {"info": None if self.info is None else self.info.to_json(), "sample": sample}
 
 
 def summaries(batch: CommitBatch) -> dict[int, CommitSummary]:

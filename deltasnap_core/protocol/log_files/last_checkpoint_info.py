@@ -5,16 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
-from deltasnap_core.protocol.json_fields import JsonFields
+from deltasnap_core.protocol.json_records import JsonRecord, Long, Texts
 from deltasnap_core.protocol.json_text import decode_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LastCheckpointInfo:
+class LastCheckpointInfo(JsonRecord):
     """The last checkpoint that a writer created, according to the file.
 
     size:              number of actions in the checkpoint (None or -1: unknown).
@@ -25,55 +25,34 @@ class LastCheckpointInfo:
     Source: PROTOCOL.md, Last Checkpoint File Schema.
     """
 
-    version: int
-    size: int | None = None
-    parts: int | None = None
-    size_in_bytes: int | None = None
-    num_of_add_files: int | None = None
+    json_name = "_last_checkpoint"
+
+    version: Long
+    size: Long | None = None
+    parts: Long | None = None
+    size_in_bytes: Long | None = None
+    num_of_add_files: Long | None = None
     checkpoint_schema: Mapping[str, Any] | None = None
     v2_checkpoint: Mapping[str, Any] | None = None
-    tags: Mapping[str, str | None] | None = None
+    tags: Texts | None = None
     checksum: str | None = None
 
     @classmethod
     def parse(cls, content: bytes) -> LastCheckpointInfo:
         """Return the parsed file. Errors: ValueError if it is broken, mistyped or its checksum does not match."""
-        decoded = decode_json(content, object_pairs_hook=_reject_duplicate_keys)
-        fields = JsonFields("_last_checkpoint", decoded)
-        checksum = fields.optional_string("checksum")
-        if checksum is not None and checksum not in json_checksums(content.decode()):
-            raise ValueError(f"_last_checkpoint: its content does not match its checksum {checksum}")
-        version = fields.integer("version")
-        if version < 0:
-            raise ValueError(f"_last_checkpoint.version: expected 0 or more, found {version}")
-        return cls(
-            version=version,
-            size=fields.optional_integer("size"),
-            parts=fields.optional_integer("parts"),
-            size_in_bytes=fields.optional_integer("sizeInBytes"),
-            num_of_add_files=fields.optional_integer("numOfAddFiles"),
-            checkpoint_schema=fields.optional_object("checkpointSchema"),
-            v2_checkpoint=fields.optional_object("v2Checkpoint"),
-            tags=fields.optional_string_map("tags"),
-            checksum=checksum,
-        )
+        found = cls.from_json(decode_json(content, object_pairs_hook=_reject_duplicate_keys))
+        if found.checksum is not None and found.checksum not in json_checksums(content.decode()):
+            raise ValueError(f"_last_checkpoint: its content does not match its checksum {found.checksum}")
+        if found.version < 0:
+            raise ValueError(f"_last_checkpoint.version: expected 0 or more, found {found.version}")
+        return found
 
     def serialized(self) -> bytes:
         """Return the content of the file, with its checksum. `parse` returns an equal value, except `checksum`.
 
         Errors: ValueError if the two checksums of `json_checksums` differ, so that some reader would reject the file.
         """
-        fields = {
-            "version": self.version,
-            "size": -1 if self.size is None else self.size,
-            "parts": self.parts,
-            "sizeInBytes": self.size_in_bytes,
-            "numOfAddFiles": self.num_of_add_files,
-            "checkpointSchema": self.checkpoint_schema,
-            "v2Checkpoint": self.v2_checkpoint,
-            "tags": self.tags,
-        }
-        known = {name: value for name, value in fields.items() if value is not None}
+        known = replace(self, size=-1 if self.size is None else self.size, checksum=None).to_json()
         checksum, of_spark = json_checksums(json.dumps(known))
         if checksum != of_spark:
             raise ValueError("_last_checkpoint: an array with more than ten scalars has no common checksum")

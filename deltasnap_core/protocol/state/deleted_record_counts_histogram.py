@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from deltasnap_core.protocol.json_fields import JsonFields, JsonRecord
+from deltasnap_core.protocol.json_records import JsonRecord, Long
 
 BIN_STARTS: tuple[int, ...] = (0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 2**31 - 1)
 """The lower boundary of each bin, in deleted records of a file.
@@ -23,7 +23,9 @@ class DeletedRecordCountsHistogram(JsonRecord):
     Source: PROTOCOL.md, Deleted Record Counts Histogram Schema.
     """
 
-    deleted_record_counts: tuple[int, ...]
+    json_name = "deletedRecordCountsHistogram"
+
+    deleted_record_counts: tuple[Long, ...]
 
     def __post_init__(self) -> None:
         if len(self.deleted_record_counts) != len(BIN_STARTS):
@@ -31,12 +33,6 @@ class DeletedRecordCountsHistogram(JsonRecord):
                 f"deletedRecordCountsHistogram: expected {len(BIN_STARTS)} bins, "
                 f"found {len(self.deleted_record_counts)}"
             )
-
-    @classmethod
-    def from_json(cls, values: object) -> DeletedRecordCountsHistogram:
-        """Return the histogram of a decoded object. Errors: ValueError if the bins are missing, mistyped or not ten."""
-        fields = JsonFields("deletedRecordCountsHistogram", values)
-        return cls(deleted_record_counts=fields.integers("deletedRecordCounts"))
 
     @classmethod
     def of_counts(cls, counts: Iterable[int]) -> DeletedRecordCountsHistogram:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from deltasnap_core.protocol.json_fields import JsonFields, JsonRecord, whole_number
+from deltasnap_core.protocol.json_records import BigInt, JsonRecord, Long
 from deltasnap_core.redaction import safe_repr
 
 _KB = 1024
@@ -43,9 +43,11 @@ class FileSizeHistogram(JsonRecord):
     Source: PROTOCOL.md, File Size Histogram Schema.
     """
 
-    sorted_bin_boundaries: tuple[int, ...]
-    file_counts: tuple[int, ...]
-    total_bytes: tuple[int, ...]
+    json_name = "fileSizeHistogram"
+
+    sorted_bin_boundaries: tuple[Long, ...]
+    file_counts: tuple[Long, ...]
+    total_bytes: tuple[BigInt, ...]
 
     def __post_init__(self) -> None:
         if self.sorted_bin_boundaries[:1] != (0,):
@@ -72,26 +74,6 @@ class FileSizeHistogram(JsonRecord):
             totals[index] += total
         return FileSizeHistogram(
             sorted_bin_boundaries=tuple(shared), file_counts=tuple(counts), total_bytes=tuple(totals)
-        )
-
-    @classmethod
-    def from_json(cls, values: object) -> FileSizeHistogram:
-        """Return the histogram of a decoded object.
-
-        Errors: ValueError if a field is missing, mistyped or contradicts another.
-        """
-        fields = JsonFields("fileSizeHistogram", values)
-
-        def total(value: object) -> int:
-            value = whole_number(value)
-            if isinstance(value, int) and not isinstance(value, bool):
-                return value  # a sum of 64-bit integers may exceed 64 bits
-            raise fields.wrong_type("totalBytes", value, "integers")
-
-        return cls(
-            sorted_bin_boundaries=fields.integers("sortedBinBoundaries"),
-            file_counts=fields.integers("fileCounts"),
-            total_bytes=fields.sequence("totalBytes", total),
         )
 
     @classmethod

@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, AliasChoices, Field
 
 from deltasnap_core.protocol.actions import AddFile, DomainMetadata, Metadata, Protocol, SetTransaction
-from deltasnap_core.protocol.json_fields import JsonFields
+from deltasnap_core.protocol.json_records import JsonRecord, Long
 from deltasnap_core.protocol.json_text import decode_json
 from deltasnap_core.protocol.state.deleted_record_counts_histogram import DeletedRecordCountsHistogram
 from deltasnap_core.protocol.state.file_size_histogram import FileSizeHistogram
 from deltasnap_core.redaction import safe_repr
 
 
+def _with_struct(metadata: Metadata) -> Metadata:
+    """Return metadata whose schema is the JSON of a struct. Errors: ValueError."""
+    schema = None if metadata.schema_string is None else decode_json(metadata.schema_string)
+    if schema is not None and not (isinstance(schema, dict) and schema.get("type") == "struct"):
+        raise ValueError(f"metaData.schemaString: expected a struct, found {metadata.schema_string!r:.80}")
+    return metadata
+
+
+def _named(*names: str) -> Any:
+    return Field(validation_alias=AliasChoices(*names))
+
+
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VersionChecksum:
+class VersionChecksum(JsonRecord):
     """The state of a version as stated by its writer. It is a hint: compare it with the log before you rely on it.
 
     Fields are named as in the file, without a trailing `Opt`. None: the writer left the field out. `protocol` and
@@ -26,21 +41,26 @@ class VersionChecksum:
     Source: PROTOCOL.md, Version Checksum File Schema.
     """
 
-    table_size_bytes: int
-    num_files: int
-    num_metadata: int
-    num_protocol: int
-    metadata: Metadata | None = None
+    json_name = "checksum"
+
+    table_size_bytes: Long
+    num_files: Long
+    num_metadata: Long
+    num_protocol: Long
+    metadata: Annotated[Metadata, AfterValidator(_with_struct)] | None = None
     protocol: Protocol | None = None
     txn_id: str | None = None
-    in_commit_timestamp: int | None = None
+    in_commit_timestamp: Annotated[Long | None, Field(alias="inCommitTimestampOpt")] = None
     set_transactions: tuple[SetTransaction, ...] | None = None
     domain_metadata: tuple[DomainMetadata, ...] | None = None
-    file_size_histogram: FileSizeHistogram | None = None
+    file_size_histogram: Annotated[FileSizeHistogram | None, _named("fileSizeHistogram", "histogramOpt")] = None
     all_files: tuple[AddFile, ...] | None = None
-    num_deleted_records: int | None = None
-    num_deletion_vectors: int | None = None
-    deleted_record_counts_histogram: DeletedRecordCountsHistogram | None = None
+    num_deleted_records: Annotated[Long | None, Field(alias="numDeletedRecordsOpt")] = None
+    num_deletion_vectors: Annotated[Long | None, Field(alias="numDeletionVectorsOpt")] = None
+    deleted_record_counts_histogram: Annotated[
+        DeletedRecordCountsHistogram | None,
+        _named("deletedRecordCountsHistogramOpt", "deletedRecordCountsHistogram"),
+    ] = None
 
     @classmethod
     def parse(cls, content: bytes) -> VersionChecksum:
@@ -48,38 +68,7 @@ class VersionChecksum:
 
         The older names of the histograms are recognized too.
         """
-        fields = JsonFields("checksum", decode_json(content))
-        if (num_files := fields.integer("numFiles")) < 0:
-            raise ValueError(f"checksum.numFiles: expected 0 or more, found {num_files}")
-        return cls(
-            table_size_bytes=fields.integer("tableSizeBytes"),
-            num_files=num_files,
-            num_metadata=fields.integer("numMetadata"),
-            num_protocol=fields.integer("numProtocol"),
-            metadata=fields.optional_record("metadata", _metadata),
-            protocol=fields.optional_record("protocol", Protocol.from_json),
-            txn_id=fields.optional_string("txnId"),
-            in_commit_timestamp=fields.optional_integer("inCommitTimestampOpt"),
-            set_transactions=fields.optional_sequence("setTransactions", SetTransaction.from_json),
-            domain_metadata=fields.optional_sequence("domainMetadata", DomainMetadata.from_json),
-            file_size_histogram=(
-                fields.optional_record("fileSizeHistogram", FileSizeHistogram.from_json)
-                or fields.optional_record("histogramOpt", FileSizeHistogram.from_json)
-            ),
-            all_files=fields.optional_sequence("allFiles", AddFile.from_json),
-            num_deleted_records=fields.optional_integer("numDeletedRecordsOpt"),
-            num_deletion_vectors=fields.optional_integer("numDeletionVectorsOpt"),
-            deleted_record_counts_histogram=(
-                fields.optional_record("deletedRecordCountsHistogramOpt", DeletedRecordCountsHistogram.from_json)
-                or fields.optional_record("deletedRecordCountsHistogram", DeletedRecordCountsHistogram.from_json)
-            ),
-        )
-
-
-def _metadata(values: object) -> Metadata:
-    """Return the metadata. Errors: ValueError, including for a schema that is not the JSON of a struct."""
-    metadata = Metadata.from_json(values)
-    schema = None if metadata.schema_string is None else decode_json(metadata.schema_string)
-    if schema is not None and not (isinstance(schema, dict) and schema.get("type") == "struct"):
-        raise ValueError(f"metaData.schemaString: expected a struct, found {metadata.schema_string!r:.80}")
-    return metadata
+        found = cls.from_json(decode_json(content))
+        if found.num_files < 0:
+            raise ValueError(f"checksum.numFiles: expected 0 or more, found {found.num_files}")
+        return found

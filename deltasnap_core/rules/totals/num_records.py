@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltasnap_core.protocol.json_fields import is_json_kind
+from deltasnap_core.protocol.json_records import is_json_kind
 from deltasnap_core.protocol.json_text import parse_json
 from deltasnap_core.rules.texts.json_lines import parse_texts
 from deltasnap_core.rules.texts.sql_text import let_sql, string_sql

@@ -15,8 +15,8 @@ import pyarrow as pa
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.log.commits.action_lines import CHANGE_DATA_ACTION
 from deltasnap_core.log.commits.commit_batch import CommitBatch
+from deltasnap_core.protocol.actions import AddCDCFile
 from deltasnap_core.protocol.deletion_vector import DeletionVectorDescriptor
-from deltasnap_core.protocol.json_fields import JsonFields
 from deltasnap_core.rules.paths import canonical_paths, path_keys
 from deltasnap_core.scan.changes.change_columns import DELETE, INSERT
 from deltasnap_core.scan.files.roaring import Rows
@@ -81,14 +81,14 @@ def change_data(batch: CommitBatch) -> list[ChangedRows]:
     found = []
     for commit, number, _, values in batch.actions(CHANGE_DATA_ACTION):
         try:
-            fields = JsonFields(CHANGE_DATA_ACTION, values)
+            file = AddCDCFile.from_json(values)
             found.append(
                 ChangedRows(
                     version=commit.version,
                     change=None,
-                    path=fields.string("path"),
-                    partition_values=fields.optional_string_map("partitionValues"),
-                    size=fields.optional_integer("size"),
+                    path=file.path,
+                    partition_values=file.partition_values,
+                    size=file.size,
                     modification_time=None,
                 )
             )

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, LongType, MapType, StringType, StructField, StructType, TimestampType
 
 from deltasnap_core.log.history.delta_history_manager import DeltaHistory
-from deltasnap_core.protocol.json_fields import texts
+from deltasnap_core.protocol.json_records import texts
 from deltasnap_core.replay.spark.session.local_rows import local_rows
 from deltasnap_core.rules.texts.sql_text import timestamp_sql
 

@@ -7,14 +7,16 @@ document is for display only: the manifests alone determine which versions are s
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, model_validator
 
 from deltasnap_core.log.condition.fault import FaultKind
-from deltasnap_core.protocol.json_fields import JsonFields, is_json_kind
+from deltasnap_core.protocol.json_records import JsonRecord, Long, is_json_kind, json_text
+from deltasnap_core.protocol.json_text import decode_json
 from deltasnap_core.redaction import redacted, safe_repr
 from deltasnap_core.storage.urls import is_local, local_path, to_url
 from deltasnap_core.store.fleet.timeline import Points, VersionPoint
@@ -29,12 +31,14 @@ Severity = Literal["error", "warning"]
 
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableProblem:
+class TableProblem(JsonRecord):
     """One problem of a table.
 
     check: the check that found it. text: the problem in sentences. advice: what to do. kind: the kind of a fault of the
     log; None: found by a check, or unknown.
     """
+
+    json_name = "problem"
 
     check: str
     severity: Severity
@@ -42,45 +46,53 @@ class TableProblem:
     advice: str = ""
     kind: FaultKind | None = None
 
-    @classmethod
-    def from_json(cls, values: object) -> TableProblem:
-        """Return the problem from the result of `to_json`. Errors: ValueError."""
-        fields = JsonFields("problem", values)
-        severity = fields.string("severity")
-        if severity not in ("error", "warning"):
-            raise ValueError(f"problem.severity: expected error or warning, found {severity!r}")
-        return cls(
-            check=fields.string("check"),
-            severity="error" if severity == "error" else "warning",
-            text=fields.string("text"),
-            advice=fields.string("advice"),
-            kind=next((kind for kind in FaultKind if kind.value == fields.optional_string("kind")), None),
-        )
-
     def to_json(self) -> dict[str, Any]:
-        """Return plain JSON values. Texts are without credentials, and truncated."""
-        return {
-            "check": self.check,
-            "severity": self.severity,
-            "text": _stored_text(self.text),
-            "advice": _stored_text(self.advice),
-            "kind": None if self.kind is None else self.kind.value,
-        }
+        """Return the JSON object. Texts are without credentials, and truncated."""
+        return {**JsonRecord.to_json(self), "text": _stored_text(self.text), "advice": _stored_text(self.advice)}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_known_kind(cls, values: object) -> object:
+        """Return the fields without a kind that this release does not know."""
+        is_unknown = isinstance(values, Mapping) and values.get("kind") not in {*FaultKind}
+        return {**values, "kind": None} if is_unknown and isinstance(values, Mapping) else values
 
 
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StaleRule:
+class StaleRule(JsonRecord):
     """When a table is stale: its last commit is older than `patience_ms`. check, advice: to be shown then."""
 
-    patience_ms: int
+    json_name = "staleRule"
+
+    patience_ms: Long
     check: str
     advice: str = ""
 
 
+def _points_of(values: object) -> object:
+    try:
+        if isinstance(values, Mapping):
+            return {
+                ManifestName(generation=generation, version=int(version)): _point(point)
+                for generation, versions in values.items()
+                for version, point in versions.items()
+            }
+    except (AttributeError, TypeError, ValueError) as error:
+        raise ValueError(f"points: {error}") from error
+    raise ValueError("points: expected an object")
+
+
+def _point(values: Any) -> VersionPoint:
+    timestamp, size = values
+    if not isinstance(timestamp, int) or not isinstance(size, int):
+        raise ValueError(f"expected a time and a size, found {values!r}")
+    return VersionPoint(timestamp=timestamp, size_in_bytes=size)
+
+
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LastPoll:
+class LastPoll(JsonRecord):
     """What the store records about a table when its log was read last. Times are in ms since the epoch.
 
     polled_at_ms:     when the log of the table was last polled or read.
@@ -102,52 +114,33 @@ class LastPoll:
     points:           times and sizes of some stored versions, so that their manifests need not be read again.
     """
 
-    polled_at_ms: int
-    examined_at_ms: int | None = None
+    json_name = "poll"
+
+    polled_at_ms: Long
+    examined_at_ms: Long | None = None
     examined_checkpoint: str | None = None
-    latest_version: int | None = None
-    last_commit_ms: int | None = None
-    checked_version: int | None = None
+    latest_version: Long | None = None
+    last_commit_ms: Long | None = None
+    checked_version: Long | None = None
     checked_inputs: str | None = None
-    unchecked_since_ms: int | None = None
+    unchecked_since_ms: Long | None = None
     problems: tuple[TableProblem, ...] = ()
     stale_rule: StaleRule | None = None
-    small_file_bytes: int = DEFAULT_SMALL_FILE_BYTES
-    facts_version: int | None = None
-    vacuum_bytes: int | None = None
+    small_file_bytes: Long = DEFAULT_SMALL_FILE_BYTES
+    facts_version: Long | None = None
+    vacuum_bytes: Long | None = None
     owners: tuple[str, ...] = ()
     path: str | None = None
-    points: Points = field(default_factory=dict, repr=False)
+    points: Annotated[Points, BeforeValidator(_points_of)] = field(default_factory=dict, repr=False)
 
     @classmethod
     def from_bytes(cls, content: bytes) -> LastPoll:
         """Return the poll from the bytes of its document. Errors: ValueError stating the problem."""
-        try:
-            values = json.loads(content)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"expected JSON: {error}") from error
-        fields = JsonFields("poll", values)
-        if fields.integer("format") != POLL_FORMAT:
-            raise ValueError(f"expected format {POLL_FORMAT}, found {values['format']!r}")
-        rule = values.get("staleRule")
-        return cls(
-            polled_at_ms=fields.integer("polledAt"),
-            examined_at_ms=fields.optional_integer("examinedAt"),
-            examined_checkpoint=fields.optional_string("examinedCheckpoint"),
-            latest_version=fields.optional_integer("latestVersion"),
-            last_commit_ms=fields.optional_integer("lastCommit"),
-            checked_version=fields.optional_integer("checkedVersion"),
-            checked_inputs=fields.optional_string("checkedInputs"),
-            unchecked_since_ms=fields.optional_integer("uncheckedSince"),
-            problems=fields.sequence("problems", TableProblem.from_json),
-            stale_rule=None if rule is None else _rule_of(rule),
-            small_file_bytes=fields.integer("smallFileBytes"),
-            facts_version=fields.optional_integer("factsVersion"),
-            vacuum_bytes=fields.optional_integer("vacuumBytes"),
-            owners=fields.sequence("owners", _owner),
-            path=fields.optional_string("path"),
-            points=_points_of(values.get("points", {})),
-        )
+        values = decode_json(content)
+        found = values.get("format") if isinstance(values, Mapping) else None
+        if found != POLL_FORMAT:
+            raise ValueError(f"expected format {POLL_FORMAT}, found {found!r}")
+        return cls.from_json(values)
 
     def is_elsewhere(self, path: str) -> bool:
         """Return whether this is the poll of a table at another path. A path that is not recorded may be the same.
@@ -158,27 +151,10 @@ class LastPoll:
 
     def to_bytes(self) -> bytes:
         """Return the document: UTF-8 JSON."""
-        rule = self.stale_rule
-        values = {
-            "format": POLL_FORMAT,
-            "polledAt": self.polled_at_ms,
-            "examinedAt": self.examined_at_ms,
-            "examinedCheckpoint": self.examined_checkpoint,
-            "latestVersion": self.latest_version,
-            "lastCommit": self.last_commit_ms,
-            "checkedVersion": self.checked_version,
-            "checkedInputs": self.checked_inputs,
-            "uncheckedSince": self.unchecked_since_ms,
-            "problems": [problem.to_json() for problem in self.problems],
-            "staleRule": rule and {"patience": rule.patience_ms, "check": rule.check, "advice": rule.advice},
-            "smallFileBytes": self.small_file_bytes,
-            "factsVersion": self.facts_version,
-            "vacuumBytes": self.vacuum_bytes if is_json_kind(self.vacuum_bytes, int) else None,
-            "owners": list(self.owners),
-            "path": self.path and redacted(self.path),
-            "points": _points_json(self.points),
-        }
-        return json.dumps(values, separators=(",", ":")).encode()
+        has_bytes = is_json_kind(self.vacuum_bytes, int)
+        written = replace(self, vacuum_bytes=self.vacuum_bytes if has_bytes else None, points={})
+        values = {**written.to_json(), "path": self.path and redacted(self.path), "points": _points_json(self.points)}
+        return json_text({"format": POLL_FORMAT, **values}).encode()
 
 
 def _place(path: str) -> str:
@@ -190,41 +166,8 @@ def _stored_text(text: str) -> str:
     return redacted(text)[:MAX_TEXT_LENGTH]
 
 
-def _rule_of(values: object) -> StaleRule:
-    fields = JsonFields("staleRule", values)
-    return StaleRule(
-        patience_ms=fields.integer("patience"), check=fields.string("check"), advice=fields.string("advice")
-    )
-
-
-def _owner(value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"owners: expected texts, found {value!r}")
-    return value
-
-
 def _points_json(points: Points) -> dict[str, dict[str, Sequence[int]]]:
     by_generation: dict[str, dict[str, Sequence[int]]] = {}
     for name, point in points.items():
         by_generation.setdefault(name.generation, {})[str(name.version)] = list(point)
     return by_generation
-
-
-def _points_of(values: object) -> dict[ManifestName, VersionPoint]:
-    try:
-        if isinstance(values, Mapping):
-            return {
-                ManifestName(generation=generation, version=int(version)): _point(point)
-                for generation, versions in values.items()
-                for version, point in versions.items()
-            }
-    except (AttributeError, TypeError, ValueError) as error:
-        raise ValueError(f"points: {error}") from error
-    raise ValueError("points: expected an object")
-
-
-def _point(values: Any) -> VersionPoint:
-    timestamp, size = values
-    if not isinstance(timestamp, int) or not isinstance(size, int):
-        raise ValueError(f"expected a time and a size, found {values!r}")
-    return VersionPoint(timestamp=timestamp, size_in_bytes=size)

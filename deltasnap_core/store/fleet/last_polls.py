@@ -20,7 +20,7 @@ from deltasnap_core.store.fleet.last_poll import LastPoll, TableProblem
 from deltasnap_core.store.fleet.table_level import TableLevel, TableStatus, is_new, of_another_table, problems_now
 from deltasnap_core.store.fleet.timeline import Timeline, VersionPoint
 from deltasnap_core.store.format.layout import ManifestName, is_table_name
-from deltasnap_core.store.format.manifest import VersionManifest, parse_manifest
+from deltasnap_core.store.format.manifest import VersionManifest, manifest_values
 from deltasnap_core.store.versions.stored_table import StoredTable, corrupt_manifest
 
 _DEAD_AFTER_SECONDS = 20.0  # a read and a write of one small document take less
@@ -252,7 +252,7 @@ class _TableReader:
         found = {}
         for name, content in zip(names, contents, strict=True):
             try:
-                found[name] = parse_manifest(content, _point_of_values)
+                found[name] = _point_of_values(manifest_values(content))
             except ValueError as error:
                 _log.warning("Version %d of table %s is left out: %s", name.version, self._stored.name, error)
         return found

@@ -8,13 +8,16 @@ that a flipped byte is detected as damage.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from deltasnap_core.log.commits.commit_summary import CommitSummary
+from deltasnap_core.protocol.json_records import BigInt, JsonRecord, Long, json_text
+from deltasnap_core.protocol.json_text import decode_json
 from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.storage.log_store import FileStatus
@@ -26,8 +29,6 @@ MANIFEST_FORMAT = 3
 
 _READABLE_FORMATS = (1, 2, MANIFEST_FORMAT)
 """Formats 1 and 2 have no digest. Format 1 also has no identity and no summary of the commit."""
-
-T = TypeVar("T")
 
 _DIGEST = re.compile(rb',"digest":"([0-9a-f]{64})"\}\Z')
 
@@ -41,40 +42,31 @@ class LaterFormatError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoreFile:
+class StoreFile(JsonRecord):
     """A Parquet file: its path below the folder of its generation, its size in bytes, its number of rows.
 
     footer: the digest of its footer; None: not recorded.
     """
 
+    json_name = "file"
+
     path: str
-    size: int
-    rows: int
+    size: Long
+    rows: Long
     footer: str | None = None
-
-    @classmethod
-    def from_json(cls, values: JsonObject) -> StoreFile:
-        """Return the value from the result of `to_json`."""
-        footer = None if values.get("footer") is None else _text(values, "footer")
-        return cls(
-            path=_text(values, "path"), size=_integer(values, "size"), rows=_integer(values, "rows"), footer=footer
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain JSON values, for the manifest."""
-        values = {"path": self.path, "size": self.size, "rows": self.rows}
-        return values if self.footer is None else {**values, "footer": self.footer}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DataSet:
+class DataSet(JsonRecord):
     """Parquet files written together: a base (first equals last), or the changes of the versions first to last.
 
     files: empty if there are no rows.
     """
 
-    first: int
-    last: int
+    json_name = "files"
+
+    first: Long
+    last: Long
     files: tuple[StoreFile, ...]
 
     @property
@@ -87,69 +79,33 @@ class DataSet:
         """Bytes of all files."""
         return sum(file.size for file in self.files)
 
-    @classmethod
-    def from_json(cls, values: JsonObject) -> DataSet:
-        """Return the value from the result of `to_json`."""
-        files = tuple(StoreFile.from_json(file) for file in values["files"])
-        return cls(first=_integer(values, "first"), last=_integer(values, "last"), files=files)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain JSON values, for the manifest."""
-        return {"first": self.first, "last": self.last, "files": [file.to_json() for file in self.files]}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlainParquetFiles:
+class PlainParquetFiles(JsonRecord):
     """`all_files` and `tombstones` of one version, one file each, for readers other than deltasnap."""
+
+    json_name = "tables"
 
     all_files: StoreFile
     tombstones: StoreFile
 
-    @classmethod
-    def from_json(cls, values: JsonObject) -> PlainParquetFiles:
-        """Return the value from the result of `to_json`."""
-        return cls(
-            all_files=StoreFile.from_json(values["allFiles"]), tombstones=StoreFile.from_json(values["tombstones"])
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain JSON values, for the manifest."""
-        return {"allFiles": self.all_files.to_json(), "tombstones": self.tombstones.to_json()}
-
 
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VersionChanges:
+class VersionChanges(JsonRecord):
     """The files that a version added and removed, and their bytes. A base alone does not have these numbers."""
 
-    num_added_files: int
-    num_removed_files: int
-    added_bytes: int
-    removed_bytes: int
+    json_name = "versionChanges"
 
-    @classmethod
-    def from_json(cls, values: JsonObject) -> VersionChanges:
-        """Return the value from the result of `to_json`."""
-        return cls(
-            num_added_files=_integer(values, "numAddedFiles"),
-            num_removed_files=_integer(values, "numRemovedFiles"),
-            added_bytes=_integer(values, "addedBytes"),
-            removed_bytes=_integer(values, "removedBytes"),
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain JSON values, for the manifest."""
-        return {
-            "numAddedFiles": self.num_added_files,
-            "numRemovedFiles": self.num_removed_files,
-            "addedBytes": self.added_bytes,
-            "removedBytes": self.removed_bytes,
-        }
+    num_added_files: BigInt
+    num_removed_files: BigInt
+    added_bytes: BigInt
+    removed_bytes: BigInt
 
 
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VersionManifest:
+class VersionManifest(JsonRecord):
     """One stored version of a table.
 
     generation:      the folder of its data; a table that is dropped and created again, or restored and extended, gets a
@@ -171,17 +127,19 @@ class VersionManifest:
     parts:           by name, the objects that are mostly equal between versions.
     """
 
+    json_name = "manifest"
+
     table: str
-    version: int
+    version: Long
     generation: str
     table_id: str
     log_path: str
-    timestamp: int
-    min_file_retention_timestamp: int
+    timestamp: Long
+    min_file_retention_timestamp: Long
     base: DataSet
     changes: tuple[DataSet, ...] = ()
     version_changes: VersionChanges | None = None
-    plain_parquet: PlainParquetFiles | None = None
+    plain_parquet: Annotated[PlainParquetFiles | None, Field(alias="tables")] = None
     identity: VersionIdentity | None = None
     commit: CommitSummary | None = None
     computed_by: str | None = None
@@ -236,81 +194,31 @@ class VersionManifest:
 
         Errors: ValueError stating the problem; LaterFormatError if a later release wrote it.
         """
-        return parse_manifest(content, cls._from_json)
-
-    @classmethod
-    def _from_json(cls, values: JsonObject) -> VersionManifest:
-        changes, plain_parquet = values.get("versionChanges"), values.get("tables")
-        identity, commit = values.get("identity"), values.get("commit")
-        return cls(
-            table=_text(values, "table"),
-            version=_integer(values, "version"),
-            generation=_text(values, "generation"),
-            table_id=_text(values, "tableId"),
-            log_path=_text(values, "logPath"),
-            timestamp=_integer(values, "timestamp"),
-            min_file_retention_timestamp=_integer(values, "minFileRetentionTimestamp"),
-            base=DataSet.from_json(values["base"]),
-            changes=tuple(DataSet.from_json(data_set) for data_set in values["changes"]),
-            version_changes=None if changes is None else VersionChanges.from_json(changes),
-            plain_parquet=None if plain_parquet is None else PlainParquetFiles.from_json(plain_parquet),
-            identity=None if identity is None else VersionIdentity.from_json(identity),
-            commit=None if commit is None else CommitSummary.from_json(commit),
-            computed_by=None if values.get("computedBy") is None else _text(values, "computedBy"),
-            computed_state=dict(values["computedState"]),
-            log_segment=dict(values["logSegment"]),
-            parts={name: Part.from_json(part) for name, part in values["parts"].items()},
-        )
+        return cls.from_json(manifest_values(content))
 
     def to_bytes(self) -> bytes:
         """Return the document: UTF-8 JSON, fields in the order of this class."""
-        values: dict[str, Any] = {
-            "format": MANIFEST_FORMAT,
-            "table": self.table,
-            "version": self.version,
-            "generation": self.generation,
-            "tableId": self.table_id,
-            "logPath": self.log_path,
-            "timestamp": self.timestamp,
-            "minFileRetentionTimestamp": self.min_file_retention_timestamp,
-            "base": self.base.to_json(),
-            "changes": [data_set.to_json() for data_set in self.changes],
-        }
-        if self.version_changes is not None:
-            values["versionChanges"] = self.version_changes.to_json()
+        values = {"format": MANIFEST_FORMAT, **self.to_json()}
         if self.plain_parquet is not None:
-            values["tables"] = self.plain_parquet.to_json()
-        if self.identity is not None:
-            values["identity"] = self.identity.to_json()
-        if self.commit is not None:
-            values["commit"] = self.commit.to_json()
-        if self.computed_by is not None:
-            values["computedBy"] = self.computed_by
-        values["computedState"] = dict(self.computed_state)
-        values["logSegment"] = dict(self.log_segment)
-        values["parts"] = {name: part.to_json() for name, part in self.parts.items()}
-        content = json.dumps(values, separators=(",", ":"), ensure_ascii=False).encode()
+            values["tables"] = values.pop("plainParquet")
+        content = json_text(values).encode()
         return b'%s,"digest":"%s"}' % (content[:-1], _digest(content))
 
 
-def parse_manifest(content: bytes, parse: Callable[[JsonObject], T]) -> T:
-    """Return the result of `parse` for the values of a valid manifest.
+def manifest_values(content: bytes) -> Mapping[str, Any]:
+    """Return the JSON object of a manifest, after checking its format and its digest.
 
     Errors: ValueError stating the problem; LaterFormatError if a later release wrote it.
     """
-    try:
-        values = json.loads(content)
-        if type(values["format"]) is int and values["format"] > MANIFEST_FORMAT:
-            raise LaterFormatError(values["format"])
-        if values["format"] not in _READABLE_FORMATS:
-            raise ValueError(f"expected format {MANIFEST_FORMAT} or less, found {values['format']!r}")
-        if values["format"] == MANIFEST_FORMAT or "digest" in values:
-            _check_digest(content)
-        return parse(values)
-    except KeyError as error:
-        raise ValueError(f"expected a field {error}, found none") from error
-    except (TypeError, AttributeError, RecursionError) as error:
-        raise ValueError(f"expected a manifest, found other JSON: {error}") from error
+    values: Any = decode_json(content)
+    found = values.get("format") if isinstance(values, Mapping) else None
+    if type(found) is int and found > MANIFEST_FORMAT:
+        raise LaterFormatError(found)
+    if found not in _READABLE_FORMATS:
+        raise ValueError(f"expected a manifest of format {MANIFEST_FORMAT} or less, found {found!r}")
+    if found == MANIFEST_FORMAT or "digest" in values:
+        _check_digest(content)
+    return dict(values)
 
 
 def _check_digest(content: bytes) -> None:
@@ -333,17 +241,3 @@ def _check_sets(manifest: VersionManifest) -> None:
     before_last = manifest.changes[-1].first if manifest.changes else manifest.base.last
     if not before_last <= manifest.version <= reached:
         raise ValueError(f"expected a base and changes that lead to version {manifest.version}, found up to {reached}")
-
-
-def _text(values: JsonObject, name: str) -> str:
-    value = values[name]
-    if not isinstance(value, str):
-        raise ValueError(f"expected {name} to be text, found {value!r}")
-    return value
-
-
-def _integer(values: JsonObject, name: str) -> int:
-    value = values[name]
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise ValueError(f"expected {name} to be an integer, found {value!r}")
-    return value

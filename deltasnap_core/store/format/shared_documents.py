@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from deltasnap_core.protocol.json_records import JsonRecord
+
 INLINE_BYTES = 1024
 """A part up to this size is stored in the manifest."""
 
@@ -24,29 +26,21 @@ JsonObject = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class Part(JsonRecord):
     """A JSON object: the document `shared` (None: empty), with `entries` set and the keys in `removed` left out."""
+
+    json_name = "part"
 
     entries: JsonObject = field(default_factory=dict)
     shared: str | None = None
     removed: tuple[str, ...] = ()
 
-    @classmethod
-    def from_json(cls, values: JsonObject) -> Part:
-        """Return the value from the result of `to_json`."""
-        shared = values.get("shared")
-        if shared is not None and not isinstance(shared, str):
-            raise ValueError(f"expected the name of a shared document, found {shared!r}")
-        return cls(entries=dict(values["entries"]), shared=shared, removed=tuple(values.get("removed", ())))
-
     def to_json(self) -> dict[str, Any]:
-        """Return plain JSON values, for the manifest."""
-        found: dict[str, Any] = {"entries": dict(self.entries)}
-        if self.shared is not None:
-            found["shared"] = self.shared
-        if self.removed:
-            found["removed"] = list(self.removed)
-        return found
+        """Return the JSON object, without `removed` if no key is."""
+        values = JsonRecord.to_json(self)
+        if not self.removed:
+            del values["removed"]
+        return values
 
     @property
     def is_small(self) -> bool:

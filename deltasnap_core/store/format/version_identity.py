@@ -11,40 +11,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from deltasnap_core.store.format.shared_documents import JsonObject
+from deltasnap_core.protocol.json_records import JsonRecord, Long
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommitIdentity:
+class CommitIdentity(JsonRecord):
     """A commit: bytes, modification time (ms), in-commit timestamp (ms; None: it has none), SHA-256 of its bytes."""
 
-    size: int
-    modification_time: int
-    in_commit_timestamp: int | None
+    json_name = "identity.commit"
+
+    size: Long
+    modification_time: Long
+    in_commit_timestamp: Long | None
     digest: str
-
-    @classmethod
-    def from_json(cls, values: JsonObject) -> CommitIdentity:
-        """Return the identity from the result of `to_json`. Errors: KeyError for a missing field."""
-        return cls(
-            size=values["size"],
-            modification_time=values["modificationTime"],
-            in_commit_timestamp=values["inCommitTimestamp"],
-            digest=values["digest"],
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain JSON values, for the manifest."""
-        return {
-            "size": self.size,
-            "modificationTime": self.modification_time,
-            "inCommitTimestamp": self.in_commit_timestamp,
-            "digest": self.digest,
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VersionIdentity:
+class VersionIdentity(JsonRecord):
     """A version of a log and, by the chain, all versions stored before it without a gap.
 
     commit:           None: the log no longer had it, and the version was loaded from a checkpoint.
@@ -53,8 +36,10 @@ class VersionIdentity:
                       version.
     """
 
+    json_name = "identity"
+
     commit: CommitIdentity | None
-    checkpoint_files: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    checkpoint_files: Mapping[str, tuple[Long, Long]] = field(default_factory=dict)
     chain: str
 
     @classmethod
@@ -73,19 +58,9 @@ class VersionIdentity:
         chain = hashlib.sha256(f"{before}\n{own}".encode()).hexdigest()
         return cls(commit=commit, checkpoint_files=checkpoint_files, chain=chain)
 
-    @classmethod
-    def from_json(cls, values: JsonObject) -> VersionIdentity:
-        """Return the identity from the result of `to_json`. Errors: KeyError for a missing field."""
-        commit = values["commit"]
-        return cls(
-            commit=None if commit is None else CommitIdentity.from_json(commit),
-            checkpoint_files={name: (size, time) for name, (size, time) in values.get("checkpointFiles", {}).items()},
-            chain=values["chain"],
-        )
-
     def to_json(self) -> dict[str, Any]:
-        """Return plain JSON values, for the manifest."""
-        values: dict[str, Any] = {"commit": None if self.commit is None else self.commit.to_json()}
-        if self.checkpoint_files:
-            values["checkpointFiles"] = {name: list(facts) for name, facts in self.checkpoint_files.items()}
-        return {**values, "chain": self.chain}
+        """Return the JSON object, without `checkpointFiles` if there are none."""
+        values = JsonRecord.to_json(self)
+        if not self.checkpoint_files:
+            del values["checkpointFiles"]
+        return values

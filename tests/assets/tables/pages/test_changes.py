@@ -80,7 +80,9 @@ def test_changes_are_described_as_text() -> None:
 def test_domains_that_were_added_removed_or_changed_are_shown_without_the_row_ids_of_inserts() -> None:
     def domains(**configurations: str) -> SnapshotState:
         found = {name.replace("_", "."): configuration for name, configuration in configurations.items()}
-        return state(domain_metadata=tuple(DomainMetadata(domain=d, configuration=c) for d, c in found.items()))
+        return state(
+            domain_metadata=tuple(DomainMetadata(domain=d, configuration=c, removed=False) for d, c in found.items())
+        )
 
     before, after = domains(app="1", old="", delta_rowTracking="5"), domains(app="2", new="x", delta_rowTracking="9")
     assert state_changes(before, after) == ("domain new = x added", "domain old dropped, was ", "domain app = 2, was 1")

@@ -45,7 +45,7 @@ def test_summary_round_trips_through_json() -> None:
         operation_metrics={"rows": "1"},
     )
     assert CommitSummary.from_json(found.to_json()) == found
-    assert CommitSummary.from_json(CommitSummary().to_json()) == CommitSummary()
+    assert CommitSummary.from_json(CommitSummary(info=None).to_json()) == CommitSummary(info=None)
 
 
 def test_summary_has_a_limited_size() -> None:

@@ -63,7 +63,7 @@ def test_object_up_to_a_size_stays_in_the_manifest(length: int) -> None:
 
 
 def test_name_of_a_shared_document_must_be_a_text() -> None:
-    with pytest.raises(ValueError, match="expected the name of a shared document, found 1"):
+    with pytest.raises(ValueError, match=r"part\.shared: expected a string, found 1"):
         Part.from_json({"entries": {}, "shared": 1})
 
 
