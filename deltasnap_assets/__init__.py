@@ -12,6 +12,11 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+try:
+    import fcntl  # noqa: F401  # only systems without file locks of processes, such as Windows, do not have it
+except ImportError:
+    raise ImportError("deltasnap_assets runs on Linux and macOS. On Windows, use it in WSL.") from None
+
 if TYPE_CHECKING:
     from deltasnap_assets.all_definitions import build_definitions
     from deltasnap_assets.component import DeltaTableSnapshots

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import ast
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 CORE = ROOT / "deltasnap_core"
@@ -189,6 +193,17 @@ def found_in(modules: Iterable[str], offends: Callable[[str], set[str]]) -> dict
 
 def within(*packages: str) -> list[str]:
     return [name for name in MODULES if is_within(name, packages)]
+
+
+@pytest.mark.parametrize(
+    "module", ["deltasnap_assets", "deltasnap_assets.definitions", "deltasnap_assets.command.entry"]
+)
+def test_system_without_locks_of_processes_is_reported_with_the_supported_ones(module: str) -> None:
+    without = f"import sys; sys.modules['fcntl'] = None; import {module}"  # as on Windows
+    imported = subprocess.run([sys.executable, "-c", without], capture_output=True, text=True, check=False)
+    message = "ImportError: deltasnap_assets runs on Linux and macOS. On Windows, use it in WSL."
+    assert imported.stderr.strip().splitlines()[-1] == message
+    assert "ModuleNotFoundError" not in imported.stderr
 
 
 def test_imports_point_to_the_left() -> None:
