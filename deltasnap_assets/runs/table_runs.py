@@ -27,6 +27,7 @@ from deltasnap_assets.runs.planning.names import (
     RANGE_END_TAG,
     RANGE_START_TAG,
     job_name,
+    selects_versions,
 )
 from deltasnap_assets.runs.planning.partitions import known_versions
 from deltasnap_assets.runs.planning.plan import Known
@@ -290,8 +291,7 @@ def stores_versions(run: dg.DagsterRun) -> bool:
     """Return whether a run materializes versions, unlike a run of maintenance or one that only evaluates checks."""
     if run.job_name in (PRUNE_JOB, CHECKPOINT_JOB):  # their partitions are tables
         return False
-    has_versions = RANGE_START_TAG in run.tags or "dagster/partition" in run.tags
-    return has_versions and bool(run.asset_selection or not run.asset_check_selection)
+    return selects_versions(run.tags) and bool(run.asset_selection or not run.asset_check_selection)
 
 
 def ends_failure(instance: dg.DagsterInstance, table_name: str, run: dg.DagsterRun) -> bool:

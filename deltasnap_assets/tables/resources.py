@@ -11,7 +11,8 @@ from dagster_pyspark import LazyPySparkResource
 
 from deltasnap_assets.runs.condition.taken_names import check_name
 from deltasnap_assets.runs.log_handover import listed_logs_of
-from deltasnap_assets.runs.planning.names import ASSET_NAMES
+from deltasnap_assets.runs.planning.names import ASSET_NAMES, selects_versions
+from deltasnap_assets.runs.refresh_job import REFRESH_JOB
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.spark.java import JavaError, use_java
 from deltasnap_assets.spark.session.run_session import RunSession
@@ -19,7 +20,12 @@ from deltasnap_assets.spark.session_config import session_config
 from deltasnap_assets.spark.ui_server import spark_of_run
 from deltasnap_assets.tables.assets.io_manager import IO_MANAGER_KEY, SnapshotIOManager
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
-from deltasnap_core import redacted
+from deltasnap_core import DeltaSnapError, redacted
+
+_NO_VERSION = (
+    "This run has no partition: choose the version to materialize, as in `dg launch --partition 12`. The job "
+    f"`{REFRESH_JOB}` materializes all new versions."
+)
 
 
 def resources(settings: Settings) -> dict[str, Any]:
@@ -42,6 +48,8 @@ def resources(settings: Settings) -> dict[str, Any]:
     @dg.resource(required_resource_keys={"pyspark"}, description=f"Delta logs, and the store at {store}.")
     def snapshots(context: dg.InitResourceContext) -> Iterator[RunSnapshots]:
         run, instance = context.run, context.instance
+        if run is not None and instance is not None:
+            _check_partition(run, instance, settings)
         listed_logs = {} if run is None else listed_logs_of(run.run_id)
         sessions = RunSession(context.resources.pyspark, _run_log(context))
         made = RunSnapshots(
@@ -59,6 +67,22 @@ def resources(settings: Settings) -> dict[str, Any]:
         return SnapshotIOManager(context.resources.snapshots)
 
     return {"pyspark": pyspark, "snapshots": snapshots, IO_MANAGER_KEY: snapshot_io_manager}
+
+
+def _check_partition(run: dg.DagsterRun, instance: dg.DagsterInstance, settings: Settings) -> None:
+    """Raise DeltaSnapError if a run materializes versions but selects none.
+
+    Dagster starts such runs through its API. It then fails before the function of an asset is called, with an error of
+    its own.
+    """
+    if selects_versions(run.tags) or run.execution_plan_snapshot_id is None:
+        return
+    steps = instance.get_execution_plan_snapshot(run.execution_plan_snapshot_id).step_keys_to_execute
+    assets = {
+        dg.AssetKey([table.name, name]).to_python_identifier() for table in settings.tables for name in ASSET_NAMES
+    }
+    if not assets.isdisjoint(steps):
+        raise DeltaSnapError(_NO_VERSION)
 
 
 def _run_log(context: dg.InitResourceContext) -> Callable[[str], None]:

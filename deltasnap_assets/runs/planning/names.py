@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import dagster as dg
 
 from deltasnap_assets.runs.planning.partitions import key_of
@@ -14,6 +16,7 @@ GENERATION = "generation"
 """The metadata entry of its materializations that names the stored generation."""
 PRUNE_JOB, CHECKPOINT_JOB = "deltasnap_prune", "deltasnap_checkpoint"
 """The jobs of maintenance. They have a partition per table and materialize nothing."""
+PARTITION_TAG = "dagster/partition"
 RANGE_START_TAG = "dagster/asset_partition_range_start"
 RANGE_END_TAG = "dagster/asset_partition_range_end"
 VERSIONS_TAG = "deltasnap/versions"  # visible to users: Dagster's list of runs hides the two tags above
@@ -30,6 +33,11 @@ def job_name(table_name: str) -> str:
 def delta_log_key(table_name: str) -> dg.AssetKey:
     """Return the key of the external asset for the table itself."""
     return dg.AssetKey([table_name, "delta_log"])
+
+
+def selects_versions(tags: Mapping[str, str]) -> bool:
+    """Return whether a run with these tags has a partition or a range of them."""
+    return PARTITION_TAG in tags or RANGE_START_TAG in tags
 
 
 def run_tags(table_name: str, first: int, last: int, attempt: int = 1) -> dict[str, str]:

@@ -15,7 +15,6 @@ from datetime import timedelta
 import dagster as dg
 
 from deltasnap_assets.runs.planning.partitions import key_of, keys_read_once, version_partitions, versions_of_keys
-from deltasnap_assets.runs.refresh_job import REFRESH_JOB
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.spark.session.failures import using_spark
 from deltasnap_assets.tables.assets.cleaned_up_versions import without_cleaned_up
@@ -48,10 +47,6 @@ from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_assets.texts import secrets_hidden
 from deltasnap_core import ALL_FILES_SCHEMA, TOMBSTONES_SCHEMA, CommitSummary, DeltaSnapError, SnapshotState
 
-_NO_VERSION = (
-    "This run has no partition: choose the version to materialize, as in `dg launch --partition 12`. The job "
-    f"{REFRESH_JOB} materializes all new versions."
-)
 _NO_PARTITION = (
     "No version of this run has a partition any more: they were pruned, or the log was rolled back or replaced. Choose "
     "versions that have one."
@@ -203,8 +198,6 @@ def _definition(table: TableSettings, asset: _VersionAsset) -> dg.AssetsDefiniti
     )
 
     def materialize(context: dg.AssetExecutionContext, _: object) -> Iterator[dg.Output[None]]:
-        if not (context.has_partition_key or context.has_partition_key_range):
-            raise DeltaSnapError(_NO_VERSION)
         versions, snapshots = versions_of_keys(context.partition_keys, table.name), context.resources.snapshots
         if not versions:
             raise DeltaSnapError(_NO_PARTITION)

@@ -12,7 +12,7 @@ import dagster as dg
 from deltasnap_assets.checks.commits.fresh_table import recent_commit_times
 from deltasnap_assets.checks.compaction import Compaction
 from deltasnap_assets.checks.facts import FileFacts, TombstoneFacts, VersionFacts
-from deltasnap_assets.runs.planning.names import RANGE_END_TAG, RANGE_START_TAG
+from deltasnap_assets.runs.planning.names import PARTITION_TAG, RANGE_END_TAG, RANGE_START_TAG, selects_versions
 from deltasnap_assets.runs.planning.partitions import version_of
 from deltasnap_assets.runs.stores import history_of, log_of
 from deltasnap_assets.settings.config import TableSettings
@@ -164,10 +164,10 @@ def version_facts(states: Mapping[int, SnapshotState], versions: Sequence[int]) 
 def versions_of_run(context: dg.AssetCheckExecutionContext, snapshots: RunSnapshots, table: TableSettings) -> list[int]:
     """Return the stored versions of the run; the newest stored version if the run selects none."""
     tags, stored = context.run.tags, snapshots.stored_versions(table)
-    if "dagster/partition" in tags:
-        first = last = version_of(tags["dagster/partition"], table.name)
-    elif RANGE_START_TAG in tags:
-        first, last = (version_of(tags[tag], table.name) for tag in (RANGE_START_TAG, RANGE_END_TAG))
-    else:
+    if not selects_versions(tags):
         return list(stored[-1:])
+    if PARTITION_TAG in tags:
+        first = last = version_of(tags[PARTITION_TAG], table.name)
+    else:
+        first, last = (version_of(tags[tag], table.name) for tag in (RANGE_START_TAG, RANGE_END_TAG))
     return [version for version in stored if first <= version <= last]

@@ -18,6 +18,7 @@ from dagster._core.storage.asset_check_execution_record import AssetCheckExecuti
 from deltasnap_assets.checks.check import FAILED_TO_RUN, Verdict, VersionCheck, not_evaluated
 from deltasnap_assets.checks.registry import VERSION_CHECKS
 from deltasnap_assets.runs.condition.check_events import severity_of
+from deltasnap_assets.runs.planning.names import selects_versions
 from deltasnap_assets.runs.planning.partitions import key_of, known_versions, version_partitions
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.assets.steps import checks_step
@@ -34,11 +35,14 @@ def version_checks(table: TableSettings) -> dg.AssetChecksDefinition:
     """Return the checks of the versions of a table, as one step of its runs.
 
     Each version of the run that can be compared has its own result, passed or a warning. The result of the run is the
-    worst one.
+    worst one. A run without a partition, as Dagster's UI starts it for all checks of an asset, evaluates the newest
+    stored version.
     """
 
-    def expectations(context: dg.AssetCheckExecutionContext, _: object) -> Iterator[dg.AssetCheckResult]:
-        snapshots = context.resources.snapshots
+    def expectations(
+        context: dg.AssetCheckExecutionContext, _: object
+    ) -> Iterator[dg.AssetCheckResult | dg.AssetCheckEvaluation]:
+        snapshots, has_partition = context.resources.snapshots, selects_versions(context.run.tags)
         versions = versions_of_run(context, snapshots, table)
         if not versions:
             context.log.warning("not evaluated: no version of the run is stored.")
@@ -47,7 +51,7 @@ def version_checks(table: TableSettings) -> dg.AssetChecksDefinition:
             facts = facts_of_versions(snapshots, table, versions)
         except DeltaSnapError as error:
             failed = [_of_failure(key, error) for key in context.selected_asset_check_keys]
-            yield from failed
+            yield from failed if has_partition else map(_evaluation, failed)
             record_version_checks(snapshots, table, failed, versions, ())
             return
         selected, results = {key.name: key for key in context.selected_asset_check_keys}, list[dg.AssetCheckResult]()
@@ -56,12 +60,12 @@ def version_checks(table: TableSettings) -> dg.AssetChecksDefinition:
             if not verdicts:  # Dagster shows it as skipped
                 context.log.info(f"{check.name}: {_NOTHING.description}")
                 continue
-            if len(versions) > 1:
+            if len(versions) > 1 or not has_partition:
                 _record(context, check, key, verdicts)
             if verdicts[newest := max(verdicts)].passed:
                 _record(context, check, key, _settled(context, key, newest))
             results.append(_of_run(check, key, verdicts))
-            yield results[-1]
+            yield results[-1] if has_partition else _evaluation(results[-1])
         record_version_checks(snapshots, table, results, versions, selected)
 
     return checks_step(f"{table.name}__version_expectations", _specs(table.name), expectations)
@@ -80,6 +84,20 @@ def _specs(table_name: str) -> list[dg.AssetCheckSpec]:
             )
             for check in VERSION_CHECKS
         ]
+
+
+def _evaluation(result: dg.AssetCheckResult) -> dg.AssetCheckEvaluation:
+    """Return the result of a run without a partition. For an `AssetCheckResult`, Dagster looks up the partition."""
+    assert result.asset_key is not None
+    assert result.check_name is not None
+    return dg.AssetCheckEvaluation(
+        asset_key=result.asset_key,
+        check_name=result.check_name,
+        passed=result.passed,
+        severity=result.severity,
+        description=result.description,
+        metadata=result.metadata,
+    )
 
 
 def _of_failure(key: dg.AssetCheckKey, error: DeltaSnapError) -> dg.AssetCheckResult:

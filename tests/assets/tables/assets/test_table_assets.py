@@ -8,6 +8,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from deltasnap_assets.checks.registry import VERSION_CHECKS
 from deltasnap_assets.runs.failure_reason import failure_reason
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, delta_log_key, job_name, run_tags
 from deltasnap_assets.tables.assets.input_forms import InputTypeError
@@ -320,6 +321,19 @@ def test_result_of_a_run_is_the_worst_of_its_versions(table: Refreshed) -> None:
     )
 
 
+def test_checks_without_a_version_judge_the_newest_one(table: Refreshed) -> None:
+    names = {check.name for check in VERSION_CHECKS}
+    keys = {dg.AssetCheckKey(dg.AssetKey(["events", "computed_state"]), name) for name in names}
+    job = table.defs.resolve_implicit_global_asset_job_def().get_subset(asset_check_selection=keys)
+    result = job.execute_in_process(instance=table.instance, raise_on_error=False)
+    assert result.success
+    found = {(each.check_name, each.partition): each for each in result.get_asset_check_evaluations()}
+    assert found.keys() >= {("schema_unchanged", "5"), ("schema_unchanged", None)}
+    assert found["schema_unchanged", "5"].target_materialization_data is not None
+    of_run = found["schema_unchanged", None]
+    assert (of_run.passed, of_run.description) == (True, "The schema did not change.")
+
+
 def test_run_whose_versions_have_no_partition_any_more_fails_with_the_reason(table: Refreshed) -> None:
     job = table.defs.resolve_job_def(job_name("events"))
     with dg.DagsterInstance.ephemeral() as instance:  # as after a prune, if a user repeats an old run
@@ -332,7 +346,16 @@ def test_run_without_a_version_fails_with_advice(table: Refreshed) -> None:
     result = table.defs.resolve_job_def(job_name("events")).execute_in_process(
         instance=table.instance, raise_on_error=False
     )
-    assert "This run has no partition: choose the version" in failure_reason(table.instance, result.run_id)
+    assert failure_reason(table.instance, result.run_id).startswith("This run has no partition: choose the version")
+
+
+@pytest.mark.parametrize("name", ASSET_NAMES)
+def test_asset_without_a_version_fails_with_advice(table: Refreshed, name: str) -> None:
+    job = table.defs.resolve_implicit_global_asset_job_def()
+    result = job.execute_in_process(
+        instance=table.instance, asset_selection=[dg.AssetKey(["events", name])], raise_on_error=False
+    )
+    assert failure_reason(table.instance, result.run_id).startswith("This run has no partition: choose the version")
 
 
 def test_table_itself_cannot_be_an_input(table: Refreshed) -> None:
