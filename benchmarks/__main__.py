@@ -64,7 +64,6 @@ BENCHMARKS: dict[str, Callable[[Bench], list[Finding]]] = {
     "connect": new_process.run_connect,
     "latency": latency.run,
     "latency_connect": latency.run_connect,
-    "latency_embedded": latency.run_embedded,
     "event_log": event_log.run,
     "fleet": fleet.run,
     "fleet_page": fleet_page.run,
@@ -78,6 +77,8 @@ BENCHMARKS: dict[str, Callable[[Bench], list[Finding]]] = {
     "commands": commands.run,
     "wide_table": wide_table.run,
 }
+ON_SERVER = ("connect", "latency_connect")
+"""Benchmarks of a Spark Connect server: only with `--remote`."""
 PACKAGES = ("pyspark", "deltalake", "dagster", "pyarrow")
 _COMPARE = "compare"
 _NAMES = f"{', '.join(BENCHMARKS)}; or: {_COMPARE} BASE.json NEW.json"
@@ -90,7 +91,7 @@ def main(
     repeat: Annotated[int, typer.Option(min=1, help="Timed rounds, after a warm-up round.")] = 5,
     cores: Annotated[int, typer.Option(min=1, help="Cores of the Spark session.")] = 2,
     use: Annotated[str, typer.Option(metavar="auto|always", help="The engine, as in `spark: {use: ...}`.")] = "auto",
-    remote: Annotated[str | None, typer.Option(metavar="URL|sail", help="As in `spark: {remote: ...}`.")] = None,
+    remote: Annotated[str | None, typer.Option(metavar="URL", help="As in `spark: {remote: ...}`.")] = None,
     spark: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="A Spark setting; repeatable.")] = None,
     keep: Annotated[Path | None, typer.Option(help="A folder to keep the generated tables in.")] = None,
     output: Annotated[Path | None, typer.Option("--json", help="Also write the results to this file.")] = None,
@@ -109,9 +110,11 @@ def main(
     if names and names[0] == _COMPARE:
         _compare(console, names[1:])
         return
-    wanted = names or list(BENCHMARKS)
+    wanted = names or [name for name in BENCHMARKS if remote is not None or name not in ON_SERVER]
     if unknown := [name for name in wanted if name not in BENCHMARKS]:
         raise typer.BadParameter(f"no benchmark named {', '.join(unknown)}: there are {', '.join(BENCHMARKS)}")
+    if remote is None and not {*wanted}.isdisjoint(ON_SERVER):
+        raise typer.BadParameter(f"{' and '.join(ON_SERVER)} need a Spark Connect server", param_hint="--remote")
     folder = Path(tempfile.mkdtemp(prefix="deltasnap-bench-")) if keep is None else keep.absolute()
     folder.mkdir(parents=True, exist_ok=True)
     with console.status("") as status:

@@ -18,10 +18,15 @@ from benchmarks.logs.maker import make_table
 from benchmarks.logs.shape import LogShape
 from deltasnap_assets.settings.config import SparkSettings
 from deltasnap_assets.spark.java import use_java
-from deltasnap_assets.spark.session_config import long_lived_config, session_config
+from deltasnap_assets.spark.session_config import session_config
 from deltasnap_core import DeltaLog, SnapshotOptions, SnapshotStore
 
 OURS, PEER = "deltasnap", "deltalake"
+_LONG_LIVED = {
+    "spark.app.name": "deltasnap benchmarks",
+    # Parquet is read into arrays of several MiB. In the small regions of a small heap each one is a humongous object.
+    "spark.driver.defaultJavaOptions": "-XX:G1HeapRegionSize=16m",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,8 +34,8 @@ class Bench:
     """files, commits: of the table that most benchmarks use. repeat: timed rounds.
 
     cores:  of the embedded Spark session. spark_config: its settings that override the app's.
-    use:    the engine, a value of `spark: {use: ...}`. remote: of `spark: {remote: ...}`, such as `sail`, in place of
-            the embedded session; benchmarks that start processes have their own.
+    use:    the engine, a value of `spark: {use: ...}`. remote: of `spark: {remote: ...}`, in place of the embedded
+            session; of the processes that benchmarks start, only `connect` and `latency_connect` use it.
     folder: for all output; generated tables stay in it.
     report: called with the current activity.
     """
@@ -62,7 +67,7 @@ class Bench:
 
     @cached_property
     def spark(self) -> SparkSession:
-        """The single session, with the settings of the app's warm Connect server."""
+        """The single session, with the JVM's default compilers and collectors, unlike a session of a run."""
         self.report("starting Spark")
         if self.remote is not None:
             settings = SparkSettings(remote=self.remote, config=dict(self.spark_config))
@@ -70,7 +75,7 @@ class Bench:
         use_java()
         logging.getLogger("py4j").setLevel(logging.ERROR)
         builder = SparkSession.builder
-        for key, value in long_lived_config(self.spark_settings, "deltasnap benchmarks").items():
+        for key, value in {**session_config(self.spark_settings), **_LONG_LIVED}.items():
             builder = builder.config(key, value)
         return builder.config("spark.sql.warehouse.dir", str(self.folder / "warehouse")).getOrCreate()
 

@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 
 from benchmarks.bench import Bench
+from benchmarks.logs.small_table import write_table
 from benchmarks.measure import Aim, Finding, Samples
-from deltasnap_assets.tables.warm_up_workload import write_table
 
 
 def run(bench: Bench) -> list[Finding]:

@@ -7,12 +7,12 @@ import shutil
 
 from benchmarks.bench import Bench
 from benchmarks.fleet import open_instance
+from benchmarks.logs.small_table import write_table
 from benchmarks.measure import Aim, Finding, Samples
 from benchmarks.processes import run_child
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.refresh import refresh_table
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_assets.tables.warm_up_workload import write_table
 
 _TABLES = 24
 """So many tables share a sensor."""

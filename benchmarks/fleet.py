@@ -18,14 +18,14 @@ import s3fs
 import yaml
 
 from benchmarks.bench import Bench
+from benchmarks.logs.small_table import write_table
 from benchmarks.measure import Aim, Finding, Samples
+from benchmarks.processes import HOST, free_port, is_listening
 from deltasnap_assets.command.local.local_instance import dagster_yaml
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.refresh import refresh_table
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.settings.loading import CONFIG_VARIABLE
-from deltasnap_assets.spark.connect_server import HOST, answers, free_port
-from deltasnap_assets.tables.warm_up_workload import write_table
 from deltasnap_core import LOG_FOLDER, commit_file
 
 _DEFINED = {1_000: 3, 3_000: 8}
@@ -177,7 +177,7 @@ def _s3() -> Iterator[dict[str, Any]]:
         [sys.executable, "-m", "moto.server", "-p", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
-        while not answers(port):
+        while not is_listening(port):
             time.sleep(0.1)
         yield {"key": "key", "secret": "secret", "endpoint_url": f"http://{HOST}:{port}"}
     finally:

@@ -16,13 +16,13 @@ import yaml
 
 from benchmarks.bench import Bench
 from benchmarks.fleet import LAST, commit_again, idle_ticks, open_instance
+from benchmarks.logs.small_table import write_table
 from benchmarks.measure import Finding, Samples
 from benchmarks.sizing import Costs, Fleet, load_of, recommended_poll
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.refresh import refresh_table
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.settings.loading import CONFIG_VARIABLE
-from deltasnap_assets.tables.warm_up_workload import write_table
 
 _FEW, _SOME, _MANY = 100, 300, 1_000
 _REFRESHED = 10

@@ -22,12 +22,10 @@ import yaml
 
 from benchmarks.bench import Bench, GrowingTable
 from benchmarks.measure import Aim, Finding, Samples
-from benchmarks.processes import caches_in, connect_server
+from benchmarks.processes import free_port
 from benchmarks.timeline import Timeline, median_parts, timeline
 from deltasnap_assets.command.local.local_instance import DEFAULT_HOME
 from deltasnap_assets.runs.planning.names import RANGE_END_TAG
-from deltasnap_assets.spark.connect_server import free_port
-from deltasnap_assets.spark.warm_up import make_archive
 
 _TABLE = "bench"
 _POLL_SECONDS = 5
@@ -43,23 +41,13 @@ class RunFailedError(RuntimeError):
 
 
 def run(bench: Bench) -> list[Finding]:
-    """Measure `deltasnap ui` with default settings, on a machine without an archive or a running server."""
-    with caches_in(bench.scratch("caches")):
-        return _latency(bench, "by default", {}, at_most=8)
+    """Measure `deltasnap ui` with default settings: a run that needs Spark starts a session."""
+    return _latency(bench, "by default", {}, at_most=11)
 
 
 def run_connect(bench: Bench) -> list[Finding]:
-    """Measure with a warm Spark Connect server that is already running."""
-    with connect_server(bench.scratch("connect"), bench.cores) as remote:
-        return _latency(bench, "warm server", {"spark": {"remote": remote}}, at_most=_warm_aim(bench))
-
-
-def run_embedded(bench: Bench) -> list[Finding]:
-    """Measure with a separate Spark session for each run, after `deltasnap warm-up`."""
-    with caches_in(bench.scratch("caches")):
-        make_archive()
-        settings = {"spark": bench.spark_settings.model_dump(exclude_none=True)}
-        return _latency(bench, "session of the run's own", settings, at_most=11)
+    """Measure with the Spark Connect server of `--remote`."""
+    return _latency(bench, "warm server", {"spark": {"remote": bench.remote}}, at_most=_warm_aim(bench))
 
 
 def _warm_aim(bench: Bench) -> float:

@@ -9,10 +9,9 @@ from statistics import median
 from benchmarks.bench import Bench
 from benchmarks.logs.shape import LogShape
 from benchmarks.measure import Aim, Finding, Samples, compare
-from benchmarks.processes import Report, caches_in, connect_server, run_child
+from benchmarks.processes import Report, run_child
 from deltasnap_assets.settings.config import SparkSettings
 from deltasnap_assets.spark.session_config import session_config
-from deltasnap_assets.spark.warm_up import make_archive
 
 Reports = dict[str, Report]
 
@@ -21,15 +20,9 @@ _TABLE = LogShape(files=10_000, tombstones=1_000)
 
 def run(bench: Bench) -> list[Finding]:
     """Measure processes of each kind in turn. The table is small, because only the start is measured."""
-    folder = bench.scratch("processes")
-    with caches_in(folder):
-        without_archive = session_config(bench.spark_settings)
-        bench.report("making a class-data archive")
-        make_archive()
-        with_archive = session_config(bench.spark_settings)
+    folder, config = bench.scratch("processes"), session_config(bench.spark_settings)
     kinds: dict[str, Callable[[], Reports]] = {
-        "archive": lambda: _first_result(bench, folder, with_archive),
-        "no archive": lambda: _first_result(bench, folder, without_archive),
+        "ours": lambda: _first_result(bench, folder, config),
         "plain": lambda: run_child("plain_spark", folder / "child.log", master=bench.spark_settings.master),
     }
     rounds: dict[str, list[Reports]] = {kind: [] for kind in kinds}
@@ -39,41 +32,29 @@ def run(bench: Bench) -> list[Finding]:
             reports = start()
             if number:
                 rounds[kind].append(reports)
-    started, answered = _seconds(rounds["plain"], "session"), _seconds(rounds["plain"], "result")
-    with_it, without_it = _seconds(rounds["archive"], "result"), _seconds(rounds["no archive"], "result")
-    question, peer = "First result from a new process, embedded session", "plain PySpark, session started"
+    ours = _seconds(rounds["ours"], "result")
     return [
         Finding(
-            question=question,
-            ours=with_it,
-            theirs=started,
-            peer=peer,
+            question="First result from a new process, embedded session",
+            ours=ours,
+            theirs=_seconds(rounds["plain"], "session"),
+            peer="plain PySpark, session started",
             aim=Aim(0.8),
-            note="after `deltasnap warm-up`",
-            parts=_parts(rounds["archive"]),
+            parts=_parts(rounds["ours"]),
         ),
         Finding(
-            question=f"{question}, without the archive",
-            ours=without_it,
-            theirs=started,
-            peer=peer,
-            parts=_parts(rounds["no archive"]),
-        ),
-        Finding(
-            question="The first of these, compared with the first result of plain PySpark",
-            ours=with_it,
-            theirs=answered,
+            question="The same, compared with the first result of plain PySpark",
+            ours=ours,
+            theirs=_seconds(rounds["plain"], "result"),
             peer="plain PySpark, range(1).count()",
         ),
     ]
 
 
 def run_connect(bench: Bench) -> list[Finding]:
-    """Measure the same with a warm Spark Connect server."""
-    folder = bench.scratch("connect")
-    with connect_server(folder, bench.cores) as remote:
-        config = session_config(SparkSettings(remote=remote))
-        rounds = [_first_result(bench, folder, config) for _ in range(bench.repeat + 1)][1:]
+    """Measure the same with the Spark Connect server of `--remote`."""
+    folder, config = bench.scratch("connect"), session_config(SparkSettings(remote=bench.remote))
+    rounds = [_first_result(bench, folder, config) for _ in range(bench.repeat + 1)][1:]
     return [
         Finding(
             question="First result from a new process, Spark Connect",

@@ -1,20 +1,17 @@
-"""Other processes: children that report their progress, and a Spark Connect server."""
+"""Other processes: children that report their progress, and the ports of servers."""
 
 from __future__ import annotations
 
 import json
-import os
+import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deltasnap_assets.settings.config import SparkSettings
-from deltasnap_assets.spark.connect_server import exercise_server, free_port, start_server, stop_server
+HOST = "127.0.0.1"
 
 
 class ChildFailedError(RuntimeError):
@@ -56,25 +53,14 @@ def run_child(name: str, log: Path, **given: Any) -> dict[str, Report]:
     return reports
 
 
-@contextmanager
-def connect_server(folder: Path, cores: int) -> Iterator[str]:
-    """Start a warm server as `deltasnap spark-server` does. Yield its `sc://` address. Errors: SparkServerError."""
-    server = start_server(SparkSettings(master=f"local[{cores}]"), folder, free_port())
-    try:
-        exercise_server(server)
-        yield server.url
-    finally:
-        stop_server(folder)
+def free_port() -> int:
+    """Return a free port of this machine."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
 
 
-@contextmanager
-def caches_in(folder: Path) -> Iterator[None]:
-    """Use the class-data archive in a folder instead of the user's cache folder."""
-    before = os.environ.get("XDG_CACHE_HOME")
-    os.environ["XDG_CACHE_HOME"] = str(folder)
-    try:
-        yield
-    finally:
-        del os.environ["XDG_CACHE_HOME"]
-        if before is not None:
-            os.environ["XDG_CACHE_HOME"] = before
+def is_listening(port: int) -> bool:
+    """Return whether a process listens on a port of this machine."""
+    with socket.socket() as probe:
+        return probe.connect_ex((HOST, port)) == 0

@@ -25,7 +25,6 @@ from deltasnap_assets.command.commands.driver_commands import diff, doctor, flee
 from deltasnap_assets.command.commands.inspect_command import inspect_table
 from deltasnap_assets.command.commands.refresh_command import refresh
 from deltasnap_assets.command.commands.scan_command import scan
-from deltasnap_assets.command.commands.spark_server_commands import spark_server, warm_up
 from deltasnap_assets.command.commands.ui_command import ui
 from deltasnap_assets.command.commands.vacuum_command import vacuum
 from deltasnap_assets.command.commands.verify_command import verify
@@ -113,12 +112,11 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
     *(demo, init, ui, refresh),
     *(inspect_table, history, diff, scan, changes),
     *(checkpoint, vacuum, verify),
-    *(fleet, doctor, warm_up),
+    *(fleet, doctor),
 )
 """In the order of the help: start, read a table, maintain it, operate."""
 for _command in _COMMANDS:
     app.command(name="inspect" if _command is inspect_table else None)(_command)
-app.add_typer(spark_server, name="spark-server")
 
 
 @app.callback()

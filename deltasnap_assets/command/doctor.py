@@ -27,9 +27,7 @@ from deltasnap_assets.settings.config import SAIL, Settings, TableSettings
 from deltasnap_assets.settings.loading import NoConfigError, find_config, load_settings
 from deltasnap_assets.settings.yaml_source import ConfigError
 from deltasnap_assets.spark.connect_check import check_remote
-from deltasnap_assets.spark.connect_server import DEFAULT_FOLDER, answers, running_server
 from deltasnap_assets.spark.java import check_java
-from deltasnap_assets.spark.jvm_options import archive_path
 from deltasnap_assets.spark.sail import sail_version
 from deltasnap_assets.tables.checks.run_facts import HISTORY
 from deltasnap_assets.texts import lines_joined, visible
@@ -67,7 +65,7 @@ class Finding:
 
 
 def examine() -> Iterator[Finding]:
-    """Yield the results of all checks: Java, Spark, archive, server, UI, configuration, tables, store, runs."""
+    """Yield the results of all checks: Java, Spark, the Connect server, UI, configuration, tables, store, runs."""
     warnings = list[str]()
     settings = _settings(warnings.append)
     remote = settings.spark.remote if isinstance(settings, Settings) else None
@@ -75,12 +73,10 @@ def examine() -> Iterator[Finding]:
         "Java", lambda: str(check_java()), f"Install Java 17 or later, or {how_to_install('java')}.", remote is None
     )
     yield _try("Spark", lambda: f"pyspark {_version_of('pyspark')}", "Install pyspark 4.0 or later.")
-    yield _archive()
     if remote == SAIL:
         yield _try("Sail", lambda: f"pysail {sail_version()}", "Install the extra `sail`, or remove spark.remote.")
     elif remote is not None:
         yield _try("Spark Connect", lambda: _answer_of(remote), "Start the server, or correct spark.remote.")
-    yield _or_error("server", _server)
     yield _or_error("ui", _ui)
     if isinstance(settings, list):
         yield from settings
@@ -142,24 +138,6 @@ def _or_error(subject: str, probe: Callable[[], Finding]) -> Finding:
         return probe()
     except DeltaSnapError as error:
         return Finding(subject=subject, mark="error", message=_line(str(error)))
-
-
-def _archive() -> Finding:
-    path = archive_path()
-    if path is not None and path.exists():
-        return Finding(subject="archive", mark="ok", message=str(path))
-    advice = "Run `deltasnap warm-up` to create one, so that sessions start faster."
-    return Finding(subject="archive", mark="warning", message="none for this Java and PySpark", advice=advice)
-
-
-def _server() -> Finding:
-    server = running_server(DEFAULT_FOLDER)
-    if server is None:
-        return Finding(subject="server", mark="ok", message="not running")
-    if answers(server.port):
-        return Finding(subject="server", mark="ok", message=f"responds at {server.url}")
-    advice = f"Wait, read {DEFAULT_FOLDER / 'server.log'}, or run `deltasnap spark-server stop`."
-    return Finding(subject="server", mark="error", message=f"does not respond at {server.url}", advice=advice)
 
 
 def _ui() -> Finding:

@@ -1,3 +1,3 @@
-"""Spark sessions: their configuration, Java, the class-data archive, the Connect server."""
+"""Spark sessions: their configuration, Java, and whether a Connect server responds."""
 
 from __future__ import annotations

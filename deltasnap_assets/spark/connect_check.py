@@ -26,7 +26,7 @@ def check_remote(remote: str) -> None:
     try:
         socket.create_connection((host, port), timeout=_PATIENCE_SECONDS).close()
     except OSError as error:
-        advice = "`deltasnap spark-server start` starts one on this machine."
+        advice = "Start it, for example with Spark's `sbin/start-connect-server.sh`, or correct spark.remote."
         raise RemoteError(f"No Spark Connect server at {address_of(remote)} ({error}). {advice}") from error
 
 

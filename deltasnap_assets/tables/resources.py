@@ -17,7 +17,6 @@ from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.spark.java import JavaError, use_java
 from deltasnap_assets.spark.session.run_session import RunSession
 from deltasnap_assets.spark.session_config import session_config
-from deltasnap_assets.spark.ui_server import spark_of_run
 from deltasnap_assets.tables.assets.io_manager import IO_MANAGER_KEY, SnapshotIOManager
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_core import DeltaSnapError, redacted
@@ -37,7 +36,7 @@ def resources(settings: Settings) -> dict[str, Any]:
 
     @dg.resource(description="The Spark session, started on first use.")
     def pyspark() -> LazyPySparkResource:
-        config = session_config(spark_of_run(settings.spark))
+        config = session_config(settings.spark)
         if "spark.remote" not in config:
             with suppress(JavaError):  # raised again when a session starts; an asset may not need one
                 use_java()

@@ -1,10 +1,9 @@
-"""The core and the five assets over Spark Connect, on a server that `deltasnap spark-server` would start."""
+"""The core and the five assets over Spark Connect, on a server that Spark's own script starts."""
 
 from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,16 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from deltasnap_assets.settings.config import SparkSettings
-from deltasnap_assets.spark.connect_server import (
-    SparkServer,
-    SparkServerError,
-    answers,
-    running_server,
-    start_server,
-    stop_server,
-)
 from deltasnap_core.scan.tables import vacuum_candidates
+from tests.connect_server import connect_server
 from tests.core.elsewhere import (
     FIRST_STORED,
     LOOKED_AT,
@@ -43,31 +34,23 @@ pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 pytest.importorskip("grpc")
 
 # The server lives for seconds.
-SETTINGS = SparkSettings(
-    master="local[2]",
-    config={
-        "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dwith=a:colon=and\\backslash",
-        "spark.sql.shuffle.partitions": "2",
-        # Compiling the many different queries of these tests would take half of their time.
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    },
-)
+SETTINGS = {
+    "spark.driver.memory": "1g",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.ui.enabled": "false",
+    # Compiling the many different queries of these tests would take half of their time.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("server")
-
-
-@pytest.fixture(scope="module")
-def server(folder: Path) -> Iterator[SparkServer]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYSPARK_PYTHON", NO_PYTHON)
-        server = start_server(SETTINGS, folder, free_port())
-    yield server
-    stop_server(folder)
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of the server, on which Python cannot run."""
+    config = {"spark.master": "local[2]", **SETTINGS}
+    with connect_server(tmp_path_factory.mktemp("server"), config, PYSPARK_PYTHON=NO_PYTHON) as url:
+        yield url
 
 
 @pytest.fixture(scope="module")
@@ -76,21 +59,15 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def found(server: SparkServer, table: Path) -> dict[str, Any]:
+def found(server: str, table: Path) -> dict[str, Any]:
     task = Task(
         table=str(table),
         store=str(table.parent / "store"),
         answers=str(table.parent / "answers.json"),
-        spark={"remote": server.url, "config": dict(SETTINGS.config)},
+        spark={"remote": server, "config": SETTINGS},
     )
     # No Java either: it is not needed if the server is elsewhere.
     return task.run({**os.environ, "JAVA_HOME": str(table.parent / "no-java"), "PYSPARK_PYTHON": NO_PYTHON})
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def test_session_uses_connect_on_a_server_without_python(found: dict[str, Any]) -> None:
@@ -122,10 +99,10 @@ def test_client_receives_no_server_settings(found: dict[str, Any]) -> None:
     assert found["warnings"] == []
 
 
-def test_rows_over_connect_match_the_expected_rows(server: SparkServer, golden: Path, tmp_path: Path) -> None:
+def test_rows_over_connect_match_the_expected_rows(server: str, golden: Path, tmp_path: Path) -> None:
     answers = tmp_path / "answers.json"
     result = subprocess.run(
-        [sys.executable, "-m", "tests.core.scan.rows_over_connect", server.url, str(golden), str(answers)],
+        [sys.executable, "-m", "tests.core.scan.rows_over_connect", server, str(golden), str(answers)],
         cwd=ROOT,
         env={**os.environ, "JAVA_HOME": str(tmp_path / "no-java"), "PYSPARK_PYTHON": NO_PYTHON},
         capture_output=True,
@@ -138,25 +115,3 @@ def test_rows_over_connect_match_the_expected_rows(server: SparkServer, golden: 
     assert found["session"].startswith("pyspark.sql.connect.")
     assert found["cases"] > 40
     assert found["wrong"] == {}
-
-
-def test_running_server_is_found_and_started_once(server: SparkServer, folder: Path) -> None:
-    assert running_server(folder) == server
-    assert start_server(SETTINGS, folder, server.port) == server
-    with pytest.raises(SparkServerError, match=str(server.port)):
-        start_server(SETTINGS, folder, free_port())
-
-
-def test_server_listens_on_this_machine_only_and_keeps_settings_private(server: SparkServer, folder: Path) -> None:
-    assert answers(server.port)
-    assert (folder / "spark.properties").stat().st_mode & 0o077 == 0
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        probe.bind(("127.0.0.2", server.port))  # free, unless the server took every address
-
-
-def test_server_stops_completely(server: SparkServer, folder: Path, found: dict[str, Any]) -> None:
-    assert stop_server(folder) == server
-    assert running_server(folder) is None
-    assert not answers(server.port)
-    assert stop_server(folder) is None

@@ -138,7 +138,7 @@ def diff(
 
 
 def doctor(as_json: _Json = False) -> None:
-    """Check everything that a refresh needs: Java, Spark, warm-up archive, server, configuration, tables, store, runs.
+    """Check everything that a refresh needs: Java, Spark, configuration, tables, store, runs.
 
     Exits with 1 if a check fails, or if other readers cannot read a table. Stops the processes of a killed
     `deltasnap ui`.

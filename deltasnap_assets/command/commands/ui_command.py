@@ -1,4 +1,4 @@
-"""`deltasnap ui`: Dagster's UI, with a warm Spark server if a table needs one."""
+"""`deltasnap ui`: Dagster's UI."""
 
 from __future__ import annotations
 
@@ -6,30 +6,20 @@ import os
 import signal
 import socket
 import sys
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from deltasnap_assets.command.endings import fail
 from deltasnap_assets.command.prerequisites import require_package
-from deltasnap_assets.command.terminal import print_problem
 from deltasnap_assets.quantities import counted
-from deltasnap_core import how_to_install
-
-if TYPE_CHECKING:
-    from deltasnap_assets.settings.config import SparkSettings
 
 
 def ui(
     port: Annotated[int, typer.Option(metavar="PORT", min=1, max=65535, help="The port of the UI.")] = 3000,
     host: Annotated[str, typer.Option(metavar="HOST", help="The address of the UI.")] = "127.0.0.1",
 ) -> None:
-    """Start Dagster's UI for the configured tables, and follow their new commits. Ctrl-C stops it.
-
-    If a table needs Spark and no session is configured, starts a warm server and stops it on exit.
-    """
+    """Start Dagster's UI for the configured tables, and follow their new commits. Ctrl-C stops it."""
     require_package("dagster_webserver", "ui")
     family = _family_of(host)
     from deltasnap_assets.command.local.local_instance import use_local_instance
@@ -40,15 +30,13 @@ def ui(
 
     # Checked here, an error is one line. Dagster's code server would print a page.
     settings = load_settings()
-    reason = reason_for_spark(settings)
-    if settings.spark.remote is None and reason is not None:
+    if settings.spark.remote is None and reason_for_spark(settings) is not None:
         check_java()
     if stopped := take_instance(use_local_instance(), f"http://{host}:{port}"):
         typer.echo(f"Stopped {counted(stopped, 'process', 'processes')} of an earlier deltasnap ui.")
     with socket.socket(family) as probe:
         if probe.connect_ex((host, port)) == 0:
             fail(f"Port {port} of {host} is in use. Choose another with --port.")
-    _start_server(settings.spark, reason)
     arguments = ["dev", "-m", "deltasnap_assets.definitions", "--host", host, "--port", str(port)]
     # Dagster replaces this process: it receives signals directly, and its exit code is ours. A script that starts us in
     # the background ignores SIGINT. Dagster would inherit that, and SIGINT could not stop it.
@@ -65,27 +53,3 @@ def _family_of(host: str) -> socket.AddressFamily:
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise typer.BadParameter(f"{host!r} is not an address ({reason}).", param_hint="--host") from error
-
-
-def _start_server(spark: SparkSettings, reason: str | None) -> None:
-    """Start the server of the UI unless a session is configured. On failure, print a warning and continue without it.
-
-    reason: why a table needs Spark; None: no table needs it now.
-    """
-    from deltasnap_assets.spark.connect_server import SparkServerError, free_port
-    from deltasnap_assets.spark.ui_server import SERVER_FOLDER, is_free_to_choose, start_ui_server
-
-    if not is_free_to_choose(spark):
-        return
-    if reason is None:
-        typer.echo("No warm Spark server: no table needs Spark now. A run that needs Spark starts its own session.")
-        return
-    without = "each run starts its own Spark session, which takes some seconds"
-    if find_spec("grpc") is None:
-        typer.echo(f"No warm Spark server: {without}. To have one, {how_to_install('connect')}.")
-        return
-    typer.echo(f"Starting a warm Spark server for all runs ({reason}) ...")
-    try:
-        start_ui_server(spark, SERVER_FOLDER, free_port())
-    except SparkServerError as error:
-        print_problem(Console(stderr=True), "warning", f"{error} Without the server, {without}.")

@@ -47,7 +47,6 @@ FORKS = Forks(
     "deltasnap_assets.command.views.verify_view",
     "deltasnap_assets.command.views.refresh_view",
     "deltasnap_assets.settings.config",
-    "deltasnap_assets.spark.connect_server",
     "deltasnap_assets.spark.session.needed",
     "tests.assets.command.fast_typer",
     "tests.assets.command.warm_instance",

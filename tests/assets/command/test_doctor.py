@@ -27,7 +27,6 @@ from deltasnap_assets.runs.table_runs import UnfinishedRuns
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.settings.loading import CONFIG_VARIABLE
 from deltasnap_assets.spark.connect_check import RemoteError
-from deltasnap_assets.spark.connect_server import DEFAULT_FOLDER, SparkServer
 from deltasnap_assets.spark.java import JavaError
 from deltasnap_core import LastPoll, SnapshotStore, TableLog
 from deltasnap_core.storage.urls import local_path
@@ -342,36 +341,10 @@ def test_session_on_a_server_needs_no_java(
     assert (lost["mark"], lost["message"]) == ("error", "sc://host:1 cannot be reached.")
 
 
-@pytest.mark.parametrize(
-    ("responds", "mark", "message"),
-    [(True, "ok", "responds at sc://127.0.0.1:7"), (False, "error", "does not respond at sc://127.0.0.1:7")],
-)
-def test_server_of_the_folder_is_an_error_unless_it_responds(
-    responds: bool, mark: str, message: str, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert findings(folder, TABLES)["server"]["message"] == "not running"
-    monkeypatch.setattr(doctor, "running_server", lambda _: SparkServer(port=7, process_group=0))
-    monkeypatch.setattr(doctor, "answers", lambda port: port == 7 and responds)
-    found = findings(folder, TABLES)["server"]
-    assert (found["mark"], found["message"]) == (mark, message)
-    assert responds or f"read {DEFAULT_FOLDER}/server.log, or run `deltasnap spark-server stop`" in found["advice"]
-    monkeypatch.undo()
-    (folder / ".deltasnap" / "spark-server").mkdir(parents=True)
-    (folder / ".deltasnap" / "spark-server" / "server.json").write_text("{")
-    monkeypatch.chdir(folder)
-    assert doctor._or_error("server", doctor._server).mark == "error"
-
-
 @pytest.mark.parametrize(("mark", "is_well"), [("ok", True), ("warning", True), ("error", False)])
 def test_only_an_error_is_a_failure(mark: doctor.CheckMark, is_well: bool) -> None:
     findings = [doctor.Finding(subject="a", mark=each, message="") for each in ("ok", mark, "ok")]
     assert doctor.is_well(findings) is is_well
-
-
-def test_missing_archive_of_classes_is_a_warning(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for path, mark in ((None, "warning"), (folder / "none", "warning"), (folder / "deltasnap.yaml", "ok")):
-        monkeypatch.setattr(doctor, "archive_path", lambda path=path: path)
-        assert findings(folder, TABLES)["archive"]["mark"] == mark
 
 
 RETRY = "Run `deltasnap refresh events` to retry."

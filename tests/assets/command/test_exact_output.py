@@ -372,7 +372,7 @@ COLOURS = {
         *("\x1b[2mcommitted (UTC)", "\x1b[3mlast 6 commits", "\x1b[2mtombstones ", "\x1b[3mschema "),
     ],
     "history events": ["\x1b[2mcommitted (UTC)"],
-    "doctor": ["\x1b[32mok      server", "\x1b[33mwarning archive", "\x1b[31merror   configuration"],
+    "doctor": ["\x1b[32mok      ui", "\x1b[31merror   configuration"],
 }
 
 
@@ -391,7 +391,6 @@ def configured(lake: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of the table with a configuration, and a Java that prints its version without starting a JVM."""
     (lake / "deltasnap.yaml").write_text("storage: store\ntables: [{name: events, path: events}]", encoding="utf-8")
     monkeypatch.setenv("JAVA_HOME", java_of(lake, "17.0.9"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(lake / "cache"))
     for name in ("DAGSTER_HOME", CONFIG_VARIABLE):
         monkeypatch.delenv(name, raising=False)
     return lake
@@ -402,9 +401,6 @@ def test_doctor_reports_a_result_for_each_check(configured: Path) -> None:
         f"""\
 ok      Java: Java 17 of this machine ({configured}/jdk/bin/java)
 ok      Spark: pyspark {version("pyspark")}
-warning archive: none for this Java and PySpark
-        Run `deltasnap warm-up` to create one, so that sessions start faster.
-ok      server: not running
 ok      ui: not running
 ok      configuration: {configured}/deltasnap.yaml: events
 ok      table events: version 5 can be read

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import socket
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from deltasnap_assets.spark import connect_check
-from deltasnap_assets.spark.connect_check import RemoteError, check_remote, limit_retries
+from deltasnap_assets.spark.connect_check import RemoteError, address_of, check_remote, limit_retries
 
 pytest.importorskip("grpc")
 
@@ -24,3 +25,32 @@ def test_missing_client_is_reported_before_the_server_is_contacted(monkeypatch: 
     monkeypatch.setattr("socket.create_connection", lambda *_, **__: pytest.fail("contacted a server"))
     with pytest.raises(RemoteError, match="needs packages that are not installed: install"):
         check_remote("sc://127.0.0.1:1")
+
+
+def test_remote_without_a_port_has_the_default_port_of_spark_connect() -> None:
+    assert address_of("sc://host/;token=secret") == "sc://host:15002"
+
+
+def test_server_that_listens_is_accepted() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        check_remote(f"sc://127.0.0.1:{server.getsockname()[1]}")
+
+
+@pytest.mark.parametrize("remote", ["sc://", "sc://host:port", "sc://127.0.0.1:{unused}/;token=secret"])
+def test_remote_that_cannot_be_reached_is_one_line_without_its_token(remote: str) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))  # taken, and nothing listens
+        with pytest.raises(RemoteError) as raised:
+            check_remote(remote.replace("{unused}", str(probe.getsockname()[1])))
+    assert "secret" not in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_remote_that_does_not_respond_is_named_with_what_starts_one() -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"sc://127.0.0.1:{probe.getsockname()[1]}"
+        with pytest.raises(
+            RemoteError, match=rf"^No Spark Connect server at {address} .*sbin/start-connect-server\.sh"
+        ):
+            check_remote(address)

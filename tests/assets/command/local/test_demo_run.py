@@ -97,7 +97,6 @@ def test_command_fails_if_the_refresh_of_the_demo_does(
     [
         (["demo"], "deltalake", "demo"),
         (["ui"], "dagster-webserver", "ui"),
-        (["spark-server", "start"], "grpc", "connect"),
     ],
 )
 def test_command_without_its_package_names_the_extra(
