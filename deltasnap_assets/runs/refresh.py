@@ -203,13 +203,11 @@ class _Refresh:
             raise KeyboardInterrupt
         if not result.success:
             asset, events = dg.AssetKey([self.table.name, STORING_ASSET]), result.get_asset_materialization_events()
-            # The newest version of the table may be recorded again.
-            stored = {*known_versions(event.partition or "" for event in events if event.asset_key == asset)}
             raise RefreshError(
                 table=self.table.name,
                 run_id=result.run_id,
                 reason=reason_of(result.all_events) or "see the run's log",
-                stored=sorted(stored.intersection(range(first, last + 1))),
+                stored=known_versions(event.partition or "" for event in events if event.asset_key == asset),
             )
 
 

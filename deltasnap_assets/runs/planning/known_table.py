@@ -9,8 +9,8 @@ import dagster as dg
 from sqlalchemy.exc import IntegrityError
 
 from deltasnap_assets.runs.planning.forks import forks_of_text, materialized_since
-from deltasnap_assets.runs.planning.names import ASSET_NAMES, CONDITION_TAG, GENERATION, delta_log_key
-from deltasnap_assets.runs.planning.partitions import key_of, known_versions, version_partitions, versions_in_order
+from deltasnap_assets.runs.planning.names import ASSET_NAMES, CONDITION_TAG, GENERATION, STORING_ASSET, delta_log_key
+from deltasnap_assets.runs.planning.partitions import key_of, version_partitions, versions_in_order
 from deltasnap_assets.runs.planning.plan import (
     BEGAN_AFTER_TAG,
     FORKS_TAG,
@@ -35,30 +35,26 @@ def known_of(instance: dg.DagsterInstance, table_name: str) -> Known:
     identity = _known_identity(instance, table_name)
     assets = [dg.AssetKey([table_name, name]) for name in ASSET_NAMES]
     latest = [record for asset in assets for record in instance.fetch_materializations(asset, limit=1).records]
-    began_after = _began_after(identity)
+    done = _materialized(instance, assets, identity)
     return Known(
         versions=versions,
-        done=_materialized(instance, assets, identity),
+        done=done,
         table_id=identity.get(TABLE_ID_TAG),
-        began_after=began_after,
+        began_after=_began_after(identity),
         forks=forks_of_text(identity.get(FORKS_TAG)),
         last_materialization=max((record.storage_id for record in latest), default=None),
-        newest=next((found for record in latest if (found := _stored_in(record, began_after)) is not None), None),
+        newest=_with_generation(instance, table_name, max(done)) if done else None,
     )
 
 
-def _stored_in(record: dg.EventLogRecord, began_after: int | None) -> tuple[int, str] | None:
-    """Return the version of a materialization and its stored generation; None: unknown, or of an earlier table."""
-    materialization = record.asset_materialization
-    if materialization is None or record.storage_id <= (began_after or 0):
-        return None
-    generation, versions = materialization.metadata.get(GENERATION), known_versions([materialization.partition or ""])
-    return (max(versions), str(generation.value)) if versions and generation is not None else None
-
-
-def materialized_versions(instance: dg.DagsterInstance, asset_key: dg.AssetKey) -> frozenset[int]:
-    """Return the versions of the current table and log for which one of its assets is materialized."""
-    return _materialized(instance, [asset_key], _known_identity(instance, asset_key.path[0]))
+def _with_generation(instance: dg.DagsterInstance, table_name: str, version: int) -> tuple[int, str] | None:
+    """Return a materialized version and its stored generation; None: an earlier release did not record it."""
+    asset = dg.AssetKey([table_name, STORING_ASSET])
+    filters = dg.AssetRecordsFilter(asset_key=asset, asset_partitions=[key_of(version)])
+    for record in instance.fetch_materializations(filters, limit=1).records:
+        if (event := record.asset_materialization) is not None and GENERATION in event.metadata:
+            return version, str(event.metadata[GENERATION].value)
+    return None
 
 
 def _materialized(

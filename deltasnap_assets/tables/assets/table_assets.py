@@ -19,7 +19,6 @@ from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.spark.session.failures import using_spark
 from deltasnap_assets.tables.assets.cleaned_up_versions import without_cleaned_up
 from deltasnap_assets.tables.assets.delta_log_asset import code_references, delta_log_asset
-from deltasnap_assets.tables.assets.newest_again import newest_again
 from deltasnap_assets.tables.assets.steps import asset_step
 from deltasnap_assets.tables.due_checkpoint import write_due_checkpoint
 from deltasnap_assets.tables.pages.asset_pages import (
@@ -211,9 +210,6 @@ def _definition(table: TableSettings, asset: _VersionAsset) -> dg.AssetsDefiniti
             for version, entries in entries_of.items():
                 context.add_asset_metadata(entries, partition_key=key_of(version))
         yield dg.Output(None)
-        # Dagster shows the event recorded last, so the newest version of the table goes last.
-        if (again := newest_again(context.instance, context.asset_key, entries_of)) is not None:
-            context.log_event(again)
         if shows_table:
             with secrets_hidden(), using_spark(table.name):
                 if _wrote_due_checkpoint(context, run):  # the page shows how many commits follow it

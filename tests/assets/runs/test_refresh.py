@@ -22,7 +22,6 @@ from deltasnap_assets.runs import refresh
 from deltasnap_assets.runs.condition.fault_texts import FailedRun
 from deltasnap_assets.runs.condition.log_reports import BrokenTableError
 from deltasnap_assets.runs.planning.known_table import known_of
-from deltasnap_assets.runs.planning.names import STORING_ASSET
 from deltasnap_assets.runs.refresh import RefreshError, RefreshEvent, refresh_table
 from deltasnap_assets.runs.refresh_job import REFRESH_JOB
 from deltasnap_assets.settings.config import Settings, Since, TableSettings
@@ -342,24 +341,6 @@ def test_report_after_a_refresh_names_its_failed_run_or_else_an_earlier_one(
     with nullcontext() if problem is None else pytest.raises(RefreshError):
         refresh._Refresh.raise_if_broken(made, cast(Any, None), None, problem)
     assert reported == [run_id]
-
-
-def test_failed_run_has_stored_only_versions_of_its_range(tmp_path: Path) -> None:
-    table, asset = FollowedTable(tmp_path / "t"), dg.AssetKey(["events", STORING_ASSET])
-    table.write(0, 1)
-    result = SimpleNamespace(
-        success=False,
-        run_id="run-1",
-        all_events=(),
-        get_asset_materialization_events=lambda: [
-            SimpleNamespace(asset_key=asset, partition=version) for version in ("0", "9")
-        ],
-    )
-    defs: Any = SimpleNamespace(resolve_job_def=lambda _: SimpleNamespace(execute_in_process=lambda **_: result))
-    reported = list[int]()
-    with pytest.raises(RefreshError) as raised:
-        refresh_table(defs, table.settings, table.table, table.instance, on_stored=reported.extend)
-    assert (raised.value.run_id, raised.value.stored, reported) == ("run-1", (0,), [0])
 
 
 @pytest.mark.slow

@@ -113,12 +113,6 @@ def test_metadata_shows_the_changes_of_a_version(app: App) -> None:
     assert "`day=" in reported["sample_of_changes"]
 
 
-def test_newest_version_is_recorded_last(app: App) -> None:
-    for name in ASSET_NAMES:
-        (record,) = app.instance.fetch_materializations(dg.AssetKey(["events", name]), limit=1).records
-        assert record.partition_key == str(VERSIONS - 1)
-
-
 def evaluations(app: App, partition: str | None) -> dict[str, Any]:
     """The last result of each check recorded for that partition; None: without a partition."""
     found: dict[str, Any] = {}

@@ -6,8 +6,9 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.runs.planning.known_table import apply_to_instance, known_of, last_observation
-from deltasnap_assets.runs.planning.names import GENERATION, STORING_ASSET, delta_log_key
+from deltasnap_assets.runs.planning.names import ASSET_NAMES, GENERATION, STORING_ASSET, delta_log_key
 from deltasnap_assets.runs.planning.plan import Plan, version_tags
+from tests.assets.followed_table import materialize
 
 
 @pytest.mark.parametrize(
@@ -30,11 +31,30 @@ def test_plan_records_its_observation_unless_a_run_does_or_the_table_is_damaged(
     assert last.tags["dagster/data_version"] == expected
 
 
+def materialize_in(instance: dg.DagsterInstance, generation: str, *versions: int) -> None:
+    """Record materializations of the table `events`, whose versions are stored in a generation."""
+    materialize(instance, versions, [name for name in ASSET_NAMES if name != STORING_ASSET])
+    for version in versions:
+        asset = dg.AssetKey(["events", STORING_ASSET])
+        event = dg.AssetMaterialization(asset, partition=str(version), metadata={GENERATION: generation})
+        instance.report_runless_asset_event(event)
+
+
+def test_newest_version_is_the_highest_one_whichever_was_recorded_last() -> None:
+    instance = dg.DagsterInstance.ephemeral()
+    assert known_of(instance, "events").newest is None
+    materialize_in(instance, "old", 10, 9, 2)
+    materialize_in(instance, "new", 10)
+    materialize_in(instance, "old", 1)
+    assert known_of(instance, "events").newest == (10, "new")
+    materialize(instance, [11])
+    assert known_of(instance, "events").newest is None  # an earlier release recorded no generation
+
+
 @pytest.mark.parametrize(("began_after", "expected"), [(0, (3, "g")), (1, None)])
 def test_newest_version_counts_only_if_it_is_of_this_table(began_after: int, expected: tuple[int, str] | None) -> None:
     instance, asset = dg.DagsterInstance.ephemeral(), dg.AssetKey(["events", STORING_ASSET])
-    newest = dg.AssetMaterialization(asset, partition="3", metadata={GENERATION: "g"})
-    instance.report_runless_asset_event(newest)
+    materialize_in(instance, "g", 3)
     event = instance.fetch_materializations(asset, limit=1).records[0].storage_id
     tags = version_tags("table-id", 3, event * began_after or None, ())
     apply_to_instance(instance, "events", Plan(observation=dg.AssetObservation(delta_log_key("events"), tags=tags)))
