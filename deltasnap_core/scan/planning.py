@@ -11,7 +11,7 @@ from deltasnap_core.redaction import safe_repr
 from deltasnap_core.replay.spark.reading.action_reader import PARSED
 from deltasnap_core.replay.spark.session.spark_failures import SPARK_FAILURES, is_about_files
 from deltasnap_core.rules.texts.sql_text import exact_sum_sql
-from deltasnap_core.rules.texts.whole_json import whole_json_sql
+from deltasnap_core.rules.texts.whole_json import whole_statistics_sql
 from deltasnap_core.scan.skipping.data_skipping import Skipping
 
 
@@ -112,7 +112,7 @@ def _by_statistics(skipping: Skipping, parsed: bool) -> str | None:
     if skipping.schema is None:
         return f"coalesce({skipping.statistics}, true)"
     # Invalid JSON, or JSON of another structure, becomes null: the file is kept.
-    statistics = whole_json_sql("stats", skipping.schema)
+    statistics = whole_statistics_sql("stats", skipping.schema)
     if parsed:
         statistics = f"coalesce({PARSED}, {statistics})"
     # A legacy setting of the session makes `exists` false where the condition is null: the file would be lost.

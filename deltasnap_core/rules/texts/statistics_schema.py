@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import reduce
 from typing import Any
 
-from deltasnap_core.rules.texts.sql_text import quoted
+from deltasnap_core.rules.texts.sql_text import quoted, string_sql
 from deltasnap_core.rules.texts.typed_texts import typed_sql
 
 StatisticPath = tuple[str, ...]
@@ -19,6 +19,9 @@ StatisticPath = tuple[str, ...]
 _COUNTS = ("numRecords", "nullCount")
 _EXACT_DIGITS = 15
 _PRECISION = re.compile(r"decimal\((\d+)")
+_CUT_CHARACTER = string_sql("[?\ufffd]")
+_MAYBE_APPENDED = string_sql("?\ufffd\x7f\uffff\U0010ffff")
+_USUAL_LENGTH = 32
 _WITH_ZONE = "'.*(Z|[+-][0-9]{2}:?[0-9]{2})$'"
 
 
@@ -36,6 +39,25 @@ def bound_sql(text: str, data_type: str, kind: str) -> str | None:
         return f"try_cast(({bound} {sign} abs({bound}) * 1e-15D) as {data_type})"
     typed = text if data_type == "string" else typed_sql(text, data_type)
     return f"if({text} rlike {_WITH_ZONE}, {typed}, null)" if data_type == "timestamp" else typed
+
+
+def sure_text_sql(bound: str) -> str:
+    """Return SQL for the part of a string's bound that is also in the value, wherever the writer cut it. bound: SQL.
+
+    A writer may cut a value within a character, and put `?` or U+FFFD in the place of the rest. It may append a
+    character that is greater than most.
+    """
+    return f"trim(trailing {_MAYBE_APPENDED} from {bound})"
+
+
+def is_cut_character_sql(bound: str) -> str:
+    """Return SQL for whether a string's bound may have `?` or U+FFFD in the place of half of a character. bound: SQL.
+
+    Writers cut after 32 UTF-16 units, so it may if one of these is the last unit. Elsewhere it is the value's own, or
+    U+FFFD was appended.
+    """
+    sure, whole = (f"length(encode({text}, 'UTF-16BE')) / 2" for text in (sure_text_sql(bound), bound))
+    return f"({sure} < {_USUAL_LENGTH} and {whole} >= {_USUAL_LENGTH} and {bound} rlike {_CUT_CHARACTER})"
 
 
 def is_count(path: StatisticPath) -> bool:

@@ -1,7 +1,8 @@
 """The bounds of a column's values in one file, as SQL: from its partition value, or from its statistics.
 
 Statistics are bounds, not values. A bound that may be wrong is not used, or is widened:
-- A maximum of a string may be cut short, or longer than any value: a value may start with it and be greater.
+- A maximum of a string may be cut short, or longer than any value: a value may start with it and be greater. Both
+  bounds may be cut within a character: see `sure_text_sql`.
 - A maximum of a timestamp is cut to milliseconds. Both bounds may be off by less than a minute if they have an offset
   other than UTC: historical offsets include seconds, which are not written.
 - NaN is greater than every number, and not every writer counts it. So a maximum of a float does not exclude greater
@@ -20,8 +21,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from deltasnap_core.rules.texts.sql_text import SQL_TYPES, quoted, sql_type, string_sql
-from deltasnap_core.rules.texts.statistics_schema import StatisticPath, bound_sql
+from deltasnap_core.rules.texts.sql_text import SQL_TYPES, quoted, sql_type
+from deltasnap_core.rules.texts.statistics_schema import StatisticPath, bound_sql, sure_text_sql
 from deltasnap_core.scan.predicates.predicate_values import PredicateValue
 from deltasnap_core.scan.skipping.partition_values import partition_value
 from deltasnap_core.scan.table_columns import TableColumn
@@ -117,7 +118,7 @@ class Bounds:
         if self.is_value:
             return f"({'not ' if negated else ''}startswith({self.lower}, {prefix}))"
         if negated:
-            return f"(not (startswith({self.lower}, {prefix}) and startswith({self.upper}, {prefix})))"
+            return f"(not (startswith({self.lower}, {prefix}) and startswith({self._upper_prefix}, {prefix})))"
         low = f"left({self.lower}, {length}) <= {prefix}"
         return f"({low} and (left({self.upper}, {length}) >= {prefix} or startswith({prefix}, {self._upper_prefix})))"
 
@@ -137,13 +138,8 @@ class Bounds:
 
     @property
     def _upper_prefix(self) -> str:
-        """A prefix of the largest string, which the upper bound may lack.
-
-        Delta on Spark up to 3.2 cut a string between two halves of a character and appended U+FFFD, which is less than
-        many characters. The half is a question mark then.
-        """
-        mark, marks = string_sql("\ufffd"), string_sql("?\ufffd")
-        return f"if(endswith({self.upper}, {mark}), trim(trailing {marks} from {self.upper}), {self.upper})"
+        """A prefix of the largest string, which may be greater than the upper bound."""
+        return sure_text_sql(str(self.upper))
 
     def _differs(self, constant: str) -> str | None:
         if self.lower is None or self.upper is None or self.data_type == "string" or self._may_hide_nan:
@@ -215,6 +211,8 @@ def _typed_bounds(column: TableColumn) -> tuple[str | None, str | None]:
     if column.was_float or kind in _NO_VALUES:
         return None, None
     lower, upper = bound_sql(low, kind, "minValues"), bound_sql(high, kind, "maxValues")
+    if kind == "string":
+        lower = sure_text_sql(low)
     if kind in _DATED:
         early = "1582-10-15" if kind == "date" else "1900-01-03"
         lower, upper = f"if({low} < '{early}', null, {lower})", f"if({high} < '{early}', null, {upper})"

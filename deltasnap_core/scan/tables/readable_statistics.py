@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from deltasnap_core.rules.texts.sql_text import let_sql, quoted, string_sql
 from deltasnap_core.rules.texts.statistics_schema import struct_type
 from deltasnap_core.rules.texts.typed_texts import typed_sql
-from deltasnap_core.rules.texts.whole_json import whole_json_sql
+from deltasnap_core.rules.texts.whole_json import whole_statistics_sql
 from deltasnap_core.rules.totals.num_records import num_records_sql
 from deltasnap_core.scan.skipping.bounds import bounds_of
 from deltasnap_core.scan.table_columns import TableColumn
@@ -46,7 +46,7 @@ class ReadableStatistics:
         parts = [f"{kind}: {_nested(self.columns, 'string')}" for kind in _BOUNDS]
         counts = _nested(self.columns, "bigint")
         schema = f"struct<{', '.join(parts)}, nullCount: {counts}>"
-        return whole_json_sql("stats", schema if self.columns else _NO_COLUMNS)
+        return whole_statistics_sql("stats", schema if self.columns else _NO_COLUMNS)
 
     @property
     def _typed(self) -> str:

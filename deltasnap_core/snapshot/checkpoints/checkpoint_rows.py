@@ -17,6 +17,7 @@ from deltasnap_core.replay.spark.reading.schemas import STATE
 from deltasnap_core.replay.spark.session.local_rows import local_rows
 from deltasnap_core.rules.file_actions import vector_sql
 from deltasnap_core.rules.texts.sql_text import exact_sum_sql, quoted
+from deltasnap_core.rules.texts.whole_json import whole_characters_sql
 from deltasnap_core.scan.table_columns import TableColumns
 from deltasnap_core.snapshot.checkpoints.parsed_columns import partition_values, statistics_sql
 
@@ -31,6 +32,7 @@ _REMOVE = (
 _COLUMNS = ("txn", "add", "remove", "metaData", "protocol", "domainMetadata")
 _MAPS = ("partitionValues", "tags")
 _TIMES = ("date", "timestamp")
+_STATS = whole_characters_sql("add.stats")
 _VECTOR = ("storageType", "pathOrInlineDv", "offset", "sizeInBytes", "cardinality", "maxRowIndex")
 
 
@@ -83,7 +85,7 @@ class CheckpointColumns:
     def _add(self) -> Column:
         others = []
         if self.has_stats:
-            others.append(F.col("add.stats").alias("stats"))
+            others.append(F.expr(_STATS).alias("stats"))
         if self.partition_values:
             values = [F.expr(sql).alias(name) for name, sql in self.partition_values]
             # Within `when`, the struct is nullable, as every field of a checkpoint.
@@ -144,5 +146,5 @@ def _hash(action: str, names: list[str]) -> str:
         elif name == "deletionVector":
             values += [f"{action}.{name}.{quoted(field)}" for field in _VECTOR]
         else:
-            values.append(f"{action}.{name}")
+            values.append(_STATS if name == "stats" else f"{action}.{name}")
     return f"xxhash64('{action}', {', '.join(f'{place}, {value}' for place, value in enumerate(values))})"

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from deltasnap_core.protocol.actions import Metadata, Protocol
 from deltasnap_core.protocol.properties.table_config import num_indexed_cols, stats_columns
 from deltasnap_core.rules.texts.sql_text import let_sql, quoted, sql_type, string_sql
-from deltasnap_core.rules.texts.statistics_schema import bound_sql, struct_type
-from deltasnap_core.rules.texts.whole_json import whole_json_sql
+from deltasnap_core.rules.texts.statistics_schema import bound_sql, is_cut_character_sql, struct_type
+from deltasnap_core.rules.texts.whole_json import whole_statistics_sql
 from deltasnap_core.scan.skipping.partition_values import partition_value
 from deltasnap_core.scan.table_columns import TableColumn, TableColumns
 
@@ -34,7 +34,7 @@ def statistics_type(metadata: Metadata, protocol: Protocol) -> str:
 
 def statistics_sql(metadata: Metadata, protocol: Protocol) -> str:
     """Return SQL over `add` for `stats_parsed`. A bound that a scan ignores is null."""
-    parsed = whole_json_sql("add.stats", statistics_type(metadata, protocol))
+    parsed = whole_statistics_sql("add.stats", statistics_type(metadata, protocol))
     return let_sql("s", parsed, _typed("s", _statistics(metadata, protocol)))
 
 
@@ -91,7 +91,9 @@ def _typed(value: str, leaves: Iterable[Leaf], kind_above: str | None = None) ->
         if kind is None:
             field = _typed(field, below, kind_above or name)
         elif kind_above in _BOUNDS:
-            field = bound_sql(field, kind, kind_above) or "null"
+            bound = bound_sql(field, kind, kind_above) or "null"
+            # Other readers would use it as it is.
+            field = f"if({is_cut_character_sql(field)}, null, {bound})" if kind == "string" else bound
         fields.append(f"{field} as {quoted(name)}")
     return f"if({value} is null, null, struct({', '.join(fields)}))"
 

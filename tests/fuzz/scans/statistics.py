@@ -26,6 +26,8 @@ def random_statistics(rng: Random, statistics: Statistics, *, has_vector: bool) 
     for change in done:
         change(rng, changed)
     text = json.dumps(changed, ensure_ascii=rng.random() < 0.5, indent=rng.choice([None, None, 1]))
+    if not _is_encodable(text):
+        text = json.dumps(changed)
     return text, [change.__name__.strip("_").replace("_", " ") for change in done]
 
 
@@ -75,6 +77,30 @@ def _cut_texts(rng: Random, statistics: Statistics) -> None:
                     node[name] = cut + ending
 
 
+def _cut_within_characters(rng: Random, statistics: Statistics) -> None:
+    """Cut strings after UTF-16 units, or bytes. Half of a character stays, or is replaced. Perhaps append another."""
+    ending = rng.choice(["", "", "\ufffd", "\U0010ffff"])
+    for part in _BOUNDS:
+        for node, name in _leaves(statistics.get(part, {})):
+            if name in ("name", "b", "p_name") and isinstance(node[name], str) and node[name]:
+                node[name] = _cut(rng, node[name]) + (ending if part == "maxValues" else "")
+
+
+def _cut(rng: Random, text: str) -> str:
+    if rng.random() < 0.3:
+        encoded = text.encode()
+        return encoded[: rng.randint(1, len(encoded))].decode(errors="replace")
+    units = text.encode("utf-16-le")
+    cut = units[: 2 * rng.choice([rng.randint(1, len(units) // 2), 32])].decode("utf-16-le", "surrogatepass")
+    if _is_encodable(cut) or rng.random() < 0.3:
+        return cut
+    return cut[:-1] + rng.choice(["?", "\ufffd"])
+
+
+def _is_encodable(text: str) -> bool:
+    return not any(0xD800 <= ord(character) < 0xE000 for character in text)
+
+
 def _tell_nan(rng: Random, statistics: Statistics) -> None:
     """Write bounds as a writer may that orders NaN above all values: here for every column, even without NaN."""
     for node, name in _leaves(statistics.get("maxValues", {})):
@@ -102,8 +128,8 @@ def _add_what_nobody_knows(rng: Random, statistics: Statistics) -> None:
 
 
 _CHANGES: list[Callable[[Random, Statistics], None]] = [
-    _drop_a_part, _drop_some_values, _loosen, _cut_texts, _tell_nan, _put_in_a_zone, _write_numbers_as_texts,
-    _add_what_nobody_knows,
+    _drop_a_part, _drop_some_values, _loosen, _cut_texts, _cut_within_characters, _tell_nan, _put_in_a_zone,
+    _write_numbers_as_texts, _add_what_nobody_knows,
 ]  # fmt: skip
 
 
@@ -150,7 +176,7 @@ def _typed(value: Any, data_type: pa.DataType) -> Any:
     if pa.types.is_decimal(data_type):
         return _decimal(value, data_type)
     if pa.types.is_string(data_type):
-        return value
+        return value.encode(errors="replace").decode()  # as Spark reads and writes half of a character
     return float(value) if pa.types.is_floating(data_type) else int(value)
 
 
