@@ -11,7 +11,7 @@ import dagster as dg
 
 from benchmarks.bench import Bench
 from benchmarks.measure import Finding, Samples
-from deltasnap_assets.command.local.local_instance import dagster_yaml
+from deltasnap_assets.command.local.local_instance import DAGSTER_YAML
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.planning.names import job_name, run_tags
 from deltasnap_assets.runs.planning.partitions import version_partitions
@@ -31,9 +31,9 @@ def run(bench: Bench) -> list[Finding]:
     The cost of a version is the additional time of the larger run, divided by its additional versions.
     """
     logging.getLogger("dagster").setLevel(logging.CRITICAL)
-    storages = {"SQLite, kept open": None, "SQLite, Dagster's own": ""}
+    storages = {"SQLite": ""}
     if os.environ.get(POSTGRES):
-        storages["Postgres"] = f"storage:\n  postgres:\n    postgres_url: {{{{env: {POSTGRES}}}}}\n"
+        storages["Postgres"] = f"storage:\n  postgres:\n    postgres_url: {{env: {POSTGRES}}}\n"
     folder = bench.scratch("event-log")
     table = TableSettings(name=_TABLE, path=str(bench.table(bench.shape)))
     settings = Settings(storage=str(folder / "store"), spark=bench.spark_settings, tables=(table,))
@@ -44,7 +44,7 @@ def run(bench: Bench) -> list[Finding]:
     for storage, setting in storages.items():
         home = folder / storage
         home.mkdir()
-        (home / "dagster.yaml").write_text(dagster_yaml(home) if setting is None else dagster_yaml(home, setting))
+        (home / "dagster.yaml").write_text(DAGSTER_YAML + setting)
         with dg.DagsterInstance.from_config(str(home)) as instance:
             found += _measure(bench, settings, instance, storage)
     return found

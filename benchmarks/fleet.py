@@ -21,7 +21,7 @@ from benchmarks.bench import Bench
 from benchmarks.logs.small_table import write_table
 from benchmarks.measure import Aim, Finding, Samples
 from benchmarks.processes import HOST, free_port, is_listening
-from deltasnap_assets.command.local.local_instance import dagster_yaml
+from deltasnap_assets.command.local.local_instance import DAGSTER_YAML
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.refresh import refresh_table
 from deltasnap_assets.settings.config import Settings, TableSettings
@@ -165,7 +165,7 @@ def commit_again(table: Path, version: int) -> None:
 def open_instance(home: Path) -> Iterator[dg.DagsterInstance]:
     """Yield a local instance in a new folder."""
     home.mkdir()
-    (home / "dagster.yaml").write_text(dagster_yaml(home))
+    (home / "dagster.yaml").write_text(DAGSTER_YAML)
     with dg.DagsterInstance.from_config(str(home)) as instance:
         yield instance
 

@@ -17,7 +17,7 @@ import dagster as dg
 from benchmarks.bench import Bench
 from benchmarks.cpu import cpu_seconds
 from benchmarks.measure import Finding, Samples
-from deltasnap_assets.command.local.local_instance import dagster_yaml
+from deltasnap_assets.command.local.local_instance import DAGSTER_YAML
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, job_name, run_tags
 from deltasnap_assets.runs.planning.partitions import key_of, version_partitions
@@ -88,7 +88,7 @@ def _stored(bench: Bench, store: SnapshotStore, log: DeltaLog, versions: range) 
 def _recorded(bench: Bench, settings: Settings, folder: Path, versions: range) -> list[Finding]:
     home = folder / "home"
     home.mkdir()
-    (home / "dagster.yaml").write_text(dagster_yaml(home))
+    (home / "dagster.yaml").write_text(DAGSTER_YAML)
     definitions = build_definitions(settings)
     job = definitions.resolve_job_def(job_name(_TABLE))
     sensor = definitions.resolve_sensor_def(f"{_TABLE}_new_commits")

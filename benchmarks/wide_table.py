@@ -12,7 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from benchmarks.bench import OURS, PEER, Bench
 from benchmarks.measure import Aim, Finding, Samples, Side, time_in_turn
-from deltasnap_assets.command.local.local_instance import dagster_yaml
+from deltasnap_assets.command.local.local_instance import DAGSTER_YAML
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.refresh import refresh_table
 from deltasnap_assets.settings.config import Settings, TableSettings
@@ -53,7 +53,7 @@ def _append(table: Path) -> None:
 def _refreshes(bench: Bench, table: Path) -> Finding:
     """Store new versions and materialize the assets, with their pages."""
     home = bench.scratch("home")
-    (home / "dagster.yaml").write_text(dagster_yaml(home))
+    (home / "dagster.yaml").write_text(DAGSTER_YAML)
     settings = Settings(
         storage=str(bench.scratch("store")),
         spark=bench.spark_settings,

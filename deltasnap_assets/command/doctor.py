@@ -14,10 +14,8 @@ from uuid import uuid4
 
 import dagster as dg
 
-from deltasnap_assets.command.local.local_instance import local_home
-from deltasnap_assets.command.local.running_ui import last_ui, stop_leftovers
+from deltasnap_assets.command.local.local_instance import local_home, update_settings
 from deltasnap_assets.command.views.condition_view import counted_versions
-from deltasnap_assets.processes import pid_of
 from deltasnap_assets.quantities import counted
 from deltasnap_assets.runs.condition.poll_findings import NO_VERSIONS_ADVICE
 from deltasnap_assets.runs.fleet import unfollowed_tables
@@ -65,7 +63,7 @@ class Finding:
 
 
 def examine() -> Iterator[Finding]:
-    """Yield the results of all checks: Java, Spark, the Connect server, UI, configuration, tables, store, runs."""
+    """Yield the results of all checks: Java, Spark, the Connect server, configuration, tables, store, runs."""
     warnings = list[str]()
     settings = _settings(warnings.append)
     remote = settings.spark.remote if isinstance(settings, Settings) else None
@@ -77,7 +75,6 @@ def examine() -> Iterator[Finding]:
         yield _try("Sail", lambda: f"pysail {sail_version()}", "Install the extra `sail`, or remove spark.remote.")
     elif remote is not None:
         yield _try("Spark Connect", lambda: _answer_of(remote), "Start the server, or correct spark.remote.")
-    yield _or_error("ui", _ui)
     if isinstance(settings, list):
         yield from settings
         return
@@ -124,32 +121,17 @@ def _line(text: str) -> str:
     return visible(lines_joined(text), _MAX_MESSAGE_LENGTH)
 
 
+def _error_line(error: Exception) -> str:
+    what = "" if isinstance(error, DeltaSnapError) else f"{type(error).__name__}: "
+    return _line(f"{what}{error}")
+
+
 def _try(subject: str, probe: Callable[[], str], advice: str, is_needed: bool = True) -> Finding:
     try:
         return Finding(subject=subject, mark="ok", message=visible(probe()))
     except Exception as error:  # noqa: BLE001  # doctor reports any error
-        what = "" if isinstance(error, DeltaSnapError) else f"{type(error).__name__}: "
-        message = _line(f"{what}{error}")
-        return Finding(subject=subject, mark="error" if is_needed else "warning", message=message, advice=advice)
-
-
-def _or_error(subject: str, probe: Callable[[], Finding]) -> Finding:
-    try:
-        return probe()
-    except DeltaSnapError as error:
-        return Finding(subject=subject, mark="error", message=_line(str(error)))
-
-
-def _ui() -> Finding:
-    home = local_home()
-    if left := stop_leftovers(home):
-        ids = ", ".join(str(pid_of(process)) for process in left)
-        message = f"was killed; stopped {counted(len(left), 'process', 'processes')} that it left: {ids}"
-        return Finding(subject="ui", mark="warning", message=message, advice="Start it again with `deltasnap ui`.")
-    ui = last_ui(home)
-    if ui is None or not ui.is_running:
-        return Finding(subject="ui", mark="ok", message="not running")
-    return Finding(subject="ui", mark="ok", message=f"runs at {ui.url}, process {pid_of(ui.process)}")
+        mark: CheckMark = "error" if is_needed else "warning"
+        return Finding(subject=subject, mark=mark, message=_error_line(error), advice=advice)
 
 
 def _runs(settings: Settings) -> Iterator[Finding]:
@@ -160,11 +142,12 @@ def _runs(settings: Settings) -> Iterator[Finding]:
         return
     findings = list[Finding]()
     try:
+        update_settings(home)
         with dg.DagsterInstance.from_config(str(home)) as instance:
             findings.extend(_runs_of(instance, table) for table in settings.tables)
     except Exception as error:  # noqa: BLE001  # doctor reports any error and still shows the other results
-        message = _line(f"{type(error).__name__}: {error}")
-        findings.append(Finding(subject="runs", mark="error", message=message, advice=_advice_for(error, home)))
+        advice = _advice_for(error, home)
+        findings.append(Finding(subject="runs", mark="error", message=_error_line(error), advice=advice))
     yield from findings
 
 

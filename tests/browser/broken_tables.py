@@ -9,7 +9,7 @@ from pathlib import Path
 import dagster as dg
 from deltalake import DeltaTable
 
-from deltasnap_assets.command.local.local_instance import DEFAULT_HOME, dagster_yaml
+from deltasnap_assets.command.local.local_instance import DAGSTER_YAML, DEFAULT_HOME
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.demo.demo_table import grow
 from deltasnap_assets.runs.refresh import refresh_table
@@ -29,7 +29,7 @@ def make_broken_tables(folder: Path) -> None:
     (folder / "deltasnap.yaml").write_text(f'spark: {{master: "local[1]"}}\ntables:\n{tables}', encoding="utf-8")
     home = folder / DEFAULT_HOME
     home.mkdir(parents=True)
-    (home / "dagster.yaml").write_text(dagster_yaml(home), encoding="utf-8")
+    (home / "dagster.yaml").write_text(DAGSTER_YAML, encoding="utf-8")
     settings = load_settings(folder=folder, environment={})
     defs = build_definitions(settings)
     with dg.DagsterInstance.from_config(str(home)) as instance:

@@ -17,7 +17,7 @@ from pathlib import Path
 import dagster as dg
 from playwright.sync_api import Page, sync_playwright
 
-from deltasnap_assets.command.local.local_instance import DEFAULT_HOME, dagster_yaml
+from deltasnap_assets.command.local.local_instance import DAGSTER_YAML, DEFAULT_HOME
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.demo.demo_table import grow
 from deltasnap_assets.runs.refresh import refresh_table
@@ -61,7 +61,7 @@ def materialize(folder: Path, versions: int) -> None:
     add_commits(folder, versions)
     home = folder / DEFAULT_HOME
     home.mkdir(parents=True)
-    (home / "dagster.yaml").write_text(dagster_yaml(home), encoding="utf-8")
+    (home / "dagster.yaml").write_text(DAGSTER_YAML, encoding="utf-8")
     settings = load_settings(folder=folder, environment={})
     with dg.DagsterInstance.from_config(str(home)) as instance:
         refresh_table(build_definitions(settings), settings, settings.tables[0], instance, log_level="ERROR")

@@ -140,8 +140,7 @@ def diff(
 def doctor(as_json: _Json = False) -> None:
     """Check everything that a refresh needs: Java, Spark, configuration, tables, store, runs.
 
-    Exits with 1 if a check fails, or if other readers cannot read a table. Stops the processes of a killed
-    `deltasnap ui`.
+    Exits with 1 if a check fails, or if other readers cannot read a table.
     """
     from deltasnap_assets.command.doctor import Finding, examine, is_well
 

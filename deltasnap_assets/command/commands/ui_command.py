@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import socket
@@ -12,7 +13,6 @@ import typer
 
 from deltasnap_assets.command.endings import fail
 from deltasnap_assets.command.prerequisites import require_package
-from deltasnap_assets.quantities import counted
 
 
 def ui(
@@ -23,7 +23,6 @@ def ui(
     require_package("dagster_webserver", "ui")
     family = _family_of(host)
     from deltasnap_assets.command.local.local_instance import use_local_instance
-    from deltasnap_assets.command.local.running_ui import take_instance
     from deltasnap_assets.settings.loading import load_settings
     from deltasnap_assets.spark.java import check_java
     from deltasnap_assets.spark.session.needed import reason_for_spark
@@ -32,11 +31,8 @@ def ui(
     settings = load_settings()
     if settings.spark.remote is None and reason_for_spark(settings) is not None:
         check_java()
-    if stopped := take_instance(use_local_instance(), f"http://{host}:{port}"):
-        typer.echo(f"Stopped {counted(stopped, 'process', 'processes')} of an earlier deltasnap ui.")
-    with socket.socket(family) as probe:
-        if probe.connect_ex((host, port)) == 0:
-            fail(f"Port {port} of {host} is in use. Choose another with --port.")
+    _check_port(family, host, port)
+    use_local_instance()
     arguments = ["dev", "-m", "deltasnap_assets.definitions", "--host", host, "--port", str(port)]
     # Dagster replaces this process: it receives signals directly, and its exit code is ours. A script that starts us in
     # the background ignores SIGINT. Dagster would inherit that, and SIGINT could not stop it.
@@ -53,3 +49,17 @@ def _family_of(host: str) -> socket.AddressFamily:
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise typer.BadParameter(f"{host!r} is not an address ({reason}).", param_hint="--host") from error
+
+
+def _check_port(family: socket.AddressFamily, host: str, port: int) -> None:
+    """Unless Dagster's webserver can open the port, print why and exit."""
+    with socket.socket(family) as server:
+        try:
+            server.bind((host, port))
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                fail(f"Port {port} of {host} cannot be opened: {error.strerror}. Choose another with --port or --host.")
+    # A port is not in use while only its last connections close: a webserver can open it.
+    with socket.socket(family) as client:
+        if client.connect_ex((host, port)) == 0:
+            fail(f"Port {port} of {host} is in use. Choose another with --port.")

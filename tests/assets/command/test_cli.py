@@ -38,7 +38,7 @@ FORKS = Forks(
     "rich.status",
     "deltasnap_assets.command.cli",
     "deltasnap_assets.command.doctor",
-    "deltasnap_assets.command.local.local_storage",
+    "deltasnap_assets.command.local.local_instance",
     "deltasnap_assets.command.views.counting",
     "deltasnap_assets.command.views.diff",
     "deltasnap_assets.command.views.inspect_view",

@@ -18,9 +18,7 @@ from typer.testing import CliRunner
 
 from deltasnap_assets.command import doctor
 from deltasnap_assets.command.cli import app
-from deltasnap_assets.command.local import local_storage, running_ui
 from deltasnap_assets.command.local.local_instance import use_local_instance
-from deltasnap_assets.command.local.running_ui import Ui
 from deltasnap_assets.runs.condition.fault_texts import FailedRun
 from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.runs.table_runs import UnfinishedRuns
@@ -197,7 +195,6 @@ def test_damaged_database_of_the_instance_has_its_own_advice(folder: Path, monke
     with closing(sqlite3.connect(home / "history" / "runs.db")) as database:
         database.execute("INSERT INTO alembic_version VALUES ('16e3655b4d9b')")
         database.commit()
-    monkeypatch.setattr(local_storage, "_CREATED", set())  # as in a new process
     found = findings(folder, "storage: store\ntables: [{name: events, path: lake/events}]")
     assert found["runs"]["mark"] == "error"
     assert found["runs"]["advice"].startswith(f"If it fails again, stop deltasnap and Dagster, and move {home} away.")
@@ -379,30 +376,6 @@ def test_runs_of_a_table_are_reported(
     monkeypatch.setattr(doctor, "failed_run", lambda *of: failed if of == (instance, "events") else "another")
     found = doctor._runs_of(instance, TableSettings(name="events", path="lake/events"))
     assert (found.subject, found.mark, found.message, found.advice) == ("runs of events", *expected)
-
-
-RESTART = "Start it again with `deltasnap ui`."
-RUNNING = Ui(url="http://127.0.0.1:3000", process="machine#7#1", mark="m")
-
-
-@pytest.mark.parametrize(
-    ("left", "ui", "is_ended", "expected"),
-    [
-        ([], None, True, ("ok", "not running", "")),
-        ([], RUNNING, True, ("ok", "not running", "")),
-        ([], RUNNING, False, ("ok", "runs at http://127.0.0.1:3000, process 7", "")),
-        (["m#5#1"], RUNNING, True, ("warning", "was killed; stopped 1 process that it left: 5", RESTART)),
-        (["m#5#1", "m#6#1"], None, True, ("warning", "was killed; stopped 2 processes that it left: 5, 6", RESTART)),
-    ],
-)
-def test_ui_is_reported(
-    left: list[str], ui: Ui | None, is_ended: bool, expected: tuple[str, str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(doctor, "stop_leftovers", lambda _: left)
-    monkeypatch.setattr(doctor, "last_ui", lambda _: ui)
-    monkeypatch.setattr(running_ui, "has_ended", lambda _: is_ended)
-    found = doctor._ui()
-    assert (found.subject, found.mark, found.message, found.advice) == ("ui", *expected)
 
 
 @pytest.mark.slow

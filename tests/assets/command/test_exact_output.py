@@ -401,7 +401,6 @@ def test_doctor_reports_a_result_for_each_check(configured: Path) -> None:
         f"""\
 ok      Java: Java 17 of this machine ({configured}/jdk/bin/java)
 ok      Spark: pyspark {version("pyspark")}
-ok      ui: not running
 ok      configuration: {configured}/deltasnap.yaml: events
 ok      table events: version 5 can be read
 ok      store: {configured}/store: no version is stored yet
@@ -411,7 +410,8 @@ ok      runs: none: there is no Dagster instance at {configured}/.deltasnap/dags
 
 def test_doctor_as_json_has_the_condition_of_tables(configured: Path) -> None:
     found = {each["subject"]: each for each in json.loads(output("doctor", "--json"))}
-    assert found["ui"] == {"subject": "ui", "mark": "ok", "message": "not running", "advice": ""}
+    spark = {"subject": "Spark", "mark": "ok", "message": f"pyspark {version('pyspark')}", "advice": ""}
+    assert found["Spark"] == spark
     assert found["table events"] == {
         "subject": "table events",
         "mark": "ok",

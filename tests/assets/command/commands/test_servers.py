@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from deltasnap_assets.command.local import local_instance, running_ui
+from deltasnap_assets.command.local import local_instance
 from deltasnap_assets.spark import java
 from deltasnap_assets.spark.session import needed
 from tests.assets.command.commands.test_driver_commands import run
@@ -38,38 +38,30 @@ class Ui:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, reason: str | None) -> None:
         self.done: list[Any] = []
-        self.stopped = 0
         monkeypatch.setattr(java, "check_java", lambda: self.done.append("java"))
         monkeypatch.setattr(needed, "reason_for_spark", lambda _: reason)
-        monkeypatch.setattr(local_instance, "use_local_instance", lambda: Path("home"))
-        monkeypatch.setattr(running_ui, "take_instance", self._take)
+        monkeypatch.setattr(local_instance, "use_local_instance", lambda: self.done.append("instance"))
         monkeypatch.setattr(signal, "signal", lambda *given: self.done.append(given))
         monkeypatch.setattr(os, "execv", lambda *given: self.done.append(given))
         monkeypatch.setenv("PYTHONWARNINGS", "")
-
-    def _take(self, *given: Any) -> int:
-        self.done.append(given)
-        return self.stopped
 
     def start(self, *arguments: object) -> Result:
         return run("ui", *arguments)
 
 
 @pytest.mark.parametrize("reason", [None, "events is new"])
-def test_ui_becomes_dagster_after_it_took_the_instance(
+def test_ui_becomes_dagster_on_the_local_instance(
     reason: str | None, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = "tables: [{name: events, path: events}]"
     (folder / "deltasnap.yaml").write_text(text, encoding="utf-8")
     ui, port = Ui(monkeypatch, reason), free_port()
-    ui.stopped = 2
     shown = ui.start("--port", port)
     assert shown.exit_code == 0, shown.output
-    assert shown.stdout == "Stopped 2 processes of an earlier deltasnap ui.\n"
     arguments = ["dev", "-m", "deltasnap_assets.definitions", "--host", "127.0.0.1", "--port", str(port)]
     assert ui.done == [
         *([] if reason is None else ["java"]),
-        (Path("home"), f"http://127.0.0.1:{port}"),
+        "instance",
         (signal.SIGINT, signal.SIG_DFL),
         (sys.executable, [sys.executable, "-m", "dagster", *arguments]),
     ]

@@ -46,3 +46,10 @@ def test_ui_starts_on_a_free_port(folder: Path, bound: socket.socket) -> None:
     arguments = json.loads(result.stdout.splitlines()[-1])
     assert arguments[1:4] == ["-m", "dagster", "dev"]
     assert arguments[-4:] == ["--host", "127.0.0.1", "--port", port]
+
+
+def test_port_that_cannot_be_opened_is_an_error_with_its_reason(folder: Path, bound: socket.socket) -> None:
+    address = "192.0.2.1"  # reserved for documentation: of no machine
+    result = FORKS.run(STARTED, "ui", "--host", address, "--port", str(bound.getsockname()[1]), cwd=folder)
+    assert_one_line_of_error(result, f"of {address} cannot be opened: ", "Choose another with --port or --host.")
+    assert not (folder / ".deltasnap").exists()

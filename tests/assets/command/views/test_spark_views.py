@@ -15,7 +15,6 @@ import typer
 from rich.console import Console
 from typer.testing import Result
 
-from deltasnap_assets.command.local.run_launcher import StandbyRunLauncher
 from deltasnap_assets.command.views import changes_view, scan_view, vacuum_view
 from deltasnap_assets.command.views.changes_view import ChangesRequest
 from deltasnap_assets.command.views.condition_view import FaultyTableError
@@ -364,8 +363,3 @@ def test_stored_versions_are_shown_with_the_changes_since_the_version_before() -
         "events: stored versions",
         " version  operation  files  size  tombstones  what changed",
     ]
-
-
-def test_launcher_keeps_the_configuration_that_dagster_gives_it() -> None:
-    given: Any = SimpleNamespace()
-    assert StandbyRunLauncher(given).inst_data is given
