@@ -372,7 +372,7 @@ COLOURS = {
         *("\x1b[2mcommitted (UTC)", "\x1b[3mlast 6 commits", "\x1b[2mtombstones ", "\x1b[3mschema "),
     ],
     "history events": ["\x1b[2mcommitted (UTC)"],
-    "doctor": ["\x1b[32mok      configuration", "\x1b[31merror   configuration"],
+    "doctor": ["\x1b[32mok      Spark", "\x1b[31merror   configuration"],
 }
 
 
