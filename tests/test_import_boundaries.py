@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
@@ -232,6 +233,19 @@ def test_core_imports_third_party_packages_only_where_allowed() -> None:
         } - allowed
 
     assert found_in(within("deltasnap_core"), out_of_place) == {}
+
+
+def test_messages_outside_the_command_name_no_command_that_reads_deltasnap_yaml() -> None:
+    """A `dg` project has none, so that such advice would not work there."""
+
+    def advised(module: str) -> set[str]:
+        texts = {node for node in nodes(module) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+        docstrings = {node.value for node in nodes(module) if isinstance(node, ast.Expr)}
+        found = (re.search("deltasnap (refresh|fleet|ui|doctor)", str(node.value)) for node in texts - docstrings)
+        return {each[0] for each in found if each is not None}
+
+    outside = set(MODULES).difference(within("deltasnap_assets.command"))
+    assert found_in(outside, advised) == {}
 
 
 def test_core_runs_on_any_spark() -> None:

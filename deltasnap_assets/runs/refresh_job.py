@@ -8,12 +8,11 @@ from collections.abc import Callable
 import dagster as dg
 
 from deltasnap_assets.quantities import counted
+from deltasnap_assets.runs.planning.names import REFRESH_JOB
 from deltasnap_assets.runs.refresh import refresh_table
 from deltasnap_assets.runs.table_runs import TablesFailedError
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.texts import secrets_hidden, without_secrets
-
-REFRESH_JOB = "refresh_all_tables"
 
 
 def refresh_job(settings: Settings, definitions: Callable[[], dg.Definitions]) -> dg.JobDefinition:

@@ -26,7 +26,7 @@ from deltasnap_assets.runs.condition.taken_names import check_name
 from deltasnap_assets.runs.due import MAX_ATTEMPTS, Examination, Failure
 from deltasnap_assets.runs.planning.known_table import apply_to_instance, known_of, last_observation, was_broken
 from deltasnap_assets.runs.planning.log_status import DAMAGED, read_status, what_is_readable
-from deltasnap_assets.runs.planning.names import job_name, run_tags
+from deltasnap_assets.runs.planning.names import REFRESH_JOB, job_name, run_tags
 from deltasnap_assets.runs.planning.partition_order import sort_partitions
 from deltasnap_assets.runs.planning.plan import Known, Stored, nothing_to_do, plan
 from deltasnap_assets.runs.planning.sensor_state import SensorState
@@ -348,17 +348,17 @@ def _nothing_new(table: TableSettings, failure: Failure | None) -> str:
     if failure.is_canceled:
         return (
             f"Run {failure.run_id} of {table.name}, for versions {versions}, was canceled. The next commit, the "
-            f"schedule or `deltasnap refresh {table.name}` materializes the missing ones."
+            f"schedule or the job `{REFRESH_JOB}` materializes the missing ones."
         )
     if failure.is_silent:
         return (
             f"Run {failure.run_id} of {table.name}, for versions {versions}, has written no event for ten minutes, and "
-            f"may be dead. The next commit, the schedule or `deltasnap refresh {table.name}` retries them."
+            f"may be dead. The next commit, the schedule or the job `{REFRESH_JOB}` retries them."
         )
     if not failure.may_be_tried_again:
         return (
             f"Run {failure.run_id} of {table.name} failed, after {MAX_ATTEMPTS} attempts at versions {versions}. "
-            f"The next commit, the schedule or `deltasnap refresh {table.name}` retries them."
+            f"The next commit, the schedule or the job `{REFRESH_JOB}` retries them."
         )
     return (
         f"Run {failure.run_id} of {table.name} failed, attempt {failure.attempt} of {MAX_ATTEMPTS} at versions "

@@ -11,8 +11,7 @@ from dagster_pyspark import LazyPySparkResource
 
 from deltasnap_assets.runs.condition.taken_names import check_name
 from deltasnap_assets.runs.log_handover import listed_logs_of
-from deltasnap_assets.runs.planning.names import ASSET_NAMES, selects_versions
-from deltasnap_assets.runs.refresh_job import REFRESH_JOB
+from deltasnap_assets.runs.planning.names import ASSET_NAMES, REFRESH_JOB, selects_versions
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.spark.java import JavaError, use_java
 from deltasnap_assets.spark.session.run_session import RunSession

@@ -11,6 +11,7 @@ from typing import Any, Protocol, get_args, get_origin
 
 import pyarrow as pa
 
+from deltasnap_assets.runs.planning.names import REFRESH_JOB
 from deltasnap_core import DeltaSnapError, LogSegment, SnapshotState
 
 
@@ -35,8 +36,8 @@ _FRAMES: Mapping[tuple[str, str], tuple[str, Callable[[StoredInput], Any]]] = {
 _VALUES: Mapping[str, type] = {"log_segment": LogSegment, "computed_state": SnapshotState}
 
 _ANY_VERSION = (
-    "a version to load, but this Dagster instance has none yet; the table's sensor, its schedule or `deltasnap "
-    "refresh` materializes versions"
+    "a version to load, but this Dagster instance has none yet; the table's sensor, its schedule or the job "
+    f"`{REFRESH_JOB}` materializes versions"
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn
 
@@ -10,17 +11,19 @@ import dagster as dg
 import pyarrow as pa
 
 from deltasnap_assets.runs.planning.partitions import versions_of_keys
+from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.tables.assets.input_forms import InputTypeError, StoredInput, given_as
 from deltasnap_assets.tables.assets.row_change_inputs import change_selection, row_changes_of
 from deltasnap_assets.tables.assets.row_inputs import StoredRows, row_selection
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_assets.texts import secrets_hidden
-from deltasnap_core import StoredVersionNotFoundError, VersionManifest
+from deltasnap_core import DeltaSnapError, StoredVersionNotFoundError, VersionManifest
 
 IO_MANAGER_KEY = "snapshot_io_manager"
 _WHY_NOT_STORED = (
     "A partition is added when its run is requested: that run has not ended, or it failed. Retry later, for example "
-    "with a dg.RetryPolicy. If the version was pruned, choose a later one."
+    "with a dg.RetryPolicy. If the version was pruned, or `versions` of the table does not select it, choose another "
+    "one."
 )
 _ONLY_DEPENDENCY = (
     "a dependency in `deps`, because the table itself has no value; inputs of `all_files` can be its rows"
@@ -64,6 +67,13 @@ class SnapshotIOManager(dg.IOManager):
         not support; `InputMetadataError`; for rows the errors of `StoredRows`; for row changes `LastRunError` and the
         errors of `StoredRowChanges`.
         """
+        try:
+            return self._value(context)
+        except StoredVersionNotFoundError as error:
+            error.add_note(self._why_not_stored(error))
+            raise
+
+    def _value(self, context: dg.InputContext) -> Any:
         table_name, name = context.asset_key.path[-2:]
         asset = context.asset_key.to_user_string()
         metadata = context.definition_metadata or {}
@@ -75,11 +85,7 @@ class SnapshotIOManager(dg.IOManager):
             return given_as(context.dagster_type.typing_type, asset, name, found)
         # A log segment that was materialized alone is not in the store. It is then read from the log.
         wanted = versions if name != "log_segment" else sorted(set(versions).intersection(store.versions(table_name)))
-        try:
-            manifests = store.manifests(table_name, wanted) if wanted else {}
-        except StoredVersionNotFoundError as error:
-            error.add_note(_WHY_NOT_STORED)
-            raise
+        manifests = store.manifests(table_name, wanted) if wanted else {}
         stored: dict[int, StoredInput] = {
             v: _Stored(self._snapshots, table_name, name, v, manifests.get(v))
             if rows is None
@@ -87,6 +93,17 @@ class SnapshotIOManager(dg.IOManager):
             for v in versions
         }
         return given_as(context.dagster_type.typing_type, asset, name, stored)
+
+    def _why_not_stored(self, error: StoredVersionNotFoundError) -> str:
+        """Return why a version is not stored, and what to do. A partition mapping can name any version."""
+        with suppress(DeltaSnapError):  # without the log, nothing else is known
+            latest = log_of(self._snapshots.table(error.table)).list().latest_version  # not that of the run: it waits
+            if latest is not None and error.version is not None and error.version > latest:
+                return (
+                    f"Version {error.version} does not exist: the newest version in the log of {error.table} is "
+                    f"{latest}. Choose another one, for example in the partition mapping of the input."
+                )
+        return _WHY_NOT_STORED
 
 
 @dataclass(frozen=True, slots=True)

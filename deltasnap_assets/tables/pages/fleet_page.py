@@ -76,7 +76,7 @@ def _markdown(rows: Sequence[Row], header: Sequence[str], cells: _Cells) -> str:
     ordered = ordered_rows(rows, FleetOrder.CONDITION)
     table = markdown_table(header, (cells(row) for row in ordered[:MAX_ROWS]))
     left = len(ordered) - MAX_ROWS
-    return f"{table}\n\nand {left:,} more: `deltasnap fleet`" if left > 0 else table
+    return f"{table}\n\nand {left:,} more: `SnapshotStore.fleet()` returns all" if left > 0 else table
 
 
 def _name_and_condition(row: Row) -> list[str]:

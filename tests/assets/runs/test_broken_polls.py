@@ -106,4 +106,4 @@ def test_failed_versions_of_a_broken_table_are_retried_after_doubling_pauses(
         assert ticks.tags[ATTEMPT_TAG] == f"{attempt + 1}"
     failed_run(ticks.instance, 0, 3, MAX_ATTEMPTS)
     monkeypatch.setattr(time, "time", lambda: now + 7_200)
-    assert "The next commit, the schedule or `deltasnap refresh events` retries them." in ticks.tick()
+    assert "The next commit, the schedule or the job `refresh_all_tables` retries them." in ticks.tick()

@@ -22,8 +22,8 @@ from deltasnap_assets.runs import refresh
 from deltasnap_assets.runs.condition.fault_texts import FailedRun
 from deltasnap_assets.runs.condition.log_reports import BrokenTableError
 from deltasnap_assets.runs.planning.known_table import known_of
+from deltasnap_assets.runs.planning.names import REFRESH_JOB
 from deltasnap_assets.runs.refresh import RefreshError, RefreshEvent, refresh_table
-from deltasnap_assets.runs.refresh_job import REFRESH_JOB
 from deltasnap_assets.settings.config import Settings, Since, TableSettings
 from deltasnap_core import DeltaLog, DeltaSnapError, LastPoll, SnapshotStore
 from tests.assets.followed_table import FollowedTable, materialize

@@ -128,8 +128,8 @@ def test_cursor_of_a_shared_sensor_that_cannot_be_read_is_ignored(text: str, cap
         (4, "Run r1 of events failed, attempt 4 of 5 at versions 2 to 3. The next attempt is in 480 s."),
         (
             5,
-            "Run r1 of events failed, after 5 attempts at versions 2 to 3. The next commit, the schedule or `deltasnap "
-            "refresh events` retries them.",
+            "Run r1 of events failed, after 5 attempts at versions 2 to 3. The next commit, the schedule or the job "
+            "`refresh_all_tables` retries them.",
         ),
     ],
 )
@@ -373,7 +373,7 @@ def test_failed_versions_are_retried_after_doubling_pauses(tmp_path: Path, monke
     assert attempts == ["2", "3", "4", "5"]
     failed_run(ticks.instance, 0, 2, MAX_ATTEMPTS)
     monkeypatch.setattr("deltasnap_assets.runs.table_runs.time.time", lambda: now + 7_200)
-    assert "The next commit, the schedule or `deltasnap refresh events` retries them." in ticks.tick()
+    assert "The next commit, the schedule or the job `refresh_all_tables` retries them." in ticks.tick()
 
 
 def test_new_commit_retries_failed_versions(tmp_path: Path) -> None:
@@ -417,7 +417,7 @@ def test_backlog_whose_run_was_canceled_or_failed_too_often_waits_for_a_commit(
     ticks = Ticks(tmp_path, last=9, runs_succeed=False, max_versions_per_run=3)
     assert ticks.tick() == [("0", "2")]
     ticks.instance.create_run_for_job(idle_job, status=status, tags=run_tags("events", 0, 2, attempt))
-    assert "The next commit, the schedule or `deltasnap refresh events`" in ticks.tick()
+    assert "The next commit, the schedule or the job `refresh_all_tables`" in ticks.tick()
     write(tmp_path, 10, 10)
     os.utime(ticks.commit(10))
     assert ticks.tick() == [("0", "2")]
@@ -610,7 +610,7 @@ def test_versions_of_runs_that_die_again_and_again_wait_for_the_schedule(
             monkeypatch.setattr(time, "time", lambda now=now: now)
         assert ticks.tick() == (
             f"Run {run.run_id} of events, for versions 0 to 3, has written no event for ten minutes, and may be dead. "
-            "The next commit, the schedule or `deltasnap refresh events` retries them."
+            "The next commit, the schedule or the job `refresh_all_tables` retries them."
         )
         assert isinstance(ticks.ask_schedule(), list)
 

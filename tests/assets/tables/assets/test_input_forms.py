@@ -112,7 +112,7 @@ def test_annotation_is_reported_without_the_names_of_typing() -> None:
 
 
 def test_one_frame_without_any_version_is_rejected_with_advice() -> None:
-    with pytest.raises(InputTypeError, match=r"has none yet; .*`deltasnap refresh` materializes versions"):
+    with pytest.raises(InputTypeError, match=r"has none yet; .*the job `refresh_all_tables` materializes versions"):
         files(pd.DataFrame)
 
 

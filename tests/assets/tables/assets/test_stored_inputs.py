@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from deltasnap_assets.runs.planning.partitions import PartitionKeyError
+from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.assets.io_manager import SnapshotIOManager
 from deltasnap_core import DeltaLog, LogSegment, SnapshotState, SnapshotStore, StoredVersionNotFoundError
 from tests.builders import add, metadata, protocol, remove, write_log
@@ -28,7 +29,8 @@ def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SnapshotIOManage
     write_log(tmp_path / "t", {0: [protocol(), metadata(), add("a", size=1)], 1: second, 2: [remove("a")]})
     store, log = SnapshotStore.open(None, tmp_path / "store"), DeltaLog.for_table(None, tmp_path / "t")
     store.write_range("events", log, 0, 1)
-    snapshots: Any = SimpleNamespace(store=store, log=lambda table: log, table=lambda name: name)
+    table = TableSettings(name="events", path=str(tmp_path / "t"))
+    snapshots: Any = SimpleNamespace(store=store, log=lambda _: log, table=lambda _: table)
     return SnapshotIOManager(snapshots)
 
 
@@ -62,6 +64,14 @@ def test_version_that_is_not_stored_is_an_error_with_advice(manager: SnapshotIOM
     with pytest.raises(StoredVersionNotFoundError) as raised:
         read(manager, "computed_state", 2)
     assert "that run has not ended, or it failed" in "".join(traceback.format_exception_only(raised.value))
+
+
+def test_version_that_does_not_exist_is_an_error_with_the_newest_one(manager: SnapshotIOManager) -> None:
+    with pytest.raises(StoredVersionNotFoundError) as raised:
+        read(manager, "computed_state", 3)
+    text = "".join(traceback.format_exception_only(raised.value))
+    assert "Version 3 does not exist: the newest version in the log of events is 2." in text
+    assert "has not ended" not in text
 
 
 def test_input_with_a_partition_that_is_not_a_version_names_it_and_the_table(manager: SnapshotIOManager) -> None:

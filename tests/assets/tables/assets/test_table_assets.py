@@ -353,6 +353,28 @@ def test_asset_without_a_version_fails_with_advice(table: Refreshed, name: str) 
     assert failure_reason(table.instance, result.run_id).startswith("This run has no partition: choose the version")
 
 
+@pytest.mark.parametrize(
+    "metadata", [{}, {"rows": True}, {"row_changes": "of_version"}], ids=["files", "rows", "changes"]
+)
+def test_input_of_a_version_that_never_existed_says_so(table: Refreshed, metadata: dict[str, Any]) -> None:
+    never = dg.AssetIn(
+        ["events", "all_files"],
+        partition_mapping=dg.SpecificPartitionsPartitionMapping(["99"]),
+        metadata=metadata,
+    )
+
+    @dg.asset(ins={"files": never})
+    def report(files: object) -> None: ...
+
+    job = dg.Definitions.merge(table.defs, dg.Definitions([report])).resolve_implicit_global_asset_job_def()
+    result = job.execute_in_process(
+        instance=table.instance, asset_selection=[dg.AssetKey("report")], raise_on_error=False
+    )
+    reason = failure_reason(table.instance, result.run_id)
+    assert "Version 99 does not exist: the newest version in the log of events is 5." in reason
+    assert "has not ended" not in reason
+
+
 def test_table_itself_cannot_be_an_input(table: Refreshed) -> None:
     with pytest.raises(InputTypeError, match="events/delta_log cannot be loaded as an input: expected a dependency"):
         table.defs.load_asset_value(delta_log_key("events"), instance=table.instance)

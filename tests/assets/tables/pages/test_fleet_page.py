@@ -99,7 +99,7 @@ def test_page_has_one_row_per_table_the_worst_first(fleet: Fleet) -> None:
     assert {type(page[name]) for name in (*PAGE, "largest", "fastest_growing")} == {dg.MarkdownMetadataValue}
 
 
-@pytest.mark.parametrize(("number", "last"), [(3, "| t2 |"), (4, "and 1 more: `deltasnap fleet`")])
+@pytest.mark.parametrize(("number", "last"), [(3, "| t2 |"), (4, "and 1 more: `SnapshotStore.fleet()` returns all")])
 def test_tables_beyond_those_shown_are_counted(
     number: int, last: str, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
