@@ -333,8 +333,8 @@ class Settings(_Settings):
     alerts: AlertSettings = AlertSettings()
     """Messages about new problems of tables, see below."""
     fleet_asset: str = DEFAULT_FLEET_ASSET
-    """The key of the asset that shows all tables. If your project has an asset `fleet`, choose another key, such as
-    `deltasnap/fleet`.
+    """The key of the asset that shows all tables. If your project or another code location has an asset `fleet`, choose
+    another key, such as `deltasnap/fleet`.
     """
     discover: tuple[DiscoverSettings, ...] = ()
     """Tables to follow by pattern, see below."""

@@ -20,6 +20,7 @@ FLEET_JOB = "deltasnap_fleet"
 FLEET_SCHEDULE = "deltasnap_fleet_hourly"
 FLEET_SENSOR = "deltasnap_fleet_after_refreshes"
 
+_LOCATION_TAG = "dagster/code_location"  # Dagster tags each run that it launches
 _HOURLY = "30 * * * *"
 _EVERY_SECONDS = 300
 _MAX_RUNS = 50
@@ -40,11 +41,24 @@ def fleet_asset(settings: Settings) -> dg.AssetsDefinition:
     )
     def fleet(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
         with secrets_hidden():
+            if (other := _other_location(context)) is not None:
+                context.log.warning(
+                    f"The code location {other} also materializes this asset, with its own tables, so the page "
+                    "alternates. Set another `fleet_asset` in one of the two configurations."
+                )
             rows = fleet_of(settings, keep=True)
             context.log.info(counted(len(rows), "table"))
             return dg.MaterializeResult(metadata=fleet_page(rows))
 
     return fleet
+
+
+def _other_location(context: dg.AssetExecutionContext) -> str | None:
+    """Return the other code location whose run materialized this asset last; None: there is none, or it is unknown."""
+    last = context.instance.get_latest_materialization_event(context.asset_key)
+    run = None if last is None else context.instance.get_run_by_id(last.run_id)
+    before = None if run is None else run.tags.get(_LOCATION_TAG)
+    return before if before != context.run.tags.get(_LOCATION_TAG, before) else None
 
 
 def fleet_key(settings: Settings) -> dg.AssetKey:

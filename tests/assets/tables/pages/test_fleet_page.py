@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import dagster as dg
 import pytest
 
 from benchmarks.stored_fleet import FILE_BYTES, store_table
+from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import TABLE_TAG, Settings, TableSettings
 from deltasnap_assets.tables.assets.fleet_asset import FLEET_JOB, fleet_asset, fleet_job, fleet_sensor
@@ -52,6 +54,11 @@ class Fleet:
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Fleet:
     """The fleet, whose rows no test changes."""
     return Fleet(tmp_path_factory.mktemp("fleet"))
+
+
+def warnings_of(instance: dg.DagsterInstance, run_id: str) -> list[str]:
+    """The warnings in the log of a run."""
+    return [entry.user_message for entry in instance.all_logs(run_id) if entry.level == logging.WARNING]
 
 
 CLICKS = "deltasnap has not read the log of this table yet\\."
@@ -216,6 +223,43 @@ def test_each_materialization_is_recorded_and_stored(fleet: Fleet) -> None:
     assert record.asset_materialization is not None
     assert record.asset_materialization.metadata["broken"].value == 1
     assert store_of(fleet.settings).fleet_history().num_rows == 6
+
+
+def test_fleets_of_two_code_locations_have_their_own_pages(tmp_path: Path) -> None:
+    instance, pages = dg.DagsterInstance.ephemeral(), dict[str, str]()
+    for _ in range(2):
+        for name in ("bronze", "silver"):
+            settings = Settings(
+                storage=str(tmp_path), tables=(TableSettings(name=name, path=f"/{name}"),), fleet_asset=f"fleet/{name}"
+            )
+            job = build_definitions(settings).resolve_job_def(FLEET_JOB)
+            tags = {"dagster/code_location": name}
+            result = job.execute_in_process(instance=instance, tags=tags)
+            assert warnings_of(instance, result.run_id) == []
+    for name in ("bronze", "silver"):
+        event = instance.get_latest_materialization_event(dg.AssetKey(["fleet", name]))
+        assert event is not None
+        assert event.asset_materialization is not None
+        pages[name] = str(event.asset_materialization.metadata["conditions"].value)
+    assert ["bronze" in page for page in pages.values()] == [True, False]
+    assert ["silver" in page for page in pages.values()] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("locations", "warned"),
+    [(["a", "b"], [False, True]), (["a", "a"], [False, False]), (["a", None], [False, False])],
+)
+def test_run_of_a_fleet_that_another_code_location_materializes_warns(
+    fleet: Fleet, locations: list[str | None], warned: list[bool]
+) -> None:
+    defs, instance = build_definitions(fleet.settings), dg.DagsterInstance.ephemeral()
+    found = []
+    for location in locations:
+        tags = {} if location is None else {"dagster/code_location": location}
+        run = defs.resolve_job_def(FLEET_JOB).execute_in_process(instance=instance, tags=tags)
+        found.append(warnings_of(instance, run.run_id))
+    assert [bool(each) for each in found] == warned
+    assert all("The code location a also materializes this asset" in text for each in found for text in each)
 
 
 def test_sensor_requests_one_run_after_refreshes(fleet: Fleet) -> None:
