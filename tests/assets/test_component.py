@@ -12,8 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from deltasnap_core import SnapshotStore
+
 if find_spec("dagster_dg_cli") is None:
     pytest.skip("needs dagster-dg-cli", allow_module_level=True)
+
+pytest.importorskip("deltalake")
+
+from deltasnap_assets.demo.demo_table import grow
 
 ROOT = Path(__file__).resolve().parents[2]
 DEFINITIONS = """
@@ -55,7 +61,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 
 class Project:
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.folder, self.home = folder, folder / "home"
+        self.home.mkdir()
         (folder / "pyproject.toml").write_text(PYPROJECT)
         module = folder / "src" / "lake"
         (module / "defs" / "tables").mkdir(parents=True)
@@ -76,6 +83,7 @@ class Project:
     def dg(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         paths = [str(ROOT), str(self.folder / "src"), str(self.folder / "site")]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "STAGE": "test"}
+        environment["DAGSTER_HOME"] = str(self.home)
         command = [str(Path(sys.executable).parent / "dg"), *arguments]
         return subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=300)
 
@@ -107,6 +115,19 @@ def test_dg_checks_and_lists_the_definitions_of_the_file(project: Project) -> No
     ):
         assert name in text
     assert "clicks_refresh" not in text
+
+
+def test_first_versions_of_a_project_are_materialized_without_a_daemon(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    attributes = "{storage: store, tables: [{name: events, path: events}]}"
+    project.file.write_text(f"type: deltasnap_assets.DeltaTableSnapshots\nattributes: {attributes}\n")
+    for _ in grow(project.file.parent / "events", 3):
+        pass
+    refreshed = project.dg("launch", "--job", "refresh_all_tables")
+    assert refreshed.returncode == 0, refreshed.stdout + refreshed.stderr
+    assert SnapshotStore.open(None, tmp_path / "store").versions("events") == [0, 1, 2]
+    again = project.dg("launch", "--assets", "events/computed_state", "--partition", "1")
+    assert again.returncode == 0, again.stdout + again.stderr
 
 
 def test_mistake_in_the_file_is_reported_with_its_key(tmp_path: Path) -> None:
