@@ -101,8 +101,6 @@ if TYPE_CHECKING:
     from deltasnap_core.replay.spark.session.local_rows import arrow_rows
     from deltasnap_core.replay.spark.session.spark_failures import SPARK_FAILURES, spark_cause
     from deltasnap_core.rules.paths import path_key_sql, path_keys
-    from deltasnap_core.rules.totals.file_breakdown import FileBreakdown
-    from deltasnap_core.rules.totals.tombstone_times import TombstoneTimes
     from deltasnap_core.scan.collected_rows import collected_rows
     from deltasnap_core.scan.file_changes import ChangeSummary, FileChanges
     from deltasnap_core.scan.planning import ScanReport
@@ -252,8 +250,6 @@ _MODULES = {
     "replay.spark.reading.table_schema": ("parse_schema",),
     "replay.spark.session.local_rows": ("arrow_rows",),
     "rules.paths": ("path_key_sql", "path_keys"),
-    "rules.totals.file_breakdown": ("FileBreakdown",),
-    "rules.totals.tombstone_times": ("TombstoneTimes",),
     "scan.collected_rows": ("collected_rows",),
     "scan.file_changes": (
         "ChangeSummary",
@@ -343,7 +339,6 @@ __all__ = [
     "EngineUse",
     "Fault",
     "FaultKind",
-    "FileBreakdown",
     "FileChanges",
     "FileDifference",
     "FileSizeHistogram",
@@ -394,7 +389,6 @@ __all__ = [
     "TableProblem",
     "TableStatus",
     "TimestampNotFoundError",
-    "TombstoneTimes",
     "UnsupportedProtocolError",
     "UnsupportedServerError",
     "UnsupportedSettingError",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from deltasnap_assets.texts import markdown_code
 from deltasnap_core import target_file_size_bytes
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from deltasnap_core import OptimizeCandidate
 
 _MAX_NAME_LENGTH = 2000
+_NAMED_PARTITIONS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,15 +33,27 @@ class CompactedPartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compaction:
-    """The partitions to compact, the largest reduction of files first. is_exact: whether each file was examined."""
+    """The effect of compacting all partitions.
 
-    partitions: Sequence[CompactedPartition]
+    partitions:     a few, those with the largest reduction of files, the largest first.
+    num_partitions: the number of partitions to compact. lost: the reduction of files in all of them.
+    is_exact:       whether each file was examined.
+    """
+
+    partitions: tuple[CompactedPartition, ...]
+    num_partitions: int
+    lost: int
     is_exact: bool
+
+    @classmethod
+    def _of(cls, found: Sequence[CompactedPartition], *, is_exact: bool) -> Self:
+        lost = sum(each.lost for each in found)
+        return cls(partitions=tuple(found[:_NAMED_PARTITIONS]), num_partitions=len(found), lost=lost, is_exact=is_exact)
 
     @classmethod
     def exact(cls, candidates: Iterable[OptimizeCandidate]) -> Compaction:
         """Return the compaction of candidates in order, without those that only lose deleted rows."""
-        found = (
+        found = [
             CompactedPartition(
                 text="a partition with a binary value" if each.statement is None else _code(each.statement),
                 files=each.files,
@@ -48,20 +61,15 @@ class Compaction:
             )
             for each in candidates
             if each.files_after < each.files
-        )
-        return cls(partitions=tuple(found), is_exact=True)
+        ]
+        return cls._of(found, is_exact=True)
 
     @classmethod
-    def estimated(
-        cls, partitions: Sequence[PartitionFiles], num_partitions: int, configuration: Mapping[str, str]
-    ) -> Compaction | None:
+    def estimated(cls, partitions: Iterable[PartitionFiles], configuration: Mapping[str, str]) -> Compaction | None:
         """Return an estimate: the files of a partition become as many as its bytes fill.
 
-        partitions: the known ones of `num_partitions`. configuration: of the table.
-        None: not all partitions are known, or the estimate finds nothing to compact.
+        partitions: all. configuration: of the table. None: the estimate finds nothing to compact.
         """
-        if len(partitions) < num_partitions:
-            return None
         target = target_file_size_bytes(configuration)
         found = (
             CompactedPartition(
@@ -72,7 +80,7 @@ class Compaction:
             for each in partitions
         )
         smaller = sorted((each for each in found if each.lost), key=lambda each: -each.lost)
-        return cls(partitions=smaller, is_exact=False) if smaller else None
+        return cls._of(smaller, is_exact=False) if smaller else None
 
 
 def _code(text: str) -> str:

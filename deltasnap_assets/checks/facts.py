@@ -6,34 +6,29 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from deltasnap_assets.checks.compaction import Compaction
 from deltasnap_assets.checks.partition_files import PartitionFiles
 
 if TYPE_CHECKING:
-    from deltasnap_assets.checks.compaction import Compaction
     from deltasnap_core import ChecksumDifference, LogSegment, SnapshotState, TableCondition
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SizeBin:
-    """The number of files with sizes from `start` to `end`, in bytes; end: None: no upper end."""
-
-    start: float
-    end: float | None
-    count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileFacts:
     """Facts about the live files. largest, smallest: (path, bytes), a few of each.
 
-    partitions: the largest first, not always all of them. num_partitions: the number of all partitions.
+    partitions:     a few, those with the most bytes, the largest first.
+    num_partitions: the number of all partitions. median_bytes: of all partitions; None: no partitions. Both are None
+                    if there are too many to count.
+    compaction:     an estimate; None: unknown, or nothing to compact.
     """
 
-    bins: tuple[SizeBin, ...]
     largest: tuple[tuple[str, int], ...]
     smallest: tuple[tuple[str, int], ...]
     partitions: tuple[PartitionFiles, ...]
-    num_partitions: int
+    num_partitions: int | None
+    median_bytes: float | None
+    compaction: Compaction | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +50,22 @@ class TombstoneFacts:
     expired_bytes: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountedFiles:
+    """Facts about the files of one stored version, from one pass over them.
+
+    generation: of the version in the store. counted_at_ms: when the pass started (ms since the epoch).
+    size_in_bytes: of the live files.
+    """
+
+    version: int
+    generation: str
+    counted_at_ms: int
+    size_in_bytes: int
+    files: FileFacts
+    tombstones: TombstoneFacts
+
+
 class PageFacts(Protocol):
     """The facts on the table's page, about the newest stored version."""
 
@@ -67,12 +78,8 @@ class PageFacts(Protocol):
         """The log files to read for the latest version."""
 
     @property
-    def files(self) -> FileFacts:
-        """Facts about its live files."""
-
-    @property
-    def tombstones(self) -> TombstoneFacts:
-        """Facts about its tombstones."""
+    def counted(self) -> CountedFiles:
+        """Facts about the files of this version, or of an earlier one: they name it."""
 
     @property
     def compaction(self) -> Compaction | None:

@@ -1,74 +1,94 @@
-"""FactQueries: facts about the files of stored versions, found in threads, each once."""
+"""FactQueries: facts about the files of stored tables, found in threads, each once.
+
+A pass over the files of a large version takes seconds. So it is due at most once an hour, or where a base is written.
+In between, the facts are those of an earlier version, as recorded in the last poll of the table.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
 
-from deltasnap_assets.checks.facts import FileFacts, TombstoneFacts
-from deltasnap_assets.tables.file_facts import file_facts, may_have_vectors, tombstone_facts
+from pydantic import TypeAdapter, ValidationError
+
+from deltasnap_assets.checks.facts import CountedFiles
+from deltasnap_assets.quantities import HOUR_MS
+from deltasnap_assets.runs.condition.poll_findings import PollFindings
+from deltasnap_assets.runs.condition.poll_records import record
+from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.tables.file_facts import count_files
 from deltasnap_assets.tables.held_versions import HeldVersions
-from deltasnap_core import deleted_file_retention_ms, system_clock
+from deltasnap_core import LastPoll, VersionManifest, system_clock
+
+MANY_ROWS = 50_000
+"""Up to this many files and tombstones, each run examines all of them, which takes a fraction of a second."""
 
 _QUERIES_AT_ONCE = 2
 _REPORT_SECONDS = 5
+_RECORDED = TypeAdapter(CountedFiles)
 
 OnProgress = Callable[[str, int, int], None]
 """Called with the current activity, the number of versions that are done, and the number of all versions."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VersionFileFacts:
-    """Facts about the live files of a stored version, and about its tombstones as of now."""
-
-    files: FileFacts
-    tombstones: TombstoneFacts
+def is_count_due(known: CountedFiles | None, manifest: VersionManifest, now_ms: int) -> bool:
+    """Return whether to count the files of a stored version with many. known: the recorded facts; None: none are."""
+    if known is None or known.generation != manifest.generation:
+        return True
+    if not manifest.base.last <= known.version <= manifest.version:
+        return True
+    return known.version < manifest.version and abs(now_ms - known.counted_at_ms) >= HOUR_MS
 
 
 class FactQueries:
-    """Facts by table name and version. `start` starts a query, `of` waits for its result."""
+    """Facts about the newest stored version of each table. `start` starts a query, `of` waits for its result."""
 
-    def __init__(self, versions: HeldVersions) -> None:
+    def __init__(self, versions: HeldVersions, *, many_rows: int = MANY_ROWS) -> None:
+        """many_rows: up to this many files and tombstones, they are always counted."""
         self._versions = versions
-        self._found: dict[tuple[str, int], Future[VersionFileFacts]] = {}
+        self._many_rows = many_rows
+        self._found: dict[tuple[str, int], Future[CountedFiles]] = {}
         self._queries = ThreadPoolExecutor(_QUERIES_AT_ONCE, thread_name_prefix="deltasnap-query")
 
-    def start(self, table: str, version: int) -> Future[VersionFileFacts]:
-        """Start the query for the facts about a stored version, unless it was started before."""
-        if (table, version) not in self._found:
-            self._found[table, version] = self._queries.submit(self._find, table, version)
-        return self._found[table, version]
+    def start(self, table: TableSettings) -> Future[CountedFiles]:
+        """Start the query for the facts about a table, unless it was started before for its newest stored version."""
+        version = max(self._versions.names(table.name))
+        if (table.name, version) not in self._found:
+            self._found[table.name, version] = self._queries.submit(self._find, table, version)
+        return self._found[table.name, version]
 
-    def of(self, table: str, version: int, on_progress: OnProgress | None = None) -> VersionFileFacts:
-        """Return the facts about a stored version. on_progress: called while its files are counted."""
-        query, start = self.start(table, version), time.monotonic()
+    def of(self, table: TableSettings, on_progress: OnProgress | None = None) -> CountedFiles:
+        """Return the facts about a table. on_progress: called while its files are counted."""
+        query, start = self.start(table), time.monotonic()
         if on_progress is not None:
             while not wait([query], _REPORT_SECONDS).done:
                 seconds = time.monotonic() - start
-                message = f"Counting the files of version {version} by size and partition, for {seconds:.0f} s"
-                on_progress(f"{message}; later versions update the result", 0, 1)
+                on_progress(f"Counting the files of table {table.name} by partition, for {seconds:.0f} s", 0, 1)
         return query.result()
 
     def close(self) -> None:
         """Stop the queries."""
         self._queries.shutdown(cancel_futures=True)
 
-    def _find(self, table: str, version: int) -> VersionFileFacts:
-        store = self._versions.store
-        manifest = self._versions.manifests(table, [version])[version]
-        state = self._versions.states(table, [version])[version]
-        breakdown = store.file_breakdown(table, manifest)
-        return VersionFileFacts(
-            files=file_facts(breakdown),
-            tombstones=tombstone_facts(
-                store,
-                table,
-                manifest,
-                breakdown,
-                retention_ms=deleted_file_retention_ms({} if state.metadata is None else state.metadata.configuration),
-                now_ms=system_clock(),
-                has_vectors=may_have_vectors(state),
-            ),
-        )
+    def _find(self, table: TableSettings, version: int) -> CountedFiles:
+        store, now_ms = self._versions.store, system_clock()
+        manifest = self._versions.manifests(table.name, [version])[version]
+        are_many = manifest.rows > self._many_rows
+        known = _recorded(store.polls.read(table.name)) if are_many else None
+        if known is not None and not is_count_due(known, manifest, now_ms):
+            return known
+        state = self._versions.states(table.name, [version])[version]
+        counted = count_files(store, table.name, manifest, state, now_ms)
+        if are_many:
+            facts = _RECORDED.dump_python(counted, mode="json")
+            record(store, table, PollFindings(counted_files=facts), self._versions.names(table.name))
+        return counted
+
+
+def _recorded(poll: LastPoll | None) -> CountedFiles | None:
+    """Return the recorded facts; None: there are none, or another release recorded them."""
+    try:
+        return None if poll is None else _RECORDED.validate_python(poll.counted_files)
+    except ValidationError:
+        return None

@@ -1,174 +1,223 @@
-"""Facts about the files of one version (sizes, partitions, largest, smallest) and about its tombstones (expiry).
-
-They come from the breakdown that the store keeps for the newest version. Only the newest version of a run has them:
-for other versions, the store would have to count all rows.
-"""
+"""Facts about the files of one version, from one pass: partitions, largest and smallest files, expiry of tombstones."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from deltasnap_assets.checks.facts import FileFacts, SizeBin, TombstoneFacts
+from deltasnap_assets.checks.compaction import Compaction
+from deltasnap_assets.checks.facts import CountedFiles, FileFacts, TombstoneFacts
 from deltasnap_assets.checks.partition_files import PartitionFiles
 from deltasnap_core import (
-    FileBreakdown,
     SnapshotState,
     SnapshotStore,
-    TombstoneTimes,
     VersionManifest,
-    arrow_rows,
+    deleted_file_retention_ms,
     path_key_sql,
     path_keys,
 )
 
-_NAMED = 5
+_NAMED_FILES = 5
+_NAMED_PARTITIONS = 10
+_MAX_PARTITIONS = 100_000  # beyond, only the largest partitions are known
+_FILE_COLUMNS = ("path", "partitionValues", "size")
+_TOMBSTONE_COLUMNS = ("path", "deletionTimestamp", "size")
 _MOST = (1 << 63) - 1
-_WITH_VECTORS = {"deletionVectors", "checkpointProtection"}
 
 
-def file_facts(breakdown: FileBreakdown) -> FileFacts:
-    """Return facts about the live files of a version."""
-    partitions = sorted(breakdown.partitions.items(), key=lambda each: (-each[1].size, repr(each[0])))
-    return FileFacts(
-        bins=_bins({number: sums.files for number, sums in breakdown.sizes.items() if number >= 0}),
-        largest=breakdown.largest.files[:_NAMED],
-        smallest=breakdown.smallest.files[:_NAMED],
-        partitions=tuple(
-            PartitionFiles(values=dict(values), num_files=sums.files, size_in_bytes=sums.size)
-            for values, sums in partitions
-        ),
-        num_partitions=breakdown.num_partitions,
+def count_files(
+    store: SnapshotStore, table: str, manifest: VersionManifest, state: SnapshotState, now_ms: int
+) -> CountedFiles:
+    """Return the facts about the files of a stored version, from one pass. state: of that version."""
+    configuration = {} if state.metadata is None else state.metadata.configuration
+    retention_ms = deleted_file_retention_ms(configuration)
+    count = FileCount(log_path=manifest.log_path, configuration=configuration, retention_ms=retention_ms, now_ms=now_ms)
+    files, tombstones = store.count_files(
+        table, manifest, _FILE_COLUMNS, _TOMBSTONE_COLUMNS, driver=count.in_driver, spark=count.on_spark
+    )
+    return CountedFiles(
+        version=manifest.version,
+        generation=manifest.generation,
+        counted_at_ms=now_ms,
+        size_in_bytes=state.size_in_bytes,
+        files=files,
+        tombstones=tombstones,
     )
 
 
-def tombstone_facts(
-    store: SnapshotStore,
-    table: str,
-    version: int | VersionManifest,
-    breakdown: FileBreakdown,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileCount:
+    """The query for the facts, on both engines.
+
+    log_path: of the rows. configuration: of the table. retention_ms: of tombstones, as of `now_ms`.
+    """
+
+    log_path: str
+    configuration: Mapping[str, str]
+    retention_ms: int
+    now_ms: int
+
+    def in_driver(self, files: pa.Table, tombstones: pa.Table) -> tuple[FileFacts, TombstoneFacts]:
+        """Return the facts from rows in Arrow."""
+        facts = _file_facts(
+            _partitions(files),
+            largest=_first_files(files, "descending"),
+            smallest=_first_files(files, "ascending"),
+            configuration=self.configuration,
+        )
+        gone = _tombstone_facts(tombstones, retention_ms=self.retention_ms, now_ms=self.now_ms)
+        return facts, self._unneeded(gone, files, tombstones) if gone.num_expired else gone
+
+    def on_spark(self, files: DataFrame, tombstones: DataFrame) -> tuple[FileFacts, TombstoneFacts]:
+        """Return the facts from rows in Spark."""
+        sized = files.select("path", "size")
+        named = {
+            name: [(row.path, row.size) for row in sized.orderBy(order, "path").limit(_NAMED_FILES).collect()]
+            for name, order in (("largest", F.desc("size")), ("smallest", F.asc("size")))
+        }
+        facts = _file_facts(_partitions_on_spark(files), **named, configuration=self.configuration)
+        gone = _tombstone_facts_on_spark(tombstones, self._expires(), self.now_ms)
+        return facts, self._unneeded_on_spark(gone, files, tombstones) if gone.num_expired else gone
+
+    def _unneeded(self, facts: TombstoneFacts, files: pa.Table, tombstones: pa.Table) -> TombstoneFacts:
+        """Return the facts with the expired files that no live file or later tombstone needs, each once.
+
+        A file has a tombstone for each deletion vector that it had, also while it is live.
+        """
+        keyed = tombstones.append_column("key", path_keys(tombstones["path"].combine_chunks(), self.log_path))
+        keyed = keyed.append_column("deleted", pc.fill_null(keyed["deletionTimestamp"], 0))
+        by_file = keyed.group_by("key").aggregate([("deleted", "max"), ("size", "max")])
+        expired = by_file.filter(pc.less_equal(by_file["deleted_max"], self.now_ms - self.retention_ms))
+        live = path_keys(files["path"].combine_chunks(), self.log_path)
+        sizes = expired.filter(pc.invert(pc.is_in(expired["key"], live)))["size_max"]
+        return replace(
+            facts,
+            num_expired=len(sizes),
+            num_expired_without_size=sizes.null_count,
+            expired_bytes=_total(sizes),
+        )
+
+    def _unneeded_on_spark(self, facts: TombstoneFacts, files: DataFrame, tombstones: DataFrame) -> TombstoneFacts:
+        key = F.expr(path_key_sql("path", self.log_path))
+        expires = F.coalesce(self._expires(), F.lit(_MOST))
+        by_key = tombstones.groupBy(key.alias("by"))  # a session may omit this column
+        by_file = by_key.agg(F.max(key).alias("key"), F.max(expires).alias("expires"), F.max("size").alias("size"))
+        expired = by_file.where(F.col("expires") <= self.now_ms)
+        unneeded = expired.join(files.select(key.alias("key")), "key", "left_anti")
+        row = unneeded.agg(
+            F.count("*").alias("files"),
+            F.count_if(F.col("size").isNull()).alias("without_size"),
+            _sum_of(F.col("size")).alias("bytes"),
+        ).collect()[0]
+        return replace(
+            facts, num_expired=row.files, num_expired_without_size=row.without_size, expired_bytes=int(row.bytes)
+        )
+
+    def _expires(self) -> Column:
+        """Return when a tombstone expires; null: never, because the sum overflows."""
+        retention = F.lit(self.retention_ms).cast("long")  # Sail adds only numbers of one type
+        return F.try_add(F.coalesce("deletionTimestamp", F.lit(0)), retention)
+
+
+def _file_facts(
+    partitions: Sequence[PartitionFiles],
     *,
-    retention_ms: int,
-    now_ms: int,
-    has_vectors: bool,
-) -> TombstoneFacts:
-    """Return facts about the tombstones of a stored version, at the time `now_ms`.
-
-    breakdown:   of that version.
-    has_vectors: whether its files may have deletion vectors. A file then has a tombstone for each vector that it had,
-                 also while it is live.
-    """
-    if breakdown.deletions is not None:
-        facts = tombstone_facts_of(breakdown.deletions, retention_ms=retention_ms, now_ms=now_ms)
-    else:
-        facts = store.query(
-            table,
-            version,
-            "tombstones",
-            ("deletionTimestamp", "size"),
-            driver=lambda rows: tombstone_facts_of_rows(rows, retention_ms=retention_ms, now_ms=now_ms),
-            spark=lambda frame: tombstone_facts_of_frame(frame, retention_ms=retention_ms, now_ms=now_ms),
-        )
-    if not (has_vectors and facts.num_expired):
-        return facts
-    sizes = _expired_files(store, table, version, retention_ms=retention_ms, now_ms=now_ms)
-    return replace(
-        facts,
-        num_expired=len(sizes),
-        num_expired_without_size=sum(size is None for size in sizes.values()),
-        expired_bytes=sum(size or 0 for size in sizes.values()),
+    largest: Sequence[tuple[str, int]],
+    smallest: Sequence[tuple[str, int]],
+    configuration: Mapping[str, str],
+) -> FileFacts:
+    """Return facts about live files. partitions: all, or more than _MAX_PARTITIONS of them, those with most bytes."""
+    are_all = len(partitions) <= _MAX_PARTITIONS
+    in_order = sorted(partitions, key=lambda each: (-each.size_in_bytes, each.label))
+    sizes = [each.size_in_bytes for each in partitions]
+    return FileFacts(
+        largest=tuple(largest),
+        smallest=tuple(smallest),
+        partitions=tuple(in_order[:_NAMED_PARTITIONS]),
+        num_partitions=len(partitions) if are_all else None,
+        median_bytes=statistics.median(sizes) if sizes and are_all else None,
+        compaction=Compaction.estimated(partitions, configuration) if are_all else None,
     )
 
 
-def may_have_vectors(state: SnapshotState) -> bool:
-    """Return whether files of a version may have deletion vectors, or tombstones may because files had.
-
-    After the feature `deletionVectors` is dropped, `checkpointProtection` protects the history that has vectors.
-    Source: PROTOCOL.md, Checkpoint Protection.
-    """
-    features = frozenset[str]() if state.protocol is None else state.protocol.features
-    properties = {} if state.metadata is None else state.metadata.configuration
-    return not _WITH_VECTORS.isdisjoint(features) or "delta.enableDeletionVectors" in properties
+def _first_files(files: pa.Table, order: str) -> list[tuple[str, int]]:
+    """Return path and bytes of the first files by size, then by path."""
+    keys = [("size", order), ("path", "ascending")]
+    rows = files.select(["path", "size"])
+    found = rows.take(pc.select_k_unstable(rows, _NAMED_FILES, keys)).to_pylist()
+    return [(row["path"], row["size"]) for row in found]
 
 
-def _expired_files(
-    store: SnapshotStore, table: str, version: int | VersionManifest, *, retention_ms: int, now_ms: int
-) -> dict[str, int | None]:
-    """Return key (of the path) and size of files in expired tombstones only. Needs a pass over a version's paths."""
-    manifest = store.manifests(table, [version])[version] if isinstance(version, int) else version
-    key = path_key_sql("path", manifest.log_path)
-
-    def keyed(rows: pa.Table) -> pa.Table:
-        keys = path_keys(rows["path"].combine_chunks(), manifest.log_path)
-        return rows.drop_columns("path").append_column("key", keys)
-
-    def of_rows(rows: pa.Table) -> pa.Table:
-        found = keyed(rows).append_column("deleted", pc.fill_null(rows["deletionTimestamp"], 0))
-        found = found.group_by("key").aggregate([("deleted", "max"), ("size", "max")])
-        return found.filter(pc.less_equal(found["deleted_max"], now_ms - retention_ms)).select(["key", "size_max"])
-
-    def of_frame(frame: DataFrame) -> pa.Table:
-        expires = F.coalesce(_expires_sql(retention_ms), F.lit(_MOST))
-        by_key = frame.groupBy(F.expr(key).alias("by"))  # a session may omit this column
-        found = by_key.agg(
-            F.max(F.expr(key)).alias("key"), F.max(expires).alias("expires"), F.max("size").alias("size_max")
+def _partitions(files: pa.Table) -> list[PartitionFiles]:
+    if not files.num_rows:
+        return []
+    values = files["partitionValues"].combine_chunks()
+    names = sorted(pc.unique(values.keys).to_pylist())
+    columns = {f"value{number}": _texts_of(values, name) for number, name in enumerate(names)}
+    rows = pa.table({**columns, "size": files["size"].cast(pa.decimal128(38, 0))})  # a sum may exceed 64 bits
+    groups = rows.group_by([*columns]).aggregate([("size", "sum"), ([], "count_all")])
+    if groups.num_rows > _MAX_PARTITIONS:
+        groups = groups.take(pc.select_k_unstable(groups, _MAX_PARTITIONS + 1, [("size_sum", "descending")]))
+    return [
+        PartitionFiles(
+            values={name: row[column] for name, column in zip(names, columns, strict=True)},
+            num_files=row["count_all"],
+            size_in_bytes=int(row["size_sum"] or 0),
         )
-        return found.where(F.col("expires") <= now_ms).select("key", "size_max").toArrow()
-
-    columns = ("path", "deletionTimestamp", "size")
-    expired = store.query(table, version, "tombstones", columns, driver=of_rows, spark=of_frame)
-
-    def live_among(frame: DataFrame) -> pa.Table:
-        keys = arrow_rows(frame.sparkSession, expired.select(["key"]))
-        return frame.selectExpr(f"{key} as key").join(F.broadcast(keys), "key", "left_semi").toArrow()
-
-    live = store.query(table, version, "all_files", ("path",), driver=keyed, spark=live_among)
-    gone = expired.filter(pc.invert(pc.is_in(expired["key"], pa.array(live["key"].to_pylist(), pa.string()))))
-    return dict(zip(gone["key"].to_pylist(), gone["size_max"].to_pylist(), strict=True))
+        for row in groups.to_pylist()
+    ]
 
 
-def tombstone_facts_of(deletions: TombstoneTimes, *, retention_ms: int, now_ms: int) -> TombstoneFacts:
-    """Return facts about the tombstones of a version from their sums by time."""
-    rows, most = deletions.rows, _MOST - retention_ms  # a later time plus the retention is no time
-    expires = pc.min_max(rows.filter(pc.less_equal(rows["deleted_at"], most))["deleted_at"]).as_py()
-    expired = rows.filter(pc.less_equal(rows["deleted_at"], min(now_ms, _MOST) - retention_ms))
+def _texts_of(values: pa.MapArray, name: str) -> pa.Array:
+    """Return the values of a partition column. An empty text is null: PROTOCOL.md, Partition Value Serialization."""
+    found = pc.map_lookup(values, query_key=pa.scalar(name), occurrence="first")
+    return pc.if_else(pc.equal(found, ""), None, found)
 
-    def total(of: pa.Table, name: str) -> int:
-        return int(pc.sum(of[name]).as_py() or 0)
 
+def _partitions_on_spark(files: DataFrame) -> list[PartitionFiles]:
+    pair = "named_struct('key', e.key, 'value', nullif(e.value, ''))"
+    partition = F.expr(f"coalesce(array_sort(transform(map_entries(partitionValues), e -> {pair})), array())")
+    groups = files.groupBy(partition.alias("by")).agg(  # a session may omit this column
+        F.any_value(partition).alias("partition"), F.count("*").alias("files"), _sum_of(F.col("size")).alias("bytes")
+    )
+    rows = groups.orderBy(F.desc("bytes")).limit(_MAX_PARTITIONS + 1).toArrow().to_pylist()
+    names = sorted({entry["key"] for row in rows for entry in row["partition"]})
+    sums: dict[tuple[str | None, ...], tuple[int, int]] = {}
+    for row in rows:
+        values = {entry["key"]: entry["value"] for entry in row["partition"]}
+        key = tuple(map(values.get, names))  # a missing value is null
+        number, size = sums.get(key, (0, 0))
+        sums[key] = number + row["files"], size + int(row["bytes"])
+    return [
+        PartitionFiles(values=dict(zip(names, key, strict=True)), num_files=number, size_in_bytes=size)
+        for key, (number, size) in sums.items()
+    ]
+
+
+def _tombstone_facts(tombstones: pa.Table, *, retention_ms: int, now_ms: int) -> TombstoneFacts:
+    times, sizes = pc.fill_null(tombstones["deletionTimestamp"], 0), tombstones["size"]
+    known = times.filter(pc.less_equal(times, _MOST - retention_ms))  # a later time plus the retention is no time
+    expires = pc.min_max(known).as_py()
+    expired = sizes.filter(pc.less_equal(times, min(now_ms, _MOST) - retention_ms))
     return TombstoneFacts(
-        num_files=total(rows, "files"),
-        size_in_bytes=total(rows, "size"),
-        num_without_size=total(rows, "without_size"),
+        num_files=len(sizes),
+        size_in_bytes=_total(sizes),
+        num_without_size=sizes.null_count,
         first_expires_ms=None if expires["min"] is None else expires["min"] + retention_ms,
         last_expires_ms=None if expires["max"] is None else expires["max"] + retention_ms,
-        num_expired=total(expired, "files"),
-        num_expired_without_size=total(expired, "without_size"),
-        expired_bytes=total(expired, "size"),
+        num_expired=len(expired),
+        num_expired_without_size=expired.null_count,
+        expired_bytes=_total(expired),
     )
 
 
-def tombstone_facts_of_rows(tombstones: pa.Table, *, retention_ms: int, now_ms: int) -> TombstoneFacts:
-    """Return facts about tombstones with any number of times, in the driver. tombstones: deletionTimestamp, size."""
-    size = tombstones["size"]
-    columns = {
-        "deleted_at": pc.fill_null(tombstones["deletionTimestamp"], 0),
-        "files": pa.repeat(1, len(tombstones)),
-        "size": pc.fill_null(size, 0),
-        "without_size": pc.is_null(size),
-    }
-    rows = pa.table(columns).cast(TombstoneTimes.ROWS)
-    return tombstone_facts_of(TombstoneTimes(rows), retention_ms=retention_ms, now_ms=now_ms)
-
-
-def tombstone_facts_of_frame(tombstones: DataFrame, *, retention_ms: int, now_ms: int) -> TombstoneFacts:
-    """Return facts about tombstones with any number of times, on Spark. tombstones: deletionTimestamp, size."""
-    expires = _expires_sql(retention_ms)
+def _tombstone_facts_on_spark(tombstones: DataFrame, expires: Column, now_ms: int) -> TombstoneFacts:
     is_expired = expires <= F.lit(now_ms)
     row = tombstones.agg(
         F.count("*").alias("files"),
@@ -192,20 +241,11 @@ def tombstone_facts_of_frame(tombstones: DataFrame, *, retention_ms: int, now_ms
     )
 
 
-def _expires_sql(retention_ms: int) -> Column:
-    """Return when a tombstone expires; null: never, because the sum overflows."""
-    retention = F.lit(retention_ms).cast("long")  # Sail adds only numbers of one type
-    return F.try_add(F.coalesce("deletionTimestamp", F.lit(0)), retention)
+def _total(sizes: pa.ChunkedArray) -> int:
+    """Return the exact sum: one of sizes may exceed 64 bits."""
+    return int(pc.sum(sizes.cast(pa.decimal128(38, 0))).as_py() or 0)
 
 
 def _sum_of(sizes: Column) -> Column:
-    """Return the exact sum as a decimal, 0 for no rows: a sum of sizes may exceed 64 bits."""
+    """Return the exact sum as a decimal, 0 for no rows."""
     return F.coalesce(F.sum(sizes.cast("decimal(38, 0)")), F.lit(0))
-
-
-def _bins(counts: Mapping[int, int]) -> tuple[SizeBin, ...]:
-    """Return the number of files per bin. Four bins double the size, so that bins can be merged to fit a picture."""
-    if not counts:
-        return ()
-    bounds = ((number, *FileBreakdown.bounds_of_bin(number)) for number in range(min(counts), max(counts) + 1))
-    return tuple(SizeBin(start=start, end=end, count=counts.get(number, 0)) for number, start, end in bounds)

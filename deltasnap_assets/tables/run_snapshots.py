@@ -10,7 +10,7 @@ from deltasnap_assets.runs.planning.partitions import contiguous
 from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.spark.session.run_session import RunSession
-from deltasnap_assets.tables.fact_queries import FactQueries, OnProgress
+from deltasnap_assets.tables.fact_queries import MANY_ROWS, FactQueries, OnProgress
 from deltasnap_assets.tables.held_versions import HeldVersions
 from deltasnap_assets.tables.run_conditions import RunConditions
 from deltasnap_core import (
@@ -25,9 +25,6 @@ from deltasnap_core import (
     VersionManifest,
     VersionNotFoundError,
 )
-
-_MAX_EXAMINED_ROWS = 50_000
-"""Up to this many files and tombstones, the advice on small files is exact: it reads the files of each version."""
 
 
 class RunSnapshots:
@@ -111,7 +108,7 @@ class RunSnapshots:
             self.versions.add(table.name, stored.current, stored)
             self.conditions.add(table.name, stored.common, stored.findings)
         if self._queries_ahead:
-            self.facts.start(table.name, max(versions))
+            self.facts.start(table)
         return self.versions.manifests(table.name, versions)
 
     def close(self) -> None:
@@ -129,18 +126,14 @@ class RunSnapshots:
         return self.versions.states(table.name, [version])[version]
 
     def compaction(self, table: TableSettings, version: int) -> Compaction | None:
-        """Return which partitions of a stored version OPTIMIZE would compact; None: unknown.
+        """Return which partitions of the newest stored version OPTIMIZE would compact; None: unknown.
 
         For large versions it is an estimate, because the exact answer reads every file of each new version.
         """
         manifest = self.versions.manifests(table.name, [version])[version]
-        if manifest.rows <= _MAX_EXAMINED_ROWS:
+        if manifest.rows <= MANY_ROWS:
             return Compaction.exact(self.store.optimize_candidates(table.name, manifest))
-        metadata = self.versions.states(table.name, [version])[version].metadata
-        if metadata is None:
-            return None
-        files = self.facts.of(table.name, version).files
-        return Compaction.estimated(files.partitions, files.num_partitions, metadata.configuration)
+        return self.facts.of(table).files.compaction
 
     def log_segments(self, table: TableSettings, versions: Sequence[int]) -> dict[int, LogSegment]:
         """Return the log segments of versions, from the log; from the store if the log no longer has them."""

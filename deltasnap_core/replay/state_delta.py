@@ -14,7 +14,6 @@ from deltasnap_core.protocol.state.deleted_record_counts_histogram import Delete
 from deltasnap_core.protocol.state.file_size_histogram import DEFAULT_BIN_BOUNDARIES, FileSizeHistogram
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.rules.totals.aggregates import FileTotals
-from deltasnap_core.rules.totals.file_breakdown import FileGroup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,23 +23,15 @@ class StateDelta:
     begun:    totals of new files and tombstones, including files that were added again with other metadata.
     ended:    totals, negative, of files and tombstones that are no longer in force.
     non_file: the non-file actions in force at the later version.
-    groups:   the same files and tombstones in the groups of a FileBreakdown, the ended ones negative; None: not
-              requested.
     """
 
     begun: FileTotals
     ended: FileTotals
     non_file: NonFileActions
-    groups: tuple[FileGroup, ...] | None = None
 
     def __add__(self, later: StateDelta) -> StateDelta:
         """Return this change and a later one combined."""
-        return StateDelta(
-            begun=self.begun + later.begun,
-            ended=self.ended + later.ended,
-            non_file=later.non_file,
-            groups=None if self.groups is None or later.groups is None else (*self.groups, *later.groups),
-        )
+        return StateDelta(begun=self.begun + later.begun, ended=self.ended + later.ended, non_file=later.non_file)
 
     def applied_to(self, state: SnapshotState | None) -> SnapshotState:
         """Return the state after the change. state: before the change; None: the state of an empty table."""

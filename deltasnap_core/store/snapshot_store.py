@@ -6,9 +6,6 @@ A table that is dropped and created again starts a new generation. A table that 
 back, starts a generation that forks off: the versions up to the fork stay in place and remain current.
 `stored_versions` decides which versions are current, `common_version` finds a fork.
 
-A breakdown identifies the log of its version, and can be computed again. `write_range` removes the breakdown of the
-version that it continues.
-
 Manifests are written last, each atomically, and only if the log did not change since it was read. Names of data files
 are unique. So a killed run leaves only files that no manifest names, which `prune` removes when they are old.
 Concurrent runs store the same versions twice. Their manifests have the same content, and the last one written counts.
@@ -38,7 +35,6 @@ from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.replay.engine import EngineUse, Question
 from deltasnap_core.replay.sessions import SparkProvider
-from deltasnap_core.rules.totals.file_breakdown import FileBreakdown
 from deltasnap_core.scan.changes.row_changes import ChangeOptions
 from deltasnap_core.scan.file_changes import FileChanges
 from deltasnap_core.scan.scan import Scan
@@ -60,7 +56,7 @@ from deltasnap_core.store.format.layout import ManifestName
 from deltasnap_core.store.format.manifest import VersionManifest
 from deltasnap_core.store.store_reader import StoreReader, Version
 from deltasnap_core.store.stored_source import StoredSource
-from deltasnap_core.store.stored_version import FileKind, RowKind, StoredFiles
+from deltasnap_core.store.stored_version import RowKind, StoredFiles
 from deltasnap_core.store.versions.common_version import CommonVersion, begin_fork, find_common_version
 from deltasnap_core.store.versions.pruning import DAY_MS, PruneReport, StoreUsage, prune, usage
 from deltasnap_core.store.writing.range_writer import Progress
@@ -223,29 +219,24 @@ class SnapshotStore:
             return self._reader.engine.reason_for_spark({Question.RECONSTRUCT: None})
         return self._reader.engine.reason_for_spark({Question.COUNT: self.manifest(table, newest).rows})
 
-    def file_breakdown(self, table: str, version: Version) -> FileBreakdown:
-        """Return the live files by size and by partition, the tombstones by time, the largest and smallest files.
-
-        The result is stored beside the version, and `write_range` updates it for the next versions. It is counted, by
-        one pass over the rows of the version, if none is stored.
-        """
-        return self._reader.breakdown(table, version)
-
-    def query(
+    def count_files(
         self,
         table: str,
         version: Version,
-        kind: FileKind,
-        columns: Sequence[str] | None = None,
+        files: Sequence[str],
+        tombstones: Sequence[str],
         *,
-        driver: Callable[[pa.Table], T],
-        spark: Callable[[DataFrame], T],
+        driver: Callable[[pa.Table, pa.Table], T],
+        spark: Callable[[DataFrame, DataFrame], T],
     ) -> T:
-        """Return the result of a query over the files or tombstones of a version, on the suitable engine.
+        """Return the result of a query over the files and the tombstones of a version, from one pass over its rows.
 
-        driver, spark: the query over the rows in Arrow, and over those in Spark. columns: the columns that it reads.
+        The driver answers it up to the limit of a computed state: a run that computes a version without Spark also
+        counts its files without Spark.
+        files, tombstones: the columns that the query reads, of ALL_FILES_SCHEMA and of TOMBSTONES_SCHEMA.
+        driver, spark: the query over these rows in Arrow, and over those in Spark.
         """
-        return self._reader.version(table, version).query(kind, columns, driver=driver, spark=spark)
+        return self._reader.version(table, version).count(files, tombstones, driver=driver, spark=spark)
 
     def scan(
         self,

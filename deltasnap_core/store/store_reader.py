@@ -14,11 +14,9 @@ from deltasnap_core.errors import StorageError
 from deltasnap_core.log.listing.log_segment_builder import check_versions
 from deltasnap_core.protocol.properties.retention import KEEP_ALL
 from deltasnap_core.protocol.table_features import check_readable
-from deltasnap_core.redaction import logger_of
 from deltasnap_core.replay.engine import EngineUse, ReplayEngine
 from deltasnap_core.replay.sessions import SparkProvider, provider_of
 from deltasnap_core.replay.spark.session.spark_files import SparkFiles
-from deltasnap_core.rules.totals.file_breakdown import FileBreakdown
 from deltasnap_core.scan.changes.row_changes import RowChanges
 from deltasnap_core.scan.file_changes import FileChanges
 from deltasnap_core.scan.scan_options import ScanOptions
@@ -34,10 +32,7 @@ from deltasnap_core.store.rows.spark_rows import SparkRows
 from deltasnap_core.store.stored_history import stored_history
 from deltasnap_core.store.stored_row_changes import stored_row_changes, stored_rows_as_inserts
 from deltasnap_core.store.stored_version import StoredVersion
-from deltasnap_core.store.versions.stored_breakdowns import StoredBreakdowns
 from deltasnap_core.store.versions.stored_table import StoredTable
-
-_log = logger_of(__name__)
 
 Version = int | VersionManifest
 """A stored version: its number, or its manifest."""
@@ -148,19 +143,6 @@ class StoreReader:
             spark_files=SparkFiles.of(storage_options, self.engine.sessions),
             options=options,
         )
-
-    def breakdown(self, table: str, version: Version) -> FileBreakdown:
-        """Return the stored breakdown of a version, or count and store it."""
-        (manifest,) = self.manifests_of(table, [version])
-        breakdowns = StoredBreakdowns(stored=self.table(table))
-        found = breakdowns.read(manifest)
-        if found is None:
-            found = self.version(table, manifest).breakdown()
-            try:
-                breakdowns.write(manifest, found)
-            except StorageError as error:
-                _log.warning("Table %s: files by size and partition are not stored: %s", table, error)
-        return found
 
     def file_changes(self, table: str, from_version: int, to_version: int, options: ScanOptions | None) -> FileChanges:
         """Return changes of files, as `SnapshotStore.file_changes`, for valid versions."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Literal, TypeVar
 
 import pyarrow as pa
@@ -25,7 +25,6 @@ from deltasnap_core.replay.spark.session.spark_failures import translated
 from deltasnap_core.replay.spark.state_reconstruction import live_files, state_actions, unexpired_tombstones
 from deltasnap_core.rules.file_actions import ADDS, REMOVES
 from deltasnap_core.rules.texts.statistics_schema import StatisticPath
-from deltasnap_core.rules.totals.file_breakdown import FileBreakdown
 from deltasnap_core.storage.urls import join_url
 from deltasnap_core.store.format.manifest import VersionManifest
 from deltasnap_core.store.format.version_documents import non_file_actions_of
@@ -107,7 +106,10 @@ class StoredVersion:
         driver: Callable[[pa.Table], T],
         spark: Callable[[DataFrame], T],
     ) -> T:
-        """Return the result of a query on the suitable engine: see SnapshotStore.query."""
+        """Return the result of a query over files or tombstones on the suitable engine.
+
+        driver, spark: the query over the rows in Arrow, and over those in Spark. columns: the columns that it reads.
+        """
 
         def in_driver() -> T:
             if kind == "all_files":
@@ -118,13 +120,25 @@ class StoredVersion:
             frame = self._all_files() if kind == "all_files" else self._tombstones(None)
             return spark(frame if columns is None else frame.select(*columns))
 
-        return self._answer(in_driver, on_spark)
+        return self._answer(Question.ROWS, in_driver, on_spark)
 
-    def breakdown(self) -> FileBreakdown:
-        """Return the breakdown of the version, from a pass over its rows on the suitable engine."""
-        return self._answer(
-            partial(self.driver_rows.breakdown, self.manifest), partial(self.spark_rows.breakdown, self.manifest)
-        )
+    def count(
+        self,
+        files: Sequence[str],
+        tombstones: Sequence[str],
+        *,
+        driver: Callable[[pa.Table, pa.Table], T],
+        spark: Callable[[DataFrame, DataFrame], T],
+    ) -> T:
+        """Return the result of a query over files and tombstones: see SnapshotStore.count_files."""
+
+        def in_driver() -> T:
+            return driver(*self.driver_rows.files_and_tombstones(self.manifest, files, tombstones))
+
+        def on_spark() -> T:
+            return spark(self._all_files().select(*files), self._tombstones(None).select(*tombstones))
+
+        return self._answer(Question.COUNT, in_driver, on_spark)
 
     def arrow(self, kind: RowKind, columns: Sequence[str] | None = None) -> pa.Table:
         """Return rows in Arrow, in any order: see SnapshotStore.read_arrow."""
@@ -135,14 +149,14 @@ class StoredVersion:
         wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
         return self.query(kind, columns, driver=lambda rows: rows, spark=lambda rows: rows.toArrow().cast(wanted))
 
-    def _answer(self, driver: Callable[[], T], spark: Callable[[], T]) -> T:
+    def _answer(self, question: Question, driver: Callable[[], T], spark: Callable[[], T]) -> T:
         def on_spark(_: SparkSession) -> T:
             with translated(stored_files=self.files):
                 return spark()
 
         size = self.manifest.rows
         work = f"{size:,} rows read"
-        return self.engine.answer({Question.ROWS: size}, work=work, driver=driver, spark=on_spark).value
+        return self.engine.answer({question: size}, work=work, driver=driver, spark=on_spark).value
 
     @property
     def _non_file(self) -> NonFileActions:

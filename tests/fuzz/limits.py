@@ -46,10 +46,7 @@ _LIMITS: dict[str, tuple[int, ...]] = {
     "log.listing.log_segment_builder._MAX_HINT_BYTES": (0, 20, 1000),
     "log.polling.new_commits._MAX_PROBES": _FROM_1,
     "rules.texts.json_lines._BLOCK_BYTES": _BYTES,
-    "rules.totals.file_breakdown.MAX_PARTITIONS": _COUNTS,
-    "rules.totals.file_breakdown.MAX_TIMES": _COUNTS,
     "replay.spark.state_reconstruction._BROADCAST_BYTES": _BYTES,
-    "replay.spark.file_breakdowns._MAX_GROUPS": _COUNTS,
     "snapshot.segment_refresh._COMMITS_BEFORE_NEWER_CHECKPOINT": _COUNTS,
     "snapshot.delta_log._MAX_TABLES_KEPT": _COUNTS,
     "snapshot.checkpoints.checkpoint_writer.ACTIONS_A_SIDECAR": _FROM_1,
@@ -60,7 +57,6 @@ _LIMITS: dict[str, tuple[int, ...]] = {
     "store.rows.spark_rows.SINGLE_TASK_ROWS": _COUNTS,
     "store.rows.spark_rows.ROWS_A_FILE": _FROM_1,
     "store.rows.spark_rows.MAX_KEYS": _COUNTS,
-    "store.writing.range_writer.MAX_BREAKDOWN_ACTIONS": _COUNTS,
     "scan.row_joins._MAX_BROADCAST_ROWS": _COUNTS,
     "scan.skipping.data_skipping._MAX_ALTERNATIVES": _COUNTS,
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from typing import TYPE_CHECKING
 
 from pydantic import Field
@@ -35,23 +34,21 @@ class EvenPartitions(PageCheck[EvenPartitionsLimits]):
     advice = "Choose partition columns that divide the rows more evenly, or use clustering instead."
 
     def verdict(self, facts: PageFacts, limits: EvenPartitionsLimits) -> Verdict:
-        sizes, number = [partition.size_in_bytes for partition in facts.files.partitions], facts.files.num_partitions
-        if len(sizes) < 2:
+        files, version = facts.counted.files, facts.counted.version
+        number, median = files.num_partitions, files.median_bytes
+        if number is not None and number < 2:
             return nothing_to_compare("the table has fewer than two partitions.")
-        largest = facts.files.partitions[0]
-        # If only the largest partitions are known, the smallest of them is at least as large as the median.
-        is_known = len(sizes) == number
-        skew = max(sizes) / max(statistics.median(sizes) if is_known else min(sizes), 1)
-        is_even, note = within_limit(skew <= limits.max_partition_skew, len(sizes), _LEAST_PARTITIONS, "partitions")
-        if is_even and not is_known:
-            return not_evaluated(f"only the {len(sizes):,} largest of {number:,} partitions are known.")
+        if number is None or median is None:
+            return not_evaluated("the table has too many partitions to count.")
+        largest = files.partitions[0]
+        skew = largest.size_in_bytes / max(median, 1)
+        is_even, note = within_limit(skew <= limits.max_partition_skew, number, _LEAST_PARTITIONS, "partitions")
         return Verdict(
             passed=is_even,
             description=(
-                f"The largest of {number:,} partitions, {visible(largest.label)} with "
-                f"{bytes_text(largest.size_in_bytes)}, is {'' if is_known else 'at least '}{skew:.1f} times the median "
-                "partition, "
-                f"at most {limits.max_partition_skew:g} times expected.{note}"
+                f"At version {version}, the largest of {number:,} partitions, {visible(largest.label)} with "
+                f"{bytes_text(largest.size_in_bytes)}, is {skew:.1f} times the median partition, at most "
+                f"{limits.max_partition_skew:g} times expected.{note}"
             ),
             numbers={"partition_skew": round(skew, 2)},
         )

@@ -40,8 +40,8 @@ class ExpiredTombstones(PageCheck[ExpiredTombstonesLimits]):
     )
 
     def verdict(self, facts: PageFacts, limits: ExpiredTombstonesLimits) -> Verdict:
-        gone = facts.tombstones
-        ratio = gone.expired_bytes / max(facts.state.size_in_bytes, 1)
+        gone = facts.counted.tombstones
+        ratio = gone.expired_bytes / max(facts.counted.size_in_bytes, 1)
         passed, note = within_limit(ratio <= limits.max_expired_ratio, gone.num_expired, _LEAST_FILES, "files")
         if passed and gone.num_expired_without_size >= _LEAST_FILES:
             return not_evaluated(f"{gone.num_expired_without_size:,} expired tombstones have no size.")
@@ -49,8 +49,9 @@ class ExpiredTombstones(PageCheck[ExpiredTombstonesLimits]):
         return Verdict(
             passed=passed,
             description=(
-                f"The retention of {counted(gone.num_expired, 'file')} ({bytes_text(gone.expired_bytes)}) ended since "
-                f"the last commit: {found} of the size of the table, at most {most} expected.{note}"
+                f"At version {facts.counted.version}, the retention of {counted(gone.num_expired, 'file')} "
+                f"({bytes_text(gone.expired_bytes)}) had ended since the last commit: {found} of the size of the "
+                f"table, at most {most} expected.{note}"
             ),
             numbers={"expired_files": gone.num_expired, "expired_bytes": gone.expired_bytes},
         )

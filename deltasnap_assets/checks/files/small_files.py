@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from deltasnap_assets.checks.facts import PageFacts
 
 _LEAST_FILES = 16  # with fewer files the ratio is not meaningful
-_MAX_STATEMENTS = 3
 _NOTHING_TO_MERGE = (
     "`OPTIMIZE` would not compact files: no partition has two small files that fit into a file of "
     "`delta.targetFileSize`. Choose a coarser partitioning, or configure the writer to make larger files."
@@ -50,7 +49,7 @@ class SmallFiles(PageCheck[SmallFilesLimits]):
         found, most = percents(ratio, limits.max_small_file_ratio)
         passed, note = within_limit(ratio <= limits.max_small_file_ratio, state.num_of_files, _LEAST_FILES, "files")
         plan = None if passed else facts.compaction
-        after = state.num_of_files - (0 if plan is None else sum(each.lost for each in plan.partitions))
+        after = state.num_of_files - (0 if plan is None else plan.lost)
         return Verdict(
             passed=passed,
             advice="" if plan is None else _advice(plan, state.num_of_files, after),
@@ -69,9 +68,7 @@ def _advice(plan: Compaction, files: int, after: int) -> str:
         return _NOTHING_TO_MERGE
     about = "" if plan.is_exact else "about "
     lines = [f"Run `OPTIMIZE`: {files:,} files become {about}{after:,}. Partitions with the most files to compact:"]
-    shown = plan.partitions[:_MAX_STATEMENTS]
-    lines += [f"- {each.text}: {each.files:,} files become {about}{each.files_after:,}" for each in shown]
-    if len(plan.partitions) > _MAX_STATEMENTS:
-        more = len(plan.partitions) - _MAX_STATEMENTS
+    lines += [f"- {each.text}: {each.files:,} files become {about}{each.files_after:,}" for each in plan.partitions]
+    if more := plan.num_partitions - len(plan.partitions):
         lines.append(f"- and {more:,} more, see the metadata table `optimize_candidates`")
     return "\n".join(lines)

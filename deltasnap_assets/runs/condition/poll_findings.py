@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import dagster as dg
 
@@ -38,6 +39,7 @@ class PollFindings:
     latest_version, last_commit_ms: of the log.
     problems: by name of the check or other source; empty: no problems.
     vacuum_bytes: of the newest stored version, `facts_version`.
+    counted_files: facts from a pass over the files of a version.
     checked_version, checked_inputs: the newest stored version and `inputs_of_checks`, if checks were evaluated.
     is_replaced: whether the log was replaced, and a run is requested: the earlier checks do not count.
     is_examined:     whether the whole log was read for faults.
@@ -50,6 +52,7 @@ class PollFindings:
     stale_rule: StaleRule | None = None
     facts_version: int | None = None
     vacuum_bytes: int | None = None
+    counted_files: Mapping[str, Any] | None = None
     checked_version: int | None = None
     checked_inputs: str | None = None
     is_replaced: bool = False

@@ -173,6 +173,7 @@ def _merged(before: LastPoll, table: TableSettings, found: PollFindings) -> Last
         small_file_bytes=table.checks.small_file_bytes,
         facts_version=before.facts_version if found.facts_version is None else found.facts_version,
         vacuum_bytes=before.vacuum_bytes if found.vacuum_bytes is None else found.vacuum_bytes,
+        counted_files=before.counted_files if found.counted_files is None else found.counted_files,
         owners=table.owners,
         path=redacted(table.path),
     )

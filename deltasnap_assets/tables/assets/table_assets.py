@@ -14,8 +14,8 @@ from datetime import timedelta
 
 import dagster as dg
 
+from deltasnap_assets.checks.facts import CountedFiles
 from deltasnap_assets.runs.planning.partitions import key_of, keys_read_once, version_partitions, versions_of_keys
-from deltasnap_assets.runs.run_progress import progress_logged
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.spark.session.failures import using_spark
 from deltasnap_assets.tables.assets.cleaned_up_versions import without_cleaned_up
@@ -68,6 +68,11 @@ class _Run:
         self.snapshots.ensure_stored(self.table, self.versions, self.report)
         return self.snapshots.versions.states(self.table.name, self.versions)
 
+    def counted(self) -> CountedFiles | None:
+        """Return facts about the files of the newest stored version; None: it is not a version of this run."""
+        is_newest = max(self.versions) == max(self.snapshots.stored_versions(self.table))
+        return self.snapshots.facts.of(self.table, self.report) if is_newest else None
+
     def computed_by(self) -> dict[int, Entries]:
         """Return the engine that computed each version, as metadata."""
         manifests = self.snapshots.ensure_stored(self.table, self.versions, self.report)
@@ -108,27 +113,28 @@ def _reconstructed_state(run: _Run) -> dict[int, Entries]:
 
 def _computed_state(run: _Run) -> dict[int, Entries]:
     states, computed_by = run.states(), run.computed_by()
-    newest = max(states)
-    facts = run.snapshots.facts.of(run.table.name, newest, run.report).files
-    entries_of = {version: computed_by[version] | computed_state_metadata(state) for version, state in states.items()}
-    return {v: state_page(states[v], facts if v == newest else None) | entries for v, entries in entries_of.items()}
+    return {
+        version: state_page(state) | computed_by[version] | computed_state_metadata(state)
+        for version, state in states.items()
+    }
 
 
 def _all_files(run: _Run) -> dict[int, Entries]:
-    computed_by = run.computed_by()
-    entries_of = {version: computed_by[version] | all_files_metadata(state) for version, state in run.states().items()}
-    newest = max(entries_of)
-    entries_of[newest] |= all_files_page(run.snapshots.facts.of(run.table.name, newest, run.report).files)
+    states, computed_by = run.states(), run.computed_by()
+    entries_of = {version: computed_by[version] | all_files_metadata(state) for version, state in states.items()}
+    if (counted := run.counted()) is not None:
+        newest = max(states)
+        entries_of[newest] |= all_files_page(newest, states[newest], counted)
     return entries_of
 
 
 def _tombstones(run: _Run) -> dict[int, Entries]:
     computed_by = run.computed_by()
     entries_of = {version: computed_by[version] | tombstones_metadata(state) for version, state in run.states().items()}
-    newest = max(entries_of)
-    vacuum = last_vacuum_ms(recent_commits(run.snapshots, run.table, newest))
-    gone = run.snapshots.facts.of(run.table.name, newest, run.report).tombstones
-    entries_of[newest] |= tombstones_page(gone, last_vacuum_ms=vacuum)
+    if (counted := run.counted()) is not None:
+        newest = max(entries_of)
+        vacuum = last_vacuum_ms(recent_commits(run.snapshots, run.table, newest))
+        entries_of[newest] |= tombstones_page(newest, counted, last_vacuum_ms=vacuum)
     return entries_of
 
 
@@ -201,8 +207,7 @@ def _definition(table: TableSettings, asset: _VersionAsset) -> dg.AssetsDefiniti
         versions, snapshots = versions_of_keys(context.partition_keys, table.name), context.resources.snapshots
         if not versions:
             raise DeltaSnapError(_NO_PARTITION)
-        work = f"{table.name}/{asset.name}"
-        with secrets_hidden(), using_spark(table.name), progress_logged(context.instance, context.run, work):
+        with secrets_hidden(), using_spark(table.name):
             versions = without_cleaned_up(context, snapshots, table, versions)
             run = _Run(table=table, versions=versions, snapshots=snapshots, report=_reporter(context))
             entries_of = asset.describe(run)
@@ -213,7 +218,7 @@ def _definition(table: TableSettings, asset: _VersionAsset) -> dg.AssetsDefiniti
                 context.add_asset_metadata(entries, partition_key=key_of(version))
         yield dg.Output(None)
         if shows_table:
-            with secrets_hidden(), using_spark(table.name), progress_logged(context.instance, context.run, work):
+            with secrets_hidden(), using_spark(table.name):
                 if _wrote_due_checkpoint(context, run):  # the page shows how many commits follow it
                     page = table_observation(context.instance, snapshots, table, versions)
         if page is not None:

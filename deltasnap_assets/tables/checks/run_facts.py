@@ -11,7 +11,7 @@ import dagster as dg
 
 from deltasnap_assets.checks.commits.fresh_table import recent_commit_times
 from deltasnap_assets.checks.compaction import Compaction
-from deltasnap_assets.checks.facts import FileFacts, TombstoneFacts, VersionFacts
+from deltasnap_assets.checks.facts import CountedFiles, VersionFacts
 from deltasnap_assets.runs.planning.names import PARTITION_TAG, RANGE_END_TAG, RANGE_START_TAG, selects_versions
 from deltasnap_assets.runs.planning.partitions import version_of
 from deltasnap_assets.runs.stores import history_of, log_of
@@ -62,12 +62,8 @@ class RunFacts:
         return log_of(self.table).latest_of(self.snapshots.listing(self.table)).segment
 
     @property
-    def files(self) -> FileFacts:
-        return self.snapshots.facts.of(self.table.name, self.newest).files
-
-    @property
-    def tombstones(self) -> TombstoneFacts:
-        return self.snapshots.facts.of(self.table.name, self.newest).tombstones
+    def counted(self) -> CountedFiles:
+        return self.snapshots.facts.of(self.table)
 
     @property
     def compaction(self) -> Compaction | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import dagster as dg
 
 from deltasnap_assets.checks.check import Check, Verdict
-from deltasnap_assets.checks.facts import FileFacts, TombstoneFacts
+from deltasnap_assets.checks.facts import CountedFiles, FileFacts
 from deltasnap_assets.checks.registry import PAGE_CHECKS, CheckSettings
 from deltasnap_assets.quantities import bytes_text, counted, span_text
 from deltasnap_assets.runs.condition.fault_texts import fault_entries, fault_lines, plain_text
@@ -23,7 +23,6 @@ from deltasnap_assets.tables.pages.pictures import (
     VersionStep,
     file_sizes_picture,
     most_bars_picture,
-    sizes_picture,
     versions_picture,
 )
 from deltasnap_assets.texts import markdown_code, markdown_text, visible
@@ -56,29 +55,32 @@ def changes_page(before: SnapshotState | None, state: SnapshotState) -> Entries:
 
 
 @noting_problems
-def state_page(state: SnapshotState, facts: FileFacts | None = None) -> Entries:
-    """Return the contents of a version as text, and a chart of its file sizes.
+def state_page(state: SnapshotState) -> Entries:
+    """Return the contents of a version as text, and a chart of its file sizes."""
+    return {"contents": text_value(contents_text(state)), **_file_sizes(state)}
 
-    facts: about its live files; None: not known. The chart then uses the histogram, whose bins are wider. There is no
-    chart if all files are in one bin, because a single bar is useless.
-    """
-    entries: Entries = {"contents": text_value(contents_text(state))}
-    if facts is not None:
-        entries["file_sizes"] = dg.MetadataValue.md(sizes_picture(facts.bins))
-    elif sum(count > 0 for count in state.file_size_histogram.file_counts) > 1:
-        entries["file_sizes"] = dg.MetadataValue.md(file_sizes_picture(state.file_size_histogram))
-    return entries
+
+def _file_sizes(state: SnapshotState) -> Entries:
+    """Return a chart of the file sizes, unless all files are in one bin: a single bar is useless."""
+    if sum(count > 0 for count in state.file_size_histogram.file_counts) < 2:
+        return {}
+    return {"file_sizes": dg.MetadataValue.md(file_sizes_picture(state.file_size_histogram))}
 
 
 @noting_problems
-def all_files_page(facts: FileFacts) -> Entries:
+def all_files_page(version: int, state: SnapshotState, known: CountedFiles) -> Entries:
     """Return charts of the sizes and partitions of the live files, and the largest and smallest files."""
-    entries: Entries = {"file_sizes": dg.MetadataValue.md(sizes_picture(facts.bins))}
-    if picture := partitions_picture(facts):
+    entries = {**_file_sizes(state), **_counted_at(version, known)}
+    if picture := partitions_picture(known.files):
         entries["bytes_by_partition"] = dg.MetadataValue.md(picture)
-    if facts.largest:
-        entries["largest_and_smallest"] = dg.MetadataValue.md(_largest_and_smallest(facts))
+    if known.files.largest:
+        entries["largest_and_smallest"] = dg.MetadataValue.md(_largest_and_smallest(known.files))
     return entries
+
+
+def _counted_at(version: int, known: CountedFiles) -> Entries:
+    """Return the version that facts about files belong to, unless it is the version of the page."""
+    return {} if known.version == version else {"counted_at_version": text_value(f"{known.version}")}
 
 
 def _largest_and_smallest(facts: FileFacts) -> str:
@@ -107,19 +109,22 @@ def partitions_picture(facts: FileFacts) -> str | None:
         for partition in facts.partitions[:MAX_BARS]
     ]
     picture, shown = most_bars_picture("bytes by partition", bars, MAX_CHARACTERS - 50)
+    if facts.num_partitions is None:
+        return f"{picture}\n\nand many smaller ones"
     more = facts.num_partitions - shown
     return f"{picture}\n\nand {more:,} smaller ones" if more else picture
 
 
 @noting_problems
-def tombstones_page(facts: TombstoneFacts, *, last_vacuum_ms: int | None) -> Entries:
+def tombstones_page(version: int, known: CountedFiles, *, last_vacuum_ms: int | None) -> Entries:
     """Return the size of the tombstones, when they expire, and what VACUUM would free at least.
 
     last_vacuum_ms: when VACUUM last ended, according to the log; None: unknown.
     """
+    facts = known.tombstones
     unsized = f", except {facts.num_without_size:,} without a size" if facts.num_without_size else ""
     held = f"{counted(facts.num_files, 'file')}, {bytes_text(facts.size_in_bytes)}{unsized}"
-    entries: Entries = {"contents": text_value(held)}
+    entries: Entries = {"contents": text_value(held), **_counted_at(version, known)}
     if facts.first_expires_ms is not None and facts.last_expires_ms is not None:
         entries["first_expires"] = time_value(facts.first_expires_ms)
         entries["last_expires"] = time_value(facts.last_expires_ms)
@@ -142,8 +147,7 @@ class ShownVersion:
 
     state: SnapshotState
     segment: LogSegment
-    files: FileFacts
-    tombstones: TombstoneFacts
+    counted: CountedFiles
     condition: TableCondition
     committed_at_ms: int
     commit: CommitInfo | None
@@ -190,9 +194,10 @@ def table_page(table: TableSettings, shown: ShownVersion) -> Entries:
 
 
 def _charts(shown: ShownVersion) -> Entries:
-    entries: Entries = {"file_sizes": dg.MetadataValue.md(sizes_picture(shown.files.bins))}
-    if partitions := partitions_picture(shown.files):
+    entries = _file_sizes(shown.state)
+    if partitions := partitions_picture(shown.counted.files):
         entries["bytes_by_partition"] = dg.MetadataValue.md(partitions)
+        entries |= _counted_at(shown.segment.version, shown.counted)
     if shown.steps:
         entries["bytes_by_version"] = dg.MetadataValue.md(versions_picture("bytes by version", shown.steps))
         entries["operations"] = dg.MetadataValue.md(_operations(shown.steps))

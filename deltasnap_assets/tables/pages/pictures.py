@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from urllib.parse import quote
 from xml.sax.saxutils import escape
 
-from deltasnap_assets.checks.facts import SizeBin
 from deltasnap_assets.quantities import bytes_text
 from deltasnap_assets.texts import visible
 from deltasnap_core import FileSizeHistogram
@@ -34,6 +33,15 @@ class Bar:
     label: str
     value: float
     text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeBin:
+    """The number of files with sizes from `start` to `end`, in bytes; end: None: no upper end."""
+
+    start: float
+    end: float | None
+    count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

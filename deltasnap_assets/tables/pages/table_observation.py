@@ -53,7 +53,6 @@ def table_observation(
     if version != max(snapshots.stored_versions(table), default=None):
         return None
     condition, commits = snapshots.conditions.of(table), recent_commits(snapshots, table, version)
-    facts = snapshots.facts.of(table.name, version)
     state = snapshots.versions.states(table.name, [version])[version]
     (manifest,) = snapshots.versions.manifests(table.name, [version]).values()
     shown = ShownVersion(
@@ -62,8 +61,7 @@ def table_observation(
         committed_at_ms=manifest.timestamp,
         commit=commits[0],
         steps=_steps(snapshots, table, commits),
-        files=facts.files,
-        tombstones=facts.tombstones,
+        counted=snapshots.facts.of(table),
         condition=condition,
         others=_other_verdicts(snapshots, table, versions, commits),
     )

@@ -6,7 +6,6 @@ Rows are measured file actions with the keys of their logical files: MEASURED_AC
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 import numpy as np
@@ -16,12 +15,10 @@ from numpy.typing import NDArray
 
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.properties.retention import Retention
-from deltasnap_core.replay.driver.file_breakdowns import file_groups
 from deltasnap_core.replay.driver.reconciliation import KEY, newest_file_actions, without_keys_of
 from deltasnap_core.replay.state_delta import StateDelta
 from deltasnap_core.rules.expiry import expiring, unexpired
 from deltasnap_core.rules.totals.aggregates import FileTotals, MeasureGroup, groups_by_version, groups_of
-from deltasnap_core.rules.totals.file_breakdown import FileGroup
 
 
 def counted(groups: Iterable[MeasureGroup], non_file: NonFileActions) -> StateDelta:
@@ -62,8 +59,6 @@ def deltas_of_range(
     commits: pa.Table,
     non_file: Mapping[int, NonFileActions],
     retentions: Mapping[int, Retention],
-    *,
-    log_path_for_groups: str | None = None,
 ) -> dict[int, StateDelta]:
     """Return the changes that each version of a range makes to the previous one.
 
@@ -72,8 +67,6 @@ def deltas_of_range(
     non_file:   by version, the non-file actions in force.
     retentions: by version, ascending, starting with the version before the range; none keeps more than the previous
                 one.
-    log_path_for_groups: the log path, if the result has the groups of a FileBreakdown, too. `files` and `commits` then
-                have the columns of `file_groups`. None: no groups.
     Errors: MissingSizeError.
     """
     first, last = min(retentions), max(retentions)
@@ -86,19 +79,11 @@ def deltas_of_range(
     is_begun, is_ended = (begins > first) & (ends > begins), (ends > begins) & (ends <= last)
     begun = groups_by_version(rows.filter(is_begun), begins[is_begun])
     ended = groups_by_version(rows.filter(is_ended), ends[is_ended], sign=-1)
-    groups: dict[int, list[FileGroup]] | None = None
-    if log_path_for_groups is not None:
-        groups = defaultdict(list)
-        for mask, versions, sign in ((is_begun, begins, 1), (is_ended, ends, -1)):
-            changes = file_groups(rows.filter(mask), log_path_for_groups, sign=sign)
-            for version, group in zip(versions[mask].tolist(), changes, strict=True):
-                groups[version].append(group)
     return {
         version: StateDelta(
             begun=FileTotals(begun.get(version, ())),
             ended=FileTotals(ended.get(version, ())),
             non_file=actions,
-            groups=None if groups is None else tuple(groups[version]),
         )
         for version, actions in non_file.items()
     }

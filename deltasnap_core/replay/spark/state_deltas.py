@@ -9,21 +9,19 @@ and those that end at a version.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.properties.retention import Retention
-from deltasnap_core.replay.spark.file_breakdowns import breakdown_measures_sql
 from deltasnap_core.replay.spark.reading.file_action_layout import FULL, MEASURED, FileActionLayout, measures_sql
 from deltasnap_core.replay.spark.session.grouping import aggregated
 from deltasnap_core.replay.spark.state_reconstruction import NEXT_VERSION, newest_file_actions, reconcile
 from deltasnap_core.replay.state_delta import StateDelta
 from deltasnap_core.rules.expiry import expiring_sql
 from deltasnap_core.rules.totals.aggregates import FileTotals, MeasureGroup, grouping_sql, sums_sql
-from deltasnap_core.rules.totals.file_breakdown import BREAKDOWN_MEASURES, BREAKDOWN_SUMS, FileGroup, file_grouping_sql
 from deltasnap_core.rules.totals.measures import MEASURES
 
 
@@ -79,7 +77,6 @@ def deltas_of_range(
     retentions: Mapping[int, Retention],
     *,
     broadcast: bool,
-    with_groups: bool = False,
 ) -> dict[int, StateDelta]:
     """Return the changes that each version of a range makes to the previous one, in one pass over all changes.
 
@@ -89,29 +86,17 @@ def deltas_of_range(
     retentions: by version, ascending, starting with the version before the range; none keeps more than the previous
                 one.
     broadcast:  whether the keys of the changes are few enough to send to every task.
-    with_groups: return also the groups that update a FileBreakdown: files and changes then have the fields of
-                BREAKDOWN_FILE_ACTIONS, and the changes are few.
     Errors: MissingSizeError.
     """
     begun: dict[int, FileTotals] = defaultdict(FileTotals)
     ended: dict[int, FileTotals] = defaultdict(FileTotals)
-    groups: dict[int, list[FileGroup]] = defaultdict(list)
     timeline = _timeline(files, changes, retentions, broadcast=broadcast)
     if timeline is not None:
-        sign = "if(begins, 1, -1)"
-        by, more = (file_grouping_sql(), sums_sql(sign, BREAKDOWN_SUMS)) if with_groups else ([], [])
-        events = _events(timeline, retentions, with_groups=with_groups)
-        for row in grouped(events, "event_version", "begins", *by, sign=sign, more=more):
+        events = _events(timeline, retentions)
+        for row in grouped(events, "event_version", "begins", sign="if(begins, 1, -1)"):
             (begun if row["begins"] else ended)[row["event_version"]].add(_group(row))
-            if with_groups:
-                groups[row["event_version"]].append(FileGroup.of_row(row.asDict()))
     return {
-        version: StateDelta(
-            begun=begun[version],
-            ended=ended[version],
-            non_file=actions,
-            groups=tuple(groups[version]) if with_groups else None,
-        )
+        version: StateDelta(begun=begun[version], ended=ended[version], non_file=actions)
         for version, actions in non_file.items()
     }
 
@@ -125,14 +110,12 @@ def changes_of_versions(commits: DataFrame) -> DataFrame:
     return newest.select(F.col("commit_version").alias("version"), *FULL.columns)
 
 
-def grouped(rows: DataFrame, *by: str, sign: str | None = None, more: Sequence[str] = ()) -> Iterator[Row]:
+def grouped(rows: DataFrame, *by: str, sign: str | None = None) -> Iterator[Row]:
     """Yield the groups of some rows (MEASURES), in the form of `MeasureGroup.of_row`.
 
-    by: more columns to group by, as SQL. sign: see `sums_sql`. more: more sums, as SQL.
+    by: more columns to group by, as SQL. sign: see `sums_sql`.
     """
-    yield from aggregated(
-        rows, [*map(F.expr, [*by, *grouping_sql()])], *map(F.expr, [*sums_sql(sign), *more])
-    ).collect()
+    yield from aggregated(rows, [*map(F.expr, [*by, *grouping_sql()])], *map(F.expr, sums_sql(sign))).collect()
 
 
 def touched_or_expiring(
@@ -184,19 +167,17 @@ def _timeline(
     return known.union(changes.select("version", *FULL.columns))
 
 
-def _events(timeline: DataFrame, retentions: Mapping[int, Retention], *, with_groups: bool) -> DataFrame:
+def _events(timeline: DataFrame, retentions: Mapping[int, Retention]) -> DataFrame:
     """Return an event for each begin and each end of an action: event_version, begins, MEASURES.
 
     An action counts from its version until the next action of its key. A tombstone ends when it expires.
-    with_groups: also the columns that a breakdown needs.
     """
-    others, names = (breakdown_measures_sql(), [*BREAKDOWN_MEASURES]) if with_groups else ([], [])
     end = F.least(F.expr(NEXT_VERSION), _expiry_version(retentions)).alias("ended")
-    lives = timeline.select(F.col("version").alias("first"), end, *map(F.expr, [*measures_sql(), *others]))
+    lives = timeline.select(F.col("version").alias("first"), end, *map(F.expr, measures_sql()))
     begins, ends = "named_struct('at', first, 'begins', true)", "named_struct('at', ended, 'begins', false)"
     return (
         lives.where("ended is null or ended > first")
-        .selectExpr(f"inline(array({begins}, {ends})) as (event_version, begins)", *MEASURES, *names)
+        .selectExpr(f"inline(array({begins}, {ends})) as (event_version, begins)", *MEASURES)
         .where(f"event_version > {min(retentions)}")
     )
 

@@ -196,10 +196,6 @@ class MissingSizeError(ValueError):
     """Raised for a live file without a size. The protocol requires it, so the checkpoint with the file is damaged."""
 
 
-class InconsistentBreakdownError(ValueError):
-    """Raised if changes do not fit a FileBreakdown. It is not that of the version before the changes."""
-
-
 class FileTotals:
     """Running totals of live files and tombstones: a number for each of AGGREGATES, bins for each of HISTOGRAMS."""
 

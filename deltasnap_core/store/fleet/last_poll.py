@@ -109,6 +109,8 @@ class LastPoll(JsonRecord):
     small_file_bytes: a file below this size counts as small.
     facts_version:    the version of the two facts below; None: they are unknown.
     vacuum_bytes:     the bytes of files past their retention; None: unknown. Beyond 64 bits, it is stored as unknown.
+    counted_files:    facts from a pass over the files of a version, as JSON values of the caller; None: none are
+                      recorded.
     owners:           of the table, as configured.
     path:             URL of the table, without credentials.
     points:           times and sizes of some stored versions, so that their manifests need not be read again.
@@ -129,6 +131,7 @@ class LastPoll(JsonRecord):
     small_file_bytes: Long = DEFAULT_SMALL_FILE_BYTES
     facts_version: Long | None = None
     vacuum_bytes: Long | None = None
+    counted_files: Mapping[str, Any] | None = field(default=None, repr=False)
     owners: tuple[str, ...] = ()
     path: str | None = None
     points: Annotated[Points, BeforeValidator(_points_of)] = field(default_factory=dict, repr=False)

@@ -13,7 +13,6 @@ The files below the root, for a table `events`:
         base/<first>-<last>-<write>/part-*.parquet      key, add, remove: the whole state of one version
         changes/<first>-<last>-<write>/part-*.parquet   version, key, add, remove: the changes of those versions
         documents/<digest>.json                         shared by the manifests of many versions
-        breakdowns/<version>.parquet                    files by size and partition: derived data of some versions
         all_files/version=12/all_files.parquet          with materialize_as="table" only
         tombstones/version=12/tombstones.parquet
         staging/                                        files being written; empty otherwise
@@ -40,7 +39,6 @@ MANIFESTS = "manifests"
 BASE = "base"
 CHANGES = "changes"
 DOCUMENTS = "documents"
-BREAKDOWNS = "breakdowns"
 STAGING = "staging"
 ALL_FILES = "all_files"
 TOMBSTONES = "tombstones"
@@ -169,8 +167,3 @@ def plain_parquet_path(kind: str, version: int) -> str:
 def document_path(digest: str) -> str:
     """Return the path of a shared document, below its generation."""
     return f"{DOCUMENTS}/{digest}.json"
-
-
-def breakdown_path(version: int) -> str:
-    """Return the path of the file with the FileBreakdown of a version, below its generation."""
-    return f"{BREAKDOWNS}/{version:020d}.parquet"

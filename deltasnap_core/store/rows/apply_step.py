@@ -21,7 +21,6 @@ class ApplyStep:
     folder:     the new folder for the changes, below the generation's folder.
     non_file:   by new version, the non-file actions in force.
     retentions: by version, ascending, including that of `previous`; none keeps more than the previous one.
-    with_groups: whether to return also the groups that update the breakdown of `previous`. Only for few actions.
     """
 
     previous: VersionManifest
@@ -30,7 +29,6 @@ class ApplyStep:
     folder: str
     non_file: Mapping[int, NonFileActions]
     retentions: Mapping[int, Retention]
-    with_groups: bool = False
 
     @property
     def first(self) -> int:

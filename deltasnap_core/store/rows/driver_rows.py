@@ -17,7 +17,6 @@ from deltasnap_core.errors import CorruptStoreError, one_line
 from deltasnap_core.log.checkpoints.parquet_footer import checked, parsed_footer
 from deltasnap_core.log.checkpoints.verified_parquet import damage_as, verified_parquet
 from deltasnap_core.protocol.properties.retention import Retention
-from deltasnap_core.replay.driver.file_breakdowns import BREAKDOWN_COLUMNS, file_groups
 from deltasnap_core.replay.driver.full_actions import decoded, newest_lines
 from deltasnap_core.replay.driver.reconciliation import (
     measured_commits,
@@ -32,7 +31,6 @@ from deltasnap_core.rules.file_actions import ADDS, FULL_ACTION, REMOVES, column
 from deltasnap_core.rules.key_hash import xxhash64
 from deltasnap_core.rules.paths import canonical_paths
 from deltasnap_core.rules.totals.aggregates import MissingSizeError
-from deltasnap_core.rules.totals.file_breakdown import FileBreakdown
 from deltasnap_core.rules.totals.measures import MEASURED_ACTION, MEASURED_COLUMNS, measures_of
 from deltasnap_core.storage.urls import join_url
 from deltasnap_core.storage.writable_files import WritableFiles
@@ -52,7 +50,6 @@ _KEY_COLUMNS = tuple(
     for name in ("path", *(f"deletionVector.{field}" for field in KEY_FIELDS))
 )
 _TIME_COLUMN = "remove.deletionTimestamp"
-_BREAKDOWN_COLUMNS = (*MEASURED_COLUMNS, *BREAKDOWN_COLUMNS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +75,17 @@ class DriverRows:
         gone = unexpired(rows.filter(rows["deleted_at"].is_valid()), retention)
         return self._columns(gone["remove"], names)
 
+    def files_and_tombstones(
+        self, manifest: VersionManifest, files: Sequence[str], tombstones: Sequence[str]
+    ) -> tuple[pa.Table, pa.Table]:
+        """Return columns of the live files and of the tombstones of a version, in any order, from one pass."""
+        adds, removes = selected_columns(ADDS.names, files), selected_columns(REMOVES.names, tombstones)
+        columns = [*(f"add.{name}" for name in adds), *(f"remove.{name}" for name in removes), _TIME_COLUMN]
+        rows = unexpired(self._newest(manifest, columns), manifest.retention)
+        is_live = rows["deleted_at"].is_null()
+        gone = rows.filter(pc.invert(is_live))
+        return self._columns(rows.filter(is_live)["add"], adds), self._columns(gone["remove"], removes)
+
     def apply(self, step: ApplyStep) -> ApplyResult:
         """Write the changes of a step, and return them with the StateDelta of each version.
 
@@ -87,33 +95,14 @@ class DriverRows:
         actions = decoded(changed["line"].to_pylist())
         changes = _change_rows(changed, actions)
         keys = self._keys_touched_or_expiring(step, changes)
-        measured = ["path_key", *MEASURED_ACTION.names[1:]]
-        if step.with_groups:
-            files = self._newest(step.previous, _BREAKDOWN_COLUMNS, keys).select([*measured, *FULL_ACTION.names])
-            commits = changed.select(["commit_version", "line_number", *measured])
-            for name in FULL_ACTION.names:
-                kind = files.schema.field(name)
-                commits = commits.append_column(kind, fitted(actions[name].combine_chunks(), kind.type))
-        else:
-            files = self._newest(step.previous, MEASURED_COLUMNS, keys).select(measured)
-            commits = measured_commits(step.batch, self.log_path)
+        files = self._newest(step.previous, MEASURED_COLUMNS, keys).select(["path_key", *MEASURED_ACTION.names[1:]])
+        commits = measured_commits(step.batch, self.log_path)
         try:
-            deltas = deltas_of_range(
-                files,
-                commits,
-                step.non_file,
-                step.retentions,
-                log_path_for_groups=self.log_path if step.with_groups else None,
-            )
+            deltas = deltas_of_range(files, commits, step.non_file, step.retentions)
         except MissingSizeError as error:
             read = [join_url(self.folder, file.path) for file in step.previous.data_files]
             raise CorruptStoreError(path=[*read, self.folder][0], reason=str(error)) from error
         return ApplyResult(changes=self._write_changes(changes, step), deltas=deltas)
-
-    def breakdown(self, manifest: VersionManifest) -> FileBreakdown:
-        """Return the breakdown of a version, from one pass over its rows."""
-        rows = self._newest(manifest, _BREAKDOWN_COLUMNS)
-        return FileBreakdown.of(file_groups(unexpired(rows, manifest.retention), self.log_path))
 
     def _write_changes(self, changes: pa.Table, step: ApplyStep) -> DataSet:
         """Write changes (CHANGE_ROWS) together with the merged earlier ones, up to the version before the new ones."""

@@ -16,7 +16,6 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.properties.retention import Retention
-from deltasnap_core.replay.spark.file_breakdowns import BREAKDOWN_FILE_ACTIONS, file_breakdown
 from deltasnap_core.replay.spark.reading.action_reader import MEASURED_FILE_ACTIONS, ActionReader, with_keys
 from deltasnap_core.replay.spark.reading.file_action_layout import measured
 from deltasnap_core.replay.spark.reading.schemas import FILE_ACTION_COLUMNS
@@ -25,7 +24,6 @@ from deltasnap_core.replay.spark.state_deltas import changes_of_versions, counte
 from deltasnap_core.replay.spark.state_reconstruction import is_small, reconcile
 from deltasnap_core.replay.state_delta import StateDelta
 from deltasnap_core.rules.expiry import expiring_sql
-from deltasnap_core.rules.totals.file_breakdown import FileBreakdown
 from deltasnap_core.storage.urls import join_url
 from deltasnap_core.store.format.manifest import DataSet, StoreFile, VersionManifest
 from deltasnap_core.store.rows.apply_step import ApplyResult, ApplyStep
@@ -147,24 +145,13 @@ class SparkRows:
 
     def _deltas(self, step: ApplyStep, written: DataSet) -> dict[int, StateDelta]:
         """Return the changes that the versions make to the state. Reads only the columns for the counts."""
-        rows = self.read_with(BREAKDOWN_FILE_ACTIONS if step.with_groups else MEASURED_FILE_ACTIONS)
+        rows = self.read_with(MEASURED_FILE_ACTIONS)
         changes = rows.changes((written,), step.last)
         if changes is not None:
             changes = changes.where(F.col("version") > step.previous.version)
         keys = rows.keys_touched_or_expiring(step.previous, changes, step.retentions[step.last])
         files = rows.state_of(step.previous, keys)
-        return deltas_of_range(
-            files,
-            changes,
-            step.non_file,
-            step.retentions,
-            broadcast=is_small(step.batch),
-            with_groups=step.with_groups,
-        )
-
-    def breakdown(self, manifest: VersionManifest) -> FileBreakdown:
-        """Return the breakdown of a version, from a pass over its rows."""
-        return file_breakdown(self.read_with(BREAKDOWN_FILE_ACTIONS).state_of(manifest), manifest.retention)
+        return deltas_of_range(files, changes, step.non_file, step.retentions, broadcast=is_small(step.batch))
 
     def counted(self, manifest: VersionManifest, non_file: NonFileActions, retention: Retention) -> StateDelta:
         """Return the StateDelta that counts the files of a version. Errors: MissingSizeError."""

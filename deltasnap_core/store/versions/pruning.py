@@ -99,12 +99,10 @@ def prune(
 def _unreferenced(table: StoredTable, files: Iterable[FileStatus], versions: StoredVersions) -> list[FileStatus]:
     """Return the files that are neither manifests nor named by one.
 
-    The breakdown of a version with a manifest is part of that version.
     files: listed before the versions, so that files of a run that has just committed count as named.
     """
     named = {table.manifest_url(name) for name in versions.manifests}
     named |= {table.fork_url(generation) for generation in versions.forks}
-    named |= {table.breakdown_url(name) for name in versions.manifests}
     named |= {table.pruned_url(name) for name in versions.kept}
     named.add(table.poll_url)
     for manifest in table.read_manifests(versions.manifests):

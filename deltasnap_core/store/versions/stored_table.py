@@ -18,7 +18,6 @@ from deltasnap_core.store.format.layout import (
     LAST_POLL,
     MANIFESTS,
     ManifestName,
-    breakdown_path,
     check_table_name,
     document_path,
     fork_marker,
@@ -74,10 +73,6 @@ class StoredTable:
     def manifest_url(self, name: ManifestName) -> str:
         """Return the URL of a manifest."""
         return join_url(self.folder, f"{MANIFESTS}/{name}")
-
-    def breakdown_url(self, name: ManifestName) -> str:
-        """Return the URL of the file with the breakdown of a version. It need not exist."""
-        return join_url(self.generation_folder(name.generation), breakdown_path(name.version))
 
     def fork_url(self, generation: str) -> str:
         """Return the URL of the marker of a forked generation."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
 from deltasnap_core.errors import CorruptLogError
-from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.log.condition.commit_findings import CommitFindings
 from deltasnap_core.log.expiry_times import retention_at, times_of_expiry, without_expired_transactions
 from deltasnap_core.log.loaded_log import LoadedLog
@@ -16,17 +15,14 @@ from deltasnap_core.log.log_range import LogRange
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
-from deltasnap_core.redaction import logger_of
 from deltasnap_core.replay.engine import Answer, Question, actions_text
 from deltasnap_core.replay.spark.fallback import with_fallback
 from deltasnap_core.replay.spark.reading.file_action_layout import FULL
 from deltasnap_core.replay.spark.session.spark_failures import translated
 from deltasnap_core.replay.spark.state_reconstruction import reconciled_files
-from deltasnap_core.replay.state_delta import StateDelta
 from deltasnap_core.replay.version_range import RangeVersion, versions_of
 from deltasnap_core.rules.paths import have_equal_keys
-from deltasnap_core.rules.totals.aggregates import InconsistentBreakdownError, MissingSizeError
-from deltasnap_core.rules.totals.file_breakdown import FileBreakdown
+from deltasnap_core.rules.totals.aggregates import MissingSizeError
 from deltasnap_core.snapshot.table_context import TableContext
 from deltasnap_core.store.format.change_sets import ChangePolicy
 from deltasnap_core.store.format.commit_facts import CommitFacts
@@ -36,17 +32,11 @@ from deltasnap_core.store.format.version_documents import VersionDocuments
 from deltasnap_core.store.rows.apply_step import ApplyResult, ApplyStep
 from deltasnap_core.store.rows.driver_rows import DriverRows
 from deltasnap_core.store.rows.spark_rows import SparkRows
-from deltasnap_core.store.versions.stored_breakdowns import StoredBreakdowns
 from deltasnap_core.store.versions.stored_table import StoredTable
 from deltasnap_core.store.writing.new_versions import NewVersions, read_new_versions
 
 Progress = Callable[[str, int, int], None]
 """Called with a description of the step, the number of versions done, and their total number."""
-
-MAX_BREAKDOWN_ACTIONS = 20_000
-"""With more file actions, a breakdown is not updated but counted again: each action may be a separate group."""
-
-_log = logger_of(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,11 +56,6 @@ class RangeWriter:
     findings: CommitFindings
     policy: ChangePolicy
     progress: Progress
-
-    @property
-    def breakdowns(self) -> StoredBreakdowns:
-        """The breakdowns of the table's versions."""
-        return StoredBreakdowns(stored=self.stored)
 
     def write_first(self, version: int, loaded: LoadedLog | None) -> VersionManifest:
         """Write a version with its own base, and return its manifest. Spark reconstructs it, for any size.
@@ -104,7 +89,6 @@ class RangeWriter:
         new = read_new_versions(self.log_range, previous, documents, last, self.context.table_log.clock())
         self.findings.add(new.batch)
         kept, merged = self._sets_to_merge(previous, new.batch.num_file_actions)
-        breakdown = self._breakdown_to_update(previous, new.batch)
         step = ApplyStep(
             previous=previous,
             batch=new.batch,
@@ -112,7 +96,6 @@ class RangeWriter:
             folder=new_folder(CHANGES, merged[0].first if merged else first, last),
             non_file=without_expired_transactions(new.non_file, new.expiry_times),
             retentions=new.retentions,
-            with_groups=breakdown is not None,
         )
         self.progress(f"Writing the changes of versions {first} to {last}", 0, count)
         applied = self._applied(step)
@@ -122,8 +105,6 @@ class RangeWriter:
         with translated(stored_files=self.spark_rows.urls(manifests[-1])):
             manifests[-1] = self._rebased(manifests[-1])
         self.stored.write_documents(self.generation, shared.new)
-        if breakdown is not None:
-            self._update_breakdown(breakdown, applied.value.deltas, manifests[-1], versions[-1].computed_state)
         self.progress(f"Wrote versions {first} to {last}", count, count)
         return manifests
 
@@ -153,38 +134,6 @@ class RangeWriter:
             identity = complete.identity
             manifests.append(replace(complete, version_changes=_version_changes(version)))
         return manifests
-
-    def _breakdown_to_update(self, previous: VersionManifest, batch: CommitBatch) -> FileBreakdown | None:
-        """Return the breakdown of a stored version, to be updated; None: count it again when it is requested."""
-        if batch.measures is None or batch.num_file_actions > MAX_BREAKDOWN_ACTIONS:
-            return None
-        found = self.breakdowns.read(previous)
-        return found if found is not None and found.can_be_updated else None
-
-    def _update_breakdown(
-        self,
-        breakdown: FileBreakdown,
-        deltas: Mapping[int, StateDelta],
-        manifest: VersionManifest,
-        state: SnapshotState,
-    ) -> None:
-        """Store the breakdown of a version. It replaces the given one, of the version before the deltas."""
-        try:
-            found = breakdown.updated(group for delta in deltas.values() for group in delta.groups or ())
-            if found is not None:
-                found.check(
-                    num_of_files=state.num_of_files,
-                    size_in_bytes=state.size_in_bytes,
-                    num_of_removes=state.num_of_removes,
-                )
-                self.breakdowns.write(manifest, found)
-        except InconsistentBreakdownError as error:
-            _log.warning(
-                "Table %s, version %d: files by size and partition are counted again: %s",
-                self.stored.name,
-                manifest.version,
-                error,
-            )
 
     def _applied(self, step: ApplyStep) -> Answer[ApplyResult]:
         """Write the changes of a step, and return them with their effects, on the suitable engine."""

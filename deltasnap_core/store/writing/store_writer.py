@@ -25,7 +25,6 @@ from deltasnap_core.store.rows.driver_rows import DriverRows
 from deltasnap_core.store.rows.parquet_files import ParquetFiles
 from deltasnap_core.store.rows.spark_rows import SparkRows
 from deltasnap_core.store.versions.common_version import CommonVersion, find_common_version, is_version_of
-from deltasnap_core.store.versions.stored_breakdowns import StoredBreakdowns
 from deltasnap_core.store.versions.stored_table import StoredTable, name_of
 from deltasnap_core.store.versions.stored_versions import StoredVersions
 from deltasnap_core.store.writing.plain_parquet_writer import PlainParquetWriter
@@ -124,8 +123,6 @@ class StoreWriter:
         changed = {**new, **plain}
         if changed or not known.common.is_continued:
             self._commit(known, generation, changed)
-            followed = (known.manifests.get(start - 1) for start, _ in contiguous_runs(missing))
-            StoredBreakdowns(stored=self.stored).remove(manifest for manifest in followed if manifest is not None)
         if not known.common.is_continued:
             _log.warning("Table %s: %s; generation %s begins", self.stored.name, known.common, generation)
         return StoredRange(

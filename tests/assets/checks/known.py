@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from deltasnap_assets.checks.compaction import Compaction
-from deltasnap_assets.checks.facts import FileFacts, TombstoneFacts
+from deltasnap_assets.checks.facts import CountedFiles, FileFacts, TombstoneFacts
 from deltasnap_assets.checks.partition_files import PartitionFiles
 from deltasnap_core import (
     ChecksumDifference,
@@ -35,7 +36,14 @@ def partitions(*sizes: int) -> FileFacts:
         PartitionFiles(values={"day": str(number)}, num_files=1, size_in_bytes=size)
         for number, size in enumerate(sorted(sizes, reverse=True))
     )
-    return FileFacts(bins=(), largest=(), smallest=(), partitions=found, num_partitions=len(found))
+    return FileFacts(
+        largest=(),
+        smallest=(),
+        partitions=found,
+        num_partitions=len(found),
+        median_bytes=statistics.median(sizes) if sizes else None,
+        compaction=None,
+    )
 
 
 def expired(num_files: int, size_in_bytes: int) -> TombstoneFacts:
@@ -52,7 +60,18 @@ def expired(num_files: int, size_in_bytes: int) -> TombstoneFacts:
     )
 
 
-UNPARTITIONED, NOTHING_REMOVED = partitions(), expired(0, 0)
+def counted(
+    files: FileFacts | None = None, tombstones: TombstoneFacts | None = None, *, version: int = 12, bytes_: int = 60_516
+) -> CountedFiles:
+    """Return facts about the files of a version. By default, without partitions and tombstones."""
+    return CountedFiles(
+        version=version,
+        generation="000001-t",
+        counted_at_ms=0,
+        size_in_bytes=bytes_,
+        files=files or partitions(),
+        tombstones=tombstones or expired(0, 0),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,15 +80,21 @@ class KnownPageFacts:
 
     state: SnapshotState = field(default_factory=state)
     segment: LogSegment = field(default_factory=segment)
-    files: FileFacts = UNPARTITIONED
-    tombstones: TombstoneFacts = NOTHING_REMOVED
+    counted: CountedFiles = field(default_factory=counted)
     compaction: Compaction | None = None
 
 
-def page_facts(files: FileFacts = UNPARTITIONED, **changes: Any) -> KnownPageFacts:
-    """Return the facts of a page. changes: of the facts, and of the computed state."""
-    own = {name: changes.pop(name) for name in ("tombstones", "compaction") if name in changes}
-    return KnownPageFacts(state=state(**changes), files=files, **own)
+def page_facts(
+    files: FileFacts | None = None,
+    *,
+    tombstones: TombstoneFacts | None = None,
+    compaction: Compaction | None = None,
+    **changes: Any,
+) -> KnownPageFacts:
+    """Return the facts of a page. changes: of the computed state."""
+    of_version = state(**changes)
+    known = counted(files, tombstones, bytes_=of_version.size_in_bytes)
+    return KnownPageFacts(state=of_version, counted=known, compaction=compaction)
 
 
 def versions(first: int, last: int) -> VersionRanges:
@@ -105,8 +130,7 @@ class KnownTableFacts:
     late_checksum: int | None = None
     unreadable_checksums: Sequence[int] = ()
     checksum_differences: Mapping[int, Sequence[ChecksumDifference]] = field(default_factory=dict)
-    files: FileFacts = UNPARTITIONED
-    tombstones: TombstoneFacts = NOTHING_REMOVED
+    counted: CountedFiles = field(default_factory=counted)
     compaction: Compaction | None = None
 
     @cached_property

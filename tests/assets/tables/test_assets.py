@@ -159,7 +159,7 @@ def test_table_observation_describes_its_newest_version(app: App) -> None:
     seen = record.asset_observation
     assert seen is not None
     assert seen.data_version == str(VERSIONS - 1)
-    assert {"health", "num_of_files", "file_sizes", "bytes_by_partition", "schema", "operations"} <= set(seen.metadata)
+    assert {"health", "num_of_files", "bytes_by_partition", "schema", "operations"} <= set(seen.metadata)
     assert seen.metadata["num_of_files"].value == len(live_paths(app.path, VERSIONS - 1))
     assert health_of(app.instance, "events") == " ".join(str(seen.metadata["health"].value).split())
 

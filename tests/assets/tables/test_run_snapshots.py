@@ -30,8 +30,7 @@ from deltasnap_core import FaultKind
 from deltasnap_core.protocol.log_files.file_names import checksum_file, commit_file
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from tests.assets.checks.files.test_small_files import candidate
-from tests.assets.checks.known import partitions
-from tests.assets.tables.pages.test_metadata import state
+from tests.assets.checks.known import counted, partitions
 from tests.builders import add, protocol, write_log
 from tests.checkpoint_files import write_checkpoint
 from tests.core.store.format.test_manifest import BASE, FILE, MANIFEST
@@ -73,16 +72,16 @@ def refresh(snapshots: RunSnapshots, table: TableSettings, versions: Sequence[in
     assert list(snapshots.versions.states(table.name, versions)) == list(versions)
 
 
-@pytest.mark.parametrize(("queries_ahead", "started"), [(True, [("events", 1)]), (False, [])])
+@pytest.mark.parametrize(("queries_ahead", "started"), [(True, ["events"]), (False, [])])
 def test_run_of_all_assets_counts_the_files_of_its_newest_version_as_soon_as_it_is_stored(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, queries_ahead: bool, started: list[tuple[str, int]]
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, queries_ahead: bool, started: list[str]
 ) -> None:
     write_log(tmp_path / "events", {version: commit_actions(version) for version in range(2)})
     snapshots, table = run_of(spark, tmp_path, queries_ahead=queries_ahead)
-    counted: list[tuple[str, int]] = []
-    monkeypatch.setattr(snapshots.facts, "start", lambda *place: counted.append(place))
+    found: list[TableSettings] = []
+    monkeypatch.setattr(snapshots.facts, "start", found.append)
     snapshots.ensure_stored(table, (0, 1), lambda *_: None)
-    assert counted == started
+    assert [each.name for each in found] == started
 
 
 @pytest.mark.slow
@@ -236,20 +235,12 @@ def test_effect_of_optimize_is_exact_up_to_fifty_thousand_files(base: int, chang
     manifest = replace(MANIFEST, base=replace(BASE, files=(of_base,)), changes=(later,))
 
     store = SimpleNamespace(optimize_candidates=lambda *of: candidates if of == ("events", manifest) else [])
-    of_seven, facts = SimpleNamespace(version=state()), SimpleNamespace(files=partitions(*[1000] * 3))
+    estimate = Compaction.estimated([replace(partitions(1000).partitions[0], num_files=5)], {})
     snapshots: Any = RunSnapshots(Settings(tables=(TABLE,)), RunSession(PlainSession({})))
     snapshots.versions = SimpleNamespace(
         store=store,
         manifests=lambda *of: {7: manifest} if of == ("events", [7]) else {},
-        states=lambda *of: {7: of_seven.version} if of == ("events", [7]) else {},
     )
-    snapshots.facts = SimpleNamespace(of=lambda *of: facts if of == ("events", 7) else None)
-    found = snapshots.compaction(TABLE, 7)
-    assert found == (Compaction.exact(candidates) if is_exact else None)  # a file for each partition
-    known = partitions(1000)
-    facts.files = replace(known, partitions=(replace(known.partitions[0], num_files=5),))
-    found = snapshots.compaction(TABLE, 7)
-    assert found is not None
-    assert (found.is_exact, found.partitions[0].files_after) == (is_exact, 1)
-    of_seven.version = state(metadata=None)
-    assert (snapshots.compaction(TABLE, 7) is not None) == is_exact
+    known = counted(replace(partitions(1000), compaction=estimate))
+    snapshots.facts = SimpleNamespace(of=lambda table: known if table == TABLE else None)
+    assert snapshots.compaction(TABLE, 7) == (Compaction.exact(candidates) if is_exact else estimate)

@@ -25,7 +25,6 @@ from deltasnap_core.replay.spark.state_reconstruction import reconcile
 from deltasnap_core.replay.state_delta import StateDelta
 from deltasnap_core.rules.expiry import unexpired
 from deltasnap_core.rules.totals.aggregates import groups_of
-from deltasnap_core.rules.totals.file_breakdown import FileGroup
 from tests.builders import LOG_PATH, Action, MemoryLogStore, add, remove
 from tests.oracle import counts_of, replay
 from tests.random_logs import EXPIRED, RandomLog, random_logs
@@ -121,15 +120,6 @@ def test_deltas_of_a_range_equal_the_deltas_of_its_versions(made: RandomLog) -> 
         state = deltas[version].applied_to(state)
         assert state == log.state(version, LATER)
     assert sum((deltas[v] for v in versions[1:]), deltas[1]).applied_to(log.state(0, ALL)) == state
-
-
-def test_groups_of_two_deltas_are_combined_if_both_are_known() -> None:
-    log = Log([[add("a")], [add("b")], [remove("a")]])
-    one = replace(log.delta(0, 0, 1, ALL, ALL), groups=(FileGroup(files=1, size=1),))
-    two = replace(log.delta(0, 1, 2, ALL, ALL), groups=(FileGroup(files=-1, size=-1),))
-    assert (one + two).groups == (FileGroup(files=1, size=1), FileGroup(files=-1, size=-1))
-    assert (replace(one, groups=None) + two).groups is None
-    assert (one + replace(two, groups=None)).groups is None
 
 
 def test_rows_of_a_file_that_a_checkpoint_has_twice_end_together() -> None:

@@ -133,7 +133,6 @@ def with_marks(file: Path) -> None:
     file.write_bytes(file.read_bytes().replace(b"\n", b"x\n"))
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("engine", ["auto", "spark"])
 def test_lines_of_old_databricks_runtimes_are_read_with_one_warning(
     spark: SparkSession, tmp_path: Path, is_large: bool, engine: EngineUse, caplog: pytest.LogCaptureFixture

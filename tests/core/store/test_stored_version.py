@@ -54,8 +54,21 @@ def test_rows_are_the_same_on_both_engines(
 
 
 @pytest.mark.slow
-def test_breakdown_is_the_same_on_both_engines(spark: SparkSession, tmp_path: Path, base: VersionManifest) -> None:
-    assert version(spark, tmp_path, base).breakdown() == version(spark, tmp_path, base, "auto").breakdown()
+def test_files_and_tombstones_are_the_same_on_both_engines(
+    spark: SparkSession, tmp_path: Path, base: VersionManifest
+) -> None:
+    manifest = replace(base, min_file_retention_timestamp=OLD)
+    found = [
+        version(spark, tmp_path, manifest, engine).count(
+            ("size", "path"),
+            ("path", "deletionTimestamp"),
+            driver=lambda *both: [rows(each) for each in both],
+            spark=lambda *both: [rows(each.toArrow()) for each in both],
+        )
+        for engine in ("spark", "auto")
+    ]
+    assert found[0] == found[1]
+    assert [len(each) for each in found[0]] == [4, 1]
 
 
 def test_tombstones_are_those_that_a_retention_keeps(

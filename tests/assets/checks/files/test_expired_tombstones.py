@@ -20,15 +20,18 @@ def test_only_many_large_expired_tombstones_fail() -> None:
 def test_expired_tombstones_fail_above_both_limits(files: int, size: int, passed: bool) -> None:
     verdict = CHECK.verdict(page_facts(tombstones=expired(files, size), size_in_bytes=100), LIMITS)
     assert (verdict.passed, verdict.numbers) == (passed, {"expired_files": files, "expired_bytes": size})
+    note = "" if files >= 16 else " The limit does not apply to fewer than 16 files."
     assert verdict.description == (
-        f"The retention of {files} files ({size} B) ended since the last commit: {size}% of the size of the table, at "
-        f"most 50% expected.{'' if files >= 16 else ' The limit does not apply to fewer than 16 files.'}"
+        f"At version 12, the retention of {files} files ({size} B) had ended since the last commit: {size}% of the "
+        f"size of the table, at most 50% expected.{note}"
     )
 
 
 def test_expired_tombstones_of_an_empty_table_are_compared_with_one_byte() -> None:
     verdict = CHECK.verdict(page_facts(tombstones=expired(1, 1), size_in_bytes=0), LIMITS)
-    assert verdict.description.startswith("The retention of 1 file (1 B) ended since the last commit: 100% of")
+    assert verdict.description.startswith(
+        "At version 12, the retention of 1 file (1 B) had ended since the last commit: 100%"
+    )
 
 
 @pytest.mark.parametrize(("without_size", "is_evaluated"), [(15, True), (16, False)])

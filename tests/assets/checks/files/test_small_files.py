@@ -71,12 +71,11 @@ def partition(day: str, num_files: int, size_in_bytes: int) -> PartitionFiles:
     return PartitionFiles(values={"day": day}, num_files=num_files, size_in_bytes=size_in_bytes)
 
 
-def estimated(*partitions: PartitionFiles, num_partitions: int | None = None) -> Verdict:
+def estimated(*partitions: PartitionFiles) -> Verdict:
     """Return the verdict on small files if only the sums of partitions are known."""
     sizes = [MIB] * sum(each.num_files for each in partitions)
     histogram = FileSizeHistogram.of_sizes(sizes)
-    number = len(partitions) if num_partitions is None else num_partitions
-    compaction = Compaction.estimated(partitions, number, {})
+    compaction = Compaction.estimated(partitions, {})
     facts = page_facts(compaction=compaction, num_of_files=len(sizes), file_size_histogram=histogram)
     return SmallFiles().verdict(facts, SmallFilesLimits())
 
@@ -95,10 +94,9 @@ def test_files_of_a_large_table_are_estimated_from_the_bytes_of_its_partitions()
     assert estimated(whole).advice.splitlines()[1] == "- the table: 16 files become about 1"
 
 
-def test_estimate_needs_all_partitions_and_something_to_compact() -> None:
+def test_estimate_needs_something_to_compact() -> None:
     several = [partition(str(number), 1, MIB) for number in range(16)]
     assert estimated(*several).advice == ""
-    assert estimated(partition("a", 16, MIB), num_partitions=2).advice == ""
     assert "files_after_optimize" not in estimated(*several).numbers
 
 

@@ -27,7 +27,7 @@ EXPECTED = {
     "checksum_agrees": "The log differs from 1 checksum: version 8: table_size_bytes, num_files.",
     "small_files": "files are smaller than 16 MiB (100%, at most 50% expected).",
     "tombstone_ratio": "tombstones and",
-    "expired_tombstones": "The retention of 30 files (2.9 KiB) ended",  # the last version was committed in time
+    "expired_tombstones": "the retention of 30 files (2.9 KiB) had ended",  # the last version was committed in time
     "fresh_table": "expected (three times the longest recent pause, at least a day).",
     "statistics_coverage": "files have no statistics (0% have some, at least 90% expected).",
     "even_partitions": "day=2026-03-06",

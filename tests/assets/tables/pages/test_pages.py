@@ -7,7 +7,7 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.checks.check import Verdict
-from deltasnap_assets.checks.facts import FileFacts, SizeBin, TombstoneFacts
+from deltasnap_assets.checks.facts import FileFacts, TombstoneFacts
 from deltasnap_assets.checks.partition_files import PartitionFiles
 from deltasnap_assets.checks.registry import FRESH_TABLE, CheckSettings
 from deltasnap_assets.settings.config import TableSettings
@@ -29,18 +29,17 @@ from deltasnap_assets.tables.pages.column_schema import table_schema
 from deltasnap_assets.tables.pages.pictures import (
     MAX_CHARACTERS,
     VersionStep,
-    sizes_picture,
+    file_sizes_picture,
     versions_picture,
 )
 from deltasnap_assets.tables.pages.table_observation import last_vacuum_ms
 from deltasnap_core import CommitInfo, DeltaHistory, FileSizeHistogram, Metadata
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
-from tests.assets.checks.known import condition, expired, segment
+from tests.assets.checks.known import condition, counted, expired, segment
 from tests.assets.tables.pages.test_metadata import plain, state
 from tests.builders import LOG_PATH, MemoryLogStore, checkpoint, commits
 
 FACTS = FileFacts(
-    bins=(SizeBin(start=1024, end=2048, count=3),),
     largest=(("day=1/a.parquet", 2000),),
     smallest=(("day=2/b.parquet", 1100),),
     partitions=(
@@ -48,6 +47,8 @@ FACTS = FileFacts(
         PartitionFiles(values={"day": "2", "country": "de"}, num_files=1, size_in_bytes=1000),
     ),
     num_partitions=2,
+    median_bytes=2000,
+    compaction=None,
 )
 
 
@@ -56,8 +57,7 @@ def shown(**values: Any) -> ShownVersion:
     given: dict[str, Any] = {
         "state": state(),
         "segment": segment(),
-        "files": FACTS,
-        "tombstones": expired(0, 0),
+        "counted": counted(FACTS),
         "condition": condition(),
         "committed_at_ms": 1_700_000_720_000,
         "commit": None,
@@ -115,10 +115,10 @@ def test_table_with_problems_has_advice() -> None:
 
 def test_every_failing_check_of_the_table_has_advice() -> None:
     gone = expired(20, 60_000)
-    reported = health(shown(tombstones=gone), CheckSettings(max_commits_since_checkpoint=1))
+    reported = health(shown(counted=counted(FACTS, gone)), CheckSettings(max_commits_since_checkpoint=1))
     lag, vacuum = reported.split("\n\n")
     assert lag.startswith("2 commits since the last checkpoint")
-    assert vacuum.startswith("The retention of 20 files (58.6 KiB) ended")
+    assert vacuum.startswith("At version 12, the retention of 20 files (58.6 KiB) had ended")
     assert "Run `VACUUM`: it deletes the files that no version within the retention needs." in vacuum
 
 
@@ -145,21 +145,33 @@ def test_page_of_the_table_starts_with_health_and_contents_and_ends_with_plots()
 
 
 def test_live_files_are_counted_by_size_and_partition() -> None:
-    values: dict[str, Any] = plain(all_files_page(FACTS))
+    values: dict[str, Any] = plain(all_files_page(12, state(), counted(FACTS)))
+    assert values["file_sizes"] == plain(state_page(state()))["file_sizes"]
+    assert "counted_at_version" not in values
     assert "day=1/country=null" in values["bytes_by_partition"]
     assert "| largest | 2 KiB | `day=1/a.parquet` |" in values["largest_and_smallest"]
 
 
 def test_partitions_that_are_not_shown_are_counted() -> None:
-    facts = dataclasses.replace(FACTS, num_partitions=20_000)
-    values: dict[str, Any] = plain(all_files_page(facts))
-    assert values["bytes_by_partition"].endswith("and 19,998 smaller ones")
+    for number, expected in ((20_000, "and 19,998 smaller ones"), (None, "and many smaller ones")):
+        facts = dataclasses.replace(FACTS, num_partitions=number)
+        assert str(partitions_picture(facts)).endswith(expected)
+
+
+def test_pages_name_the_earlier_version_whose_files_were_counted() -> None:
+    known = counted(FACTS, expired(2, 9), version=9)
+    pages = [
+        all_files_page(12, state(), known),
+        tombstones_page(12, known, last_vacuum_ms=None),
+        table_page(TableSettings(name="events", path="/t"), shown(counted=known)),
+    ]
+    assert [plain(page)["counted_at_version"] for page in pages] == ["9"] * 3
 
 
 def test_unpartitioned_table_has_no_chart_of_partitions() -> None:
     everything = PartitionFiles(values={}, num_files=2, size_in_bytes=10)
-    facts = FileFacts(bins=(), largest=(), smallest=(), partitions=(everything,), num_partitions=1)
-    assert plain(all_files_page(facts)) == {"file_sizes": "no files"}
+    facts = dataclasses.replace(FACTS, largest=(), smallest=(), partitions=(everything,), num_partitions=1)
+    assert list(all_files_page(12, state(), counted(facts))) == ["file_sizes"]
 
 
 def test_vacuum_that_failed_is_not_the_last_one() -> None:
@@ -181,9 +193,9 @@ def test_tombstones_page_shows_what_vacuum_would_free() -> None:
         num_expired_without_size=0,
         expired_bytes=2048,
     )
-    values = plain(tombstones_page(facts, last_vacuum_ms=3_000))
+    values = plain(tombstones_page(12, counted(tombstones=facts), last_vacuum_ms=3_000))
     assert values["last_vacuum"] == 3.0
-    assert "last_vacuum" not in tombstones_page(facts, last_vacuum_ms=None)
+    assert "last_vacuum" not in tombstones_page(12, counted(tombstones=facts), last_vacuum_ms=None)
     assert values["vacuum_would_free_now"] == "at least 2 files, 2 KiB"
     assert values["contents"] == "3 files, 2.9 KiB, except 1 without a size"
     assert "size_in_bytes" not in values
@@ -191,9 +203,10 @@ def test_tombstones_page_shows_what_vacuum_would_free() -> None:
 
 
 def test_state_is_shown_as_text_and_a_chart() -> None:
-    values: dict[str, Any] = plain(state_page(state(), FACTS))
+    found = state()
+    values: dict[str, Any] = plain(state_page(found))
     assert values["contents"] == "90 rows in 4 files, 59.1 KiB"
-    assert values["file_sizes"] == plain(all_files_page(FACTS))["file_sizes"]
+    assert values["file_sizes"] == file_sizes_picture(found.file_size_histogram)
 
 
 @pytest.mark.parametrize(("sizes", "is_shown"), [([100, 200], False), ([100, 20_000], True), ([], False)])
@@ -211,7 +224,7 @@ def test_page_of_the_table_has_every_fact_as_text_and_as_number() -> None:
     entries = table_page(TableSettings(name="events", path="s3://lake/events"), shown(steps=steps))
     assert entries.pop("dagster/column_schema").value == table_schema(state().metadata).value  # type: ignore[arg-type]
     values: dict[str, Any] = plain(entries)
-    assert values.pop("file_sizes") == sizes_picture(FACTS.bins)
+    assert values.pop("file_sizes") == file_sizes_picture(state().file_size_histogram)
     assert values.pop("bytes_by_partition") == partitions_picture(FACTS)
     assert values.pop("bytes_by_version") == versions_picture("bytes by version", steps)
     assert values == {

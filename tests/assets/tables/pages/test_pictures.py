@@ -7,10 +7,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from deltasnap_assets.checks.facts import SizeBin
 from deltasnap_assets.tables.pages.pictures import (
     MAX_CHARACTERS,
     Bar,
+    SizeBin,
     VersionStep,
     bars_picture,
     file_sizes_picture,

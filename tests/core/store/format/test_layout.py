@@ -18,8 +18,8 @@ def test_manifest_name_of_another_file_is_none(name: str) -> None:
 
 
 def test_names_in_a_store_are_those_of_earlier_releases() -> None:
-    folders = [layout.MANIFESTS, layout.BASE, layout.CHANGES, layout.DOCUMENTS, layout.BREAKDOWNS, layout.STAGING]
-    assert folders == ["manifests", "base", "changes", "documents", "breakdowns", "staging"]
+    folders = [layout.MANIFESTS, layout.BASE, layout.CHANGES, layout.DOCUMENTS, layout.STAGING]
+    assert folders == ["manifests", "base", "changes", "documents", "staging"]
     assert [layout.ALL_FILES, layout.TOMBSTONES] == ["all_files", "tombstones"]  # users read these
     assert [layout.LAST_POLL, layout.FLEET_FOLDER] == ["last_poll.json", "@fleet"]
 

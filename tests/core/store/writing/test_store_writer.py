@@ -18,7 +18,6 @@ from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.urls import to_url
 from deltasnap_core.store.format.manifest import VersionChanges
 from deltasnap_core.store.versions.common_version import LogRelation
-from deltasnap_core.store.versions.stored_breakdowns import StoredBreakdowns
 from tests.builders import Action, add, metadata, protocol, remove, write_log
 from tests.checkpoint_files import write_checkpoint
 from tests.driver_bases import BY, spark
@@ -198,15 +197,3 @@ def test_table_with_a_small_stored_version_needs_no_spark(store: SnapshotStore, 
     assert store.reason_for_spark("t") is None
     (candidate,) = store.optimize_candidates("t", 0)
     assert (candidate.files, candidate.small_bytes, candidate.files_after) == (2, 30, 1)
-
-
-def test_breakdown_that_cannot_be_stored_is_returned(
-    store: SnapshotStore, log: DeltaLog, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def fail(*_: object) -> None:
-        raise StorageError(path="store", reason="the disk is full")
-
-    store.write_range("t", log, 0, 1)
-    monkeypatch.setattr(StoredBreakdowns, "write", fail)
-    assert sum(sums.files for sums in store.file_breakdown("t", 1).sizes.values()) == 3
-    assert "the disk is full" in caplog.text
