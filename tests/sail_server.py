@@ -1,8 +1,7 @@
 """A Sail server for quick tests of DataFrame code: `python -m tests.sail_server` starts one and prints its URL.
 
 Sail rejects clients later than PySpark 4.1 by the version of the PySpark in its process. The queries of the tests that
-use this server return the same with a later client, so its process reports an accepted version. The app does not: see
-`tests/sail` for tests of `spark.remote: sail` with an accepted client.
+use this server return the same with a later client, so its process reports an accepted version.
 """
 
 from __future__ import annotations

@@ -21,12 +21,11 @@ from deltasnap_assets.runs.condition.poll_findings import NO_VERSIONS_ADVICE
 from deltasnap_assets.runs.fleet import unfollowed_tables
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.runs.table_runs import UnfinishedRuns, failed_run
-from deltasnap_assets.settings.config import SAIL, Settings, TableSettings
+from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.settings.loading import NoConfigError, find_config, load_settings
 from deltasnap_assets.settings.yaml_source import ConfigError
 from deltasnap_assets.spark.connect_check import check_remote
 from deltasnap_assets.spark.java import check_java
-from deltasnap_assets.spark.sail import sail_version
 from deltasnap_assets.tables.checks.run_facts import HISTORY
 from deltasnap_assets.texts import lines_joined, visible
 from deltasnap_core import (
@@ -71,9 +70,7 @@ def examine() -> Iterator[Finding]:
         "Java", lambda: str(check_java()), f"Install Java 17 or later, or {how_to_install('java')}.", remote is None
     )
     yield _try("Spark", lambda: f"pyspark {_version_of('pyspark')}", "Install pyspark 4.0 or later.")
-    if remote == SAIL:
-        yield _try("Sail", lambda: f"pysail {sail_version()}", "Install the extra `sail`, or remove spark.remote.")
-    elif remote is not None:
+    if remote is not None:
         yield _try("Spark Connect", lambda: _answer_of(remote), "Start the server, or correct spark.remote.")
     if isinstance(settings, list):
         yield from settings

@@ -30,8 +30,6 @@ from deltasnap_core import EngineUse, learn_options, learn_secret, learn_setting
 
 DEFAULT_STORAGE = Path(".deltasnap") / "store"
 DEFAULT_FLEET_ASSET = "fleet"
-SAIL = "sail"
-"""The value of `spark.remote` for a Sail server of the run's process."""
 TABLE_TAG = "deltasnap/table"  # on every run of a table: `dagster.yaml` can limit them to one at a time
 
 _NAME = re.compile(r"[A-Za-z0-9_]+", re.ASCII)
@@ -223,10 +221,7 @@ _Property = Annotated[str | bool | int | float, BeforeValidator(_is_property)]
 
 
 class SparkSettings(_Settings):
-    """The session: `master` starts one in the run's process, `remote` (`sc://HOST:PORT`) uses a Connect server.
-
-    `remote: sail` uses a Sail server in the run's process.
-    """
+    """The session: `master` starts one in the run's process, `remote` (`sc://HOST:PORT`) uses a Connect server."""
 
     use: Literal["auto", "always"] = "auto"
     """`auto`: Spark reconstructs; the driver applies new commits and queries small tables. `always`: Spark replays all
@@ -235,15 +230,15 @@ class SparkSettings(_Settings):
     master: str | None = None
     """Where a run starts its own session: `local[*]`, `spark://host:7077`, `yarn`, `k8s://https://host:6443`."""
     remote: str | None = None
-    """The Spark Connect server to use instead: `sc://host:15002`. `sail`: Sail, started in the run's process."""
+    """The Spark Connect server to use instead: `sc://host:15002`."""
     config: dict[str, _Property] = Field(default_factory=dict, repr=False)
     """Spark properties: `{spark.driver.memory: 2g}`."""
 
     @field_validator("remote")
     @classmethod
     def _is_connect_url(cls, remote: str | None) -> str | None:
-        if remote is not None and remote != SAIL and not remote.startswith("sc://"):
-            raise ValueError(f"expected a Spark Connect address, sc://HOST:PORT, or {SAIL}")
+        if remote is not None and not remote.startswith("sc://"):
+            raise ValueError("expected a Spark Connect address, sc://HOST:PORT")
         return remote
 
     @property

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from deltasnap_assets.settings.config import SAIL, SparkSettings
-from deltasnap_assets.spark.sail import sail_url
+from deltasnap_assets.settings.config import SparkSettings
 
 # For any session. Logs are many small files, and their states aggregate to little data. A Spark job to list them, a
 # shuffle into 200 partitions, compression of cached data, or sorting the files of a table with more than a hundred
@@ -57,14 +56,12 @@ _JAVA_OPTIONS = "spark.driver.defaultJavaOptions"
 def session_config(spark: SparkSettings) -> dict[str, str]:
     """Return Spark's settings: the configuration file over defaults that suit reading logs.
 
-    For a Connect server, excludes settings that only the process of the driver can use. For `sail`, starts the server
-    of this process. Errors: RemoteError if Sail is not installed.
+    For a Connect server, excludes settings that only the process of the driver can use.
     """
     chosen = {key: _spark_text(value) for key, value in spark.config.items()}
     if spark.remote is not None:
         of_session = {key: value for key, value in chosen.items() if not key.startswith(_DRIVER_ONLY)}
-        remote = sail_url() if spark.remote == SAIL else spark.remote
-        return {"spark.remote": remote, **_SESSION_CONFIG, **of_session}
+        return {"spark.remote": spark.remote, **_SESSION_CONFIG, **of_session}
     master = spark.master or "local[*]"
     if not master.startswith("local") or master.startswith("local-cluster"):
         return {"spark.master": master, **_SESSION_CONFIG, **_DRIVER_CONFIG, **chosen}

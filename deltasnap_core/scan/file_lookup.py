@@ -14,18 +14,16 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from deltasnap_core.errors import CorruptLogError, DataFileError, DataPathError
+from deltasnap_core.errors import CorruptLogError, DataPathError
 from deltasnap_core.protocol.deletion_vector import DeletionVectorDescriptor
 from deltasnap_core.redaction import logger_of, redacted
 from deltasnap_core.replay.spark.session.local_rows import arrow_rows
-from deltasnap_core.replay.spark.session.spark_files import DamagedPageError
 from deltasnap_core.rules.deletion_vector_ids import vector_id_sql
 from deltasnap_core.rules.file_actions import values_of
 from deltasnap_core.rules.texts.sql_text import string_sql
 from deltasnap_core.rules.totals.num_records import num_records_sql
 from deltasnap_core.scan.files.data_file import DataFile
 from deltasnap_core.scan.files.data_paths import plain_url
-from deltasnap_core.scan.parquet_rows import ParquetRows
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.skipping.partition_values import is_malformed, misspelled_key
 from deltasnap_core.storage.log_store import FileStatus
@@ -78,9 +76,6 @@ class FileLookup:
             FileStatus(path=url, size=add["size"] or 0, modification_time=add["modificationTime"] or 0)
             for url, add in zip(urls, adds, strict=True)
         ]
-        if statuses and self.table.spark_files.copies_all:
-            # Fail early if the server cannot read rows, before more files are copied.
-            ParquetRows(self.table).read(self._readable(statuses[:1]))
         return [
             DataFile(
                 path=add["path"],
@@ -151,9 +146,6 @@ class FileLookup:
             return self.table.spark_files.readable(files)
         except FileNotFoundError as error:
             raise self.table.missing_file(str(error)) from error
-        except DamagedPageError as error:
-            table, version = redacted(self.table.table_path), self.table.version
-            raise DataFileError(path=None, table=table, version=version, reason=str(error)) from error
 
 
 def _why_not_read(url: str) -> str | None:

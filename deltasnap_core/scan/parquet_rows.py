@@ -11,11 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from pyspark.errors import AnalysisException, PySparkException, UnsupportedOperationException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, DataFrameReader
 from pyspark.sql.types import StructType
 
-from deltasnap_core.errors import UnsupportedServerError
 from deltasnap_core.replay.spark.session.spark_files import NAMED_FILES
 from deltasnap_core.scan.physical_schema import OWN_PREFIX, physical_schema
 from deltasnap_core.scan.scanned_table import ScannedTable
@@ -46,9 +45,6 @@ class ParquetRows:
             self.table.spark.conf.set("spark.sql.parquet.fieldId.read.enabled", "true")
         try:
             rows = _with_metadata(reader, paths)
-        except UnsupportedOperationException as error:
-            reason = "it has no column _metadata with the file and the index of a row"
-            raise UnsupportedServerError(work="read the rows of a table", reason=reason) from error
         except PySparkException as error:
             if error.getCondition() != "PATH_NOT_FOUND":
                 _ = self.table.no_rows  # raises CorruptLogError if the schema is the cause

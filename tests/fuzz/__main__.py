@@ -92,14 +92,14 @@ def _session(wanted: str | None) -> Iterator[Any]:
     if wanted is None:
         yield None
         return
+    if wanted == "sail":
+        from tests.sail_server import sail_session
+
+        with sail_session() as session:
+            yield session
+        return
     from pyspark.sql import SparkSession
 
-    if wanted == "sail":
-        from deltasnap_assets.settings.config import SparkSettings
-        from deltasnap_assets.spark.session_config import session_config
-
-        yield SparkSession.builder.config(map={**session_config(SparkSettings(remote=wanted))}).getOrCreate()
-        return
     from deltasnap_assets.spark.java import use_java
     from tests.conftest import QUICK_SESSION
 

@@ -13,7 +13,7 @@ from deltasnap_assets.command.prerequisites import require_package
 def demo(
     remote: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="A Spark Connect server (sc://HOST:PORT), or sail."),
+        typer.Option(metavar="URL", help="A Spark Connect server: sc://HOST:PORT."),
     ] = None,
 ) -> None:
     """Write a demo table, materialize each of its versions with Dagster, and show the result.

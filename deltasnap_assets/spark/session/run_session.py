@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
+from uuid import uuid4
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from deltasnap_assets.spark.connect_check import address_of, check_remote, limit_retries
+from deltasnap_assets.spark.connect_check import RemoteError, address_of, check_remote, limit_retries
 from deltasnap_assets.spark.java import use_java
-from deltasnap_assets.spark.sail import running_sail_url, sail_version
 from deltasnap_assets.spark.session.failures import starting_spark
 
 
@@ -56,7 +58,8 @@ class RunSession:
         """Return the session. Start it, or connect to it, on the first call.
 
         reason: why it is needed, for the line in the log.
-        Errors: `JavaError` and `SparkStartError` if it cannot start; `RemoteError` if `spark.remote` does not respond.
+        Errors: `JavaError` and `SparkStartError` if it cannot start; `RemoteError` if `spark.remote` does not
+        respond, or is not Apache Spark.
         """
         with self._starting:
             if self._session is None:
@@ -83,6 +86,18 @@ class RunSession:
             session: SparkSession = self._pyspark.spark_session
         if remote is not None:
             limit_retries(session)
-        if remote is not None and remote == running_sail_url():
-            session.conf.set("spark.master", f"Sail {sail_version()}")  # for `computed_by`
+            _check_missing_files(session)
         return session
+
+
+def _check_missing_files(session: SparkSession) -> None:
+    """Raise RemoteError if a server reads a missing file as an empty one: states would be wrong. Spark does not."""
+    client = logging.getLogger("pyspark.sql.connect.logging")  # it would log the expected error
+    before, client.disabled = client.disabled, True
+    try:
+        _ = session.read.text(f"file:///deltasnap-{uuid4().hex}").schema
+    except PySparkException:
+        return
+    finally:
+        client.disabled = before
+    raise RemoteError("The server of spark.remote reads missing files as empty ones. Use a server of Apache Spark.")

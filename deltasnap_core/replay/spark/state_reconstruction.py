@@ -131,7 +131,7 @@ def state_actions(
     small = local_rows(spark, non_file.rows(), STATE)
     if files is None:
         return small
-    # Typed nulls, because Sail gives columns that `unionByName` adds no type.
+    # Typed nulls: some engines give columns that `unionByName` adds no type.
     missing = (f"cast(null as {field.dataType.simpleString()}) as {field.name}" for field in STATE.fields[2:])
     kept = FULL.unexpired(files, retention)
     return kept.selectExpr(_whole("add", ADD_COLUMNS), _whole("remove", REMOVE_COLUMNS), *missing).unionByName(small)

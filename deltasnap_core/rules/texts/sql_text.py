@@ -33,7 +33,7 @@ def long_sum_sql(number: str) -> str:
 
 def let_sql(name: str, value: str, result: str) -> str:
     """Return SQL for a result in which `name` is a value, so that the value is evaluated once. All are SQL."""
-    # An index in brackets is checked, for which Sail copies the value: nested, its plan grows exponentially.
+    # An index in brackets is checked, for which some engines copy the value: nested, the plan grows exponentially.
     return f"get(transform(array({value}), {name} -> {result}), 0)"
 
 

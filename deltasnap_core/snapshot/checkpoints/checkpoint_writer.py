@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from uuid import NAMESPACE_URL, uuid4, uuid5
 
-from pyspark.errors import UnsupportedOperationException
 from pyspark.sql import DataFrame, Observation
 
 from deltasnap_core.errors import (
@@ -20,7 +19,6 @@ from deltasnap_core.errors import (
     CorruptLogError,
     ProtectedVersionError,
     StorageError,
-    UnsupportedServerError,
     UnsupportedSettingError,
 )
 from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, open_checkpoint
@@ -146,13 +144,9 @@ class CheckpointWriter:
         if columns.has_times:
             self._check_times()
         make = self._v2 if self._is_v2 else self._classic
-        try:
-            draft, digest = with_fallback(
-                self.snapshot.log.replayable, lambda log: make(log, columns, staging), self.snapshot.log.fall_back
-            )
-        except UnsupportedOperationException as error:
-            reason = "it cannot observe the rows that it writes"
-            raise UnsupportedServerError(work="write a checkpoint", reason=reason) from error
+        draft, digest = with_fallback(
+            self.snapshot.log.replayable, lambda log: make(log, columns, staging), self.snapshot.log.fall_back
+        )
         is_placed = False
         try:
             contents = self._read_back(draft, expected, columns, digest)

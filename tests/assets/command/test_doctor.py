@@ -309,16 +309,7 @@ def test_tables_with_one_path_on_two_storages_are_no_warning(folder: Path) -> No
 TABLES = "storage: store\ntables: [{name: events, path: lake/events}]"
 
 
-@pytest.mark.parametrize(
-    ("use", "subject", "message"),
-    [
-        ("spark: {remote: sail}", "Sail", "pysail 1.2"),
-        ("spark: {remote: 'sc://host:1'}", "Spark Connect", "responds"),
-    ],
-)
-def test_session_on_a_server_needs_no_java(
-    use: str, subject: str, message: str, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_session_on_a_server_needs_no_java(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_java() -> None:
         raise JavaError("No Java found.")
 
@@ -326,15 +317,14 @@ def test_session_on_a_server_needs_no_java(
         raise RemoteError(f"{remote} cannot be reached.")
 
     monkeypatch.setattr(doctor, "check_java", no_java)
-    monkeypatch.setattr(doctor, "sail_version", lambda: "1.2")
     monkeypatch.setattr(doctor, "check_remote", lambda _: None)
-    found = findings(folder, f"{TABLES}\n{use}")
+    remote = f"{TABLES}\nspark: {{remote: 'sc://host:1'}}"
+    found = findings(folder, remote)
     assert (found["Java"]["mark"], found["Java"]["message"]) == ("warning", "No Java found.")
-    assert (found[subject]["mark"], found[subject]["message"]) == ("ok", message)
-    assert len({"Sail", "Spark Connect"} & {*found}) == 1
+    assert (found["Spark Connect"]["mark"], found["Spark Connect"]["message"]) == ("ok", "responds")
     assert findings(folder, TABLES)["Java"]["mark"] == "error"
     monkeypatch.setattr(doctor, "check_remote", unreachable)
-    lost = findings(folder, f"{TABLES}\nspark: {{remote: 'sc://host:1'}}")["Spark Connect"]
+    lost = findings(folder, remote)["Spark Connect"]
     assert (lost["mark"], lost["message"]) == ("error", "sc://host:1 cannot be reached.")
 
 

@@ -222,7 +222,7 @@ MISTAKES = {
     ),
     "remote without scheme": (
         "spark: {remote: host}\ntables: [{name: a, path: /a}]\n",
-        ":1: spark.remote: expected a Spark Connect address, sc://HOST:PORT, or sail (found: 'host')",
+        ":1: spark.remote: expected a Spark Connect address, sc://HOST:PORT (found: 'host')",
     ),
     "variable not set": (
         "tables:\n  - name: a\n    path: ${LAKE}/a\n",

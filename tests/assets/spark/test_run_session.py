@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pyspark.errors import AnalysisException
 
+from deltasnap_assets.spark.connect_check import RemoteError
 from deltasnap_assets.spark.java import Java, JavaError
 from deltasnap_assets.spark.session import run_session
 from deltasnap_assets.spark.session.run_session import RunSession
@@ -27,11 +30,17 @@ class Resource:
     def __init__(self, **config: str) -> None:
         self.spark_config = config
         self.started = 0
+        self.missing_file: Exception | None = AnalysisException("no such file", "PATH_NOT_FOUND", {})
 
     @property
     def spark_session(self) -> Any:
         self.started += 1
-        return SimpleNamespace(conf=Conf(), version="4.3.0")
+        return SimpleNamespace(conf=Conf(), version="4.3.0", read=self)
+
+    def text(self, _: str) -> Any:
+        if self.missing_file is not None:
+            raise self.missing_file
+        return SimpleNamespace(schema="value")
 
 
 Made = Callable[..., tuple[RunSession, Resource, list[str]]]
@@ -65,19 +74,23 @@ def test_remote_session_is_logged_without_its_token(made: Made) -> None:
     assert lines == ["Connecting to Spark at sc://lake:15002: facts about files"]
 
 
-@pytest.mark.parametrize(("remote", "is_sail"), [("sc://127.0.0.1:7", True), ("sc://127.0.0.1:8", False)])
-def test_session_on_sail_says_so_in_place_of_a_master(
-    remote: str, is_sail: bool, made: Made, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_remote_session_is_checked_before_and_after_it_starts(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[object] = []
-    monkeypatch.setattr(Conf, "set", lambda _, *setting: done.append(setting), raising=False)
     monkeypatch.setattr(run_session, "check_remote", done.append)
     monkeypatch.setattr(run_session, "limit_retries", lambda session: done.append(session.version))
-    monkeypatch.setattr(run_session, "running_sail_url", lambda: "sc://127.0.0.1:7")
-    monkeypatch.setattr(run_session, "sail_version", lambda: "0.7.2")
-    sessions, _, _ = made(**{"spark.remote": remote})
+    sessions, _, _ = made(**{"spark.remote": "sc://127.0.0.1:7"})
     sessions.session("facts about files")
-    assert done == [remote, "4.3.0", *([("spark.master", "Sail 0.7.2")] if is_sail else [])]
+    assert done == ["sc://127.0.0.1:7", "4.3.0"]
+
+
+def test_server_that_reads_missing_files_as_empty_is_rejected(made: Made) -> None:
+    sessions, resource, _ = made(**{"spark.remote": "sc://127.0.0.1:7"})
+    resource.missing_file = None
+    client = logging.getLogger("pyspark.sql.connect.logging")
+    before = client.disabled
+    with pytest.raises(RemoteError, match="reads missing files as empty ones"):
+        sessions.session("facts about files")
+    assert client.disabled == before
 
 
 def test_own_session_needs_no_server(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,7 +99,6 @@ def test_own_session_needs_no_server(made: Made, monkeypatch: pytest.MonkeyPatch
 
     for name in ("check_remote", "limit_retries"):
         monkeypatch.setattr(run_session, name, refuse)
-    monkeypatch.setattr(run_session, "running_sail_url", lambda: None)
     sessions, resource, lines = made()
     sessions.session("facts about files")
     assert (resource.started, lines[0].partition(" on ")[0]) == (1, "Starting Spark, master local,")

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from deltasnap_core.errors import CorruptLogError, DataFileError, DataFileNotFoundError, DataPathError
+from deltasnap_core.errors import CorruptLogError, DataFileNotFoundError, DataPathError
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.replay.sessions import NoSession
-from deltasnap_core.replay.spark.session.spark_failures import translated
-from deltasnap_core.replay.spark.session.spark_files import DamagedPageError, SparkFiles
+from deltasnap_core.replay.spark.session.spark_files import SparkFiles
 from deltasnap_core.scan.file_changes import ChangeSummary
 from deltasnap_core.scan.file_lookup import FileLookup
 from deltasnap_core.scan.files.data_file import DataFile
@@ -31,10 +30,6 @@ class Copies(SparkFiles):
         super().__init__(None, lambda url: True)
         self.asked: list[FileStatus] = []
         self.failure = failure
-
-    @property
-    def copies_all(self) -> bool:
-        return False
 
     def readable(self, files: Any) -> list[str]:
         if self.failure is not None:
@@ -107,11 +102,6 @@ def test_file_that_is_gone_is_named_with_its_version() -> None:
     with pytest.raises(DataFileNotFoundError) as raised:
         FileLookup(table(Copies(FileNotFoundError(f"{TABLE}/a")))).data_files([file("a")])
     assert (raised.value.path, raised.value.version) == (f"{TABLE}/a", 7)
-
-
-def test_copy_of_a_data_file_with_a_damaged_page_is_not_a_corrupt_log() -> None:
-    with pytest.raises(DataFileError, match=r"a data file of version 7 .*: a: bad page"), translated(["commit"]):
-        FileLookup(table(Copies(DamagedPageError("a: bad page")))).data_files([file("a")])
 
 
 def test_incomplete_deletion_vector_is_a_corrupt_log() -> None:

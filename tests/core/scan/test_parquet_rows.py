@@ -6,9 +6,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pyspark.errors import AnalysisException, PySparkException, UnsupportedOperationException
+from pyspark.errors import AnalysisException, PySparkException
 
-from deltasnap_core.errors import DataFileNotFoundError, UnsupportedServerError
+from deltasnap_core.errors import DataFileNotFoundError
 from deltasnap_core.scan.parquet_rows import ParquetRows
 from tests.builders import field
 from tests.core.scan.changes.test_schemas_without_spark import mapped, schema_of
@@ -105,14 +105,13 @@ GONE = {"path": "file:///b"}
 @pytest.mark.parametrize(
     ("error", "kind", "text"),
     [
-        (UnsupportedOperationException("no metadata"), UnsupportedServerError, "it has no column _metadata"),
         (AnalysisException("gone", "PATH_NOT_FOUND", GONE), DataFileNotFoundError, "file:///b"),
         (AnalysisException("gone", "PATH_NOT_FOUND"), DataFileNotFoundError, "file:///a"),
         (AnalysisException("no such type", "UNSUPPORTED", {}), AnalysisException, "no such type"),
         (PySparkException("stopped", "STOPPED", {}), PySparkException, "stopped"),
         (AnalysisException("unknown"), AnalysisException, "unknown"),
     ],
-    ids=["server without metadata", "missing file", "unnamed file", "other condition", "other error", "no condition"],
+    ids=["missing file", "unnamed file", "other condition", "other error", "no condition"],
 )
 def test_error_of_spark_names_the_missing_file_or_stays_as_it_is(
     error: Exception, kind: type[Exception], text: str

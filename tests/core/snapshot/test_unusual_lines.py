@@ -70,7 +70,7 @@ def table_with(folder: Path, lines: list[bytes]) -> str:
     return str(folder)
 
 
-@pytest.mark.spark  # Sail parses no such numbers
+@pytest.mark.spark  # Sail parses no such numbers, and no text after an object
 @pytest.mark.thorough
 def test_every_query_reads_unusual_lines_the_same_way(spark: SparkSession, tmp_path: Path, is_large: bool) -> None:
     path = table_with(tmp_path / "table", UNUSUAL)
@@ -134,6 +134,7 @@ def with_marks(file: Path) -> None:
 
 
 @pytest.mark.parametrize("engine", ["auto", "spark"])
+@pytest.mark.parametrize("is_large", [False, pytest.param(True, marks=pytest.mark.spark)], indirect=True)  # as above
 def test_lines_of_old_databricks_runtimes_are_read_with_one_warning(
     spark: SparkSession, tmp_path: Path, is_large: bool, engine: EngineUse, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -12,7 +12,6 @@ from functools import reduce
 from itertools import groupby
 
 import pyarrow as pa
-from pyspark.errors import UnsupportedOperationException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, DataType, LongType, StringType, StructField, StructType, VariantType
@@ -30,7 +29,6 @@ from deltasnap_core.rules.deletion_vector_ids import KEY_FIELDS, file_vector_id_
 from deltasnap_core.rules.one_action import one_action_sql
 from deltasnap_core.rules.paths import canonical_path_sql, path_key_sql
 from deltasnap_core.rules.texts.statistics_schema import StatisticPath, text_schema
-from deltasnap_core.storage.urls import split_url
 
 PARSED = "parsed_statistics"
 """A field of `add`: some statistics as values, in the type of `text_schema`; null: use the JSON."""
@@ -141,17 +139,8 @@ class ActionReader:
     def _large_commits(self, paths: list[str]) -> DataFrame:
         """Return the lines of commits that are read by path: `_PLACE`, line."""
         text = file_reader(self.spark).text(paths, lineSep="\n")
-        try:
-            metadata = text.metadataColumn("_metadata")
-            lines = _lines_of(text, metadata["file_name"], metadata["file_block_start"])
-            _ = lines.schema
-        except UnsupportedOperationException:
-            # This server has no column with the file of a row: read each file separately.
-            texts = [(path, file_reader(self.spark).text(path, lineSep="\n")) for path in paths]
-            return reduce(
-                DataFrame.unionAll, (_lines_of(each, F.lit(split_url(path)[1]), F.lit(0)) for path, each in texts)
-            )
-        return lines
+        metadata = text.metadataColumn("_metadata")
+        return _lines_of(text, metadata["file_name"], metadata["file_block_start"])
 
     def _of_arrow(self, rows: pa.Table, *, is_large: bool) -> DataFrame:
         # One partition satisfies every grouping: small commits are never shuffled.

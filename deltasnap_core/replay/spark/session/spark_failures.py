@@ -16,7 +16,6 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from deltasnap_core.errors import CorruptLogError, CorruptStoreError, StorageError
-from deltasnap_core.replay.spark.session.spark_files import DamagedPageError
 from deltasnap_core.rules.one_action import ONE_ACTION
 from deltasnap_core.rules.totals.aggregates import MissingSizeError
 
@@ -27,8 +26,6 @@ _NAMES_FILES = re.compile(
     r"FAILED_READ_FILE|CANNOT_READ_FILE_FOOTER|PATH_NOT_FOUND|MALFORMED_RECORD_IN_PARSING"
     r"|CANNOT_MERGE_SCHEMAS|FAILED_READ_SCHEMA|PARQUET_TYPE|ParquetDecodingException|is not a Parquet file"
     rf"|expected {ONE_ACTION}"
-    # Errors of readers in Rust; those above are Java's.
-    r"|Parquet (?:argument )?error|ARROW:schema|Fail to merge schema|invalid utf-8"
     # Decoding errors after the file was read. Our queries never index into arrays.
     r"|ArrayIndexOutOfBoundsException|NegativeArraySizeException|datasources\.parquet\.(?:Vectorized|ParquetDictionary)"
 )
@@ -58,7 +55,7 @@ def translated(log_files: Iterable[str] = (), stored_files: Iterable[str] = ()) 
     """
     try:
         yield
-    except (*SPARK_FAILURES, FileNotFoundError, MissingSizeError, DamagedPageError) as error:
+    except (*SPARK_FAILURES, FileNotFoundError, MissingSizeError) as error:
         text = str(error)
         if isinstance(error, SPARK_FAILURES) and not is_about_files(error):
             raise

@@ -16,18 +16,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrameReader, SparkSession
 
-from deltasnap_core.errors import UnsupportedServerError, one_line
-from deltasnap_core.log.checkpoints.checkpoint_pages import read_pages
-from deltasnap_core.log.checkpoints.verified_parquet import UNREADABLE
 from deltasnap_core.redaction import logger_of
 from deltasnap_core.replay.sessions import SparkProvider
-from deltasnap_core.replay.spark.reading.optional_fields import with_optional_fields
 from deltasnap_core.storage.concurrency import map_concurrently
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore, filesystem_of
 from deltasnap_core.storage.log_store import FileStatus
@@ -51,29 +46,17 @@ class SparkFiles:
     instance.
 
     Spark skips a file with a hidden name, such as a sidecar `_a.parquet`. It gets a copy with another name.
-    A server that reads a missing file as an empty one is not Apache Spark. It gets a copy of every file, or a hard
-    link, which remains if the original is deleted. This process checks the pages of a Parquet file first, as Spark does
-    when it reads them, and rewrites the copy if it has required fields in a struct (`with_optional_fields`).
     """
 
-    def __init__(
-        self,
-        storage_options: Mapping[str, Any] | None,
-        can_read: Callable[[str], bool],
-        skips_missing: Callable[[], bool] = lambda: False,
-    ) -> None:
+    def __init__(self, storage_options: Mapping[str, Any] | None, can_read: Callable[[str], bool]) -> None:
         """Create an instance.
 
-        can_read:      whether Spark has a connector for the filesystem of a URL, given in Spark's form. It is called
-                       once for each scheme and bucket, with the first URL there. That file may not exist yet.
-        skips_missing: whether Spark reads a missing file as an empty one.
+        can_read: whether Spark has a connector for the filesystem of a URL, given in Spark's form. It is called once
+                  for each scheme and bucket, with the first URL there. That file may not exist yet.
         """
         self._storage_options = dict(storage_options or {})
         self._store = FsspecLogStore(self._storage_options)
         self._can_read = can_read
-        self._skips_missing = skips_missing
-        self._needs_copies: bool | None = None
-        self._checked: set[Path] = set()
         self._known: dict[str, bool] = {}
         self._lock = threading.Lock()
         self._folder: Path | None = None
@@ -81,15 +64,7 @@ class SparkFiles:
     @classmethod
     def of(cls, storage_options: Mapping[str, Any] | None, sessions: SparkProvider) -> SparkFiles:
         """Return an instance for the session of a provider."""
-
-        def session() -> SparkSession:
-            return sessions.session("files that Spark reads")
-
-        return cls(
-            storage_options,
-            lambda url: can_read(session(), url),
-            lambda: skips_missing_files(session()),
-        )
+        return cls(storage_options, lambda url: can_read(sessions.session("files that Spark reads"), url))
 
     @property
     def storage_options(self) -> Mapping[str, Any]:
@@ -142,15 +117,8 @@ class SparkFiles:
 
     def _readable(self, file: str | FileStatus) -> str:
         url = file if isinstance(file, str) else file.path
-        is_direct = not self.copies_all and not is_hidden(url) and self.is_direct(url)
+        is_direct = not is_hidden(url) and self.is_direct(url)
         return self.url_for_spark(url) if is_direct else to_url(self._copy(file))
-
-    @property
-    def copies_all(self) -> bool:
-        """Whether Spark gets a copy of every file, even if it could read the file directly."""
-        if self._needs_copies is None:
-            self._needs_copies = self._skips_missing()
-        return self._needs_copies
 
     def _copy(self, file: str | FileStatus) -> Path:
         status = self._store.status(file) if isinstance(file, str) else file
@@ -163,10 +131,6 @@ class SparkFiles:
         if not copy.exists():
             copy.parent.mkdir(exist_ok=True)
             self._download(status.path, copy)
-        if self.copies_all and copy.suffix == ".parquet" and copy not in self._checked:
-            _check_pages(copy)
-            with_optional_fields(copy)
-            self._checked.add(copy)
         return copy
 
     def _download(self, url: str, copy: Path) -> None:
@@ -190,18 +154,6 @@ class SparkFiles:
                 self._folder = Path(tempfile.mkdtemp(prefix="deltasnap-files-"))
                 atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
             return self._folder
-
-
-class DamagedPageError(Exception):
-    """A Parquet file has a page that cannot be read. The message names the file."""
-
-
-def _check_pages(file: Path) -> None:
-    try:
-        with file.open("rb") as stream:
-            read_pages(stream)
-    except UNREADABLE as error:
-        raise DamagedPageError(f"{file.name}: {one_line(error)}") from error
 
 
 NAMED_FILES = {
@@ -260,27 +212,3 @@ def _unlogged() -> Iterator[None]:
         yield
     finally:
         client.disabled = before
-
-
-def skips_missing_files(spark: SparkSession) -> bool:
-    """Return whether a session reads a missing file as an empty one. Spark itself raises an error: False.
-
-    Errors: UnsupportedServerError if such a session does not see the files of this machine.
-    """
-    if not type(spark).__module__.startswith("pyspark.sql.connect."):
-        return False  # a session of this process is Spark itself
-    with tempfile.TemporaryDirectory(prefix="deltasnap-probe-") as folder:
-        probe, text = Path(folder, "probe"), uuid4().hex
-        try:
-            with _unlogged():
-                _ = file_reader(spark).text(to_url(probe)).schema
-        except PySparkException as error:
-            if error.getCondition() != _NOT_THERE:
-                raise  # no conclusion: the server is starting, or has stopped
-            return False
-        probe.write_text(text, encoding="utf-8")
-        found = [row[0] for row in file_reader(spark).text(to_url(probe)).collect()]
-    if found != [text]:
-        reason = "it reads a missing file as an empty one, and it does not see the files of this machine"
-        raise UnsupportedServerError(work="read a Delta log", reason=reason)
-    return True

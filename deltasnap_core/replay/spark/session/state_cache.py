@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from threading import Lock
 from typing import ClassVar
 from weakref import WeakValueDictionary
 
 from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException, UnsupportedOperationException
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from deltasnap_core.redaction import logger_of
@@ -40,21 +40,15 @@ class StateCache:
         return self._is_cached
 
     def cached(self, frame: DataFrame) -> DataFrame:
-        """Return the frame, cached from now on; after the release, or if the server has no cache, not cached."""
+        """Return the frame, cached from now on; after the release, not cached."""
         with self._lock:
             if self._is_released or self._is_cached:
                 return frame
             # Spark finds the cache by the query plan: it also serves the frame itself, even after the view is dropped.
             frame.createOrReplaceTempView(self._view)
-            spark = frame.sparkSession
-            try:
-                spark.catalog.cacheTable(self._view)
-            except UnsupportedOperationException as error:
-                _log.debug("%s is not cached, its queries read the files again: %s", self.name, error)
-                with suppress(PySparkException):  # a view without data, that the session may keep
-                    spark.catalog.dropTempView(self._view)
-                return frame
-            self._spark, self._is_cached = spark, True
+            self._spark = frame.sparkSession
+            self._spark.catalog.cacheTable(self._view)
+            self._is_cached = True
             return frame
 
     def release(self) -> None:

@@ -103,9 +103,3 @@ Caused by: java.lang.ArrayIndexOutOfBoundsException: Index 64 out of bounds for 
     error = raised(JavaError(text))
     assert (type(error), error.path) == (CorruptLogError, CHECKPOINT)
     assert "Index 64 out of bounds" in error.reason
-
-
-def test_parts_with_other_columns_are_damage_on_sail() -> None:
-    text = "Schema error: Fail to merge schema field 'id' because the from data_type = List(Utf8) does not equal Utf8"
-    found = raised(SparkRuntimeException(text))
-    assert (found.path, found.reason) == (CHECKPOINT, f"Spark cannot read it: {text}")

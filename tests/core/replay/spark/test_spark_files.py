@@ -11,8 +11,7 @@ import fsspec
 import pytest
 from pyspark.errors import AnalysisException
 
-from deltasnap_core.errors import UnsupportedServerError
-from deltasnap_core.replay.spark.session.spark_files import SparkFiles, can_read, file_reader, skips_missing_files
+from deltasnap_core.replay.spark.session.spark_files import SparkFiles, can_read, file_reader
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.urls import is_hidden, local_path, to_url
 
@@ -141,20 +140,6 @@ def test_filesystem_is_reached_if_only_the_file_is_missing(
     monkeypatch.setattr(client, "disabled", False)
     assert can_read(session_of("classic", error), "file:///t/nothing") is expected
     assert not client.disabled
-
-
-def test_missing_file_is_empty_only_on_a_server_that_is_not_spark() -> None:
-    assert not skips_missing_files(session_of("classic"))
-    assert not skips_missing_files(session_of("connect", GONE))
-    assert skips_missing_files(session_of("connect"))
-    with pytest.raises(AnalysisException, match="no connector"):
-        skips_missing_files(session_of("connect", FAILED))
-
-
-@pytest.mark.parametrize("rows", [[], ["another"], ["a", "b"]], ids=str)
-def test_server_that_skips_missing_files_must_see_those_of_this_machine(rows: list[str]) -> None:
-    with pytest.raises(UnsupportedServerError, match="it does not see the files of this machine"):
-        skips_missing_files(session_of("connect", rows=rows))
 
 
 def test_upload_copies_only_data_files_of_spark(tmp_path: Path, memory_folder: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pyspark.errors import PySparkException, UnsupportedOperationException
+from pyspark.errors import PySparkException
 
 from deltasnap_core.replay.spark.session.state_cache import StateCache, job_description
 
@@ -67,17 +67,6 @@ def test_state_is_cached_once_until_it_is_released() -> None:
     session.calls.clear()
     assert cache.cached(frame) is frame
     assert (session.calls, cache.is_cached) == ([], False)
-
-
-def test_state_on_a_server_without_a_cache_is_not_cached() -> None:
-    for drop in ({}, {"dropTempView": PySparkException("no")}):
-        session, cache = Session(cacheTable=UnsupportedOperationException("no cache"), **drop), StateCache("state")
-        frame: Any = Frame(session)
-        assert cache.cached(frame) is frame
-        assert not cache.is_cached
-        assert [name for name, *_ in session.calls] == ["createOrReplaceTempView", "cacheTable", "dropTempView"]
-        cache.release()
-        assert len(session.calls) == 3
 
 
 def test_state_that_is_not_cached_is_released_without_a_session() -> None:
