@@ -58,7 +58,7 @@ def build_definitions(settings: Settings) -> dg.Definitions:
             sensors=[
                 *new_commits_sensors(settings, jobs, observe_job),
                 fleet_sensor(),
-                *([] if settings.alerts.webhook is None else [alerts_sensor(settings)]),
+                *([alerts_sensor(settings)] if settings.alerts.urls else []),
             ],
             schedules=[
                 *(refresh_schedule(settings, table, table.refresh) for table in settings.tables if table.refresh),

@@ -38,6 +38,7 @@ _OWNER = re.compile(r"team:[A-Za-z0-9_.-]+|[A-Za-z0-9_][A-Za-z0-9._%+-]*@[A-Za-z
 _TAG = re.compile(r"[A-Za-z0-9_.-]{0,63}", re.ASCII)
 _TAG_KEY = re.compile(r"([A-Za-z0-9_.-]{1,63}/)?[A-Za-z0-9_.-]{1,63}", re.ASCII)
 _HTTP = re.compile(r"https?://[!-~]+")
+_SERVICE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[!-~]+")
 _HOURLY = "0 * * * *"
 
 
@@ -264,9 +265,9 @@ class AlertSettings(_Settings):
 
     model_config = ConfigDict(json_schema_extra=_with_on_as_true)
 
-    webhook: SecretStr | None = None
-    """The URL that gets each message, as `{"text": ...}` (Slack, Mattermost, Rocket.Chat); `null`: no messages. It is a
-    secret: write `"${SLACK_URL}"`.
+    urls: tuple[SecretStr, ...] = ()
+    """The services that get each message, as Apprise URLs; empty: no messages. They are secrets: write
+    `urls: ["${ALERT_URL}"]`. Needs the extra `alerts`.
     """
     on: tuple[Literal["error", "warn"], ...] = ("error", "warn")
     """The tables to report: `error`: `broken` tables; `warn`: `warned`, `stale` and `unknown` tables."""
@@ -275,8 +276,8 @@ class AlertSettings(_Settings):
 
     def model_post_init(self, context: Any) -> None:
         super().model_post_init(context)
-        if self.webhook is not None:
-            learn_secret(self.webhook.get_secret_value())
+        for url in self.urls:
+            learn_secret(url.get_secret_value())
 
     @model_validator(mode="before")
     @classmethod
@@ -294,12 +295,12 @@ class AlertSettings(_Settings):
             raise ValueError("must not be empty")
         return on
 
-    @field_validator("webhook")
+    @field_validator("urls")
     @classmethod
-    def _is_http(cls, webhook: SecretStr | None) -> SecretStr | None:
-        if webhook is not None and not _HTTP.fullmatch(webhook.get_secret_value()):
-            raise ValueError("expected a URL that starts with https:// or http://")
-        return webhook
+    def _are_urls(cls, urls: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
+        if not all(_SERVICE.fullmatch(url.get_secret_value()) for url in urls):
+            raise ValueError("expected Apprise URLs, such as slack://... or json://...")
+        return urls
 
     @field_validator("ui")
     @classmethod

@@ -38,6 +38,9 @@ _PLAIN_REASONS = {  # for types of pydantic's errors that would name types of Py
     "model_attributes_type": "expected a mapping",
     "tuple_type": "expected a list",
 }
+_REPLACED: Mapping[Location, str] = {
+    ("alerts", "webhook"): 'use `urls`, a list of Apprise URLs, such as urls: ["${ALERT_URL}"]',
+}
 _SECRETIVE = ("storage_options", "config", "alerts")  # these keys hold credentials: their values are never shown
 
 
@@ -173,6 +176,8 @@ def with_absolute_paths(settings: Settings, folder: Path, *, storage_folder: Pat
 
 def message_of(details: Any) -> str:
     """Return the message for an invalid value. details: one of the errors of pydantic's ValidationError."""
+    if details["type"] == "extra_forbidden" and tuple(details["loc"]) in _REPLACED:
+        return _REPLACED[tuple(details["loc"])]
     if details["type"] == "extra_forbidden":
         return f"unknown key{_nearest(tuple(details['loc']))}"
     if details["type"] == "missing":

@@ -90,7 +90,7 @@ def test_value_of_a_template_is_validated_after_resolution() -> None:
 
 def test_traceback_of_a_mistake_shows_no_secret() -> None:
     with pytest.raises(ConfigError) as raised:
-        settings_of({"tables": [TABLE], "alerts": {"webhook": PASSWORD}}, "defs.yaml")
+        settings_of({"tables": [TABLE], "alerts": {"urls": [PASSWORD]}}, "defs.yaml")
     assert PASSWORD not in "".join(traceback.format_exception(raised.value))
 
 
@@ -112,7 +112,7 @@ def test_schema_has_no_ambiguous_alternatives() -> None:
         ('tables: [{name: events, path: e, poll_seconds: "{{ env.S | int }}", versions: "{{ env.V }}"}]', ""),
         ('tables: ["{{ table }}", {name: events, path: e, checks: {fresh_within_hours: "{{ env.H }}"}}]', ""),
         ('spark: "{{ spark }}"\nalerts: {on: [error, "{% if x %}warn{% endif %}"]}', ""),
-        ("alerts: {on: [error], webhok: x}", "'webhok' is not one of"),
+        ("alerts: {on: [error], url: x}", "'url' is not one of"),
         ("tables: [{name: events, path: e, poll_seconds: often}]", "'often' is not of type 'integer'"),
     ],
 )

@@ -46,7 +46,7 @@ def test_definitions_load_with_the_documented_names(defs: dg.Definitions) -> Non
 def test_jobs_sensors_and_schedules_are_complete() -> None:
     table = TableSettings(name="events", path="/t")
     defs = build_definitions(
-        Settings(storage="/s", tables=(table,), alerts=AlertSettings.model_validate({"webhook": "http://h/x"}))
+        Settings(storage="/s", tables=(table,), alerts=AlertSettings.model_validate({"urls": ["json://h/x"]}))
     )
     jobs = {job.name: job for job in defs.get_repository_def().get_all_jobs()}
     assert {name: job.executor_def.name for name, job in jobs.items()} == {

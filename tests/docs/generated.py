@@ -93,7 +93,7 @@ def _checks() -> str:
 
 def _automation() -> str:
     settings = demo_settings(ROOT)
-    alerts = AlertSettings.model_validate({"webhook": "https://chat.example"})
+    alerts = AlertSettings.model_validate({"urls": ["json://chat.example"]})
     made = build_definitions(settings.model_copy(update={"alerts": alerts}))
     named: Iterable[Any] = (*(made.sensors or ()), *(made.schedules or ()), *(made.jobs or ()))
     return _table(("name", "description"), ((f"`{each.name}`", each.description) for each in named))

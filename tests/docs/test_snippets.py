@@ -32,7 +32,7 @@ ENVIRONMENT = {
     "AWS_SECRET_ACCESS_KEY": "b",
     "AZURE_STORAGE_CONNECTION_STRING": "c",
     "AZURE_STORAGE_KEY": "d",
-    "SLACK_URL": "https://chat.example/hook",
+    "ALERT_URL": "https://chat.example/hook",
 }
 COMMANDS = typer.main.get_command(app)
 TEXTS = {document.name: document.read_text(encoding="utf-8") for document in DOCUMENTS}

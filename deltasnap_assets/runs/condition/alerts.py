@@ -1,20 +1,19 @@
-"""The sensor that reports new problems of tables, and their recovery, to a webhook."""
+"""The sensor that reports new problems of tables, and their recovery, to services such as a chat."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
+import re
 import time
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from typing import Literal
 
 import dagster as dg
 
 from deltasnap_assets.quantities import counted
+from deltasnap_assets.runs.condition.services import AlertError, Tone, check_apprise, send, service_of
 from deltasnap_assets.runs.condition.taken_names import was_observed_here
-from deltasnap_assets.runs.condition.webhook import WebhookError, post_text
-from deltasnap_assets.runs.due import doubling_pause
 from deltasnap_assets.runs.fleet import unfollowed_tables
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, delta_log_key
 from deltasnap_assets.runs.stores import store_of
@@ -26,10 +25,9 @@ ALERTS_SENSOR = "deltasnap_alerts"
 
 _EVERY_SECONDS = 60
 _MAX_SECONDS = 30  # a tick may take a minute; the next one sends the remaining messages
-_MAX_PAUSE_SECONDS = 60 * 60
 _MAX_TEXT_LENGTH = 2000
-_NEXT = "@next"
-"""Part of the key that stores the first table of the next tick. No table has this name."""
+
+_MARKUP = re.compile(r"<|(?<!\w)@")
 
 Level = Literal["ok", "warn", "error"]
 
@@ -40,6 +38,7 @@ _LEVELS: Mapping[TableLevel, Level] = {
     TableLevel.STALE: "warn",
     TableLevel.HEALTHY: "ok",
 }
+_TONES: Mapping[Level, Tone] = {"ok": "success", "warn": "warning", "error": "failure"}
 _WHAT = {
     TableLevel.BROKEN: "is broken",
     TableLevel.UNKNOWN: "was not checked recently",
@@ -50,14 +49,6 @@ _WITHOUT_CHECKS = (TableLevel.BROKEN, TableLevel.UNKNOWN)
 """The levels that count as one problem, regardless of the checks that found it."""
 _FORGOTTEN_AFTER_MS = 24 * 60 * 60 * 1000
 """A problem that was gone for this long is reported again when it returns, even if the table was never healthy."""
-
-_UNCONFIRMED: dict[tuple[str, str], tuple[Hashable, int, float]] = {}
-"""The last message of a table, by webhook and key, if it may have arrived: its problem, how often it was sent, and when
-it is sent again, as a monotonic time.
-
-A webhook that is too slow to confirm messages would receive them with every tick. A restarted process sends them at
-once.
-"""
 
 Reported = Mapping[str, int | None]
 """The problems reported since a table was last healthy, and since when each is gone (ms since the epoch, or None).
@@ -112,15 +103,17 @@ def _reported(text: str | None) -> Reported:
 def alerts_sensor(settings: Settings) -> dg.SensorDefinition:
     """Return the sensor `deltasnap_alerts`. It reads the store like the fleet, and no log.
 
-    The reported problems of a table are saved as soon as its message is sent. If the webhook fails, the tick fails, and
-    the next one sends the remaining messages.
+    The reported problems of a table are saved for each service as soon as its message is sent. If a service fails, the
+    tick fails, and the next one sends the remaining messages.
+    Errors: DeltaSnapError if Apprise is not installed.
     """
+    check_apprise()
 
     @dg.sensor(
         name=ALERTS_SENSOR,
         minimum_interval_seconds=_EVERY_SECONDS,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description="Reports new problems of tables, and their recovery, to the webhook of `alerts`.",
+        description="Reports new problems of tables, and their recovery, to the services of `alerts`.",
     )
     @secrets_hidden()
     def alerts(context: dg.SensorEvaluationContext) -> dg.SkipReason:
@@ -130,72 +123,41 @@ def alerts_sensor(settings: Settings) -> dg.SensorDefinition:
 
 
 def send_alerts(settings: Settings, instance: dg.DagsterInstance) -> str:
-    """Send the pending messages, and return a summary.
+    """Send the pending messages to each service, and return a summary.
 
-    If the webhook takes too long, the next tick starts with the table where this one stopped.
-    Errors: WebhookError, after all other messages were sent or time ran out; StorageError.
+    If a service takes too long, the next tick sends the rest. Ticks start with different tables, so that messages that
+    a service does not accept do not delay all others.
+    Errors: AlertError, after all other messages were sent or time ran out; StorageError.
     """
-    if settings.alerts.webhook is None:
-        return "There is no webhook in `alerts`."
-    url, started, now = settings.alerts.webhook.get_secret_value(), time.monotonic(), system_clock()
-    found, cursors = _conditions(settings, instance, now), instance.daemon_cursor_storage
-    keys = {name: _key(name, path) for name, (path, _) in found.items()}
-    next_key = f"deltasnap/alerts/{_NEXT}/{_digest(settings.storage)}"
-    saved = cursors.get_cursor_values({*keys.values(), next_key})
-    names = list(found)
-    first = names.index(saved[next_key]) if saved.get(next_key) in found else 0
-    sent, waiting, refused, is_late = 0, 0, list[WebhookError](), False
-    for name in (*names[first:], *names[:first]):
-        status, before = found[name][1], _reported(saved.get(keys[name]))
-        alert, after = alert_of(name, status, before, settings.alerts, now), seen(status, before, now)
-        if alert is None:
-            _UNCONFIRMED.pop((url, keys[name]), None)
-        else:
-            if time.monotonic() - started > _MAX_SECONDS:
-                cursors.set_cursor_values({next_key: name})
-                is_late = True
-                break
-            try:
-                is_sent = _post(url, keys[name], (status.level, status.check), alert)
-            except WebhookError as error:
-                refused.append(error)
-                continue
-            if not is_sent:
-                waiting += 1
-                continue
-            sent += 1
-            is_over = status.level is TableLevel.HEALTHY
-            after = {} if is_over else {**after, **dict.fromkeys(_problems(status))}
-        if after != before:
-            cursors.set_cursor_values({keys[name]: json.dumps(after)})
+    urls, now, cursors = settings.alerts.urls, system_clock(), instance.daemon_cursor_storage
+    found = _conditions(settings, instance, now)
+    start = now // (_EVERY_SECONDS * 1000) % max(len(found), 1)
+    names = [*found][start:] + [*found][:start]
+    sent, refused, is_late = 0, list[AlertError](), False
+    for place, url in enumerate(each.get_secret_value() for each in urls):
+        service, ends_at = service_of(url), time.monotonic() + _MAX_SECONDS / len(urls)
+        keys = {name: _key(name, found[name][0], url) for name in names}
+        saved = cursors.get_cursor_values({*keys.values()})
+        for name, key in keys.items():
+            status, before = found[name][1], _reported(saved.get(key))
+            alert, after = alert_of(name, status, before, settings.alerts, now), seen(status, before, now)
+            if alert is not None:
+                if time.monotonic() > ends_at:
+                    is_late = True
+                    break
+                if (reason := send(service, alert, _TONES[_LEVELS[status.level]])) is not None:
+                    refused.append(AlertError(place=place, reason=reason))
+                    continue
+                sent += 1
+                is_over = status.level is TableLevel.HEALTHY
+                after = {} if is_over else {**after, **dict.fromkeys(_problems(status))}
+            if after != before:
+                cursors.set_cursor_values({key: json.dumps(after)})
     if refused:
         raise refused[0]
     if is_late:
         return f"Sent {counted(sent, 'message')}. The next tick sends the rest."
-    if waiting:
-        return f"Sent {counted(sent, 'message')}. Later ticks send {counted(waiting, 'unconfirmed message')} again."
     return f"Sent {counted(sent, 'message')}." if sent else "No table has a new problem or has recovered."
-
-
-def _post(url: str, key: str, problem: Hashable, text: str) -> bool:
-    """Send a message; return False, without sending it, while an earlier one about the problem is unconfirmed.
-
-    Errors: WebhookError.
-    """
-    known, attempts, sent_again_at = _UNCONFIRMED.get((url, key), (None, 0, -math.inf))
-    if known != problem:
-        attempts, sent_again_at = 0, -math.inf
-    if time.monotonic() < sent_again_at:
-        return False
-    try:
-        post_text(url, text)
-    except WebhookError as error:
-        if error.may_have_arrived:
-            pause = doubling_pause(attempts + 1, most=_MAX_PAUSE_SECONDS)
-            _UNCONFIRMED[url, key] = problem, attempts + 1, time.monotonic() + pause
-        raise
-    _UNCONFIRMED.pop((url, key), None)
-    return True
 
 
 def _conditions(settings: Settings, instance: dg.DagsterInstance, now_ms: int) -> dict[str, tuple[str, TableStatus]]:
@@ -226,13 +188,13 @@ def _has_moved(instance: dg.DagsterInstance, settings: Settings, table_name: str
     return status.check == OTHER_PATH and not was_observed_here(instance, settings.table(table_name))
 
 
-def _key(table: str, path: str) -> str:
-    # With the path: a table of the same name elsewhere is another table.
-    return f"deltasnap/alerts/{table}/{_digest(path)}"
+def _key(table: str, path: str, url: str) -> str:
+    """Return the key of what a service was told of a table. A table of the same name elsewhere is another table."""
+    return f"deltasnap/alerts/{table}/{_digest(redacted(path))}/{_digest(url)}"
 
 
-def _digest(url: str) -> str:
-    return hashlib.sha256(redacted(url).encode()).hexdigest()[:16]
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _message(table: str, what: str, text: str, settings: AlertSettings) -> str:
@@ -241,8 +203,5 @@ def _message(table: str, what: str, text: str, settings: AlertSettings) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a text from a log so that a chat shows it unchanged: it cannot mention anybody, or hide a link."""
-    shown = visible(lines_joined(text), _MAX_TEXT_LENGTH)
-    for character, escaped in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
-        shown = shown.replace(character, escaped)
-    return shown
+    """Return a text from a log so that it cannot mention anybody in a chat, or hide a link."""
+    return _MARKUP.sub(r"\g<0> ", visible(lines_joined(text), _MAX_TEXT_LENGTH))

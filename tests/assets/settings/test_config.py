@@ -93,8 +93,8 @@ MISTAKES = {
         ":4: tables[0].checkpoint.after_commit: unknown key, did you mean after_commits? (found: '5')",
     ),
     "unknown key of alerts": (
-        "tables: [{name: a, path: /a}]\nalerts:\n  webhok: 1\n",
-        ":3: alerts.webhok: unknown key, did you mean webhook?",
+        "tables: [{name: a, path: /a}]\nalerts:\n  url: 1\n",
+        ":3: alerts.url: unknown key, did you mean urls?",
     ),
     "unknown key of checks": (
         "tables:\n  - name: a\n    path: /a\n    checks: {small_file_byte: 5}\n",
@@ -396,9 +396,9 @@ def test_all_mistakes_are_reported_together(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        'tables: [{name: t, path: /t}]\nalerts: {webhook: "${SECRET}"}',
+        'tables: [{name: t, path: /t}]\nalerts: {urls: ["${SECRET}"]}',
         'tables: [{name: t, path: /t, storage_options: "${SECRET}"}]',
-        "tables: [{name: t, path: /t}]\nalerts: {webhook: hunter2, ",
+        "tables: [{name: t, path: /t}]\nalerts: {urls: hunter2, ",
     ],
     ids=["webhook", "storage options", "not YAML"],
 )
@@ -411,7 +411,7 @@ def test_traceback_of_a_mistake_shows_no_secret(text: str, tmp_path: Path) -> No
 
 def test_error_of_settings_created_in_python_shows_no_secret() -> None:
     with pytest.raises(ValidationError) as raised:
-        AlertSettings.model_validate({"webhook": "hunter2"})
+        AlertSettings.model_validate({"urls": ["hunter2"]})
     assert "hunter2" not in str(raised.value)
 
 

@@ -118,8 +118,8 @@ def test_alert_reports_a_taken_name_but_no_table_that_moved(
 ) -> None:
     first, second = projects
     sent = list[str]()
-    monkeypatch.setattr("deltasnap_assets.runs.condition.alerts.post_text", lambda _, text: sent.append(text))
-    alerts = AlertSettings.model_validate({"webhook": "https://chat.example"})
+    monkeypatch.setattr("deltasnap_assets.runs.condition.alerts.send", lambda _, text, __: sent.append(text))
+    alerts = AlertSettings.model_validate({"urls": ["json://chat.example"]})
     moved = second.table.model_copy(update={"path": f"{second.path}-elsewhere"})
     for project, table in ((first, first.table), (second, moved)):
         settings = project.settings.model_copy(update={"alerts": alerts, "tables": (table,)})
