@@ -142,9 +142,10 @@ class ActionNotFoundError(DeltaSnapError):
 
 
 class UnsupportedProtocolError(DeltaSnapError):
-    """Reading `version` of the table at `path` needs features that deltasnap does not support, or that are unknown.
+    """Reading `version` (None: unknown) of the table at `path` needs features that deltasnap does not support.
 
     features: the unsupported reader features; empty if only `min_reader_version` is too new.
+    part:     the part of a supported feature that is not supported, and its place in the log; None: no part is.
     invalid:  why nobody knows which features the protocol needs, such as `reader version 3 without readerFeatures`;
               None: its fields agree.
     """
@@ -153,21 +154,25 @@ class UnsupportedProtocolError(DeltaSnapError):
         self,
         *,
         path: str,
-        version: int,
+        version: int | None,
         features: tuple[str, ...],
         min_reader_version: int,
+        part: str | None = None,
         invalid: str | None = None,
     ) -> None:
         self.path = path
         self.version = version
         self.features = features
         self.min_reader_version = min_reader_version
+        self.part = part
         self.invalid = invalid
         needs = f"the reader features {', '.join(features)}" if features else f"reader version {min_reader_version}"
+        needs = needs if part is None else part
         problem = f"needs {needs}, which deltasnap does not support"
         if invalid is not None:
             problem = f"has an invalid protocol: {invalid}"
-        super().__init__(f"Version {version} of the Delta table at {path} {problem}.")
+        which = "A version" if version is None else f"Version {version}"
+        super().__init__(f"{which} of the Delta table at {path} {problem}.")
 
 
 class UnsupportedWriterError(DeltaSnapError):

@@ -147,9 +147,10 @@ class VersionLog:
             log = self.loaded
         except CorruptLogError:
             return self.segment.log_path, None
-        found = [(commit.file.path, number) for commit, number, _, _ in log.batch.actions("metaData")]
-        if found:
-            return found[-1]
+        lines = log.batch.lines_with("metaData")
+        if lines.num_rows:
+            version, number = (lines[name][-1].as_py() for name in ("commit_version", "line_number"))
+            return {commit.version: commit.file.path for commit in log.batch.commits}[version], number
         return (self.segment.log_path if log.checkpoint is None else log.checkpoint.paths[0]), None
 
     @property

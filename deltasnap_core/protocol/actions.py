@@ -64,7 +64,7 @@ class Format(JsonRecord):
 class Metadata(JsonRecord):
     """The metadata of a table.
 
-    schema_string: the schema as JSON text; None: the action has none (an empty schema).
+    schema_string: the schema as JSON text; None: the action has none. Then files can be counted, rows cannot be read.
     created_time:  ms since the epoch.
     configuration: the table's properties; properties without a value are left out.
     Absent `format`, `partitionColumns` and `configuration` mean Parquet, no columns and no properties, as in Delta on

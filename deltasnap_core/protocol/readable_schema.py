@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
+from deltasnap_core.errors import UnsupportedProtocolError
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.properties.table_config import (
     ColumnMappingMode,
@@ -21,9 +22,38 @@ from deltasnap_core.protocol.schema_text import (
     type_name,
     unwrapped,
 )
+from deltasnap_core.protocol.table_features import MAX_READER_VERSION
 from deltasnap_core.protocol.type_changes import is_supported_change
+from deltasnap_core.redaction import redacted
 
 T = TypeVar("T")
+
+
+Place = tuple[str, int | None]
+"""A file of the log, and the line in it; None: no single line."""
+
+
+class UnsupportedTypeChangeError(ValueError):
+    """A column had a type whose values deltasnap cannot read in its current type."""
+
+    def as_protocol_error(self, *, path: str, version: int | None, place: Place | None) -> UnsupportedProtocolError:
+        """Return the error for a version (None: unknown) of the table at `path`. place: of its metadata; None: unknown.
+
+        Source: PROTOCOL.md, Type Widening, Reader Requirements.
+        """
+        part = f"{self}{place_text(place)}"
+        return UnsupportedProtocolError(
+            path=path, version=version, features=("typeWidening",), min_reader_version=MAX_READER_VERSION, part=part
+        )
+
+
+def place_text(place: Place | None) -> str:
+    """Return ` (FILE, line LINE)`; empty: the place is unknown."""
+    if place is None:
+        return ""
+    file, line = place
+    return f" ({redacted(file)})" if line is None else f" ({redacted(file)}, line {line})"
+
 
 _INSIDE = {"array": ("elementType",), "map": ("keyType", "valueType"), "udt": ("sqlType",)}
 _WITHOUT_TEXTS = ("struct", *_INSIDE, "variant", "void", "null", "geometry", "geography", "time", "interval")
@@ -33,6 +63,7 @@ _WITHOUT_TEXTS = ("struct", *_INSIDE, "variant", "void", "null", "geometry", "ge
 def check_schema(metadata: Metadata) -> None:
     """Raise ValueError unless rows can be read: names and types at all levels, partition columns, column mapping.
 
+    It is an UnsupportedTypeChangeError for a recorded change of a type that deltasnap cannot read.
     Source: PROTOCOL.md, Schema Serialization Format; Change Metadata; Column Mapping; Type Widening.
     """
     fields = schema_fields(metadata.schema_string)
@@ -47,7 +78,7 @@ def check_schema(metadata: Metadata) -> None:
             _check_mapping(inside, above, ids if mode == "id" else {})
     types = {field["name"].lower(): field["type"] for field in fields}
     for column in metadata.partition_columns:
-        if metadata.schema_string is not None and column.lower() not in types:
+        if column.lower() not in types:
             raise ValueError(f"metaData.partitionColumns: expected columns of the schema, found {column!r:.80}")
         kind = unwrapped(types.get(column.lower()))
         name = str(kind["type"] if isinstance(kind, Mapping) else kind)
@@ -116,8 +147,12 @@ def _check_metadata(values: Mapping[str, Any], name: str, mode: ColumnMappingMod
     if changes is not None and not (isinstance(changes, list) and all(isinstance(each, Mapping) for each in changes)):
         _fail(TYPE_CHANGES, name, "an array of objects", changes)
     for change in changes or ():
+        kinds = change.get("fromType"), change.get("toType")
+        if not all(isinstance(kind, str) for kind in kinds):
+            _fail(TYPE_CHANGES, name, "the names of two types", change)
         if not is_supported_change(change):
-            _fail(TYPE_CHANGES, name, "a change to a wider type", change)
+            where = "" if change.get("fieldPath") is None else f" ({change['fieldPath']!r:.80})"
+            raise UnsupportedTypeChangeError(f"the change of field {name}{where} from {kinds[0]:.80} to {kinds[1]:.80}")
 
 
 def _fail(key: str, name: str, expected: str, found: object) -> NoReturn:

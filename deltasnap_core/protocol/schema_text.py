@@ -29,13 +29,13 @@ _OLD_NAMES = {"null": "void", "timestamp_ltz": "timestamp"}
 
 
 def schema_fields(schema_string: str | None) -> Sequence[Mapping[str, Any]]:
-    """Return the top-level fields of a schema, checked at all levels; None: a schema without fields.
+    """Return the top-level fields of a schema, checked at all levels.
 
-    Errors: ValueError if the text is not the schema of a table.
-    Source: PROTOCOL.md, Schema Serialization Format.
+    Errors: ValueError if the text is not the schema of a table, or if there is none: the field is required.
+    Source: PROTOCOL.md, Schema Serialization Format; Change Metadata.
     """
     if schema_string is None:
-        return ()
+        raise ValueError(f"{FIELD}: required, but absent or null")
     try:
         decoded = decode_json(schema_string)
     except ValueError as error:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from deltasnap_core.errors import CorruptLogError
+from deltasnap_core.errors import CorruptLogError, DataFileError
 from deltasnap_core.redaction import redacted
 from deltasnap_core.replay.spark.session.local_rows import arrow_rows
 from deltasnap_core.scan.files.data_file import DataFile
@@ -62,7 +62,7 @@ class RowJoins:
     ) -> tuple[DataFrame, dict[TableColumn, Column], list[Column]]:
         """Return rows joined with the number, partition values and tags of their files, and a column for each value.
 
-        texts: the partition values of the files. Errors: CorruptLogError if the data has one of the columns used here.
+        texts: the partition values of the files. Errors: DataFileError if the data has one of the columns used here.
         """
         self._check_names()
         metadata = rows.metadataColumn("_metadata")
@@ -122,11 +122,15 @@ class RowJoins:
         return rows
 
     def _check_names(self) -> None:
-        """Raise CorruptLogError if a column of the files has a name that locates rows: it would be replaced."""
+        """Raise DataFileError if a column of the files has a name that locates rows: it would be replaced."""
         for name in (column.physical_name for column in self.table.columns.top if not column.is_partition):
             if name.lower() == _ROW_OF_SPARK or name.lower().startswith(OWN_PREFIX):
-                reason = f"metadata of version {self.table.version}: the reader uses the column name {name!r} itself"
-                raise CorruptLogError(path=redacted(self.table.table_path), reason=reason)
+                reason = (
+                    f"it has the column {name!r}, a name that the reader uses itself to locate rows, for example those "
+                    "that a deletion vector deletes"
+                )
+                table, version = redacted(self.table.table_path), self.table.version
+                raise DataFileError(path=None, table=table, version=version, reason=reason)
 
 
 def rows_listed(file: DataFile) -> ListedRows | None:

@@ -18,6 +18,7 @@ from deltasnap_core.errors import (
 )
 from deltasnap_core.once import once
 from deltasnap_core.protocol.actions import Metadata
+from deltasnap_core.protocol.readable_schema import Place
 from deltasnap_core.redaction import redacted
 from deltasnap_core.replay.sessions import SparkProvider
 from deltasnap_core.replay.spark.reading.table_schema import parse_schema, schema_of
@@ -54,6 +55,7 @@ class ScannedTable:
         spark_files: SparkFiles,
         options: ScanOptions | None = None,
         is_checked: bool = False,
+        place: Place | None = None,
     ) -> None:
         """Create the table.
 
@@ -63,6 +65,7 @@ class ScannedTable:
         store:       reads deletion vectors.
         spark_files: makes the data files readable for Spark.
         is_checked:  whether the schema was checked, before columns were added that no table has.
+        place:       the file of the log with the metadata, and the line; None: unknown.
         """
         self.sessions = sessions
         self.table_path = table_path
@@ -72,6 +75,7 @@ class ScannedTable:
         self.spark_files = spark_files
         self.options = options or ScanOptions()
         self._is_checked = is_checked
+        self._place = place
         roots = self.options.data_roots
         self.url_of = partial(data_file_url, table_path=table_path, roots=roots)
         self.vectors = DeletionVectors(store=store, table_path=table_path, version=version, roots=roots)
@@ -83,12 +87,10 @@ class ScannedTable:
 
     @once
     def schema(self) -> StructType:
-        """The schema of the table, as in the log. Errors: CorruptLogError if it is invalid."""
-        try:
-            return parse_schema(self.metadata.schema_string) if self._is_checked else schema_of(self.metadata)
-        except ValueError as error:
-            reason = f"metadata of version {self.version}: {error}"
-            raise CorruptLogError(path=self.table_path, reason=reason) from error
+        """The schema of the table, as in the log. Errors: as `schema_of`."""
+        if self._is_checked:
+            return parse_schema(self.metadata.schema_string)
+        return schema_of(self.metadata, table_path=self.table_path, version=self.version, place=self._place)
 
     @once
     def columns(self) -> TableColumns:
@@ -112,8 +114,9 @@ class ScannedTable:
 
         Errors: CorruptLogError if Spark refuses the schema, for example a type that its settings disable, such as TIME.
         """
+        schema = logical_schema(self.schema)  # first: an error in it needs no session
         try:
-            rows = no_rows(self.spark, logical_schema(self.schema))
+            rows = no_rows(self.spark, schema)
             _ = rows.schema  # over Connect, Spark refuses it only now
         except AnalysisException as error:
             reason = f"metadata of version {self.version}: Spark cannot read rows of this schema: {spark_cause(error)}"

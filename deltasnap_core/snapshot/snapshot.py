@@ -190,6 +190,7 @@ class Snapshot:
             store=self._context.table_log.store,
             spark_files=self._context.files,
             options=options,
+            place=self._log.place_of_metadata,
         )
 
     @property
@@ -259,15 +260,15 @@ class Snapshot:
     def schema(self) -> StructType:
         """The schema of the table.
 
-        Errors: CorruptLogError if rows cannot be read by it, see `check_schema`. If the protocol is not supported:
-        UnsupportedProtocolError, because its features may add types.
+        Errors: CorruptLogError if rows cannot be read by it, see `check_schema`. If the protocol or a recorded change
+        of a type is not supported: UnsupportedProtocolError. Its features may add types.
         """
+        place, table_path = self._log.place_of_metadata, self._context.table_log.table_path
         try:
-            return schema_of(self._metadata_to_read)
-        except ValueError as error:
+            return schema_of(self._metadata_to_read, table_path=table_path, version=self.version, place=place)
+        except CorruptLogError:
             self._check_protocol()
-            path, line = self._log.place_of_metadata
-            raise CorruptLogError(path=path, line=line, reason=f"version {self.version}: {error}") from error
+            raise
 
     def _check_protocol(self) -> None:
         """Raise UnsupportedProtocolError rather than an error about a schema that may have types of its features."""

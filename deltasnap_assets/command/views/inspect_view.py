@@ -51,6 +51,7 @@ def inspect(
         problem = _problem(facts, condition, is_latest=version is None and timestamp_ms is None)
         if not as_json:
             show_facts(output_console(), facts, None if problem is None else "the newest loadable version")
+        problem = problem or _schema_problem(facts, condition)
         counted: Counted | None = None
         try:
             facts.check_readable()
@@ -106,6 +107,16 @@ def _problem(facts: InspectedVersion, condition: TableCondition, *, is_latest: b
     if not is_latest or condition.latest is None or shown >= condition.latest:
         return None
     return f"Version {condition.latest} cannot be read. Showing version {shown} instead."
+
+
+def _schema_problem(facts: InspectedVersion, condition: TableCondition) -> str | None:
+    """Return why the schema of a version cannot be shown; None: it is shown. Print it unless the condition has it."""
+    of_version = TableCondition(table=condition.table).with_schema_of(facts.metadata, facts.protocol)
+    for fault in of_version.faults:
+        if fault.reason not in [each.reason for each in condition.faults]:
+            print_problem(Console(stderr=True), fault.mark, fault_line(fault))
+        return error_text(fault.text)
+    return None
 
 
 def _counted(facts: InspectedVersion, storage_options: Mapping[str, Any]) -> Counted:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from deltasnap_core.errors import one_line
 from deltasnap_core.log.condition.fault import Fault, FaultKind
+from deltasnap_core.protocol.readable_schema import Place, place_text
 from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.redaction import redacted
 
@@ -269,16 +270,38 @@ def wrong_checkpoint(version: int, path: str, num_found: int, num_stored: int) -
     )
 
 
-def broken_schema(table: str, reason: str) -> Fault:
-    """Return the fault of a schema that cannot be parsed, or that the protocol does not allow."""
+def broken_schema(table: str, reason: str, place: Place | None) -> Fault:
+    """Return the fault of a schema that cannot be parsed, or that the protocol does not allow.
+
+    place: of the metadata; None: unknown.
+    """
     reason = redacted(reason)
+    file, line = place or (None, None)
     return Fault(
         kind=FaultKind.BROKEN_SCHEMA,
-        text=f"The schema of {table} cannot be read: {_sentence(reason)} Its files can be counted, "
+        text=f"The schema of {table}{place_text(place)} cannot be read: {_sentence(reason)} Its files can be counted, "
         "but its rows cannot be read.",
         advice="Restore the commit that wrote the schema from a backup of the log, or restore the table to the version "
         "before it.",
+        file=file and redacted(file),
+        line=line,
         reason=reason,
+    )
+
+
+def unsupported_type_change(table: str, change: str, place: Place | None) -> Fault:
+    """Return the fault of a schema with a recorded change of a type that is not supported. place: as above."""
+    change = redacted(change)
+    file, line = place or (None, None)
+    return Fault(
+        kind=FaultKind.BROKEN_SCHEMA,
+        text=f"The schema of {table}{place_text(place)} needs {change}, which deltasnap does not support. Its files "
+        "can be counted, but its rows cannot be read.",
+        advice="Upgrade to a release of deltasnap that supports the change, or drop the feature (`ALTER TABLE ... "
+        "DROP FEATURE typeWidening`), which rewrites the files.",
+        file=file and redacted(file),
+        line=line,
+        reason=f"unsupported: {change}",
     )
 
 

@@ -24,6 +24,8 @@ from deltasnap_core.log.condition.log_faults import (
 from deltasnap_core.log.condition.table_condition import TableCondition, joined
 from deltasnap_core.log.listing.log_listing import LogListing, table_path
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
+from deltasnap_core.log.non_file_actions import NonFileActions
+from deltasnap_core.protocol.readable_schema import Place
 from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.redaction import redacted
 from deltasnap_core.storage.log_store import LogStore
@@ -117,7 +119,20 @@ def _condition(
         checkpoint=listing.newest_checkpoint if files.read_pages else None,
         counted=files.counted,
     )
-    return found.with_schema_of(newest.metadata, newest.protocol)
+    metadata = None if newest.metadata is SOUND.metadata else newest.metadata  # None: not known here
+    return found.with_schema_of(metadata, newest.protocol, _place_of_metadata(files, commits, newest))
+
+
+def _place_of_metadata(files: ExaminedFiles, commits: CommitFindings, state: NonFileActions) -> Place | None:
+    """Return the commit or checkpoint with the metadata of a state; None: it was not read."""
+    for version, actions in commits.actions.items():
+        if any(action is state.metadata for action in actions):
+            return files.listing.commits[version].path, None
+    for checkpoint in files.listing.checkpoints:
+        known = files.states.get(checkpoint.version)
+        if known is not None and known.metadata is state.metadata:
+            return checkpoint.files[0].path, None
+    return None
 
 
 def _first_to_read(files: ExaminedFiles, start: int, first: int, sound: VersionRanges) -> int:

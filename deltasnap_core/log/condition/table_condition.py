@@ -7,9 +7,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from deltasnap_core.log.condition.fault import Fault, FaultKind, Mark, pairs
-from deltasnap_core.log.condition.fault_messages import broken_schema, lost_versions, wrong_checkpoint, wrong_checksum
+from deltasnap_core.log.condition.fault_messages import (
+    broken_schema,
+    lost_versions,
+    unsupported_type_change,
+    wrong_checkpoint,
+    wrong_checksum,
+)
 from deltasnap_core.protocol.actions import Metadata, Protocol
-from deltasnap_core.protocol.readable_schema import check_schema
+from deltasnap_core.protocol.readable_schema import Place, UnsupportedTypeChangeError, check_schema
 from deltasnap_core.protocol.table_features import is_readable, metadata_to_read
 from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.redaction import safe_repr
@@ -96,21 +102,25 @@ class TableCondition:
         """Return this condition without the faults of a kind."""
         return replace(self, faults=tuple(fault for fault in self.faults if fault.kind is not kind))
 
-    def with_schema_of(self, metadata: Metadata | None, protocol: Protocol | None) -> TableCondition:
-        """Return this condition with a fault added if the schema in force is invalid. None: unknown.
+    def with_schema_of(
+        self, metadata: Metadata | None, protocol: Protocol | None, place: Place | None = None
+    ) -> TableCondition:
+        """Return this condition with a fault added if rows cannot be read by the schema in force. None: unknown.
 
+        place: of the metadata in the log; None: unknown.
         An unsupported feature may add types, so the schema of a version that needs one is not checked.
         """
         if metadata is None or self.faults_of(FaultKind.BROKEN_SCHEMA) or (protocol and not is_readable(protocol)):
             return self
         try:
             check_schema(metadata_to_read(protocol, metadata))
+        except UnsupportedTypeChangeError as error:
+            fault = unsupported_type_change(self.table, str(error), place)
         except ValueError as error:
-            faults = sorted(
-                (*self.faults, broken_schema(self.table, str(error))), key=lambda each: each.mark != "error"
-            )
-            return replace(self, faults=tuple(faults))
-        return self
+            fault = broken_schema(self.table, str(error), place)
+        else:
+            return self
+        return replace(self, faults=tuple(sorted((*self.faults, fault), key=lambda each: each.mark != "error")))
 
     def with_wrong_checksum(self, version: int, path: str, fields: Sequence[str]) -> TableCondition:
         """Return this condition with a fault if the checksum of a version differs from the log in some fields.

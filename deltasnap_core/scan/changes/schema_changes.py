@@ -21,7 +21,7 @@ from pyspark.sql.types import (
     VarcharType,
 )
 
-from deltasnap_core.errors import RowChangesError
+from deltasnap_core.errors import CorruptLogError, RowChangesError
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.properties.table_config import ColumnMappingMode, column_mapping_mode
 from deltasnap_core.protocol.schema_text import FIELD_ID, PHYSICAL_NAME, TYPE_CHANGES, type_name
@@ -140,6 +140,6 @@ def _mode(metadata: Metadata) -> ColumnMappingMode:
 
 def _schema(metadata: Metadata, version: int, path: str) -> StructType:
     try:
-        return schema_of(metadata)
-    except ValueError as error:
-        raise RowChangesError(path=path, version=version, reason=str(error)) from error
+        return schema_of(metadata, table_path=path, version=version)
+    except CorruptLogError as error:
+        raise RowChangesError(path=path, version=version, reason=error.reason) from error

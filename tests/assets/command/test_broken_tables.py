@@ -17,7 +17,7 @@ from deltasnap_assets.settings.loading import load_settings
 from deltasnap_core import SnapshotStore, commit_file
 from deltasnap_core.protocol.log_files.file_names import checkpoint_file
 from tests.assets.command.test_cli import deltasnap
-from tests.builders import flip_bytes
+from tests.builders import add, flip_bytes, metadata, protocol, write_log
 from tests.driver_bases import use_driver_bases
 from tests.flaky_s3 import FlakyS3
 from tests.thorough import one_in
@@ -128,6 +128,22 @@ def of_table(findings: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("has_null", [True, False], ids=["null", "absent"])
+def test_table_without_a_schema_is_counted_but_not_shown_completely(tmp_path: Path, has_null: bool) -> None:
+    action = metadata(schemaString=None)
+    if not has_null:
+        del action["metaData"]["schemaString"]
+    write_log(tmp_path / "t", {0: [protocol(), action, add("a")], 1: [metadata()]})
+    for arguments in ((), ("--version", "1")):
+        assert deltasnap("inspect", "t", *arguments, folder=tmp_path).returncode == 0
+    shown = deltasnap("inspect", "t", "--version", "0", folder=tmp_path)
+    assert shown.returncode == 1
+    assert "files           1 " in shown.stdout
+    (line,) = shown.stderr.strip().splitlines()
+    assert line.startswith("error: The schema of ")
+    assert "metaData.schemaString: required, but absent or null" in line
+
+
 @pytest.mark.parametrize("damage", [pages, empty], ids=lambda damage: damage.__name__)
 def test_corrupt_checkpoint_is_a_warning_of_inspect_and_an_error_of_doctor(
     damage: Callable[[Path], None], table: Path

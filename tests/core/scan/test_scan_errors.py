@@ -426,7 +426,7 @@ def test_column_with_a_name_that_locates_rows_is_an_error_only_where_rows_are_lo
     assert found(snapshot_of(spark, tmp_path / "plain", plain, schemaString=kinds).scan()) == [(7,), (8,)]
     adds = [file(tmp_path, "a", rows, deletionVector=inline_vector(0))]
     snapshot = snapshot_of(spark, tmp_path, adds, schemaString=kinds, features=["deletionVectors"])
-    with pytest.raises(CorruptLogError, match=f"the reader uses the column name '{name}' itself"):
+    with pytest.raises(DataFileError, match=f"it has the column '{name}', a name that the reader uses itself"):
         snapshot.scan().to_df().collect()
 
 

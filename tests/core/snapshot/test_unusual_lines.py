@@ -133,6 +133,7 @@ def with_marks(file: Path) -> None:
     file.write_bytes(file.read_bytes().replace(b"\n", b"x\n"))
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("engine", ["auto", "spark"])
 @pytest.mark.parametrize("is_large", [False, pytest.param(True, marks=pytest.mark.spark)], indirect=True)  # as above
 def test_lines_of_old_databricks_runtimes_are_read_with_one_warning(

@@ -300,7 +300,7 @@ def test_in_commit_timestamps_count_from_the_version_that_enabled_them(table: Ta
 @pytest.mark.parametrize("schema", ['{"type":"struct"}', "[]", "{", '{"type":"array","elementType":' * 20_000])
 def test_invalid_schema_raises_an_error_that_names_log_and_version(table: Table, schema: str) -> None:
     table.commit(0, protocol(), metadata(schemaString=schema))
-    with pytest.raises(CorruptLogError, match=r"line 2: version 0: metaData\.schemaString") as found:
+    with pytest.raises(CorruptLogError, match=r"line 2: metadata of version 0: metaData\.schemaString") as found:
         _ = table.log().snapshot.schema
     assert len(str(found.value)) < 400
 

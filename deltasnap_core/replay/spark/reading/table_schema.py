@@ -9,8 +9,9 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
 
+from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.protocol.actions import Metadata
-from deltasnap_core.protocol.readable_schema import check_schema
+from deltasnap_core.protocol.readable_schema import Place, UnsupportedTypeChangeError, check_schema
 from deltasnap_core.protocol.schema_text import FIELD, fields_of, schema_fields, type_name, unwrapped
 from deltasnap_core.redaction import logger_of
 
@@ -25,14 +26,14 @@ and maps.
 
 
 def parse_schema(schema_string: str | None) -> StructType:
-    """Return the Spark schema of a `schema_string` (Metadata.schema_string); None: a schema without fields.
+    """Return the Spark schema of a `schema_string` (Metadata.schema_string).
 
     All types of this PySpark are kept, including `variant`, `void`, intervals, `char(n)` and `varchar(n)`. The metadata
     of a field is kept: column mapping ids and physical names, type-widening history, collations, and the char or
     varchar type of a string column.
     A type that is unknown to Spark becomes a string; its name is stored in the field's metadata under `UNKNOWN_TYPES`,
     and a warning is logged. A user-defined type becomes its storage type; its class is stored there too.
-    Errors: ValueError if the text is not the schema of a table.
+    Errors: ValueError if the text is not the schema of a table, or if there is none.
     Source: PROTOCOL.md, Schema Serialization Format.
     """
     fields = schema_fields(schema_string)
@@ -42,10 +43,21 @@ def parse_schema(schema_string: str | None) -> StructType:
         raise ValueError(f"{FIELD}: nested too deeply") from error
 
 
-def schema_of(metadata: Metadata) -> StructType:
-    """Return the Spark schema of a table. Errors: ValueError if rows cannot be read by it, see `check_schema`."""
-    check_schema(metadata)
-    return parse_schema(metadata.schema_string)
+def schema_of(metadata: Metadata, *, table_path: str, version: int | None, place: Place | None = None) -> StructType:
+    """Return the Spark schema of a version of a table (None: unknown).
+
+    place: the file with the metadata, and the line in it; None: unknown.
+    Errors, naming the place: CorruptLogError if rows cannot be read by it, see `check_schema`;
+    UnsupportedProtocolError for a recorded change of a type that is not supported.
+    """
+    path, line = (table_path, None) if place is None else place
+    try:
+        check_schema(metadata)
+        return parse_schema(metadata.schema_string)
+    except UnsupportedTypeChangeError as error:
+        raise error.as_protocol_error(path=table_path, version=version, place=place) from error
+    except ValueError as error:
+        raise CorruptLogError(path=path, line=line, reason=f"metadata of version {version}: {error}") from error
 
 
 def _field(value: Mapping[str, Any]) -> StructField:

@@ -3,34 +3,101 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from deltasnap_core import DeltaLog, FaultKind, UnsupportedProtocolError
-from tests.builders import add, metadata, protocol, write_log
+from deltasnap_core import CorruptLogError, DeltaLog, FaultKind, UnsupportedProtocolError
+from tests.builders import add, commit_info, metadata, protocol, write_log
+from tests.checkpoint_files import write_checkpoint
 from tests.core.log.condition.test_table_condition import FIRST, condition
 
 SCHEMAS = {
     "no JSON": "{ not json",
     "no struct": '"string"',
     "no fields": '{"type":"struct"}',
+    "null": None,
+    "empty": "",
     "a field without a name": '{"type":"struct","fields":[{"type":"long"}]}',
 }
 
 
 @pytest.mark.parametrize("schema", SCHEMAS.values(), ids=SCHEMAS.keys())
-def test_condition_reports_that_the_current_schema_cannot_be_read(tmp_path: Path, schema: str) -> None:
+def test_condition_reports_that_the_current_schema_cannot_be_read(tmp_path: Path, schema: str | None) -> None:
     write_log(tmp_path / "t", {0: [*FIRST, add("a")], 1: [metadata(schemaString=schema)], 2: [add("b")]})
     found = condition(tmp_path / "t")
     (fault,) = found.faults
     assert (fault.kind, fault.mark, found.mark) == (FaultKind.BROKEN_SCHEMA, "error", "error")
     assert "metaData.schemaString" in fault.text
+    assert fault.file == (tmp_path / "t/_delta_log/00000000000000000001.json").as_uri()
     assert found.loadable == (0, 1, 2)
     write_log(tmp_path / "t", {3: [metadata()]})
     assert condition(tmp_path / "t").mark == "ok"
+
+
+@pytest.mark.parametrize("has_null", [True, False], ids=["null", "absent"])
+@pytest.mark.parametrize("in_checkpoint", [True, False], ids=["checkpoint", "commit"])
+def test_files_of_a_table_without_a_schema_are_counted_but_rows_and_checkpoints_are_refused(
+    tmp_path: Path, has_null: bool, in_checkpoint: bool
+) -> None:
+    action = metadata(schemaString=None)
+    if not has_null:
+        del action["metaData"]["schemaString"]
+    actions = [protocol(), action, add("a")]
+    log = write_log(tmp_path / "t", {0: actions, 1: [add("b")]})
+    if in_checkpoint:
+        write_checkpoint(log, 0, "classic", actions)
+        (log / "00000000000000000000.json").unlink()
+    opened = DeltaLog.for_table(None, tmp_path / "t")
+    snapshot = opened.snapshot
+    assert snapshot.computed_state.num_of_files == 2
+    queries: list[Callable[[], object]] = [
+        lambda: snapshot.schema,
+        lambda: snapshot.scan(where="id = 1"),
+        opened.checkpoint,
+    ]
+    for query in queries:
+        with pytest.raises(CorruptLogError, match=r"metaData\.schemaString: required, but absent or null") as caught:
+            query()
+        assert caught.value.path.endswith("0.checkpoint.parquet" if in_checkpoint else "0.json")
+    assert [fault.kind for fault in condition(tmp_path / "t").faults] == [FaultKind.BROKEN_SCHEMA]
+    assert [file.name for file in log.glob("*.checkpoint*")] == ["0" * 20 + ".checkpoint.parquet"] * in_checkpoint
+
+
+UNSUPPORTED_CHANGES = [
+    ("string", '{"fromType":"integer","toType":"string"}', "field a from integer to string"),
+    ("integer", '{"fromType":"long","toType":"integer"}', "field a from long to integer"),
+    ("timestamp", '{"fromType":"date","toType":"timestamp"}', "field a from date to timestamp"),
+    (
+        '{"type":"array","elementType":"string"}',
+        '{"fromType":"long","toType":"string","fieldPath":"element"}',
+        r"field a \('element'\) from long to string",
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "change", "named"), UNSUPPORTED_CHANGES)
+def test_an_unsupported_change_of_a_type_is_reported_as_unsupported_with_its_commit(
+    tmp_path: Path, kind: str, change: str, named: str
+) -> None:
+    widening = protocol(3, 7, readerFeatures=["typeWidening"], writerFeatures=["typeWidening"])
+    kind = kind if kind.startswith("{") else json.dumps(kind)
+    changed = metadata(schemaString=STRUCT % (kind, f'{{"delta.typeChanges":[{change}]}}'))
+    log = write_log(tmp_path / "t", {0: [widening, metadata()], 1: [commit_info(), changed], 2: [add("a")]})
+    commit = (log / "00000000000000000001.json").as_uri()
+    snapshot = DeltaLog.for_table(None, tmp_path / "t").snapshot
+    queries: list[Callable[[], object]] = [lambda: snapshot.schema, lambda: snapshot.scan(where="a is null")]
+    for query in queries:
+        message = rf"needs the change of {named} \({commit}, line 2\), which deltasnap does not support"
+        with pytest.raises(UnsupportedProtocolError, match=message) as caught:
+            query()
+        assert (caught.value.version, caught.value.features) == (2, ("typeWidening",))
+    (fault,) = condition(tmp_path / "t").faults
+    assert (fault.mark, fault.file) == ("error", commit)
+    assert re.search(rf"needs the change of {named}, which deltasnap does not support", fault.text)
 
 
 STRUCT = '{"type":"struct","fields":[{"name":"a","type":%s,"nullable":true,"metadata":%s}]}'
