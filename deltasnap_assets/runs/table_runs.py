@@ -42,7 +42,7 @@ _ALL_ASSETS = "__ASSET_JOB"
 _MAX_MESSAGES = 10
 SILENT_SECONDS = 600.0
 """A started run that has written no event for this time may be dead, so nothing waits for it. Two runs of a table do no
-harm. Steps of deltasnap write an event at least every two minutes."""
+harm. Steps of deltasnap write an event at least every two minutes: see `progress_logged`."""
 _UNFINISHED = [
     dg.DagsterRunStatus.QUEUED,
     dg.DagsterRunStatus.NOT_STARTED,

@@ -27,6 +27,11 @@ CHECKS_TAG = "deltasnap/checks"  # on a run that only evaluates checks again: a 
 CONDITION_TAG = "deltasnap/condition"  # on an observation: the fault of the table
 
 
+MAX_RUNTIME_TAG = "dagster/max_runtime"
+MAX_RUNTIME_SECONDS = 6 * 3600
+"""Dagster's run monitoring, where it is enabled, ends a run that is in progress for longer: its process may be gone."""
+
+
 def job_name(table_name: str) -> str:
     """Return the name of the job that materializes the five assets of a table."""
     return f"{table_name}_snapshots"
@@ -45,5 +50,11 @@ def selects_versions(tags: Mapping[str, str]) -> bool:
 def run_tags(table_name: str, first: int, last: int, attempt: int = 1) -> dict[str, str]:
     """Return the tags of a run that materializes the versions first to last. attempt: the number of the attempt."""
     versions = key_of(first) if first == last else f"{first} to {last}"
-    tags = {RANGE_START_TAG: key_of(first), RANGE_END_TAG: key_of(last), TABLE_TAG: table_name, VERSIONS_TAG: versions}
+    tags = {
+        RANGE_START_TAG: key_of(first),
+        RANGE_END_TAG: key_of(last),
+        TABLE_TAG: table_name,
+        VERSIONS_TAG: versions,
+        MAX_RUNTIME_TAG: str(MAX_RUNTIME_SECONDS),
+    }
     return tags if attempt == 1 else {**tags, ATTEMPT_TAG: str(attempt)}

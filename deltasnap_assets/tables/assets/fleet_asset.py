@@ -9,6 +9,7 @@ import dagster as dg
 
 from deltasnap_assets.quantities import counted
 from deltasnap_assets.runs.fleet import fleet_of
+from deltasnap_assets.runs.planning.names import MAX_RUNTIME_SECONDS, MAX_RUNTIME_TAG
 from deltasnap_assets.runs.table_runs import has_active_run
 from deltasnap_assets.settings.config import TABLE_TAG, Settings
 from deltasnap_assets.tables.pages.fleet_page import fleet_page
@@ -71,6 +72,7 @@ def fleet_job(settings: Settings) -> Any:
         FLEET_JOB,
         selection=dg.AssetSelection.assets(fleet_key(settings)),
         description="Materializes the page of all tables from the store.",
+        tags={MAX_RUNTIME_TAG: str(MAX_RUNTIME_SECONDS)},
         executor_def=dg.in_process_executor,
     )
 

@@ -16,6 +16,7 @@ import dagster as dg
 
 from deltasnap_assets.checks.facts import CountedFiles
 from deltasnap_assets.runs.planning.partitions import key_of, keys_read_once, version_partitions, versions_of_keys
+from deltasnap_assets.runs.run_progress import progress_logged
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.spark.session.failures import using_spark
 from deltasnap_assets.tables.assets.cleaned_up_versions import without_cleaned_up
@@ -207,7 +208,8 @@ def _definition(table: TableSettings, asset: _VersionAsset) -> dg.AssetsDefiniti
         versions, snapshots = versions_of_keys(context.partition_keys, table.name), context.resources.snapshots
         if not versions:
             raise DeltaSnapError(_NO_PARTITION)
-        with secrets_hidden(), using_spark(table.name):
+        work = f"{table.name}/{asset.name}"
+        with secrets_hidden(), using_spark(table.name), progress_logged(context.instance, context.run, work):
             versions = without_cleaned_up(context, snapshots, table, versions)
             run = _Run(table=table, versions=versions, snapshots=snapshots, report=_reporter(context))
             entries_of = asset.describe(run)
@@ -218,7 +220,7 @@ def _definition(table: TableSettings, asset: _VersionAsset) -> dg.AssetsDefiniti
                 context.add_asset_metadata(entries, partition_key=key_of(version))
         yield dg.Output(None)
         if shows_table:
-            with secrets_hidden(), using_spark(table.name):
+            with secrets_hidden(), using_spark(table.name), progress_logged(context.instance, context.run, work):
                 if _wrote_due_checkpoint(context, run):  # the page shows how many commits follow it
                     page = table_observation(context.instance, snapshots, table, versions)
         if page is not None:

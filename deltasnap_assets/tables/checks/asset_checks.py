@@ -14,6 +14,7 @@ from deltasnap_assets.checks.log.readable_protocol import ReadableProtocol
 from deltasnap_assets.checks.registry import TABLE_CHECKS
 from deltasnap_assets.runs.condition.check_events import LOG_ERRORS, severity_of
 from deltasnap_assets.runs.condition.fault_texts import MAX_TEXT_LENGTH
+from deltasnap_assets.runs.run_progress import progress_logged
 from deltasnap_assets.runs.table_runs import ends_failure
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.spark.session.failures import using_spark
@@ -45,26 +46,31 @@ def _checks_of_now(table: TableSettings) -> dg.AssetChecksDefinition:
     ]
 
     def expectations(context: dg.AssetCheckExecutionContext, _: object) -> Iterator[dg.AssetCheckResult]:
-        snapshots = context.resources.snapshots
-        facts = RunFacts(table=table, snapshots=snapshots, versions=versions_of_run(context, snapshots, table))
-        selected = {key.name for key in context.selected_asset_check_keys}
-        of_run, ended = list[dg.AssetCheckResult](), list[str]()
-        for check in (check for check in TABLE_CHECKS if check.name in selected):
-            verdict = _verdict(check, facts)
-            if verdict.is_evaluated:
-                result = _result(table.name, check, verdict)
-                of_run.extend([result] if verdict.is_of_run else [])
-                yield result
-            else:  # Dagster shows it as skipped
-                ended.extend([check.name] if verdict.passed else [])
-                log = context.log.info if verdict.passed else context.log.warning
-                log(f"{check.name}: {visible(verdict.description, MAX_TEXT_LENGTH)}")
-        are_all = selected.issuperset(check.name for check in TABLE_CHECKS)
-        is_over = ends_failure(context.instance, table.name, context.run)
-        record_table_checks(snapshots, table, of_run, context.run, ended=ended, are_all=are_all, ends_failure=is_over)
+        with progress_logged(context.instance, context.run, f"checks of {table.name}"):
+            yield from _results(context, table)
 
     # A table may be named `orders_version`. Names of steps do not collide if none of their endings ends with another.
     return checks_step(f"{table.name}__table_expectations", specs, expectations)
+
+
+def _results(context: dg.AssetCheckExecutionContext, table: TableSettings) -> Iterator[dg.AssetCheckResult]:
+    snapshots = context.resources.snapshots
+    facts = RunFacts(table=table, snapshots=snapshots, versions=versions_of_run(context, snapshots, table))
+    selected = {key.name for key in context.selected_asset_check_keys}
+    of_run, ended = list[dg.AssetCheckResult](), list[str]()
+    for check in (check for check in TABLE_CHECKS if check.name in selected):
+        verdict = _verdict(check, facts)
+        if verdict.is_evaluated:
+            result = _result(table.name, check, verdict)
+            of_run.extend([result] if verdict.is_of_run else [])
+            yield result
+        else:  # Dagster shows it as skipped
+            ended.extend([check.name] if verdict.passed else [])
+            log = context.log.info if verdict.passed else context.log.warning
+            log(f"{check.name}: {visible(verdict.description, MAX_TEXT_LENGTH)}")
+    are_all = selected.issuperset(check.name for check in TABLE_CHECKS)
+    is_over = ends_failure(context.instance, table.name, context.run)
+    record_table_checks(snapshots, table, of_run, context.run, ended=ended, are_all=are_all, ends_failure=is_over)
 
 
 def _verdict(check: TableCheck[Any], facts: RunFacts) -> Verdict:

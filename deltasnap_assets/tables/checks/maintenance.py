@@ -16,6 +16,7 @@ from pydantic import Field
 from deltasnap_assets.quantities import DAY_MS, HOUR_MS, bytes_text, counted
 from deltasnap_assets.runs.planning.names import CHECKPOINT_JOB, PRUNE_JOB
 from deltasnap_assets.runs.planning.partitions import key_of, version_partitions, versions_in_order
+from deltasnap_assets.runs.run_progress import progress_logged
 from deltasnap_assets.settings.config import TABLE_TAG, Settings, TableSettings
 from deltasnap_assets.spark.session.failures import using_spark
 from deltasnap_assets.tables.due_checkpoint import write_checkpoint
@@ -49,12 +50,13 @@ def _prune_store(
     context: dg.OpExecutionContext, config: PruneConfig, snapshots: dg.ResourceParam[RunSnapshots]
 ) -> None:
     table = _table_of(context, snapshots).name
-    report = snapshots.store.prune(
-        table,
-        keep=config.keep,
-        keep_generations=config.keep_generations,
-        min_age_ms=int(config.min_age_hours * HOUR_MS),
-    )
+    with progress_logged(context.instance, context.run, PRUNE_JOB):
+        report = snapshots.store.prune(
+            table,
+            keep=config.keep,
+            keep_generations=config.keep_generations,
+            min_age_ms=int(config.min_age_hours * HOUR_MS),
+        )
     partitions = version_partitions(table).name or ""
     stored = frozenset(snapshots.store.versions(table))
     for version in versions_in_order(context.instance.get_dynamic_partitions(partitions)):
@@ -81,7 +83,7 @@ def _write_checkpoint(
     context: dg.OpExecutionContext, config: CheckpointConfig, snapshots: dg.ResourceParam[RunSnapshots]
 ) -> None:
     table = _table_of(context, snapshots)
-    with using_spark(table.name):
+    with using_spark(table.name), progress_logged(context.instance, context.run, CHECKPOINT_JOB):
         context.log.info(write_checkpoint(snapshots, table, config.version))
 
 

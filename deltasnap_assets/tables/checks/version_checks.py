@@ -20,6 +20,7 @@ from deltasnap_assets.checks.registry import VERSION_CHECKS
 from deltasnap_assets.runs.condition.check_events import severity_of
 from deltasnap_assets.runs.planning.names import selects_versions
 from deltasnap_assets.runs.planning.partitions import key_of, known_versions, version_partitions
+from deltasnap_assets.runs.run_progress import progress_logged
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.assets.steps import checks_step
 from deltasnap_assets.tables.checks.recorded_results import record_version_checks
@@ -42,33 +43,40 @@ def version_checks(table: TableSettings) -> dg.AssetChecksDefinition:
     def expectations(
         context: dg.AssetCheckExecutionContext, _: object
     ) -> Iterator[dg.AssetCheckResult | dg.AssetCheckEvaluation]:
-        snapshots, has_partition = context.resources.snapshots, selects_versions(context.run.tags)
-        versions = versions_of_run(context, snapshots, table)
-        if not versions:
-            context.log.warning("not evaluated: no version of the run is stored.")
-            return  # Dagster shows them as skipped
-        try:
-            facts = facts_of_versions(snapshots, table, versions)
-        except DeltaSnapError as error:
-            failed = [_of_failure(key, error) for key in context.selected_asset_check_keys]
-            yield from failed if has_partition else map(_evaluation, failed)
-            record_version_checks(snapshots, table, failed, versions, ())
-            return
-        selected, results = {key.name: key for key in context.selected_asset_check_keys}, list[dg.AssetCheckResult]()
-        for check, key in ((check, selected[check.name]) for check in VERSION_CHECKS if check.name in selected):
-            verdicts = check.verdicts(facts, table.checks)
-            if not verdicts:  # Dagster shows it as skipped
-                context.log.info(f"{check.name}: {_NOTHING.description}")
-                continue
-            if len(versions) > 1 or not has_partition:
-                _record(context, check, key, verdicts)
-            if verdicts[newest := max(verdicts)].passed:
-                _record(context, check, key, _settled(context, key, newest))
-            results.append(_of_run(check, key, verdicts))
-            yield results[-1] if has_partition else _evaluation(results[-1])
-        record_version_checks(snapshots, table, results, versions, selected)
+        with progress_logged(context.instance, context.run, f"checks of the versions of {table.name}"):
+            yield from _results(context, table)
 
     return checks_step(f"{table.name}__version_expectations", _specs(table.name), expectations)
+
+
+def _results(
+    context: dg.AssetCheckExecutionContext, table: TableSettings
+) -> Iterator[dg.AssetCheckResult | dg.AssetCheckEvaluation]:
+    snapshots, has_partition = context.resources.snapshots, selects_versions(context.run.tags)
+    versions = versions_of_run(context, snapshots, table)
+    if not versions:
+        context.log.warning("not evaluated: no version of the run is stored.")
+        return  # Dagster shows them as skipped
+    try:
+        facts = facts_of_versions(snapshots, table, versions)
+    except DeltaSnapError as error:
+        failed = [_of_failure(key, error) for key in context.selected_asset_check_keys]
+        yield from failed if has_partition else map(_evaluation, failed)
+        record_version_checks(snapshots, table, failed, versions, ())
+        return
+    selected, results = {key.name: key for key in context.selected_asset_check_keys}, list[dg.AssetCheckResult]()
+    for check, key in ((check, selected[check.name]) for check in VERSION_CHECKS if check.name in selected):
+        verdicts = check.verdicts(facts, table.checks)
+        if not verdicts:  # Dagster shows it as skipped
+            context.log.info(f"{check.name}: {_NOTHING.description}")
+            continue
+        if len(versions) > 1 or not has_partition:
+            _record(context, check, key, verdicts)
+        if verdicts[newest := max(verdicts)].passed:
+            _record(context, check, key, _settled(context, key, newest))
+        results.append(_of_run(check, key, verdicts))
+        yield results[-1] if has_partition else _evaluation(results[-1])
+    record_version_checks(snapshots, table, results, versions, selected)
 
 
 def _specs(table_name: str) -> list[dg.AssetCheckSpec]:
