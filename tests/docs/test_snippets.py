@@ -84,7 +84,7 @@ def test_documented_configuration_is_valid(name: str, tmp_path: Path) -> None:
 
 def test_documented_sessions_are_valid() -> None:
     found = OPTIONS.findall(TEXTS["spark-and-clusters.md"])
-    assert len(found) > 4
+    assert len(found) > 3
     for text in found:
         SparkSettings.model_validate(yaml.safe_load(text))
 
