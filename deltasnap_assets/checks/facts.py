@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from functools import cache
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pydantic import TypeAdapter, ValidationError
 
 from deltasnap_assets.checks.compaction import Compaction
 from deltasnap_assets.checks.partition_files import PartitionFiles
@@ -64,6 +67,24 @@ class CountedFiles:
     size_in_bytes: int
     files: FileFacts
     tombstones: TombstoneFacts
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any] | None) -> CountedFiles | None:
+        """Return the facts from the result of `to_json`; None: there are none, or another release wrote them."""
+        try:
+            return None if values is None else _adapter().validate_python(values)
+        except ValidationError:
+            return None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        found: dict[str, Any] = _adapter().dump_python(self, mode="json")
+        return found
+
+
+@cache
+def _adapter() -> TypeAdapter[CountedFiles]:
+    return TypeAdapter(CountedFiles)
 
 
 class PageFacts(Protocol):

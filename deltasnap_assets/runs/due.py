@@ -26,6 +26,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
+from deltasnap_assets.checks.facts import CountedFiles
 from deltasnap_assets.quantities import DAY_MS, HOUR_MS
 from deltasnap_assets.runs.condition.poll_findings import ALL_CHECKS, LOG, RUN
 from deltasnap_assets.runs.planning.plan import Stored
@@ -173,6 +174,7 @@ def are_checks_due(
     - if there are no results of the newest version or a later one of the log: they were lost, damaged or not written,
       or they are those of a version that a rollback removed
     - after a change of the settings, and after a checkpoint, which may end a warning
+    - if they used facts about the files of an earlier version, which may be counted again now: see `is_count_due`
     - after a failed run, unless a check found an error, which may have failed it
     newest: the newest materialized version. latest: that of the log. checkpoint: `LogListing.newest_checkpoint`.
     has_failed: whether the last run failed after all its versions were materialized: nothing else ends its warning.
@@ -182,10 +184,18 @@ def are_checks_due(
         return True
     if poll.checked_inputs not in (None, inputs_of_checks(table, checkpoint)):
         return True
+    if has_old_facts(poll, newest):
+        return True
     errors = {problem.check for problem in poll.problems if problem.severity == "error"} - {LOG}
     if is_requested:
         return has_failed or bool(errors)
     return (has_failed or ALL_CHECKS in errors) and errors <= {RUN, ALL_CHECKS}
+
+
+def has_old_facts(poll: LastPoll, newest: int) -> bool:
+    """Return whether the recorded facts about files are of an earlier version, and an hour old."""
+    known = CountedFiles.from_json(poll.counted_files)
+    return known is not None and known.version < newest and abs(poll.polled_at_ms - known.counted_at_ms) >= HOUR_MS
 
 
 def has_old_checks(poll: LastPoll | None, table: TableSettings) -> bool:

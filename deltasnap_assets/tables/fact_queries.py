@@ -10,8 +10,6 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
-from pydantic import TypeAdapter, ValidationError
-
 from deltasnap_assets.checks.facts import CountedFiles
 from deltasnap_assets.quantities import HOUR_MS
 from deltasnap_assets.runs.condition.poll_findings import PollFindings
@@ -19,14 +17,13 @@ from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.file_facts import count_files
 from deltasnap_assets.tables.held_versions import HeldVersions
-from deltasnap_core import LastPoll, VersionManifest, system_clock
+from deltasnap_core import VersionManifest, system_clock
 
 MANY_ROWS = 50_000
 """Up to this many files and tombstones, each run examines all of them, which takes a fraction of a second."""
 
 _QUERIES_AT_ONCE = 2
 _REPORT_SECONDS = 5
-_RECORDED = TypeAdapter(CountedFiles)
 
 OnProgress = Callable[[str, int, int], None]
 """Called with the current activity, the number of versions that are done, and the number of all versions."""
@@ -74,21 +71,13 @@ class FactQueries:
     def _find(self, table: TableSettings, version: int) -> CountedFiles:
         store, now_ms = self._versions.store, system_clock()
         manifest = self._versions.manifests(table.name, [version])[version]
-        are_many = manifest.rows > self._many_rows
-        known = _recorded(store.polls.read(table.name)) if are_many else None
-        if known is not None and not is_count_due(known, manifest, now_ms):
+        are_many, poll = manifest.rows > self._many_rows, store.polls.read(table.name)
+        recorded = None if poll is None else poll.counted_files
+        known = CountedFiles.from_json(recorded)
+        if known is not None and are_many and not is_count_due(known, manifest, now_ms):
             return known
         state = self._versions.states(table.name, [version])[version]
         counted = count_files(store, table.name, manifest, state, now_ms)
-        if are_many:
-            facts = _RECORDED.dump_python(counted, mode="json")
-            record(store, table, PollFindings(counted_files=facts), self._versions.names(table.name))
+        if are_many or recorded is not None:
+            record(store, table, PollFindings(counted_files=counted.to_json()), self._versions.names(table.name))
         return counted
-
-
-def _recorded(poll: LastPoll | None) -> CountedFiles | None:
-    """Return the recorded facts; None: there are none, or another release recorded them."""
-    try:
-        return None if poll is None else _RECORDED.validate_python(poll.counted_files)
-    except ValidationError:
-        return None

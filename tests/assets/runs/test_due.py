@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from deltasnap_assets.quantities import HOUR_MS
 from deltasnap_assets.runs.condition.poll_findings import ALL_CHECKS, LOG, RUN
 from deltasnap_assets.runs.due import (
     EXAMINED_AGAIN_MS,
@@ -28,7 +29,7 @@ from deltasnap_assets.runs.planning.plan import Stored
 from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_core import CommonVersion, FaultKind, LastPoll, LogRelation, LogStatus, VersionRanges
-from tests.assets.checks.known import condition, fault
+from tests.assets.checks.known import condition, counted, fault
 from tests.assets.runs.condition.test_poll_records import WARNING, Table
 from tests.builders import add, metadata, protocol
 from tests.checkpoint_files import write_checkpoint
@@ -49,6 +50,10 @@ DUE: dict[str, tuple[dict[str, Any], bool]] = {
     "never checked": ({"checked_version": None}, True),
     "checked with other settings": ({"checked_inputs": "0" * 32}, True),
     "checked by an earlier release": ({"checked_inputs": None}, False),
+    "facts of an earlier version": ({"polled_at_ms": HOUR_MS, "counted_files": counted(version=1).to_json()}, True),
+    "facts of this hour": ({"polled_at_ms": HOUR_MS - 1, "counted_files": counted(version=1).to_json()}, False),
+    "facts of the version": ({"polled_at_ms": HOUR_MS, "counted_files": counted(version=2).to_json()}, False),
+    "facts of another release": ({"polled_at_ms": HOUR_MS, "counted_files": {"version": 1}}, False),
     "an error": ({"problems": (replace(WARNING, severity="error"),)}, True),
     "a warning": ({"problems": (WARNING,)}, False),
     "an error of the log": ({"problems": (replace(WARNING, severity="error", check=LOG),)}, False),

@@ -7,6 +7,8 @@ import shutil
 import signal
 from collections import Counter
 from contextlib import nullcontext
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -18,16 +20,19 @@ from deltasnap_assets.checks.commits.fresh_table import FreshTable
 from deltasnap_assets.checks.log.checkpoint_lag import CheckpointLag
 from deltasnap_assets.checks.registry import CheckSettings
 from deltasnap_assets.definitions import build_definitions
+from deltasnap_assets.quantities import HOUR_MS
 from deltasnap_assets.runs import refresh
 from deltasnap_assets.runs.condition.fault_texts import FailedRun
 from deltasnap_assets.runs.condition.log_reports import BrokenTableError
-from deltasnap_assets.runs.planning.known_table import known_of
+from deltasnap_assets.runs.planning.known_table import known_of, last_observation
 from deltasnap_assets.runs.planning.names import REFRESH_JOB
 from deltasnap_assets.runs.refresh import RefreshError, RefreshEvent, refresh_table
 from deltasnap_assets.settings.config import Settings, Since, TableSettings
+from deltasnap_assets.tables import run_snapshots
+from deltasnap_assets.tables.fact_queries import FactQueries
 from deltasnap_core import DeltaLog, DeltaSnapError, LastPoll, SnapshotStore
-from tests.assets.followed_table import FollowedTable, materialize
-from tests.builders import add, commit_info, metadata, protocol, write_log
+from tests.assets.followed_table import FollowedTable, health, materialize
+from tests.builders import Action, add, commit_info, metadata, protocol, remove, write_log
 from tests.checkpoint_files import write_checkpoint
 from tests.driver_bases import use_driver_bases
 
@@ -72,6 +77,12 @@ class Refreshed(FollowedTable):
         assert record.event is not None
         evaluation = record.event.dagster_event.asset_check_evaluation_data  # type: ignore[union-attr]
         return evaluation.passed, evaluation.severity.value
+
+    def shown(self, name: str) -> object:
+        """Return an entry on the page of the table; None: it is not there."""
+        last = last_observation(self.instance, "events")
+        entry = None if last is None else last.metadata.get(name)
+        return None if entry is None else entry.value
 
     @property
     def partitions(self) -> list[str]:
@@ -375,6 +386,34 @@ def test_versions_whose_files_are_gone_from_the_store_and_from_the_log_are_repor
         base.write_bytes(content)
     table.refresh()
     assert "stored_versions" not in str(table.row["check"])
+
+
+@pytest.mark.slow
+def test_files_of_a_large_table_are_counted_again_after_an_hour_also_without_new_commits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_snapshots, "FactQueries", partial(FactQueries, many_rows=0))
+
+    def of_day(day: int, size: int) -> Action:
+        return add(f"{day}-{size}", size=size, partitionValues={"id": str(day)})
+
+    table = Refreshed(tmp_path)
+    uneven = [of_day(day, 10 if day else 1000) for day in range(6)]
+    write_log(table.path, {0: [protocol(), metadata(partitionColumns=["id"]), *uneven]})
+    table.refresh()
+    write_log(table.path, {1: [of_day(0, 10), remove("0-1000", size=1000)]})
+    table.refresh()
+    assert table.shown("counted_at_version") == "0"
+    assert "At version 0, the largest of 6 partitions" in health(table.instance)
+    assert table.refresh() == ()
+    poll = table.store.polls.read("events")
+    assert poll is not None
+    hour_ago = {**(poll.counted_files or {}), "counted_at_ms": poll.polled_at_ms - HOUR_MS}
+    table.store.polls.write("events", replace(poll, counted_files=hour_ago))
+    assert table.refresh() == (1,)
+    assert table.shown("counted_at_version") is None
+    assert "the largest of 6 partitions" not in health(table.instance)
+    assert table.refresh() == ()
 
 
 def delete_bases(table: Refreshed) -> dict[Path, bytes]:

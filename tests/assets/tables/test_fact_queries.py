@@ -107,6 +107,13 @@ def test_files_of_a_small_version_are_counted_by_each_run_and_not_recorded(store
     assert recorded(stored) is None
 
 
+def test_facts_of_a_table_that_was_large_are_replaced(stored: Stored) -> None:
+    stored.facts(many_rows=0)
+    stored.write(1)
+    assert stored.facts(many_rows=2) == (1, 2)
+    assert recorded(stored)["version"] == 1
+
+
 def test_recorded_facts_of_another_release_are_counted_again(stored: Stored) -> None:
     stored.facts(many_rows=0)
     poll = stored.store.polls.read("t")
@@ -124,6 +131,7 @@ class Versions:
         self.error: Exception | None = None
         self.requested: list[int] = []
         self.store = self
+        self.polls = SimpleNamespace(read=lambda _: None)
 
     def names(self, table: str) -> dict[int, str]:
         return {3: "3"}
