@@ -121,7 +121,7 @@ class FileCount:
 
     def _expires(self) -> Column:
         """Return when a tombstone expires; null: never, because the sum overflows."""
-        retention = F.lit(self.retention_ms).cast("long")  # Sail adds only numbers of one type
+        retention = F.lit(self.retention_ms).cast("long")  # some engines add only numbers of one type
         return F.try_add(F.coalesce("deletionTimestamp", F.lit(0)), retention)
 
 

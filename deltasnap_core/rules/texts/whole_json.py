@@ -59,7 +59,7 @@ def whole_characters_sql(text: str) -> str:
     """
     # Backslashes and quotes within strings are written in another way first, so that each `\\u` begins a character, and
     # each quote begins or ends a string. The patterns are plain: Java evaluates groups with alternatives recursively,
-    # and Sail has no lookahead.
+    # and not every engine has lookahead.
     known = f"replace({text}, {_BACKSLASH[0]}, {_BACKSLASH[1]})"
     known = f"replace({known}, {_QUOTE[0]}, {_QUOTE[1]})"
     known = f"regexp_replace({known}, {_SURROGATE_PAIR}, {_MASKED_PAIR})"
