@@ -39,7 +39,7 @@ _PLAIN_REASONS = {  # for types of pydantic's errors that would name types of Py
     "tuple_type": "expected a list",
 }
 _REPLACED: Mapping[Location, str] = {
-    ("alerts", "webhook"): 'use `urls`, a list of Apprise URLs, such as urls: ["${ALERT_URL}"]',
+    ("alerts", "webhook"): "use `urls`, a list of Apprise URLs",
 }
 _SECRETIVE = ("storage_options", "config", "alerts")  # these keys hold credentials: their values are never shown
 
