@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -13,11 +13,13 @@ from typing import Literal
 from uuid import uuid4
 
 import dagster as dg
+from pydantic import SecretStr
 
 from deltasnap_assets.command.local.local_instance import local_home, update_settings
 from deltasnap_assets.command.views.condition_view import counted_versions
 from deltasnap_assets.quantities import counted
 from deltasnap_assets.runs.condition.poll_findings import NO_VERSIONS_ADVICE
+from deltasnap_assets.runs.condition.services import check_apprise, service_of
 from deltasnap_assets.runs.fleet import unfollowed_tables
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.runs.table_runs import UnfinishedRuns, failed_run
@@ -62,7 +64,7 @@ class Finding:
 
 
 def examine() -> Iterator[Finding]:
-    """Yield the results of all checks: Java, Spark, the Connect server, configuration, tables, store, runs."""
+    """Yield the results of all checks: Java, Spark, the Connect server, configuration, tables, store, runs, alerts."""
     warnings = list[str]()
     settings = _settings(warnings.append)
     remote = settings.spark.remote if isinstance(settings, Settings) else None
@@ -94,6 +96,10 @@ def examine() -> Iterator[Finding]:
     found = _try("store", lambda: _store_message(settings, damaged), "Correct storage or storage_options.")
     yield from damaged if damaged and found.mark == "ok" else [found, *damaged]
     yield from _runs(settings)
+    if settings.alerts.urls:
+        yield _try(
+            "alerts", lambda: _services_of(settings.alerts.urls), "Correct the key `alerts`, or install the extra."
+        )
 
 
 def is_well(findings: list[Finding]) -> bool:
@@ -174,6 +180,15 @@ def _runs_of(instance: dg.DagsterInstance, table: TableSettings) -> Finding:
         advice = f"Run `deltasnap refresh {table.name}` to retry."
         return Finding(subject=subject, mark="warning", message=message, advice=advice)
     return Finding(subject=subject, mark="ok", message="none in progress" if run is None else f"{run} is in progress")
+
+
+def _services_of(urls: Sequence[SecretStr]) -> str:
+    """Return how many services get alerts. Sends nothing. Errors: DeltaSnapError."""
+    check_apprise()
+    for place, url in enumerate(urls):
+        if service_of(url.get_secret_value()) is None:
+            raise DeltaSnapError(f"`alerts.urls[{place}]` is of no kind that Apprise knows")
+    return counted(len(urls), "service")
 
 
 def _answer_of(remote: str) -> str:

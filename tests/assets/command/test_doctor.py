@@ -209,6 +209,21 @@ def test_each_problem_of_the_configuration_is_a_finding(folder: Path) -> None:
     assert "tables[1].path: missing" in found[1]
 
 
+@pytest.mark.parametrize(
+    ("url", "mark", "message"),
+    [
+        ("json://chat.example/hunter2", "ok", "1 service"),
+        ("nonsense://hunter2", "error", "`alerts.urls[0]` is of no kind that Apprise knows"),
+    ],
+)
+def test_services_of_alerts_are_checked_without_showing_their_urls(
+    url: str, mark: str, message: str, folder: Path
+) -> None:
+    config = f"storage: store\ntables: [{{name: events, path: lake/events}}]\nalerts: {{urls: ['{url}']}}"
+    found = findings(folder, config)["alerts"]
+    assert (found["mark"], found["message"]) == (mark, message)
+
+
 def test_pattern_without_a_table_is_a_warning(folder: Path) -> None:
     (folder / "empty").mkdir()
     found = findings(folder, "storage: store\ndiscover: [{path: empty/*}]")
