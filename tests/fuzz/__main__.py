@@ -1,4 +1,4 @@
-"""`python -m tests.fuzz --seed 1 --count 1000 [--spark [sail]] [--rewrite] [--limits]`: prints each wrong answer."""
+"""`python -m tests.fuzz --seed 1 --count 1000 [--spark [sail]] [--rewrite] [--commits] [--limits]`: what is wrong."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+from tests.fuzz.damaged_logs import try_damaging
 from tests.fuzz.judge import Tried, try_table
 from tests.fuzz.limits import small_limits
 from tests.fuzz.questions import limited_memory
@@ -36,6 +37,7 @@ def main() -> None:
         "--spark", nargs="?", const="local[2]", help="ask Spark, or `sail`, and the store too: about a second a table"
     )
     parser.add_argument("--rewrite", action="store_true", help="rewrite the logs rather than damage them")
+    parser.add_argument("--commits", action="store_true", help="damage commits, and decide which versions are lost")
     parser.add_argument("--limits", action="store_true", help="with small limits of memory and of jobs, by the seed")
     parser.add_argument("--all", action="store_true", help="print every wrong answer, not one of each kind")
     arguments = parser.parse_args()
@@ -44,6 +46,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda number, _: stopped.append(number))  # after the current table
     tally = _Tally(print_all=arguments.all)
     attempt = try_rewriting if arguments.rewrite else partial(try_table, has_small_limits=arguments.limits)
+    attempt = try_damaging if arguments.commits else attempt
     with _session(arguments.spark) as spark, limited_memory():
         for seed in range(arguments.seed, arguments.seed + arguments.count):
             if stopped:

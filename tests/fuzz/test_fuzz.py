@@ -10,6 +10,7 @@ import pytest
 
 from deltasnap_core.log.commits import commit_batch
 from deltasnap_core.replay import engine
+from tests.fuzz.damaged_logs import try_damaging
 from tests.fuzz.judge import Tried, try_table
 from tests.fuzz.limits import small_limits
 from tests.fuzz.made_tables import make_table
@@ -50,6 +51,11 @@ def test_damaged_log_gives_correct_results_or_errors(first: int) -> None:
 @pytest.mark.parametrize("first", _some_at_once(2 * A_TEST))
 def test_rewritten_log_gives_correct_results(first: int) -> None:
     assert reported([try_rewriting(seed) for seed in range(first, first + 2 * A_TEST)]) == []
+
+
+@pytest.mark.parametrize("first", _some_at_once(A_TEST))
+def test_log_with_damaged_commits_loses_only_versions_that_need_them(first: int) -> None:
+    assert reported([try_damaging(seed) for seed in range(first, first + A_TEST)]) == []
 
 
 @pytest.mark.thorough

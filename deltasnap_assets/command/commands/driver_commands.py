@@ -85,24 +85,24 @@ def history(
     Missing and unreadable commits also have a line. Exits with 1 if there is one, or if the log has another fault that
     keeps a version from loading.
     """
-    from deltasnap_assets.command.views.condition_view import explaining, fault_line, without_listed_warnings
-    from deltasnap_assets.command.views.history import history_json, history_table, read_history
+    from deltasnap_assets.command.views.condition_view import explaining, fault_lines, without_listed_warnings
+    from deltasnap_assets.command.views.history import LostCommits, history_json, history_table, read_history
     from deltasnap_core import TableLog
 
     options = storage_options(option)
     with explaining(path, options), without_listed_warnings():
         found = read_history(TableLog.for_path(path, options), limit or DEFAULT_LIMIT)
+    for mark, text in fault_lines(found.faults):
+        print_problem(Console(stderr=True), mark, text)
     if as_json:
         typer.echo(json.dumps(history_json(found.entries), default=str))
     else:
         console = output_console()
         console.print(history_table(found.entries, console.width))
-    for fault in found.faults:
-        print_problem(Console(stderr=True), fault.mark, fault_line(fault))
     if found.is_cut and limit is None:
         text = f"Only {DEFAULT_LIMIT} commits are shown; there are more. --limit N shows N of them."
         print_line(Console(stderr=True), shown(text))
-    if any(fault.mark == "error" for fault in found.faults):
+    if any(fault.mark == "error" for fault in found.faults) or any(isinstance(e, LostCommits) for e in found.entries):
         raise typer.Exit(1)
 
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
 
 from deltasnap_assets.command.terminal import print_problem
+from deltasnap_assets.quantities import counted
 from deltasnap_assets.spark.java import JavaError
 from deltasnap_core import DeltaSnapError, Fault, FaultKind, TableCondition, TableLog, VersionNotFoundError
 
 _EXAMINED = ("deltasnap_core.log.loaded_log", "deltasnap_core.log.listing.log_segment_builder")
+_OF_COMMITS = {FaultKind.CORRUPT_COMMIT: "cannot be read", FaultKind.MISSING_COMMIT: "missing"}
 _UNREACHABLE = (FaultKind.NO_TABLE, FaultKind.ACCESS_DENIED, FaultKind.STORAGE_FAILED)
 
 
@@ -40,12 +42,22 @@ def condition_of(path: str, storage_options: Mapping[str, Any], *versions: int) 
 
 
 def condition_lines(condition: TableCondition) -> Iterator[tuple[str, str]]:
-    """Yield for each fault its mark, and one line with the fault and the advice."""
-    for fault in condition.faults:
-        text = fault_line(fault)
-        if fault.mark == "error" and condition.loadable:
-            text += f" Loadable: {counted_versions(condition.loadable)}."
-        yield fault.mark, text
+    """Yield for each fault its mark, and one line with the fault and the advice. Damaged commits share a line."""
+    for mark, text in fault_lines(condition.faults):
+        is_partly_loadable = mark == "error" and condition.loadable
+        yield mark, f"{text} Loadable: {counted_versions(condition.loadable)}." if is_partly_loadable else text
+
+
+def fault_lines(faults: Sequence[Fault]) -> Iterator[tuple[str, str]]:
+    """Yield marks and lines: one for all damaged commits, one for all missing commits, one for each other fault."""
+    for fault in faults:
+        alike = [each for each in faults if (each.kind, each.mark) == (fault.kind, fault.mark)]
+        if fault.kind not in _OF_COMMITS or len(alike) == 1:
+            yield fault.mark, fault_line(fault)
+        elif fault is alike[0]:
+            more = sum(len(each.missing) or 1 for each in alike[1:])
+            others = f"{counted(more, 'more commit')} {_OF_COMMITS[fault.kind]}: `deltasnap history` shows where."
+            yield fault.mark, f"{fault.text} {others} {fault.advice}"
 
 
 def fault_line(fault: Fault) -> str:
@@ -120,6 +132,7 @@ def fault_of_commit(condition: TableCondition, version: int) -> Fault | None:
     """Return why the commit of a version is missing or unreadable; None: no fault is known."""
     for fault in condition.faults_of(FaultKind.MISSING_COMMIT, FaultKind.CORRUPT_COMMIT, *_UNREACHABLE):
         first = fault.versions.runs[0][0] if fault.versions else None
-        if version in fault.missing or (not fault.missing and version == first):
+        is_file = fault.file is not None and fault.file.rpartition("/")[2].startswith(f"{version:020d}.")
+        if version in fault.missing or (not fault.missing and (is_file or version == first)):
             return fault
     return None

@@ -16,6 +16,7 @@ from deltasnap_assets.quantities import iso_time, time_text
 from deltasnap_core import (
     CorruptLogError,
     DeltaHistory,
+    DeltaSnapError,
     DeltaTableNotFoundError,
     Fault,
     FaultKind,
@@ -23,10 +24,11 @@ from deltasnap_core import (
     StorageError,
     TableCondition,
     TableLog,
+    VersionRanges,
 )
 
 _WIDTH_WITH_WRITER = 70
-_SMALL_CHECKPOINT = 16 << 20
+_SMALL_CHECKPOINT = _SMALL_COMMITS = 16 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +43,8 @@ class LostCommits:
     def text(self) -> str:
         """The reason, in a few words."""
         if self.fault.missing:
-            return f"missing: {counted_versions(self.fault.versions)} cannot be loaded"
+            lost = self.fault.versions
+            return f"missing: {counted_versions(lost)} cannot be loaded" if lost else "missing"
         line = "" if self.fault.line is None else f"line {self.fault.line}: "
         return f"cannot be read: {line}{self.fault.reason}"
 
@@ -75,7 +78,8 @@ def read_history(
     """Return the last commits of a table up to a version.
 
     condition: of the log; None: examine it here, without the pages of a large checkpoint.
-    Errors: the errors of finding the table, and of reading its commits if none of them can be read.
+    Of large commits, only the commitInfo is read.
+    Errors: the errors of finding the table, and of reading its commits if nothing is known about any of them.
     """
     listing = log.list()
     if listing.latest_version is None:
@@ -87,17 +91,23 @@ def read_history(
         holes.append((0, versions[-1] - 1))
     condition = condition or log.condition(listing, max_page_bytes=_SMALL_CHECKPOINT).without(FaultKind.WRONG_CHECKSUM)
     found: dict[int, Entry] = {}
+    problem: DeltaSnapError | None = None
     try:
         found |= {each.version: each for each in log.history_of(listing).get_history(limit, end=end)}
-    except (CorruptLogError, StorageError):
+    except (CorruptLogError, StorageError) as error:
+        problem = error
         found |= {each.version: each for each in _one_by_one(log, listing, versions, condition)}
-        if not found:
-            raise
-    is_lost = holes or len(found) < len(versions)
+    unread = sum(listing.commits[version].size for version in versions if version in condition.unread)
+    is_lost = holes or len(found) < len(versions) or 0 < unread <= _SMALL_COMMITS
     examined = log.condition(listing, first=versions[-1], read_pages=False) if is_lost else condition
     for first, last in (*((version, version) for version in versions), *holes):
-        if (fault := fault_of_commit(examined, first)) is not None:
+        fault = fault_of_commit(examined, first)
+        if fault is None and (first, last) in holes:  # other faults explain why no version needs these commits
+            fault = _missing(first, last)
+        if fault is not None:
             found[first] = LostCommits(version=first, last=last, fault=fault)
+    if problem is not None and not found:
+        raise problem
     entries = tuple(found[version] for version in sorted(found, reverse=True))
     return ReadHistory(entries=entries, condition=condition, is_cut=len(every) > limit)
 
@@ -163,6 +173,16 @@ def _one_by_one(
     for version in versions:
         with suppress(CorruptLogError, StorageError):
             yield from history.get_history(start=version, end=version)
+
+
+def _missing(first: int, last: int) -> Fault:
+    missing = VersionRanges(((first, last),))
+    return Fault(
+        kind=FaultKind.MISSING_COMMIT,
+        text=f"The log lacks the commits of {counted_versions(missing)}. No version that can be loaded needs them.",
+        advice="Restore them from a backup of the log, if there is one.",
+        missing=missing,
+    )
 
 
 def _counts(metrics: Mapping[str, str | None]) -> Iterator[tuple[str, str]]:

@@ -10,9 +10,20 @@ from deltasnap_core.protocol.readable_schema import Place, place_text
 from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.redaction import redacted
 
+_ADVICE_IF_REPLACED = "Restore this commit from a backup of the log, if there is one."
+
 
 def missing_commits(table: str, missing: VersionRanges, versions: VersionRanges) -> Fault:
-    """Return the fault of commits that are not in the log."""
+    """Return the fault of commits that are not in the log. versions: empty: a checkpoint of the same version is."""
+    if not versions:
+        return Fault(
+            kind=FaultKind.MISSING_COMMIT,
+            text=f"The {_commits(missing)} is missing in the log of {redacted(table)}. A checkpoint replaces it: "
+            "no version is lost, but its history and its changes are.",
+            advice=_ADVICE_IF_REPLACED,
+            reason="no such commit in the log",
+            missing=missing,
+        )
     return Fault(
         kind=FaultKind.MISSING_COMMIT,
         text=f"The {_commits(missing)} {'is' if len(missing) == 1 else 'are'} missing in the log of {redacted(table)}: "
@@ -26,8 +37,18 @@ def missing_commits(table: str, missing: VersionRanges, versions: VersionRanges)
 
 
 def corrupt_commit(version: int, path: str, line: int | None, reason: str, versions: VersionRanges) -> Fault:
-    """Return the fault of a commit that cannot be parsed."""
+    """Return the fault of a commit that cannot be parsed. versions: empty: a checkpoint of the same version can."""
     where = redacted(path) if line is None else f"{redacted(path)}, line {line}"
+    if not versions:
+        return Fault(
+            kind=FaultKind.CORRUPT_COMMIT,
+            text=f"The commit of version {version} cannot be read: {where}: {_sentence(reason)} A checkpoint replaces "
+            "it: no version is lost, but its history and its changes are.",
+            advice=_ADVICE_IF_REPLACED,
+            file=redacted(path),
+            line=line,
+            reason=redacted(reason),
+        )
     text = f"Version {version} cannot be read: {where}: {_sentence(reason)}"
     if versions.runs != ((version, version),):  # otherwise the message would repeat itself
         text += f" {_cannot_load(versions, upper=True)}."

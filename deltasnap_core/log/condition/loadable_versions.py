@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from deltasnap_core.errors import DeltaSnapError
+from deltasnap_core.errors import CorruptLogError, DeltaSnapError
 from deltasnap_core.log.condition.commit_findings import CommitFindings
 from deltasnap_core.log.condition.examined_files import ExaminedFiles
 from deltasnap_core.log.non_file_actions import NonFileActions
@@ -41,15 +41,19 @@ class Unloadable:
     """The reason why versions from `start` on cannot be loaded.
 
     error: of a file; None: the commits `missing` are missing.
+    is_replaced: whether a checkpoint of the version `start` replaces the commit, so that every version can be loaded.
     """
 
     start: int
     end: int | None = None
     error: DeltaSnapError | None = None
     missing: tuple[int, int] | None = None
+    is_replaced: bool = False
 
     @property
     def versions(self) -> VersionRanges:
+        if self.is_replaced:
+            return VersionRanges()
         return VersionRanges(((self.start, self.start if self.end is None else self.end),))
 
 
@@ -100,6 +104,18 @@ def loadable_versions(
     if files.broken and not loadable:  # the cleanup assumed that the checkpoint is sound
         open_ends = [each for each in open_ends if each.missing is None or each.start > 0]
     return loadable, [*ended, *open_ends]
+
+
+def replaced_commits(
+    files: ExaminedFiles, broken: Mapping[int, DeltaSnapError], loadable: Sequence[int]
+) -> Iterator[Unloadable]:
+    """Yield the commits of loadable versions that are damaged, or missing after an existing one."""
+    commits = files.listing.commits
+    for version in loadable:
+        if isinstance(broken.get(version), CorruptLogError):
+            yield Unloadable(start=version, error=broken[version], is_replaced=True)
+        elif version not in commits and version - 1 in commits:
+            yield Unloadable(start=version, missing=(version, version), is_replaced=True)
 
 
 def known_states(

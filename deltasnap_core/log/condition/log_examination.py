@@ -7,7 +7,13 @@ from deltasnap_core.log.condition.access_faults import no_table, storage_fault
 from deltasnap_core.log.condition.commit_findings import CommitFindings
 from deltasnap_core.log.condition.examined_files import ExaminedFiles
 from deltasnap_core.log.condition.hint_faults import hint_faults
-from deltasnap_core.log.condition.loadable_versions import SOUND, SoundVersion, known_states, loadable_versions
+from deltasnap_core.log.condition.loadable_versions import (
+    SOUND,
+    SoundVersion,
+    known_states,
+    loadable_versions,
+    replaced_commits,
+)
 from deltasnap_core.log.condition.log_faults import (
     ambiguous_commit_faults,
     checkpoint_faults,
@@ -94,7 +100,7 @@ def _condition(
         *timestamp_faults(listing, commits, states, sound, newest_sound, now_ms),
     ]
     faults = [
-        *commit_faults(table, unloadable),
+        *commit_faults(table, [*unloadable, *replaced_commits(files, commits.broken, loadable)]),
         *unreadable,
         *empty_commit_faults(table, listing, commits),
         *ambiguous_commit_faults(table, commits),
@@ -136,8 +142,11 @@ def _place_of_metadata(files: ExaminedFiles, commits: CommitFindings, state: Non
 
 
 def _first_to_read(files: ExaminedFiles, start: int, first: int, sound: VersionRanges) -> int:
-    """Return the first version whose commit the versions from `first` on need. start: `ExaminedFiles.start`."""
+    """Return the first version whose commit is read: `first`, or an earlier one that it needs.
+
+    start: `ExaminedFiles.start`.
+    """
     if not 0 < first <= start or first - 1 in sound:
         return first
     before = files.newest_sound_checkpoint(first)
-    return 0 if before is None else before.version + 1
+    return 0 if before is None else min(before.version + 1, first)

@@ -9,6 +9,7 @@ from typing import overload
 
 from deltasnap_core.errors import CorruptLogError, StoreChangedError
 from deltasnap_core.log.condition.commit_findings import CommitFindings
+from deltasnap_core.log.damaged_commit import without_damaged
 from deltasnap_core.log.listing.cleaned_up_log import is_cleaned_up, list_again
 from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.log.loaded_log import LoadedLog
@@ -100,7 +101,8 @@ class StoreWriter:
         """Store the given versions (ascending) that are not complete yet. Return the manifests of all of them.
 
         Manifests are written at the end, after a check that the log did not change: all or none. If a commit is cleaned
-        up before it is read, the log is listed again: the versions may start from a newer checkpoint now.
+        up before it is read, the log is listed again: the versions may start from a newer checkpoint now. A commit that
+        cannot be read counts as missing if its version has a checkpoint.
         as_plain_parquet: also write `all_files` and `tombstones` of each version.
         listing: of the log, to its end; None: list the log.
         common: the relation of that log to the stored versions; None: compare them.
@@ -115,9 +117,15 @@ class StoreWriter:
         except Exception as error:
             # If the log was replaced in the meantime, any file may be missing.
             now = self._check_unchanged(known.listing)
-            if not (isinstance(error, CorruptLogError) and is_cleaned_up(error.path, known.listing, now)):
+            if not isinstance(error, CorruptLogError):
                 raise
-            return self.write(wanted, as_plain_parquet=as_plain_parquet, listing=None)
+            if is_cleaned_up(error.path, known.listing, now):
+                return self.write(wanted, as_plain_parquet=as_plain_parquet, listing=None)
+            readable = without_damaged(self._table_log.store, known.listing, wanted[0], wanted[-1])
+            if readable.commits == known.listing.commits:
+                raise
+            _log.warning("Table %s: %s; its checkpoint replaces it", self.stored.name, error)
+            return self.write(wanted, as_plain_parquet=as_plain_parquet, listing=readable, common=known.common)
         found = [{**known.manifests, **new}[version] for version in wanted]
         plain = self._with_plain_parquet(found, known.listing) if as_plain_parquet else {}
         changed = {**new, **plain}

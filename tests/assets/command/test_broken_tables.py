@@ -277,6 +277,54 @@ def test_history_has_a_line_for_lost_commits(damage: Callable[[Path], None], ver
     assert (code, len(problems)) == (1, 1)  # the fault is shown though its commit is not
 
 
+def replaced(table: Path) -> None:
+    commit(table, 4).write_text("garbage {", encoding="utf-8")
+
+
+def replaced_and_invalid(table: Path) -> None:
+    commit(table, 4).write_text('{"add": {"path": 3}}\n', encoding="utf-8")
+
+
+def replaced_and_gone(table: Path) -> None:
+    commit(table, 4).unlink()
+
+
+REPLACED = {"garbage": replaced, "invalid": replaced_and_invalid, "missing": replaced_and_gone}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("damage", REPLACED.values(), ids=REPLACED.keys())
+def test_commit_that_a_checkpoint_replaces_loses_no_version_but_has_a_line(
+    damage: Callable[[Path], None], table: Path, refreshed: Callable[[Any], tuple[bool, list[str], str]]
+) -> None:
+    damage(table)
+    for version in range(LAST + 1):
+        assert run(table, "inspect", "events", "--version", f"{version}", "--commits", "1")[0] == 0
+    for limit in ((), ("--limit", "4")):
+        code, (problem,), out = run(table, "history", "events", *limit)
+        assert code == 1
+        assert "Loadable" not in problem
+        assert problem.startswith("warning: The commit of version 4 ")
+        (line,) = (line for line in out.splitlines() if line.split()[0] == "4")
+        assert "cannot be read: line 1" in line or "missing" in line
+    assert refreshed("all")[0]
+    assert SnapshotStore.open(None, table.parent / "store").versions("events") == [*range(LAST + 1)]
+
+
+def test_history_of_many_damaged_commits_is_one_line_of_advice_and_a_line_for_each(table: Path) -> None:
+    without_checkpoint(table)
+    for version in range(2, LAST + 1):
+        commit(table, version).write_text("garbage {", encoding="utf-8")
+    for limit in (3, 20):
+        code, (problem,), out = run(table, "history", "events", "--limit", f"{limit}")
+        assert code == 1
+        assert "5 more commits cannot be read" in problem
+        assert "Loadable" not in problem
+        shown = [int(line.split()[0]) for line in out.splitlines() if line.split()[0].isdecimal()]
+        assert shown == [*range(LAST, -1, -1)][:limit]
+        assert out.count("cannot be read: line 1") == min(limit, LAST - 1)
+
+
 def test_history_warns_of_damaged_pages_of_a_small_checkpoint(table: Path) -> None:
     pages(table)
     code, problems, _ = run(table, "history", "events")

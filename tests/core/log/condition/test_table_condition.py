@@ -490,7 +490,7 @@ def test_older_checkpoint_and_commits_before_it_are_not_read_where_no_version_ne
     assert found.checkpoints_read == (checkpoint_file(6),)
     assert condition(tmp_path / "t", first=5).checkpoints_read == (checkpoint_file(6), checkpoint_file(3))
     read = [condition(tmp_path / "t", first=first).commits_read.text() for first in (1, 5, 6, 8)]
-    assert read == ["0 to 7", "4 to 7", "7", "7"]
+    assert read == ["0 to 7", "4 to 7", "6 to 7", "7"]
 
 
 def test_versions_without_a_protocol_before_the_newest_checkpoint_are_found(tmp_path: Path) -> None:

@@ -101,6 +101,35 @@ def test_version_without_its_commit_is_a_base(store: SnapshotStore, log: DeltaLo
     assert [store.computed_state("t", version).num_of_files for version in range(4)] == [2, 3, 3, 1]
 
 
+@pytest.mark.parametrize("damage", [b"garbage {", b'{"add":{"path":3}}', b'{"metaData":{"id":null}}', b'{"add":'])
+@pytest.mark.parametrize("stored_before", [[], [0, 1], [3]], ids=str)
+def test_damaged_commit_with_a_checkpoint_counts_as_missing(
+    store: SnapshotStore, log: DeltaLog, tmp_path: Path, damage: bytes, stored_before: list[int]
+) -> None:
+    if stored_before:
+        store.write_versions("t", log, stored_before)
+    folder = tmp_path / "t" / "_delta_log"
+    live = [add("b", size=20), add("c", size=30), add("d", size=40)]
+    write_checkpoint(folder, 2, "classic", [protocol(), metadata(), *live])
+    (folder / commit_file(2)).write_bytes(damage)
+    found = store.write_range("t", log, 0, 3)
+    assert [manifest.base.last for manifest in found][:3] == [0, 0, 2]
+    assert [store.computed_state("t", version).num_of_files for version in range(4)] == [2, 3, 3, 1]
+    write_log(tmp_path / "t", {4: [add("e", size=50)]})
+    again = store.write_range("t", log, 0, 4)
+    assert (again.written, again.common.relation) == ((4,), LogRelation.SAME)
+    assert store.computed_state("t", 4).size_in_bytes == 90
+
+
+def test_damaged_commit_without_a_checkpoint_stores_nothing(
+    store: SnapshotStore, log: DeltaLog, tmp_path: Path
+) -> None:
+    (tmp_path / "t" / "_delta_log" / commit_file(2)).write_bytes(b"garbage {")
+    with pytest.raises(CorruptLogError, match=r"2\.json, line 1"):
+        store.write_range("t", log, 0, 3)
+    assert store.versions("t") == []
+
+
 def test_version_after_a_move_to_another_file_system_removes_a_file_with_an_absolute_path(
     store: SnapshotStore, tmp_path: Path
 ) -> None:
