@@ -46,18 +46,20 @@ def physical_schema(schema: StructType, mode: ColumnMappingMode) -> StructType:
     return _struct(schema, mode)
 
 
-def to_logical(field: StructField, mode: ColumnMappingMode) -> Column:
+def to_logical(field: StructField, mode: ColumnMappingMode, *, shares_path: bool = False) -> Column:
     """Return the column of the table for a field, from the column of the data files.
 
-    Spark pushes down filters on it only if `may_push_down` allows this.
+    Spark pushes down filters on it only if `may_push_down` allows this, and not if it is one of
+    `TableColumns.with_shared_paths`.
     """
     logical = _field(field, None)
     if isinstance(field.dataType, NullType):
         return F.lit(None).alias(field.name)
     physical = _field(field, mode)
     column = F.col(quoted(physical.name))
-    if mode == "id" and isinstance(field.dataType, StructType | ArrayType | MapType):
-        column = _opaque(column)  # if Spark reads only some fields of a struct, it loses the ids
+    is_nested = isinstance(field.dataType, StructType | ArrayType | MapType)
+    if shares_path or (mode == "id" and is_nested):
+        column = _opaque(column)  # with ids: if Spark reads only some fields of a struct, it loses them
     elif physical == logical and _is_read_whole(field, mode):
         return column  # no alias: a table may have thousands of columns
     return _read(column, physical, field, mode).alias(field.name, metadata=logical.metadata)

@@ -82,10 +82,13 @@ class RowReader:
             if listed is not None:
                 rows = joins.of_listed(rows, listed)
         by_name = {column.name: value.alias(column.name) for column, value in values.items()}
-        mode = self.table.columns.mapping_mode
+        mode, shared = self.table.columns.mapping_mode, self.table.columns.with_shared_paths
         fields = self.table.schema.fields
         return rows.select(
-            *(by_name[f.name] if f.name in by_name else to_logical(f, mode) for f in fields),
+            *(
+                by_name[f.name] if f.name in by_name else to_logical(f, mode, shares_path=f.name in shared)
+                for f in fields
+            ),
             *(value.alias(name) for name, value in zip(self.tags, tags, strict=True)),
         )
 

@@ -87,6 +87,24 @@ class TableColumns:
         """Every column and field that is not a struct, in schema order."""
         return tuple(self._leaves(self._fields, None))
 
+    @cached_property
+    def with_shared_paths(self) -> frozenset[str]:
+        """The names of columns that have, or contain, a path in data files that dots may separate in another way.
+
+        A column `a.b` beside a struct `a` is one: with dots, the field `b` of the struct has the same path.
+        """
+        return frozenset(self._with_shared_paths(self._fields, None))
+
+    def _with_shared_paths(self, fields: Sequence[Mapping[str, Any]], parent: _Described | None) -> Iterator[str]:
+        children = list(self._children(fields, parent))
+        names = {column.physical_path[-1] for column, _ in children}
+        begun = {beginning for name in names for beginning in _beginnings(name)}
+        for column, field in children:
+            name = column.physical_path[-1]
+            inner = self._with_shared_paths(_fields_of(field), (column, field))
+            if name in begun or not names.isdisjoint(_beginnings(name)) or next(inner, None) is not None:
+                yield column.path[-1]
+
     def resolve(self, names: Sequence[str]) -> TableColumn | None:
         """Return the column for a path of names; None: unknown. Case-insensitive, as Spark's default."""
         found: _Described | None = None
@@ -175,6 +193,11 @@ class TableColumns:
                 yield from self._leaves(_fields_of(field), (column, field))
             else:
                 yield column
+
+
+def _beginnings(name: str) -> list[str]:
+    """Return what is before each dot of a name."""
+    return [name[:place] for place, character in enumerate(name) if character == "."]
 
 
 def _fields_of(field: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:

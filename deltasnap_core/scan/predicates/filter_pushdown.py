@@ -9,7 +9,8 @@ differ, a pushed filter loses rows. Filters that are not listed here are evaluat
 - For columns of a type in `WITH_MARGIN`, separate conditions (`pushed_conditions`) are generated and pushed down.
 
 Nothing is pushed down if the table's files may have another type (type widening) or another column with that name
-(column mapping by id): Spark resolves the columns of a pushed filter by name.
+(column mapping by id): Spark resolves the columns of a pushed filter by name. Nor is it for a column `a.b` beside a
+struct `a` (`TableColumns.with_shared_paths`): Parquet finds the dictionary of a column by its path with dots.
 """
 
 from __future__ import annotations
@@ -96,6 +97,8 @@ def pushed_conditions(condition: exp.Expr, columns: TableColumns) -> Iterator[st
 def _bound(column_node: exp.Expr, operator: str, value_node: exp.Expr, columns: TableColumns) -> Iterator[str]:
     column, value = column_of(column_node, columns), value_of(value_node)
     if column is None or value is None or not _is_with_margin(column) or value.kind not in _KINDS[column.data_type]:
+        return
+    if column.path[0] in columns.with_shared_paths:
         return
     kind = sql_type(column.data_type)
     constant = f"try_cast({value.sql} as {kind})"

@@ -79,6 +79,17 @@ def test_blanks_in_a_decimal_do_not_count() -> None:
     assert columns(field("a", "decimal( 10 , 2 )")).top[0].data_type == "decimal(10,2)"
 
 
+def test_paths_are_shared_by_a_column_and_a_sibling_whose_name_is_its_beginning_before_a_dot() -> None:
+    inner = {"type": "struct", "fields": [field("b.c"), field("b", "string")]}
+    lists = {"type": "array", "elementType": "long", "containsNull": True}
+    found = columns(field("a"), field("a.x.y"), field("ab.c"), field("s", inner), field("l", lists), field("l.list.z"))
+    assert found.with_shared_paths == {"a", "a.x.y", "s", "l", "l.list.z"}
+    mapped = [{**field(name), "metadata": {"delta.columnMapping.physicalName": f"c{name}"}} for name in ("a", "a.b")]
+    mapped[1]["metadata"]["delta.columnMapping.physicalName"] = "other"
+    by_name = Metadata(id="t", schema_string=schema(*mapped), configuration={"delta.columnMapping.mode": "name"})
+    assert not TableColumns(by_name).with_shared_paths
+
+
 @pytest.mark.parametrize("changes", ["x", ["x"], 5, {"fromType": "int"}])
 def test_column_with_unreadable_type_changes_may_have_been_a_float(changes: Any) -> None:
     found = columns({**field("a", "double"), "metadata": {"delta.typeChanges": changes}}).top[0]

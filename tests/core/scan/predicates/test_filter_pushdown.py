@@ -74,6 +74,15 @@ def test_no_condition_is_pushed_down_where_files_may_have_another_column_of_that
     assert not list(pushed_conditions(parsed("at > '2026-01-01'"), columns("id")))
 
 
+@pytest.mark.parametrize("other", ["at.x", "s"])
+def test_no_condition_is_pushed_down_on_a_column_whose_path_with_dots_may_be_that_of_another(other: str) -> None:
+    inner = {"type": "struct", "fields": [field("at", "timestamp"), field("at.x", "long")]}
+    text = schema(field("at", "timestamp"), field(other, inner))
+    found = TableColumns(Metadata.from_json({"id": "t", "schemaString": text, "partitionColumns": []}))
+    where = "at > '2026-01-01'" if other == "at.x" else "s.at > '2026-01-01'"
+    assert not list(pushed_conditions(parsed(where), found))
+
+
 DAYS = ["2025-12-30", "2025-12-31", "2026-01-02", "2026-01-03"]
 TIMES = ["2025-12-31 23:59:58.999999", "2025-12-31 23:59:59", "2026-01-01 00:00:01", "2026-01-01 00:00:01.000001"]
 ON_DAYS = pytest.param("s.on_day", DAYS, marks=pytest.mark.spark)  # Sail subtracts no interval from a date
@@ -210,6 +219,38 @@ def test_columns_mapped_by_id_with_swapped_names_are_compared_after_reading(
         features=["columnMapping"],
     )
     assert found(snapshot.scan("a = 100")) == [(100, 1)]
+
+
+NUMBERS = [100, 101]
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("compiled")
+@pytest.mark.parametrize(
+    "columns",
+    one_in(
+        3,
+        [
+            {"z.z": NUMBERS, "z": [{"z": 1}, {"z": 2}]},
+            {"z": [{"z": 1}, {"z": 2}], "z.z": NUMBERS},
+            {"a.b": [{"c": 100}, {"c": 101}], "a": [{"b": {"c": 1}}, {"b": {"c": 2}}]},
+            {"s": [{"a.b": 100, "a": {"b": 1}}, {"a.b": 101, "a": {"b": 2}}]},
+            {"a": [[1], [2]], "a.list.element": NUMBERS},
+            {"z.z": ["x", "y"], "z": [{"z": 1}, {"z": 2}]},
+        ],
+    ),
+    ids=str,
+)
+def test_column_with_a_dot_in_its_name_is_not_mistaken_for_a_field_of_a_struct(
+    spark: SparkSession, tmp_path: Path, columns: dict[str, list[Any]]
+) -> None:
+    write_deltalake(tmp_path, pa.table({"id": [1, 2], **columns}))
+    snapshot = DeltaLog.for_table(spark, tmp_path).snapshot
+    leaves = [leaf.path for leaf in snapshot.scanned_table().columns.leaves if leaf.data_type in ("long", "string")]
+    names = [".".join(f"`{name}`" for name in path) for path in leaves]
+    rows = snapshot.scan().to_df().selectExpr("id", *names).collect()
+    wanted = {f"{name} = '{row[number]}'": [(row.id,)] for row in rows for number, name in enumerate(names, 1)}
+    assert found_by({each: snapshot.scan(each, columns=["id"]).to_df() for each in wanted}) == wanted
 
 
 @pytest.mark.spark
