@@ -32,6 +32,8 @@ _POLL_SECONDS = 5
 _RUN_SECONDS = 600
 _WARM_UPS = 2
 _SEED = 20261121
+_STEPS_AIM = 2.5
+"""The maximum seconds from the start of the first step to the end of a run, which is a new process."""
 _WARM_AIMS = {10_000: 2.6, 200_000: 5.0, 1_000_000: 8.0}
 """The maximum seconds on a warm server, by the most files of the table."""
 
@@ -73,7 +75,12 @@ def _latency(bench: Bench, how: str, settings: dict[str, Any], at_most: float) -
             aim=Aim(at_most=at_most, is_ratio=False),
             parts=median_parts(lines),
             note=f"a table of {bench.files:,} files, poll_seconds: {_POLL_SECONDS}",
-        )
+        ),
+        Finding(
+            question=f"The same, from the start of the first step to the end of the run, {how}",
+            ours=Samples(tuple(line.steps for line in lines)),
+            aim=Aim(at_most=_STEPS_AIM, is_ratio=False),
+        ),
     ]
 
 

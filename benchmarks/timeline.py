@@ -23,9 +23,13 @@ _PARTS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
-    """The time from a commit to the last materialization of its run: parts, in order, and the seconds of each."""
+    """The time from a commit to the last materialization of its run: parts, in order, and the seconds of each.
+
+    steps: the seconds from the start of the first step to the end of the run.
+    """
 
     parts: dict[str, float]
+    steps: float
 
     @property
     def seconds(self) -> float:
@@ -49,7 +53,9 @@ def timeline(instance: dg.DagsterInstance, run_id: str, committed: float) -> Tim
             continue
         parts[part] = parts.get(part, 0) + entry.timestamp - before
         before = entry.timestamp
-    return Timeline(parts=parts)
+    began = next(entry.timestamp for entry in entries if _kind(entry) == "STEP_START")
+    ended = next(entry.timestamp for entry in entries if _kind(entry) == "PIPELINE_SUCCESS")
+    return Timeline(parts=parts, steps=ended - began)
 
 
 def _kind(entry: dg.EventLogEntry) -> str:
