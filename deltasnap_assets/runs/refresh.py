@@ -91,11 +91,11 @@ def refresh_table(
         on_warning=on_warning,
         log_level=log_level,
     )
-    known = known_of(instance, table.name)
+    known = known_of(instance, table.name, reads_failed=True)
     status, stored = read_status_or_report(settings, table, instance)
     problem = refresh.attempt(known, status, stored)
     if problem is not None:  # versions before the damage are materialized first, then it is reported
-        known = known_of(instance, table.name)
+        known = known_of(instance, table.name, reads_failed=True)
         status, stored = read_status(settings, table, examine=True)
         refresh.attempt(known, status, stored, earlier=problem)
     sort_partitions(instance, table.name)
@@ -184,7 +184,7 @@ class _Refresh:
                 self.on_stored(versions)
             if todo.num_left == 0 or status.listing is None:
                 return
-            known = _up_to(known_of(self.instance, self.table.name), status.latest)
+            known = _up_to(known_of(self.instance, self.table.name, reads_failed=True), status.latest)
             stored = what_is_readable(self.settings, self.table, status.listing)
 
     def _run(self, run_id: str, first: int, last: int) -> None:

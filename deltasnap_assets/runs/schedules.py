@@ -39,7 +39,7 @@ def refresh_schedule(settings: Settings, table: TableSettings, cron: str) -> dg.
     def refresh(context: dg.ScheduleEvaluationContext) -> list[dg.RunRequest] | dg.SkipReason:
         if run_id := UnfinishedRuns.of(context.instance, [table.name]).active.get(table.name):
             return dg.SkipReason(f"Run {run_id} of {table.name} is in progress.")
-        known = known_of(context.instance, table.name)
+        known = known_of(context.instance, table.name, reads_failed=True)
         status, stored = read_status_or_report(settings, table, context.instance)
         todo = plan(table, status, known, stored)
         apply_to_instance(context.instance, table.name, todo)

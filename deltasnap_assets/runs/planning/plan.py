@@ -36,6 +36,7 @@ class Known:
     this table (None: it is the first one); earlier materializations belong to an earlier table.
     forks: where the log of this table forked. last_materialization: the id of the latest such event.
     newest: the newest materialized version, if it is of this table, and its generation in the store.
+    failed: the versions that Dagster shows as failed, done or not: the last run of them failed. Empty: not queried.
     """
 
     versions: tuple[int, ...] = ()
@@ -45,6 +46,7 @@ class Known:
     forks: tuple[Fork, ...] = ()
     last_materialization: int | None = None
     newest: tuple[int, str] | None = None
+    failed: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +126,7 @@ def plan(table: TableSettings, status: LogStatus, known: Known, stored: Stored |
     Versions that were never done lose their partitions while they cannot be loaded, or are not selected by the
     configuration. A version that is done and stored gets its partition back if that was lost. One that is stored but
     not done is materialized from the store if the log no longer has it: its materialization was wiped, or recorded in
-    another instance.
+    another instance. One that is done and stored, but shown as failed, is materialized from the store again.
     known: read before `status`, so that a version which another process adds in the meantime is not taken for lost.
     """
     is_recreated = known.table_id is not None and _is_recreated(status, known, stored)
@@ -144,12 +146,13 @@ def plan(table: TableSettings, status: LogStatus, known: Known, stored: Stored |
     between_polls = range(max((*kept, *gone), default=first_in_log) + 1, first_in_log)
     in_store = frozenset[int]() if stored is None else stored.versions
     unseen = {v for v in cleaned_up(between_polls, first_in_log, done | in_store) if v >= wanted_from}
-
-    def missing(versions: Iterable[int]) -> list[int]:
-        return [v for v in sorted(versions) if v >= wanted_from and (v not in done or (fork is not None and v > fork))]
-
+    recorded_again = frozenset[int]() if stored is None else known.failed & in_store - stored.unreadable.keys()
+    recorded = {v for v in done - recorded_again if fork is None or v <= fork}
     # The log's and the store's are in separate runs: a damaged store does not delay the versions of the log.
-    of_log, of_store = missing(status.versions), missing(only_stored)
+    of_log, of_store = (
+        [v for v in sorted(versions) if v >= wanted_from and v not in recorded]
+        for versions in (status.versions, only_stored)
+    )
     now_of_log = of_log[: table.max_versions_per_run]
     now_of_store = of_store[: table.max_versions_per_run - len(now_of_log)]
     add = tuple(sorted(done.intersection(in_store).union(now_of_log, now_of_store).difference(kept)))
