@@ -13,6 +13,7 @@ from deltasnap_assets.runs.planning.log_status import stored_state
 from deltasnap_assets.runs.planning.names import job_name, run_tags
 from deltasnap_assets.runs.planning.partition_order import sort_partitions
 from deltasnap_assets.runs.planning.plan import nothing_to_do, plan
+from deltasnap_assets.runs.shared_store import is_shared_with_runs
 from deltasnap_assets.runs.stores import history_of
 from deltasnap_assets.runs.table_runs import UnfinishedRuns
 from deltasnap_assets.settings.config import Settings, TableSettings
@@ -41,7 +42,8 @@ def refresh_schedule(settings: Settings, table: TableSettings, cron: str) -> dg.
             return dg.SkipReason(f"Run {run_id} of {table.name} is in progress.")
         known = known_of(context.instance, table.name, reads_failed=True)
         status, stored = read_status_or_report(settings, table, context.instance)
-        todo = plan(table, status, known, stored)
+        is_shared = is_shared_with_runs(context.instance, settings, table, stored.versions)
+        todo = plan(table, status, known, stored if is_shared else None)
         apply_to_instance(context.instance, table.name, todo)
         sort_partitions(context.instance, table.name)
         if todo.ranges:
@@ -52,7 +54,7 @@ def refresh_schedule(settings: Settings, table: TableSettings, cron: str) -> dg.
             latest = stored_state(settings, table, stored, status.listing.latest_version)
             report_freshness(context.instance, table, history_of(table, status.listing, latest))
         newest = version_with_due_checks(context.instance, settings, table, status, known)
-        if newest is not None:
+        if newest is not None and is_shared:
             return [request_for_checks(table, newest)]
         if condition is not None and condition.unloadable:
             return dg.SkipReason(without_secrets(condition.text))

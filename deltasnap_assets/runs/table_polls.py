@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -30,6 +30,7 @@ from deltasnap_assets.runs.planning.names import REFRESH_JOB, job_name, run_tags
 from deltasnap_assets.runs.planning.partition_order import sort_partitions
 from deltasnap_assets.runs.planning.plan import Known, Stored, nothing_to_do, plan
 from deltasnap_assets.runs.planning.sensor_state import SensorState
+from deltasnap_assets.runs.shared_store import is_shared_with_runs
 from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.runs.table_runs import LastFailures, UnfinishedRuns, failed_run
 from deltasnap_assets.settings.config import Settings, TableSettings
@@ -47,6 +48,8 @@ from deltasnap_core import (
 )
 
 _log = logger_of(__name__)
+_REQUESTED = "requested"
+"""Reminds the first tick without new commits after a run to look for its versions in the store."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,7 +219,18 @@ class _PolledTable:
         earlier = self._record(followed=cursor.version)
         if not earlier.is_known:
             return self.poll_examining()
+        if self._has_ended_requested_run():
+            self._is_shared_with_runs(store_of(self.settings).versions(self.table.name))
         return self._request_checks(earlier) or self._examine_idle(checkpoint)
+
+    def _is_shared_with_runs(self, stored: Collection[int]) -> bool:
+        return is_shared_with_runs(self.instance, self.settings, self.table, stored)
+
+    def _has_ended_requested_run(self) -> bool:
+        """Return whether the run of the last request has ended. Then its versions are stored, unless it failed."""
+        has_ended = not REMINDERS.is_due(_REQUESTED, self.settings, self.table, value=True)
+        REMINDERS.restart(_REQUESTED, self.settings, self.table, value=False)
+        return has_ended
 
     def _examine_idle(self, checkpoint: str | None) -> SensorAnswer:
         """Return the answer without new commits. If an examination of the log has ended, report its result first.
@@ -300,12 +314,14 @@ class _PolledTable:
 
     def _request(self, known: Known, status: LogStatus, stored: Stored | None, attempt: int) -> SensorAnswer:
         name = self.table.name
-        todo = plan(self.table, status, known, stored)
+        is_shared = stored is None or self._is_shared_with_runs(stored.versions)
+        todo = plan(self.table, status, known, stored if is_shared else None)
         if todo.ranges and stored is not None and not stored.common.is_continued:
             # The requested run may never start.
             record(store_of(self.settings), self.table, PollFindings(is_replaced=True))
         apply_to_instance(self.instance, name, todo)
         sort_partitions(self.instance, name)
+        REMINDERS.restart(_REQUESTED, self.settings, self.table, bool(todo.ranges))
         # No run key, because a range that failed may be requested again.
         return SensorAnswer(
             requests=tuple(

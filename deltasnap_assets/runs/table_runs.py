@@ -305,6 +305,18 @@ def ends_failure(instance: dg.DagsterInstance, table_name: str, run: dg.DagsterR
     return all(first <= version <= last for version in missing)
 
 
+def last_ended_run(instance: dg.DagsterInstance, table_name: str) -> dg.RunRecord | None:
+    """Return the last run with the tag of a table that materialized versions and has ended; None: there is none."""
+    records = filter(_has_versions, requested_runs(instance, table_name))
+    return next((record for record in records if record.dagster_run.is_finished), None)
+
+
+def versions_of_run(run: dg.DagsterRun) -> range:
+    """Return the versions of a run; empty: it has no range."""
+    first, last = _range_of(run) or (0, -1)
+    return range(first, last + 1)
+
+
 def _range_of(run: dg.DagsterRun) -> tuple[int, int] | None:
     """Return the first and the last version of a run; None: it has no range."""
     versions = known_versions(run.tags.get(tag, "") for tag in (RANGE_START_TAG, RANGE_END_TAG))

@@ -27,6 +27,8 @@ STORE = "store"
 """The name of the problem that the store is damaged."""
 STORED_VERSIONS = "stored_versions"
 """The name of the problem that versions of the store lack a file."""
+UNSHARED_STORE = "unshared_store"
+"""The name of the problem that runs store their versions elsewhere."""
 NO_VERSIONS_ADVICE = "Correct `versions` in the configuration, or wait for this version."
 
 _CONDITION_NAMES = frozenset(check.name for check in CONDITION_CHECKS)
