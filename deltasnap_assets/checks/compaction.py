@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import heapq
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from deltasnap_assets.texts import markdown_code
 from deltasnap_core import target_file_size_bytes
@@ -25,11 +26,6 @@ class CompactedPartition:
     files: int
     files_after: int
 
-    @property
-    def lost(self) -> int:
-        """The reduction of files."""
-        return self.files - self.files_after
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compaction:
@@ -46,23 +42,19 @@ class Compaction:
     is_exact: bool
 
     @classmethod
-    def _of(cls, found: Sequence[CompactedPartition], *, is_exact: bool) -> Self:
-        lost = sum(each.lost for each in found)
-        return cls(partitions=tuple(found[:_NAMED_PARTITIONS]), num_partitions=len(found), lost=lost, is_exact=is_exact)
-
-    @classmethod
     def exact(cls, candidates: Iterable[OptimizeCandidate]) -> Compaction:
         """Return the compaction of candidates in order, without those that only lose deleted rows."""
-        found = [
+        found = [each for each in candidates if each.files_after < each.files]
+        named = (
             CompactedPartition(
                 text="a partition with a binary value" if each.statement is None else _code(each.statement),
                 files=each.files,
                 files_after=each.files_after,
             )
-            for each in candidates
-            if each.files_after < each.files
-        ]
-        return cls._of(found, is_exact=True)
+            for each in found[:_NAMED_PARTITIONS]
+        )
+        lost = sum(each.files - each.files_after for each in found)
+        return cls(partitions=tuple(named), num_partitions=len(found), lost=lost, is_exact=True)
 
     @classmethod
     def estimated(cls, partitions: Iterable[PartitionFiles], configuration: Mapping[str, str]) -> Compaction | None:
@@ -71,16 +63,18 @@ class Compaction:
         partitions: all. configuration: of the table. None: the estimate finds nothing to compact.
         """
         target = target_file_size_bytes(configuration)
-        found = (
+        sizes = ((each, max(1, -(-each.size_in_bytes // target))) for each in partitions)
+        found = [(each.num_files - after, each, after) for each, after in sizes if after < each.num_files]
+        if not found:
+            return None
+        named = (
             CompactedPartition(
-                text=_code(each.label) if each.values else "the table",
-                files=each.num_files,
-                files_after=min(each.num_files, max(1, -(-each.size_in_bytes // target))),
+                text=_code(each.label) if each.values else "the table", files=each.num_files, files_after=after
             )
-            for each in partitions
+            for _, each, after in heapq.nlargest(_NAMED_PARTITIONS, found, key=lambda one: one[0])
         )
-        smaller = sorted((each for each in found if each.lost), key=lambda each: -each.lost)
-        return cls._of(smaller, is_exact=False) if smaller else None
+        lost = sum(fewer for fewer, *_ in found)
+        return cls(partitions=tuple(named), num_partitions=len(found), lost=lost, is_exact=False)
 
 
 def _code(text: str) -> str:
