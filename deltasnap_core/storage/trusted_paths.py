@@ -32,7 +32,8 @@ def resolve_path(
     path:          as in the log: URI-encoded, relative to `base` (None: to `root`), or absolute with or without a
                    scheme. It is percent-decoded once, as the protocol requires, and then checked.
     named_in:      the file of the log that names it, for the error.
-    allowed_roots: URLs of other folders whose files may be opened by their absolute path.
+    allowed_roots: paths or URLs of other folders whose files may be opened. They may be percent-encoded, as in a log.
+                   A path with `..` is opened only if its target is in one of them.
     by_spark:      whether only Spark opens local files. Then `::`, which a partition's value may contain, is harmless.
     Symbolic links are followed: anyone who can create one in the table's folder can also put the file there.
     Errors: CorruptLogError for a path outside of these folders, or an invalid path.
@@ -48,12 +49,44 @@ def resolve_path(
     if "::" in decoded and not (by_spark and is_local(root) and ":/" not in decoded):
         # fsspec treats it as a chain of protocols, the last of which may be anything
         raise _refused(named_in, path, "contains '::'")
-    if ".." in re.split(r"[/\\]", decoded):
-        raise _refused(named_in, path, "leaves its folder through '..'")
     url = _absolute(root, base or root, decoded)
-    if not any(url.startswith(join_url(folder, "")) for folder in (root, *map(to_url, allowed_roots))):
+    if ".." in re.split(r"[/\\]", decoded):
+        # A storage may take `..` literally, so only an allowed root counts, and what is opened has no `..`.
+        resolved = _without_parents(url)
+        if resolved is None or not _is_allowed(resolved, allowed_roots):
+            raise _refused(named_in, path, "leaves its folder through '..'")
+        return resolved
+    if not (url.startswith(join_url(root, "")) or _is_allowed(url, allowed_roots)):
         raise _refused(named_in, path, f"is outside {redacted(root)}")
     return url
+
+
+def _is_allowed(url: str, allowed_roots: Sequence[str]) -> bool:
+    return any(url.startswith(join_url(folder, "")) for root in allowed_roots for folder in _readings(root))
+
+
+def _readings(folder: str) -> tuple[str, ...]:
+    """Return the URLs that the text of an allowed root may mean: as it is, and percent-decoded."""
+    literal, decoded = to_url(folder), unquote(folder)
+    is_same_depth = decoded.count("/") == folder.count("/") and not {"..", "."} & {*decoded.split("/")}
+    return (literal, to_url(decoded)) if decoded != folder and is_same_depth else (literal,)
+
+
+def _without_parents(url: str) -> str | None:
+    """Return a URL with its `..` resolved; None: they lead above the root of the storage, or have backslashes."""
+    scheme, separator, rest = url.partition("://")
+    authority, _, path = rest.partition("/")
+    parts: list[str] = []
+    for part in path.split("/"):
+        if part == "..":
+            if not parts:
+                return None
+            parts.pop()
+        elif ".." in part.split("\\"):
+            return None
+        elif part not in ("", "."):
+            parts.append(part)
+    return f"{scheme}{separator}{authority}/{'/'.join(parts)}"
 
 
 def _absolute(root: str, base: str, path: str) -> str:

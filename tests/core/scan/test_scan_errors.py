@@ -110,6 +110,21 @@ def test_file_outside_the_table_is_read_only_with_permission(spark: SparkSession
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize("is_relative", [True, False])
+def test_folder_that_the_refusal_shows_can_be_allowed_as_it_is_shown(
+    spark: SparkSession, tmp_path: Path, is_relative: bool
+) -> None:
+    source = tmp_path / "the source"
+    shown = "../the%20source" if is_relative else source.as_uri()
+    snapshot = snapshot_of(spark, tmp_path / "clone", [file(source, f"{shown}/a%20b", ids(1), name="a b")])
+    with pytest.raises(DataPathError) as refused:
+        snapshot.scan().to_df()
+    (path,) = re.findall(r"the path '(\S+)/a%20b'", str(refused.value))
+    allowed = source.as_uri() if is_relative else path
+    assert found(snapshot.scan(options=ScanOptions(data_roots=(allowed,)))) == [(1,)]
+
+
+@pytest.mark.spark
 @pytest.mark.parametrize("text", [None, "x"])
 def test_data_file_that_spark_cannot_read_is_named(spark: SparkSession, tmp_path: Path, text: str | None) -> None:
     damaged = file(tmp_path, "a b.parquet", pa.table({"id": [text]}))

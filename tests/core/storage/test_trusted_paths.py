@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.storage.trusted_paths import resolve_path
@@ -91,6 +93,73 @@ def test_absolute_path_below_an_allowed_root_is_accepted() -> None:
     for path in ("/lake/sources/x", "s3://lake/x", "/lake/source/../x"):
         with pytest.raises(CorruptLogError):
             resolve_path(LOCAL, path, named_in=NAMED_IN, allowed_roots=allowed)
+
+
+@pytest.mark.parametrize(
+    ("root", "path", "url"),
+    [
+        (LOCAL, "../source/x", "file:///lake/source/x"),
+        (LOCAL, "a/../../source//b/./x", "file:///lake/source/b/x"),
+        (LOCAL, "%2e%2e/source/x%20y", "file:///lake/source/x y"),
+        (LOCAL, "/lake/events/../source/x", "file:///lake/source/x"),
+        (LOCAL, "file:/lake/source/a/../x", "file:///lake/source/x"),
+        (S3, "../source/x", "s3://lake/source/x"),
+        (S3, "s3a://lake/events/../source/x", "s3://lake/source/x"),
+    ],
+)
+def test_path_with_parents_is_resolved_if_an_allowed_root_has_its_target(root: str, path: str, url: str) -> None:
+    allowed = ("/lake/source", "s3://lake/source")
+    assert resolve_path(root, path, named_in=NAMED_IN, allowed_roots=allowed) == url
+
+
+@pytest.mark.parametrize(
+    ("root", "path"),
+    [
+        (LOCAL, "../source/../x"),
+        (LOCAL, "../source"),
+        (LOCAL, "../sources/x"),
+        (LOCAL, "a/../x"),
+        (LOCAL, "..\\source\\x"),
+        (LOCAL, "../source/..\\x"),
+        (LOCAL, "../../../lake/source/x"),
+        (LOCAL, "a/..%2f..%2f..%2f..%2flake/source/x"),
+        (S3, "../../lake/source/x"),
+        (S3, "s3://other/../lake/source/x"),
+    ],
+)
+def test_path_with_parents_that_leaves_the_allowed_roots_is_rejected(root: str, path: str) -> None:
+    with pytest.raises(CorruptLogError):
+        resolve_path(root, path, named_in=NAMED_IN, allowed_roots=("/lake/source", "s3://lake/source"))
+
+
+@pytest.mark.parametrize(
+    "allowed", ["file:///my%20lake/a%25b", "file:/my%20lake/a%25b/", "/my lake/a%b", "/my%20lake/a%25b"]
+)
+def test_allowed_root_may_be_encoded_as_in_the_log(allowed: str) -> None:
+    path = "file:///my%20lake/a%25b/x%20y"
+    assert resolve_path(LOCAL, path, named_in=NAMED_IN, allowed_roots=[allowed]) == "file:///my lake/a%b/x y"
+
+
+def test_allowed_root_with_a_literal_percent_sign_is_allowed_as_it_is() -> None:
+    path = "/my%2520lake/x"
+    assert resolve_path(LOCAL, path, named_in=NAMED_IN, allowed_roots=["/my%20lake"]) == "file:///my%20lake/x"
+
+
+@pytest.mark.parametrize("allowed", ["/lake/a%2f..", "/lake/%2e%2e/etc", "file:///lake/%2e%2e", "/lake%2fsource%00"])
+def test_decoding_an_allowed_root_leads_to_no_other_folder(allowed: str) -> None:
+    for path in ("/etc/x", "/lake/x", "/x"):
+        with pytest.raises(CorruptLogError):
+            resolve_path(LOCAL, path, named_in=NAMED_IN, allowed_roots=[allowed])
+
+
+@given(st.lists(st.sampled_from(["..", ".", "", "a", "source", "%2e%2e", "..\\"]), min_size=1))
+def test_what_is_opened_is_always_below_a_trusted_folder(parts: list[str]) -> None:
+    try:
+        url = resolve_path(LOCAL, "/".join(parts), named_in=NAMED_IN, allowed_roots=["/lake/source"])
+    except CorruptLogError:
+        return
+    assert url.startswith((f"{LOCAL}/", "file:///lake/source/"))
+    assert ".." not in url.split("/")
 
 
 def test_error_shows_neither_credentials_nor_control_characters() -> None:
