@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 from deltasnap_core.errors import PredicateError
 from deltasnap_core.replay.spark.session.spark_failures import SPARK_FAILURES, is_about_values, spark_cause
 from deltasnap_core.scan.predicates.predicate import NotParsedError
+from deltasnap_core.scan.predicates.spark_text import check_names, place_in, spark_text
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.skipping.data_skipping import Skipping, skipping_of
 
@@ -27,12 +28,14 @@ def checked_skipping(table: ScannedTable, where: str) -> Skipping:
     Errors: PredicateError; CorruptLogError if Spark refuses the schema of the table.
     """
     rows = table.no_rows
+    if "${" in where and table.replaces_variables:
+        check_names(where)
     try:
         skipping = skipping_of(where, table.columns)
     except NotParsedError:
         skipping = Skipping(unused=(where,))
     try:
-        _ = rows.where(where).schema
+        _ = rows.where(spark_text(where)).schema
     except SPARK_FAILURES as error:  # Java exceptions too: a stack overflow despite the limits
         raise PredicateError(
             predicate=where, position=_position(where, error), reason=_reason(error, "analyze")
@@ -60,8 +63,8 @@ def predicate_failures(where: str | None) -> Iterator[None]:
 def _reads_otherwise(table: ScannedTable, where: str) -> bool:
     """Return whether session settings change the meaning of the text.
 
-    They may quote names with double quotes, read the column `user` as the current user, replace variables, read times
-    without a zone, or compare dates with strings as strings.
+    They may quote names with double quotes, read the column `user` as the current user, read times without a zone, or
+    compare dates with strings as strings.
     """
     of_names = (_DOUBLE_QUOTED_NAMES, '"'), (_RESERVED_NAMES, "user")
     names = any(
@@ -69,7 +72,7 @@ def _reads_otherwise(table: ScannedTable, where: str) -> bool:
         for name, text in of_names
     )
     times = "timestamp" in where.lower() and _setting(table, _TIMESTAMPS, _ZONED) != _ZONED
-    return names or times or table.has_variable(where) or _setting(table, _DATES_AS_TEXT, "false") == "true"
+    return names or times or _setting(table, _DATES_AS_TEXT, "false") == "true"
 
 
 def _is_ansi(table: ScannedTable) -> bool:
@@ -89,6 +92,7 @@ def _position(where: str, error: BaseException) -> int | None:
             start = int(context.startIndex())
         except PySparkException:  # the context of a DataFrame, not of a text
             continue
+        start = place_in(where, start)
         if 0 <= start < len(where):
             return start
     return None

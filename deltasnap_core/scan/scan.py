@@ -24,6 +24,7 @@ from deltasnap_core.scan.file_lookup import FileLookup
 from deltasnap_core.scan.files.data_file import DataFile
 from deltasnap_core.scan.planning import ScanReport, can_evaluate, chosen_files, report_of
 from deltasnap_core.scan.predicate_analysis import checked_skipping
+from deltasnap_core.scan.predicates.spark_text import spark_text
 from deltasnap_core.scan.row_reader import RowReader
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.skipping.data_skipping import Skipping, skipping_of
@@ -160,7 +161,7 @@ class Scan:
         FileLookup(self._table).warn_of_repeated(files)
         rows = RowReader(self._table, self._skipping.pushed).read(files)
         if self.where is not None:
-            rows = rows.where(self.where)
+            rows = rows.where(spark_text(self.where))
         return rows if self.columns is None else rows.select(*self.columns)
 
     @once

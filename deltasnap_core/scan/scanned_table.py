@@ -99,14 +99,16 @@ class ScannedTable:
         columns = TableColumns(self.metadata)
         if self._is_set(_REGEX_NAMES, "false"):
             _check_names(columns, lambda name: not _PLAIN_NAME.fullmatch(name), _REGEX_NAMES, "a regular expression")
-        if "$" in (self.metadata.schema_string or "").replace("\\u0024", "$"):
+        has_variables = "$" in (self.metadata.schema_string or "").replace("\\u0024", "$")
+        if has_variables and self.replaces_variables:
             # The value would become part of results and errors.
-            _check_names(columns, self.has_variable, _VARIABLES, "a variable")
+            _check_names(columns, lambda name: _VARIABLE.search(name) is not None, _VARIABLES, "a variable")
         return columns
 
-    def has_variable(self, text: str) -> bool:
-        """Return whether Spark replaces a part of a text, such as `${env:NAME}`, before it parses the text as SQL."""
-        return _VARIABLE.search(text) is not None and self._is_set(_VARIABLES, "true")
+    @property
+    def replaces_variables(self) -> bool:
+        """Whether Spark replaces parts of a text, such as `${env:NAME}`, before it parses the text as SQL."""
+        return self._is_set(_VARIABLES, "true")
 
     @once
     def no_rows(self) -> DataFrame:

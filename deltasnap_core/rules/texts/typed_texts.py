@@ -24,6 +24,7 @@ _FORMS = {
     "timestamp": rf"{_DATE}({_TIME}({_UTC}|[+-][0-9]{{1,2}}(:?[0-9]{{2}})?)?)?",
     "timestamp_ntz": rf"{_DATE}({_TIME}({_UTC})?)?",
 }
+_FIRST_TIME, _LAST_TIME = "timestamp_ltz'0001-01-01 00:00:00Z'", "timestamp_ltz'9999-12-31 23:59:59.999999Z'"
 _END = r"\z"  # `$` also matches before a line break
 _FRACTION = string_sql(r"\.([0-9]*?)0*([eE]|\z)")
 _EXPONENT = string_sql("[eE]([+-]?[0-9]+)")
@@ -45,6 +46,17 @@ def typed_sql(text: str, data_type: str) -> str | None:
     if is_decimal:
         is_valid = f"({is_valid} and {_decimal_places_sql(text)} <= {_scale(data_type)})"
     return f"if({is_valid}, {cast}, null)"
+
+
+def python_value_sql(value: str, data_type: str) -> str:
+    """Return SQL for a value; null for a date or time outside of the years 1 to 9999, which Python does not have.
+
+    value: SQL, of the type of a column. For a timestamp, the years are those in UTC and in the zone of the session.
+    """
+    if data_type not in ("date", "timestamp", "timestamp_ntz"):
+        return value
+    in_utc = f" and {value} between {_FIRST_TIME} and {_LAST_TIME}" if data_type == "timestamp" else ""
+    return f"if(year({value}) between 1 and 9999{in_utc}, {value}, null)"
 
 
 def _decimal_places_sql(text: str) -> str:

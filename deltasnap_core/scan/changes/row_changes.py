@@ -36,6 +36,7 @@ from deltasnap_core.scan.file_lookup import FileLookup
 from deltasnap_core.scan.files.data_file import DataFile
 from deltasnap_core.scan.physical_schema import OWN_PREFIX, logical_schema
 from deltasnap_core.scan.predicate_analysis import checked_skipping
+from deltasnap_core.scan.predicates.spark_text import spark_text
 from deltasnap_core.scan.row_reader import RowReader
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.table_columns import TableColumns
@@ -93,7 +94,7 @@ class RowChanges:
         else:
             changes = self._by_key(None if options.key is None else self._key(options.key), net=options.net)
         if options.where is not None:
-            changes = changes.where(options.where)
+            changes = changes.where(spark_text(options.where))
         return changes if columns is None else changes.select(*columns, *CHANGE_COLUMNS)
 
     def _of_each_version(self, where: str | None) -> DataFrame:

@@ -22,6 +22,7 @@ from deltasnap_core.rules.texts.statistics_schema import StatisticPath, text_sch
 from deltasnap_core.scan.predicates.filter_pushdown import pushed_conditions
 from deltasnap_core.scan.predicates.predicate import Conjunct, column_of, has_only, parse_predicate
 from deltasnap_core.scan.predicates.predicate_values import PredicateValue, value_of
+from deltasnap_core.scan.predicates.spark_text import spark_text
 from deltasnap_core.scan.skipping.bounds import Bounds, bounds_of, decimal_digits, statistic
 from deltasnap_core.scan.skipping.partition_values import is_malformed, is_misspelled, partition_value, text_of
 from deltasnap_core.scan.table_columns import TableColumns
@@ -134,7 +135,7 @@ def _exact(conjunct: Conjunct) -> str | None:
     if None in values.values():
         return None
     sql = conjunct.with_columns({column: f"({value})" for column, value in values.items()})
-    return f"coalesce(({sql}), false)"
+    return f"coalesce(({spark_text(sql)}), false)"
 
 
 class _Rewriting:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from deltasnap_core.rules.texts.sql_text import string_sql
-from deltasnap_core.rules.texts.typed_texts import typed_sql
+from deltasnap_core.rules.texts.sql_text import quoted, string_sql
+from deltasnap_core.rules.texts.typed_texts import python_value_sql, typed_sql
 from deltasnap_core.scan.table_columns import TableColumn
 
 # Some writers escape each byte, others treat the bytes as UTF-8.
@@ -44,6 +44,15 @@ def shown_value(column: TableColumn, text: str | None = None) -> str:
     An empty text is null.
     """
     return partition_value(column, text) or f"nullif({text_of(column) if text is None else text}, '')"
+
+
+def partition_sql(values: Iterable[tuple[TableColumn, str]]) -> str:
+    """Return SQL for a struct of partition values that Python can read: null outside of the years 1 to 9999.
+
+    values: columns, and SQL for their typed values.
+    """
+    fields = [f"{python_value_sql(value, column.data_type)} as {quoted(column.name)}" for column, value in values]
+    return f"struct({', '.join(fields)})"
 
 
 def is_malformed(column: TableColumn) -> str | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -24,7 +25,7 @@ from deltasnap_core.rules.file_actions import values_of
 from deltasnap_core.rules.texts.sql_text import long_sum_sql, quoted, sql_type, string_sql
 from deltasnap_core.rules.totals.num_records import num_records, num_records_sql
 from deltasnap_core.scan.scanned_table import ScannedTable
-from deltasnap_core.scan.skipping.partition_values import partition_value, shown_value, text_of
+from deltasnap_core.scan.skipping.partition_values import partition_sql, partition_value, shown_value, text_of
 from deltasnap_core.scan.table_columns import TableColumn
 
 CANDIDATE_COLUMNS = ("size", "partitionValues", "stats", "deletionVector")
@@ -33,7 +34,9 @@ CANDIDATE_COLUMNS = ("size", "partitionValues", "stats", "deletionVector")
 MAX_DELETED_RATIO = 0.05
 """A file with a greater share of deleted rows is eligible. The default of Delta's `optimize.maxDeletedRowsRatio`."""
 
-_BACKSLASH, _QUOTE = chr(92), "'"
+_ESCAPES = (("\\", "\\\\"), ("'", "\\'"), ("${", "$' '{"))
+"""What to replace in a literal. Spark replaces variables, such as `${env:HOME}`, but joins adjacent strings."""
+
 _NUMBERS = (
     "files", "small_files", "small_bytes", "files_with_deletes", "rewritten_files", "rewritten_bytes", "files_after"
 )  # fmt: skip
@@ -44,7 +47,7 @@ _NUMBERS = (
 class OptimizeCandidate:
     """A partition that OPTIMIZE would compact. The numbers are those of `MetadataTables.optimize_candidates`.
 
-    partition: by column, the text as in the log; None: null. statement: None: a value has no SQL literal.
+    partition: by column, the text as in the log; None: null. statement: None: there is no SQL for it.
     """
 
     partition: Mapping[str, str | None]
@@ -60,11 +63,10 @@ class OptimizeCandidate:
 
 def optimize_candidates(table: ScannedTable, files: DataFrame) -> DataFrame:
     """Return the candidates, the largest reduction of files first. files: the live files, with statistics."""
-    columns = table.columns.partition
-    fields = [
-        f"{shown_value(column, f'texts.t{number}')} as {quoted(column.name)}" for number, column in enumerate(columns)
+    values = [
+        (column, shown_value(column, f"texts.t{number}")) for number, column in enumerate(table.columns.partition)
     ]
-    return _candidates(table, files).selectExpr(f"struct({', '.join(fields)}) as partition", *_NUMBERS, "statement")
+    return _candidates(table, files).selectExpr(f"{partition_sql(values)} as partition", *_NUMBERS, "statement")
 
 
 def candidates_of_frame(table: ScannedTable, files: DataFrame) -> tuple[OptimizeCandidate, ...]:
@@ -227,9 +229,11 @@ def _packed_sql(files: str, target: int) -> str:
     return f"aggregate(sort_array({files}), struct({start}), (d, f) -> {step}, d -> struct({closed}))"
 
 
-def _start(table: ScannedTable) -> str:
+def _start(table: ScannedTable) -> str | None:
+    """Return the begin of the statement; None: Spark would replace a part of the path, or of a column's name."""
     path = redacted(table.table_path).removeprefix("file://").replace("`", "``")
-    return f"OPTIMIZE delta.`{path}`"
+    names = (column.name for column in table.columns.partition)
+    return None if any("${" in name for name in (path, *names)) else f"OPTIMIZE delta.`{path}`"
 
 
 def _cast(column: TableColumn) -> tuple[str, str] | None:
@@ -242,7 +246,9 @@ def _cast(column: TableColumn) -> tuple[str, str] | None:
 
 
 def _statement(table: ScannedTable, texts: Sequence[str | None]) -> str | None:
-    """Return the statement that compacts a partition; None: a value has no SQL literal."""
+    """Return the statement that compacts a partition; None: a value has no SQL literal, or as `_start`."""
+    if (start := _start(table)) is None:
+        return None
     conditions = []
     for column, text in zip(table.columns.partition, texts, strict=True):
         name, around = quoted(column.name), _cast(column)
@@ -251,20 +257,23 @@ def _statement(table: ScannedTable, texts: Sequence[str | None]) -> str | None:
         elif around is None:
             return None
         else:
-            escaped = text.replace(_BACKSLASH, _BACKSLASH * 2).replace(_QUOTE, _BACKSLASH + _QUOTE)
+            escaped = reduce(lambda escaped, each: escaped.replace(*each), _ESCAPES, text)
             conditions.append(f"{name} = {around[0]}{escaped}{around[1]}")
-    return f"{_start(table)} WHERE {' AND '.join(conditions)}" if conditions else _start(table)
+    return f"{start} WHERE {' AND '.join(conditions)}" if conditions else start
 
 
 def _statement_sql(table: ScannedTable) -> str:
     """Return SQL for the same statement, from the texts t0, t1, ..."""
-    parts = [string_sql(_start(table))]
+    if (start := _start(table)) is None:
+        return "cast(null as string)"
+    parts = [string_sql(start)]
     for number, column in enumerate(table.columns.partition):
         name, around, text = quoted(column.name), _cast(column), f"texts.t{number}"
         value = "cast(null as string)"
         if around is not None:
-            escaped = f"replace({text}, {string_sql(_BACKSLASH)}, {string_sql(_BACKSLASH * 2)})"
-            escaped = f"replace({escaped}, {string_sql(_QUOTE)}, {string_sql(_BACKSLASH + _QUOTE)})"
+            escaped = text
+            for old, new in _ESCAPES:
+                escaped = f"replace({escaped}, {string_sql(old)}, {string_sql(new)})"
             value = f"concat({string_sql(f'{name} = {around[0]}')}, {escaped}, {string_sql(around[1])})"
         is_null = f"when {text} is null then {string_sql(f'{name} IS NULL')}"
         parts += [string_sql(" AND " if number else " WHERE "), f"case {is_null} else {value} end"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from types import MethodType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,7 +10,6 @@ from pyspark.errors import AnalysisException, PySparkException
 
 from deltasnap_core.errors import PredicateError
 from deltasnap_core.scan.predicate_analysis import _reads_otherwise, checked_skipping, predicate_failures
-from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.table_columns import TableColumns
 from tests.core.scan.skipping.test_skipping import columns
 
@@ -40,7 +39,7 @@ def table(settings: dict[str, str] | None = None, error: Exception | None = None
         spark=SimpleNamespace(conf=conf),
         _is_set=lambda name, default: conf.get(name, default) == "true",
     )
-    scanned.has_variable = MethodType(ScannedTable.has_variable, scanned)
+    scanned.replaces_variables = scanned._is_set("spark.sql.variable.substitute", "true")
     return scanned
 
 
@@ -55,9 +54,7 @@ def table(settings: dict[str, str] | None = None, error: Exception | None = None
         ("User = 'ada'", RESERVED, True),
         ("User = 'ada'", {**RESERVED, "spark.sql.ansi.enabled": "false"}, False),
         ("name = 'ada'", RESERVED, False),
-        ("name = '${my.value}'", {}, True),
-        ("name = '${my.value}'", {"spark.sql.variable.substitute": "false"}, False),
-        ("name = '$my.value'", {}, False),
+        ("name = '${my.value}'", {}, False),
         ("at > TIMESTAMP'2026-01-01'", {"spark.sql.timestampType": "TIMESTAMP_NTZ"}, True),
         ("at > timestamp'2026-01-01'", {"spark.sql.timestampType": "TIMESTAMP_LTZ"}, False),
         ("at > timestamp'2026-01-01'", {}, False),
@@ -81,6 +78,14 @@ def test_text_with_another_meaning_skips_nothing() -> None:
 def test_text_that_only_spark_parses_skips_nothing() -> None:
     found = checked_skipping(table(), "id = 1 and")
     assert (found.partitions, found.statistics, found.unused) == (None, None, ("id = 1 and",))
+
+
+def test_quoted_name_that_spark_would_replace_is_refused_with_its_place() -> None:
+    where = "name = '${a}' and transform(array(1), `${env:HOME}` -> `${env:HOME}`) is null"
+    with pytest.raises(PredicateError, match=r"`\$\{env:HOME\}` as a variable") as raised:
+        checked_skipping(table(), where)
+    assert raised.value.position == where.index("`")
+    checked_skipping(table({"spark.sql.variable.substitute": "false"}), where)
 
 
 class Context:

@@ -14,7 +14,8 @@ NAN, INFINITE = float("nan"), float("inf")
 TEXTS = (
     "", "a", "ab", "abc", "abd", "b", "ü", "u\u0308", "z" * 32, "z" * 33, "z" * 40, "z" * 40 + "y", "A'b", 'say "x"',
     "x%y", "x_y", "5", "-1.25", "2026-01-01", "true", "null", " a", "\t", "\x7f", "\uffff", "\ufb01", "\U0001f600",
-    "\U0001f600" * 33, "\U0010ffff" * 33, "y" * 31 + "\U0001f600", "a/b=c %25?",
+    "\U0001f600" * 33, "\U0010ffff" * 33, "y" * 31 + "\U0001f600", "a/b=c %25?", "${env:HOME}",
+    "a ${spark.app.name} b", "${", "y" * 31 + "?", "y" * 31 + "\ufffd",
 )  # fmt: skip
 DATES = (
     date(2026, 1, 1), date(2026, 1, 2), date(2026, 3, 8), date(1970, 1, 1), date(1969, 12, 31), date(1582, 10, 4),

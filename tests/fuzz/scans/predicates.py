@@ -16,7 +16,7 @@ ZONES = ("UTC", "UTC", "America/New_York", "Asia/Kolkata", "Europe/Berlin")
 _SOUP = (
     "and", "or", "not", "(", ")", "[", "]", "case", "when", "then", "end", "in", "like", "between", "is", "null", "=",
     "isnull()", "cast(", "as", "decimal(20)", "int", "<", "!", "-", "/*", "*/", "--", "'", "'a'", "5", ".", ",", "::",
-    "->", "?", "{", "count(1)",
+    "->", "?", "{", "count(1)", "${env:HOME}", "`${env:HOME}`",
 )  # fmt: skip
 _WORDS = ("and", "or", "AND", "and\n")
 _COMPARISONS = ("=", "==", "<=>", "!=", "<>", "<", "<=", ">", ">=")
@@ -33,6 +33,7 @@ _CASTS = (
 _PATTERNS = ("a%", "ab%", "abc%", "%b", "ab_", "z%", f"{'z' * 33}%", f"{'z' * 40}y%", "_%", "%", "", "ab", "ü%", "x_y")
 _MORE_PATTERNS = (
     "\U0001f600%", "\U0010ffff" * 33 + "%", "x%y", "u\u0308%", "%5%", "\U0001f600" * 34 + "%", "\uffff%", "\x7f%",
+    "${env:HOME}%", "${%", "y" * 31 + "?%",
 )  # fmt: skip
 
 

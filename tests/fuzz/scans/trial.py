@@ -28,7 +28,7 @@ from tests.fuzz.scans.tables import ROW, RandomTable, written_table
 
 T = TypeVar("T")
 _AT_ONCE, _READ_AT_ONCE = 25, 10
-_ZONE = "spark.sql.session.timeZone"
+_ZONE, _VARIABLES = "spark.sql.session.timeZone", "spark.sql.variable.substitute"
 _EXACTLY = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"}
 
 
@@ -84,6 +84,16 @@ def _session(rng: Random, spark: SparkSession) -> Iterator[list[str]]:
             spark.conf.set(name, str(kept))
 
 
+@contextmanager
+def _as_written(spark: SparkSession) -> Iterator[None]:
+    """Let Spark replace no variables in predicates. Scans must do without."""
+    spark.conf.set(_VARIABLES, "false")
+    try:
+        yield
+    finally:
+        spark.conf.unset(_VARIABLES)
+
+
 class _Trial:
     def __init__(self, rng: Random, spark: SparkSession, table: RandomTable, tried: Tried, folder: Path) -> None:
         self._rng, self._spark, self._table, self._tried, self._folder = rng, spark, table, tried, folder
@@ -99,7 +109,8 @@ class _Trial:
         wheres = list(dict.fromkeys(drawn.draw() for _ in range(predicates)))
         self._tried.predicates = len(wheres)
         sensible = self._scans(every, wheres, whole)
-        matching = self._evaluated(whole, ROW, {where: f"coalesce({where}, false)" for where in sensible})
+        with _as_written(self._spark):
+            matching = self._evaluated(whole, ROW, {where: f"coalesce({where}, false)" for where in sensible})
         files, conditions = self._planned(every, sensible)
         kept = self._evaluated(files, "path", conditions)
         for where in sensible:
@@ -149,7 +160,8 @@ class _Trial:
             except DeltaSnapError as error:
                 self._tried.refused += 1
                 try:
-                    _ = whole.where(where).schema
+                    with _as_written(self._spark):
+                        _ = whole.where(where).schema
                 except SPARK_FAILURES:
                     continue
                 self._tell(where, f"refused: {error}")
@@ -221,7 +233,8 @@ class _Trial:
     def _fails_on_files(self, where: str) -> bool:
         """Return whether a filter fails without a plan too: Spark evaluates its constants before it reads files."""
         try:
-            self._all_rows.where(where).collect()
+            with _as_written(self._spark):
+                self._all_rows.where(where).collect()
         except SPARK_FAILURES:
             self._tried.failing += 1
             return True

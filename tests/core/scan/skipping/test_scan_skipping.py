@@ -46,24 +46,16 @@ def test_maximum_truncated_too_low_by_delta_loses_no_file(spark: SparkSession, t
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(
-    ("where", "setting", "value"),
-    [
-        ('name = "other"', "spark.sql.ansi.doubleQuotedIdentifiers", "true"),
-        ("name = '${deltasnap.name}'", "deltasnap.name", "z"),
-    ],
-)
-def test_text_that_settings_give_another_meaning_loses_no_file(
-    spark: SparkSession, tmp_path: Path, where: str, setting: str, value: str
-) -> None:
+def test_text_that_a_setting_gives_another_meaning_loses_no_file(spark: SparkSession, tmp_path: Path) -> None:
     z = {"name": "z"}
     bounds = {"numRecords": 1, "minValues": z, "maxValues": z, "nullCount": {"name": 0}}
     added = file(tmp_path, "a", pa.table({"name": ["z"], "other": ["z"]}), stats=json.dumps(bounds))
     names = schema(field("name", "string"), field("other", "string"))
     snapshot = snapshot_of(spark, tmp_path, [added], schemaString=names)
-    spark.conf.set(setting, value)
+    setting = "spark.sql.ansi.doubleQuotedIdentifiers"
+    spark.conf.set(setting, "true")
     try:
-        assert found(snapshot.scan(where)) == [("z", "z")]
+        assert found(snapshot.scan('name = "other"')) == [("z", "z")]
     finally:
         spark.conf.unset(setting)
 
