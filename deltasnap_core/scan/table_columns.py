@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -59,6 +60,24 @@ class TableColumn:
     def is_leaf(self) -> bool:
         """Whether it is not a struct, array, map or variant."""
         return self.data_type not in ("struct", "array", "map", "variant")
+
+
+def distinct_names(columns: Sequence[TableColumn]) -> list[str]:
+    """Return a name for each column: the path with dots; for a field of this name that another column has, too, in SQL.
+
+    Without regard to case. With `TableColumns.named`, each ambiguous name leads to its column.
+    """
+    counts = Counter(column.name.lower() for column in columns)
+    return [_quoted(column) if _is_ambiguous(column, counts) else column.name for column in columns]
+
+
+def _is_ambiguous(column: TableColumn, counts: Mapping[str, int]) -> bool:
+    is_quoted = column.name.startswith("`")  # as if it were the name of another one
+    return is_quoted or (len(column.path) > 1 and counts[column.name.lower()] > 1)
+
+
+def _quoted(column: TableColumn) -> str:
+    return ".".join(map(quoted, column.path))
 
 
 _Described = tuple[TableColumn, Mapping[str, Any]]

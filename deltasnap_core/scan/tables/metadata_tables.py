@@ -4,8 +4,9 @@
     snapshot.tables.create_view("column_stats")                      # then: select * from column_stats
 
 Each table is a property that documents its columns. Sizes are bytes, times are timestamps; null outside of the years 1
-to 9999. Names of columns inside structs are joined with dots. A partition value that is invalid for its column is null;
-a scan of such a file raises CorruptLogError.
+to 9999. So are partition values and bounds. Names of columns inside structs are joined with dots, and quoted as in SQL
+if this would be another column too. A partition value that is invalid for its column is null; a scan of such a file
+raises CorruptLogError.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from deltasnap_core.rules.paths import path_key_sql
 from deltasnap_core.rules.texts.sql_text import later_sql, quoted, timestamp_sql
 from deltasnap_core.rules.totals.num_records import num_records_sql
 from deltasnap_core.scan.scanned_table import ScannedTable
-from deltasnap_core.scan.skipping.partition_values import malformed_texts, shown_value
+from deltasnap_core.scan.skipping.partition_values import malformed_texts, partition_sql, shown_value
 from deltasnap_core.scan.tables.file_problems import file_problems
 from deltasnap_core.scan.tables.optimize_candidates import optimize_candidates
 from deltasnap_core.scan.tables.readable_statistics import ReadableStatistics
@@ -152,15 +153,20 @@ class MetadataTables:
         state it, before deletion vectors), deleted_records (long), smallest_file, largest_file (long), last_change
         (timestamp: the newest modification time of its files). A sum beyond 64 bits is null.
         """
+        columns = self._table.columns.partition
+        values = [f"{shown_value(column)} as {quoted(column.name)}" for column in columns]
         files = self._source.files().selectExpr(
-            f"{self._partition} as partition",
+            f"struct({', '.join(values)}) as partition",
             f"{malformed_texts(self._table.columns.partition)} as malformed",
             "size",
             "modificationTime",
             f"{self._records} as records",
             "coalesce(deletionVector.cardinality, 0L) as deleted",
         )
-        return aggregated(files, ["partition", "malformed"], *map(F.expr, _PARTITION_TOTALS)).drop("malformed")
+        partitions = aggregated(files, ["partition", "malformed"], *map(F.expr, _PARTITION_TOTALS)).drop("malformed")
+        # Only now, so that two of these are two partitions.
+        shown = partition_sql((column, f"partition.{quoted(column.name)}") for column in columns)
+        return partitions.withColumn("partition", F.expr(shown))
 
     @property
     def entries(self) -> DataFrame:
@@ -236,8 +242,8 @@ class MetadataTables:
         than `delta.targetFileSize`, default 128 MiB), files_with_deletes (long: files of which a deletion vector
         deletes more than 5 % of the rows, or whose number of rows is unknown), rewritten_files, rewritten_bytes (long:
         files that OPTIMIZE would rewrite), files_after (long: files of the partition after it), statement (string: the
-        OPTIMIZE statement, with the partition values as in the log; null: one of them is binary). Bytes beyond 64 bits
-        are null.
+        OPTIMIZE statement, with the partition values as in the log; null: one of them is binary, or the path or a name
+        has `${`, which Spark replaces). Bytes beyond 64 bits are null.
 
         The rules are those of Delta's OPTIMIZE with that target size: small files and files with deletes, smallest
         first, are packed until a file would exceed the target; two files or more become one, and a single file is
@@ -321,8 +327,7 @@ class MetadataTables:
 
     @property
     def _partition(self) -> str:
-        fields = [f"{shown_value(column)} as {quoted(column.name)}" for column in self._table.columns.partition]
-        return f"struct({', '.join(fields)})"
+        return partition_sql((column, shown_value(column)) for column in self._table.columns.partition)
 
     @property
     def _records(self) -> str:

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
-from deltasnap_core.rules.texts.sql_text import let_sql, quoted, string_sql
+from deltasnap_core.replay.spark.session.grouping import aggregated
+from deltasnap_core.replay.spark.session.local_rows import arrow_rows
+from deltasnap_core.rules.texts.sql_text import let_sql, quoted
 from deltasnap_core.rules.texts.statistics_schema import struct_type
-from deltasnap_core.rules.texts.typed_texts import typed_sql
+from deltasnap_core.rules.texts.typed_texts import python_value_sql, typed_sql
 from deltasnap_core.rules.texts.whole_json import whole_statistics_sql
 from deltasnap_core.rules.totals.num_records import num_records_sql
 from deltasnap_core.scan.skipping.bounds import bounds_of
-from deltasnap_core.scan.table_columns import TableColumn
+from deltasnap_core.scan.table_columns import TableColumn, distinct_names
 
 _BOUNDS = ("minValues", "maxValues")
+_WITH_NULLS = "map('ignoreNullFields', 'false')"
+_STATED = {"number": "int", "kind": "int", "low": "string", "high": "string", "nulls": "bigint"}
 _NO_COLUMNS = "struct<numRecords: bigint>"
 
 
@@ -27,43 +34,47 @@ class ReadableStatistics:
     @property
     def values(self) -> str:
         """SQL: a struct by column: min, max in the column's type, null_count; null: not stated."""
-        return let_sql("s", self._parsed, self._typed)
+        return let_sql("s", _parsed(self.columns), self._typed)
 
     def coverage(self, files: DataFrame) -> DataFrame:
         """Return the coverage of the statistics of files, one row for each column, as `MetadataTables.column_stats`."""
-        parsed = files.selectExpr(f"{self._parsed} as s", f"coalesce({num_records_sql('stats')}, 0L) as records")
-        totals = parsed.selectExpr(*(_coverage(column, number) for number, column in enumerate(self.columns)))
-        rows = ", ".join(
-            f"named_struct('column', {string_sql(column.name)}, 'type', {string_sql(column.data_type)}, 'c', c{number})"
-            for number, column in enumerate(self.columns)
+        spark = files.sparkSession
+        if not self.columns:
+            return spark.range(0).selectExpr(*_COVERAGE_TYPES)
+        # A row for each file and column. With expressions for each column, a plan would take minutes for thousands.
+        kinds = {_kind(column): column for column in self.columns}
+        places = {kind: place for place, kind in enumerate(kinds)}
+        within: dict[tuple[str, ...], list[tuple[int, TableColumn]]] = {}
+        for number, column in enumerate(self.columns):
+            within.setdefault(column.physical_path[:-1], []).append((number, column))
+        arrays = (_stated(fields, [places[_kind(column)] for _, column in fields]) for fields in within.values())
+        each = f"inline(concat({', '.join(arrays)}))"
+        # First, so that Spark does not count the records of a file again for each column.
+        counted = files.selectExpr("stats", f"coalesce({num_records_sql('stats')}, 0L) as records")
+        rows = counted.selectExpr("records", each)
+        found = aggregated(rows, ["number"], *map(F.expr, (*_TOTALS, *_extremes(kinds.values()))))
+        leaves = pa.table(
+            {
+                "number": pa.array(range(len(self.columns)), pa.int32()),
+                "column": pa.array(distinct_names(self.columns)),
+                "type": pa.array([column.data_type for column in self.columns]),
+            }
         )
-        if not rows:
-            return files.sparkSession.range(0).selectExpr(*_COVERAGE_TYPES)
-        return totals.selectExpr(f"inline(array({rows}))").selectExpr("`column`", "type", *_COVERAGE)
-
-    @property
-    def _parsed(self) -> str:
-        parts = [f"{kind}: {_nested(self.columns, 'string')}" for kind in _BOUNDS]
-        counts = _nested(self.columns, "bigint")
-        schema = f"struct<{', '.join(parts)}, nullCount: {counts}>"
-        return whole_statistics_sql("stats", schema if self.columns else _NO_COLUMNS)
+        shown = arrow_rows(spark, leaves).join(found, "number", "left").orderBy("number")
+        return shown.selectExpr("`column`", "type", *_COVERAGE)
 
     @property
     def _typed(self) -> str:
         fields = []
-        for column in self.columns:
+        for name, column in zip(distinct_names(self.columns), self.columns, strict=True):
             path = ".".join(map(quoted, column.physical_path))
-            low, high = (_readable(column, f"s.{kind}.{path}") for kind in _BOUNDS)
+            texts = (_readable(column, f"s.{kind}.{path}") for kind in _BOUNDS)
+            low, high = (python_value_sql(text, column.data_type) if _is_typed(column) else text for text in texts)
             value = f"struct({low} as min, {high} as max, s.nullCount.{path} as null_count)"
-            fields.append(f"{value} as {quoted(column.name)}")
+            fields.append(f"{value} as {quoted(name)}")
         return f"struct({', '.join(fields)})"
 
 
-_COVERAGE = (
-    "c.files", "c.files_with_min", "c.files_with_max", "c.files_with_null_count", "c.records", "c.records_with_min",
-    "c.records_with_null_count", "try_divide(c.files_with_both, c.files) as share_of_files",
-    "try_divide(c.records_with_both, c.records) as share_of_records", "c.null_count", "c.min", "c.max",
-)  # fmt: skip
 _COVERAGE_TYPES = (
     "cast(null as string) as `column`", "cast(null as string) as type",
     *(f"cast(null as bigint) as {name}" for name in (
@@ -74,34 +85,77 @@ _COVERAGE_TYPES = (
 )  # fmt: skip
 
 
-def _coverage(column: TableColumn, number: int) -> str:
-    path = ".".join(map(quoted, column.physical_path))
-    low, high, nulls = (f"s.{kind}.{path}" for kind in (*_BOUNDS, "nullCount"))
-    both = f"{low} is not null and {high} is not null"
-    return (
-        "named_struct('files', count(1)"
-        f", 'files_with_min', count({low}), 'files_with_max', count({high}), 'files_with_null_count', count({nulls})"
-        f", 'files_with_both', count_if({both})"
-        f", 'records', {_total('true')}"
-        f", 'records_with_min', {_total(f'{low} is not null')}"
-        f", 'records_with_null_count', {_total(f'{nulls} is not null')}"
-        f", 'records_with_both', {_total(both)}"
-        f", 'null_count', try_sum({nulls})"
-        f", 'min', cast(min({_readable(column, low)}) as string)"
-        f", 'max', cast(max({_readable(column, high)}) as string)) as c{number}"
-    )
+def _parsed(columns: list[TableColumn]) -> str:
+    parts = [f"{kind}: {_nested(columns, 'string')}" for kind in _BOUNDS]
+    schema = f"struct<{', '.join(parts)}, nullCount: {_nested(columns, 'bigint')}>"
+    return whole_statistics_sql("stats", schema if columns else _NO_COLUMNS)
+
+
+def _stated(fields: Sequence[tuple[int, TableColumn]], places: Sequence[int]) -> str:
+    """Return SQL for the statistics of the fields of one struct, or of columns, as an array of structs.
+
+    fields: each with its number. places: of their kinds. The struct is converted to the array of its values as text.
+    """
+    columns = [column for _, column in fields]
+    above = list(map(quoted, columns[0].physical_path[:-1]))
+    values = []
+    for kind, name in ((_BOUNDS[0], "low"), (_BOUNDS[1], "high"), ("nullCount", "nulls")):
+        text = f"to_json({'.'.join(['s', kind, *above])}, {_WITH_NULLS})"
+        values.append(f"map_values(from_json({text}, 'map<string, string>')) as {name}")
+    lists = [(",".join(str(number) for number, _ in fields), "number"), (",".join(map(str, places)), "kind")]
+    values += [f"split('{numbers}', ',') as {name}" for numbers, name in lists]
+    each = ", ".join(f"cast(get(t.{name}, i) as {kind}) as {name}" for name, kind in _STATED.items())
+    array = f"transform(sequence(0, {len(fields) - 1}), i -> struct({each}))"
+    return let_sql("s", _parsed(columns), let_sql("t", f"struct({', '.join(values)})", array))
+
+
+def _extremes(kinds: Collection[TableColumn]) -> Iterator[str]:
+    """Yield SQL for the least and the greatest bound. kinds: a column of each kind, in the order of their places."""
+    for name, bound in (("min", "low"), ("max", "high")):
+        each = (
+            f"cast({name}(if(kind = {place}, {_readable(column, bound)}, null)) as string)"
+            for place, column in enumerate(kinds)
+        )
+        yield f"coalesce({', '.join(each)}) as {name}"
 
 
 def _total(condition: str) -> str:
     """Return SQL for the records of the files that meet a condition; null beyond 64 bits."""
-    return f"if(count(1) = 0, 0L, try_sum(if({condition}, records, 0L)))"
+    return f"try_sum(if({condition}, records, 0L))"
+
+
+_BOTH = "low is not null and high is not null"
+_TOTALS = (
+    "count(1) as files", "count(low) as files_with_min", "count(high) as files_with_max",
+    "count(nulls) as files_with_null_count", f"count_if({_BOTH}) as files_with_both", f"{_total('true')} as records",
+    f"{_total('low is not null')} as records_with_min", f"{_total('nulls is not null')} as records_with_null_count",
+    f"{_total(_BOTH)} as records_with_both", "try_sum(nulls) as null_count",
+)  # fmt: skip
+_SUMS = ("records", "records_with_min", "records_with_null_count")
+_COVERAGE = (
+    *(f"coalesce({name}, 0L) as {name}" for name in ("files", "files_with_min", "files_with_max")),
+    "coalesce(files_with_null_count, 0L) as files_with_null_count",
+    *(f"if(files is null, 0L, {name}) as {name}" for name in _SUMS),
+    "try_divide(files_with_both, files) as share_of_files",
+    "try_divide(records_with_both, records) as share_of_records",
+    "null_count", "min", "max",
+)  # fmt: skip
+
+
+def _kind(column: TableColumn) -> str | None:
+    """Return the type as which bounds are compared; None: as text."""
+    return column.data_type if _is_typed(column) else None
+
+
+def _is_typed(column: TableColumn) -> bool:
+    """Return whether bounds are shown as values of the column's type."""
+    bounds = bounds_of(column)
+    return bounds is not None and bounds.lower is not None and typed_sql("", column.data_type) is not None
 
 
 def _readable(column: TableColumn, text: str) -> str:
     """Return SQL for showing a bound: a value of the column's type if it has bounds, otherwise the text. text: SQL."""
-    bounds = bounds_of(column)
-    typed = typed_sql(text, column.data_type)
-    return text if typed is None or bounds is None or bounds.lower is None else typed
+    return (typed_sql(text, column.data_type) or text) if _is_typed(column) else text
 
 
 def _nested(columns: list[TableColumn], kind: str) -> str:
