@@ -5,15 +5,19 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from deltasnap_core import DeltaLog, SnapshotStore
-from deltasnap_core.errors import CorruptLogError, StorageError
+from deltasnap_core.errors import CorruptLogError, SparkRequiredError, StorageError
 from deltasnap_core.protocol.log_files.file_names import commit_file
+from deltasnap_core.replay import engine
+from deltasnap_core.replay.engine import Question
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.urls import to_url
 from deltasnap_core.store.format.manifest import VersionChanges
@@ -226,3 +230,20 @@ def test_table_with_a_small_stored_version_needs_no_spark(store: SnapshotStore, 
     assert store.reason_for_spark("t") is None
     (candidate,) = store.optimize_candidates("t", 0)
     assert (candidate.files, candidate.small_bytes, candidate.files_after) == (2, 30, 1)
+
+
+def num_rows(files: Any, tombstones: Any) -> tuple[int, int]:
+    return files.num_rows, tombstones.num_rows
+
+
+def test_files_of_a_version_are_counted_without_spark_where_its_state_is(
+    store: SnapshotStore, log: DeltaLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.write_range("t", log, 0, 1)
+    rows = replace(engine.LIMITS[Question.ROWS], most=0)
+    monkeypatch.setattr(engine, "LIMITS", {**engine.LIMITS, Question.ROWS: rows})
+    with pytest.raises(SparkRequiredError):
+        store.read_arrow("t", 1)
+    state = store.computed_state("t", 1)
+    found = store.count_files("t", 1, ("path", "size"), ("path",), driver=num_rows, spark=num_rows)
+    assert found == (state.num_of_files, state.num_of_removes)
