@@ -15,7 +15,8 @@ from urllib.parse import quote
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from deltasnap_core.errors import CorruptLogError, CorruptStoreError, StorageError
+from deltasnap_core.errors import CorruptLogError, CorruptStoreError, StorageError, UnsupportedServerError
+from deltasnap_core.redaction import redacted
 from deltasnap_core.rules.one_action import ONE_ACTION
 from deltasnap_core.rules.totals.aggregates import MissingSizeError
 
@@ -33,6 +34,14 @@ _NAMES_STORAGE = re.compile(
     r"ParentNotDirectoryException|FileAlreadyExistsException|AccessControlException|AccessDeniedException|Mkdirs failed"
     r"|Permission denied|Read-only file system|No space left on device|Disk quota exceeded"
 )
+# A codec whose classes or native library this Spark lacks. The file may be sound.
+_NAMES_CODEC = re.compile(
+    r"ClassNotFoundException: \S*Codec\b|Class \S*Codec was not found|native \S+ library not available"
+    r"|(?:UnsatisfiedLinkError|NoClassDefFoundError|ExceptionInInitializerError)[^\n]*(?:snappy|zstd|lz4|lzo|brotli)"
+    r"|Disabled feature at compile time: \w+",
+    re.IGNORECASE,
+)
+_NAMES_ACCESS = re.compile(r"AccessControlException|AccessDeniedException|Permission denied|No space left on device")
 # Errors of evaluating an expression: data exceptions, violated constraints, texts that cannot be parsed, `assert_true`
 # (unless a query of ours raises it), and errors without an SQLSTATE.
 _NAMES_VALUES = re.compile(
@@ -51,6 +60,8 @@ _LONGEST = 300
 def translated(log_files: Iterable[str] = (), stored_files: Iterable[str] = ()) -> Iterator[None]:
     """Raise CorruptLogError or CorruptStoreError for a file that Spark cannot read. Other exceptions are not changed.
 
+    If the file may be sound, it raises UnsupportedServerError for a codec that this Spark lacks, or StorageError for a
+    file that it must not read.
     log_files, stored_files: the files (URLs) that the queries read, of a log and of a snapshot store.
     """
     try:
@@ -63,6 +74,14 @@ def translated(log_files: Iterable[str] = (), stored_files: Iterable[str] = ()) 
         if not log and not stored:
             raise
         path = next((file for file in (*log, *stored) if _is_named(file, text)), (*log, *stored)[0])
+        if _NAMES_CODEC.search(text):
+            needed = "a Spark with this codec, or write the file with another one, such as snappy"
+            work = f"decompress {redacted(path)}"
+            raise UnsupportedServerError(
+                server="Spark", work=work, reason=f"it cannot read this codec: {spark_cause(error)}", needed=needed
+            ) from error
+        if _NAMES_ACCESS.search(text):
+            raise StorageError(path=path, reason=f"Spark cannot read it: {spark_cause(error)}") from error
         corrupt = CorruptLogError if path in log else CorruptStoreError
         raise corrupt(path=path, reason=f"Spark cannot read it: {spark_cause(error)}") from error
 

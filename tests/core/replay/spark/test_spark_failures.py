@@ -8,7 +8,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, SparkRuntimeException
 
-from deltasnap_core.errors import CorruptLogError, CorruptStoreError
+from deltasnap_core.errors import CorruptLogError, CorruptStoreError, StorageError, UnsupportedServerError
 from deltasnap_core.replay.spark.session.spark_failures import spark_cause, translated
 from deltasnap_core.rules.totals.aggregates import MissingSizeError
 
@@ -103,3 +103,29 @@ Caused by: java.lang.ArrayIndexOutOfBoundsException: Index 64 out of bounds for 
     error = raised(JavaError(text))
     assert (type(error), error.path) == (CorruptLogError, CHECKPOINT)
     assert "Index 64 out of bounds" in error.reason
+
+
+OF_THE_ENVIRONMENT = {
+    "brotli": ("java.lang.ClassNotFoundException: org.apache.hadoop.io.compress.BrotliCodec", UnsupportedServerError),
+    "lzo": (
+        "BadConfigurationException: Class com.hadoop.compression.lzo.LzoCodec was not found",
+        UnsupportedServerError,
+    ),
+    "lz4": ("java.lang.RuntimeException: native lz4 library not available", UnsupportedServerError),
+    "snappy": (
+        "java.lang.NoClassDefFoundError: Could not initialize class org.xerial.snappy.Snappy",
+        UnsupportedServerError,
+    ),
+    "zstd": ("java.lang.UnsatisfiedLinkError: no zstd-jni-1.5.7 in java.library.path", UnsupportedServerError),
+    "denied": ("java.io.FileNotFoundException: /t/x.parquet (Permission denied)", StorageError),
+    "denied by S3": ("java.nio.file.AccessDeniedException: s3a://lake/t: 403 Forbidden", StorageError),
+}
+
+
+@pytest.mark.parametrize(("cause", "kind"), OF_THE_ENVIRONMENT.values(), ids=OF_THE_ENVIRONMENT.keys())
+def test_failure_of_the_environment_does_not_call_the_file_corrupt(cause: str, kind: type[Exception]) -> None:
+    text = READ_FAILURE.format(CHECKPOINT).replace("java.io.IOException: FAILED_TO_UNCOMPRESS(5)", cause)
+    with pytest.raises(kind) as found, translated([CHECKPOINT], [STORED]):
+        raise JavaError(text)
+    assert CHECKPOINT in str(found.value)
+    assert "orrupt" not in str(found.value)

@@ -59,9 +59,9 @@ def test_parse_schema_returns_each_type_by_name(name: str, expected: T.DataType)
     assert parsed.metadata == {}
 
 
-def test_parse_schema_without_text_has_no_fields() -> None:
-    assert parse_schema(None) == T.StructType([])
-    assert parse_schema('{"type":"struct","fields":[]}') == T.StructType([])
+def test_schema_without_text_is_rejected() -> None:
+    with pytest.raises(ValueError, match=r"metaData\.schemaString: required, but absent or null"):
+        parse_schema(None)
 
 
 def test_parse_schema_keeps_nesting_and_nullability() -> None:
