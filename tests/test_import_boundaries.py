@@ -235,6 +235,13 @@ def test_core_imports_third_party_packages_only_where_allowed() -> None:
     assert found_in(within("deltasnap_core"), out_of_place) == {}
 
 
+def test_one_module_imports_private_names_of_dagster() -> None:
+    def private(module: str) -> set[str]:
+        return {name for name in imported_modules(module) if name.startswith("dagster._")}
+
+    assert found_in(set(MODULES) - {"deltasnap_assets.dagster_internals"}, private) == {}
+
+
 def test_messages_outside_the_command_name_no_command_that_reads_deltasnap_yaml() -> None:
     """A `dg` project has none, so that such advice would not work there."""
 

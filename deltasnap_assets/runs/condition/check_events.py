@@ -7,15 +7,15 @@ from typing import Any
 
 import dagster as dg
 
-# No public names: they record a check that was planned but not evaluated, and events outside a run.
-from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetCheckEvaluationPlanned
-from dagster._core.events import DagsterEvent
-from dagster._core.instance.utils import RUNLESS_JOB_NAME, RUNLESS_RUN_ID
-from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
-
 from deltasnap_assets.checks.check import Check, Verdict
 from deltasnap_assets.checks.commits.fresh_table import recent_commit_times
 from deltasnap_assets.checks.registry import FRESH_TABLE
+from deltasnap_assets.dagster_internals import (
+    RUNLESS_JOB_NAME,
+    RUNLESS_RUN_ID,
+    AssetCheckEvaluationPlanned,
+    AssetCheckExecutionRecordStatus,
+)
 from deltasnap_assets.runs.condition.fault_texts import MAX_TEXT_LENGTH, FailedRun
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.texts import visible
@@ -97,7 +97,7 @@ def severity_of(check: Check, verdict: Verdict) -> dg.AssetCheckSeverity:
     return dg.AssetCheckSeverity.ERROR if is_error else dg.AssetCheckSeverity.WARN
 
 
-def _planned(instance: dg.DagsterInstance, run_id: str) -> list[DagsterEvent]:
+def _planned(instance: dg.DagsterInstance, run_id: str) -> list[dg.DagsterEvent]:
     entries = instance.all_logs(run_id, of_type=dg.DagsterEventType.ASSET_CHECK_EVALUATION_PLANNED)
     return [entry.dagster_event for entry in entries if entry.dagster_event is not None]
 
@@ -116,7 +116,7 @@ def _report_skipped(instance: dg.DagsterInstance, key: dg.AssetCheckKey) -> None
 
     Without partitions: Dagster stores a planned check of a partition only once outside runs.
     """
-    event = DagsterEvent(
+    event = dg.DagsterEvent(
         event_type_value=dg.DagsterEventType.ASSET_CHECK_EVALUATION_PLANNED.value,
         event_specific_data=AssetCheckEvaluationPlanned(asset_key=key.asset_key, check_name=key.name),
         job_name=RUNLESS_JOB_NAME,

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import Any
 
 import dagster as dg
-from dagster._core.definitions.partitions.mapping import UpstreamPartitionsResult  # no public name
-from dagster._core.definitions.partitions.subset import PartitionsSubset  # no public name
-from dagster._core.instance import DynamicPartitionsStore  # no public name
 
+from deltasnap_assets.dagster_internals import UpstreamPartitionsResult
 from deltasnap_assets.runs.planning.partitions import key_of, known_versions
 
 
@@ -25,11 +24,11 @@ class LatestVersion(dg.LastPartitionMapping):
 
     def get_upstream_mapped_partitions_result_for_partitions(
         self,
-        downstream_partitions_subset: PartitionsSubset | None,  # noqa: ARG002  # Dagster passes it by name
+        downstream_partitions_subset: Any,  # noqa: ARG002  # Dagster passes it by name
         downstream_partitions_def: dg.PartitionsDefinition | None,  # noqa: ARG002
         upstream_partitions_def: dg.PartitionsDefinition,
         current_time: datetime | None = None,
-        dynamic_partitions_store: DynamicPartitionsStore | None = None,
+        dynamic_partitions_store: Any = None,
     ) -> UpstreamPartitionsResult:
         """Return the highest version as one partition; empty if there are no versions."""
         with dg.partition_loading_context(current_time, dynamic_partitions_store):
@@ -41,12 +40,12 @@ class LatestVersion(dg.LastPartitionMapping):
 
     def get_downstream_partitions_for_partitions(
         self,
-        upstream_partitions_subset: PartitionsSubset,
+        upstream_partitions_subset: Any,
         upstream_partitions_def: dg.PartitionsDefinition,
         downstream_partitions_def: dg.PartitionsDefinition,
         current_time: datetime | None = None,
-        dynamic_partitions_store: DynamicPartitionsStore | None = None,
-    ) -> PartitionsSubset:
+        dynamic_partitions_store: Any = None,
+    ) -> Any:
         """Return every downstream partition if the upstream subset has the highest version, else an empty subset."""
         with dg.partition_loading_context(current_time, dynamic_partitions_store):
             latest = _latest(upstream_partitions_def.get_partition_keys())

@@ -9,9 +9,7 @@ from typing import Any, cast
 
 import dagster as dg
 
-# No public names: `dg.define_asset_job` returns an instance of the one, and resolves it among the assets of the other.
-from dagster._core.definitions.assets.graph.asset_graph import AssetGraph
-from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
+from deltasnap_assets.dagster_internals import UnresolvedAssetJobDefinition
 
 
 class GroupJob(UnresolvedAssetJobDefinition):
@@ -38,22 +36,22 @@ class GroupJob(UnresolvedAssetJobDefinition):
         job.group = self.group
         return cast("GroupJob", job)
 
-    def resolve(self, asset_graph: AssetGraph, *args: Any, **kwargs: Any) -> dg.JobDefinition:
+    def resolve(self, asset_graph: Any, *args: Any, **kwargs: Any) -> dg.JobDefinition:
         """Return the job. In: all assets, and the parameters of the base class."""
         return super().resolve(_graph_of_group(asset_graph, self.group), *args, **kwargs)
 
 
 @lru_cache(maxsize=1)  # Dagster resolves the jobs of a table one after another
-def _graph_of_group(asset_graph: AssetGraph, group: str) -> AssetGraph:
+def _graph_of_group(asset_graph: Any, group: str) -> Any:
     """Return the assets and checks of a group, and the assets that they read."""
     own = asset_graph.assets_defs_for_keys(_keys_by_group(asset_graph).get(group, ()))
     read = {key for each in own for key in (*each.node_keys_by_input_name.values(), *each.dependency_keys)}
     others = asset_graph.assets_defs_for_keys(key for key in read if asset_graph.has(key))
-    return AssetGraph.from_assets({*own, *others})
+    return type(asset_graph).from_assets({*own, *others})
 
 
 @lru_cache(maxsize=1)
-def _keys_by_group(asset_graph: AssetGraph) -> Mapping[str, Sequence[dg.AssetKey | dg.AssetCheckKey]]:
+def _keys_by_group(asset_graph: Any) -> Mapping[str, Sequence[dg.AssetKey | dg.AssetCheckKey]]:
     keys = defaultdict[str, list[dg.AssetKey | dg.AssetCheckKey]](list)
     for node in asset_graph.asset_nodes:
         keys[node.group_name].extend([node.key, *node.check_keys])

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import dagster as dg
-from dagster._core.definitions.assets.definition.asset_spec import AssetExecutionType  # no public name
 
+from deltasnap_assets.dagster_internals import AssetExecutionType
 from deltasnap_assets.tables.assets.io_manager import IO_MANAGER_KEY, NO_INPUTS
 
 SNAPSHOTS_KEY = "snapshots"

@@ -11,12 +11,12 @@ from typing import Any
 
 import dagster as dg
 
-# No public names: they link a check result to the materialization it judges, and select failed results.
-from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetCheckEvaluationTargetMaterializationData
-from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
-
 from deltasnap_assets.checks.check import FAILED_TO_RUN, Verdict, VersionCheck, not_evaluated
 from deltasnap_assets.checks.registry import VERSION_CHECKS
+from deltasnap_assets.dagster_internals import (
+    AssetCheckEvaluationTargetMaterializationData,
+    AssetCheckExecutionRecordStatus,
+)
 from deltasnap_assets.runs.condition.check_events import severity_of
 from deltasnap_assets.runs.planning.names import selects_versions
 from deltasnap_assets.runs.planning.partitions import key_of, known_versions, version_partitions

@@ -1,0 +1,38 @@
+"""The names of Dagster that are not public, and why each is needed. No other module imports from `dagster._core`.
+
+Another minor release of Dagster may move or change them, so the dependency on Dagster has an upper bound.
+"""
+
+from __future__ import annotations
+
+# A check that was planned but not evaluated; a check result linked to the materialization that it judges.
+from dagster._core.definitions.asset_checks.asset_check_evaluation import (
+    AssetCheckEvaluationPlanned,
+    AssetCheckEvaluationTargetMaterializationData,
+)
+
+# `dg.AssetsDefinition` of an observable asset takes it.
+from dagster._core.definitions.assets.definition.asset_spec import AssetExecutionType
+
+# The result of a partition mapping.
+from dagster._core.definitions.partitions.mapping import UpstreamPartitionsResult
+
+# `dg.define_asset_job` returns an instance of it.
+from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
+
+# Events outside a run.
+from dagster._core.instance.utils import RUNLESS_JOB_NAME, RUNLESS_RUN_ID
+
+# Selects results of checks.
+from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
+
+__all__ = [
+    "RUNLESS_JOB_NAME",
+    "RUNLESS_RUN_ID",
+    "AssetCheckEvaluationPlanned",
+    "AssetCheckEvaluationTargetMaterializationData",
+    "AssetCheckExecutionRecordStatus",
+    "AssetExecutionType",
+    "UnresolvedAssetJobDefinition",
+    "UpstreamPartitionsResult",
+]
