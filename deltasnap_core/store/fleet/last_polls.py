@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
 from uuid import uuid4
 
 from deltasnap_core.errors import CorruptStoreError, StorageError, StoredVersionNotFoundError, UnsupportedStoreError
@@ -20,7 +19,7 @@ from deltasnap_core.store.fleet.last_poll import LastPoll, TableProblem
 from deltasnap_core.store.fleet.table_level import TableLevel, TableStatus, is_new, of_another_table, problems_now
 from deltasnap_core.store.fleet.timeline import Timeline, VersionPoint
 from deltasnap_core.store.format.layout import ManifestName, is_table_name
-from deltasnap_core.store.format.manifest import VersionManifest, manifest_values
+from deltasnap_core.store.format.manifest import VersionManifest
 from deltasnap_core.store.versions.stored_table import StoredTable, corrupt_manifest
 
 _DEAD_AFTER_SECONDS = 20.0  # a read and a write of one small document take less
@@ -234,7 +233,7 @@ class _TableReader:
             return None, None
         try:
             (newest,) = self._stored.read_manifests(self._names[-1:])
-            self._timeline.add_newest(_point(newest.timestamp, newest.computed_state))
+            self._timeline.add_newest(_point_of(newest))
             return newest, _lost(self._poll, newest.version)
         except CorruptStoreError as error:
             return None, _damaged(error)
@@ -252,21 +251,18 @@ class _TableReader:
         found = {}
         for name, content in zip(names, contents, strict=True):
             try:
-                found[name] = _point_of_values(manifest_values(content))
+                found[name] = _point_of(VersionManifest.from_bytes(content))
             except ValueError as error:
                 _log.warning("Version %d of table %s is left out: %s", name.version, self._stored.name, error)
         return found
 
 
-def _point_of_values(values: Mapping[str, Any]) -> VersionPoint:
-    return _point(values["timestamp"], values["computedState"])
-
-
-def _point(timestamp: object, computed_state: Mapping[str, Any]) -> VersionPoint:
-    size = computed_state["sizeInBytes"]
-    if not isinstance(timestamp, int) or not isinstance(size, int):
-        raise ValueError("expected a time and a size")
-    return VersionPoint(timestamp=timestamp, size_in_bytes=size)
+def _point_of(manifest: VersionManifest) -> VersionPoint:
+    """Return the point of a stored version. Errors: ValueError."""
+    size = manifest.computed_state.get("sizeInBytes")
+    if not isinstance(size, int):
+        raise ValueError(f"expected the size of the version, found {size!r}")
+    return VersionPoint(timestamp=manifest.timestamp, size_in_bytes=size)
 
 
 def _lost(poll: LastPoll | None, stored: int) -> TableStatus | None:

@@ -250,7 +250,7 @@ def test_damaged_manifest_affects_only_its_table(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "reason"),
     [
-        ("sizeInBytes", "many", "expected a time and a size"),
+        ("sizeInBytes", "many", "expected the size of the version, found 'many'"),
         ("numOfFiles", None, "expected the numbers of a version ('>' not supported"),
         ("fileSizeHistogram", {}, "expected the numbers of a version ('sortedBinBoundaries')"),
     ],
