@@ -58,6 +58,7 @@ class DagsterDev:
             (folder / "project.py").write_text(project, encoding="utf-8")
         self.instance = dg.DagsterInstance.from_config(str(self._home))
         self._port = 0
+        self._process: subprocess.Popen[bytes] | None = None
 
     def commit(self, number: int = 1) -> None:
         """Append rows to the table, so many times."""
@@ -76,7 +77,7 @@ class DagsterDev:
         environment = {name: value for name, value in os.environ.items() if name != "DELTASNAP_CONFIG"}
         environment |= {"DAGSTER_HOME": str(self._home), "PYTHONPATH": f"{self.folder}:{ROOT}"}
         with (self.folder / "printed").open("ab") as sink:
-            process = subprocess.Popen(
+            self._process = process = subprocess.Popen(
                 command, cwd=self.folder, env=environment, stdout=sink, stderr=sink, start_new_session=True
             )
         try:
@@ -86,8 +87,14 @@ class DagsterDev:
             process.send_signal(signal.SIGINT)
             with suppress(subprocess.TimeoutExpired):
                 process.wait(30)
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            self.kill()
+
+    def kill(self) -> None:
+        """Kill all processes of `dagster dev` and of its runs, as a failure of the machine does."""
+        assert self._process is not None
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
 
     def _is_serving(self) -> bool:
         try:

@@ -109,7 +109,8 @@ def test_refresh_completes_what_a_killed_one_left(
 ) -> None:
     table = left_behind[moment].copy(tmp_path / "store")
     missing = {*range(VERSIONS)} - table.materialized
-    assert {*table.refresh()} == missing
+    # Without its checks, the newest version is materialized again.
+    assert missing <= {*table.refresh()} <= missing | {VERSIONS - 1}
     assert table.totals == unharmed.totals
     assert table.materialized == {*range(VERSIONS)}
 
