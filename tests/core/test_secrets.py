@@ -23,6 +23,7 @@ from deltasnap_core.errors import CorruptLogError, DeltaSnapError, LogChangedErr
 from deltasnap_core.log.condition.fault import Fault, FaultKind
 from deltasnap_core.log.condition.table_condition import TableCondition
 from deltasnap_core.log.table_log import TableLog
+from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.redaction import is_harmless_option, learn_options, learn_settings, learn_url, redacted
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.storage_errors import storage_errors
@@ -92,6 +93,8 @@ def made(error: type[DeltaSnapError]) -> DeltaSnapError:
         if "TableCondition" in kind:
             fault = Fault(kind=FaultKind.NO_TABLE, text=TEXT, advice=TEXT)
             values[name] = TableCondition(table=TEXT, faults=(fault,))
+        elif "VersionRanges" in kind:
+            values[name] = VersionRanges.of([1])
         elif "TableProblem" in kind:
             values[name] = (TableProblem(check=TEXT, severity="error", text=TEXT, advice=TEXT),)
         elif "int" in kind and "str" not in kind:
