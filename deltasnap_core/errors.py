@@ -239,14 +239,15 @@ class CorruptLogError(DeltaSnapError):
 class StorageError(DeltaSnapError, OSError):
     """The file or folder `path` cannot be reached, read or written. reason: the message of the storage.
 
-    Neither contains credentials.
+    Neither contains credentials. is_transient: whether it may be over in a minute, such as throttling or a timeout.
 
     A missing file is not a StorageError: the caller gets FileNotFoundError and decides what it means.
     """
 
-    def __init__(self, *, path: str, reason: str) -> None:
+    def __init__(self, *, path: str, reason: str, is_transient: bool = False) -> None:
         self.path = redacted(path)
         self.reason = reason
+        self.is_transient = is_transient
         super().__init__(f"The storage failed at {path}: {reason}")
 
 

@@ -17,7 +17,7 @@ from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.file_facts import count_files
 from deltasnap_assets.tables.held_versions import HeldVersions
-from deltasnap_core import VersionManifest, system_clock
+from deltasnap_core import StorageError, VersionManifest, system_clock
 
 MANY_ROWS = 50_000
 """Up to this many files and tombstones, each run examines all of them, which takes a fraction of a second."""
@@ -62,7 +62,11 @@ class FactQueries:
             while not wait([query], _REPORT_SECONDS).done:
                 seconds = time.monotonic() - start
                 on_progress(f"Counting the files of table {table.name} by partition, for {seconds:.0f} s", 0, 1)
-        return query.result()
+        try:
+            return query.result()
+        except StorageError:  # the step may be retried in this process
+            self._found = {key: found for key, found in self._found.items() if found is not query}
+            raise
 
     def close(self) -> None:
         """Stop the queries."""

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, cast
 
 from deltasnap_core.errors import DeltaSnapError, StorageError
 from deltasnap_core.redaction import hide_secrets, redacted
-from deltasnap_core.storage.retries import retrying
+from deltasnap_core.storage.retries import is_transient, retrying
 
 _BUFFER_BYTES = 1 << 20
 
@@ -31,7 +31,7 @@ def storage_errors(path: str) -> Iterator[None]:
     except NotADirectoryError as error:
         raise FileNotFoundError(redacted(f"No such file: {path}")) from hide_secrets(error)
     except Exception as error:  # noqa: BLE001  # raised as StorageError
-        raise StorageError(path=path, reason=_reason(error)) from hide_secrets(error)
+        raise StorageError(path=path, reason=_reason(error), is_transient=is_transient(error)) from hide_secrets(error)
 
 
 def _reason(error: Exception) -> str:

@@ -17,7 +17,6 @@ from deltasnap_assets.runs.planning.names import delta_log_key
 from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.assets.steps import observation_step
-from deltasnap_assets.texts import secrets_hidden
 from deltasnap_core import redacted
 
 
@@ -43,8 +42,7 @@ def delta_log_asset(table: TableSettings) -> dg.AssetsDefinition:
     )
 
     def observe(context: dg.AssetExecutionContext, _: object) -> Iterator[dg.ObserveResult]:
-        with secrets_hidden():
-            seen = observed_by_hand(context.instance, table, log_of(table).status())
+        seen = observed_by_hand(context.instance, table, log_of(table).status())
         # The data version stays a tag. Dagster adds another tag for a `data_version`, and the next observation would
         # count as an update.
         yield dg.ObserveResult(metadata=seen.metadata, tags=seen.tags)

@@ -6,16 +6,24 @@ thirds of the time to build all definitions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import wraps
 from typing import Any
 
 import dagster as dg
 
 from deltasnap_assets.dagster_internals import AssetExecutionType
 from deltasnap_assets.tables.assets.io_manager import IO_MANAGER_KEY, NO_INPUTS
+from deltasnap_assets.texts import secrets_hidden
+from deltasnap_core import StorageError
 
 SNAPSHOTS_KEY = "snapshots"
 """The resource of every step: `context.resources.snapshots`."""
+STORAGE_RETRIES = dg.RetryPolicy(max_retries=3, delay=5, backoff=dg.Backoff.EXPONENTIAL)
+"""The retries of a step after a transient failure of the storage, with pauses of 5, 15 and 35 s.
+
+A run writes no events in a pause, and a refresh does not end on SIGINT. So the pauses are short.
+"""
 
 _RESULT = "result"
 # Dagster resolves the type of an input or output each time that one is made.
@@ -35,7 +43,7 @@ def asset_step(spec: dg.AssetSpec, compute: Compute) -> dg.AssetsDefinition:
     """Return an asset whose partitions can be materialized in one run, in any range."""
     inputs = _inputs(dep.asset_key for dep in spec.deps)
     op = dg.OpDefinition(
-        compute_fn=compute,
+        compute_fn=_retried(compute),
         name=spec.key.to_python_identifier(),
         description=spec.description,
         ins=dict.fromkeys(inputs, _INPUT),
@@ -54,7 +62,8 @@ def asset_step(spec: dg.AssetSpec, compute: Compute) -> dg.AssetsDefinition:
 def observation_step(spec: dg.AssetSpec, compute: Compute) -> dg.AssetsDefinition:
     """Return an external asset that a run can observe."""
     name = spec.key.to_python_identifier()
-    op = dg.OpDefinition(compute_fn=compute, name=name, outs={name: _OBSERVED}, config_schema={})  # no configuration
+    outs = {name: _OBSERVED}
+    op = dg.OpDefinition(compute_fn=_retried(compute), name=name, outs=outs, config_schema={})  # no configuration
     return dg.AssetsDefinition(
         keys_by_output_name={name: spec.key},
         node_def=op,
@@ -68,7 +77,7 @@ def checks_step(name: str, specs: Sequence[dg.AssetCheckSpec], compute: Compute)
     """Return asset checks that are evaluated in one step, or a subset of them."""
     inputs, outputs = _inputs(spec.asset_key for spec in specs), {spec.get_python_identifier(): spec for spec in specs}
     op = dg.OpDefinition(
-        compute_fn=compute,
+        compute_fn=_retried(compute),
         name=name,
         config_schema={},  # no configuration
         ins=dict.fromkeys(inputs, _INPUT),
@@ -79,6 +88,27 @@ def checks_step(name: str, specs: Sequence[dg.AssetCheckSpec], compute: Compute)
         keys_by_input_name=inputs, node_def=op, check_specs_by_output_name=outputs, can_subset=True
     )
     return checks
+
+
+def _retried(compute: Compute) -> Compute:
+    """Return a step without credentials in its errors, which Dagster retries after a transient failure of the storage.
+
+    Any other error fails the step at once. A retry policy of the op would also retry those, and a step that a user
+    stopped.
+    """
+
+    @wraps(compute)
+    def step(context: Any, inputs: Mapping[str, Any]) -> Iterator[Any]:
+        try:
+            with secrets_hidden():
+                yield from compute(context, inputs)
+        except StorageError as error:
+            retries, number = STORAGE_RETRIES, context.retry_number + 1
+            if not error.is_transient or number > retries.max_retries:
+                raise
+            raise dg.RetryRequested(retries.max_retries, retries.calculate_delay(number)) from error
+
+    return step
 
 
 def _inputs(keys: Iterable[dg.AssetKey]) -> dict[str, dg.AssetKey]:

@@ -45,7 +45,6 @@ from deltasnap_assets.tables.pages.metadata import (
 )
 from deltasnap_assets.tables.pages.table_observation import last_vacuum_ms, recent_commits, table_observation
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
-from deltasnap_assets.texts import secrets_hidden
 from deltasnap_core import ALL_FILES_SCHEMA, TOMBSTONES_SCHEMA, CommitSummary, DeltaSnapError, SnapshotState
 
 _NO_PARTITION = (
@@ -209,7 +208,7 @@ def _definition(table: TableSettings, asset: _VersionAsset) -> dg.AssetsDefiniti
         if not versions:
             raise DeltaSnapError(_NO_PARTITION)
         work = f"{table.name}/{asset.name}"
-        with secrets_hidden(), using_spark(table.name), progress_logged(context.instance, context.run, work):
+        with using_spark(table.name), progress_logged(context.instance, context.run, work):
             versions = without_cleaned_up(context, snapshots, table, versions)
             run = _Run(table=table, versions=versions, snapshots=snapshots, report=_reporter(context))
             entries_of = asset.describe(run)
@@ -220,7 +219,7 @@ def _definition(table: TableSettings, asset: _VersionAsset) -> dg.AssetsDefiniti
                 context.add_asset_metadata(entries, partition_key=key_of(version))
         yield dg.Output(None)
         if shows_table:
-            with secrets_hidden(), using_spark(table.name), progress_logged(context.instance, context.run, work):
+            with using_spark(table.name), progress_logged(context.instance, context.run, work):
                 if _wrote_due_checkpoint(context, run):  # the page shows how many commits follow it
                     page = table_observation(context.instance, snapshots, table, versions)
         if page is not None:
