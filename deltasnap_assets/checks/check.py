@@ -33,8 +33,8 @@ class Verdict:
     severity: of a failure; None: the severity of the check.
     is_evaluated: False: the check could not run. The description gives the reason; it neither passed nor failed.
     `passed` then means that an earlier failure is over.
-    is_of_run: False: the failure belongs to a version that the run does not materialize. It is a warning, so that it
-    does not block the run, and it does not replace the result of the run that materialized that version.
+    is_of_run: whether the result is about a version of this run. A failure of another version is a warning, so it does
+    not block this run. It does not replace the result of the run that materialized that version.
     numbers: by name, recorded with the result.
     """
 

@@ -137,7 +137,7 @@ def examination_without_run(
 
     The whole log is read if an examination is due, if the poll found faults or that the log lost versions, or if the
     table is suspect. Otherwise a new checkpoint is read: writers write it after the commit.
-    is_suspect: whether the last run failed, or the table was broken.
+    is_suspect: whether the last run of the table failed, or Dagster shows the table as broken.
     is_requested: a user waits for the answer: then a short log is always read.
     """
     is_damaged = status.condition is not None and bool(status.condition.faults)

@@ -11,8 +11,8 @@ from typing import Generic, TypeVar
 from deltasnap_assets.quantities import span_text, time_text
 
 _PATIENCE_SECONDS = 300.0
-"""After this time, a read is started again: its storage may have lost a request. The time doubles with each start, so
-that few threads wait forever, and a long log is eventually read."""
+"""A read that takes longer than this is started again, because its storage may have lost a request. The second read may
+take twice as long, the third four times: so few threads wait forever, and a long log is eventually read."""
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")

@@ -189,7 +189,7 @@ class _Poll:
             answer = None if read.future.cancelled() else read.future.result()
             return None if answer is None else self.polls.still_valid(answer, self.table, self.cursor)
         waits = (
-            f"{self.table.name} has been waiting for its poll {read.since_text}: its storage does not respond, or its "
+            f"The poll of {self.table.name} has been running {read.since_text}: its storage does not respond, or its "
             "log is long. The poll continues, and a later tick uses its result."
         )
         if read.is_overdue:

@@ -239,7 +239,7 @@ class _PolledTable:
         """
         settings, table, idle = self.settings, self.table, self._idle_answer
         if has_examination(settings, table):
-            wanted = Examination.WHOLE_LOG  # it continues: this counts only if it was given up and starts again
+            wanted = Examination.WHOLE_LOG  # used only if the examination in progress takes too long and is restarted
         elif not may_examine():
             return idle
         elif self._is_broken_elsewhere():

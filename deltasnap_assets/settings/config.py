@@ -104,8 +104,9 @@ class _FollowedSettings(_Settings):
     versions: Annotated[Literal["all", "latest"] | Since, BeforeValidator(_versions)] = "all"
     """Which versions to store: `all`; `latest` and later ones; `{since: 100}`: version 100 and later ones."""
     poll_seconds: int = Field(default=30, ge=1, le=86_400)
-    """How often the sensor polls for new commits, in seconds: a multiple of 5, the interval of Dagster's daemon. Other
-    values are rounded down, and values below 5 count as 5. At most a day, 86400: then a table counts as `unknown`.
+    """How often the sensor polls for new commits, in seconds. Dagster's daemon starts ticks every 5 s, so other values
+    are rounded down to a multiple of 5, but not below 5. The maximum is 86400, a day: a table whose log was not read
+    for a day is `unknown`.
     """
     refresh: str | None = _HOURLY
     """When to materialize versions that the sensor missed or whose run failed: a cron expression, in UTC; `null`:

@@ -337,25 +337,14 @@ class DeltaLog:
         - `_commit_version` (long, not null);
         - `_commit_timestamp` (timestamp): as in the history.
 
-        A version with files of change data is read from these only. In other versions, the rows of added files are
-        inserts and those of removed files are deletes. If only a deletion vector changed, the rows that it gained are
-        deletes and those that it lost are inserts. Actions with `dataChange` false change nothing; nor do an add of a
-        live file and a remove of a file that is not live. To detect these, the paths that the versions change are
-        looked up in the version before `first`, or in `first` if the log no longer has that one. If the table had no
-        change data feed at the version, or if it is a MERGE that reports no changed row, rows that were copied without
-        a change are left out: inserts and deletes of equal rows cancel out, as often as they occur. Files that all
-        versions share are not opened. The call reads the log; Spark reads the rows when the DataFrame runs. Of a
-        catalog-managed table, only published versions have row changes.
+        The page "As a library" has the rules for each case. The call reads the log; Spark reads the rows when the
+        DataFrame runs. Of a catalog-managed table, only published versions have row changes.
 
         key:     names of columns, or of fields in structs, such as `address.city`. A delete and an insert of one key in
-                 one version become an update. Copies without a change are left out in all versions. If a version
-                 deletes n rows of a key and inserts m, the smaller number of pairs become updates, and the others stay
-                 deletes or inserts. Null equals null.
-        net:     whether to return the change from before `first` to `last`: with a key, one change (or pre- and
-                 postimage) for each key; without, the inserts and deletes of rows. `_commit_version` is the last
-                 version that changed the key or row.
-        where:   a condition on the columns of the result, in Spark SQL, as DataFrame.where applies it: only one
-                 of the two rows of an update may remain.
+                 one version become an update.
+        net:     whether to return the difference between before `first` and `last` instead of each change.
+        where:   a condition in Spark SQL on the columns of the result. It may keep only one of the two rows of an
+                 update.
         columns: names of columns of the table; None: all. The three others are always returned.
         Errors: ValueError for an unknown column, or if `last` is before `first`; PredicateError; those of
         get_snapshot_at for a version that cannot be loaded; RowChangesError, naming the version, if its commit is

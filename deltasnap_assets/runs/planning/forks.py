@@ -22,9 +22,9 @@ class Fork:
 def with_fork(forks: Sequence[Fork], version: int, after_event: int) -> tuple[Fork, ...]:
     """Return the forks of a log with a new one, ascending. It replaces the forks at the same and later versions.
 
-    after_event differs between two forks at the same version, unless nothing was materialized in between: then it is
-    the same fork.
-    If there are too many, the oldest are merged. Some materialized versions then count as not materialized.
+    after_event: forks at the same version have different events if a version was materialized in between. Otherwise
+    they are the same fork.
+    If there are too many forks, the oldest two are merged. Some versions are then materialized again.
     """
     kept = [*(fork for fork in forks if fork.version < version), Fork(version=version, after_event=after_event)]
     while len(kept) > _MOST:

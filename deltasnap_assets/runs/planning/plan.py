@@ -53,8 +53,10 @@ class Known:
 class Stored:
     """The stored versions of a table, compared with its log.
 
-    versions: the current ones; for a plan (`what_is_readable`), without those that lack a file and can be stored again.
-    unreadable: for a plan, the versions that lack a file and that only the store has, each with the problem.
+    versions: the current versions in the store. `what_is_readable` leaves out the versions that lack a file and that
+    the log still has, so that a plan stores them again.
+    unreadable: the versions that lack a file and that only the store has, each with the problem. Only
+    `what_is_readable` looks for them.
     """
 
     common: CommonVersion

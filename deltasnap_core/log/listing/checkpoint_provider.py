@@ -45,7 +45,7 @@ class CheckpointProvider:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmptyCheckpointProvider:
-    """No checkpoint: the commits start at version 0. It has the members of a checkpoint with version -1."""
+    """No checkpoint: the commits start at version 0, so `version` is -1. It has the members of `CheckpointProvider`."""
 
     is_empty: ClassVar[bool] = True
     version: ClassVar[int] = -1

@@ -42,9 +42,10 @@ def whole_statistics_sql(text: str, struct: str) -> str:
 def _parsed(text: str, read: str, struct: str) -> str:
     """Return SQL for a text in a type. read: SQL for the same text, perhaps with some values replaced."""
     options = ", ".join(f"'{name}', '{value}'" for name, value in _STRICT.items())
-    # The text is put in an array, before an empty object: it is one value if the array has two. A text with a `]` could
-    # end the array, and Spark ignores what follows. So it is put before more objects than it can have values, which
-    # are at most one more than its commas.
+    # The text becomes the first element of an array, followed by an empty object. The text is one value if the parsed
+    # array has two elements. But a `]` in the text could end the array, and Spark ignores what follows. A text with n
+    # commas has at most n + 1 values, so with a `]` it is followed by n + 1 objects: an array that ends early is too
+    # short.
     objects = f"if(contains({text}, ']'), length({text}) - length(replace({text}, ',', '')) + 1, 1)"
     array = f"concat('[', {read}, repeat(',{{}}', {objects}), ']')"
     parsed = f"from_json({array}, {string_sql(f'array<{struct}>')}, map({options}))"

@@ -256,24 +256,18 @@ class MetadataTables:
     def vacuum_candidates(self, *, list_files: bool = False, retention_ms: int | None = None) -> DataFrame:
         """Return the files that VACUUM would delete, and those that are protected, with the reason.
 
-        list_files: also list the table's folder, and read every commit, to find files that no action names, and change
-        data of commits older than the retention (both are orphans).
+        list_files: also list the table's folder and read every commit, to find orphans: files that no action names, and
+        change data of commits older than the retention.
         retention_ms: as for VACUUM's RETAIN; None: `delta.deletedFileRetentionDuration` of this version or of the
         newest one, whichever is longer.
         path (string, decoded, relative to the table or a URL), reason (string: `expired tombstone`, `orphan`, or why it
         is protected), protected (boolean), size (long, null: unknown), deletion_timestamp (timestamp),
         modification_time (timestamp, of a listed file).
 
-        A file is protected if any version within the retention needs it: as a data file, deletion vector or file of
-        change data. If this is uncertain, the file is protected too, and the reason says so. A path that cannot be
-        resolved may be any file. A path outside of the table's folder (a mount, another address of the storage) may be
-        any file of its name. Comparisons of names ignore upper case, Unicode normal forms, `.`, `..` and `//`. Also
-        protected are files younger than the retention or of unknown age, targets of symbolic links, and files of
-        another table inside the folder. Hidden files and symbolic links are never listed, nor are indexes of data files
-        (`_delta_index`), which VACUUM may delete. Symbolic links are found only with `list_files`.
-        If a catalog manages the table, everything is protected unless the snapshot was opened with its commits. Query
-        the catalog just before: commits that it ratifies later are unknown. Everything is also protected if the table
-        has writer features that deltasnap does not know.
+        A file is protected if a version within the retention needs it, or may need it: see "What VACUUM would delete"
+        in the documentation of the commands. If a catalog manages the table, every file is protected unless the
+        snapshot was opened with the commits of the catalog. Query the catalog just before: commits that it ratifies
+        later are unknown.
         """
         return self._vacuum_candidates(list_files=list_files, retention_ms=retention_ms)[0]
 

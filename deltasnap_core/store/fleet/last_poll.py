@@ -1,8 +1,8 @@
 """LastPoll: the result of the last poll of a table, as one small JSON document beside its manifests.
 
-The condition of a table's log is not part of any stored version: it changes while no version is added. Runs, polls and
-schedules record their findings here, so that the condition of many tables can be shown without reading their logs. The
-document is for display only: the manifests alone determine which versions are stored.
+The condition of a log can change without a new version, so no manifest contains it. Runs, polls and schedules record
+their findings here. The fleet shows them without reading the logs, and later polls read what was examined and reported.
+Only the manifests determine which versions are stored.
 """
 
 from __future__ import annotations

@@ -88,7 +88,8 @@ class StoredVersions:
     def lost_after(self, version: int) -> VersionRanges:
         """Return the versions after `version` that were stored when the table was last written to.
 
-        The generation of that time is not always an ancestor: a log may be rolled back twice to the same version.
+        They may belong to a generation that is not an ancestor of the current one: if a log is rolled back twice to the
+        same version, the second fork does not descend from the first.
         """
         names = self.lineage(self.written_generations[-1]) if self.written_generations else ()
         return VersionRanges.of(name.version for name in names if name.version > version)

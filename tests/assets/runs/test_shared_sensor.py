@@ -159,8 +159,8 @@ def test_shared_sensor_shows_a_table_that_waits_before_tables_without_new_commit
     silent(f"t{SENSORS}")
     result = ticked(sensor, instance, first.cursor)
     shown = skip_message(result)
-    assert shown.startswith(f"t{SENSORS} has been waiting for its poll since") == is_idle
-    assert (f"t{SENSORS} has been waiting for its poll since" in capfd.readouterr().err) != is_idle
+    assert shown.startswith(f"The poll of t{SENSORS} has been running since") == is_idle
+    assert (f"The poll of t{SENSORS} has been running since" in capfd.readouterr().err) != is_idle
 
 
 @pytest.mark.slow

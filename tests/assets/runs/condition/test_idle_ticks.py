@@ -210,7 +210,7 @@ def test_poll_longer_than_a_tick_runs_once_and_a_later_tick_uses_it_unless_a_run
     write(tmp_path / "t", 4, 4)
     started, end = unanswered_polls(monkeypatch)
     for _ in range(3):
-        assert "events has been waiting for its poll since 20" in ticks.tick()
+        assert "The poll of events has been running since 20" in ticks.tick()
     assert started == ["events"]
     end.set()
     all_ended(sensors._long_polls)
@@ -236,7 +236,7 @@ def test_poll_that_never_ends_fails_its_ticks_and_is_started_again_after_doublin
             ticks.tick()
         else:
             with pytest.raises(
-                sensors.UnfinishedPollError, match=rf"events has been waiting for its poll .*\({minutes} min"
+                sensors.UnfinishedPollError, match=rf"The poll of events has been running .*\({minutes} min"
             ):
                 ticks.tick()
         (read,) = (read for key, read in sensors._long_polls._reads.items() if key[0] == f"{tmp_path}/t-store")
