@@ -90,7 +90,6 @@ class RunConditions:
         )
 
     def _compared(self, table: TableSettings) -> Stored:
-        """Return the stored versions of a table, compared with its log."""
         continued = self._continued.get(table.name)
         if continued is None:
             return what_is_stored(self._settings, table, self._listing(table))

@@ -239,12 +239,10 @@ def _differences(
 
 
 def _without(rows: pa.Table, others: pa.Table, log_path: str) -> pa.Table:
-    """Return the rows of files that are not among others."""
     return rows.filter(pa.array(_is_new(rows, others, log_path)))
 
 
 def _among(rows: pa.Table, others: pa.Table, log_path: str) -> pa.Table:
-    """Return the rows of files that are among others."""
     return rows.filter(pa.array(~_is_new(rows, others, log_path)))
 
 
@@ -256,7 +254,6 @@ def _is_new(rows: pa.Table, others: pa.Table, log_path: str) -> NDArray[np.bool_
 
 
 def _identities(rows: pa.Table, log_path: str) -> pa.Table:
-    """Return the identities of files (KEY)."""
     paths, vectors = rows["path"].combine_chunks(), rows["deletionVector"].combine_chunks()
     ids = vector_ids(*(pc.struct_field(vectors, name) for name in KEY_FIELDS))
     return pa.table([path_keys(paths, log_path), pc.fill_null(ids, "")], names=KEY)

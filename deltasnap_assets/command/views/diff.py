@@ -175,6 +175,5 @@ def show_diff(console: Console, diff: VersionDiff) -> None:
 
 
 def _files(rows: pa.Table) -> tuple[LogicalFile, ...]:
-    """Return the files of a difference, by path."""
     found = (LogicalFile(**{**row, "vector_id": row["vector_id"] or None}) for row in rows.to_pylist())
     return tuple(sorted(found, key=lambda file: (file.path, file.vector_id or "")))

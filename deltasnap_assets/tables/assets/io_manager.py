@@ -35,7 +35,6 @@ class _NoInputs(dg.IOManager):
         """Do nothing: an observation has no output."""
 
     def load_input(self, context: dg.InputContext) -> NoReturn:
-        """Raise InputTypeError."""
         asset = context.asset_key.to_user_string()
         raise InputTypeError(asset=asset, wanted="an input", expected=_ONLY_DEPENDENCY)
 

@@ -101,7 +101,6 @@ def _first_removed(actions: pa.Table) -> pa.Table:
 
 
 def _among(rows: pa.Table, wanted: pa.Table) -> pa.Table:
-    """Return the rows whose logical file is in `wanted`."""
     near = rows.filter(pc.is_in(rows["path_key"], wanted["path_key"].combine_chunks()))
     return near.join(wanted.select(KEY), KEY, join_type="left semi").select(rows.column_names).cast(rows.schema)
 

@@ -88,7 +88,6 @@ def _longest(texts: pa.ChunkedArray) -> int:
 
 
 def _occurs(pattern: str, content: pa.Buffer) -> bool:
-    """Return whether a regular expression matches somewhere in a text."""
     offsets = pa.py_buffer(np.array([0, content.size]))
     whole = pa.Array.from_buffers(pa.large_binary(), 1, [None, offsets, content])
     return bool(pc.match_substring_regex(whole, pattern)[0].as_py())

@@ -63,7 +63,6 @@ def checked_number_sql(stats: str, text: str, number: str) -> str:
 
 
 def _parsed_sql(stats: str) -> str:
-    """Return SQL for the number in any text."""
     parsed = whole_json_sql(stats, "struct<numRecords: string>")
     is_number = f"n.numRecords rlike {string_sql(f'^{_NUMBER_AS_TEXT}$')}"
     number = let_sql("n", parsed, f"if({is_number}, try_cast(n.numRecords as bigint), null)")

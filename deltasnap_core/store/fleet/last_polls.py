@@ -184,8 +184,6 @@ class _Read:
 
 
 class _TableReader:
-    """Reads the row of one table."""
-
     def __init__(
         self,
         *,
@@ -213,7 +211,6 @@ class _TableReader:
             return self._row(None, _damaged(corrupt_manifest(url, reason)))
 
     def points(self) -> dict[ManifestName, VersionPoint]:
-        """Return the points that the row needs."""
         read_growth(self._timeline, self._now_ms)
         return self._timeline.used
 

@@ -204,7 +204,6 @@ def _change_rows(changed: pa.Table, actions: pa.Table) -> pa.Table:
 def _rows_with(
     keys: pa.Array, stream: BinaryIO, footer: pq.FileMetaData, groups: Sequence[int], columns: Sequence[str]
 ) -> pa.Table:
-    """Return the rows of some row groups that have any of the keys."""
     parquet = verified_parquet(stream, footer)
     if not groups:
         return parquet.read_row_groups([], columns=list(columns))

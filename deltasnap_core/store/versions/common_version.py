@@ -193,8 +193,6 @@ def _is_stored_commit(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Comparison:
-    """Compares the stored versions of a table with its log."""
-
     stored: StoredTable
     current: Sequence[ManifestName]
     log: TableLog
@@ -202,7 +200,6 @@ class _Comparison:
     held: dict[ManifestName, VersionManifest]
 
     def table_id(self, version: int | None) -> str | None:
-        """Return the stored table id at a version."""
         names = [name for name in self.current if name.version == version]
         return next((manifest.table_id for manifest in self._manifests(names)), None)
 

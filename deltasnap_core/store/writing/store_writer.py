@@ -142,7 +142,6 @@ class StoreWriter:
         )
 
     def _known(self, wanted: Sequence[int], listing: LogListing | None, common: CommonVersion | None) -> _StoredBefore:
-        """Return what is stored already. See `write`."""
         versions, log = self.stored.stored_versions(), self._table_log
         current = versions.current
         if listing is None or not (listing.reaches_back(wanted[0]) and listing.has_version(wanted[-1])):
