@@ -50,8 +50,9 @@ if TYPE_CHECKING:
     from deltasnap_core.log.commits.commit_reader import read_commits
     from deltasnap_core.log.commits.commit_summary import CommitSummary
     from deltasnap_core.log.condition.commit_findings import CommitFindings
-    from deltasnap_core.log.condition.fault import Fault, FaultKind
     from deltasnap_core.log.condition.loadable_versions import SoundVersion
+    from deltasnap_core.log.condition.problem import Problem, Where
+    from deltasnap_core.log.condition.problem_kinds import ProblemKind
     from deltasnap_core.log.condition.table_condition import TableCondition
     from deltasnap_core.log.history.delta_history_manager import DeltaHistory, DeltaHistoryManager
     from deltasnap_core.log.listing.catalog_commits import CatalogCommits
@@ -149,6 +150,8 @@ _MODULES = {
         "LogChangedError",
         "NoFilesystemError",
         "PredicateError",
+        "Problem",
+        "ProblemKind",
         "ProtectedVersionError",
         "RowChangesError",
         "SparkRequiredError",
@@ -231,7 +234,8 @@ _MODULES = {
     ),
     "log.listing.log_segment": ("LogSegment",),
     "log.condition.commit_findings": ("CommitFindings",),
-    "log.condition.fault": ("Fault", "FaultKind"),
+    "log.condition.problem": ("Problem", "Where"),
+    "log.condition.problem_kinds": ("ProblemKind",),
     "log.condition.loadable_versions": ("SoundVersion",),
     "log.condition.table_condition": ("TableCondition",),
     "log.table_log": ("TableLog",),
@@ -337,8 +341,6 @@ __all__ = [
     "DeltaTableNotFoundError",
     "DomainMetadata",
     "EngineUse",
-    "Fault",
-    "FaultKind",
     "FileChanges",
     "FileDifference",
     "FileSizeHistogram",
@@ -363,6 +365,8 @@ __all__ = [
     "NoFilesystemError",
     "OptimizeCandidate",
     "PredicateError",
+    "Problem",
+    "ProblemKind",
     "ProtectedVersionError",
     "Protocol",
     "ReadThreads",
@@ -403,6 +407,7 @@ __all__ = [
     "VersionManifest",
     "VersionNotFoundError",
     "VersionRanges",
+    "Where",
     "WrittenCheckpoint",
     "arrow_rows",
     "check_readable",

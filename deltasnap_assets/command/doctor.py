@@ -33,8 +33,8 @@ from deltasnap_assets.texts import lines_joined, visible
 from deltasnap_core import (
     CorruptStoreError,
     DeltaSnapError,
-    Fault,
-    FaultKind,
+    Problem,
+    ProblemKind,
     SnapshotStore,
     StorageError,
     TableCondition,
@@ -242,7 +242,7 @@ def _table(settings: Settings, table: TableSettings) -> Finding:
         if condition.loadable:
             message += f" Loadable: {counted_versions(condition.loadable)}."
         advice = " ".join(dict.fromkeys(fault.advice for fault in condition.faults))
-        is_error = condition.mark == "error" or bool(condition.faults_of(FaultKind.CORRUPT_CHECKPOINT))
+        is_error = condition.mark == "error" or bool(condition.faults_of(ProblemKind.CORRUPT_CHECKPOINT))
         mark: CheckMark = "error" if is_error else "warning"  # other readers fail on a damaged checkpoint
         message, advice = _line(message), _line(advice)
     elif (reason := table.why_none_wanted(condition.latest)) is not None:
@@ -252,16 +252,16 @@ def _table(settings: Settings, table: TableSettings) -> Finding:
     return Finding(subject=subject, mark=mark, message=message, advice=advice, condition=condition)
 
 
-def _faults_beside_stored(settings: Settings, table: TableSettings, condition: TableCondition) -> list[Fault]:
+def _faults_beside_stored(settings: Settings, table: TableSettings, condition: TableCondition) -> list[Problem]:
     """Return the faults that polls and runs found by comparison with stored versions, if the log is still the same."""
     with suppress(DeltaSnapError):  # the store is checked separately
         if (poll := store_of(settings).polls.read(table.name)) is not None:
             still = {
-                FaultKind.WRONG_CHECKPOINT: poll.examined_checkpoint == condition.checkpoint,
-                FaultKind.LOST_VERSIONS: poll.latest_version == condition.latest,
+                ProblemKind.WRONG_CHECKPOINT: poll.examined_checkpoint == condition.checkpoint,
+                ProblemKind.LOST_VERSIONS: poll.latest_version == condition.latest,
             }
             known = [(each.kind, each) for each in poll.problems if each.kind is not None]
-            return [Fault(kind=kind, text=each.text, advice=each.advice) for kind, each in known if still.get(kind)]
+            return [Problem.of(kind, text=each.text, advice=each.advice) for kind, each in known if still.get(kind)]
     return []
 
 

@@ -16,8 +16,8 @@ from deltasnap_core import (
     CommitFindings,
     CommonVersion,
     DeltaSnapError,
-    FaultKind,
     LogListing,
+    ProblemKind,
     SoundVersion,
     TableCondition,
     VersionRanges,
@@ -74,7 +74,7 @@ class RunConditions:
             read_pages=reads.read_pages,
             findings=findings,
         )
-        found = found.without(FaultKind.WRONG_CHECKSUM)  # `checksum_agrees` reports it
+        found = found.without(ProblemKind.WRONG_CHECKSUM)  # `checksum_agrees` reports it
         if not found.is_complete:
             found = found.with_known_faults(known_faults(poll))
         return compared_with_stored(self._settings, table, found, known)

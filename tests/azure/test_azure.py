@@ -22,7 +22,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from deltasnap_core import DeltaLog, FaultKind, SnapshotStore, StorageError, TableLog
+from deltasnap_core import DeltaLog, ProblemKind, SnapshotStore, StorageError, TableLog
 from deltasnap_core.storage import retries
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.writable_files import WritableFiles
@@ -161,7 +161,7 @@ def test_missing_container_is_no_empty_folder(options: dict[str, str]) -> None:
 def test_wrong_key_is_denied_access_and_not_shown(endpoint: str) -> None:
     wrong = _connection(endpoint).replace(KEY, "d3Jvbmcta2V5")
     (fault,) = TableLog.for_path("az://lake/events", {"connection_string": wrong}).condition().faults
-    assert fault.kind == FaultKind.ACCESS_DENIED
+    assert fault.kind == ProblemKind.ACCESS_DENIED
     assert fault.text.startswith("Access to az://lake/events/_delta_log is denied: Server failed to authenticate")
     assert fault.text.endswith("(AuthorizationFailure).")
     assert "d3Jvbmcta2V5" not in fault.text

@@ -20,7 +20,8 @@ import deltasnap_core
 from deltasnap_assets.settings.yaml_source import ConfigError, ConfigProblem
 from deltasnap_core import redaction
 from deltasnap_core.errors import CorruptLogError, DeltaSnapError, LogChangedError, StorageError
-from deltasnap_core.log.condition.fault import Fault, FaultKind
+from deltasnap_core.log.condition.problem import Problem
+from deltasnap_core.log.condition.problem_kinds import ProblemKind
 from deltasnap_core.log.condition.table_condition import TableCondition
 from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.ranges import VersionRanges
@@ -91,7 +92,7 @@ def made(error: type[DeltaSnapError]) -> DeltaSnapError:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue
         if "TableCondition" in kind:
-            fault = Fault(kind=FaultKind.NO_TABLE, text=TEXT, advice=TEXT)
+            fault = Problem.of(ProblemKind.NO_TABLE, table=TEXT, found=TEXT, advice=TEXT)
             values[name] = TableCondition(table=TEXT, faults=(fault,))
         elif "VersionRanges" in kind:
             values[name] = VersionRanges.of([1])

@@ -9,15 +9,18 @@ import pytest
 from deltasnap_assets.command.rows.row_options import RowFormat
 from deltasnap_assets.command.views.fleet.fleet_format import FleetFormat
 from deltasnap_assets.tables.fleet_totals import FleetOrder
-from deltasnap_core.log.condition.fault import FaultKind
+from deltasnap_core.log.condition.problem_kinds import ProblemKind
 from deltasnap_core.protocol.log_files.file_names import CheckpointKind, LogFileKind
 from deltasnap_core.store.fleet.table_level import TableLevel
 
 WORDS: dict[type[Enum], str] = {
-    FaultKind: (
-        "no_table, access_denied, storage_failed, missing_commit, corrupt_commit, empty_commit, missing_action, "
-        "unsupported_protocol, broken_schema, corrupt_checkpoint, broken_hint, lost_versions, ambiguous_commit, "
-        "broken_timestamps, negative_number, wrong_checksum, wrong_checkpoint, unpublished_commit"
+    ProblemKind: (
+        "no_table, access_denied, storage_failed, missing_commit, unneeded_commit, corrupt_commit, empty_commit, "
+        "missing_action, unsupported_protocol, invalid_protocol, broken_schema, unsupported_type_change, "
+        "corrupt_checkpoint, doubted_checkpoint, wrong_checkpoint, broken_hint, wrong_checksum, lost_versions, "
+        "unpublished_commit, repeated_metadata, repeated_protocol, repeated_transaction, repeated_domain_metadata, "
+        "repeated_add, repeated_remove, contradictory_commit, repeated_partition_column, decreasing_timestamp, "
+        "future_timestamp, incomplete_enablement, negative_number"
     ),
     CheckpointKind: "classic, multipart, uuid",
     LogFileKind: "commit, staged commit, checkpoint, log compaction, version checksum",

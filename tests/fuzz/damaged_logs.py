@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from deltasnap_assets.command.views.history import LostCommits, read_history
-from deltasnap_core import DeltaLog, FaultKind, SnapshotStore, TableLog
+from deltasnap_core import DeltaLog, SnapshotStore, TableLog
 from deltasnap_core.protocol.log_files import file_names
 from deltasnap_core.replay.engine import UnusualError
 from tests.builders import Action, content
@@ -178,7 +178,7 @@ def _wrong_versions(
         is_broken = with_metadata[-1] > (starts[newest] or -1) and with_metadata[-1] in damage.without_schema
         if starts[newest] == 0:
             is_broken = with_metadata[-1] > 0 and with_metadata[-1] in damage.without_schema
-        if bool(condition.faults_of(FaultKind.BROKEN_SCHEMA)) != is_broken:
+        if any(fault.kind.is_of_schema for fault in condition.faults) != is_broken:
             yield "missing schema: not what the log says", f"{condition.faults}, but {is_broken}"
     opened = log_without_spark(log) if spark is None else DeltaLog.for_table(spark, table.folder)
     for version in versions:

@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from deltasnap_assets.checks.check import Limits, TableCheck, Verdict
-from deltasnap_core import FaultKind
 
 if TYPE_CHECKING:
     from deltasnap_assets.checks.facts import TableFacts
-    from deltasnap_core import Fault, TableCondition
+    from deltasnap_core import Problem, TableCondition
 
 
 class ConditionCheck(TableCheck[Limits]):
@@ -30,11 +29,11 @@ class ConditionCheck(TableCheck[Limits]):
 
 def unsupported(condition: TableCondition) -> str:
     """Return why deltasnap does not support the latest version of a table; empty: it does, or unknown."""
-    faults = condition.faults_of(FaultKind.UNSUPPORTED_PROTOCOL)
+    faults = (fault for fault in condition.faults if fault.kind.is_of_protocol)
     return "" if condition.is_readable else " ".join(fault.text for fault in faults)
 
 
-def failed(faults: Sequence[Fault], before: str = "", numbers: Mapping[str, int | float] | None = None) -> Verdict:
+def failed(faults: Sequence[Problem], before: str = "", numbers: Mapping[str, int | float] | None = None) -> Verdict:
     """Return the failed verdict for some faults. before: text before theirs."""
     return Verdict(
         passed=False,

@@ -6,18 +6,15 @@ from typing import TYPE_CHECKING
 
 from deltasnap_assets.checks.check import Verdict, not_evaluated
 from deltasnap_assets.checks.log.condition_check import ConditionCheck, failed, unsupported
-from deltasnap_core import FaultKind
+from deltasnap_core import ProblemKind
 
 if TYPE_CHECKING:
     from deltasnap_core import TableCondition
 
 _WARNINGS = (
-    FaultKind.EMPTY_COMMIT,
-    FaultKind.LOST_VERSIONS,
-    FaultKind.AMBIGUOUS_COMMIT,
-    FaultKind.BROKEN_TIMESTAMPS,
-    FaultKind.NEGATIVE_NUMBER,
-    FaultKind.UNPUBLISHED_COMMIT,
+    *(kind for kind in ProblemKind if kind.is_in_commits),
+    ProblemKind.LOST_VERSIONS,
+    ProblemKind.UNPUBLISHED_COMMIT,
 )
 
 
@@ -40,8 +37,7 @@ class ContiguousLog(ConditionCheck):
         if condition.latest is None:
             return failed(condition.faults)
         lost, loadable, latest = condition.unloadable, condition.loadable, condition.latest
-        protocol = condition.faults_of(FaultKind.UNSUPPORTED_PROTOCOL)
-        faults = [fault for fault in condition.faults if fault.versions and fault not in protocol]
+        faults = [fault for fault in condition.faults if fault.versions and not fault.kind.is_of_protocol]
         if not faults:
             first = loadable.runs[0][0] if loadable.runs else latest
             found, numbers = f"All versions from {first} to {latest} can be loaded.", {"missing_versions": 0}

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from deltasnap_assets.checks.check import Limits, Verdict, not_evaluated
 from deltasnap_assets.checks.log.condition_check import ConditionCheck, failed, unsupported
-from deltasnap_core import FaultKind
 
 if TYPE_CHECKING:
     from deltasnap_assets.checks.facts import TableFacts
@@ -35,8 +34,7 @@ class ReadableCheckpoint(ConditionCheck):
             return not_evaluated(reason)
         if condition.latest is None:
             return not_evaluated(condition.text)
-        kinds = (FaultKind.CORRUPT_CHECKPOINT, FaultKind.WRONG_CHECKPOINT, FaultKind.BROKEN_HINT)
-        faults = condition.faults_of(*kinds)
+        faults = [fault for fault in condition.faults if fault.kind.is_of_checkpoint_or_hint]
         numbers = {"damaged_checkpoints": len(faults)}
         if faults:
             return failed(faults, numbers=numbers)

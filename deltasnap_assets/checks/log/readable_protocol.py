@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from deltasnap_assets.checks.check import Limits, Verdict, not_evaluated
 from deltasnap_assets.checks.log.condition_check import ConditionCheck, failed
-from deltasnap_core import FaultKind, is_catalog_managed
+from deltasnap_core import is_catalog_managed
 
 if TYPE_CHECKING:
     from deltasnap_assets.checks.facts import TableFacts
@@ -35,12 +35,12 @@ class ReadableProtocol(ConditionCheck):
         return replace(verdict, description=text, numbers={"min_reader_version": needed})
 
     def of_condition(self, condition: TableCondition) -> Verdict:
-        protocol = condition.faults_of(FaultKind.UNSUPPORTED_PROTOCOL)
+        protocol = [fault for fault in condition.faults if fault.kind.is_of_protocol]
         if protocol and not condition.is_readable:
             return failed(protocol)
         if condition.latest is None:
             return not_evaluated(condition.text)
-        if faults := condition.faults_of(FaultKind.UNSUPPORTED_PROTOCOL, FaultKind.BROKEN_SCHEMA):
+        if faults := [*protocol, *(fault for fault in condition.faults if fault.kind.is_of_schema)]:
             return failed(faults)
         if not condition.is_readable:
             return not_evaluated(condition.text)

@@ -12,11 +12,14 @@ from rich.console import Console
 from deltasnap_assets.command.terminal import print_problem
 from deltasnap_assets.quantities import counted
 from deltasnap_assets.spark.java import JavaError
-from deltasnap_core import DeltaSnapError, Fault, FaultKind, TableCondition, TableLog, VersionNotFoundError
+from deltasnap_core import DeltaSnapError, Problem, ProblemKind, TableCondition, TableLog, VersionNotFoundError
 
 _EXAMINED = ("deltasnap_core.log.loaded_log", "deltasnap_core.log.listing.log_segment_builder")
-_OF_COMMITS = {FaultKind.CORRUPT_COMMIT: "cannot be read", FaultKind.MISSING_COMMIT: "missing"}
-_UNREACHABLE = (FaultKind.NO_TABLE, FaultKind.ACCESS_DENIED, FaultKind.STORAGE_FAILED)
+_OF_COMMITS = {
+    ProblemKind.CORRUPT_COMMIT: "cannot be read",
+    ProblemKind.MISSING_COMMIT: "missing",
+    ProblemKind.UNNEEDED_COMMIT: "missing",
+}
 
 
 class FaultyTableError(DeltaSnapError):
@@ -48,7 +51,7 @@ def condition_lines(condition: TableCondition) -> Iterator[tuple[str, str]]:
         yield mark, f"{text} Loadable: {counted_versions(condition.loadable)}." if is_partly_loadable else text
 
 
-def fault_lines(faults: Sequence[Fault]) -> Iterator[tuple[str, str]]:
+def fault_lines(faults: Sequence[Problem]) -> Iterator[tuple[str, str]]:
     """Yield marks and lines: one for all damaged commits, one for all missing commits, one for each other fault."""
     for fault in faults:
         alike = [each for each in faults if (each.kind, each.mark) == (fault.kind, fault.mark)]
@@ -60,7 +63,7 @@ def fault_lines(faults: Sequence[Fault]) -> Iterator[tuple[str, str]]:
             yield fault.mark, f"{fault.text} {others} {fault.advice}"
 
 
-def fault_line(fault: Fault) -> str:
+def fault_line(fault: Problem) -> str:
     """Return the fault and the advice."""
     return f"{fault.text} {fault.advice}"
 
@@ -79,7 +82,7 @@ def print_condition(condition: TableCondition) -> None:
 def warn_of_unpublished(error: DeltaSnapError, condition: TableCondition) -> None:
     """Print a warning on stderr if a version was not found, but has a staged commit, or a version before it has one."""
     if isinstance(error, VersionNotFoundError) and error.latest is not None and error.version > error.latest:
-        for fault in condition.faults_of(FaultKind.UNPUBLISHED_COMMIT):
+        for fault in condition.faults_of(ProblemKind.UNPUBLISHED_COMMIT):
             print_problem(Console(stderr=True), fault.mark, fault_line(fault))
 
 
@@ -105,7 +108,7 @@ def explaining(path: str, storage_options: Mapping[str, Any], *versions: int) ->
 def explains(condition: TableCondition, *versions: int) -> bool:
     """Return whether the faults of a table explain why one of these versions, or the latest, cannot be read."""
     read = versions or (() if condition.latest is None else (condition.latest,))
-    return bool(condition.faults_of(*_UNREACHABLE)) or any(condition.faults_at(version) for version in read)
+    return not condition.is_reachable or any(condition.faults_at(version) for version in read)
 
 
 @contextmanager
@@ -128,11 +131,7 @@ def without_listed_warnings() -> Iterator[None]:
             handler.removeFilter(is_news)
 
 
-def fault_of_commit(condition: TableCondition, version: int) -> Fault | None:
+def fault_of_commit(condition: TableCondition, version: int) -> Problem | None:
     """Return why the commit of a version is missing or unreadable; None: no fault is known."""
-    for fault in condition.faults_of(FaultKind.MISSING_COMMIT, FaultKind.CORRUPT_COMMIT, *_UNREACHABLE):
-        first = fault.versions.runs[0][0] if fault.versions else None
-        is_file = fault.file is not None and fault.file.rpartition("/")[2].startswith(f"{version:020d}.")
-        if version in fault.missing or (not fault.missing and (is_file or version == first)):
-            return fault
-    return None
+    found = (fault for fault in condition.faults if fault.kind in _OF_COMMITS or fault.kind.is_of_access)
+    return next((fault for fault in found if version in fault.where.versions), None)

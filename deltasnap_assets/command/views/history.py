@@ -18,13 +18,14 @@ from deltasnap_core import (
     DeltaHistory,
     DeltaSnapError,
     DeltaTableNotFoundError,
-    Fault,
-    FaultKind,
     LogListing,
+    Problem,
+    ProblemKind,
     StorageError,
     TableCondition,
     TableLog,
     VersionRanges,
+    Where,
 )
 
 _WIDTH_WITH_WRITER = 70
@@ -37,7 +38,7 @@ class LostCommits:
 
     version: int
     last: int
-    fault: Fault
+    fault: Problem
 
     @property
     def text(self) -> str:
@@ -45,7 +46,7 @@ class LostCommits:
         if self.fault.missing:
             lost = self.fault.versions
             return f"missing: {counted_versions(lost)} cannot be loaded" if lost else "missing"
-        line = "" if self.fault.line is None else f"line {self.fault.line}: "
+        line = "" if self.fault.where.line is None else f"line {self.fault.where.line}: "
         return f"cannot be read: {line}{self.fault.reason}"
 
 
@@ -66,7 +67,7 @@ class ReadHistory:
     is_cut: bool
 
     @property
-    def faults(self) -> tuple[Fault, ...]:
+    def faults(self) -> tuple[Problem, ...]:
         """The faults of the log, and those of the lost commits."""
         of_commits = (entry.fault for entry in self.entries if isinstance(entry, LostCommits))
         return (*self.condition.faults, *(fault for fault in of_commits if fault not in self.condition.faults))
@@ -89,7 +90,8 @@ def read_history(
     holes = [(older + 1, newer - 1) for newer, older in pairwise(versions) if newer - older > 1]
     if versions and len(versions) < limit and not listing.checkpoints and versions[-1] > 0:
         holes.append((0, versions[-1] - 1))
-    condition = condition or log.condition(listing, max_page_bytes=_SMALL_CHECKPOINT).without(FaultKind.WRONG_CHECKSUM)
+    if condition is None:
+        condition = log.condition(listing, max_page_bytes=_SMALL_CHECKPOINT).without(ProblemKind.WRONG_CHECKSUM)
     found: dict[int, Entry] = {}
     problem: DeltaSnapError | None = None
     try:
@@ -175,14 +177,8 @@ def _one_by_one(
             yield from history.get_history(start=version, end=version)
 
 
-def _missing(first: int, last: int) -> Fault:
-    missing = VersionRanges(((first, last),))
-    return Fault(
-        kind=FaultKind.MISSING_COMMIT,
-        text=f"The log lacks the commits of {counted_versions(missing)}. No version that can be loaded needs them.",
-        advice="Restore them from a backup of the log, if there is one.",
-        missing=missing,
-    )
+def _missing(first: int, last: int) -> Problem:
+    return Problem.of(ProblemKind.UNNEEDED_COMMIT, Where(versions=VersionRanges(((first, last),))))
 
 
 def _counts(metrics: Mapping[str, str | None]) -> Iterator[tuple[str, str]]:

@@ -113,7 +113,7 @@ def _schema_problem(facts: InspectedVersion, condition: TableCondition) -> str |
     """Return why the schema of a version cannot be shown; None: it is shown. Print it unless the condition has it."""
     of_version = TableCondition(table=condition.table).with_schema_of(facts.metadata, facts.protocol)
     for fault in of_version.faults:
-        if fault.reason not in [each.reason for each in condition.faults]:
+        if (fault.kind, fault.facts) not in [(each.kind, each.facts) for each in condition.faults]:
             print_problem(Console(stderr=True), fault.mark, fault_line(fault))
         return error_text(fault.text)
     return None

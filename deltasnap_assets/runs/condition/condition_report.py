@@ -31,7 +31,7 @@ from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.runs.table_runs import end_failure
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.texts import visible
-from deltasnap_core import FaultKind, TableCondition, redacted
+from deltasnap_core import ProblemKind, TableCondition, redacted
 
 
 def shows_unloadable(instance: dg.DagsterInstance, table_name: str) -> bool:
@@ -80,7 +80,7 @@ def report_condition(
 
 def _to_report(condition: TableCondition) -> TableCondition | None:
     """Return the condition without faults that a check of each run reports. None: no fault, but not all was read."""
-    reported = condition.without(FaultKind.WRONG_CHECKSUM)  # by the check `checksum_agrees`
+    reported = condition.without(ProblemKind.WRONG_CHECKSUM)  # by the check `checksum_agrees`
     return reported if reported.faults or reported.is_complete else None
 
 
@@ -118,6 +118,6 @@ def _page(
 def _verdicts(condition: TableCondition) -> dict[Check, Verdict]:
     """Return the verdicts of the checks that need only the log. Without a table, or access to it, none is evaluated."""
     found: dict[Check, Verdict] = {check: check.of_condition(condition) for check in CONDITION_CHECKS}
-    if condition.faults_of(FaultKind.NO_TABLE, FaultKind.ACCESS_DENIED) and condition.latest is None:
+    if condition.faults_of(ProblemKind.NO_TABLE, ProblemKind.ACCESS_DENIED) and condition.latest is None:
         found |= {check: not_evaluated(condition.text) for check in LOG_CHECKS}
     return found

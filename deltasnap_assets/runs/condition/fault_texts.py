@@ -11,7 +11,7 @@ import dagster as dg
 
 from deltasnap_assets.runs.condition.poll_findings import LOG, RUN
 from deltasnap_assets.texts import visible
-from deltasnap_core import LOG_FOLDER, Fault, FaultKind, TableCondition, TableProblem
+from deltasnap_core import LOG_FOLDER, Problem, TableCondition, TableProblem
 
 MAX_TEXT_LENGTH = 2000
 FAILED_RUN = "failed_run"
@@ -86,7 +86,7 @@ def is_explained(condition: TableCondition | None, reason: str) -> bool:
     return any(fault.text in reason or (bool(fault.reason) and fault.reason in reason) for fault in faults)
 
 
-def _fault_line(table: str, fault: Fault) -> str:
+def _fault_line(table: str, fault: Problem) -> str:
     """Return a fault with its advice."""
     return f"{in_cell(table, fault.text)} {plain_text(fault.advice)}"
 
@@ -123,18 +123,14 @@ def _unloadable_rows(condition: TableCondition) -> Iterator[str]:
             yield f"| all | {plain_text(_why(fault))} |"
 
 
-def _why(fault: Fault) -> str:
+def _why(fault: Problem) -> str:
     if fault.missing:
         word = "commit of version" if len(fault.missing) == 1 else "commits of versions"
         return f"the {word} {fault.missing.text()} {'is' if len(fault.missing) == 1 else 'are'} missing"
-    if fault.kind is FaultKind.UNSUPPORTED_PROTOCOL:
+    if fault.kind.is_of_protocol:
         return fault.text  # its reason is only the name of the feature
-    where = "" if fault.file is None else f"{fault.file.rpartition('/')[2]}{_line(fault)}: "
+    where = "" if fault.where.file is None else f"{str(fault.where).rpartition('/')[2]}: "
     return f"{where}{fault.reason or fault.text}"
-
-
-def _line(fault: Fault) -> str:
-    return "" if fault.line is None else f", line {fault.line}"
 
 
 def condition_tag(lines: Iterable[str], failed: FailedRun | None) -> str | None:

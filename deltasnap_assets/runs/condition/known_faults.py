@@ -7,11 +7,9 @@ from dataclasses import dataclass
 
 from deltasnap_assets.runs.due import LogReads
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_core import FaultKind, LogListing, TableCondition, TableLog, VersionRanges, redacted
+from deltasnap_core import LogListing, Problem, TableCondition, TableLog, VersionRanges, redacted
 
 _MAX_AGE_SECONDS = 24 * 3600.0
-_OF_STORAGE = (FaultKind.NO_TABLE, FaultKind.ACCESS_DENIED, FaultKind.STORAGE_FAILED)
-_OF_CHECKPOINT_OR_HINT = (FaultKind.CORRUPT_CHECKPOINT, FaultKind.WRONG_CHECKPOINT, FaultKind.BROKEN_HINT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +35,7 @@ def condition_unless_known(
     if last is None or last.inputs != inputs or not _still_holds(log, listing, last):
         condition = log.condition(listing, first=reads.first, sound=reads.sound, read_pages=reads.read_pages)
         last = _LastCondition(inputs=inputs, condition=condition, at=time.monotonic())
-    if last.condition.faults and not last.condition.faults_of(*_OF_STORAGE):
+    if last.condition.faults and last.condition.is_reachable:
         _last_conditions[key] = last
     return last.condition
 
@@ -46,12 +44,14 @@ def _still_holds(log: TableLog, listing: LogListing, last: _LastCondition) -> bo
     """Return whether the condition is recent, and its errors and those of hints remain. Reads no other commit."""
     if time.monotonic() - last.at >= _MAX_AGE_SECONDS:
         return False
-    files = {fault.file for fault in last.condition.faults}
+    files = {fault.where.file for fault in last.condition.faults}
     sound = VersionRanges.of(version for version, file in listing.commits.items() if redacted(file.path) not in files)
-    read_pages = last.condition.pages_read and bool(last.condition.faults_of(*_OF_CHECKPOINT_OR_HINT))
+    read_pages = last.condition.pages_read and any(
+        fault.kind.is_of_checkpoint_or_hint for fault in last.condition.faults
+    )
     now = log.condition(listing, first=0, sound=sound, read_pages=read_pages)
     return _errors(now) == _errors(last.condition)
 
 
-def _errors(condition: TableCondition) -> set[str]:
-    return {fault.text for fault in condition.faults if fault.mark == "error" or fault.kind in _OF_CHECKPOINT_OR_HINT}
+def _errors(condition: TableCondition) -> list[Problem]:
+    return [fault for fault in condition.faults if fault.mark == "error" or fault.kind.is_of_checkpoint_or_hint]

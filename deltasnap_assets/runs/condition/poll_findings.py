@@ -13,7 +13,7 @@ from deltasnap_assets.checks.commits.fresh_table import FreshTable
 from deltasnap_assets.checks.files.expired_tombstones import ExpiredTombstones
 from deltasnap_assets.checks.registry import CONDITION_CHECKS
 from deltasnap_assets.quantities import HOUR_MS
-from deltasnap_core import Fault, LastPoll, StaleRule, TableProblem
+from deltasnap_core import LastPoll, Problem, StaleRule, TableProblem
 
 LOG = "log"
 """The name of problems that are faults of the log itself."""
@@ -89,10 +89,10 @@ def known_errors(poll: LastPoll | None) -> tuple[TableProblem, ...]:
     return () if poll is None else tuple(problem for problem in poll.problems if problem.severity == "error")
 
 
-def known_faults(poll: LastPoll | None) -> tuple[Fault, ...]:
+def known_faults(poll: LastPoll | None) -> tuple[Problem, ...]:
     """Return the recorded faults of a table's log that only reading its commits detects."""
     return tuple(
-        Fault(kind=problem.kind, text=problem.text, advice=problem.advice)
+        Problem.of(problem.kind, text=problem.text, advice=problem.advice)
         for problem in (() if poll is None else poll.problems)
         if problem.kind is not None and problem.kind.is_in_commits
     )

@@ -103,9 +103,9 @@ class ExaminedFiles:
                 pages = read_every_page(self._store, contents)
                 is_negative |= pages.has_negative_number
                 num_files = pages.num_files
-                doubt_of_files = doubt.error.reason if doubt is not None and doubt.is_of_files else None
+                is_doubted = doubt is not None and doubt.is_of_files
                 path = provider.files[0].path
-                self.counted = CountedCheckpoint(provider.version, path, pages.num_files, doubt_of_files)
+                self.counted = CountedCheckpoint(provider.version, path, pages.num_files, is_doubted)
             if not self.states and self._is_replaced(provider.files[0]):
                 self.replaced = provider
         except (CorruptLogError, StorageError) as error:

@@ -7,14 +7,16 @@ from dataclasses import replace
 
 from deltasnap_core.log.checkpoints.checkpoint_doubts import named_file, names_checkpoint
 from deltasnap_core.log.condition.examined_files import ExaminedFiles
-from deltasnap_core.log.condition.fault import Fault, FaultKind
+from deltasnap_core.log.condition.problem import Problem, Where
+from deltasnap_core.log.condition.problem_kinds import ProblemKind
 from deltasnap_core.log.listing.cleaned_up_log import list_again
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
+from deltasnap_core.protocol.log_files.file_names import LAST_CHECKPOINT
 from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpointInfo
 from deltasnap_core.redaction import redacted
 
 
-def hint_faults(builder: LogSegmentBuilder, files: ExaminedFiles) -> Iterator[Fault]:
+def hint_faults(builder: LogSegmentBuilder, files: ExaminedFiles) -> Iterator[Problem]:
     """Yield the faults of `_last_checkpoint`. files: of the whole log."""
     listing = files.listing
     newest = listing.checkpoints[0].version if listing.checkpoints else -1
@@ -23,7 +25,7 @@ def hint_faults(builder: LogSegmentBuilder, files: ExaminedFiles) -> Iterator[Fa
     except FileNotFoundError:
         return
     except (OSError, ValueError) as error:
-        yield _hint_fault(f"it cannot be read: {redacted(str(error))}")
+        yield _hint_fault(f"it cannot be read: {error}")
         return
     unusable = {checkpoint.version for checkpoint in listing.unusable_checkpoints}
     is_later = hint.version > newest and hint.version not in unusable
@@ -48,13 +50,6 @@ def _form(hint: LastCheckpointInfo) -> str:
     return "in one file" if (hint.parts or 1) == 1 else f"in {hint.parts} parts"
 
 
-def _hint_fault(reason: str, read_instead: str = "a listing of the whole log") -> Fault:
-    return Fault(
-        kind=FaultKind.BROKEN_HINT,
-        text=f"The hint _last_checkpoint is wrong: {reason}. deltasnap reads {read_instead} instead. Other readers may "
-        "fail.",
-        advice="Write a new checkpoint, which replaces the hint, or delete _last_checkpoint.",
-        file="_last_checkpoint",
-        reason=reason,
-        read_instead=read_instead,
-    )
+def _hint_fault(reason: str, read_instead: str = "a listing of the whole log") -> Problem:
+    where = Where.of(LAST_CHECKPOINT)
+    return Problem.of(ProblemKind.BROKEN_HINT, where, reason=reason, read_instead=read_instead)

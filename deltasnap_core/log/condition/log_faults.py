@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -13,26 +14,10 @@ from deltasnap_core.log.checksum_validation import compare_actions_with_log
 from deltasnap_core.log.condition.access_faults import storage_fault
 from deltasnap_core.log.condition.commit_findings import CommitFindings
 from deltasnap_core.log.condition.examined_files import ExaminedFiles
-from deltasnap_core.log.condition.fault import Fault, FaultKind
-from deltasnap_core.log.condition.fault_messages import (
-    ambiguous_commits,
-    contradictory_commits,
-    corrupt_checkpoint,
-    corrupt_commit,
-    decreasing_timestamps,
-    doubted_checkpoint,
-    empty_commits,
-    future_timestamps,
-    incomplete_enablement,
-    missing_commits,
-    negative_numbers,
-    repeated_partition_column,
-    repeated_removes,
-    repeating_commits,
-    unpublished_commits,
-    wrong_checksum,
-)
 from deltasnap_core.log.condition.loadable_versions import SOUND, ExaminedState, SoundVersion, Unloadable
+from deltasnap_core.log.condition.problem import NOWHERE, Problem, Where
+from deltasnap_core.log.condition.problem_kinds import ProblemKind
+from deltasnap_core.log.condition.table_condition import wrong_checksum
 from deltasnap_core.log.history.commit_timestamps import decreasing, in_commit_timestamp
 from deltasnap_core.log.listing.log_listing import LogListing, table_path
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
@@ -46,69 +31,73 @@ from deltasnap_core.protocol.log_files.file_names import (
 )
 from deltasnap_core.protocol.properties.table_config import in_commit_timestamp_enablement, in_commit_timestamps_enabled
 from deltasnap_core.protocol.table_features import check_readable, is_catalog_managed
-from deltasnap_core.ranges import VersionRanges
-from deltasnap_core.redaction import redacted
+from deltasnap_core.ranges import NO_VERSIONS, VersionRanges
 from deltasnap_core.storage.urls import join_url
 
 _SHORTEST_LINE = len("{}")
 # The actions that a commit may have once, or once for each value of a key: the order in a commit does not count.
-_ONCE: tuple[tuple[type, str, str | None, Callable[[Any], object]], ...] = (
-    (Metadata, "metaData", None, lambda _: None),
-    (Protocol, "protocol", None, lambda _: None),
-    (SetTransaction, "txn", "appId", lambda txn: txn.app_id),
-    (DomainMetadata, "domainMetadata", "domain", lambda metadata: metadata.domain),
-)
+_ONCE: dict[ProblemKind, tuple[type, Callable[[Any], object]]] = {
+    ProblemKind.REPEATED_METADATA: (Metadata, lambda _: None),
+    ProblemKind.REPEATED_PROTOCOL: (Protocol, lambda _: None),
+    ProblemKind.REPEATED_TRANSACTION: (SetTransaction, lambda txn: txn.app_id),
+    ProblemKind.REPEATED_DOMAIN_METADATA: (DomainMetadata, lambda metadata: metadata.domain),
+}
 _DAY_MS = 24 * 3600 * 1000  # no clock of a writer differs so much by accident, and no time zone does
 
 
-def commit_faults(table: str, unloadable: Iterable[Unloadable]) -> Iterator[Fault]:
+def commit_faults(table: str, unloadable: Iterable[Unloadable]) -> Iterator[Problem]:
     for each in unloadable:
         match each.error:
             case None if each.missing is not None:
-                yield missing_commits(table, VersionRanges((each.missing,)), each.versions)
-            case CorruptLogError(path=path, line=line, reason=reason):
-                yield corrupt_commit(each.start, path, line, reason, each.versions)
+                where = Where(versions=VersionRanges((each.missing,)))
+                yield Problem.of(ProblemKind.MISSING_COMMIT, where, each.versions, table=table)
+            case CorruptLogError() as error:
+                yield _corrupt_commit(each.start, error, each.versions)
             case UnsupportedProtocolError() as error:
                 yield _unsupported(error, each.versions)
             case StorageError() as error:
                 yield storage_fault(error, each.versions)
 
 
-def empty_commit_faults(table: str, listing: LogListing, commits: CommitFindings) -> Iterator[Fault]:
+def empty_commit_faults(table: str, listing: LogListing, commits: CommitFindings) -> Iterator[Problem]:
     # A commit that was not read is known to be empty only if it is too short for any line.
     short = {v for v, commit in listing.commits.items() if commit.size < _SHORTEST_LINE}
     if empty := VersionRanges.of(sorted(commits.blank | short.difference(commits.versions))):
-        yield empty_commits(table, empty)
+        yield Problem.of(ProblemKind.EMPTY_COMMIT, Where(versions=empty), table=table)
 
 
-def ambiguous_commit_faults(table: str, commits: CommitFindings) -> Iterator[Fault]:
-    for kind, action, key, value_of in _ONCE:
-        values = {
-            v: [value_of(each) for each in found if isinstance(each, kind)] for v, found in commits.actions.items()
-        }
-        if versions := VersionRanges.of(sorted(v for v, found in values.items() if len({*found}) < len(found))):
-            yield ambiguous_commits(redacted(table), action, versions, key)
-    if versions := VersionRanges.of(sorted(commits.contradictory)):
-        yield contradictory_commits(redacted(table), versions)
-    if versions := VersionRanges.of(sorted(commits.repeating)):
-        yield repeating_commits(redacted(table), versions)
-    if versions := VersionRanges.of(sorted(commits.removing_again)):
-        yield repeated_removes(redacted(table), versions)
+def ambiguous_commit_faults(table: str, commits: CommitFindings) -> Iterator[Problem]:
+    found = {
+        **{kind: _repeating(commits, *once) for kind, once in _ONCE.items()},
+        ProblemKind.CONTRADICTORY_COMMIT: commits.contradictory,
+        ProblemKind.REPEATED_ADD: commits.repeating,
+        ProblemKind.REPEATED_REMOVE: commits.removing_again,
+    }
+    for kind, versions in found.items():
+        if versions:
+            yield Problem.of(kind, Where(versions=VersionRanges.of(versions)), table=table)
 
 
-def partition_column_faults(table: str, metadata: Metadata) -> Iterator[Fault]:
+def _repeating(commits: CommitFindings, action: type, value_of: Callable[[Any], object]) -> set[int]:
+    """Return the versions whose commits have several actions of a kind with the same value."""
+    values = {v: [value_of(each) for each in found if isinstance(each, action)] for v, found in commits.actions.items()}
+    return {version for version, found in values.items() if len({*found}) < len(found)}
+
+
+def partition_column_faults(table: str, metadata: Metadata) -> Iterator[Problem]:
     """Yield the fault of metadata that names a partition column twice, ignoring case as Spark does."""
     names = Counter(column.lower() for column in metadata.partition_columns)
     if repeated := [name for name, count in names.items() if count > 1]:
-        yield repeated_partition_column(redacted(table), repeated[0], metadata.partition_columns)
+        columns = f"{list(metadata.partition_columns)!r:.200}"
+        yield Problem.of(ProblemKind.REPEATED_PARTITION_COLUMN, table=table, column=repr(repeated[0]), columns=columns)
 
 
-def negative_number_faults(table: str, files: ExaminedFiles, commits: CommitFindings) -> Iterator[Fault]:
+def negative_number_faults(table: str, files: ExaminedFiles, commits: CommitFindings) -> Iterator[Problem]:
     if versions := VersionRanges.of(sorted(files.negative | commits.negative)):
-        yield negative_numbers(redacted(table), versions)
+        yield Problem.of(ProblemKind.NEGATIVE_NUMBER, Where(versions=versions), table=table)
 
 
-def checksum_faults(files: ExaminedFiles, commits: CommitFindings, newest: ExaminedState) -> Iterator[Fault]:
+def checksum_faults(files: ExaminedFiles, commits: CommitFindings, newest: ExaminedState) -> Iterator[Problem]:
     """Yield the fault of a checksum of the latest version that differs from its non-file actions.
 
     newest: the newest known state, of a log that was read without gaps.
@@ -123,39 +112,44 @@ def checksum_faults(files: ExaminedFiles, commits: CommitFindings, newest: Exami
         yield wrong_checksum(files.latest, path, [each.field for each in found])
 
 
-def checkpoint_faults(files: ExaminedFiles, loadable: VersionRanges, broken: Collection[int]) -> Iterator[Fault]:
+def checkpoint_faults(files: ExaminedFiles, loadable: VersionRanges, broken: Collection[int]) -> Iterator[Problem]:
     """Yield the faults of damaged checkpoints.
 
     loadable: the versions that can be loaded without them. broken: those of commits that cannot be read.
     """
     for provider, error in files.broken.items():
         if isinstance(error, CorruptLogError):
-            yield _checkpoint_fault(files, provider.version, error.path, error.reason, loadable)
+            where = Where.of(error.path, provider.version)
+            yield _checkpoint_fault(files, where, error.reason, loadable)
     for provider, doubt in files.doubted.items():
-        yield doubted_checkpoint(provider.version, doubt.path, doubt.reason, files.is_replaceable(provider, broken))
+        where, facts = Where.of(doubt.path, provider.version), {"reason": doubt.reason}
+        if files.is_replaceable(provider, broken):
+            facts["read_instead"] = "an older checkpoint or the commits"
+        yield Problem.of(ProblemKind.DOUBTED_CHECKPOINT, where, NO_VERSIONS, **facts)
     sound = -1 if files.checkpoint is None else files.checkpoint.version
     for unusable in files.listing.unusable_checkpoints:
         if unusable.version > sound:
-            yield _checkpoint_fault(files, unusable.version, unusable.files[0].path, unusable.reason, loadable)
+            where = Where.of(unusable.files[0].path, unusable.version)
+            yield _checkpoint_fault(files, where, unusable.reason, loadable)
 
 
-def protocol_faults(table: str, states: Iterable[ExaminedState]) -> Iterator[Fault]:
+def protocol_faults(table: str, states: Iterable[ExaminedState]) -> Iterator[Problem]:
     """Yield the faults of versions that have all files but are not readable, by protocol or missing action."""
     for last, run in groupby(states, key=lambda state: state.last):
-        problem: Fault | UnsupportedProtocolError | None = None
+        problem: Problem | None = None
         since, checked = last, None
         for state in run:
             if state.actions is checked:
                 continue
             checked = state.actions
             found = _problem_of(table, state.actions, state.version)
-            if _same(found, problem):
+            if _is_same(found, problem):
                 continue
             if problem is not None:
-                yield _fault_of(problem, VersionRanges(((since, state.version - 1),)))
+                yield replace(problem, versions=VersionRanges(((since, state.version - 1),)))
             problem, since = found, state.version
         if problem is not None:
-            yield _fault_of(problem, VersionRanges(((since, last),)))
+            yield replace(problem, versions=VersionRanges(((since, last),)))
 
 
 def timestamp_faults(
@@ -165,12 +159,13 @@ def timestamp_faults(
     sound: VersionRanges,
     newest_sound: SoundVersion | None,
     now_ms: int,
-) -> Iterator[Fault]:
+) -> Iterator[Problem]:
     """Yield the faults of timestamps: in-commit ones that are required and missing, or decrease; any in the future.
 
     Without in-commit timestamps, those of the files count. sound, newest_sound: as for `examine_log`.
     Source: PROTOCOL.md, In-Commit Timestamps.
     """
+    table = table_path(listing.log_path)
     errors: dict[int, CorruptLogError] = {}
     times: dict[int, int] = {}
     if newest_sound is not None and newest_sound.has_own_time:
@@ -183,21 +178,20 @@ def timestamp_faults(
             except CorruptLogError as error:
                 errors[state.version] = error
     for first, last in VersionRanges.of([*errors]).runs:
-        found = errors[first]
-        yield corrupt_commit(first, found.path, found.line, found.reason, VersionRanges(((first, last),)))
+        yield _corrupt_commit(first, errors[first], VersionRanges(((first, last),)))
     runs = [range(first, last + 1) for first, last in VersionRanges.of(sorted(times)).runs]
     if found_at := [version for run in runs for version in decreasing({each: times[each] for each in run})]:
-        yield decreasing_timestamps(redacted(table_path(listing.log_path)), VersionRanges.of(found_at))
+        yield Problem.of(ProblemKind.DECREASING_TIMESTAMP, Where(versions=VersionRanges.of(found_at)), table=table)
     newest = states[-1].actions if states else SOUND
     is_known = newest.metadata is not None and newest.metadata is not SOUND.metadata
     if is_known and not in_commit_timestamps_enabled(newest.configuration):
         times |= {v: commit.modification_time for v, commit in listing.commits.items()}
     late = (version for version, time in times.items() if time > now_ms + _DAY_MS and version not in sound)
     if future := VersionRanges.of(sorted(late)):
-        yield future_timestamps(redacted(table_path(listing.log_path)), future)
+        yield Problem.of(ProblemKind.FUTURE_TIMESTAMP, Where(versions=future), table=table)
 
 
-def unpublished_commit_faults(builder: LogSegmentBuilder, latest: int, newest: NonFileActions) -> Iterator[Fault]:
+def unpublished_commit_faults(builder: LogSegmentBuilder, latest: int, newest: NonFileActions) -> Iterator[Problem]:
     """Yield the fault of staged commits after the latest version. Only the catalog knows which of them it ratified.
 
     Source: PROTOCOL.md, Catalog-managed tables.
@@ -212,76 +206,62 @@ def unpublished_commit_faults(builder: LogSegmentBuilder, latest: int, newest: N
             if parsed is not None and parsed.kind is LogFileKind.STAGED_COMMIT:
                 versions.add(parsed.version)
     if versions:
-        yield unpublished_commits(table_path(builder.log_path), VersionRanges.of(sorted(versions)), latest)
+        where = Where(versions=VersionRanges.of(versions))
+        yield Problem.of(ProblemKind.UNPUBLISHED_COMMIT, where, table=table_path(builder.log_path), latest=latest)
 
 
-def enablement_faults(table: str, newest: NonFileActions) -> Iterator[Fault]:
+def enablement_faults(table: str, newest: NonFileActions) -> Iterator[Problem]:
     """Yield the fault of properties that state only the version, or only the time, that enabled commit timestamps."""
     version, timestamp = in_commit_timestamp_enablement(newest.configuration)
     if in_commit_timestamps_enabled(newest.configuration) and (version is None) != (timestamp is None):
-        yield incomplete_enablement(redacted(table))
+        yield Problem.of(ProblemKind.INCOMPLETE_ENABLEMENT, table=table)
 
 
-def _checkpoint_fault(files: ExaminedFiles, version: int, path: str, reason: str, loadable: VersionRanges) -> Fault:
+def _corrupt_commit(version: int, error: CorruptLogError, versions: VersionRanges) -> Problem:
+    where = Where.of(error.path, version, line=error.line)
+    return Problem.of(ProblemKind.CORRUPT_COMMIT, where, versions, reason=error.reason)
+
+
+def _checkpoint_fault(files: ExaminedFiles, where: Where, reason: str, loadable: VersionRanges) -> Problem:
+    """Return the fault of a checkpoint that cannot be read, with the files that replace it, if there are any."""
+    version = where.versions[0]
     end = min((known for known in files.states if known > version), default=files.latest + 1) - 1
     if min(version, files.latest) not in loadable:
         lost = VersionRanges.of(v for v in range(version, max(version, end) + 1) if v not in loadable)
-        return corrupt_checkpoint(version, path, reason, None, lost)
+        return Problem.of(ProblemKind.CORRUPT_CHECKPOINT, where, lost, reason=reason)
     start = max((known for known in files.states if known <= version), default=None)
     count = sum(1 for commit in files.listing.commits if (-1 if start is None else start) < commit <= end)
     commits = "1 commit" if count == 1 else f"{count:,} commits"
     if start is None:
-        return corrupt_checkpoint(version, path, reason, f"the {commits} from version 0 on", VersionRanges())
-    instead = f"{'another' if start == version else 'the'} checkpoint of version {start}"
-    instead += f" and the {commits} after it" if count else ""
-    return corrupt_checkpoint(version, path, reason, instead, VersionRanges())
+        instead = f"the {commits} from version 0 on"
+    else:
+        instead = f"{'another' if start == version else 'the'} checkpoint of version {start}"
+        instead += f" and the {commits} after it" if count else ""
+    return Problem.of(ProblemKind.CORRUPT_CHECKPOINT, where, reason=reason, read_instead=instead)
 
 
-def _problem_of(table: str, state: NonFileActions, version: int) -> Fault | UnsupportedProtocolError | None:
+def _problem_of(table: str, state: NonFileActions, version: int) -> Problem | None:
+    """Return why a version with all files is not readable, without the other versions that are not for that reason."""
     for action, found in (("protocol", state.protocol), ("metadata", state.metadata)):
         if found is None:
-            return _no_action(table, action, version)
+            where = Where.of(None, version)
+            return Problem.of(ProblemKind.MISSING_ACTION, where, table=table, action=action)
     try:
         assert state.protocol is not None
         check_readable(state.protocol, path=table, version=version)
     except UnsupportedProtocolError as error:
-        return error
+        return _unsupported(error, NO_VERSIONS)
     return None
 
 
-def _same(one: Fault | UnsupportedProtocolError | None, other: Fault | UnsupportedProtocolError | None) -> bool:
-    if isinstance(one, UnsupportedProtocolError) and isinstance(other, UnsupportedProtocolError):
-        return _needs(one) == _needs(other)
-    return type(one) is type(other)
+def _is_same(one: Problem | None, other: Problem | None) -> bool:
+    """Return whether two versions are not readable for the same reason."""
+    if one is None or other is None or one.kind is not other.kind:
+        return one is other
+    return one.facts.get("needs") == other.facts.get("needs")
 
 
-def _fault_of(problem: Fault | UnsupportedProtocolError, versions: VersionRanges) -> Fault:
-    if isinstance(problem, UnsupportedProtocolError):
-        return _unsupported(problem, versions)
-    return Fault(kind=problem.kind, text=problem.text, advice=problem.advice, reason=problem.reason, versions=versions)
-
-
-def _unsupported(error: UnsupportedProtocolError, versions: VersionRanges) -> Fault:
-    advice = (
-        "Upgrade to a release of deltasnap that supports the feature, or drop the feature (`ALTER TABLE ... "
-        "DROP FEATURE`) for readers that do not support it."
-    )
-    if error.invalid is not None:
-        advice = "Check the writer, and restore the commit or checkpoint with the protocol from a backup of the log."
-    return Fault(
-        kind=FaultKind.UNSUPPORTED_PROTOCOL, text=str(error), advice=advice, reason=_needs(error), versions=versions
-    )
-
-
-def _needs(error: UnsupportedProtocolError) -> str:
-    return error.invalid or ", ".join(error.features) or f"reader version {error.min_reader_version}"
-
-
-def _no_action(table: str, action: str, version: int) -> Fault:
-    reason = f"no {action} action up to version {version}"
-    return Fault(
-        kind=FaultKind.MISSING_ACTION,
-        text=f"The log of {redacted(table)} has {reason}: the version cannot be read.",
-        advice="Restore the first commit, or the checkpoint, from a backup of the log.",
-        reason=reason,
-    )
+def _unsupported(error: UnsupportedProtocolError, versions: VersionRanges) -> Problem:
+    kind = ProblemKind.UNSUPPORTED_PROTOCOL if error.invalid is None else ProblemKind.INVALID_PROTOCOL
+    needs = error.invalid or ", ".join(error.features) or f"reader version {error.min_reader_version}"
+    return Problem.of(kind, NOWHERE, versions, error=str(error), needs=needs)

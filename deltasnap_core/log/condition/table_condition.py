@@ -6,14 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from deltasnap_core.log.condition.fault import Fault, FaultKind, Mark, pairs
-from deltasnap_core.log.condition.fault_messages import (
-    broken_schema,
-    lost_versions,
-    unsupported_type_change,
-    wrong_checkpoint,
-    wrong_checksum,
-)
+from deltasnap_core.log.condition.problem import Mark, Problem, Where, pairs
+from deltasnap_core.log.condition.problem_kinds import ProblemKind
 from deltasnap_core.protocol.actions import Metadata, Protocol
 from deltasnap_core.protocol.readable_schema import Place, UnsupportedTypeChangeError, check_schema
 from deltasnap_core.protocol.table_features import is_readable, metadata_to_read
@@ -26,13 +20,13 @@ from deltasnap_core.redaction import safe_repr
 class CountedCheckpoint:
     """A checkpoint whose pages were read: its version, the URL of its (first) file, and the number of files in it.
 
-    doubt: the reason of the fault that a hint states another number of files; None: none does.
+    is_doubted: whether a hint states another number of files.
     """
 
     version: int
     path: str
     num_files: int
-    doubt: str | None
+    is_doubted: bool
 
 
 @safe_repr
@@ -56,7 +50,7 @@ class TableCondition:
     table: str
     latest: int | None = None
     loadable: VersionRanges = field(default_factory=VersionRanges)
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[Problem, ...] = ()
     commits_read: VersionRanges = field(default_factory=VersionRanges)
     unread: VersionRanges = field(default_factory=VersionRanges)
     checkpoints_read: tuple[str, ...] = ()
@@ -81,6 +75,11 @@ class TableCondition:
         return self.latest is not None and self.latest in self.loadable
 
     @property
+    def is_reachable(self) -> bool:
+        """Whether no fault is about reaching the log, or a file of it."""
+        return not any(fault.kind.is_of_access for fault in self.faults)
+
+    @property
     def newest_loadable(self) -> int | None:
         """The newest version that can be loaded; None: there is none."""
         return self.loadable.runs[-1][1] if self.loadable.runs else None
@@ -90,15 +89,15 @@ class TableCondition:
         """The versions that cannot be loaded because of a fault."""
         return joined(fault.versions for fault in self.faults)
 
-    def faults_of(self, *kinds: FaultKind) -> tuple[Fault, ...]:
+    def faults_of(self, *kinds: ProblemKind) -> tuple[Problem, ...]:
         """Return the faults of the given kinds."""
         return tuple(fault for fault in self.faults if fault.kind in kinds)
 
-    def faults_at(self, version: int) -> tuple[Fault, ...]:
+    def faults_at(self, version: int) -> tuple[Problem, ...]:
         """Return the faults that prevent a version from being loaded."""
         return tuple(fault for fault in self.faults if version in fault.versions)
 
-    def without(self, kind: FaultKind) -> TableCondition:
+    def without(self, kind: ProblemKind) -> TableCondition:
         """Return this condition without the faults of a kind."""
         return replace(self, faults=tuple(fault for fault in self.faults if fault.kind is not kind))
 
@@ -110,14 +109,16 @@ class TableCondition:
         place: of the metadata in the log; None: unknown.
         An unsupported feature may add types, so the schema of a version that needs one is not checked.
         """
-        if metadata is None or self.faults_of(FaultKind.BROKEN_SCHEMA) or (protocol and not is_readable(protocol)):
+        is_known = any(fault.kind.is_of_schema for fault in self.faults)
+        if metadata is None or is_known or (protocol and not is_readable(protocol)):
             return self
+        where = Where() if place is None else Where.of(place[0], line=place[1])
         try:
             check_schema(metadata_to_read(protocol, metadata))
         except UnsupportedTypeChangeError as error:
-            fault = unsupported_type_change(self.table, str(error), place)
+            fault = Problem.of(ProblemKind.UNSUPPORTED_TYPE_CHANGE, where, table=self.table, change=str(error))
         except ValueError as error:
-            fault = broken_schema(self.table, str(error), place)
+            fault = Problem.of(ProblemKind.BROKEN_SCHEMA, where, table=self.table, reason=str(error))
         else:
             return self
         return replace(self, faults=tuple(sorted((*self.faults, fault), key=lambda each: each.mark != "error")))
@@ -130,8 +131,7 @@ class TableCondition:
         fault = wrong_checksum(version, path, fields)
         if not fields or fault in self.faults:
             return self
-        others = (each for each in self.faults if (each.kind, each.file) != (fault.kind, fault.file))
-        return replace(self, faults=(*others, fault))
+        return replace(self, faults=(*(each for each in self.faults if each.key != fault.key), fault))
 
     def with_stored_files(self, num_files: int) -> TableCondition:
         """Return this condition with a fault added if the counted checkpoint has another number of files than stored.
@@ -142,18 +142,18 @@ class TableCondition:
         counted = self.counted
         if counted is None:
             return self
-        doubt = (FaultKind.WRONG_CHECKPOINT, counted.doubt)
-        others = tuple(fault for fault in self.faults if (fault.kind, fault.reason) != doubt)
+        where = Where.of(counted.path, counted.version)
+        doubt = (ProblemKind.DOUBTED_CHECKPOINT, where if counted.is_doubted else None)
+        others = tuple(fault for fault in self.faults if (fault.kind, fault.where) != doubt)
         if counted.num_files == num_files:
             return replace(self, faults=others)
-        return replace(
-            self, faults=(*others, wrong_checkpoint(counted.version, counted.path, counted.num_files, num_files))
-        )
+        wrong = Problem.of(ProblemKind.WRONG_CHECKPOINT, where, found=counted.num_files, stored=num_files)
+        return replace(self, faults=(*others, wrong))
 
-    def with_known_faults(self, faults: Iterable[Fault]) -> TableCondition:
+    def with_known_faults(self, faults: Iterable[Problem]) -> TableCondition:
         """Return this condition with faults added that were found in commits which this examination did not read."""
-        texts = {fault.text for fault in self.faults}
-        return replace(self, faults=(*self.faults, *(fault for fault in faults if fault.text not in texts)))
+        keys = {fault.key for fault in self.faults}
+        return replace(self, faults=(*self.faults, *(fault for fault in faults if fault.key not in keys)))
 
     def with_lost_versions(self, lost: VersionRanges) -> TableCondition:
         """Return this condition with a fault added for versions that were stored and are gone from the end of the log.
@@ -162,7 +162,9 @@ class TableCondition:
         """
         if not lost or self.latest is None:
             return self
-        return replace(self, faults=(*self.faults, lost_versions(self.table, lost, self.latest)))
+        where = Where(versions=lost)
+        fault = Problem.of(ProblemKind.LOST_VERSIONS, where, table=self.table, latest=self.latest)
+        return replace(self, faults=(*self.faults, fault))
 
     @property
     def text(self) -> str:
@@ -179,6 +181,11 @@ class TableCondition:
             "unread_versions": pairs(self.unread),
             "faults": [fault.to_json() for fault in self.faults],
         }
+
+
+def wrong_checksum(version: int, path: str, fields: Sequence[str]) -> Problem:
+    """Return the fault of a `.crc` file that differs from the log in some fields."""
+    return Problem.of(ProblemKind.WRONG_CHECKSUM, Where.of(path, version), fields=", ".join(fields))
 
 
 def joined(ranges: Any) -> VersionRanges:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, model_validator
 
-from deltasnap_core.log.condition.fault import FaultKind
+from deltasnap_core.log.condition.problem_kinds import ProblemKind
 from deltasnap_core.protocol.json_records import JsonRecord, Long, is_json_kind, json_text
 from deltasnap_core.protocol.json_text import decode_json
 from deltasnap_core.redaction import redacted, safe_repr
@@ -44,7 +44,7 @@ class TableProblem(JsonRecord):
     severity: Severity
     text: str
     advice: str = ""
-    kind: FaultKind | None = None
+    kind: ProblemKind | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON object. Texts are without credentials, and truncated."""
@@ -54,7 +54,7 @@ class TableProblem(JsonRecord):
     @classmethod
     def _of_known_kind(cls, values: object) -> object:
         """Return the fields without a kind that this release does not know."""
-        is_unknown = isinstance(values, Mapping) and values.get("kind") not in {*FaultKind}
+        is_unknown = isinstance(values, Mapping) and values.get("kind") not in {*ProblemKind}
         return {**values, "kind": None} if is_unknown and isinstance(values, Mapping) else values
 
 

@@ -13,14 +13,16 @@ from deltasnap_assets.checks.facts import CountedFiles, FileFacts, TombstoneFact
 from deltasnap_assets.checks.partition_files import PartitionFiles
 from deltasnap_core import (
     ChecksumDifference,
-    Fault,
-    FaultKind,
     LogSegment,
+    Problem,
+    ProblemKind,
     SnapshotState,
     TableCondition,
     VersionRanges,
+    Where,
 )
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
+from deltasnap_core.ranges import NO_VERSIONS
 from tests.assets.tables.pages.test_metadata import state
 from tests.builders import LOG_PATH, MemoryLogStore, checkpoint, commits
 
@@ -101,20 +103,24 @@ def versions(first: int, last: int) -> VersionRanges:
     return VersionRanges(((first, last),))
 
 
-def fault(kind: FaultKind, **values: Any) -> Fault:
-    return Fault(**{"kind": kind, "text": f"Fault {kind.value}.", "advice": f"Repair {kind.value}.", **values})
+def fault(
+    kind: ProblemKind, at: VersionRanges = NO_VERSIONS, versions: VersionRanges = NO_VERSIONS, **facts: str
+) -> Problem:
+    """Return a problem with simple texts. at: where it is. versions: those that cannot be loaded."""
+    texts = {"text": f"Problem {kind.value}.", "advice": f"Repair {kind.value}.", "reason": "", **facts}
+    return Problem(kind=kind, where=Where(versions=at), versions=versions, facts=texts)
 
 
-def condition(*faults: Fault, **values: Any) -> TableCondition:
+def condition(*faults: Problem, **values: Any) -> TableCondition:
     """Return the condition of a table with versions 0 to 5; without faults, all of them can be loaded."""
     return TableCondition(**{"table": "/t", "latest": 5, "loadable": versions(0, 5), "faults": faults, **values})
 
 
 UNSUPPORTED = condition(
-    fault(FaultKind.UNSUPPORTED_PROTOCOL, versions=versions(4, 5)),
+    fault(ProblemKind.UNSUPPORTED_PROTOCOL, versions=versions(4, 5)),
     loadable=versions(0, 3),
 )
-NO_TABLE = condition(fault(FaultKind.NO_TABLE), latest=None, loadable=VersionRanges())
+NO_TABLE = condition(fault(ProblemKind.NO_TABLE), latest=None, loadable=VersionRanges())
 
 
 @dataclass(kw_only=True)

@@ -16,7 +16,7 @@ import typer
 
 from deltasnap_assets.command import cli
 from deltasnap_assets.command.views.condition_view import FaultyTableError
-from deltasnap_core import FaultKind
+from deltasnap_core import ProblemKind
 from tests.assets.checks.known import condition, fault
 from tests.assets.command.test_cli import (
     COMMAND,
@@ -82,9 +82,9 @@ ENDINGS: dict[str, tuple[object, int, str]] = {
     "Ctrl-C, as Typer reports it": (130, 130, "interrupted"),
     "wrong usage": (typer.BadParameter("Nope"), 2, "Invalid value: Nope"),
     "of a table": (
-        FaultyTableError(condition(fault(FaultKind.NO_TABLE))),
+        FaultyTableError(condition(fault(ProblemKind.NO_TABLE))),
         1,
-        "Fault no_table. Repair no_table. Loadable: versions 0 to 5.",
+        "Problem no_table. Repair no_table. Loadable: versions 0 to 5.",
     ),
     "a long message": (
         RuntimeError("x" * 1001),

@@ -28,7 +28,7 @@ from deltasnap_assets.runs.due import (
 from deltasnap_assets.runs.planning.plan import Stored
 from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.config import TableSettings
-from deltasnap_core import CommonVersion, FaultKind, LastPoll, LogRelation, LogStatus, VersionRanges
+from deltasnap_core import CommonVersion, LastPoll, LogRelation, LogStatus, ProblemKind, VersionRanges
 from tests.assets.checks.known import condition, counted, fault
 from tests.assets.runs.condition.test_poll_records import WARNING, Table
 from tests.builders import add, metadata, protocol
@@ -113,7 +113,7 @@ def test_damage_makes_a_checkpoint_unread_again(table: Table) -> None:
 EXAMINATIONS: dict[str, tuple[dict[str, Any], Examination | None]] = {
     "nothing is new": ({}, None),
     "the last run failed": ({"is_suspect": True}, Examination.WHOLE_LOG),
-    "the poll found a fault": ({"condition": condition(fault(FaultKind.EMPTY_COMMIT))}, Examination.WHOLE_LOG),
+    "the poll found a fault": ({"condition": condition(fault(ProblemKind.EMPTY_COMMIT))}, Examination.WHOLE_LOG),
     "the log lost versions": ({"lost": VersionRanges(((3, 4),))}, Examination.WHOLE_LOG),
     "a user waits": ({"is_requested": True}, Examination.WHOLE_LOG),
     "a day ago": ({"examined_at_ms": -EXAMINED_AGAIN_MS}, Examination.WHOLE_LOG),
@@ -155,7 +155,7 @@ def test_failed_versions_wait_for_their_pause_if_the_latest_version_has_only_a_c
 def test_versions_that_failed_beside_one_that_cannot_be_loaded_do_not_wait(
     unloadable: tuple[int, int], waits: bool
 ) -> None:
-    damage = condition(fault(FaultKind.EMPTY_COMMIT, versions=VersionRanges((unloadable,))))
+    damage = condition(fault(ProblemKind.EMPTY_COMMIT, versions=VersionRanges((unloadable,))))
     status = LogStatus(table_id="t", latest=3, versions=(0, 1, 2, 3), condition=damage)
     failure = Failure(run_id="run", first=1, last=2, attempt=1, ended=time.time())
     assert failure.must_wait(status) is waits

@@ -26,7 +26,7 @@ from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.config import Settings, SparkSettings, TableSettings
 from deltasnap_assets.spark.session.run_session import PlainSession, RunSession
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
-from deltasnap_core import FaultKind
+from deltasnap_core import ProblemKind
 from deltasnap_core.protocol.log_files.file_names import checksum_file, commit_file
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from tests.assets.checks.files.test_small_files import candidate
@@ -109,7 +109,7 @@ def test_run_finds_the_faults_of_the_commits_that_it_stores_without_reading_them
     snapshots, table = run_of(spark, tmp_path)
     refresh(snapshots, table, [0, 1])
     found = snapshots.conditions.of(table)
-    assert ([fault.kind for fault in found.faults], found.is_complete) == ([FaultKind.NEGATIVE_NUMBER], True)
+    assert ([fault.kind for fault in found.faults], found.is_complete) == ([ProblemKind.NEGATIVE_NUMBER], True)
     write_log(tmp_path / "events", {2: [*commit_actions(2), add("c", size=-1)]})
     record(snapshots.store, table, PollFindings(problems={LOG: ()}, is_examined=True))
     snapshots, table = run_of(spark, tmp_path)
@@ -154,7 +154,7 @@ def test_checkpoint_of_a_forked_log_is_compared_with_the_versions_that_the_run_s
     write_checkpoint(log, 4, "classic", [action for version in range(4) for action in commit_actions(version)])
     snapshots, table = run_of(spark, tmp_path)
     snapshots.ensure_stored(table, [3, 4], lambda *_: None)
-    assert [fault.kind for fault in snapshots.conditions.of(table).faults] == [FaultKind.WRONG_CHECKPOINT]
+    assert [fault.kind for fault in snapshots.conditions.of(table).faults] == [ProblemKind.WRONG_CHECKPOINT]
 
 
 def test_run_finds_new_commits_dated_in_the_future(spark: Any, tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_run_finds_new_commits_dated_in_the_future(spark: Any, tmp_path: Path) -
     snapshots, table = run_of(spark, tmp_path)
     refresh(snapshots, table, [1])
     (fault,) = snapshots.conditions.of(table).faults
-    assert (fault.kind, "version 1 " in fault.text) == (FaultKind.BROKEN_TIMESTAMPS, True)
+    assert (fault.kind, "version 1 " in fault.text) == (ProblemKind.FUTURE_TIMESTAMP, True)
 
 
 def test_warning_about_an_old_commit_is_repeated_by_runs_that_read_only_new_ones(spark: Any, tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_warning_about_an_old_commit_is_repeated_by_runs_that_read_only_new_ones
     snapshots, table = run_of(spark, tmp_path)
     refresh(snapshots, table, [0, 1])
     first = snapshots.conditions.of(table)
-    assert [fault.kind for fault in first.faults] == [FaultKind.AMBIGUOUS_COMMIT]
+    assert [fault.kind for fault in first.faults] == [ProblemKind.REPEATED_PROTOCOL]
     problems = {LOG: log_problems(first)}
     record(snapshots.store, table, PollFindings(problems=problems, is_examined=True))
     write_log(tmp_path / "events", {2: commit_actions(2)})

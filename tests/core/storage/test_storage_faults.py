@@ -12,7 +12,7 @@ from typing import Any
 import fsspec
 import pytest
 
-from deltasnap_core import FaultKind, TableLog
+from deltasnap_core import ProblemKind, TableLog
 from deltasnap_core.errors import CorruptLogError, DeltaSnapError, DeltaTableNotFoundError, StorageError
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.storage import retries
@@ -66,8 +66,8 @@ def test_commit_that_is_not_a_file_cannot_be_read(tmp_path: Path, make: Callable
         _ = TableLog.for_path(tmp_path).latest().metadata
     condition = TableLog.for_path(tmp_path).condition()
     (fault,) = condition.faults
-    assert (fault.kind, fault.mark, fault.file) == (
-        FaultKind.CORRUPT_COMMIT,
+    assert (fault.kind, fault.mark, fault.where.file) == (
+        ProblemKind.CORRUPT_COMMIT,
         "error",
         f"{to_url(tmp_path)}/_delta_log/{version:020d}.json",
     )

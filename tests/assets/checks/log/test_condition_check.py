@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from deltasnap_assets.checks.log.condition_check import failed, unsupported
-from deltasnap_core import FaultKind
+from deltasnap_core import ProblemKind
 from tests.assets.checks.known import UNSUPPORTED, condition, fault, versions
 
-LOST = fault(FaultKind.MISSING_COMMIT, versions=versions(3, 3), missing=versions(3, 3))
-HINT = fault(FaultKind.BROKEN_HINT)
+LOST = fault(ProblemKind.MISSING_COMMIT, versions=versions(3, 3), at=versions(3, 3))
+HINT = fault(ProblemKind.BROKEN_HINT)
 
 
 @pytest.mark.parametrize(
@@ -22,12 +22,12 @@ def test_one_error_makes_the_verdict_an_error(faults: tuple[object, ...], severi
 
 def test_verdict_has_each_text_and_each_advice_once() -> None:
     verdict = failed([LOST, HINT, LOST], "Broken: ", {"faults": 3})
-    assert verdict.description == "Broken: Fault missing_commit. Fault broken_hint. Fault missing_commit."
+    assert verdict.description == "Broken: Problem missing_commit. Problem broken_hint. Problem missing_commit."
     assert verdict.advice == "Repair missing_commit. Repair broken_hint."
     assert (verdict.passed, verdict.numbers) == (False, {"faults": 3})
 
 
 def test_unsupported_feature_counts_only_if_the_latest_version_needs_it() -> None:
-    assert unsupported(UNSUPPORTED) == "Fault unsupported_protocol."
+    assert unsupported(UNSUPPORTED) == "Problem unsupported_protocol."
     assert unsupported(condition()) == ""
     assert unsupported(condition(LOST)) == ""

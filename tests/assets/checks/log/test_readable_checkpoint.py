@@ -4,7 +4,7 @@ import pytest
 
 from deltasnap_assets.checks.check import Limits
 from deltasnap_assets.checks.log.readable_checkpoint import ReadableCheckpoint
-from deltasnap_core import FaultKind
+from deltasnap_core import ProblemKind
 from tests.assets.checks.known import NO_TABLE, UNSUPPORTED, KnownTableFacts, condition, fault, versions
 
 CHECK = ReadableCheckpoint()
@@ -34,22 +34,24 @@ def test_run_reuses_the_checkpoint_read_by_an_earlier_run() -> None:
 
 
 def test_damaged_checkpoint_with_a_fallback_is_a_warning() -> None:
-    verdict = CHECK.of_condition(condition(fault(FaultKind.CORRUPT_CHECKPOINT), fault(FaultKind.BROKEN_HINT)))
+    verdict = CHECK.of_condition(condition(fault(ProblemKind.CORRUPT_CHECKPOINT), fault(ProblemKind.BROKEN_HINT)))
     assert (verdict.passed, verdict.severity, verdict.numbers) == (False, "warning", {"damaged_checkpoints": 2})
-    lost = fault(FaultKind.CORRUPT_CHECKPOINT, versions=versions(0, 5))
+    lost = fault(ProblemKind.CORRUPT_CHECKPOINT, versions=versions(0, 5))
     assert CHECK.severity_of(CHECK.of_condition(condition(lost))) == "error"
 
 
-@pytest.mark.parametrize("kind", [FaultKind.CORRUPT_CHECKPOINT, FaultKind.WRONG_CHECKPOINT, FaultKind.BROKEN_HINT])
-def test_each_fault_of_a_checkpoint_or_its_hint_fails(kind: FaultKind) -> None:
+@pytest.mark.parametrize(
+    "kind", [ProblemKind.CORRUPT_CHECKPOINT, ProblemKind.WRONG_CHECKPOINT, ProblemKind.BROKEN_HINT]
+)
+def test_each_fault_of_a_checkpoint_or_its_hint_fails(kind: ProblemKind) -> None:
     verdict = CHECK.of_condition(condition(fault(kind)))
-    assert (verdict.passed, verdict.description) == (False, f"Fault {kind.value}.")
-    other = condition(fault(FaultKind.EMPTY_COMMIT), checkpoints_read=("a", "b"), pages_read=True)
+    assert (verdict.passed, verdict.description) == (False, f"Problem {kind.value}.")
+    other = condition(fault(ProblemKind.EMPTY_COMMIT), checkpoints_read=("a", "b"), pages_read=True)
     assert CHECK.of_condition(other).description == "Every page of a is readable."
     known = CHECK.of_condition(other, checkpoint_known_sound=True)
     assert (known.description, known.numbers) == ("Every page of a is readable.", {"damaged_checkpoints": 0})
 
 
 def test_unreadable_table_is_not_evaluated() -> None:
-    assert CHECK.of_condition(UNSUPPORTED).description == "not evaluated: Fault unsupported_protocol."
-    assert CHECK.of_condition(NO_TABLE).description == "not evaluated: Fault no_table."
+    assert CHECK.of_condition(UNSUPPORTED).description == "not evaluated: Problem unsupported_protocol."
+    assert CHECK.of_condition(NO_TABLE).description == "not evaluated: Problem no_table."

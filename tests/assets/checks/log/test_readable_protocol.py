@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from deltasnap_assets.checks.check import Limits
 from deltasnap_assets.checks.log.readable_protocol import ReadableProtocol
-from deltasnap_core import FaultKind, Protocol
+from deltasnap_core import ProblemKind, Protocol
 from tests.assets.checks.known import NO_TABLE, UNSUPPORTED, KnownTableFacts, condition, fault, versions
 from tests.assets.tables.pages.test_metadata import state
 
@@ -25,12 +25,12 @@ def test_versions_that_a_catalog_has_not_published_are_unknown() -> None:
 def test_unsupported_protocol_and_broken_schema_are_errors() -> None:
     verdict = CHECK.verdict(KnownTableFacts(condition=UNSUPPORTED, loadable_state=state()), Limits())
     assert (verdict.passed, verdict.severity, verdict.advice) == (False, "error", "Repair unsupported_protocol.")
-    broken = CHECK.of_condition(condition(fault(FaultKind.BROKEN_SCHEMA, versions=versions(5, 5))))
-    assert (broken.passed, broken.description) == (False, "Fault broken_schema.")
+    broken = CHECK.of_condition(condition(fault(ProblemKind.BROKEN_SCHEMA, versions=versions(5, 5))))
+    assert (broken.passed, broken.description) == (False, "Problem broken_schema.")
 
 
 def test_table_unreadable_for_another_reason_is_not_evaluated() -> None:
     verdict = CHECK.of_condition(NO_TABLE)
     assert (verdict.is_evaluated, verdict.passed) == (False, False)  # an earlier failure is not over
-    gap = fault(FaultKind.MISSING_COMMIT, versions=versions(3, 5))
+    gap = fault(ProblemKind.MISSING_COMMIT, versions=versions(3, 5))
     assert not CHECK.of_condition(condition(gap, loadable=versions(0, 2))).is_evaluated

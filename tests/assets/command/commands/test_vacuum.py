@@ -13,7 +13,7 @@ from rich.console import Console
 from deltasnap_assets.command.commands.vacuum_command import vacuum
 from deltasnap_assets.command.views import vacuum_view
 from deltasnap_assets.command.views.vacuum_view import VacuumReport, _condition
-from deltasnap_core import DeltaLog, FaultKind, TableLog, VacuumGroup, VacuumSummary, commit_file
+from deltasnap_core import DeltaLog, ProblemKind, TableLog, VacuumGroup, VacuumSummary, commit_file
 from deltasnap_core.scan.tables import vacuum_candidates
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.urls import to_url
@@ -148,5 +148,5 @@ def test_faults_are_reported_without_reading_a_commit_again(tmp_path: Path) -> N
     write_log(tmp_path, {0: [protocol(), metadata()], 1: [add("a")], 2: [], 4: []})
     store = CountingLogStore(FsspecLogStore())
     condition = _condition(TableLog(store, f"{to_url(tmp_path)}/_delta_log"))
-    assert [fault.kind for fault in condition.faults] == [FaultKind.MISSING_COMMIT, FaultKind.EMPTY_COMMIT]
+    assert [fault.kind for fault in condition.faults] == [ProblemKind.MISSING_COMMIT, ProblemKind.EMPTY_COMMIT]
     assert not [path for path in (*store.reads, *store.opens) if path.endswith(".json")]

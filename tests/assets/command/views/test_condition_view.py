@@ -17,23 +17,23 @@ from deltasnap_assets.command.views.condition_view import (
     without_listed_warnings,
 )
 from deltasnap_assets.spark.java import JavaError
-from deltasnap_core import FaultKind, TableCondition, VersionGapError, VersionNotFoundError
+from deltasnap_core import ProblemKind, TableCondition, VersionGapError, VersionNotFoundError
 from tests.assets.checks.known import NO_TABLE, condition, fault, versions
 
-LOST = fault(FaultKind.MISSING_COMMIT, missing=versions(3, 4), versions=versions(3, 5))
-EMPTY = fault(FaultKind.EMPTY_COMMIT)
+LOST = fault(ProblemKind.MISSING_COMMIT, at=versions(3, 4), versions=versions(3, 5))
+EMPTY = fault(ProblemKind.EMPTY_COMMIT)
 BROKEN = condition(LOST, EMPTY, loadable=versions(0, 2))
 
 
 def test_each_fault_is_a_line_and_errors_name_the_loadable_versions(capsys: pytest.CaptureFixture[str]) -> None:
-    error, warning = "Fault missing_commit. Repair missing_commit.", "Fault empty_commit. Repair empty_commit."
+    error, warning = "Problem missing_commit. Repair missing_commit.", "Problem empty_commit. Repair empty_commit."
     assert list(condition_lines(BROKEN)) == [
         ("error", f"{error} Loadable: versions 0 to 2."),
         (EMPTY.mark, warning),
     ]
     assert FaultyTableError(BROKEN).lines == (f"{error} Loadable: versions 0 to 2.",)
     assert str(FaultyTableError(BROKEN)) == f"{error} Loadable: versions 0 to 2."
-    assert list(condition_lines(NO_TABLE)) == [("error", "Fault no_table. Repair no_table.")]
+    assert list(condition_lines(NO_TABLE)) == [("error", "Problem no_table. Repair no_table.")]
     one = condition(LOST, loadable=versions(2, 2))
     assert next(condition_lines(one))[1].endswith(" Loadable: version 2.")
     print_condition(BROKEN)
@@ -53,8 +53,8 @@ def test_each_fault_is_a_line_and_errors_name_the_loadable_versions(capsys: pyte
         (condition(), (3,), False),
         (NO_TABLE, (), True),
         (NO_TABLE, (3,), True),
-        (condition(fault(FaultKind.ACCESS_DENIED), latest=None), (), True),
-        (condition(fault(FaultKind.STORAGE_FAILED)), (1,), True),
+        (condition(fault(ProblemKind.ACCESS_DENIED), latest=None), (), True),
+        (condition(fault(ProblemKind.STORAGE_FAILED)), (1,), True),
         (condition(EMPTY), (), False),
     ],
 )
@@ -64,7 +64,7 @@ def test_fault_explains_a_failure_to_read_its_versions(
     assert explains(found, *read) == expected
 
 
-READ = fault(FaultKind.CORRUPT_COMMIT, versions=versions(3, 5))
+READ = fault(ProblemKind.CORRUPT_COMMIT, at=versions(3, 3), versions=versions(3, 5))
 
 
 def test_commit_that_is_missing_or_unreadable_has_a_fault() -> None:

@@ -24,7 +24,7 @@ from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings, Since, TableSettings
 from deltasnap_assets.settings.loading import demo_settings
 from deltasnap_assets.spark.java import JavaError
-from deltasnap_core import DeltaTableNotFoundError, FaultKind, LastPoll, StaleRule, TableProblem, system_clock
+from deltasnap_core import DeltaTableNotFoundError, LastPoll, ProblemKind, StaleRule, TableProblem, system_clock
 from tests.assets.checks.known import condition, fault, versions
 from tests.builders import metadata, protocol, write_log
 
@@ -117,14 +117,14 @@ def test_failure_of_a_table_is_shown_with_the_log_of_its_output(error: Exception
 
 def test_broken_table_is_shown_with_each_problem_instead_of_its_error() -> None:
     problem = TableProblem(check="log", severity="error", text="It is lost.", advice="Restore it.")
-    known = condition(fault(FaultKind.MISSING_COMMIT, versions=versions(3, 5)), loadable=versions(0, 2))
+    known = condition(fault(ProblemKind.MISSING_COMMIT, versions=versions(3, 5)), loadable=versions(0, 2))
     error = BrokenTableError(table="events", condition=known, problems=[problem])
     err = Console(file=io.StringIO(), width=20)
     failed = refresh_view._failed(err, "events", error, [], Path("refresh.log"))
     assert isinstance(err.file, io.StringIO)
     assert err.file.getvalue().splitlines() == [
         "error: events: log: It is lost. Restore it.",
-        "error: events: Fault missing_commit. Repair missing_commit. Loadable: versions 0 to 2.",
+        "error: events: Problem missing_commit. Repair missing_commit. Loadable: versions 0 to 2.",
     ]
     assert failed.condition == known.to_json()
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from deltasnap_assets.runs.failure_reason import failure_reason, reason_of
 from deltasnap_assets.runs.planning.known_table import last_observation
 from deltasnap_assets.runs.planning.names import delta_log_key
 from deltasnap_assets.settings.yaml_source import ConfigError, ConfigProblem
-from deltasnap_core import FaultKind, TableLog
+from deltasnap_core import ProblemKind, TableLog, Where
 from tests.assets.checks.known import NO_TABLE, condition, fault, versions
 from tests.assets.jobs import idle_job
 from tests.assets.runs.condition.test_poll_records import Table
@@ -171,22 +172,23 @@ def verdicts(table: Table) -> dict[str, tuple[bool, dg.AssetCheckSeverity, dict[
 
 KNOWN = {
     "a missing commit": (
-        fault(FaultKind.MISSING_COMMIT, missing=versions(3, 3), versions=versions(3, 5)),
+        fault(ProblemKind.MISSING_COMMIT, at=versions(3, 3), versions=versions(3, 5)),
         "| 3 to 5 | the commit of version 3 is missing |",
     ),
     "a feature": (
-        fault(FaultKind.UNSUPPORTED_PROTOCOL, reason="madeUp", versions=versions(4, 5)),
-        "| 4 to 5 | Fault unsupported_protocol. |",
+        fault(ProblemKind.UNSUPPORTED_PROTOCOL, reason="madeUp", versions=versions(4, 5)),
+        "| 4 to 5 | Problem unsupported_protocol. |",
     ),
     "a file": (
-        fault(
-            FaultKind.CORRUPT_COMMIT, file="s3://lake/_delta_log/3.json", reason="no [JSON]", versions=versions(3, 5)
+        replace(
+            fault(ProblemKind.CORRUPT_COMMIT, reason="no [JSON]", versions=versions(3, 5)),
+            where=Where.of("s3://lake/_delta_log/3.json", 3),
         ),
         r"| 3 to 5 | 3.json: no \[JSON\] |",
     ),
     "without a reason": (
-        fault(FaultKind.CORRUPT_COMMIT, versions=versions(3, 5)),
-        "| 3 to 5 | Fault corrupt_commit. |",
+        fault(ProblemKind.CORRUPT_COMMIT, versions=versions(3, 5)),
+        "| 3 to 5 | Problem corrupt_commit. |",
     ),
 }
 
@@ -203,7 +205,7 @@ def test_versions_that_cannot_be_loaded_have_a_reason(case: str) -> None:
 def test_log_that_cannot_be_listed_has_no_versions() -> None:
     entries = fault_entries(NO_TABLE, None, None)
     assert {name: entry.value for name, entry in entries.items()} == {
-        "cannot_be_loaded": "| versions | why |\n|-|-|\n| all | Fault no_table. |"
+        "cannot_be_loaded": "| versions | why |\n|-|-|\n| all | Problem no_table. |"
     }
 
 

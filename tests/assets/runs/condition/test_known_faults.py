@@ -16,7 +16,7 @@ from deltasnap_assets.runs.condition import known_faults
 from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.log_reports import BrokenTableError, condition_now
 from deltasnap_assets.runs.planning.log_status import read_status
-from deltasnap_core import FaultKind
+from deltasnap_core import ProblemKind
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from tests.assets.followed_table import FollowedTable, materialize
 from tests.fast_dagster import local_instance
@@ -131,7 +131,7 @@ def test_fault_of_the_hint_begins_and_ends_with_it(broken: Broken, is_damaged: b
     def has_fault() -> bool:
         condition = condition_now(broken.settings, broken.table)
         assert bool(condition.unloadable) == is_damaged
-        return bool(condition.faults_of(FaultKind.BROKEN_HINT))
+        return bool(condition.faults_of(ProblemKind.BROKEN_HINT))
 
     found = [has_fault()]
     hint.write_bytes(b"{")

@@ -38,8 +38,8 @@ from deltasnap_assets.runs.sensors import new_commits_sensor
 from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.config import Since
 from deltasnap_core import (
-    FaultKind,
     LastPolls,
+    ProblemKind,
     StaleRule,
     StorageError,
     TableProblem,
@@ -211,11 +211,11 @@ def test_new_problems_come_before_those_that_are_kept(table: Table) -> None:
         record(table.store, table.table, PollFindings(problems={problem.check: (problem,)}))
     assert table.poll.problems == (new, old)
     assert known_errors(table.poll) == ()
-    error = replace(WARNING, severity="error", kind=FaultKind.EMPTY_COMMIT)
+    error = replace(WARNING, severity="error", kind=ProblemKind.EMPTY_COMMIT)
     record(table.store, table.table, PollFindings(problems={error.check: (error,)}))
     assert known_errors(table.poll) == (error,)
     (fault,) = known_faults(table.poll)
-    assert (fault.kind, fault.text, fault.advice) == (FaultKind.EMPTY_COMMIT, error.text, error.advice)
+    assert (fault.kind, fault.text, fault.advice) == (ProblemKind.EMPTY_COMMIT, error.text, error.advice)
     assert (known_errors(None), known_faults(None)) == ((), ())
 
 
@@ -343,8 +343,8 @@ def test_only_reading_the_whole_log_shows_that_its_errors_are_gone(table: Table)
     assert found == [((error,), True), ((), False)]
 
 
-@pytest.mark.parametrize("kind", FaultKind)
-def test_warning_found_in_a_commit_remains_until_the_whole_log_is_read(table: Table, kind: FaultKind) -> None:
+@pytest.mark.parametrize("kind", ProblemKind)
+def test_warning_found_in_a_commit_remains_until_the_whole_log_is_read(table: Table, kind: ProblemKind) -> None:
     warning = replace(WARNING, check=LOG, kind=kind)
     record(table.store, table.table, PollFindings(problems={LOG: (warning,)}, is_examined=True))
     found = []
@@ -362,7 +362,7 @@ def test_blank_commit_of_a_stored_version_is_still_reported_when_only_a_checkpoi
         condition = condition_now(table.settings, table.table, examination)
         report_condition(table.instance, table.settings, table.table, condition)
         kinds.append([fault.kind for fault in condition.faults])
-    assert (kinds, table.condition) == ([[FaultKind.EMPTY_COMMIT]] * 2, "warned")
+    assert (kinds, table.condition) == ([[ProblemKind.EMPTY_COMMIT]] * 2, "warned")
 
 
 def test_storage_failure_does_not_show_that_the_faults_of_a_log_are_gone(table: Table) -> None:

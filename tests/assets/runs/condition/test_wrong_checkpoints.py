@@ -12,7 +12,7 @@ from deltasnap_assets.runs.condition.poll_findings import LOG
 from deltasnap_assets.runs.due import Examination
 from deltasnap_assets.runs.planning.known_table import last_observation
 from deltasnap_assets.runs.stores import store_of
-from deltasnap_core import CorruptStoreError, FaultKind, SnapshotStore
+from deltasnap_core import CorruptStoreError, ProblemKind, SnapshotStore
 from tests.assets.tables.checks.test_checks_alone import LAST, Table, original, table
 from tests.builders import add, metadata, protocol, remove
 from tests.checkpoint_files import STYLES, CheckpointStyle, write_checkpoint
@@ -54,7 +54,7 @@ def test_checkpoint_with_other_files_than_the_stored_version_is_on_the_page_in_i
 @pytest.mark.parametrize("style", one_in(3, STYLES))
 def test_checkpoint_with_the_files_of_the_stored_version_is_sound(table: Table, style: CheckpointStyle) -> None:
     put_checkpoint(table, AT + 1, style=style)
-    assert condition_now(table.settings, table.table).without(FaultKind.WRONG_CHECKSUM).faults == ()
+    assert condition_now(table.settings, table.table).without(ProblemKind.WRONG_CHECKSUM).faults == ()
     name = min(path.name for path in table.log.glob("*.checkpoint*"))
     described = [str(table.check("readable_checkpoint").description) for _ in range(2)]
     assert described == [
@@ -79,7 +79,7 @@ def test_doctor_shows_a_recorded_wrong_checkpoint_until_it_is_replaced(table: Ta
     finding = doctor._table(table.settings, table.table)
     assert (finding.mark, EXPECTED in finding.message) == ("warning", True)
     assert finding.condition is not None
-    assert finding.condition.faults_of(FaultKind.WRONG_CHECKPOINT)
+    assert finding.condition.faults_of(ProblemKind.WRONG_CHECKPOINT)
     put_checkpoint(table, LAST + 1, version=LAST)
     assert EXPECTED not in doctor._table(table.settings, table.table).message
 
@@ -87,7 +87,7 @@ def test_doctor_shows_a_recorded_wrong_checkpoint_until_it_is_replaced(table: Ta
 def test_doctor_shows_recorded_lost_versions_until_a_commit_is_added(table: Table) -> None:
     table.commit(LAST).unlink()
     condition = condition_now(table.settings, table.table)
-    assert condition.faults_of(FaultKind.LOST_VERSIONS)
+    assert condition.faults_of(ProblemKind.LOST_VERSIONS)
     report_condition(table.instance, table.settings, table.table, condition)
     assert condition.text in doctor._table(table.settings, table.table).message
     table.write(LAST, LAST)
@@ -107,5 +107,5 @@ def test_damaged_store_does_not_hide_the_faults_of_the_log(table: Table, monkeyp
     put_checkpoint(table, 3)
     (table.log / "_last_checkpoint").write_text("{}", encoding="utf-8")
     monkeypatch.setattr(SnapshotStore, "computed_state", damaged)
-    found = condition_now(table.settings, table.table).without(FaultKind.WRONG_CHECKSUM)
-    assert [fault.kind for fault in found.faults] == [FaultKind.BROKEN_HINT]
+    found = condition_now(table.settings, table.table).without(ProblemKind.WRONG_CHECKSUM)
+    assert [fault.kind for fault in found.faults] == [ProblemKind.BROKEN_HINT]

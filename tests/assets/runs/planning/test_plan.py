@@ -22,11 +22,11 @@ from deltasnap_assets.runs.planning.plan import FORKS_TAG, Known, Plan, Stored, 
 from deltasnap_assets.settings.config import Since, TableSettings
 from deltasnap_core import (
     CommonVersion,
-    Fault,
-    FaultKind,
     LogRelation,
     LogStatus,
     ManifestName,
+    Problem,
+    ProblemKind,
     TableCondition,
     VersionRanges,
 )
@@ -156,7 +156,7 @@ def test_versions_that_only_the_store_has_are_materialized_again_in_a_separate_r
 
 def test_version_that_cannot_be_loaded_and_is_not_done_has_no_partition() -> None:
     known = Known(versions=(0, 1, 2, 3), done=frozenset({0, 1, 2}), table_id="g")
-    fault = Fault(kind=FaultKind.CORRUPT_COMMIT, text="", advice="", reason="", versions=VersionRanges(((2, 3),)))
+    fault = Problem(kind=ProblemKind.CORRUPT_COMMIT, versions=VersionRanges(((2, 3),)))
     damaged = TableCondition(table="events", latest=3, loadable=VersionRanges(((0, 1),)), faults=(fault,))
     todo = plan(table(), replace(status(0, 1), latest=3, condition=damaged), known, stored(0, 1, 2))
     assert (todo.drop, *requested(todo)) == ((3,), (), ())

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from deltasnap_core import CorruptLogError, FaultKind, TableLog
+from deltasnap_core import CorruptLogError, ProblemKind, TableLog
 from deltasnap_core.log.checkpoints import checkpoint_doubts
 from deltasnap_core.log.checkpoints.checkpoint_pages import read_every_page
 from deltasnap_core.log.checkpoints.parquet_footer import null_count
@@ -62,13 +62,13 @@ def test_checkpoint_with_fewer_files_than_the_hint_states_is_replaced_by_the_com
     assert num_files(log) == 7
     (fault,) = condition(tmp_path / "t").faults
     assert (fault.kind, fault.mark, fault.read_instead) == (
-        FaultKind.WRONG_CHECKPOINT,
+        ProblemKind.DOUBTED_CHECKPOINT,
         "warning",
         "an older checkpoint or the commits",
     )
     assert fault.reason == "expected 6 files, as _last_checkpoint states, found 3"
     first = next(each for each in sorted(log.iterdir()) if ".checkpoint" in each.name)
-    assert str(fault.file).endswith(first.name)
+    assert str(fault.where.file).endswith(first.name)
 
 
 def test_checkpoint_with_fewer_files_than_stated_is_replaced_by_an_older_checkpoint_beside_its_commits(
@@ -79,7 +79,7 @@ def test_checkpoint_with_fewer_files_than_stated_is_replaced_by_an_older_checkpo
     put_hint(log, numOfAddFiles=6)
     assert num_files(log) == 7
     (fault,) = condition(tmp_path / "t").faults
-    assert (fault.kind, fault.read_instead) == (FaultKind.WRONG_CHECKPOINT, "an older checkpoint or the commits")
+    assert (fault.kind, fault.read_instead) == (ProblemKind.DOUBTED_CHECKPOINT, "an older checkpoint or the commits")
 
 
 def test_checkpoint_with_fewer_files_than_stated_is_replaced_by_the_newest_of_two_older_checkpoints(
@@ -92,7 +92,7 @@ def test_checkpoint_with_fewer_files_than_stated_is_replaced_by_the_newest_of_tw
     put_hint(log, numOfAddFiles=6)
     assert num_files(log) == 7
     instead = {fault.kind: fault.read_instead for fault in condition(tmp_path / "t").faults}
-    assert instead[FaultKind.WRONG_CHECKPOINT] == "an older checkpoint or the commits"
+    assert instead[ProblemKind.DOUBTED_CHECKPOINT] == "an older checkpoint or the commits"
 
 
 def test_checkpoint_with_fewer_files_than_the_checksum_states_is_replaced_by_the_commits(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_checkpoint_without_replacement_is_used_if_the_hints_do_not_agree(
     assert "Nothing can replace a checkpoint that a hint contradicts" in caplog.text
     found = condition(tmp_path / "t")
     (fault,) = found.faults
-    assert (fault.kind, fault.mark, [*found.loadable]) == (FaultKind.WRONG_CHECKPOINT, "warning", [2, 3])
+    assert (fault.kind, fault.mark, [*found.loadable]) == (ProblemKind.DOUBTED_CHECKPOINT, "warning", [2, 3])
     assert "expected 6 files, as _last_checkpoint states, found 3" in fault.text
 
 
@@ -148,7 +148,7 @@ def test_wrong_hint_does_not_stop_a_load_if_an_older_commit_is_damaged(tmp_path:
     found = condition(tmp_path / "t")
     assert ([*found.loadable], [fault.kind for fault in found.faults]) == (
         [0, 2, 3],
-        [FaultKind.CORRUPT_COMMIT, FaultKind.WRONG_CHECKPOINT],
+        [ProblemKind.CORRUPT_COMMIT, ProblemKind.DOUBTED_CHECKPOINT],
     )
     assert found.faults[1].read_instead is None
 
@@ -176,7 +176,7 @@ def test_hint_that_the_checksum_refutes_is_wrong_itself(tmp_path: Path) -> None:
     put_checksum(log, 6)
     assert num_files(log) == 7
     (fault,) = condition(tmp_path / "t").faults
-    assert fault.kind is FaultKind.BROKEN_HINT
+    assert fault.kind is ProblemKind.BROKEN_HINT
     assert "it states 5 files in the checkpoint of version 2, not 6" in fault.text
 
 
@@ -186,7 +186,7 @@ def test_checkpoint_with_right_or_no_statements_has_no_fault(tmp_path: Path, hin
     put_hint(log, **hint)
     kinds = {fault.kind for fault in condition(tmp_path / "t").faults}
     assert num_files(log) == 7
-    assert kinds <= ({FaultKind.BROKEN_HINT} if "parts" in hint else set())
+    assert kinds <= ({ProblemKind.BROKEN_HINT} if "parts" in hint else set())
 
 
 @pytest.mark.parametrize("files", [5, 6])
@@ -211,7 +211,7 @@ def test_stored_version_with_as_many_files_as_the_checkpoint_refutes_the_hint(tm
     log = cut_table(tmp_path / "t", "classic", files=6)
     put_checksum(log, 5)
     found = condition(tmp_path / "t")
-    assert [fault.kind for fault in found.faults] == [FaultKind.WRONG_CHECKPOINT]
+    assert [fault.kind for fault in found.faults] == [ProblemKind.DOUBTED_CHECKPOINT]
     assert found.with_stored_files(6).faults == ()
     (fault,) = found.with_stored_files(5).faults
     assert "contradicts the stored version" in fault.text
@@ -274,7 +274,7 @@ def test_sidecar_that_was_replaced_has_another_size_than_stated(tmp_path: Path, 
 
     assert num_files(log) == 7
     (fault,) = condition(tmp_path / "t").faults
-    assert (fault.kind, fault.mark) == (FaultKind.CORRUPT_CHECKPOINT, "warning")
+    assert (fault.kind, fault.mark) == (ProblemKind.CORRUPT_CHECKPOINT, "warning")
     assert re.fullmatch(r"expected a sidecar of \d+ bytes, as the checkpoint states, found \d+", fault.reason)
 
     for version in range(3):

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltasnap_core import FaultKind, SoundVersion, TableLog, VersionRanges
+from deltasnap_core import ProblemKind, SoundVersion, TableLog, VersionRanges
 from deltasnap_core.log.commits import commit_batch, commit_reader
 from deltasnap_core.protocol.log_files.file_names import checkpoint_file, checksum_file, commit_file
 from tests.builders import (
@@ -39,7 +39,7 @@ def test_commits_without_a_required_in_commit_timestamp_cannot_be_loaded(tmp_pat
     write_log(tmp_path / "t", {**commits, 3: [commit_info(inCommitTimestamp=9), add("b")]})
     found = condition(tmp_path / "t", first=0)
     (fault,) = found.faults
-    assert (fault.kind, [*fault.versions], [*found.loadable]) == (FaultKind.CORRUPT_COMMIT, [1, 2], [0, 3])
+    assert (fault.kind, [*fault.versions], [*found.loadable]) == (ProblemKind.CORRUPT_COMMIT, [1, 2], [0, 3])
     assert "inCommitTimestamp" in fault.text
 
 
@@ -60,7 +60,7 @@ def test_condition_warns_of_in_commit_timestamps_that_decrease(tmp_path: Path) -
     write_log(tmp_path / "t", {**commits, 0: [*commits[0], timed_protocol(), enabled]})
     found = condition(tmp_path / "t", first=0)
     (fault,) = found.faults
-    assert (fault.kind, fault.mark, [*found.loadable]) == (FaultKind.BROKEN_TIMESTAMPS, "warning", [*times])
+    assert (fault.kind, fault.mark, [*found.loadable]) == (ProblemKind.DECREASING_TIMESTAMP, "warning", [*times])
     assert "versions 2, 5" in fault.text
 
 
@@ -75,17 +75,20 @@ def test_condition_warns_of_timestamps_in_the_future(tmp_path: Path, is_own: boo
     os.utime(log / commit_file(1), (FAR_MS / 1000, FAR_MS / 1000))
     found = condition(tmp_path / "t", first=0)
     (fault,) = found.faults
-    assert (fault.kind, fault.mark, [*found.loadable]) == (FaultKind.BROKEN_TIMESTAMPS, "warning", [0, 1, 2])
+    assert (fault.kind, fault.mark, [*found.loadable]) == (ProblemKind.FUTURE_TIMESTAMP, "warning", [0, 1, 2])
     assert f"The timestamp of version {2 if is_own else 1} in the log" in fault.text
 
 
 @pytest.mark.parametrize(
-    ("is_own", "text"),
-    [(True, "version 2 in the log"), (False, "version 3 in the log")],
+    ("is_own", "kind", "text"),
+    [
+        (True, ProblemKind.DECREASING_TIMESTAMP, "version 2 in the log"),
+        (False, ProblemKind.FUTURE_TIMESTAMP, "version 3 in the log"),
+    ],
     ids=["in commit", "of the file"],
 )
 def test_times_of_new_commits_are_compared_with_the_newest_sound_version(
-    tmp_path: Path, is_own: bool, text: str
+    tmp_path: Path, is_own: bool, kind: ProblemKind, text: str
 ) -> None:
     properties = metadata(configuration={"delta.enableInCommitTimestamps": "true"} if is_own else {})
     times = {0: 10, 1: 30, 2: 20, 3: 40}
@@ -97,7 +100,7 @@ def test_times_of_new_commits_are_compared_with_the_newest_sound_version(
     stored = SoundVersion(version=1, protocol=state.protocol, metadata=state.metadata, timestamp=30)
     found = condition(tmp_path / "t", first=2, sound=VersionRanges(((0, 1),)), newest_sound=stored)
     (fault,) = found.faults
-    assert (fault.kind, text in fault.text, [*found.commits_read]) == (FaultKind.BROKEN_TIMESTAMPS, True, [2, 3])
+    assert (fault.kind, text in fault.text, [*found.commits_read]) == (kind, True, [2, 3])
 
 
 @pytest.mark.parametrize(("ahead_ms", "faults"), [(86_400_000, 0), (86_400_001, 1)], ids=["a day", "more"])
@@ -120,7 +123,9 @@ def test_condition_warns_of_properties_that_partly_state_since_when_timestamps_a
     names = {f"delta.inCommitTimestampEnablement{key}": value for key, value in stated.items()}
     enabled = metadata(configuration={"delta.enableInCommitTimestamps": "true", **names})
     write_log(tmp_path / "t", {0: [commit_info(inCommitTimestamp=10), timed_protocol(), enabled]})
-    assert [(f.kind, f.mark) for f in condition(tmp_path / "t").faults] == [(FaultKind.BROKEN_TIMESTAMPS, "warning")]
+    assert [(f.kind, f.mark) for f in condition(tmp_path / "t").faults] == [
+        (ProblemKind.INCOMPLETE_ENABLEMENT, "warning")
+    ]
 
 
 VECTOR = {"storageType": "u", "pathOrInlineDv": "abc", "sizeInBytes": 1, "cardinality": -4}
@@ -139,7 +144,7 @@ def test_condition_warns_of_negative_numbers_in_commits(tmp_path: Path, fields: 
     write_log(tmp_path / "t", {0: [*FIRST, add("a")], 1: [add("b", **fields)], 2: [add("c", size=0)]})
     found = condition(tmp_path / "t")
     (fault,) = found.faults
-    assert (fault.kind, fault.mark, [*found.loadable]) == (FaultKind.NEGATIVE_NUMBER, "warning", [0, 1, 2])
+    assert (fault.kind, fault.mark, [*found.loadable]) == (ProblemKind.NEGATIVE_NUMBER, "warning", [0, 1, 2])
     assert "Files of version 1 in the log" in fault.text
 
 
@@ -150,7 +155,7 @@ def test_condition_warns_of_negative_numbers_in_a_checkpoint(
 ) -> None:
     log = write_log(tmp_path / "t", {2: [add("b")]})
     write_checkpoint(log, 1, style, [*FIRST, add("a", **NEGATIVE[number])])
-    assert [(f.kind, f.mark) for f in condition(tmp_path / "t").faults] == [(FaultKind.NEGATIVE_NUMBER, "warning")]
+    assert [(f.kind, f.mark) for f in condition(tmp_path / "t").faults] == [(ProblemKind.NEGATIVE_NUMBER, "warning")]
 
 
 def test_condition_warns_of_a_negative_number_of_records_in_the_struct_of_a_checkpoint(tmp_path: Path) -> None:
@@ -158,7 +163,7 @@ def test_condition_warns_of_a_negative_number_of_records_in_the_struct_of_a_chec
     (file,) = write_checkpoint(log, 1, "classic", [*FIRST, add("a")])
     numbers = pa.array([None, None, {"numRecords": -1}], pa.struct([("numRecords", pa.int64())]))
     put_parsed_statistics(file, numbers, keep_json=True)
-    assert [(f.kind, f.mark) for f in condition(tmp_path / "t").faults] == [(FaultKind.NEGATIVE_NUMBER, "warning")]
+    assert [(f.kind, f.mark) for f in condition(tmp_path / "t").faults] == [(ProblemKind.NEGATIVE_NUMBER, "warning")]
 
 
 @pytest.mark.parametrize("style", ["classic", "multipart", "v2-parquet-sidecars"])
@@ -168,7 +173,7 @@ def test_condition_warns_of_a_negative_number_of_records_in_the_json_of_a_checkp
     log = write_log(tmp_path / "t", {2: [add("b")]})
     stats = '{"minValues":{},"numRecords" : -1}'
     write_checkpoint(log, 1, style, [*FIRST, add("a", stats=stats), add("c"), remove("d")])
-    assert [(f.kind, f.mark) for f in condition(tmp_path / "t").faults] == [(FaultKind.NEGATIVE_NUMBER, "warning")]
+    assert [(f.kind, f.mark) for f in condition(tmp_path / "t").faults] == [(ProblemKind.NEGATIVE_NUMBER, "warning")]
 
 
 @pytest.mark.parametrize("fields", NEGATIVE.values(), ids=NEGATIVE)
@@ -179,7 +184,7 @@ def test_condition_warns_of_negative_numbers_in_commits_too_large_for_memory(
     monkeypatch.setattr(commit_reader, "MEASURED_BYTES", 0)
     write_log(tmp_path / "t", {0: [*FIRST, add("a")], 1: [add("b", **fields)]})
     (fault,) = condition(tmp_path / "t").faults
-    assert fault.kind is FaultKind.NEGATIVE_NUMBER
+    assert fault.kind is ProblemKind.NEGATIVE_NUMBER
     assert "Files of version 1 in the log" in fault.text
 
 
@@ -231,11 +236,11 @@ def test_condition_of_an_invalid_hint_warns(tmp_path: Path) -> None:
     log = make_log(tmp_path / "t", 6, checkpoint=4)
     (log / "_last_checkpoint").write_text('{"version":6,"size":3}')
     (found,) = condition(tmp_path / "t").faults
-    assert (found.kind, found.mark) == (FaultKind.BROKEN_HINT, "warning")
+    assert (found.kind, found.mark) == (ProblemKind.BROKEN_HINT, "warning")
     assert "version 6, which is not in the log" in found.text
     (log / "_last_checkpoint").write_text("{")
     (found,) = condition(tmp_path / "t").faults
-    assert (found.kind, found.mark, found.file) == (FaultKind.BROKEN_HINT, "warning", "_last_checkpoint")
+    assert (found.kind, found.mark, found.where.file) == (ProblemKind.BROKEN_HINT, "warning", "_last_checkpoint")
 
 
 def test_condition_warns_of_a_hint_at_one_file_where_the_checkpoint_has_parts(tmp_path: Path) -> None:
@@ -248,7 +253,7 @@ def test_condition_warns_of_a_hint_at_one_file_where_the_checkpoint_has_parts(tm
     for parts in (None, 1, 2, 3):
         (log / "_last_checkpoint").write_text(json.dumps({"version": 4, "size": 3, "parts": parts}))
         faults = condition(tmp_path / "t").faults
-        texts[parts] = [fault.reason for fault in faults if fault.kind is FaultKind.BROKEN_HINT]
+        texts[parts] = [fault.reason for fault in faults if fault.kind is ProblemKind.BROKEN_HINT]
     reason = "it names the checkpoint of version 4 {}, which is not in the log"
     in_one, in_three = [reason.format("in one file")], [reason.format("in 3 parts")]
     assert texts == {None: in_one, 1: in_one, 2: [], 3: in_three}
@@ -271,7 +276,7 @@ def test_condition_warns_of_a_hint_at_another_form_of_the_checkpoint(
     log = make_log(tmp_path / "t", 6, checkpoint=4)
     (log / "_last_checkpoint").write_text(json.dumps({"version": 4, "size": 3, **hint}))
     found = condition(tmp_path / "t")
-    expected = [] if reported is None else [(FaultKind.BROKEN_HINT, "warning")]
+    expected = [] if reported is None else [(ProblemKind.BROKEN_HINT, "warning")]
     assert [(fault.kind, fault.mark) for fault in found.faults] == expected
     if reported is not None:
         assert f"it names the checkpoint of version 4 {reported}, which is not in the log" in found.text
@@ -282,7 +287,7 @@ def test_condition_of_an_empty_commit_warns_and_every_version_loads(tmp_path: Pa
     for version in (2, 6):
         (log / commit_file(version)).write_bytes(b"")
     found = condition(tmp_path / "t")
-    assert [(f.kind, f.mark) for f in found.faults] == [(FaultKind.EMPTY_COMMIT, "warning")]
+    assert [(f.kind, f.mark) for f in found.faults] == [(ProblemKind.EMPTY_COMMIT, "warning")]
     assert "commits of versions 2, 6 are empty" in found.text
     assert [*found.loadable] == [0, 1, 2, 3, 4, 5, 6]
 
@@ -293,18 +298,26 @@ def test_commit_with_only_blank_lines_is_an_empty_commit(tmp_path: Path, blank: 
     (log / commit_file(2)).write_bytes(blank)
     (log / commit_file(3)).write_bytes(b"{}\n")
     found = condition(tmp_path / "t")
-    assert [(f.kind, f.mark) for f in found.faults] == [(FaultKind.EMPTY_COMMIT, "warning")]
+    assert [(f.kind, f.mark) for f in found.faults] == [(ProblemKind.EMPTY_COMMIT, "warning")]
     assert "commit of version 2 is empty" in found.text
     assert [*found.loadable] == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize(("action", "named"), [(metadata, "metaData"), (protocol, "protocol")])
-def test_commit_with_two_actions_of_a_kind_is_a_warning(action: Any, named: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("action", "named", "kind"),
+    [
+        (metadata, "metaData", ProblemKind.REPEATED_METADATA),
+        (protocol, "protocol", ProblemKind.REPEATED_PROTOCOL),
+    ],
+)
+def test_commit_with_two_actions_of_a_kind_is_a_warning(
+    action: Any, named: str, kind: ProblemKind, tmp_path: Path
+) -> None:
     log = make_log(tmp_path / "t", 3)
     text = "\n".join(json.dumps(each) for each in (action(), action()))
     (log / commit_file(2)).write_text(text)
     found = condition(tmp_path / "t")
-    assert [(f.kind, f.mark) for f in found.faults] == [(FaultKind.AMBIGUOUS_COMMIT, "warning")]
+    assert [(f.kind, f.mark) for f in found.faults] == [(kind, "warning")]
     assert f"The commit of version 2 in the log of {found.table} has more than one {named} action." in found.text
     assert [*found.loadable] == [0, 1, 2, 3]
 
@@ -320,7 +333,8 @@ def test_commit_with_two_actions_of_one_application_or_domain_is_a_warning(
     for version, names in ((1, "ab"), (2, "aa"), (3, "a")):
         (log / commit_file(version)).write_bytes(content({kind: {key: name, **fields}} for name in names))
     found = condition(tmp_path / "t", first=0)
-    assert [(f.kind, f.mark) for f in found.faults] == [(FaultKind.AMBIGUOUS_COMMIT, "warning")]
+    expected = ProblemKind.REPEATED_TRANSACTION if kind == "txn" else ProblemKind.REPEATED_DOMAIN_METADATA
+    assert [(f.kind, f.mark) for f in found.faults] == [(expected, "warning")]
     text = f"The commit of version 2 in the log of {found.table} has more than one {kind} action with the same {key}."
     assert text in found.text
     assert [*found.loadable] == [0, 1, 2, 3]
@@ -359,7 +373,7 @@ def test_condition_warns_of_a_commit_with_two_actions_of_one_file(
     later = {2: [remove("b"), add("c"), add("x"), remove("y")], 3: [add("x"), remove("y")]}
     write_log(tmp_path / "t", {0: [*FIRST, add("a")], 1: actions, **later})
     found = condition(tmp_path / "t", first=0)
-    texts = [each.text for each in found.faults_of(FaultKind.AMBIGUOUS_COMMIT)]
+    texts = [each.text for each in found.faults]
     assert ([*found.loadable], found.mark) == ([0, 1, 2, 3], "warning" if fault else "ok")
     assert [("version 1 in the log" in text, str(fault) in text) for text in texts] == [(True, True)] * bool(fault)
 
@@ -369,7 +383,7 @@ def test_condition_warns_of_a_partition_column_that_is_named_twice(tmp_path: Pat
     write_log(tmp_path / "t", {0: [protocol(), metadata(partitionColumns=columns)], 1: [add("a")]})
     found = condition(tmp_path / "t", first=0)
     (fault,) = found.faults
-    assert (fault.kind, fault.mark, [*found.loadable]) == (FaultKind.AMBIGUOUS_COMMIT, "warning", [0, 1])
+    assert (fault.kind, fault.mark, [*found.loadable]) == (ProblemKind.REPEATED_PARTITION_COLUMN, "warning", [0, 1])
     assert "names the partition column 'id' more than once" in fault.text
 
 
@@ -377,7 +391,7 @@ def test_condition_warns_of_staged_commits_that_a_catalog_has_not_published(tmp_
     tail = write_catalog_managed(tmp_path / "t")
     found = condition(tmp_path / "t")
     (fault,) = found.faults
-    assert (fault.kind, fault.mark, [*found.loadable]) == (FaultKind.UNPUBLISHED_COMMIT, "warning", [0])
+    assert (fault.kind, fault.mark, [*found.loadable]) == (ProblemKind.UNPUBLISHED_COMMIT, "warning", [0])
     assert "versions 1 to 2 are staged, but not published: deltasnap shows version 0" in fault.text
     for version, commit in enumerate(tail, start=1):
         Path(commit.path.removeprefix("file://")).rename(tmp_path / "t" / "_delta_log" / commit_file(version))

@@ -13,7 +13,7 @@ import fsspec
 import pytest
 
 from deltasnap_core import FsspecLogStore, StorageError, TableLog
-from deltasnap_core.log.condition.fault import FaultKind
+from deltasnap_core.log.condition.problem_kinds import ProblemKind
 from deltasnap_core.storage.storage_errors import translated_stream
 from deltasnap_core.storage.urls import to_url
 from tests.builders import add, metadata, protocol, write_log
@@ -85,7 +85,7 @@ def test_condition_reports_a_failed_request_and_no_damage(
         condition = log_of(tmp_path, store).condition()
         if not store.failed:
             break
-        assert {fault.kind for fault in condition.faults} == {FaultKind.STORAGE_FAILED}
+        assert {fault.kind for fault in condition.faults} == {ProblemKind.STORAGE_FAILED}
         assert condition.mark == "error"
     assert condition.faults == ()
     assert sound > 2
@@ -101,7 +101,7 @@ def test_sidecar_that_is_no_file_is_damage(tmp_path: Path, make: Callable[[Path]
     sidecar.unlink()
     make(sidecar)
     assert log_without_spark(log).snapshot.computed_state.num_of_files == 4
-    assert {fault.kind for fault in log.condition().faults} == {FaultKind.CORRUPT_CHECKPOINT}
+    assert {fault.kind for fault in log.condition().faults} == {ProblemKind.CORRUPT_CHECKPOINT}
 
 
 @pytest.mark.spark  # a server
@@ -109,4 +109,4 @@ def test_folder_of_folders_on_s3_has_no_log(s3_options: dict[str, Any]) -> None:
     fsspec.filesystem("s3", **s3_options).pipe("lake/bronze/events/part-0.parquet", b"x")
     for path, found in (("s3://lake/bronze", "the folder has no _delta_log"), ("s3://lake/gone", "no such folder")):
         (fault,) = TableLog.for_path(path, s3_options).condition().faults
-        assert (fault.kind, found in fault.text) == (FaultKind.NO_TABLE, True)
+        assert (fault.kind, found in fault.text) == (ProblemKind.NO_TABLE, True)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from deltasnap_core import CorruptLogError, DeltaLog, FaultKind, UnsupportedProtocolError
+from deltasnap_core import CorruptLogError, DeltaLog, ProblemKind, UnsupportedProtocolError
 from tests.builders import add, commit_info, metadata, protocol, write_log
 from tests.checkpoint_files import write_checkpoint
 from tests.core.log.condition.test_table_condition import FIRST, condition
@@ -30,9 +30,9 @@ def test_condition_reports_that_the_current_schema_cannot_be_read(tmp_path: Path
     write_log(tmp_path / "t", {0: [*FIRST, add("a")], 1: [metadata(schemaString=schema)], 2: [add("b")]})
     found = condition(tmp_path / "t")
     (fault,) = found.faults
-    assert (fault.kind, fault.mark, found.mark) == (FaultKind.BROKEN_SCHEMA, "error", "error")
+    assert (fault.kind, fault.mark, found.mark) == (ProblemKind.BROKEN_SCHEMA, "error", "error")
     assert "metaData.schemaString" in fault.text
-    assert fault.file == (tmp_path / "t/_delta_log/00000000000000000001.json").as_uri()
+    assert fault.where.file == (tmp_path / "t/_delta_log/00000000000000000001.json").as_uri()
     assert found.loadable == (0, 1, 2)
     write_log(tmp_path / "t", {3: [metadata()]})
     assert condition(tmp_path / "t").mark == "ok"
@@ -63,7 +63,7 @@ def test_files_of_a_table_without_a_schema_are_counted_but_rows_and_checkpoints_
         with pytest.raises(CorruptLogError, match=r"metaData\.schemaString: required, but absent or null") as caught:
             query()
         assert caught.value.path.endswith("0.checkpoint.parquet" if in_checkpoint else "0.json")
-    assert [fault.kind for fault in condition(tmp_path / "t").faults] == [FaultKind.BROKEN_SCHEMA]
+    assert [fault.kind for fault in condition(tmp_path / "t").faults] == [ProblemKind.BROKEN_SCHEMA]
     assert [file.name for file in log.glob("*.checkpoint*")] == ["0" * 20 + ".checkpoint.parquet"] * in_checkpoint
 
 
@@ -96,7 +96,7 @@ def test_an_unsupported_change_of_a_type_is_reported_as_unsupported_with_its_com
             query()
         assert (caught.value.version, caught.value.features) == (2, ("typeWidening",))
     (fault,) = condition(tmp_path / "t").faults
-    assert (fault.mark, fault.file) == ("error", commit)
+    assert (fault.mark, fault.where.file) == ("error", commit)
     assert re.search(rf"needs the change of {named}, which deltasnap does not support", fault.text)
 
 
@@ -144,7 +144,7 @@ def test_condition_examines_the_schema_at_all_levels(tmp_path: Path, schema: str
     widening = protocol(3, 7, readerFeatures=["typeWidening"], writerFeatures=["typeWidening"])
     write_log(tmp_path / "t", {0: [widening, metadata(schemaString=nested), add("a")]})
     (fault,) = condition(tmp_path / "t").faults
-    assert (fault.kind, fault.mark) == (FaultKind.BROKEN_SCHEMA, "error")
+    assert (fault.kind.is_of_schema, fault.mark) == (True, "error")
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_condition_names_partition_columns_with_types_that_no_text_has(tmp_path:
     schema = STRUCT % (kind, "{}")
     write_log(tmp_path / "t", {0: [protocol(), metadata(schemaString=schema, partitionColumns=["A"]), add("a")]})
     (fault,) = condition(tmp_path / "t").faults
-    assert fault.kind is FaultKind.BROKEN_SCHEMA
+    assert fault.kind is ProblemKind.BROKEN_SCHEMA
     assert "expected a type of A with texts" in fault.text
 
 
@@ -177,7 +177,7 @@ def test_condition_names_partition_columns_and_mappings_that_do_not_exist(
         tmp_path / "t", {0: [protocol(2, 5), metadata(schemaString=STRUCT % ('"long"', "{}"), **fields), add("a")]}
     )
     (fault,) = condition(tmp_path / "t").faults
-    assert fault.kind is FaultKind.BROKEN_SCHEMA
+    assert fault.kind is ProblemKind.BROKEN_SCHEMA
     assert any(name in fault.text for name in ("nope", "Name", "delta.columnMapping.id of field a"))
 
 
@@ -247,7 +247,7 @@ def test_condition_names_columns_that_data_files_cannot_tell_apart(
     write_log(tmp_path / "t", {0: [protocol(2, 5), table, add("a")]})
     found = condition(tmp_path / "t")
     (fault,) = found.faults
-    assert (fault.kind, tuple(found.loadable)) == (FaultKind.BROKEN_SCHEMA, (0,))
+    assert (fault.kind, tuple(found.loadable)) == (ProblemKind.BROKEN_SCHEMA, (0,))
     assert f"delta.columnMapping.{named}" in fault.text
 
 
@@ -279,7 +279,7 @@ def test_type_of_an_unsupported_feature_is_no_fault_of_the_schema(tmp_path: Path
     table = metadata(schemaString=STRUCT % ('"timestamp_nanos"', "{}"))
     write_log(tmp_path / "t", {0: [newer, table, add("a")]})
     (fault,) = condition(tmp_path / "t").faults
-    assert fault.kind == FaultKind.UNSUPPORTED_PROTOCOL
+    assert fault.kind == ProblemKind.UNSUPPORTED_PROTOCOL
     snapshot = DeltaLog.for_table(None, tmp_path / "t").snapshot
     queries: list[Callable[[], object]] = [
         lambda: snapshot.schema,

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deltasnap_core import DeltaSnapError, FaultKind, StorageError, TableCondition, TableLog, VersionRanges
+from deltasnap_core import DeltaSnapError, ProblemKind, StorageError, TableCondition, TableLog, VersionRanges
 from deltasnap_core.log.checkpoints.checkpoint_pages import read_every_page
 from deltasnap_core.log.condition import examined_files
 from deltasnap_core.log.condition.commit_findings import CommitFindings
@@ -100,7 +100,7 @@ def test_condition_names_a_damaged_checkpoint_and_the_fallback(
             file.write_bytes(b"no checkpoint " * 40)
     found = condition(tmp_path / "t")
     (fault,) = found.faults
-    assert (fault.kind, fault.mark, found.mark) == (FaultKind.CORRUPT_CHECKPOINT, "warning", "warning")
+    assert (fault.kind, fault.mark, found.mark) == (ProblemKind.CORRUPT_CHECKPOINT, "warning", "warning")
     assert file.name in fault.text
     assert fault.reason
     assert fault.read_instead == "the 7 commits from version 0 on"
@@ -116,8 +116,8 @@ def test_condition_finds_damaged_pages_by_reading_them(tmp_path: Path, style: Ch
     file = sorted(folder.glob("*.parquet"))[0]
     flip_bytes(file, 40)
     (fault,) = condition(tmp_path / "t").faults
-    assert fault.kind == FaultKind.CORRUPT_CHECKPOINT
-    assert file.name in (fault.file or "").replace("%20", " ")
+    assert fault.kind == ProblemKind.CORRUPT_CHECKPOINT
+    assert file.name in (fault.where.file or "").replace("%20", " ")
 
 
 @pytest.mark.parametrize("style", ["classic", "v2-parquet-sidecars"])
@@ -145,7 +145,7 @@ def test_condition_reads_the_pages_of_a_checkpoint_that_replaced_the_listed_one(
     listing = table.list()
     damage_pages(file)
     found = table.condition(listing, read_pages=False)
-    assert [fault.kind for fault in found.faults] == [FaultKind.CORRUPT_CHECKPOINT]
+    assert [fault.kind for fault in found.faults] == [ProblemKind.CORRUPT_CHECKPOINT]
     assert found.checkpoint == table.list().newest_checkpoint != listing.newest_checkpoint
 
 
@@ -162,7 +162,7 @@ def test_checkpoint_that_is_replaced_while_its_pages_are_read_is_read_again(
         return found
 
     monkeypatch.setattr(examined_files, "read_every_page", read_and_replace)
-    assert [fault.kind for fault in condition(tmp_path / "t").faults] == [FaultKind.CORRUPT_CHECKPOINT]
+    assert [fault.kind for fault in condition(tmp_path / "t").faults] == [ProblemKind.CORRUPT_CHECKPOINT]
 
 
 def test_condition_names_a_missing_part(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_condition_names_a_missing_part(tmp_path: Path) -> None:
     for file, name in zip(multipart_checkpoint_files(4, 2), names, strict=False):
         (log / file).rename(log / name)
     (fault,) = condition(tmp_path / "t").faults
-    assert fault.kind == FaultKind.CORRUPT_CHECKPOINT
+    assert fault.kind == ProblemKind.CORRUPT_CHECKPOINT
     assert names[0] in fault.text
     assert "part 3 of 3 is missing" in fault.text
     write_checkpoint(log, 6, "classic", [*FIRST, *(add(f"f{version}.parquet") for version in range(7))])
@@ -183,8 +183,8 @@ def test_condition_names_a_missing_sidecar(tmp_path: Path) -> None:
     file = sorted((log / "_sidecars").iterdir())[1]
     file.unlink()
     (fault,) = condition(tmp_path / "t").faults
-    assert fault.kind == FaultKind.CORRUPT_CHECKPOINT
-    assert file.name in (fault.file or "").replace("%20", " ")
+    assert fault.kind == ProblemKind.CORRUPT_CHECKPOINT
+    assert file.name in (fault.where.file or "").replace("%20", " ")
 
 
 def test_condition_of_a_damaged_checkpoint_without_fallback_is_an_error(tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ def test_condition_of_a_damaged_checkpoint_without_fallback_is_an_error(tmp_path
     (log / checkpoint_file(4)).write_bytes(b"PAR1")
     found = condition(tmp_path / "t")
     assert [(f.kind, f.mark, f.read_instead) for f in found.faults] == [
-        (FaultKind.CORRUPT_CHECKPOINT, "error", None)
+        (ProblemKind.CORRUPT_CHECKPOINT, "error", None)
     ], found.text
     assert found.unloadable == (4, 5, 6)
     assert not found.loadable
@@ -252,7 +252,7 @@ def test_condition_names_each_gap_and_the_versions_that_cannot_be_loaded(tmp_pat
     (log / commit_file(6)).unlink()
     found = condition(tmp_path / "t")
     (fault,) = found.faults
-    assert (fault.kind, fault.mark) == (FaultKind.MISSING_COMMIT, "error")
+    assert (fault.kind, fault.mark) == (ProblemKind.MISSING_COMMIT, "error")
     assert fault.missing == (6,)
     assert fault.versions == (6, 7, 8, 9, 10)
     assert found.loadable == (0, 1, 2, 3, 4, 5)
@@ -300,8 +300,8 @@ def test_condition_names_the_line_of_a_broken_commit(tmp_path: Path) -> None:
     (log / commit_file(16)).write_text('{"add":{"path":"a"\x00garbage\n')
     found = condition(tmp_path / "t")
     (fault,) = found.faults
-    assert (fault.kind, fault.line) == (FaultKind.CORRUPT_COMMIT, 1)
-    assert commit_file(16) in (fault.file or "")
+    assert (fault.kind, fault.where.line) == (ProblemKind.CORRUPT_COMMIT, 1)
+    assert commit_file(16) in (fault.where.file or "")
     assert fault.text.startswith("Version 16 cannot be read: ")
     assert found.newest_loadable == 15
     assert fault.versions == (16, 17, 18, 19, 20)
@@ -318,21 +318,29 @@ def test_condition_reads_earlier_commits_on_request_unless_they_are_read_already
 
 
 @pytest.mark.parametrize(
-    ("features", "named"),
+    ("features", "kind", "named"),
     [
-        ({"readerFeatures": ["timeMachine"], "writerFeatures": ["timeMachine"]}, "timeMachine"),
-        ({"writerFeatures": ["timeMachine"]}, "reader version 3 without readerFeatures"),
+        (
+            {"readerFeatures": ["timeMachine"], "writerFeatures": ["timeMachine"]},
+            ProblemKind.UNSUPPORTED_PROTOCOL,
+            "timeMachine",
+        ),
+        (
+            {"writerFeatures": ["timeMachine"]},
+            ProblemKind.INVALID_PROTOCOL,
+            "reader version 3 without readerFeatures",
+        ),
     ],
     ids=["unknown feature", "no list"],
 )
 def test_condition_of_unknown_reader_features_names_the_versions_that_need_them(
-    tmp_path: Path, features: dict[str, list[str]], named: str
+    tmp_path: Path, features: dict[str, list[str]], kind: ProblemKind, named: str
 ) -> None:
     log = make_log(tmp_path / "t", 6)
     (log / commit_file(4)).write_text(json.dumps(protocol(3, 7, **features)) + "\n")
     found = condition(tmp_path / "t")
     (fault,) = found.faults
-    assert fault.kind == FaultKind.UNSUPPORTED_PROTOCOL
+    assert fault.kind == kind
     assert named in fault.text
     assert fault.versions == (4, 5, 6)
     assert found.loadable == (0, 1, 2, 3)
@@ -357,7 +365,7 @@ def test_condition_of_a_commit_that_names_a_manifest_is_unsupported_from_there_o
     (log / commit_file(4)).write_text('{"checkpoint":{"path":"manifest"}}\n')
     found = condition(tmp_path / "t")
     (fault,) = found.faults
-    assert fault.kind == FaultKind.UNSUPPORTED_PROTOCOL
+    assert fault.kind == ProblemKind.UNSUPPORTED_PROTOCOL
     assert fault.versions == (4, 5, 6)
     assert found.loadable == (0, 1, 2, 3)
 
@@ -383,7 +391,7 @@ def test_condition_reports_a_log_without_protocol_or_metadata(tmp_path: Path, mi
     write_log(tmp_path / "t", {0: [*first, add("a")], 1: [add("b")]})
     found = condition(tmp_path / "t")
     (fault,) = found.faults
-    assert fault.kind == FaultKind.MISSING_ACTION
+    assert fault.kind == ProblemKind.MISSING_ACTION
     assert missing in fault.text
     assert not found.loadable
 
@@ -468,7 +476,7 @@ def test_damaged_older_checkpoint_is_found_where_versions_need_it(tmp_path: Path
     found = condition(tmp_path / "t", first=0)
     assert [*found.loadable] == [version for version in range(8) if loads(tmp_path / "t", version)]
     assert found.loadable.text() == ("0, 6 to 7" if gone == [1] else "6 to 7")
-    (fault,) = [fault for fault in found.faults if fault.kind == FaultKind.CORRUPT_CHECKPOINT]
+    (fault,) = [fault for fault in found.faults if fault.kind == ProblemKind.CORRUPT_CHECKPOINT]
     assert fault.versions.text() == "3 to 5"
 
 
@@ -479,7 +487,7 @@ def test_empty_checkpoint_after_the_latest_commit_is_reported(tmp_path: Path) ->
     (log / checkpoint_file(6)).write_bytes(b"")
     found = condition(tmp_path / "t")
     assert (found.latest, found.loadable.text()) == (4, "")
-    (fault,) = [fault for fault in found.faults if fault.kind == FaultKind.CORRUPT_CHECKPOINT]
+    (fault,) = [fault for fault in found.faults if fault.kind == ProblemKind.CORRUPT_CHECKPOINT]
     assert fault.versions.text() == "6"
 
 
@@ -499,7 +507,9 @@ def test_versions_without_a_protocol_before_the_newest_checkpoint_are_found(tmp_
     for first in range(3):
         found = condition(tmp_path / "t", first=first)
         assert found.loadable.text() == "3 to 5"
-        assert [(fault.kind, fault.versions.text()) for fault in found.faults] == [(FaultKind.MISSING_ACTION, "0 to 2")]
+        assert [(fault.kind, fault.versions.text()) for fault in found.faults] == [
+            (ProblemKind.MISSING_ACTION, "0 to 2")
+        ]
     assert condition(tmp_path / "t").faults == ()
 
 
@@ -581,7 +591,7 @@ def test_clean_up_is_seen_although_another_commit_is_broken(tmp_path: Path) -> N
     log = make_log(tmp_path / "t", 6, checkpoint=4)
     (log / commit_file(5)).write_text("{")
     found = condition_while(tmp_path / "t", partial(clean_up, log))
-    assert [(fault.file or "").rpartition("/")[2] for fault in found.faults] == [commit_file(5)]
+    assert [(fault.where.file or "").rpartition("/")[2] for fault in found.faults] == [commit_file(5)]
     assert [*found.loadable] == [4]
 
 
@@ -608,4 +618,4 @@ def test_hint_at_a_checkpoint_that_is_written_while_the_log_is_examined_is_no_fa
 def test_commit_that_is_deleted_while_the_log_is_examined_is_missing(tmp_path: Path) -> None:
     log = make_log(tmp_path / "t", 6, checkpoint=4)
     found = condition_while(tmp_path / "t", (log / commit_file(5)).unlink)
-    assert [(fault.kind, [*fault.versions]) for fault in found.faults] == [(FaultKind.MISSING_COMMIT, [5, 6])]
+    assert [(fault.kind, [*fault.versions]) for fault in found.faults] == [(ProblemKind.MISSING_COMMIT, [5, 6])]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from deltasnap_core import FaultKind, FileStatus, StorageError, TableLog
+from deltasnap_core import FileStatus, ProblemKind, StorageError, TableLog
 from deltasnap_core.protocol.log_files.file_names import commit_file
 from tests.builders import LOG_PATH, MemoryLogStore
 from tests.core.log.condition.test_table_condition import condition, make_log
@@ -47,7 +47,7 @@ def test_condition_of_a_path_without_a_table_has_a_reason(
     make_log(tmp_path / "t", 1)
     found = condition(broken(tmp_path / "t"))
     (fault,) = found.faults
-    assert (fault.kind, found.mark, found.latest) == (FaultKind.NO_TABLE, "error", None)
+    assert (fault.kind, found.mark, found.latest) == (ProblemKind.NO_TABLE, "error", None)
     assert reason in fault.text
     assert fault.advice
 
@@ -55,16 +55,16 @@ def test_condition_of_a_path_without_a_table_has_a_reason(
 @pytest.mark.parametrize(
     ("cause", "reason", "kind"),
     [
-        (PermissionError(13, "Permission denied"), "Permission denied", FaultKind.ACCESS_DENIED),
-        (OSError(), "An error occurred (403) when calling ListObjectsV2: Forbidden", FaultKind.ACCESS_DENIED),
-        (OSError(), "Unable to locate credentials", FaultKind.ACCESS_DENIED),
-        (OSError(), "Server failed to authenticate the request (AuthorizationFailure)", FaultKind.ACCESS_DENIED),
-        (OSError(), "Connection reset by peer", FaultKind.STORAGE_FAILED),
+        (PermissionError(13, "Permission denied"), "Permission denied", ProblemKind.ACCESS_DENIED),
+        (OSError(), "An error occurred (403) when calling ListObjectsV2: Forbidden", ProblemKind.ACCESS_DENIED),
+        (OSError(), "Unable to locate credentials", ProblemKind.ACCESS_DENIED),
+        (OSError(), "Server failed to authenticate the request (AuthorizationFailure)", ProblemKind.ACCESS_DENIED),
+        (OSError(), "Connection reset by peer", ProblemKind.STORAGE_FAILED),
     ],
     ids=["local", "403", "no credentials", "Azure", "network"],
 )
 def test_condition_distinguishes_denied_access_from_failed_storage(
-    cause: OSError, reason: str, kind: FaultKind
+    cause: OSError, reason: str, kind: ProblemKind
 ) -> None:
     class RefusingStore(MemoryLogStore):
         def list_from(self, path: str) -> Iterator[FileStatus]:
@@ -79,7 +79,7 @@ def test_condition_distinguishes_denied_access_from_failed_storage(
 
 def test_condition_of_an_unknown_scheme_does_not_advise_to_try_again() -> None:
     (fault,) = TableLog.for_path("foo://lake/t").condition().faults
-    assert fault.kind == FaultKind.STORAGE_FAILED
+    assert fault.kind == ProblemKind.STORAGE_FAILED
     assert (
         fault.advice
         == "Correct the scheme of the path or the storage options, or install the package of the filesystem."

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from deltasnap_core.log.condition.fault import FaultKind
+from deltasnap_core.log.condition.problem_kinds import ProblemKind
 from deltasnap_core.store.fleet.last_poll import LastPoll, StaleRule, TableProblem
 from deltasnap_core.store.fleet.timeline import VersionPoint
 from deltasnap_core.store.format.layout import ManifestName
@@ -25,7 +25,7 @@ POLL = LastPoll(
     unchecked_since_ms=3,
     problems=(
         TableProblem(check="small_files", severity="warning", text="Too many.", advice="Run `OPTIMIZE`."),
-        TableProblem(check="contiguous_log", severity="error", text="Lost.", kind=FaultKind.CORRUPT_COMMIT),
+        TableProblem(check="contiguous_log", severity="error", text="Lost.", kind=ProblemKind.CORRUPT_COMMIT),
     ),
     stale_rule=StaleRule(patience_ms=9, check="fresh_table", advice="Check the job."),
     small_file_bytes=10,

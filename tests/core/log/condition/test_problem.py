@@ -10,58 +10,47 @@ import pytest
 
 from deltasnap_core.errors import StorageError
 from deltasnap_core.log.condition.access_faults import storage_fault
-from deltasnap_core.log.condition.fault import Fault, FaultKind
-from deltasnap_core.log.condition.fault_messages import (
-    ambiguous_commits,
-    corrupt_checkpoint,
-    corrupt_commit,
-    doubted_checkpoint,
-    empty_commits,
-    missing_commits,
-    repeated_removes,
-    repeating_commits,
-    unpublished_commits,
-    wrong_checkpoint,
-)
+from deltasnap_core.log.condition.problem import NOWHERE, Problem, Where
+from deltasnap_core.log.condition.problem_kinds import ProblemKind
 from deltasnap_core.log.condition.table_condition import TableCondition, joined
-from deltasnap_core.ranges import VersionRanges
+from deltasnap_core.ranges import NO_VERSIONS, VersionRanges
 
 ONE, TWO = VersionRanges(((3, 3),)), VersionRanges(((3, 4),))
 
 
-def lost(versions: VersionRanges) -> Fault:
+def lost(versions: VersionRanges) -> Problem:
     (found,) = TableCondition(table="/t", latest=2).with_lost_versions(versions).faults
     return found
 
 
-FAULTS: dict[str, tuple[Callable[[VersionRanges], Fault], str, str]] = {
+FAULTS: dict[str, tuple[Callable[[VersionRanges], Problem], str, str]] = {
     "missing": (
-        lambda versions: missing_commits("/t", versions, ONE),
+        lambda versions: Problem.of(ProblemKind.MISSING_COMMIT, Where(versions=versions), ONE, table="/t"),
         "The commit of version 3 is missing in the log of /t: ",
         "The commits of versions 3 to 4 are missing in the log of /t: ",
     ),
     "empty": (
-        lambda versions: empty_commits("/t", versions),
+        lambda versions: Problem.of(ProblemKind.EMPTY_COMMIT, Where(versions=versions), table="/t"),
         "The commit of version 3 is empty (0 bytes, or only blank lines) in the log of /t. ",
         "The commits of versions 3 to 4 are empty (0 bytes, or only blank lines) in the log of /t. ",
     ),
     "ambiguous": (
-        lambda versions: ambiguous_commits("/t", "protocol", versions),
+        lambda versions: Problem.of(ProblemKind.REPEATED_PROTOCOL, Where(versions=versions), table="/t"),
         "The commit of version 3 in the log of /t has more than one protocol action. ",
         "The commits of versions 3 to 4 in the log of /t have more than one protocol action. ",
     ),
     "repeating": (
-        lambda versions: repeating_commits("/t", versions),
+        lambda versions: Problem.of(ProblemKind.REPEATED_ADD, Where(versions=versions), table="/t"),
         "The commit of version 3 in the log of /t adds the same file more than once. ",
         "The commits of versions 3 to 4 in the log of /t add the same file more than once. ",
     ),
     "removing again": (
-        lambda versions: repeated_removes("/t", versions),
+        lambda versions: Problem.of(ProblemKind.REPEATED_REMOVE, Where(versions=versions), table="/t"),
         "The commit of version 3 in the log of /t removes the same file more than once. ",
         "The commits of versions 3 to 4 in the log of /t remove the same file more than once. ",
     ),
     "unpublished": (
-        lambda versions: unpublished_commits("/t", versions, 2),
+        lambda versions: Problem.of(ProblemKind.UNPUBLISHED_COMMIT, Where(versions=versions), table="/t", latest=2),
         "A catalog manages /t and was not queried. The commit of version 3 is staged, ",
         "A catalog manages /t and was not queried. The commits of versions 3 to 4 are staged, ",
     ),
@@ -81,15 +70,16 @@ def test_sentence_agrees_with_the_number_of_versions(kind: str) -> None:
 
 
 def test_damaged_commit_is_named_with_its_line_and_what_cannot_be_loaded() -> None:
-    with_line = corrupt_commit(3, "/t/3.json", 2, "not JSON", TWO)
+    where = Where.of("/t/3.json", 3)
+    with_line = Problem.of(ProblemKind.CORRUPT_COMMIT, replace(where, line=2), TWO, reason="not JSON")
     assert with_line.text.startswith("Version 3 cannot be read: /t/3.json, line 2: not JSON. Versions 3 to 4 cannot ")
-    only_itself = corrupt_commit(3, "/t/3.json", None, "not JSON", ONE)
+    only_itself = Problem.of(ProblemKind.CORRUPT_COMMIT, where, ONE, reason="not JSON")
     assert only_itself.text == "Version 3 cannot be read: /t/3.json: not JSON."
-    replaced = corrupt_commit(3, "/t/3.json", None, "not JSON", VersionRanges(()))
+    replaced = Problem.of(ProblemKind.CORRUPT_COMMIT, where, reason="not JSON")
     assert replaced.text.startswith(
         "The commit of version 3 cannot be read: /t/3.json: not JSON. A checkpoint replaces "
     )
-    assert (with_line.file, with_line.line, with_line.reason, with_line.versions) == ("/t/3.json", 2, "not JSON", TWO)
+    assert (str(with_line.where), with_line.reason, with_line.versions) == ("/t/3.json, line 2", "not JSON", TWO)
 
 
 def test_ranges_that_touch_or_overlap_are_joined() -> None:
@@ -108,7 +98,7 @@ def test_checksum_that_differs_is_a_fault_with_all_fields_that_differ() -> None:
     sound = TableCondition(table="/t", latest=4)
     assert sound.with_wrong_checksum(4, "/t/4.crc", []) == sound
     once = sound.with_wrong_checksum(4, "/t/4.crc", ["metadata"])
-    assert [fault.kind for fault in once.faults] == [FaultKind.WRONG_CHECKSUM]
+    assert [fault.kind for fault in once.faults] == [ProblemKind.WRONG_CHECKSUM]
     assert once.with_wrong_checksum(4, "/t/4.crc", ["metadata"]) is once
     (fault,) = once.with_wrong_checksum(4, "/t/4.crc", ["num_files", "metadata"]).faults
     assert "version 4: num_files, metadata" in fault.text
@@ -122,9 +112,14 @@ def test_checksums_of_two_versions_that_differ_are_two_faults() -> None:
 
 
 def test_fault_that_is_known_and_found_again_is_named_once() -> None:
-    first, second = empty_commits("/t", ONE), empty_commits("/t", TWO)
-    found = TableCondition(table="/t", latest=4, faults=(first,)).with_known_faults([first, second])
-    assert found.faults == (first, second)
+    first = Problem.of(ProblemKind.EMPTY_COMMIT, Where(versions=ONE), table="/t")
+    same = Problem.of(ProblemKind.EMPTY_COMMIT, Where(versions=ONE), text="In the words of another release.")
+    others = (
+        Problem.of(ProblemKind.EMPTY_COMMIT, Where(versions=TWO)),
+        Problem.of(ProblemKind.REPEATED_ADD, first.where),
+    )
+    found = TableCondition(table="/t", latest=4, faults=(first,)).with_known_faults([same, *others])
+    assert found.faults == (first, *others)
 
 
 @pytest.mark.parametrize("cause", [TypeError(), ValueError(), AttributeError()], ids=["unknown", "invalid", "no-map"])
@@ -133,49 +128,36 @@ def test_options_that_the_filesystem_rejects_are_to_be_corrected(cause: Exceptio
     error.__cause__ = cause
     fault = storage_fault(error, TWO)
     assert fault.advice == ("Correct the path or storage_options: the filesystem does not accept one of their values.")
-    assert (fault.kind, fault.versions) == (FaultKind.STORAGE_FAILED, TWO)
+    assert (fault.kind, fault.versions) == (ProblemKind.STORAGE_FAILED, TWO)
 
 
-MARKS = {
-    **dict.fromkeys(
-        (
-            *("no_table", "access_denied", "storage_failed", "missing_action"),
-            *("unsupported_protocol", "broken_schema"),
-        ),
-        "error",
-    ),
-    **dict.fromkeys(
-        (
-            *("empty_commit", "corrupt_checkpoint", "broken_hint", "lost_versions", "ambiguous_commit"),
-            *("broken_timestamps", "negative_number", "wrong_checksum", "wrong_checkpoint"),
-            *("unpublished_commit", "missing_commit", "corrupt_commit"),
-        ),
-        "warning",
-    ),
+ERRORS = {
+    *("no_table", "access_denied", "storage_failed", "missing_action", "unsupported_protocol", "invalid_protocol"),
+    *("broken_schema", "unsupported_type_change"),
 }
 
 
-def fault_of(kind: FaultKind, *versions: int, **fields: Any) -> Fault:
-    return Fault(kind=kind, text=f"A {kind.value}.", advice="Do it.", versions=VersionRanges.of(versions), **fields)
+def fault_of(kind: ProblemKind, *versions: int, where: Where = NOWHERE, **facts: str) -> Problem:
+    texts = {"text": f"A {kind.value}.", "advice": "Do it.", "reason": "", **facts}
+    return Problem(kind=kind, where=where, versions=VersionRanges.of(versions), facts=texts)
 
 
 def test_fault_that_no_version_suffers_from_is_a_warning_if_something_replaces_the_file() -> None:
-    assert {kind.value: fault_of(kind).mark for kind in FaultKind} == MARKS
-    assert {fault_of(kind, 3).mark for kind in FaultKind} == {"error"}
+    assert {kind.value for kind in ProblemKind if fault_of(kind).mark == "error"} == ERRORS
+    assert {fault_of(kind).mark for kind in ProblemKind} == {"error", "warning"}
+    assert {fault_of(kind, 3).mark for kind in ProblemKind} == {"error"}
 
 
 def test_condition_is_one_json_document() -> None:
     """Other programs read it."""
     lost = fault_of(
-        FaultKind.MISSING_COMMIT,
+        ProblemKind.MISSING_COMMIT,
         *(3, 4, 5),
-        file="/t/_delta_log/3.json",
-        line=7,
+        where=Where.of("/t/_delta_log/3.json", 3, line=7),
         reason="gone",
-        missing=VersionRanges.of([3]),
         read_instead="nothing",
     )
-    hint = fault_of(FaultKind.BROKEN_HINT)
+    hint = fault_of(ProblemKind.BROKEN_HINT)
     found = TableCondition(
         table="/t",
         latest=5,
@@ -214,9 +196,9 @@ def test_condition_is_one_json_document() -> None:
         ],
     }
     assert (found.text, found.newest_loadable, found.is_readable) == ("A missing_commit. A broken_hint.", 2, False)
-    assert (found.faults_of(FaultKind.BROKEN_HINT), found.faults_at(4), found.faults_at(6)) == ((hint,), (lost,), ())
-    assert (found.without(FaultKind.MISSING_COMMIT).faults, found.without(FaultKind.NO_TABLE)) == ((hint,), found)
-    assert found.without(FaultKind.MISSING_COMMIT).mark == "warning"
+    assert (found.faults_of(ProblemKind.BROKEN_HINT), found.faults_at(4), found.faults_at(6)) == ((hint,), (lost,), ())
+    assert (found.without(ProblemKind.MISSING_COMMIT).faults, found.without(ProblemKind.NO_TABLE)) == ((hint,), found)
+    assert found.without(ProblemKind.MISSING_COMMIT).mark == "warning"
     whole = replace(found, pages_read=True, unread=VersionRanges())
     others = replace(whole, pages_read=False), replace(whole, unread=VersionRanges.of([1]))
     assert [each.is_complete for each in (whole, *others)] == [True, False, False]
@@ -237,12 +219,13 @@ NAME = "00000000000000000010.checkpoint.parquet"
 
 
 def test_checkpoint_that_cannot_be_read_is_named_with_what_replaces_it() -> None:
-    replaced = corrupt_checkpoint(10, CHECKPOINT, "no footer", "the 3 commits from version 0 on", VersionRanges())
+    where, instead = Where.of(CHECKPOINT, 10), "the 3 commits from version 0 on"
+    replaced = Problem.of(ProblemKind.CORRUPT_CHECKPOINT, where, reason="no footer", read_instead=instead)
     assert replaced.text == (
         f"The checkpoint of version 10 cannot be read: {NAME}: no footer. deltasnap reads the 3 commits from version 0 "
         "on instead. Other readers that use this checkpoint fail."
     )
-    lost = corrupt_checkpoint(10, CHECKPOINT, "no footer!", None, TWO)
+    lost = Problem.of(ProblemKind.CORRUPT_CHECKPOINT, where, TWO, reason="no footer!")
     assert lost.text == (
         f"The checkpoint of version 10 cannot be read: {NAME}: no footer! Nothing can replace it: versions 3 to 4 "
         "cannot be loaded."
@@ -251,28 +234,45 @@ def test_checkpoint_that_cannot_be_read_is_named_with_what_replaces_it() -> None
     assert "secret" not in f"{replaced} {lost}"
 
 
-@pytest.mark.parametrize(
-    ("is_replaceable", "read", "read_instead"),
-    [
-        (True, "deltasnap reads an older checkpoint or the commits instead", "an older checkpoint or the commits"),
-        (False, "Nothing can replace it: deltasnap reads it", None),
-    ],
-)
-def test_checkpoint_that_a_hint_contradicts_is_read_only_if_nothing_replaces_it(
-    is_replaceable: bool, read: str, read_instead: str | None
-) -> None:
-    found = doubted_checkpoint(10, CHECKPOINT, "expected 6 files, found 3", is_replaceable)
-    assert found.text.startswith(
-        f"The checkpoint of version 10 contradicts a hint: {NAME}: expected 6 files, found 3. {read}. If the hint"
-    )
-    assert (found.read_instead, found.reason) == (read_instead, "expected 6 files, found 3")
+def test_checkpoint_that_a_hint_contradicts_is_read_only_if_nothing_replaces_it() -> None:
+    where, reason, older = Where.of(CHECKPOINT, 10), "expected 6 files, found 3", "an older checkpoint"
+    replaced = Problem.of(ProblemKind.DOUBTED_CHECKPOINT, where, reason=reason, read_instead=older)
+    found = Problem.of(ProblemKind.DOUBTED_CHECKPOINT, where, reason=reason)
+    start = f"The checkpoint of version 10 contradicts a hint: {NAME}: expected 6 files, found 3."
+    assert replaced.text.startswith(f"{start} deltasnap reads an older checkpoint instead. If the hint")
+    assert found.text.startswith(f"{start} Nothing can replace it: deltasnap reads it. If the hint")
+    assert (replaced.read_instead, found.read_instead, found.reason) == (older, None, reason)
 
 
 @pytest.mark.parametrize(("files", "text"), [(1, "1 file"), (0, "0 files"), (2_000, "2,000 files")])
 def test_checkpoint_that_the_stored_version_contradicts_is_named(files: int, text: str) -> None:
-    found = wrong_checkpoint(10, CHECKPOINT, files, 3_000)
+    found = Problem.of(ProblemKind.WRONG_CHECKPOINT, Where.of(CHECKPOINT, 10), found=files, stored=3_000)
     assert found.text == (
         f"The checkpoint of version 10 contradicts the stored version: {NAME} has {text}, the stored version has "
         f"3,000. The store follows the commits. Readers of this checkpoint see {text} and the later commits."
     )
     assert found.reason == f"expected 3000 files, found {files}"
+
+
+def test_secrets_and_braces_in_facts_are_no_part_of_a_template() -> None:
+    reason = "found {table} at s3://user:secret@lake/t"
+    problem = Problem.of(ProblemKind.BROKEN_SCHEMA, table="s3://user:secret@lake/t", reason=reason)
+    assert "found {table} at s3://" in problem.text
+    assert "secret" not in f"{problem.text} {problem.facts} {problem}"
+
+
+FACTS: dict[str, str | int] = {
+    **dict.fromkeys(("table", "found", "reason", "action", "error", "needs", "change", "fields", "column"), "x"),
+    "columns": "x",
+    "latest": 1,
+    "stored": 2,
+}
+
+
+@pytest.mark.parametrize("kind", ProblemKind)
+@pytest.mark.parametrize("versions", [NO_VERSIONS, ONE])
+def test_every_kind_has_sentences(kind: ProblemKind, versions: VersionRanges) -> None:
+    found = {"found": 3} if kind is ProblemKind.WRONG_CHECKPOINT else {}
+    problem = Problem.of(kind, Where.of("/t/f", 3), versions, **{**FACTS, **found})
+    assert problem.advice.endswith((".", ")"))
+    assert not {*"{}"}.intersection(f"{problem.text}{problem.advice}{problem.reason}")
