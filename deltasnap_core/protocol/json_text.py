@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Callable
 from typing import Any
 
 MAX_NESTING = 500
@@ -15,11 +16,11 @@ _BRACKET_OR_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-def decode_json(text: str | bytes, **hooks: Any) -> Any:
+def decode_json(text: str | bytes, *, adapt: Callable[[Any], Any] | None = None, **hooks: Any) -> Any:
     """Return the value of a JSON text, by RFC 8259. If a key occurs twice in an object, the last one counts.
 
     A number beyond the range of a double becomes the greatest one, not Infinity, which is not JSON.
-    hooks: as for `json.loads`.
+    adapt: changes a value with escaped surrogates before it is checked; None: no change. hooks: as for `json.loads`.
     Errors: ValueError for invalid UTF-8, NaN or Infinity, a lone surrogate (UTF-8 cannot encode it), a number with too
     many digits for Python, or nesting deeper than MAX_NESTING.
     """
@@ -27,6 +28,7 @@ def decode_json(text: str | bytes, **hooks: Any) -> Any:
         text = text.decode()
     value = parse_json(text, **hooks)
     if _SURROGATE.search(text):
+        value = value if adapt is None else adapt(value)
         # UnicodeEncodeError is a ValueError, and states the position of the lone surrogate.
         json.dumps(value, ensure_ascii=False, default=str).encode()
     return value

@@ -16,7 +16,8 @@ rejected.
 | several objects, two actions in one object | CorruptLogError | a line is one action; readers differ on which |
 | no object; other text before or after it; a byte order mark | CorruptLogError | RFC 8259 |
 | NaN, Infinity, raw control characters, single quotes | CorruptLogError | RFC 8259 |
-| invalid UTF-8, a lone surrogate (`\\ud800`) | CorruptLogError | UTF-8 cannot encode it |
+| a lone surrogate (`\\ud83c`) in `stats` | read, escaped in the text of `stats` | a writer cut a bound: it is unknown |
+| invalid UTF-8, any other lone surrogate | CorruptLogError | UTF-8 cannot encode it |
 | an integer outside its 64 (or 32) bits, or with a fraction | CorruptLogError | PROTOCOL.md, Actions |
 | a field of another type, no `path`, an `add` without `size` | CorruptLogError | PROTOCOL.md, Actions |
 | more than 500 levels of nesting, more than MAX_LINE_BYTES | CorruptLogError | limits of parsers and memory |
@@ -115,6 +116,7 @@ _MANY_BYTES, _FEW_BYTES = 64 << 10, 8
 No action is so short.
 """
 _MARKED_END = "}x"
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")  # Python has pairs as one character
 """The end of a line as Databricks runtimes of 2020 wrote it. A line that ends so inside a string is invalid anyway."""
 # Possessive and matched in place, not searched: linear even for a text of blanks only.
 _LINE_AFTER_BLANKS = re.compile(rb"[ \t\r\n]*+([^\n]+)")
@@ -237,12 +239,27 @@ def parse_fields(lines: pa.Table, schema: pa.Schema) -> pa.Table:
 def decode_line(path: str, number: int, line: str) -> dict[str, Any]:
     """Return the decoded object of a line. Errors: CorruptLogError naming file and line."""
     try:
-        value = decode_json(line)
+        value = decode_json(line, adapt=_with_escaped_stats)
     except ValueError as error:
         raise CorruptLogError(path=path, line=number, reason=f"expected a line of JSON: {error}") from error
     if not isinstance(value, dict):
         raise CorruptLogError(path=path, line=number, reason=f"expected a JSON object, found {line[:80]!r}")
     return value
+
+
+def _with_escaped_stats(value: Any) -> Any:
+    """Return a decoded line. Halves of characters in the JSON text of `stats` are escaped, which is the same JSON."""
+    if not isinstance(value, dict):
+        return value
+    found = dict(value)
+    for name in FILE_ACTIONS:
+        fields = value.get(name)
+        stats = fields.get("stats") if isinstance(fields, dict) else None
+        if isinstance(fields, dict) and isinstance(stats, str | dict):
+            text = stats if isinstance(stats, str) else json_text(stats)
+            escaped = _LONE_SURROGATE.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
+            found[name] = {**fields, "stats": escaped}
+    return found
 
 
 def too_long_error(path: str, number: int) -> CorruptLogError:
@@ -348,7 +365,9 @@ def _read_exactly(path_of: Mapping[int, str], lines: pa.Table) -> pa.Table:
     for row in rows:
         path, number = path_of[row["commit_version"]], row["line_number"]
         usual = _in_usual_form(path, number, row["line"].removesuffix("\n"))
-        for text in (row["line"], f"{usual}\n"):
+        # Arrow does not read half of a character as Python does.
+        forms = (f"{usual}\n",) if _has_half_a_character(row["line"]) else (row["line"], f"{usual}\n")
+        for text in forms:
             actions = _regular_actions(pa.chunked_array([[text]], pa.string()), are_json=True)
             if actions is not None:
                 row |= {"line": text, **actions.to_pylist()[0]}
@@ -356,6 +375,15 @@ def _read_exactly(path_of: Mapping[int, str], lines: pa.Table) -> pa.Table:
         else:
             raise CorruptLogError(path=path, line=number, reason=_what_is_wrong(usual))
     return pa.Table.from_pylist(rows, schema=LINES_SCHEMA)
+
+
+def _has_half_a_character(line: str) -> bool:
+    """Return whether a line that was read has a lone surrogate, which is in its statistics."""
+    try:
+        decode_json(line.removesuffix("\n"))
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def _in_usual_form(path: str, number: int, line: str) -> str:

@@ -120,6 +120,7 @@ def test_a_line_with_a_number_beyond_a_double_can_be_decoded(number: str) -> Non
         pytest.param(b'{"foo":"\xed\xa0\x80"}', id="surrogate as bytes"),
         pytest.param(rb'{"add":{"path":"\ud800","size":1}}', id="lone surrogate"),
         pytest.param(rb'{"foo":{"\uDC00":1}}', id="lone surrogate in an unread field"),
+        pytest.param(rb'{"add":{"path":"\ud800","size":1,"stats":"\ud800"}}', id="lone surrogate in path and stats"),
         pytest.param(b'{"add":{"path":"a","size":9223372036854775808}}', id="2^63"),
         pytest.param(b'{"add":{"path":"a","size":9007199254740993.0}}', id="float beyond 2^53"),
         pytest.param(b'{"add":{"path":"a","size":1.5}}', id="fraction"),
@@ -344,3 +345,14 @@ def test_lines_of_file_actions_are_first_read_with_the_fields_of_the_first_and_t
 )
 def test_other_lines_are_read_with_all_fields(line: str) -> None:
     assert _fields_of('{"add":{"path":"a"}}', line) is None
+
+
+@pytest.mark.parametrize("half", [r"\ud83c", r"\udf3c", r"\ud83c\ud83c"])
+@pytest.mark.parametrize("is_object", [False, True], ids=["text", "object"])
+def test_half_of_a_character_in_statistics_is_escaped_in_their_text(half: str, is_object: bool) -> None:
+    """A writer cut a bound there: the bound is unknown, and the line is sound."""
+    stats = f'{{"maxValues":{{"s":"a{half}"}}}}'
+    written = stats if is_object else json.dumps(stats).replace(r"\\ud", r"\ud")
+    line = f'{{"add":{{"path":"a","partitionValues":{{}},"size":1,"modificationTime":1,"stats":{written}}}}}'
+    found = json.loads(lines_of(line.encode())["line"][0].as_py())["add"]
+    assert found["stats"] == stats
