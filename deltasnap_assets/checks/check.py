@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 Severity = Literal["warning", "error"]
 
-ADVICE_MARK = "\n\nWhat to do: "
-"""The separator before the advice in the text of a failed check."""
-
 FAILED_TO_RUN = "The check could not be evaluated: "
 """The start of the description of a check that raised an error."""
+
+ADVICE_MARK = "\n\nWhat to do: "
+"""The separator before the advice in the text of a failed check."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +35,7 @@ class Verdict:
     `passed` then means that an earlier failure is over.
     is_of_run: whether the result is about a version of this run. A failure of another version is a warning, so it does
     not block this run. It does not replace the result of the run that materialized that version.
+    has_failed_to_run: whether the check raised an error, which is the description.
     numbers: by name, recorded with the result.
     """
 
@@ -44,12 +45,18 @@ class Verdict:
     severity: Severity | None = None
     is_evaluated: bool = True
     is_of_run: bool = True
+    has_failed_to_run: bool = False
     numbers: Mapping[str, int | float] = field(default_factory=dict)
 
 
 def not_evaluated(reason: str) -> Verdict:
     """Return the verdict of a check that could not run."""
     return Verdict(passed=False, is_evaluated=False, description=f"not evaluated: {reason}")
+
+
+def failed_to_run(error: str) -> Verdict:
+    """Return the verdict of a check that raised an error."""
+    return Verdict(passed=False, has_failed_to_run=True, description=f"{FAILED_TO_RUN}{error}", severity="error")
 
 
 def nothing_to_compare(reason: str) -> Verdict:
@@ -108,7 +115,11 @@ class Check:
     def text_of(self, verdict: Verdict, description: str | None = None) -> str:
         """Return the description, with advice if the check failed. description: the one to show instead."""
         shown = verdict.description if description is None else description
-        return shown if verdict.passed else f"{shown}{ADVICE_MARK}{verdict.advice or self.advice}"
+        return shown if verdict.passed else f"{shown}{ADVICE_MARK}{self.advice_of(verdict)}"
+
+    def advice_of(self, verdict: Verdict) -> str:
+        """Return what to do after a failed verdict."""
+        return verdict.advice or self.advice
 
 
 class TableCheck(Check, ABC, Generic[L]):

@@ -260,8 +260,8 @@ def _faults_beside_stored(settings: Settings, table: TableSettings, condition: T
                 ProblemKind.WRONG_CHECKPOINT: poll.examined_checkpoint == condition.checkpoint,
                 ProblemKind.LOST_VERSIONS: poll.latest_version == condition.latest,
             }
-            known = [(each.kind, each) for each in poll.problems if each.kind is not None]
-            return [Problem.of(kind, text=each.text, advice=each.advice) for kind, each in known if still.get(kind)]
+            known = [each.problem for each in poll.problems if each.problem is not None]
+            return [problem for problem in known if still.get(problem.kind)]
     return []
 
 

@@ -16,7 +16,8 @@ from deltasnap_assets.dagster_internals import (
     AssetCheckEvaluationPlanned,
     AssetCheckExecutionRecordStatus,
 )
-from deltasnap_assets.runs.condition.fault_texts import MAX_TEXT_LENGTH, FailedRun
+from deltasnap_assets.runs.condition.fault_texts import FailedRun
+from deltasnap_assets.runs.condition.poll_findings import MAX_TEXT_LENGTH
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.texts import visible
 from deltasnap_core import (

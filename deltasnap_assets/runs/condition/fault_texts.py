@@ -9,11 +9,10 @@ from dataclasses import dataclass
 
 import dagster as dg
 
-from deltasnap_assets.runs.condition.poll_findings import LOG, RUN
+from deltasnap_assets.runs.condition.poll_findings import LOG, MAX_TEXT_LENGTH, RUN
 from deltasnap_assets.texts import visible
 from deltasnap_core import LOG_FOLDER, Problem, TableCondition, TableProblem
 
-MAX_TEXT_LENGTH = 2000
 FAILED_RUN = "failed_run"
 CANNOT_BE_LOADED = "cannot_be_loaded"
 FAULT_ENTRIES = ("health", FAILED_RUN, CANNOT_BE_LOADED, "can_be_loaded", "numbers_of", "checks_not_evaluated")
@@ -68,16 +67,7 @@ def problems_of(condition: TableCondition | None, failed: FailedRun | None) -> d
 
 def log_problems(condition: TableCondition) -> tuple[TableProblem, ...]:
     """Return the faults of a log for the last poll of its table."""
-    return tuple(
-        TableProblem(
-            check=LOG,
-            severity="error" if fault.mark == "error" else "warning",
-            text=visible(fault.text, MAX_TEXT_LENGTH),
-            advice=visible(fault.advice, MAX_TEXT_LENGTH),
-            kind=fault.kind,
-        )
-        for fault in condition.faults
-    )
+    return tuple(TableProblem.of(fault, LOG) for fault in condition.faults)
 
 
 def is_explained(condition: TableCondition | None, reason: str) -> bool:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import dagster as dg
-
-from deltasnap_assets.checks.check import ADVICE_MARK, FAILED_TO_RUN
+from deltasnap_assets.checks.check import Check, Verdict
 from deltasnap_assets.checks.commits.fresh_table import FreshTable
 from deltasnap_assets.checks.files.expired_tombstones import ExpiredTombstones
 from deltasnap_assets.checks.registry import CONDITION_CHECKS
 from deltasnap_assets.quantities import HOUR_MS
+from deltasnap_assets.texts import visible
 from deltasnap_core import LastPoll, Problem, StaleRule, TableProblem
 
 LOG = "log"
@@ -29,6 +28,7 @@ STORED_VERSIONS = "stored_versions"
 """The name of the problem that versions of the store lack a file."""
 UNSHARED_STORE = "unshared_store"
 """The name of the problem that runs store their versions elsewhere."""
+MAX_TEXT_LENGTH = 2000
 NO_VERSIONS_ADVICE = "Correct `versions` in the configuration, or wait for this version."
 
 _CONDITION_NAMES = frozenset(check.name for check in CONDITION_CHECKS)
@@ -62,26 +62,31 @@ class PollFindings:
     examined_checkpoint: str | None = None
 
 
-def found_by_checks(results: Iterable[dg.AssetCheckResult]) -> PollFindings:
+def found_by_checks(verdicts: Mapping[Check, Verdict]) -> PollFindings:
     """Return the problems found by evaluated checks.
 
     Checks of the log's condition are omitted, unless they failed to run, because its faults are recorded.
     `fresh_table` is recorded as the rule for when the table becomes stale, because that happens without runs.
     """
     problems, rule, vacuum = dict[str, tuple[TableProblem, ...]](), None, None
-    for result in results:
-        name = result.check_name or ""
-        text, _, advice = (result.description or "").partition(ADVICE_MARK)
-        is_of_the_log = name in _CONDITION_NAMES and not text.startswith(FAILED_TO_RUN)
-        if name == FreshTable.name and (found := stale_rule(_number(result, "hours_expected"))) is not None:
+    for check, verdict in verdicts.items():
+        name = check.name
+        if name == FreshTable.name and (found := stale_rule(verdict.numbers.get("hours_expected"))) is not None:
             rule, problems[name] = found, ()
-        elif not is_of_the_log:
-            is_error = result.severity is dg.AssetCheckSeverity.ERROR
-            problem = TableProblem(check=name, severity="error" if is_error else "warning", text=text, advice=advice)
-            problems[name] = () if result.passed else (problem,)
+        elif name not in _CONDITION_NAMES or verdict.has_failed_to_run:
+            problems[name] = () if verdict.passed else (_problem(check, verdict),)
         if name == ExpiredTombstones.name:
-            vacuum = _number(result, "expired_bytes")
+            vacuum = verdict.numbers.get("expired_bytes")
     return PollFindings(problems=problems, stale_rule=rule, vacuum_bytes=None if vacuum is None else int(vacuum))
+
+
+def _problem(check: Check, verdict: Verdict) -> TableProblem:
+    return TableProblem(
+        check=check.name,
+        severity=check.severity_of(verdict),
+        text=visible(verdict.description, MAX_TEXT_LENGTH),
+        advice=check.advice_of(verdict),
+    )
 
 
 def known_errors(poll: LastPoll | None) -> tuple[TableProblem, ...]:
@@ -91,11 +96,8 @@ def known_errors(poll: LastPoll | None) -> tuple[TableProblem, ...]:
 
 def known_faults(poll: LastPoll | None) -> tuple[Problem, ...]:
     """Return the recorded faults of a table's log that only reading its commits detects."""
-    return tuple(
-        Problem.of(problem.kind, text=problem.text, advice=problem.advice)
-        for problem in (() if poll is None else poll.problems)
-        if problem.kind is not None and problem.kind.is_in_commits
-    )
+    found = (each.problem for each in (() if poll is None else poll.problems))
+    return tuple(problem for problem in found if problem is not None and problem.kind.is_in_commits)
 
 
 def stale_rule(hours: float | None) -> StaleRule | None:
@@ -103,9 +105,3 @@ def stale_rule(hours: float | None) -> StaleRule | None:
     if hours is None:
         return None
     return StaleRule(patience_ms=int(hours * HOUR_MS), check=FreshTable.name, advice=FreshTable.advice)
-
-
-def _number(result: dg.AssetCheckResult, name: str) -> float | None:
-    entry = (result.metadata or {}).get(name)
-    value = entry.value if isinstance(entry, dg.MetadataValue) else entry
-    return value if isinstance(value, int | float) else None

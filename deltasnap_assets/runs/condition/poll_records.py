@@ -7,7 +7,7 @@ a storage failure here does not fail a run or a tick.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 
 from deltasnap_assets.runs import due
@@ -28,6 +28,7 @@ from deltasnap_core import (
     LastPoll,
     LogStatus,
     ManifestName,
+    Problem,
     SnapshotStore,
     StorageError,
     TableLevel,
@@ -187,8 +188,15 @@ def _replaced(before: LastPoll, found: PollFindings) -> Mapping[str, tuple[Table
     known = any(problem.check == LOG and problem.severity == "error" for problem in before.problems)
     if known and not any(problem.severity == "error" for problem in of_log):
         return {name: problems for name, problems in found.problems.items() if name != LOG}
-    in_commits = [each for each in before.problems if each.kind is not None and each.kind.is_in_commits]
-    return {**found.problems, LOG: (*of_log, *(each for each in in_commits if each not in of_log))}
+    keys = {each.problem.key for each in of_log if each.problem is not None}
+    warnings = (each for each in before.problems if each.check == LOG and each.severity == "warning")
+    kept = (each for each in warnings if _is_in_commits(each.problem, keys))
+    return {**found.problems, LOG: (*of_log, *kept)}
+
+
+def _is_in_commits(problem: Problem | None, known: Container[object]) -> bool:
+    """Return whether a problem is not known, and of commits. It may be if another release recorded its kind."""
+    return problem is None or (problem.kind.is_in_commits and problem.key not in known)
 
 
 def _unchecked_since(before: LastPoll, latest: int | None, checked: int | None) -> int | None:

@@ -8,12 +8,12 @@ from typing import Any
 
 import dagster as dg
 
-from deltasnap_assets.checks.check import FAILED_TO_RUN, TableCheck, Verdict, not_evaluated
+from deltasnap_assets.checks.check import Check, TableCheck, Verdict, failed_to_run, not_evaluated
 from deltasnap_assets.checks.log.condition_check import unsupported
 from deltasnap_assets.checks.log.readable_protocol import ReadableProtocol
 from deltasnap_assets.checks.registry import TABLE_CHECKS
 from deltasnap_assets.runs.condition.check_events import LOG_ERRORS, severity_of
-from deltasnap_assets.runs.condition.fault_texts import MAX_TEXT_LENGTH
+from deltasnap_assets.runs.condition.poll_findings import MAX_TEXT_LENGTH
 from deltasnap_assets.runs.run_progress import progress_logged
 from deltasnap_assets.runs.table_runs import ends_failure
 from deltasnap_assets.settings.config import TableSettings
@@ -57,13 +57,12 @@ def _results(context: dg.AssetCheckExecutionContext, table: TableSettings) -> It
     snapshots = context.resources.snapshots
     facts = RunFacts(table=table, snapshots=snapshots, versions=versions_of_run(context, snapshots, table))
     selected = {key.name for key in context.selected_asset_check_keys}
-    of_run, ended = list[dg.AssetCheckResult](), list[str]()
+    of_run, ended = dict[Check, Verdict](), list[str]()
     for check in (check for check in TABLE_CHECKS if check.name in selected):
         verdict = _verdict(check, facts)
         if verdict.is_evaluated:
-            result = _result(table.name, check, verdict)
-            of_run.extend([result] if verdict.is_of_run else [])
-            yield result
+            of_run |= {check: verdict} if verdict.is_of_run else {}
+            yield _result(table.name, check, verdict)
         else:  # Dagster shows it as skipped
             ended.extend([check.name] if verdict.passed else [])
             log = context.log.info if verdict.passed else context.log.warning
@@ -86,7 +85,7 @@ def _verdict(check: TableCheck[Any], facts: RunFacts) -> Verdict:
             return not_evaluated(facts.condition.text)
         return Verdict(passed=False, description=str(error), severity="error")
     except Exception as error:  # noqa: BLE001  # the other checks are still evaluated
-        return Verdict(passed=False, description=f"{FAILED_TO_RUN}{type(error).__name__}: {error}", severity="error")
+        return failed_to_run(f"{type(error).__name__}: {error}")
 
 
 def _result(table_name: str, check: TableCheck[Any], verdict: Verdict) -> dg.AssetCheckResult:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import dagster as dg
 
-from deltasnap_assets.runs.condition.fault_texts import MAX_TEXT_LENGTH, log_problems
-from deltasnap_assets.runs.condition.poll_findings import ALL_CHECKS, LOG, RUN, VERSIONS, PollFindings, found_by_checks
+from deltasnap_assets.checks.check import Check, Verdict
+from deltasnap_assets.runs.condition.fault_texts import log_problems
+from deltasnap_assets.runs.condition.poll_findings import (
+    ALL_CHECKS,
+    LOG,
+    MAX_TEXT_LENGTH,
+    RUN,
+    VERSIONS,
+    PollFindings,
+    found_by_checks,
+)
 from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.runs.due import inputs_of_checks
 from deltasnap_assets.runs.table_runs import stores_versions
@@ -23,7 +32,7 @@ _log = logger_of(__name__)
 def record_table_checks(
     snapshots: RunSnapshots,
     table: TableSettings,
-    results: Sequence[dg.AssetCheckResult],
+    verdicts: Mapping[Check, Verdict],
     run: dg.DagsterRun,
     *,
     ended: Iterable[str],
@@ -38,7 +47,7 @@ def record_table_checks(
     ended: the checks without a result whose earlier failure is over. are_all: whether all checks were evaluated.
     ends_failure: see `ends_failure`.
     """
-    found = found_by_checks(results)
+    found = found_by_checks(verdicts)
     found = replace(found, problems={**dict.fromkeys(ended, ()), **found.problems})
     try:
         condition = snapshots.conditions.of(table)
@@ -66,7 +75,7 @@ def record_table_checks(
 def record_version_checks(
     snapshots: RunSnapshots,
     table: TableSettings,
-    results: Sequence[dg.AssetCheckResult],
+    verdicts: Mapping[Check, Verdict],
     versions: Sequence[int],
     names: Iterable[str],
 ) -> None:
@@ -75,7 +84,7 @@ def record_version_checks(
     names: of the selected checks. A check without a result ends its problem, which belongs to an earlier version.
     """
     if max(snapshots.stored_versions(table), default=None) in versions:
-        problems = {**dict.fromkeys(names, ()), **found_by_checks(results).problems}
+        problems = {**dict.fromkeys(names, ()), **found_by_checks(verdicts).problems}
         record(snapshots.store, table, PollFindings(problems=problems))
 
 

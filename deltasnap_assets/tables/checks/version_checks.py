@@ -11,7 +11,7 @@ from typing import Any
 
 import dagster as dg
 
-from deltasnap_assets.checks.check import FAILED_TO_RUN, Verdict, VersionCheck, not_evaluated
+from deltasnap_assets.checks.check import Check, Verdict, VersionCheck, failed_to_run, not_evaluated
 from deltasnap_assets.checks.registry import VERSION_CHECKS
 from deltasnap_assets.dagster_internals import (
     AssetCheckEvaluationTargetMaterializationData,
@@ -57,14 +57,17 @@ def _results(
     if not versions:
         context.log.warning("not evaluated: no version of the run is stored.")
         return  # Dagster shows them as skipped
+    selected = {key.name: key for key in context.selected_asset_check_keys}
     try:
         facts = facts_of_versions(snapshots, table, versions)
     except DeltaSnapError as error:
-        failed = [_of_failure(key, error) for key in context.selected_asset_check_keys]
-        yield from failed if has_partition else map(_evaluation, failed)
+        verdict = failed_to_run(visible(str(error)))
+        failed: dict[Check, Verdict] = {check: verdict for check in VERSION_CHECKS if check.name in selected}
+        results = [_result(check, selected[check.name], verdict) for check in failed]
+        yield from results if has_partition else map(_evaluation, results)
         record_version_checks(snapshots, table, failed, versions, ())
         return
-    selected, results = {key.name: key for key in context.selected_asset_check_keys}, list[dg.AssetCheckResult]()
+    of_run = dict[Check, Verdict]()
     for check, key in ((check, selected[check.name]) for check in VERSION_CHECKS if check.name in selected):
         verdicts = check.verdicts(facts, table.checks)
         if not verdicts:  # Dagster shows it as skipped
@@ -74,9 +77,9 @@ def _results(
             _record(context, check, key, verdicts)
         if verdicts[newest := max(verdicts)].passed:
             _record(context, check, key, _settled(context, key, newest))
-        results.append(_of_run(check, key, verdicts))
-        yield results[-1] if has_partition else _evaluation(results[-1])
-    record_version_checks(snapshots, table, results, versions, selected)
+        of_run[check], result = verdict_of_run(verdicts), _of_run(check, key, verdicts)
+        yield result if has_partition else _evaluation(result)
+    record_version_checks(snapshots, table, of_run, versions, selected)
 
 
 def _specs(table_name: str) -> list[dg.AssetCheckSpec]:
@@ -108,11 +111,6 @@ def _evaluation(result: dg.AssetCheckResult) -> dg.AssetCheckEvaluation:
     )
 
 
-def _of_failure(key: dg.AssetCheckKey, error: DeltaSnapError) -> dg.AssetCheckResult:
-    text = f"{FAILED_TO_RUN}{visible(str(error))}"
-    return dg.AssetCheckResult(check_name=key.name, asset_key=key.asset_key, passed=False, description=text)
-
-
 def verdict_of_run(verdicts: Mapping[int, Verdict]) -> Verdict:
     """Return one verdict for all versions of a run: the failed ones together, otherwise the newest.
 
@@ -126,14 +124,18 @@ def verdict_of_run(verdicts: Mapping[int, Verdict]) -> Verdict:
 
 
 def _of_run(check: VersionCheck[Any], key: dg.AssetCheckKey, verdicts: Mapping[int, Verdict]) -> dg.AssetCheckResult:
-    verdict, failed = verdict_of_run(verdicts), [each for each in verdicts.values() if not each.passed]
+    failed = [each for each in verdicts.values() if not each.passed]
+    return _result(check, key, verdict_of_run(verdicts), versions_judged=len(verdicts), versions_failed=len(failed))
+
+
+def _result(check: Check, key: dg.AssetCheckKey, verdict: Verdict, **numbers: int) -> dg.AssetCheckResult:
     return dg.AssetCheckResult(
         check_name=key.name,
         asset_key=key.asset_key,
         passed=verdict.passed,
         severity=severity_of(check, verdict),
         description=check.text_of(verdict),
-        metadata={"versions_judged": len(verdicts), "versions_failed": len(failed)},
+        metadata=numbers,
     )
 
 

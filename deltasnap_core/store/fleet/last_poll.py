@@ -10,13 +10,15 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import BeforeValidator, model_validator
+from pydantic import BeforeValidator, SkipValidation, model_validator
 
-from deltasnap_core.log.condition.problem_kinds import ProblemKind
+from deltasnap_core.log.condition.problem import Problem, Where, pairs
+from deltasnap_core.log.condition.problem_kinds import ProblemKind, Severity
 from deltasnap_core.protocol.json_records import JsonRecord, Long, is_json_kind, json_text
 from deltasnap_core.protocol.json_text import decode_json
+from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.redaction import redacted, safe_repr
 from deltasnap_core.storage.urls import is_local, local_path, to_url
 from deltasnap_core.store.fleet.timeline import Points, VersionPoint
@@ -26,16 +28,25 @@ POLL_FORMAT = 1
 MAX_TEXT_LENGTH = 2000
 DEFAULT_SMALL_FILE_BYTES = 16 * 1024 * 1024
 
-Severity = Literal["error", "warning"]
+
+def _ranges_of(values: object) -> object:
+    try:
+        return VersionRanges(tuple((int(first), int(last)) for first, last in values))  # type: ignore[attr-defined]
+    except (TypeError, ValueError) as error:
+        raise ValueError("expected pairs of versions") from error
+
+
+Ranges = Annotated[VersionRanges, SkipValidation, BeforeValidator(_ranges_of)]
 
 
 @safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableProblem(JsonRecord):
-    """One problem of a table.
+    """One problem of a table, as the store records it.
 
-    check: the check that found it. text: the problem in sentences. advice: what to do. kind: the kind of a fault of the
-    log; None: found by a check, or unknown.
+    check: the check or other source that found it. text: the problem in sentences. advice: what to do.
+    kind: of a problem of the log; None: found by a check, or unknown to this release.
+    file, line, at, versions, facts: `Problem.where`, `Problem.versions` and `Problem.facts`, for a problem of the log.
     """
 
     json_name = "problem"
@@ -45,10 +56,46 @@ class TableProblem(JsonRecord):
     text: str
     advice: str = ""
     kind: ProblemKind | None = None
+    file: str | None = None
+    line: Long | None = None
+    at: Ranges = field(default_factory=VersionRanges)
+    versions: Ranges = field(default_factory=VersionRanges)
+    facts: Mapping[str, str | int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, problem: Problem, check: str) -> TableProblem:
+        """Return a problem of the log. Its texts and facts are cut to a length that can be stored."""
+        return cls(
+            check=check,
+            severity="error" if problem.mark == "error" else "warning",
+            text=_stored_text(problem.text),
+            advice=_stored_text(problem.advice),
+            kind=problem.kind,
+            file=problem.where.file,
+            line=problem.where.line,
+            at=problem.where.versions,
+            versions=problem.versions,
+            facts={name: _stored_text(fact) if isinstance(fact, str) else fact for name, fact in problem.facts.items()},
+        )
+
+    @property
+    def problem(self) -> Problem | None:
+        """The problem of the log; None: a check found it, or its kind is unknown.
+
+        An earlier release recorded only the texts. They are the facts then.
+        """
+        if self.kind is None:
+            return None
+        where = Where(file=self.file, line=self.line, versions=self.at)
+        facts = self.facts or {"text": self.text, "advice": self.advice}
+        return Problem(kind=self.kind, where=where, versions=self.versions, facts=facts)
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON object. Texts are without credentials, and truncated."""
-        return {**JsonRecord.to_json(self), "text": _stored_text(self.text), "advice": _stored_text(self.advice)}
+        values = {**JsonRecord.to_json(self), "text": _stored_text(self.text), "advice": _stored_text(self.advice)}
+        ranges = {name: pairs(found) for name in ("at", "versions") if (found := getattr(self, name))}
+        details = {**ranges, **({"facts": dict(self.facts)} if self.facts else {})}
+        return {name: value for name, value in values.items() if name not in ("at", "versions", "facts")} | details
 
     @model_validator(mode="before")
     @classmethod

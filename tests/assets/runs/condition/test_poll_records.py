@@ -12,7 +12,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from deltasnap_assets.checks.check import FAILED_TO_RUN, Check
+from deltasnap_assets.checks.check import ADVICE_MARK, Check, Verdict, failed_to_run
 from deltasnap_assets.checks.commits.fresh_table import FreshTable
 from deltasnap_assets.checks.files.expired_tombstones import ExpiredTombstones
 from deltasnap_assets.checks.files.small_files import SmallFiles
@@ -37,12 +37,16 @@ from deltasnap_assets.runs.planning.log_status import read_status
 from deltasnap_assets.runs.sensors import new_commits_sensor
 from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.config import Since
+from deltasnap_assets.texts import visible
 from deltasnap_core import (
     LastPolls,
+    Problem,
     ProblemKind,
     StaleRule,
     StorageError,
     TableProblem,
+    VersionRanges,
+    Where,
     system_clock,
 )
 from deltasnap_core.storage.writable_files import WritableFiles
@@ -79,46 +83,47 @@ def table(tmp_path: Path) -> Table:
     return Table(tmp_path)
 
 
-def result(
-    check: Any, *, passed: bool, is_error: bool = False, description: str | None = None, **numbers: float
-) -> dg.AssetCheckResult:
-    severity = dg.AssetCheckSeverity.ERROR if is_error else dg.AssetCheckSeverity.WARN
-    reported = "It is so." if passed else "It is so.\n\nWhat to do: Change it."
-    return dg.AssetCheckResult(
-        check_name=check.name,
+def found_by(check: Check, *, passed: bool, is_error: bool = False, **numbers: float) -> PollFindings:
+    """Return what the result of one check records."""
+    verdict = Verdict(
         passed=passed,
-        severity=severity,
-        description=description or reported,
-        metadata=dict(numbers),
+        description="It is so.",
+        advice="Change it.",
+        severity="error" if is_error else "warning",
+        numbers=numbers,
     )
+    return found_by_checks({check: verdict})
 
 
 def test_failed_check_is_a_problem_with_description_and_advice() -> None:
-    found = found_by_checks([result(SmallFiles, passed=False), result(ExpiredTombstones, passed=True, expired_bytes=7)])
-    assert found.problems == {
-        "small_files": (TableProblem(check="small_files", severity="warning", text="It is so.", advice="Change it."),),
-        "expired_tombstones": (),
-    }
-    assert found.vacuum_bytes == 7
+    problem = TableProblem(check="small_files", severity="warning", text="It is so.", advice="Change it.")
+    assert found_by(SmallFiles(), passed=False).problems == {"small_files": (problem,)}
+    found = found_by(ExpiredTombstones(), passed=True, expired_bytes=7)
+    assert (found.problems, found.vacuum_bytes) == ({"expired_tombstones": ()}, 7)
+
+
+def test_text_like_that_of_advice_is_part_of_the_description() -> None:
+    verdict = Verdict(passed=False, description=f"a{ADVICE_MARK}b", advice="Change it.")
+    (problem,) = found_by_checks({SmallFiles(): verdict}).problems["small_files"]
+    assert (problem.text, problem.advice) == (visible(f"a{ADVICE_MARK}b"), "Change it.")
 
 
 def test_error_of_a_check_is_an_error_of_the_table() -> None:
-    (problem,) = found_by_checks([result(SmallFiles, passed=False, is_error=True)]).problems["small_files"]
+    (problem,) = found_by(SmallFiles(), passed=False, is_error=True).problems["small_files"]
     assert problem.severity == "error"
 
 
 def test_freshness_is_recorded_as_a_rule() -> None:
-    found = found_by_checks([result(FreshTable, passed=True, hours_expected=26)])
+    found = found_by(FreshTable(), passed=True, hours_expected=26)
     assert found.problems == {"fresh_table": ()}
     assert found.stale_rule == StaleRule(patience_ms=26 * HOUR, check="fresh_table", advice=FreshTable.advice)
 
 
-@pytest.mark.parametrize("check", [FreshTable, ContiguousLog])
-def test_check_that_raised_an_error_is_a_problem(check: type[Check]) -> None:
-    failed = result(check, passed=False, is_error=True, description=f"{FAILED_TO_RUN}IndexError: 5")
-    (problem,) = found_by_checks([failed]).problems[check.name]
+@pytest.mark.parametrize("check", [FreshTable(), ContiguousLog()])
+def test_check_that_raised_an_error_is_a_problem(check: Check) -> None:
+    (problem,) = found_by_checks({check: failed_to_run("IndexError: 5")}).problems[check.name]
     assert (problem.severity, problem.text) == ("error", "The check could not be evaluated: IndexError: 5")
-    assert found_by_checks([result(ContiguousLog, passed=False)]).problems == {}
+    assert found_by(ContiguousLog(), passed=False).problems == {}
 
 
 def test_problems_remain_until_their_check_passes(table: Table) -> None:
@@ -219,12 +224,11 @@ def test_new_problems_come_before_those_that_are_kept(table: Table) -> None:
     assert (known_errors(None), known_faults(None)) == ((), ())
 
 
-def test_number_of_a_check_may_be_absent_or_not_a_number() -> None:
-    results = [result(ExpiredTombstones, passed=True), result(ExpiredTombstones, passed=True, expired_bytes=2.9)]
-    assert [found_by_checks([each]).vacuum_bytes for each in results] == [None, 2]
-    text = dg.AssetCheckResult(check_name="fresh_table", passed=False, metadata={"hours_expected": "many"})
-    found = found_by_checks([text])
-    assert (found.stale_rule, [each.severity for each in found.problems["fresh_table"]]) == (None, ["error"])
+def test_number_of_a_check_may_be_absent() -> None:
+    assert found_by(ExpiredTombstones(), passed=True).vacuum_bytes is None
+    assert found_by(ExpiredTombstones(), passed=True, expired_bytes=2.9).vacuum_bytes == 2
+    found = found_by(FreshTable(), passed=False)
+    assert (found.stale_rule, [each.severity for each in found.problems["fresh_table"]]) == (None, ["warning"])
 
 
 def test_poll_of_another_process_is_kept_while_the_checks_of_a_run_are_recorded(
@@ -352,6 +356,28 @@ def test_warning_found_in_a_commit_remains_until_the_whole_log_is_read(table: Ta
         record(table.store, table.table, PollFindings(problems={LOG: of_log}, is_examined=is_examined))
         found.append(table.poll.problems)
     assert found == [(warning,), (warning,) if kind.is_in_commits else (), ()]
+
+
+def test_warning_of_another_release_remains_until_the_whole_log_is_read(table: Table) -> None:
+    warning, found = replace(WARNING, check=LOG), []
+    record(table.store, table.table, PollFindings(problems={LOG: (warning,)}, is_examined=True))
+    for is_examined in (False, True):
+        record(table.store, table.table, PollFindings(problems={LOG: ()}, is_examined=is_examined))
+        found.append(table.poll.problems)
+    assert found == [(warning,), ()]
+
+
+def test_known_fault_that_is_found_again_in_other_words_is_recorded_once(table: Table) -> None:
+    at = Where(versions=VersionRanges.of([1]))
+    earlier = Problem.of(ProblemKind.EMPTY_COMMIT, at, text="Empty.", advice="Restore it.")
+    now, other = (
+        Problem.of(ProblemKind.EMPTY_COMMIT, at, table="/t"),
+        Problem.of(ProblemKind.REPEATED_ADD, at, table="/t"),
+    )
+    of_log = tuple(TableProblem.of(each, LOG) for each in (now, other))
+    record(table.store, table.table, PollFindings(problems={LOG: (TableProblem.of(earlier, LOG),)}, is_examined=True))
+    record(table.store, table.table, PollFindings(problems={LOG: of_log}))
+    assert table.poll.problems == of_log
 
 
 def test_blank_commit_of_a_stored_version_is_still_reported_when_only_a_checkpoint_is_read(table: Table) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from typing import Any
 
-import dagster as dg
 import pytest
 
-from deltasnap_assets.checks.check import ADVICE_MARK
+from deltasnap_assets.checks.check import Check, Verdict
+from deltasnap_assets.checks.files.expired_tombstones import ExpiredTombstones
+from deltasnap_assets.checks.log.checkpoint_lag import CheckpointLag
 from deltasnap_assets.runs.condition.poll_findings import VERSIONS, PollFindings
 from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.tables.checks.recorded_results import record_table_checks
@@ -21,25 +22,22 @@ from tests.builders import mtime_of
 
 __all__ = ["original", "table"]
 
-WARNED = dg.AssetCheckResult(
-    passed=False, check_name="checkpoint_lag", description=f"Late.{ADVICE_MARK}Write one.",
-    severity=dg.AssetCheckSeverity.WARN,
-)  # fmt: skip
+WARNED = CheckpointLag(), Verdict(passed=False, description="Late.", advice="Write one.")
 PROBLEM = TableProblem(check="checkpoint_lag", severity="warning", text="Late.", advice="Write one.")
 
 
 def recorded(
-    table: Table, *results: dg.AssetCheckResult, ended: tuple[str, ...] = (), are_all: bool = False
+    table: Table, *verdicts: tuple[Check, Verdict], ended: tuple[str, ...] = (), are_all: bool = False
 ) -> LastPoll:
     no_session: Any = None
     run = table.instance.create_run_for_job(idle_job)
     snapshots = RunSnapshots(table.settings, no_session)
-    record_table_checks(snapshots, table.table, results, run, ended=ended, are_all=are_all, ends_failure=True)
+    record_table_checks(snapshots, table.table, dict(verdicts), run, ended=ended, are_all=are_all, ends_failure=True)
     return table.poll
 
 
 def test_results_are_those_of_the_newest_stored_version(table: Table) -> None:
-    vacuum = dg.AssetCheckResult(passed=True, check_name="expired_tombstones", metadata={"expired_bytes": 7})
+    vacuum = ExpiredTombstones(), Verdict(passed=True, description="Few.", numbers={"expired_bytes": 7})
     table.write(LAST + 1, LAST + 1)
     found = recorded(table, WARNED)
     assert (found.latest_version, found.checked_version, found.facts_version) == (LAST + 1, None, None)

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from deltasnap_core.log.condition.problem import Problem, Where
 from deltasnap_core.log.condition.problem_kinds import ProblemKind
+from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.store.fleet.last_poll import LastPoll, StaleRule, TableProblem
 from deltasnap_core.store.fleet.timeline import VersionPoint
 from deltasnap_core.store.format.layout import ManifestName
@@ -91,6 +93,44 @@ def test_document_of_an_earlier_release_is_read() -> None:
     del values["uncheckedSince"], values["checkedInputs"]
     earlier = replace(POLL, unchecked_since_ms=None, checked_inputs=None)
     assert LastPoll.from_bytes(json.dumps(values).encode()) == earlier
+
+
+FAULT = Problem.of(
+    ProblemKind.CORRUPT_COMMIT, Where.of("s3://lake/t/3.json", 3, line=7), VersionRanges.of([3, 4]), reason="no JSON"
+)
+
+
+def test_problem_of_the_log_is_read_back_with_its_facts_and_key() -> None:
+    recorded = TableProblem.of(FAULT, "log")
+    assert recorded.to_json() == {
+        "check": "log",
+        "severity": "error",
+        "text": FAULT.text,
+        "advice": FAULT.advice,
+        "kind": "corrupt_commit",
+        "file": "s3://lake/t/3.json",
+        "line": 7,
+        "at": [[3, 3]],
+        "versions": [[3, 4]],
+        "facts": {"reason": "no JSON"},
+    }
+    assert TableProblem.from_json(recorded.to_json()) == recorded
+    assert recorded.problem == FAULT
+
+
+def test_problem_that_an_earlier_release_recorded_keeps_its_text() -> None:
+    values = {"check": "log", "severity": "warning", "text": "It is so.", "advice": "Do it.", "kind": "empty_commit"}
+    found = TableProblem.from_json(values).problem
+    assert found is not None
+    assert (found.kind, found.text, found.advice) == (ProblemKind.EMPTY_COMMIT, "It is so.", "Do it.")
+    assert TableProblem.from_json({**values, "kind": "of_a_later_release"}).problem is None
+
+
+@pytest.mark.parametrize("versions", [7, [1], [["a", 1]], [[1, 2, 3]]])
+def test_versions_that_are_no_pairs_are_rejected(versions: object) -> None:
+    values = {"check": "log", "severity": "warning", "text": "", "versions": versions}
+    with pytest.raises(ValueError, match="versions"):
+        TableProblem.from_json(values)
 
 
 def test_document_has_no_credentials_and_no_long_texts() -> None:
