@@ -20,6 +20,7 @@ from deltasnap_assets.tables.assets.io_manager import IO_MANAGER_KEY, SnapshotIO
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_core import DeltaSnapError, redacted
 
+_MAX_RETRIES = "dagster/max_retries"
 _NO_VERSION = (
     "This run has no partition: choose the version to materialize, as in `dg launch --partition 12`. The job "
     f"`{REFRESH_JOB}` materializes all new versions."
@@ -80,6 +81,8 @@ def _check_partition(run: dg.DagsterRun, instance: dg.DagsterInstance, settings:
         dg.AssetKey([table.name, name]).to_python_identifier() for table in settings.tables for name in ASSET_NAMES
     }
     if not assets.isdisjoint(steps):
+        # Dagster retries a run that fails outside of its steps, but here every attempt would fail.
+        instance.add_run_tags(run.run_id, {_MAX_RETRIES: "0"})
         raise DeltaSnapError(_NO_VERSION)
 
 

@@ -8,14 +8,20 @@ version: one function per asset, listed in `_ASSETS`.
 # No `from __future__ import annotations` here: Dagster inspects the annotation of `context` and rejects a string.
 # ruff: noqa: I002
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
 import dagster as dg
 
 from deltasnap_assets.checks.facts import CountedFiles
-from deltasnap_assets.runs.planning.partitions import key_of, keys_read_once, version_partitions, versions_of_keys
+from deltasnap_assets.runs.planning.partitions import (
+    key_of,
+    keys_read_once,
+    known_versions,
+    version_partitions,
+    versions_of_keys,
+)
 from deltasnap_assets.runs.run_progress import progress_logged
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.spark.session.failures import using_spark
@@ -218,6 +224,8 @@ def _definition(table: TableSettings, asset: _VersionAsset) -> dg.AssetsDefiniti
             for version, entries in entries_of.items():
                 context.add_asset_metadata(entries, partition_key=key_of(version))
         yield dg.Output(None)
+        if (newest := _newest_again(context, table, entries_of)) is not None:
+            context.log_event(newest)
         if shows_table:
             with using_spark(table.name), progress_logged(context.instance, context.run, work):
                 if _wrote_due_checkpoint(context, run):  # the page shows how many commits follow it
@@ -226,6 +234,26 @@ def _definition(table: TableSettings, asset: _VersionAsset) -> dg.AssetsDefiniti
             context.log_event(page)
 
     return asset_step(spec, materialize)
+
+
+def _newest_again(
+    context: dg.AssetExecutionContext, table: TableSettings, entries_of: Mapping[int, Entries]
+) -> dg.AssetMaterialization | None:
+    """Return the event to record after a run of several versions that end with the newest; None: not such a run.
+
+    Dagster records the versions of a run in no fixed order and shows the event recorded last as the state of the asset.
+    A run of old versions records nothing about the newest one, which would trigger what is downstream of it.
+    """
+    newest = max(entries_of, default=None)
+    if newest is None or len(entries_of) == 1:
+        return None
+    keys = context.instance.get_dynamic_partitions(version_partitions(table.name).name or "")
+    if newest < max(known_versions(keys), default=newest):
+        return None
+    description = "The newest version of this run, recorded last to be shown as the state of the asset."
+    return dg.AssetMaterialization(
+        context.asset_key, partition=key_of(newest), metadata=entries_of[newest], description=description
+    )
 
 
 def _wrote_due_checkpoint(context: dg.AssetExecutionContext, run: _Run) -> bool:

@@ -244,11 +244,31 @@ def test_page_of_the_table_is_complete(table: Refreshed) -> None:
     }
 
 
+def recorded(instance: dg.DagsterInstance, name: str) -> list[str]:
+    """Return the partitions of the materializations of an asset, as recorded."""
+    records = instance.fetch_materializations(dg.AssetKey(["events", name]), limit=100, ascending=True).records
+    return [str(record.partition_key) for record in records]
+
+
 @pytest.mark.parametrize("name", ASSET_NAMES)
-def test_each_version_is_recorded_once(table: Refreshed, name: str) -> None:
-    records = table.instance.fetch_materializations(dg.AssetKey(["events", name]), limit=20).records
-    events = [record.asset_materialization for record in records if record.asset_materialization is not None]
-    assert sorted(str(event.partition) for event in events) == ["0", "1", "2", "3", "4", "5"]
+def test_newest_version_of_a_run_is_recorded_last(table: Refreshed, name: str) -> None:
+    events = recorded(table.instance, name)
+    assert (sorted(events[:2]), events[2], sorted(events[3:6]), events[6:]) == (
+        ["0", "1"],
+        "1",
+        ["2", "3", "4"],
+        ["4", "5"],
+    )
+
+
+@pytest.mark.parametrize("name", ASSET_NAMES)
+def test_last_event_of_an_asset_has_the_entries_of_the_newest_version(table: Refreshed, name: str) -> None:
+    filters = dg.AssetRecordsFilter(asset_key=dg.AssetKey(["events", name]), asset_partitions=["4"])
+    of_4 = table.instance.fetch_materializations(filters, limit=2).records
+    again, before = [record.asset_materialization for record in of_4]
+    assert again is not None
+    assert before is not None
+    assert again.metadata == before.metadata
 
 
 WARN, ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
@@ -348,6 +368,17 @@ def test_asset_without_a_version_fails_with_advice(table: Refreshed, name: str) 
     assert failure_reason(table.instance, result.run_id).startswith("This run has no partition: choose the version")
 
 
+def test_run_without_a_version_is_not_retried(table: Refreshed) -> None:
+    job = table.defs.resolve_implicit_global_asset_job_def()
+    settings = {"run_retries": {"enabled": True, "max_retries": 2}}
+    with dg.DagsterInstance.ephemeral(settings=settings) as instance:
+        selection = [dg.AssetKey(["events", "all_files"])]
+        result = job.execute_in_process(instance=instance, asset_selection=selection, raise_on_error=False)
+        run = instance.get_run_by_id(result.run_id)
+    assert run is not None
+    assert run.tags["dagster/will_retry"] == "false"
+
+
 @pytest.mark.parametrize(
     "metadata", [{}, {"rows": True}, {"row_changes": "of_version"}], ids=["files", "rows", "changes"]
 )
@@ -373,3 +404,11 @@ def test_input_of_a_version_that_never_existed_says_so(table: Refreshed, metadat
 def test_table_itself_cannot_be_an_input(table: Refreshed) -> None:
     with pytest.raises(InputTypeError, match="events/delta_log cannot be loaded as an input: expected a dependency"):
         table.defs.load_asset_value(delta_log_key("events"), instance=table.instance)
+
+
+@pytest.mark.parametrize("versions", [(0, 2), (3, 3)])
+def test_run_of_old_versions_records_only_these_once(table: Refreshed, versions: tuple[int, int]) -> None:
+    job, before = table.defs.resolve_job_def(job_name("events")), len(recorded(table.instance, "all_files"))
+    job.execute_in_process(instance=table.instance, tags=run_tags("events", *versions))
+    events = recorded(table.instance, "all_files")[before:]
+    assert sorted(events) == [str(version) for version in range(versions[0], versions[1] + 1)]
