@@ -67,9 +67,10 @@ def _is_allowed(url: str, allowed_roots: Sequence[str]) -> bool:
 
 def _readings(folder: str) -> tuple[str, ...]:
     """Return the URLs that the text of an allowed root may mean: as it is, and percent-decoded."""
-    literal, decoded = to_url(folder), unquote(folder)
-    is_same_depth = decoded.count("/") == folder.count("/") and not {"..", "."} & {*decoded.split("/")}
-    return (literal, to_url(decoded)) if decoded != folder and is_same_depth else (literal,)
+    literal = to_url(folder)
+    decoded = unquote(literal)
+    is_same_depth = decoded.count("/") == literal.count("/") and not {"..", "."} & {*decoded.split("/")}
+    return (literal, decoded) if is_same_depth else (literal,)
 
 
 def _without_parents(url: str) -> str | None:

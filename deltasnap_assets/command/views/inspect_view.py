@@ -111,7 +111,8 @@ def _problem(facts: InspectedVersion, condition: TableCondition, *, is_latest: b
 
 def _schema_problem(facts: InspectedVersion, condition: TableCondition) -> str | None:
     """Return why the schema of a version cannot be shown; None: it is shown. Print it unless the condition has it."""
-    of_version = TableCondition(table=condition.table).with_schema_of(facts.metadata, facts.protocol)
+    unknown = TableCondition(table=condition.table)
+    of_version = unknown.with_schema_of(facts.metadata, facts.protocol, facts.place_of_metadata)
     for fault in of_version.faults:
         if (fault.kind, fault.facts) not in [(each.kind, each.facts) for each in condition.faults]:
             print_problem(Console(stderr=True), fault.mark, fault_line(fault))

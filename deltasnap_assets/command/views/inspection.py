@@ -43,6 +43,7 @@ class InspectedVersion:
     """The facts about a version that need no file actions.
 
     timestamp_ms: of the version. earliest, latest: the versions that the log has commits for.
+    place_of_metadata: the file with the metadata, and its line.
     history: the newest commits up to the version, newest first.
     """
 
@@ -51,6 +52,7 @@ class InspectedVersion:
     timestamp_ms: int
     protocol: Protocol
     metadata: Metadata
+    place_of_metadata: tuple[str, int | None]
     earliest: int
     latest: int
     history: tuple[Entry, ...]
@@ -101,6 +103,7 @@ def read_facts(
         timestamp_ms=own[0].timestamp if own else segment.last_commit_timestamp,
         protocol=log.protocol,
         metadata=log.metadata,
+        place_of_metadata=log.place_of_metadata,
         earliest=manager.earliest_version(),
         latest=manager.latest_version(),
         history=history,

@@ -141,7 +141,7 @@ def test_table_without_a_schema_is_counted_but_not_shown_completely(tmp_path: Pa
     assert "files           1 " in shown.stdout
     (line,) = shown.stderr.strip().splitlines()
     assert line.startswith("error: The schema of ")
-    assert "metaData.schemaString: required, but absent or null" in line
+    assert f"{0:020}.json, line 2) cannot be read: metaData.schemaString: required, but absent or null" in line
 
 
 @pytest.mark.parametrize("damage", [pages, empty], ids=lambda damage: damage.__name__)

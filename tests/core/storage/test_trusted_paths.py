@@ -133,7 +133,14 @@ def test_path_with_parents_that_leaves_the_allowed_roots_is_rejected(root: str, 
 
 
 @pytest.mark.parametrize(
-    "allowed", ["file:///my%20lake/a%25b", "file:/my%20lake/a%25b/", "/my lake/a%b", "/my%20lake/a%25b"]
+    "allowed",
+    [
+        "file:///my%20lake/a%25b",
+        "file:/my%20lake/a%25b/",
+        "/my lake/a%b",
+        "/my%20lake/a%25b",
+        "file:///x/../my%20lake/./a%25b",
+    ],
 )
 def test_allowed_root_may_be_encoded_as_in_the_log(allowed: str) -> None:
     path = "file:///my%20lake/a%25b/x%20y"
