@@ -36,7 +36,7 @@ def _take(page: Page, pictures: Path) -> None:
     page.screenshot(path=pictures / "lineage.png", clip={"x": 56, "y": 150, "width": 1224, "height": 520})
     page.set_viewport_size({"width": 1280, "height": 1800})
     open_asset(page, "delta_log")
-    page.get_by_role("img", name="file sizes").wait_for()
+    page.get_by_role("img", name="bytes by partition").wait_for()
     _metadata(page, pictures / "table.png", until="operations")
     open_asset(page, "computed_state")
     show_plots(page)

@@ -67,7 +67,7 @@ def test_lineage_connects_the_table_with_its_assets(page: Page) -> None:
 def test_page_of_the_table_shows_health_and_files(page: Page) -> None:
     open_asset(page, "delta_log")
     page.get_by_text("tombstones and").wait_for()
-    picture = page.get_by_role("img", name="file sizes")
+    picture = page.get_by_role("img", name="bytes by partition")
     picture.wait_for()
     assert picture.evaluate("image => image.naturalWidth") > 100
 
