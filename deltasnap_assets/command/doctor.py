@@ -138,7 +138,7 @@ def _try(subject: str, probe: Callable[[], str], advice: str, is_needed: bool = 
 
 
 def _runs(settings: Settings) -> Iterator[Finding]:
-    """Yield the runs in progress. Runs whose process is gone are recorded as failed."""
+    """Yield the runs in progress, and whether Dagster repeats runs whose process died."""
     home = local_home()
     if not home.exists():
         yield Finding(subject="runs", mark="ok", message=f"none: there is no Dagster instance at {home}")
@@ -148,6 +148,10 @@ def _runs(settings: Settings) -> Iterator[Finding]:
         update_settings(home)
         with dg.DagsterInstance.from_config(str(home)) as instance:
             findings.extend(_runs_of(instance, table) for table in settings.tables)
+            if not instance.run_retries_enabled:
+                message = "run retries are not enabled: Dagster does not repeat a run whose process died"
+                advice = f"Add `run_retries: {{enabled: true, max_retries: 0}}` to {home / 'dagster.yaml'}."
+                findings.append(Finding(subject="run retries", mark="warning", message=message, advice=advice))
     except Exception as error:  # noqa: BLE001  # doctor reports any error and still shows the other results
         advice = _advice_for(error, home)
         findings.append(Finding(subject="runs", mark="error", message=_error_line(error), advice=advice))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dagster as dg
 
 from deltasnap_assets.runs.due import are_checks_due, digest_of_settings, has_old_checks
-from deltasnap_assets.runs.planning.names import CHECKS_TAG, job_name, run_tags
+from deltasnap_assets.runs.planning.names import CHECKS_TAG, job_name, requested_run_tags
 from deltasnap_assets.runs.planning.plan import Known
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.runs.table_runs import failed_run, requested_runs
@@ -39,21 +39,20 @@ def version_with_due_checks(
         poll, table, newest, status.latest, checkpoint, has_failed=has_failed, is_requested=is_requested
     ):
         return None
-    is_in_vain = not is_requested and has_old_checks(poll, table) and were_evaluated(instance, table)
-    return None if is_in_vain else newest
+    if is_requested or not has_old_checks(poll, table):
+        return newest
+    run = run_for_checks(instance, table)  # if it succeeded, it had loaded other settings: another one would not help
+    return None if run is not None and run.is_success else newest
 
 
-def request_for_checks(table: TableSettings, version: int, attempt: int = 1) -> dg.RunRequest:
+def request_for_checks(table: TableSettings, version: int) -> dg.RunRequest:
     """Return the request of a run that materializes a version again, to evaluate the checks of the table."""
-    tags = run_tags(table.name, version, version, attempt) | {CHECKS_TAG: digest_of_settings(table)}
+    tags = requested_run_tags(table.name, version, version) | {CHECKS_TAG: digest_of_settings(table)}
     return dg.RunRequest(job_name=job_name(table.name), tags=tags)
 
 
-def were_evaluated(instance: dg.DagsterInstance, table: TableSettings) -> bool:
-    """Return whether the last run that was requested for the checks was requested with these settings, and succeeded.
-
-    If the recorded results have other settings, that run had loaded them: another run would not help.
-    """
+def run_for_checks(instance: dg.DagsterInstance, table: TableSettings) -> dg.DagsterRun | None:
+    """Return the last run that was requested for the checks; None: there is none, or it had other settings."""
     runs = (record.dagster_run for record in requested_runs(instance, table.name))
     run = next((run for run in runs if CHECKS_TAG in run.tags), None)
-    return run is not None and run.is_success and run.tags[CHECKS_TAG] == digest_of_settings(table)
+    return run if run is not None and run.tags[CHECKS_TAG] == digest_of_settings(table) else None

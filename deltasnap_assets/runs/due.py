@@ -1,4 +1,4 @@
-"""Decides when a log is read for faults, when the checks of a table are evaluated again, and when a run is retried.
+"""Decides when a log is read for faults, when the checks of a table are evaluated again, and when a run is repeated.
 
 Functions over values: what a poll saw, what was recorded, the settings and the time. The sensor, the schedule,
 `refresh` and runs all decide here. `plan` decides which versions a run materializes. A poll only lists the log. These
@@ -20,8 +20,6 @@ read it for faults:
 from __future__ import annotations
 
 import hashlib
-import math
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
@@ -42,10 +40,6 @@ BROKEN_CHECK_SECONDS = 60.0
 """How often idle ticks check whether another process found the table to be broken."""
 SHORT_LOG = 100
 """A log of at most this many commits is read in a fraction of a second, on S3 too."""
-MAX_ATTEMPTS = 5
-"""After this many failed runs in a row, a table waits for a commit, its schedule or `deltasnap refresh`."""
-FIRST_PAUSE_SECONDS = 60.0
-_MAX_DOUBLINGS = 10  # a float overflows after a thousand
 
 
 class Examination(Enum):
@@ -218,50 +212,16 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
-    """The last run of a table, which failed. first, last: its versions. ended: in s since the epoch.
+def has_reason_to_repeat(status: LogStatus, ended: float, versions: range) -> bool:
+    """Return whether the log shows a reason to request versions again whose run did not materialize them.
 
-    is_for_checks: whether it was only requested to evaluate the checks again.
-    is_canceled: whether a user ended it: no tick starts it again until there is a new commit.
-    is_silent: whether it has not ended, but may be dead: see `UnfinishedRuns`. ended: when it started.
+    A reason is a commit newer than the run, or a version of it that cannot be loaded: the others may be.
+    ended: in s since the epoch. versions: of the run.
     """
-
-    run_id: str
-    first: int
-    last: int
-    attempt: int
-    ended: float
-    is_for_checks: bool = False
-    is_canceled: bool = False
-    is_silent: bool = False
-
-    @property
-    def may_be_tried_again(self) -> bool:
-        """Return whether a tick without new commits may attempt its versions again."""
-        return self.attempt < MAX_ATTEMPTS and not self.is_canceled
-
-    @property
-    def pause_left(self) -> float:
-        """Return how many seconds to wait before the next attempt."""
-        pause = doubling_pause(self.attempt)
-        return seconds_left(self.ended + pause, most=2 * pause)  # a clock may be a few seconds ahead
-
-    def must_wait(self, status: LogStatus) -> bool:
-        """Return whether its versions are not requested now: no attempt is due, and nothing in the log is a new reason.
-
-        A reason is a commit newer than the failure, or a version of the run that cannot be loaded: the others may be.
-        """
-        commit = status.commits.get(status.latest)
-        is_newer = commit is not None and commit.modification_time > self.ended * 1000
-        unloadable = () if status.condition is None else status.condition.unloadable.runs
-        is_damaged = any(first <= self.last and last >= self.first for first, last in unloadable)
-        return not (self.is_due or is_newer or is_damaged)
-
-    @property
-    def is_due(self) -> bool:
-        """Return whether a tick without new commits attempts its versions again now."""
-        return self.may_be_tried_again and self.pause_left <= 0
+    commit = status.commits.get(status.latest)
+    is_newer = commit is not None and commit.modification_time > ended * 1000
+    unloadable = () if status.condition is None else status.condition.unloadable.runs
+    return is_newer or any(first < versions.stop and last >= versions.start for first, last in unloadable)
 
 
 def is_failure_over(condition: TableCondition, first_missing: int | None) -> bool:
@@ -272,17 +232,3 @@ def is_failure_over(condition: TableCondition, first_missing: int | None) -> boo
     if first_missing is None or condition.latest is None or not condition.is_complete:
         return False
     return condition.mark != "error" and condition.latest < first_missing
-
-
-def doubling_pause(attempt: int, *, most: float = math.inf) -> float:
-    """Return the pause in seconds after an attempt, from 1."""
-    return min(FIRST_PAUSE_SECONDS * 2.0 ** min(attempt - 1, _MAX_DOUBLINGS), most)
-
-
-def seconds_left(until: float, *, most: float) -> float:
-    """Return the seconds until a time in s since the epoch; 0 or less: it has passed.
-
-    More than `most` means that a clock was wrong: 0.
-    """
-    left = until - time.time()
-    return left if left <= most else 0.0

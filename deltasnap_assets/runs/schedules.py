@@ -10,7 +10,7 @@ from deltasnap_assets.runs.condition.examination import report_condition_without
 from deltasnap_assets.runs.condition.log_reports import read_status_or_report
 from deltasnap_assets.runs.planning.known_table import apply_to_instance, known_of
 from deltasnap_assets.runs.planning.log_status import stored_state
-from deltasnap_assets.runs.planning.names import job_name, run_tags
+from deltasnap_assets.runs.planning.names import job_name, requested_run_tags
 from deltasnap_assets.runs.planning.partition_order import sort_partitions
 from deltasnap_assets.runs.planning.plan import nothing_to_do, plan
 from deltasnap_assets.runs.shared_store import is_shared_with_runs
@@ -47,7 +47,7 @@ def refresh_schedule(settings: Settings, table: TableSettings, cron: str) -> dg.
         apply_to_instance(context.instance, table.name, todo)
         sort_partitions(context.instance, table.name)
         if todo.ranges:
-            return [dg.RunRequest(tags=run_tags(table.name, *versions)) for versions in todo.ranges]
+            return [dg.RunRequest(tags=requested_run_tags(table.name, *versions)) for versions in todo.ranges]
         found = report_condition_without_run(context.instance, settings, table, status, stored, is_brief=True)
         condition = status.condition if found is None else found
         if status.listing is not None:

@@ -91,9 +91,10 @@ def new_commits_sensor(settings: Settings, table: TableSettings, jobs: Sequence[
 
     The cursor is a `SensorState`: the last commit handled, and for a broken table its fault and the time of the next
     poll. While a run of the table is in progress, ticks are skipped: a table has one run at a time on any instance, and
-    new commits become one range afterwards. Versions whose run failed are retried a few times, after pauses. For a
-    damaged table, the loadable versions are requested. A fault fails one tick and is recorded on the page of the table.
-    Later ticks skip, and poll again after increasing pauses. While the store cannot be reached, every tick fails.
+    new commits become one range afterwards, with all versions that are missing. Versions whose run failed are not
+    requested again without new commits. For a damaged table, the loadable versions are requested. A fault fails one
+    tick and is recorded on the page of the table. Later ticks skip, and poll again after increasing pauses. While the
+    store cannot be reached, every tick fails.
     """
 
     @dg.sensor(

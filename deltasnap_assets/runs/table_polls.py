@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import dagster as dg
 
 from deltasnap_assets.runs import due
-from deltasnap_assets.runs.check_requests import request_for_checks, were_evaluated
+from deltasnap_assets.runs.check_requests import request_for_checks, run_for_checks
 from deltasnap_assets.runs.condition.condition_report import report_condition, shows_unloadable
 from deltasnap_assets.runs.condition.examination import (
     examination_of,
@@ -23,16 +23,23 @@ from deltasnap_assets.runs.condition.poll_findings import PollFindings
 from deltasnap_assets.runs.condition.poll_records import EarlierPoll, is_record_due, record, record_poll
 from deltasnap_assets.runs.condition.reminders import REMINDERS
 from deltasnap_assets.runs.condition.taken_names import check_name
-from deltasnap_assets.runs.due import MAX_ATTEMPTS, Examination, Failure
+from deltasnap_assets.runs.due import Examination
 from deltasnap_assets.runs.planning.known_table import apply_to_instance, known_of, last_observation, was_broken
 from deltasnap_assets.runs.planning.log_status import DAMAGED, read_status, what_is_readable
-from deltasnap_assets.runs.planning.names import REFRESH_JOB, job_name, run_tags
+from deltasnap_assets.runs.planning.names import REFRESH_JOB, delta_log_key, job_name, requested_run_tags
 from deltasnap_assets.runs.planning.partition_order import sort_partitions
-from deltasnap_assets.runs.planning.plan import Known, Stored, nothing_to_do, plan
+from deltasnap_assets.runs.planning.plan import Known, Plan, Stored, nothing_to_do, plan
 from deltasnap_assets.runs.planning.sensor_state import SensorState
 from deltasnap_assets.runs.shared_store import is_shared_with_runs
 from deltasnap_assets.runs.stores import log_of, store_of
-from deltasnap_assets.runs.table_runs import LastFailures, UnfinishedRuns, failed_run
+from deltasnap_assets.runs.table_runs import (
+    SilentRun,
+    UnfinishedRuns,
+    failed_lately,
+    failed_run,
+    last_failed,
+    versions_of_run,
+)
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.texts import without_secrets
 from deltasnap_core import (
@@ -48,6 +55,7 @@ from deltasnap_core import (
 )
 
 _log = logger_of(__name__)
+_FAILED = "failed run"
 _REQUESTED = "requested"
 """Reminds the first tick without new commits after a run to look for its versions in the store."""
 
@@ -67,20 +75,19 @@ class SensorAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TablePolls:
-    """The polls of one tick. The instance is queried once for the runs of all tables."""
+    """The polls of one tick. The instance is queried once for the runs of all tables. failed: see `failed_lately`."""
 
     settings: Settings
     instance: dg.DagsterInstance
     unfinished: UnfinishedRuns
-    failures: LastFailures
+    failed: Mapping[str, str]
 
     @classmethod
     def of(cls, settings: Settings, tables: Sequence[TableSettings], instance: dg.DagsterInstance) -> TablePolls:
         """Return the polls of a tick for these tables."""
         names = [table.name for table in tables]
-        unfinished = UnfinishedRuns.of(instance, names)
-        failures = LastFailures.of(instance, names, unfinished.silent)
-        return cls(settings=settings, instance=instance, unfinished=unfinished, failures=failures)
+        unfinished, failed = UnfinishedRuns.of(instance, names), failed_lately(instance, names)
+        return cls(settings=settings, instance=instance, unfinished=unfinished, failed=failed)
 
     def still_valid(self, answer: SensorAnswer, table: TableSettings, cursor: str | None) -> SensorAnswer:
         """Return an answer whose poll an earlier tick may have begun, without requests if a run has begun meanwhile."""
@@ -105,10 +112,11 @@ class TablePolls:
             table=table,
             instance=self.instance,
             state=state,
-            failure=_open_failure(self.settings, self.instance, table, self.failures.requested.get(table.name)),
+            failed=self.failed.get(table.name),
+            silent=SilentRun.of(self.instance, table.name, self.unfinished.silent.get(table.name, ())),
         )
         try:
-            is_damaged = polled.report_failed_run(self.failures.last.get(table.name))
+            is_damaged = polled.report_failed_run()
             if not is_damaged and state.fault is None:
                 with suppress(*DAMAGED):
                     return polled.poll()
@@ -125,28 +133,40 @@ class TablePolls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PolledTable:
-    """A table that is polled now. failure: the failed run whose versions are still missing; None: there is none."""
+    """A table that is polled now. failed: its run of `failed_lately`; None: there is none."""
 
     settings: Settings
     table: TableSettings
     instance: dg.DagsterInstance
     state: SensorState
-    failure: Failure | None
+    failed: str | None
+    silent: SilentRun | None
 
-    def report_failed_run(self, run_id: str | None) -> bool:
-        """Record that the last run of the table failed. Return whether new faults keep versions from loading.
+    def report_failed_run(self) -> bool:
+        """Record the failed run of the table. Return whether new faults keep versions from loading.
 
-        run_id: of that run; None: it did not fail.
+        The instance is queried only after a run failed, or the page of the table changed since then.
         """
-        if run_id is None:
+        if self.failed is None:
             return False
+        pages = self.instance.fetch_observations(delta_log_key(self.table.name), limit=1).records
+        seen = (self.failed, *(page.storage_id for page in pages))
+        if not REMINDERS.is_due(_FAILED, self.settings, self.table, value=seen):
+            return False
+        failed, is_damaged = failed_run(self.instance, self.table.name), False
+        if failed is not None and failed.run_id != self._shown_failure:
+            condition = condition_now(self.settings, self.table)
+            is_new = report_condition(self.instance, self.settings, self.table, condition, failed)
+            is_damaged = is_new and bool(condition.unloadable)
+        REMINDERS.restart(_FAILED, self.settings, self.table, value=seen)
+        return is_damaged
+
+    @property
+    def _shown_failure(self) -> str | None:
+        """The id of the failed run that the page of the table shows; None: it shows none."""
         last = last_observation(self.instance, self.table.name)
-        if last is not None and FAILED_RUN in last.metadata and last.metadata[FAILED_RUN].value == run_id:
-            return False
-        condition = condition_now(self.settings, self.table)
-        failed = failed_run(self.instance, self.table.name)
-        is_new = report_condition(self.instance, self.settings, self.table, condition, failed)
-        return is_new and bool(condition.unloadable)
+        shown = None if last is None else last.metadata.get(FAILED_RUN)
+        return None if shown is None else str(shown.value)
 
     def poll(self) -> SensorAnswer:
         """Request the new versions, without reading their commits; without new commits, see `_poll_idle`.
@@ -156,32 +176,27 @@ class _PolledTable:
         log, cursor = log_of(self.table), LogCursor.from_text(self.state.cursor) if self.state.cursor else None
         if cursor is not None:
             polled = log.poll(cursor)
-            if polled.status is None:
-                if self.failure is None or not self.failure.is_due:
-                    return self._poll_idle(cursor, polled.checkpoint)
-                if self.failure.is_for_checks:
-                    request = request_for_checks(self.table, self.failure.last, self.failure.attempt + 1)
-                    return SensorAnswer(requests=(request,), cursor=self.state.cursor)
-            elif self.failure is not None and self.failure.must_wait(polled.status):  # a backlog
-                return self._idle_answer
+            if polled.status is None and (self.silent is None or self.silent.was_repeated):
+                return self._poll_idle(cursor, polled.checkpoint)
         return self._poll_new(log, cursor)
 
     def _poll_new(self, log: TableLog, cursor: LogCursor | None) -> SensorAnswer:
-        """Request new versions, and those of a failed run again."""
+        """Request new versions, and all that are missing."""
         # Query the instance, then poll again: `plan` needs what was known before the log was read. Most polls find
         # nothing, and need no query.
         known = known_of(self.instance, self.table.name)
-        status = None if cursor is None or self.failure is not None else log.new_commits(cursor)
+        status = None if cursor is None else log.new_commits(cursor)
         status = log.status() if status is None else status
         earlier = self._record(status, followed=None if cursor is None else cursor.version)
         if was_broken(self.instance, self.table.name):
             return self.poll_examining()
         is_new_only = cursor is not None and all(version > cursor.version for version in status.versions)
-        if is_new_only and (not earlier.is_known or known.done.intersection(status.versions)):
-            # The store was lost or is an older copy, or lacks versions that Dagster has: others may be missing, too.
+        is_complete = known.done.issuperset(known.versions) and known.done.isdisjoint(status.versions)
+        if is_new_only and not (earlier.is_known and is_complete):
+            # Versions are missing, or the store was lost or is an older copy, or lacks versions that Dagster has.
             status = replace(log.status(), is_fork=status.is_fork)
         stored = None if status.listing is None else what_is_readable(self.settings, self.table, status.listing)
-        requested = self._request(known, status, stored, self._next_attempt)
+        requested = self._request(known, status, stored)
         is_recreated = stored is not None and stored.common.relation is LogRelation.RECREATED
         if stored is not None and stored.common.lost and not (is_recreated and requested.requests):
             report_condition_without_run(self.instance, self.settings, self.table, status, stored)
@@ -189,14 +204,41 @@ class _PolledTable:
 
     @property
     def _idle_answer(self) -> SensorAnswer:
-        """The answer that requests nothing: there are no new commits, or the versions of a failed run wait."""
-        message = _nothing_new(self.table, self.failure)
-        return SensorAnswer(cursor=self.state.cursor, message=message, is_problem=self.failure is not None)
+        """The answer without new commits. It names a run that left versions missing."""
+        if self.silent is not None:
+            return self._waiting(self.silent.record.dagster_run.run_id)
+        if self.failed is not None and (run_id := self._shown_failure) is not None:
+            return self._waiting(run_id)
+        return SensorAnswer(cursor=self.state.cursor, message=f"No new commits in {self.table.name}.")
 
-    @property
-    def _next_attempt(self) -> int:
-        """The number of the attempt that a request begins: the missing versions of a failed run are part of it."""
-        return self.failure.attempt + 1 if self.failure is not None and self.failure.may_be_tried_again else 1
+    def _waiting(self, run_id: str) -> SensorAnswer:
+        """Return the answer that requests no versions again that a run left missing."""
+        is_silent = self.silent is not None and self.silent.record.dagster_run.run_id == run_id
+        what = "has written no event for ten minutes, and may be dead" if is_silent else "failed or was canceled"
+        message = (
+            f"Run {run_id} of {self.table.name} {what}. The next commit, the schedule or the job `{REFRESH_JOB}` "
+            "materializes what is missing."
+        )
+        return SensorAnswer(cursor=self.state.cursor, message=message, is_problem=True)
+
+    def _run_in_vain(self, status: LogStatus, todo: Plan) -> str | None:
+        """Return the id of a run that a plan would only repeat, without a reason; None: there is none.
+
+        A plan that has versions after the cursor is no repetition. Without them, it repeats the request of a silent
+        run once, and that of a run that failed or was canceled only if there is a reason in the log.
+        """
+        cursor = None if self.state.cursor is None else LogCursor.from_text(self.state.cursor)
+        if cursor is None or status.is_fork or todo.last is None or todo.last > cursor.version:
+            return None
+        if self.silent is not None and not self.silent.was_repeated:
+            return None
+        failed, missing = last_failed(self.instance, self.table.name)
+        records = [*([failed] if failed and missing else []), *([self.silent.record] if self.silent else [])]
+        if not records:
+            return None
+        last = max(records, key=lambda record: record.update_timestamp)
+        run, ended = last.dagster_run, last.update_timestamp.timestamp()
+        return None if due.has_reason_to_repeat(status, ended, versions_of_run(run)) else run.run_id
 
     def _record(self, status: LogStatus | None = None, *, followed: int | None) -> EarlierPoll:
         """Record this poll, see `record_poll`. Errors: TakenNameError, before anything is recorded."""
@@ -207,7 +249,7 @@ class _PolledTable:
 
     def _request_checks(self, earlier: EarlierPoll) -> SensorAnswer | None:
         """Request the newest version again if the settings of its checks changed, as `refresh` does; None: no need."""
-        if not earlier.has_old_checks or self.failure is not None or were_evaluated(self.instance, self.table):
+        if not earlier.has_old_checks or run_for_checks(self.instance, self.table) is not None:
             return None
         newest = max(known_of(self.instance, self.table.name).done, default=None)
         if newest is None:
@@ -291,12 +333,7 @@ class _PolledTable:
         """Request the versions that can be loaded, after reading the commits. Without a request, report the faults."""
         known = known_of(self.instance, self.table.name)
         status, stored = read_status(self.settings, self.table, examine=True)
-        if self.failure is not None and self.failure.must_wait(status):
-            answer = self._idle_answer
-            waits = answer.message
-        else:
-            answer = self._request(known, status, stored, self._next_attempt)
-            waits = f"All loadable versions of {self.table.name} are materialized."
+        answer = self._request(known, status, stored)
         if answer.requests:
             return answer
         condition = status.condition
@@ -308,14 +345,18 @@ class _PolledTable:
         if condition is None or not condition.unloadable:
             return answer
         fault = without_secrets(condition.text)
+        done = f"All loadable versions of {self.table.name} are materialized."
+        waits = answer.message if answer.is_problem else done
         return SensorAnswer(
             cursor=self.state.broken(fault, answer.cursor).to_text(), message=f"{waits} {fault}", is_problem=True
         )
 
-    def _request(self, known: Known, status: LogStatus, stored: Stored | None, attempt: int) -> SensorAnswer:
+    def _request(self, known: Known, status: LogStatus, stored: Stored | None) -> SensorAnswer:
         name = self.table.name
         is_shared = stored is None or self._is_shared_with_runs(stored.versions)
         todo = plan(self.table, status, known, stored if is_shared else None)
+        if (run_id := self._run_in_vain(status, todo)) is not None:
+            return self._waiting(run_id)
         if todo.ranges and stored is not None and not stored.common.is_continued:
             # The requested run may never start.
             record(store_of(self.settings), self.table, PollFindings(is_replaced=True))
@@ -325,7 +366,7 @@ class _PolledTable:
         # No run key, because a range that failed may be requested again.
         return SensorAnswer(
             requests=tuple(
-                dg.RunRequest(job_name=job_name(name), tags=run_tags(name, *versions, attempt))
+                dg.RunRequest(job_name=job_name(name), tags=requested_run_tags(name, *versions))
                 for versions in todo.ranges
             ),
             cursor=log_of(self.table).cursor(status, todo.last).to_text(),
@@ -344,39 +385,3 @@ def _state(table: TableSettings, cursor: str | None) -> SensorState:
     except (TypeError, ValueError) as error:
         _log.warning("The cursor of table %s cannot be read, and is ignored: %s", table.name, error)
         return SensorState()
-
-
-def _open_failure(
-    settings: Settings, instance: dg.DagsterInstance, table: TableSettings, failure: Failure | None
-) -> Failure | None:
-    """Return the failure, unless all its versions were recorded before the run failed, or the results of its checks."""
-    if failure is None or not known_of(instance, table.name).done.issuperset(range(failure.first, failure.last + 1)):
-        return failure
-    if failure.is_for_checks and due.has_old_checks(store_of(settings).polls.read(table.name), table):
-        return failure
-    return None
-
-
-def _nothing_new(table: TableSettings, failure: Failure | None) -> str:
-    if failure is None:
-        return f"No new commits in {table.name}."
-    versions = f"{failure.first} to {failure.last}"
-    if failure.is_canceled:
-        return (
-            f"Run {failure.run_id} of {table.name}, for versions {versions}, was canceled. The next commit, the "
-            f"schedule or the job `{REFRESH_JOB}` materializes the missing ones."
-        )
-    if failure.is_silent:
-        return (
-            f"Run {failure.run_id} of {table.name}, for versions {versions}, has written no event for ten minutes, and "
-            f"may be dead. The next commit, the schedule or the job `{REFRESH_JOB}` retries them."
-        )
-    if not failure.may_be_tried_again:
-        return (
-            f"Run {failure.run_id} of {table.name} failed, after {MAX_ATTEMPTS} attempts at versions {versions}. "
-            f"The next commit, the schedule or the job `{REFRESH_JOB}` retries them."
-        )
-    return (
-        f"Run {failure.run_id} of {table.name} failed, attempt {failure.attempt} of {MAX_ATTEMPTS} at versions "
-        f"{versions}. The next attempt is in {failure.pause_left:.0f} s."
-    )

@@ -28,7 +28,6 @@ from deltasnap_assets.runs.due import is_failure_over
 from deltasnap_assets.runs.planning.known_table import last_observation
 from deltasnap_assets.runs.planning.names import CONDITION_TAG, delta_log_key
 from deltasnap_assets.runs.stores import store_of
-from deltasnap_assets.runs.table_runs import end_failure
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.texts import visible
 from deltasnap_core import ProblemKind, TableCondition, redacted
@@ -53,7 +52,6 @@ def report_condition(
     the whole log shows that.
     """
     if condition is not None and failed is not None and is_failure_over(condition, failed.first_missing):
-        end_failure(instance, table.name, failed.run_id)
         failed = None
     checkpoint = None if condition is None else condition.checkpoint
     condition = None if condition is None else _to_report(condition)

@@ -22,7 +22,6 @@ PARTITION_TAG = "dagster/partition"
 RANGE_START_TAG = "dagster/asset_partition_range_start"
 RANGE_END_TAG = "dagster/asset_partition_range_end"
 VERSIONS_TAG = "deltasnap/versions"  # visible to users: Dagster's list of runs hides the two tags above
-ATTEMPT_TAG = "deltasnap/attempt"
 CHECKS_TAG = "deltasnap/checks"  # on a run that only evaluates checks again: a digest of their settings
 CONDITION_TAG = "deltasnap/condition"  # on an observation: the fault of the table
 
@@ -30,6 +29,8 @@ CONDITION_TAG = "deltasnap/condition"  # on an observation: the fault of the tab
 MAX_RUNTIME_TAG = "dagster/max_runtime"
 MAX_RUNTIME_SECONDS = 6 * 3600
 """Dagster's run monitoring, where it is enabled, ends a run that is in progress for longer: its process may be gone."""
+_RETRIES = {"dagster/max_retries": "2", "dagster/retry_on_asset_or_op_failure": "false"}
+"""Dagster's run retries, where they are enabled, repeat a run whose process died. A failed step retries itself."""
 
 
 def job_name(table_name: str) -> str:
@@ -47,14 +48,18 @@ def selects_versions(tags: Mapping[str, str]) -> bool:
     return PARTITION_TAG in tags or RANGE_START_TAG in tags
 
 
-def run_tags(table_name: str, first: int, last: int, attempt: int = 1) -> dict[str, str]:
-    """Return the tags of a run that materializes the versions first to last. attempt: the number of the attempt."""
+def requested_run_tags(table_name: str, first: int, last: int) -> dict[str, str]:
+    """Return the tags of a run that the daemon starts and repeats if its process dies."""
+    return run_tags(table_name, first, last) | _RETRIES
+
+
+def run_tags(table_name: str, first: int, last: int) -> dict[str, str]:
+    """Return the tags of a run that materializes the versions first to last."""
     versions = key_of(first) if first == last else f"{first} to {last}"
-    tags = {
+    return {
         RANGE_START_TAG: key_of(first),
         RANGE_END_TAG: key_of(last),
         TABLE_TAG: table_name,
         VERSIONS_TAG: versions,
         MAX_RUNTIME_TAG: str(MAX_RUNTIME_SECONDS),
     }
-    return tags if attempt == 1 else {**tags, ATTEMPT_TAG: str(attempt)}

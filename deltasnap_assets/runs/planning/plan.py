@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Container, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 
 import dagster as dg
@@ -47,6 +47,10 @@ class Known:
     last_materialization: int | None = None
     newest: tuple[int, str] | None = None
     failed: frozenset[int] = frozenset()
+
+    def missing(self, versions: Container[int]) -> list[int]:
+        """Return those of the versions that have a partition but are not done, ascending."""
+        return sorted(version for version in self.versions if version in versions and version not in self.done)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,10 +6,11 @@ import json
 import time
 from dataclasses import asdict, dataclass
 
-from deltasnap_assets.runs.due import doubling_pause, seconds_left
 from deltasnap_core import LogCursor
 
+_FIRST_PAUSE_SECONDS = 60.0
 _MAX_PAUSE_SECONDS = 600.0
+_MAX_DOUBLINGS = 10  # a float overflows after a thousand
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,10 +51,11 @@ class SensorState:
     @property
     def pause_left(self) -> float:
         """Return how many seconds to wait before the next poll; 0 or less: it is due."""
-        return 0.0 if self.fault is None else seconds_left(self.next_poll, most=_MAX_PAUSE_SECONDS)
+        left = 0.0 if self.fault is None else self.next_poll - time.time()
+        return left if left <= _MAX_PAUSE_SECONDS else 0.0  # more means that a clock was wrong
 
     def broken(self, fault: str, cursor: str | None = None) -> SensorState:
         """Return the state after a poll that found a fault. The pauses between polls grow."""
-        polls = self.polls + 1
-        next_poll = time.time() + doubling_pause(polls, most=_MAX_PAUSE_SECONDS)
+        pause = min(_FIRST_PAUSE_SECONDS * 2 ** min(self.polls, _MAX_DOUBLINGS), _MAX_PAUSE_SECONDS)
+        polls, next_poll = self.polls + 1, time.time() + pause
         return SensorState(cursor=cursor or self.cursor, fault=fault, polls=polls, next_poll=next_poll)

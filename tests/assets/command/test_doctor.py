@@ -186,6 +186,23 @@ def test_broken_instance_does_not_hide_other_results(text: str, folder: Path, mo
     assert found["table events"]["mark"] == found["store"]["mark"] == "ok"
 
 
+@pytest.mark.parametrize("is_enabled", [False, True])
+def test_instance_without_run_retries_is_a_warning(
+    is_enabled: bool, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = folder / "home"
+    home.mkdir()
+    (home / "dagster.yaml").write_text("run_retries: {enabled: true}" if is_enabled else "", encoding="utf-8")
+    monkeypatch.setenv("DAGSTER_HOME", str(home))
+    found = findings(folder, "storage: store\ntables: [{name: events, path: lake/events}]")
+    assert found["runs of events"]["mark"] == "ok"
+    if is_enabled:
+        assert "run retries" not in found
+    else:
+        assert found["run retries"]["mark"] == "warning"
+        assert str(home / "dagster.yaml") in found["run retries"]["advice"]
+
+
 def test_damaged_database_of_the_instance_has_its_own_advice(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = folder / "home"
     monkeypatch.setenv("DAGSTER_HOME", str(home))

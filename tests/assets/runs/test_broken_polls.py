@@ -11,8 +11,7 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.runs.condition.log_reports import read_status_or_report
-from deltasnap_assets.runs.due import MAX_ATTEMPTS
-from deltasnap_assets.runs.planning.names import ATTEMPT_TAG, CONDITION_TAG, delta_log_key
+from deltasnap_assets.runs.planning.names import CONDITION_TAG, delta_log_key
 from deltasnap_assets.runs.planning.sensor_state import SensorState
 from deltasnap_assets.runs.table_polls import TablePolls
 from deltasnap_core import DeltaSnapError, UnsupportedStoreError
@@ -85,25 +84,19 @@ def test_faults_are_reported_again_when_all_loadable_versions_are_materialized(t
     assert f"{4:020d}.json" in health(instance)
 
 
-@pytest.mark.slow
-def test_failed_versions_of_a_broken_table_are_retried_after_doubling_pauses(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_versions_of_a_broken_table_wait_for_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = Ticks(tmp_path / "events", last=4, runs_succeed=False)
     ticks.damage(4)
-    os.utime(ticks.commit(4), (1, 1))  # before the failures
+    os.utime(ticks.commit(4), (1, 1))  # before the failure
     assert ticks.tick() == [("0", "3")]
-    now = time.time()
-    for attempt in range(1, MAX_ATTEMPTS):
-        failed_run(ticks.instance, 0, 3, attempt)
-        pause = 60 * 2 ** (attempt - 1)
-        monkeypatch.setattr(time, "time", lambda at=now + pause - 10: at)
+    run_id, now = failed_run(ticks.instance, 0, 3), time.time()
+    for minutes in (0, 30, 60):
+        monkeypatch.setattr(time, "time", lambda at=now + minutes * 60: at)
         reported = ticks.tick()
-        assert f"failed, attempt {attempt} of {MAX_ATTEMPTS} at versions 0 to 3" in reported
+        assert f"Run {run_id} of events failed or was canceled." in reported
         assert f"{4:020d}.json" in reported
-        monkeypatch.setattr(time, "time", lambda at=now + pause + 60: at)
-        assert ticks.tick() == [("0", "3")]
-        assert ticks.tags[ATTEMPT_TAG] == f"{attempt + 1}"
-    failed_run(ticks.instance, 0, 3, MAX_ATTEMPTS)
     monkeypatch.setattr(time, "time", lambda: now + 7_200)
-    assert "The next commit, the schedule or the job `refresh_all_tables` retries them." in ticks.tick()
+    ticks.write(5, 5)
+    ticks.checkpoint(5)
+    os.utime(ticks.commit(5), (now, now + 60))
+    assert ticks.tick() == [("0", "3"), ("5", "5")]

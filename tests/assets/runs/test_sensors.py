@@ -16,11 +16,10 @@ import pytest
 from deltasnap_assets.runs import due, schedules
 from deltasnap_assets.runs.condition import log_reports
 from deltasnap_assets.runs.condition.log_reports import BrokenTableError
-from deltasnap_assets.runs.due import MAX_ATTEMPTS, Failure
-from deltasnap_assets.runs.planning.names import ATTEMPT_TAG, run_tags
+from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.runs.sensors import _cursors_of, _result, minimum_interval, new_commits_sensor
-from deltasnap_assets.runs.table_polls import SensorAnswer, TablePolls, _nothing_new
-from deltasnap_assets.runs.table_runs import LastFailures, UnfinishedRuns
+from deltasnap_assets.runs.table_polls import SensorAnswer, TablePolls
+from deltasnap_assets.runs.table_runs import UnfinishedRuns
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import redacted
 from deltasnap_core.errors import DeltaTableNotFoundError, StorageError
@@ -123,27 +122,6 @@ def test_cursor_of_a_shared_sensor_that_cannot_be_read_is_ignored(text: str, cap
 
 
 @pytest.mark.parametrize(
-    ("attempt", "expected"),
-    [
-        (4, "Run r1 of events failed, attempt 4 of 5 at versions 2 to 3. The next attempt is in 480 s."),
-        (
-            5,
-            "Run r1 of events failed, after 5 attempts at versions 2 to 3. The next commit, the schedule or the job "
-            "`refresh_all_tables` retries them.",
-        ),
-    ],
-)
-def test_message_without_new_commits_names_the_failed_run(
-    attempt: int, expected: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(time, "time", lambda: 1_000.0)
-    events = TableSettings(name="events", path="/lake")
-    failure = Failure(run_id="r1", first=2, last=3, attempt=attempt, ended=1_000.0)
-    assert _nothing_new(events, failure) == expected
-    assert _nothing_new(events, None) == "No new commits in events."
-
-
-@pytest.mark.parametrize(
     ("folder", "path", "is_in"),
     [
         ("s3://lake/store/", "s3://lake/store/events/x", True),
@@ -162,7 +140,7 @@ def test_answer_that_an_earlier_tick_began_counts_unless_it_requests_runs_during
         settings=Settings(tables=(TABLE,)),
         instance=dg.DagsterInstance.ephemeral(),
         unfinished=UnfinishedRuns(active={"events": "run-1"}, silent={}),
-        failures=LastFailures(last={}, requested={}),
+        failed={},
     )
     found = SensorAnswer(cursor="new")
     assert polls.still_valid(found, TABLE, "old") is found
@@ -340,9 +318,13 @@ def test_every_tick_fails_while_the_store_cannot_be_reached(tmp_path: Path) -> N
             sensor(dg.build_sensor_context(instance=dg.DagsterInstance.ephemeral()))
 
 
-def failed_run(instance: dg.DagsterInstance, first: int, last: int, attempt: int = 1) -> str:
-    tags = run_tags("events", first, last, attempt)
-    return instance.create_run_for_job(idle_job, status=dg.DagsterRunStatus.FAILURE, tags=tags).run_id
+def failed_run(instance: dg.DagsterInstance, first: int, last: int) -> str:
+    return ended_run(instance, first, last, dg.DagsterRunStatus.FAILURE)
+
+
+def ended_run(instance: dg.DagsterInstance, first: int, last: int, status: dg.DagsterRunStatus) -> str:
+    """Record a run that ended without a materialization."""
+    return instance.create_run_for_job(idle_job, status=status, tags=run_tags("events", first, last)).run_id
 
 
 def test_table_with_a_run_in_progress_is_skipped(tmp_path: Path) -> None:
@@ -356,82 +338,59 @@ def test_table_with_a_run_in_progress_is_skipped(tmp_path: Path) -> None:
     assert ticks.tick() == f"Run {run.run_id} of events is in progress. The next run materializes the new commits."
 
 
-@pytest.mark.slow
-def test_failed_versions_are_retried_after_doubling_pauses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+FAILED = [dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
+
+
+@pytest.mark.parametrize("status", FAILED)
+def test_versions_of_a_failed_run_are_requested_with_the_next_commit_and_not_before(
+    tmp_path: Path, status: dg.DagsterRunStatus, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ticks = Ticks(tmp_path, last=2, runs_succeed=False)
     assert ticks.tick() == [("0", "2")]
-    now, attempts = time.time(), []
-    for attempt in range(1, MAX_ATTEMPTS):
-        failed_run(ticks.instance, 0, 2, attempt)
-        pause = 60 * 2 ** (attempt - 1)
-        monkeypatch.setattr("deltasnap_assets.runs.table_runs.time.time", lambda at=now + pause - 10: at)
-        reported = ticks.tick()
-        assert f"failed, attempt {attempt} of {MAX_ATTEMPTS} at versions 0 to 2" in reported
-        monkeypatch.setattr("deltasnap_assets.runs.table_runs.time.time", lambda at=now + pause + 30: at)
-        assert ticks.tick() == [("0", "2")]
-        attempts.append(ticks.tags[ATTEMPT_TAG])
-    assert attempts == ["2", "3", "4", "5"]
-    failed_run(ticks.instance, 0, 2, MAX_ATTEMPTS)
-    monkeypatch.setattr("deltasnap_assets.runs.table_runs.time.time", lambda: now + 7_200)
-    assert "The next commit, the schedule or the job `refresh_all_tables` retries them." in ticks.tick()
-
-
-def test_new_commit_retries_failed_versions(tmp_path: Path) -> None:
-    ticks = Ticks(tmp_path, last=2, runs_succeed=False)
-    ticks.tick()
-    failed_run(ticks.instance, 0, 2)
+    run_id = ended_run(ticks.instance, 0, 2, status)
+    now = time.time()
+    for later in (0, 3_600, 80_000):
+        monkeypatch.setattr(time, "time", lambda at=now + later: at)
+        assert ticks.tick() == (
+            f"Run {run_id} of events failed or was canceled. The next commit, the schedule or the job "
+            "`refresh_all_tables` materializes what is missing."
+        )
     write(tmp_path, 3, 3)
-    os.utime(ticks.commit(3))
     assert ticks.tick() == [("0", "3")]
+    assert ticks.tick() == ticks.tick()
 
 
-def test_run_that_failed_at_its_last_version_is_retried_after_a_pause(tmp_path: Path) -> None:
-    ticks = Ticks(tmp_path, last=1)
-    assert ticks.tick() == [("0", "1")]
-    assert ATTEMPT_TAG not in ticks.tags
-    ticks.runs_succeed = False
-    write(tmp_path, 2, 2)
-    os.utime(ticks.commit(2))
-    assert ticks.tick() == [("2", "2")]
-    failed_run(ticks.instance, 0, 2)
-    assert "failed, attempt 1 of 5 at versions 0 to 2. The next attempt is in" in ticks.tick()
-
-
-@pytest.mark.slow
-def test_failed_versions_of_a_backlog_are_retried_after_a_pause(tmp_path: Path) -> None:
+@pytest.mark.parametrize("status", FAILED)
+def test_failed_run_of_a_backlog_waits_for_a_commit(tmp_path: Path, status: dg.DagsterRunStatus) -> None:
     ticks = Ticks(tmp_path, last=9, runs_succeed=False, max_versions_per_run=3)
     assert ticks.tick() == [("0", "2")]
-    failed_run(ticks.instance, 0, 2)
-    assert "failed, attempt 1 of 5 at versions 0 to 2. The next attempt is in" in ticks.tick()
+    run_id = ended_run(ticks.instance, 0, 2, status)
+    for _ in range(2):
+        assert f"Run {run_id} of events failed or was canceled. The next commit," in ticks.tick()
     write(tmp_path, 10, 10)
     os.utime(ticks.commit(10))
     assert ticks.tick() == [("0", "2")]
 
 
-@pytest.mark.parametrize(
-    ("status", "attempt"), [(dg.DagsterRunStatus.CANCELED, 1), (dg.DagsterRunStatus.FAILURE, MAX_ATTEMPTS)]
-)
-def test_backlog_whose_run_was_canceled_or_failed_too_often_waits_for_a_commit(
-    tmp_path: Path, status: dg.DagsterRunStatus, attempt: int
-) -> None:
+def test_backlog_goes_on_after_a_run_that_left_only_its_last_version_missing(tmp_path: Path) -> None:
     ticks = Ticks(tmp_path, last=9, runs_succeed=False, max_versions_per_run=3)
     assert ticks.tick() == [("0", "2")]
-    ticks.instance.create_run_for_job(idle_job, status=status, tags=run_tags("events", 0, 2, attempt))
-    assert "The next commit, the schedule or the job `refresh_all_tables`" in ticks.tick()
-    write(tmp_path, 10, 10)
-    os.utime(ticks.commit(10))
-    assert ticks.tick() == [("0", "2")]
+    ticks.store_versions(range(2))
+    materialize(ticks.instance, range(2))
+    failed_run(ticks.instance, 0, 2)
+    assert ticks.tick() == [("2", "4")]
+    failed_run(ticks.instance, 2, 4)
+    assert "materializes what is missing." in ticks.tick()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("attempt", [1, MAX_ATTEMPTS])
-@pytest.mark.parametrize("status", [dg.DagsterRunStatus.CANCELED, dg.DagsterRunStatus.FAILURE])
+@pytest.mark.parametrize("status", FAILED)
 def test_new_commit_requests_versions_that_are_missing_although_a_later_run_of_others_succeeded(
-    tmp_path: Path, status: dg.DagsterRunStatus, attempt: int
+    tmp_path: Path, status: dg.DagsterRunStatus
 ) -> None:
     ticks = Ticks(tmp_path, last=2, runs_succeed=False)
     ticks.tick()
-    ticks.instance.create_run_for_job(idle_job, status=status, tags=run_tags("events", 0, 2, attempt))
+    ended_run(ticks.instance, 0, 2, status)
     ticks.tick()
 
     @dg.asset(key=["events", "all_files"], partitions_def=dg.StaticPartitionsDefinition(["9"]))
@@ -440,48 +399,71 @@ def test_new_commit_requests_versions_that_are_missing_although_a_later_run_of_o
     dg.materialize([all_files], instance=ticks.instance, partition_key="9")  # from its page in Dagster's UI
     ticks.instance.report_runless_asset_event(dg.AssetObservation(["events", "delta_log"]))  # without its problems
     write(tmp_path, 3, 3)
-    os.utime(ticks.commit(3))
     assert ticks.tick() == [("0", "3")]
 
 
+def test_new_commit_requests_a_version_whose_materialization_was_wiped(tmp_path: Path) -> None:
+    ticks = Ticks(tmp_path, last=3, runs_succeed=False)
+    ticks.tick()
+    ticks.store_versions(range(4))
+    materialize(ticks.instance, [0, 2, 3])
+    assert ticks.tick() == "No new commits in events."
+    write(tmp_path, 4, 4)
+    assert ticks.tick() == [("1", "1"), ("4", "4")]
+
+
 @pytest.mark.slow
-def test_failed_range_is_requested_again_although_the_other_range_of_its_tick_succeeded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_page_shows_the_failed_range_although_the_other_range_of_its_tick_succeeded_later(tmp_path: Path) -> None:
     ticks = Ticks(tmp_path, last=6, runs_succeed=False)
     ticks.store_versions([3, 4])
     materialize(ticks.instance, [3, 4])
     assert ticks.tick() == [("0", "2"), ("5", "6")]
-    failed_run(ticks.instance, 0, 2)
+    run_id = failed_run(ticks.instance, 0, 2)
+    assert run_id in ticks.tick()
+    assert "The last run failed" in health(ticks.instance)
     ticks.store_versions([5, 6])
     materialize(ticks.instance, [5, 6])
-    ticks.instance.create_run_for_job(idle_job, status=dg.DagsterRunStatus.SUCCESS, tags=run_tags("events", 5, 6))
-    assert "failed, attempt 1 of 5 at versions 0 to 2" in ticks.tick()
+    ended_run(ticks.instance, 5, 6, dg.DagsterRunStatus.SUCCESS)
+    ticks.instance.report_runless_asset_event(dg.AssetObservation(["events", "delta_log"]))  # of the other range
+    assert run_id in ticks.tick()
     assert "The last run failed" in health(ticks.instance)
-    later = time.time() + 90
-    monkeypatch.setattr("deltasnap_assets.runs.table_runs.time.time", lambda: later)
-    assert ticks.tick() == [("0", "2")]
-    assert ticks.tags[ATTEMPT_TAG] == "2"
 
 
-def test_versions_of_a_canceled_run_are_reported_missing_and_requested_with_the_next_commit(tmp_path: Path) -> None:
+def test_versions_of_a_canceled_run_are_reported_missing(tmp_path: Path) -> None:
     ticks = Ticks(tmp_path, last=2, runs_succeed=False)
     ticks.tick()
-    canceled = dg.DagsterRunStatus.CANCELED
-    ticks.instance.create_run_for_job(idle_job, status=canceled, tags=run_tags("events", 0, 2))
-    for _ in range(2):
-        assert "for versions 0 to 2, was canceled. The next commit, the schedule or" in ticks.tick()
+    ended_run(ticks.instance, 0, 2, dg.DagsterRunStatus.CANCELED)
+    ticks.tick()
     assert "version 0 is missing, because the run was canceled" in health(ticks.instance)
-    write(tmp_path, 3, 3)
-    os.utime(ticks.commit(3))
-    assert ticks.tick() == [("0", "3")]
+
+
+def test_failure_that_is_over_is_queried_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = Ticks(tmp_path, last=2, runs_succeed=False)
+    ticks.tick()
+    failed_run(ticks.instance, 0, 2)
+    ticks.store_versions(range(3))
+    materialize(ticks.instance, range(3))
+    ended_run(ticks.instance, 0, 2, dg.DagsterRunStatus.SUCCESS)
+    assert ticks.tick() == "No new commits in events."
+    monkeypatch.setattr(ticks.instance, "get_materialized_partitions", None)
+    assert ticks.tick() == "No new commits in events."
+
+
+def test_requests_have_the_tags_of_run_retries_for_dead_processes(tmp_path: Path) -> None:
+    ticks = Ticks(tmp_path / "t", last=3, runs_succeed=False)
+    ticks.tick()
+    with local_instance(tmp_path) as ticks.instance:
+        (request,) = ticks.ask_schedule()
+    for tags in (ticks.tags, request.tags):
+        assert tags["dagster/max_retries"] == "2"
+        assert tags["dagster/retry_on_asset_or_op_failure"] == "false"
 
 
 def test_run_that_failed_with_all_its_versions_recorded_is_not_repeated(tmp_path: Path) -> None:
     ticks = Ticks(tmp_path, last=2)
     ticks.tick()
-    failed_run(ticks.instance, 0, 2)
-    assert ticks.tick() == "No new commits in events."
+    run_id = failed_run(ticks.instance, 0, 2)
+    assert f"Run {run_id} of events failed" in ticks.tick()
 
 
 @pytest.mark.slow
@@ -574,7 +556,6 @@ def test_versions_of_a_silent_run_are_requested_again(
         monkeypatch.setattr(time, "time", lambda: began + 605)
         if asked == "tick":
             assert ticks.tick() == [("0", "3")]
-            assert ticks.tags[ATTEMPT_TAG] == "2"
         else:
             (request,) = ticks.ask_schedule()
             assert (request.tags[START], request.tags[END]) == ("0", "3")
@@ -597,22 +578,43 @@ def test_silent_run_whose_versions_are_materialized_is_not_requested_again(
         assert ticks.tick() == [("4", "4")]
 
 
-def test_versions_of_runs_that_die_again_and_again_wait_for_the_schedule(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("last", [3, 9])
+def test_versions_of_a_silent_run_are_requested_once_also_in_a_backlog(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: int
 ) -> None:
-    ticks = Ticks(tmp_path / "t", last=3, runs_succeed=False)
+    ticks = Ticks(tmp_path / "t", last=last, runs_succeed=False, max_versions_per_run=4)
     with local_instance(tmp_path) as ticks.instance:
         now = time.time()
-        for _ in range(MAX_ATTEMPTS):
+        for _ in range(2):
             assert ticks.tick() == [("0", "3")]
             run = ticks.instance.create_run_for_job(idle_job, status=dg.DagsterRunStatus.STARTED, tags=ticks.tags)
             now += 605
             monkeypatch.setattr(time, "time", lambda now=now: now)
-        assert ticks.tick() == (
-            f"Run {run.run_id} of events, for versions 0 to 3, has written no event for ten minutes, and may be dead. "
-            "The next commit, the schedule or the job `refresh_all_tables` retries them."
-        )
+        for _ in range(2):
+            assert ticks.tick() == (
+                f"Run {run.run_id} of events has written no event for ten minutes, and may be dead. The next commit, "
+                "the schedule or the job `refresh_all_tables` materializes what is missing."
+            )
         assert isinstance(ticks.ask_schedule(), list)
+        write(tmp_path / "t", last + 1, last + 1)
+        os.utime(ticks.commit(last + 1), (now, now))
+        assert ticks.tick() == [("0", "3")] if last == 9 else [("0", "4")]
+
+
+@pytest.mark.parametrize("status", FAILED)
+def test_versions_of_a_silent_run_are_not_requested_again_if_their_second_run_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: dg.DagsterRunStatus
+) -> None:
+    ticks = Ticks(tmp_path / "t", last=3, runs_succeed=False)
+    with local_instance(tmp_path) as ticks.instance:
+        ticks.tick()
+        ticks.instance.create_run_for_job(idle_job, status=dg.DagsterRunStatus.STARTED, tags=ticks.tags)
+        now = time.time()
+        monkeypatch.setattr(time, "time", lambda: now + 605)
+        assert ticks.tick() == [("0", "3")]
+        ended_run(ticks.instance, 0, 3, status)
+        for _ in range(2):
+            assert "materializes what is missing." in ticks.tick()
 
 
 def test_schedule_reports_damage_before_it_fails(tmp_path: Path) -> None:

@@ -16,13 +16,13 @@ from dagster_shared.error import SerializableErrorInfo
 from deltasnap_assets.runs import table_runs
 from deltasnap_assets.runs.due import is_failure_over
 from deltasnap_assets.runs.failure_reason import reason_of
-from deltasnap_assets.runs.planning.names import ATTEMPT_TAG, run_tags
+from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.runs.table_runs import (
-    LastFailures,
+    SilentRun,
     TablesFailedError,
     UnfinishedRuns,
-    end_failure,
     ends_failure,
+    failed_lately,
     failed_run,
     has_active_run,
 )
@@ -71,27 +71,20 @@ def test_failed_run_is_remembered_until_a_run_succeeds(monkeypatch: pytest.Monke
     assert failed_run(instance, "events") is None
 
 
-def test_run_of_other_versions_does_not_end_a_failure_that_left_versions_missing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_run_of_other_versions_does_not_end_a_failure_that_left_versions_missing() -> None:
     instance = with_partitions(9)
     run_id = ended(instance, "events", FAILURE)
     other = instance.create_run_for_job(idle_job, status=SUCCESS, tags=run_tags("events", 5, 8))
     materialize(instance, range(5, 9))
-    failed, found = failed_run(instance, "events"), LastFailures.of(instance, ["events"], {})
+    failed = failed_run(instance, "events")
     assert failed is not None
     assert (failed.run_id, failed.first_missing) == (run_id, 0)
-    assert (found.last["events"], found.requested["events"].run_id) == (run_id, run_id)
     assert not ends_failure(instance, "events", other)
     materialize(instance, range(3))
     last = instance.create_run_for_job(idle_job, tags=run_tags("events", 3, 3))
     assert ends_failure(instance, "events", last)
     instance.delete_dynamic_partition("events_versions", "3")  # the log no longer has this version
     assert failed_run(instance, "events") is None
-    assert LastFailures.of(instance, ["events"], {}).last == {}
-    with monkeypatch.context() as patched:
-        patched.setattr(table_runs, "_TableRuns", None)  # the next tick queries nothing
-        assert LastFailures.of(instance, ["events"], {}).last == {}
 
 
 @pytest.mark.parametrize("job_of", [prune_job, checkpoint_job])
@@ -103,13 +96,13 @@ def test_job_of_maintenance_neither_fails_a_table_nor_ends_its_failure(
     instance, tags = dg.DagsterInstance.ephemeral(), {"dagster/partition": "events", TABLE_TAG: "events"}
     instance.create_run_for_job(job, status=FAILURE, tags=tags)
     assert failed_run(instance, "events") is None
-    assert LastFailures.of(instance, ["events"], {}).last == {}
+    assert failed_lately(instance, ["events"]) == {}
     run_id = ended(instance, "events", FAILURE)
     instance.create_run_for_job(job, status=SUCCESS, tags=tags)
     failed = failed_run(instance, "events")
     assert failed is not None
     assert failed.run_id == run_id
-    assert LastFailures.of(instance, ["events"], {}).last == {"events": run_id}
+    assert failed_lately(instance, ["events"]) == {"events": run_id}
 
 
 def test_run_that_failed_after_its_versions_were_materialized_is_forgotten_after_a_day(
@@ -129,7 +122,6 @@ def test_canceled_run_without_missing_versions_neither_fails_a_table_nor_ends_it
     materialize(instance, range(4))
     ended(instance, "events", dg.DagsterRunStatus.CANCELED)
     assert failed_run(instance, "events") is None
-    assert LastFailures.of(instance, ["events"], {}) == LastFailures(last={}, requested={})
     run_id = ended(instance, "events", FAILURE)
     ended(instance, "events", dg.DagsterRunStatus.CANCELED)
     failed = failed_run(instance, "events")
@@ -139,18 +131,13 @@ def test_canceled_run_without_missing_versions_neither_fails_a_table_nor_ends_it
 
 def test_failure_is_over_once_the_whole_log_is_read_and_no_longer_has_its_versions() -> None:
     instance = with_partitions(4)
-    run_id = ended(instance, "events", FAILURE)
+    ended(instance, "events", FAILURE)
     failed = failed_run(instance, "events")
     assert failed is not None
     assert failed.first_missing == 0
     read = TableCondition(table="events", latest=2, pages_read=True)
     assert [is_failure_over(replace(read, latest=latest), 3) for latest in (2, 3)] == [True, False]
     assert not is_failure_over(replace(read, pages_read=False), 3)
-    end_failure(instance, "events", run_id)
-    assert failed_run(instance, "events") is None
-    assert LastFailures.of(instance, ["events"], {}) == LastFailures(last={}, requested={})
-    again = ended(instance, "events", FAILURE)
-    assert LastFailures.of(instance, ["events"], {}).last == {"events": again}
 
 
 @pytest.mark.slow
@@ -160,35 +147,7 @@ def test_runs_of_other_tables_do_not_hide_that_a_later_run_succeeded() -> None:
         ended(instance, "events", status)
     for _ in range(table_runs._MAX_LATER_RUNS):
         ended(instance, "other", SUCCESS)
-    assert LastFailures.of(instance, ["events"], {}).last == {}
-
-
-def test_table_that_fails_often_does_not_hide_the_failure_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table_runs, "_MAX_FAILURES", 3)
-    monkeypatch.setattr(table_runs, "_MAX_TABLES", 3)
-    instance = dg.DagsterInstance.ephemeral()
-    failed = {name: ended(instance, name, FAILURE) for name in ("first", "events", "third", "fourth")}
-    for _ in range(9):
-        failed["first"] = ended(instance, "first", FAILURE)
-    found = LastFailures.of(instance, list(failed), {})
-    assert found.last == {name: failure.run_id for name, failure in found.requested.items()} == failed
-
-
-def test_failed_runs_without_versions_do_not_hide_an_earlier_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table_runs, "_MAX_FAILURES", 3)
-    instance, pages = dg.DagsterInstance.ephemeral(), list[Any]()
-    failed = ended(instance, "events", FAILURE)
-    for _ in range(4):
-        instance.create_run_for_job(idle_job, status=FAILURE, tags={TABLE_TAG: "events"})
-    read = instance.get_run_records
-
-    def get_run_records(*given: Any, **options: Any) -> Any:
-        pages.append(options)
-        assert len(pages) < 20, "the same page again and again"
-        return read(*given, **options)
-
-    monkeypatch.setattr(instance, "get_run_records", get_run_records)
-    assert LastFailures.of(instance, ["events"], {}).last == {"events": failed}
+    assert failed_run(instance, "events") is None
 
 
 def failed_on_its_page(instance: dg.DagsterInstance) -> str:
@@ -203,26 +162,18 @@ def failed_on_its_page(instance: dg.DagsterInstance) -> str:
     return job.execute_in_process(instance=instance, raise_on_error=False, **only).run_id
 
 
-def test_failures_of_tables_do_not_hide_that_a_run_from_the_page_of_an_asset_failed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(table_runs, "_MAX_FAILURES", 3)
-    instance = dg.DagsterInstance.ephemeral()
-
-    run_id = failed_on_its_page(instance)
-    others = [ended(instance, "other", FAILURE) for _ in range(5)]
-    assert LastFailures.of(instance, ["events", "other"], {}).last == {"events": run_id, "other": others[-1]}
-
-
-def test_later_failure_counts_however_its_run_was_started() -> None:
-    instance = dg.DagsterInstance.ephemeral()
+def test_last_failure_of_each_table_counts_however_its_run_was_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    instance, tables = dg.DagsterInstance.ephemeral(), ["events", "other", "fine"]
     for _ in range(2):
-        tagged = ended(instance, "events", FAILURE)
-        assert LastFailures.of(instance, ["events"], {}).last == {"events": tagged}
+        tagged, other = ended(instance, "events", FAILURE), ended(instance, "other", dg.DagsterRunStatus.CANCELED)
+        assert failed_lately(instance, tables) == {"events": tagged, "other": other}
         on_its_page = failed_on_its_page(instance)
-        assert LastFailures.of(instance, ["events"], {}).last == {"events": on_its_page}
-        end_failure(instance, "events", tagged)
-        assert LastFailures.of(instance, ["events"], {}).last == {"events": on_its_page}
+        assert failed_lately(instance, tables) == {"events": on_its_page, "other": other}
+    instance.create_run_for_job(idle_job, status=FAILURE, tags={TABLE_TAG: "events"})  # without versions
+    ended(instance, "fine", SUCCESS)
+    assert {*failed_lately(instance, tables)} == {"events", "other"}
+    seconds_later(86_401, monkeypatch)
+    assert failed_lately(instance, tables) == {}
 
 
 @pytest.mark.parametrize("status", [SUCCESS, FAILURE])
@@ -383,33 +334,39 @@ def test_last_event_is_not_read_of_a_run_that_just_started(monkeypatch: pytest.M
     assert UnfinishedRuns.of(instance, ["events"]).active == {"events": run.run_id}
 
 
-def test_silent_run_counts_as_failed_for_requests_while_its_versions_are_missing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    instance = with_partitions(4)
-    run = unfinished(instance, STARTED, **{ATTEMPT_TAG: "2"})
+def silent_run(instance: dg.DagsterInstance) -> SilentRun | None:
+    return SilentRun.of(instance, "events", UnfinishedRuns.of(instance, ["events"]).silent.get("events", ()))
+
+
+def test_silent_run_is_repeated_once_while_its_versions_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = with_partitions(5)
+    run = unfinished(instance, STARTED)
+    assert silent_run(instance) is None
     seconds_later(605, monkeypatch)
-    silent = UnfinishedRuns.of(instance, ["events"]).silent
-    found = LastFailures.of(instance, ["events"], silent)
-    failure = found.requested["events"]
-    assert found.last == {}  # nothing reports it as failed
-    assert (failure.run_id, failure.first, failure.last, failure.attempt) == (run.run_id, 0, 3, 2)
-    assert failure.is_silent
-    assert failure.is_due
-    assert failed_run(instance, "events") is None
+    found = silent_run(instance)
+    assert found is not None
+    assert (found.record.dagster_run.run_id, found.was_repeated) == (run.run_id, False)
+    assert failed_run(instance, "events") is None  # nothing reports it as failed
+    ended(instance, "events", FAILURE)
+    found = silent_run(instance)
+    assert found is not None
+    assert found.was_repeated
     materialize(instance, range(4))
-    assert LastFailures.of(instance, ["events"], silent).requested == {}
+    assert silent_run(instance) is None
 
 
-def test_silent_run_after_a_failed_one_is_the_one_to_retry(monkeypatch: pytest.MonkeyPatch) -> None:
-    instance = with_partitions(4)
-    failed = ended(instance, "events", FAILURE)
-    run = unfinished(instance, STARTED, **{ATTEMPT_TAG: "2"})
-    assert LastFailures.of(instance, ["events"], {}).requested["events"].run_id == failed
+@pytest.mark.parametrize(("last", "was_repeated"), [(3, True), (4, False)])
+def test_silent_run_that_repeats_another_one_is_repeated_only_for_later_versions(
+    last: int, was_repeated: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instance = with_partitions(5)
+    ended(instance, "events", FAILURE)
+    unfinished(instance, STARTED)
+    run = unfinished(instance, STARTED, **run_tags("events", 0, last))
     seconds_later(605, monkeypatch)
-    found = LastFailures.of(instance, ["events"], UnfinishedRuns.of(instance, ["events"]).silent)
-    assert found.last == {"events": failed}
-    assert found.requested["events"].run_id == run.run_id
+    found = silent_run(instance)
+    assert found is not None
+    assert (found.record.dagster_run.run_id, found.was_repeated) == (run.run_id, was_repeated)
 
 
 def test_run_of_a_job_is_active_unless_it_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -423,15 +380,6 @@ def test_run_of_a_job_is_active_unless_it_is_silent(monkeypatch: pytest.MonkeyPa
     unfinished(instance, QUEUED)
     seconds_later(605, monkeypatch)
     assert has_active_run(instance, idle_job.name)
-
-
-def test_failure_has_its_versions_and_its_attempt() -> None:
-    instance = dg.DagsterInstance.ephemeral()
-    for attempt in (1, 3, 5):
-        run = instance.create_run_for_job(idle_job, status=FAILURE, tags=run_tags("events", 2, 4, attempt))
-        found = LastFailures.of(instance, ["events"], {}).requested["events"]
-        assert (found.run_id, found.first, found.last, found.attempt) == (run.run_id, 2, 4, attempt)
-        assert found.may_be_tried_again == (attempt < 5)
 
 
 def test_run_of_all_assets_is_a_run_of_each_table() -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import time
 from pathlib import Path
 
 import dagster as dg
@@ -20,8 +19,6 @@ from deltasnap_assets.runs.condition.log_reports import BrokenTableError
 from deltasnap_assets.runs.condition.poll_findings import PollFindings
 from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.runs.condition.reminders import REMINDERS
-from deltasnap_assets.runs.due import MAX_ATTEMPTS
-from deltasnap_assets.runs.planning.names import ATTEMPT_TAG
 from deltasnap_assets.runs.refresh import RefreshError
 from deltasnap_assets.runs.sensors import new_commits_sensor
 from deltasnap_assets.runs.stores import store_of
@@ -227,18 +224,11 @@ def test_idle_tick_evaluates_the_checks_again_once_after_their_settings_changed(
 
 
 @pytest.mark.slow
-def test_failed_run_for_the_checks_is_retried_after_doubling_pauses_until_they_are_recorded(
-    table: Lost, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ticks, now = Polled(table, dg.DagsterRunStatus.FAILURE), time.time()
+def test_failed_run_for_the_checks_is_repeated_by_a_refresh_and_no_tick(table: Lost) -> None:
+    ticks = Polled(table, dg.DagsterRunStatus.FAILURE)
     table.configure(checks=LAGS)
     assert ticks.tick() == [("3", "3")]
-    for attempt, pause in ((1, 60), (2, 120)):
-        monkeypatch.setattr("deltasnap_assets.runs.due.time.time", lambda at=now + pause - 10: at)
-        assert f"failed, attempt {attempt} of {MAX_ATTEMPTS} at versions 3 to 3. The next attempt" in ticks.tick()
-        monkeypatch.setattr("deltasnap_assets.runs.due.time.time", lambda at=now + pause + 30: at)
-        assert ticks.tick() == [("3", "3")]
-        assert ticks.tags[ATTEMPT_TAG] == str(attempt + 1)
+    assert [type(ticks.tick()) for _ in range(2)] == [str, str]
     assert table.refresh() == (3,)
     assert ticks.tick() == IDLE
 

@@ -9,7 +9,7 @@ import pytest
 
 from deltasnap_assets.runs.planning.log_status import read_status, stored_state
 from deltasnap_assets.runs.planning.names import CONDITION_TAG, delta_log_key
-from deltasnap_assets.runs.table_runs import LastFailures
+from deltasnap_assets.runs.table_runs import failed_run as last_failed_run
 from deltasnap_assets.settings.config import TABLE_TAG
 from tests.assets.jobs import idle_job
 from tests.assets.runs.test_sensors import Ticks, failed_run
@@ -48,5 +48,6 @@ def test_failed_run_stays_the_last_one_when_the_store_is_pruned(tmp_path: Path) 
     prune = ticks.instance.create_run_for_job(idle_job, tags={TABLE_TAG: "events"})
     ticks.instance.report_run_failed(prune, "No access")
     ticks.instance.create_run_for_job(idle_job, tags={TABLE_TAG: "events"}, status=dg.DagsterRunStatus.SUCCESS)
-    found = LastFailures.of(ticks.instance, ["events"], {})
-    assert found.last["events"] == found.requested["events"].run_id == run_id
+    found = last_failed_run(ticks.instance, "events")
+    assert found is not None
+    assert found.run_id == run_id

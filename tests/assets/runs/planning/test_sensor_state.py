@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from deltasnap_assets.runs import due
-from deltasnap_assets.runs.due import Failure
 from deltasnap_assets.runs.planning import sensor_state
 from deltasnap_assets.runs.planning.sensor_state import SensorState
 from deltasnap_core import LogCursor
@@ -25,7 +23,7 @@ UNREADABLE = (
 
 @pytest.fixture
 def now(monkeypatch: pytest.MonkeyPatch) -> float:
-    monkeypatch.setattr("deltasnap_assets.runs.due.time.time", lambda: 1_000_000.0)
+    monkeypatch.setattr("deltasnap_assets.runs.planning.sensor_state.time.time", lambda: 1_000_000.0)
     return 1_000_000.0
 
 
@@ -34,9 +32,7 @@ def test_pauses_double_until_the_longest(now: float) -> None:
     for _ in range(7):
         followed = followed.broken("Version 3 is lost.")
         waits.append(followed.next_poll - now)
-    first, longest = due.FIRST_PAUSE_SECONDS, sensor_state._MAX_PAUSE_SECONDS
-    assert waits == [min(first * 2**number, longest) for number in range(7)]
-    assert waits[-1] == longest
+    assert waits == [60, 120, 240, 480, 600, 600, 600]
 
 
 def test_poll_is_due_if_the_clock_was_wrong_when_the_pause_began(now: float) -> None:
@@ -59,12 +55,6 @@ def test_state_survives_the_cursor_of_a_sensor(now: float) -> None:
 def test_pause_remains_the_longest_after_weeks(now: float) -> None:
     followed = SensorState(fault="Version 3 is lost.", polls=5_000).broken("Version 3 is lost.")
     assert followed.pause_left == sensor_state._MAX_PAUSE_SECONDS
-
-
-@pytest.mark.parametrize(("ended", "left"), [(-60, 0), (-10, 50), (5, 65), (60, 120), (61, 0), (86_400, 0)])
-def test_failed_run_of_a_clock_that_was_ahead_is_retried_at_once(now: float, ended: float, left: float) -> None:
-    failure = Failure(run_id="a", first=0, last=1, attempt=1, ended=now + ended)
-    assert failure.pause_left == left
 
 
 @pytest.mark.parametrize("text", UNREADABLE)
