@@ -8,6 +8,8 @@ Source: PROTOCOL.md, Partition Value Serialization; Per-file Statistics.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 from deltasnap_core.rules.texts.sql_text import sql_type, string_sql
 
 _INTEGERS = ("byte", "short", "integer", "long")
@@ -24,7 +26,7 @@ _FORMS = {
     "timestamp": rf"{_DATE}({_TIME}({_UTC}|[+-][0-9]{{1,2}}(:?[0-9]{{2}})?)?)?",
     "timestamp_ntz": rf"{_DATE}({_TIME}({_UTC})?)?",
 }
-_FIRST_TIME, _LAST_TIME = "timestamp_ltz'0001-01-01 00:00:00Z'", "timestamp_ltz'9999-12-31 23:59:59.999999Z'"
+_FIRST_TIME, _LAST_TIME = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 _END = r"\z"  # `$` also matches before a line break
 _FRACTION = string_sql(r"\.([0-9]*?)0*([eE]|\z)")
 _EXPONENT = string_sql("[eE]([+-]?[0-9]+)")
@@ -51,12 +53,26 @@ def typed_sql(text: str, data_type: str) -> str | None:
 def python_value_sql(value: str, data_type: str) -> str:
     """Return SQL for a value; null for a date or time outside of the years 1 to 9999, which Python does not have.
 
-    value: SQL, of the type of a column. For a timestamp, the years are those in UTC and in the zone of the session.
+    value: SQL, of the type of a column. For a timestamp, the years are those in UTC, in the zone of the session and in
+    the zone of this process, to which PySpark converts it.
     """
     if data_type not in ("date", "timestamp", "timestamp_ntz"):
         return value
-    in_utc = f" and {value} between {_FIRST_TIME} and {_LAST_TIME}" if data_type == "timestamp" else ""
-    return f"if(year({value}) between 1 and 9999{in_utc}, {value}, null)"
+    in_process = ""
+    if data_type == "timestamp":
+        first, last = (f"timestamp_ltz'{time.isoformat(sep=' ')}'" for time in _python_times())
+        in_process = f" and {value} between {first} and {last}"
+    return f"if(year({value}) between 1 and 9999{in_process}, {value}, null)"
+
+
+def _python_times() -> tuple[datetime, datetime]:
+    """Return the first and the last time that `datetime.fromtimestamp` accepts in UTC and in the zone of this process.
+
+    To find days on which clocks are set back, it also converts the time a day earlier.
+    """
+    margin, none = timedelta(days=2), timedelta()
+    early, late = (time.astimezone().utcoffset() or none for time in (_FIRST_TIME + margin, _LAST_TIME - margin))
+    return _FIRST_TIME + timedelta(days=1) + max(none, -early), _LAST_TIME - max(none, late)
 
 
 def _decimal_places_sql(text: str) -> str:

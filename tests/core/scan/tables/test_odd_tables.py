@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -89,6 +90,27 @@ def test_values_outside_of_the_years_1_to_9999_are_null(spark: SparkSession, tmp
     for name in ("files", "partitions", "optimize_candidates"):
         rows = getattr(found, name)
         assert rows.toPandas().shape[0] == rows.toArrow().num_rows == len(rows.collect())
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Pacific/Kiritimati"])
+def test_first_and_last_times_are_rows_in_any_zone_of_the_process(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, zone: str
+) -> None:
+    texts = ["0001-01-01 00:00:00Z", "0001-01-01 19:00:00Z", "9999-12-31 23:59:59Z", "2026-01-01 00:00:00Z"]
+    adds = [add(f"{number}", partitionValues={"p": text}) for number, text in enumerate(texts)]
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", zone)
+        time.tzset()
+        try:
+            columns = schema(field("p", "timestamp"))
+            rows = tables(spark, tmp_path, columns, *adds, partitionColumns=["p"]).files
+            found = [row.partition.p for row in rows.collect()]
+            assert rows.toArrow().num_rows == len(found) == len(texts)
+            assert 1 <= sum(value is not None for value in found) < len(texts)
+        finally:
+            patch.undo()
+            time.tzset()
 
 
 @pytest.mark.spark
