@@ -43,9 +43,9 @@ def test_missing_versions_are_requested_in_order_and_sorted(scheduled: Scheduled
     scheduled.instance.add_dynamic_partitions("events_versions", ["2", "0"])
     requests = scheduled.ask_schedule()
     assert [request.tags for request in requests] == [
-        run_tags("events", 0, 1),
-        run_tags("events", 2, 2),
-        run_tags("events", 3, 3),
+        requested_run_tags("events", 0, 1),
+        requested_run_tags("events", 2, 2),
+        requested_run_tags("events", 3, 3),
     ]
     assert list(scheduled.instance.get_dynamic_partitions("events_versions")) == ["0", "1", "2", "3"]
     assert scheduled.checked == []
