@@ -8,7 +8,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from deltasnap_assets.runs.planning.names import job_name, run_tags
+from deltasnap_assets.runs.planning.names import job_name, requested_run_tags, run_tags
 from deltasnap_assets.runs.schedules import refresh_schedule
 from deltasnap_core import LastPoll
 from tests.assets.followed_table import FollowedTable, materialize
