@@ -207,7 +207,7 @@ class _Refresh:
                 table=self.table.name,
                 run_id=result.run_id,
                 reason=reason_of(result.all_events) or "see the run's log",
-                stored=known_versions(event.partition or "" for event in events if event.asset_key == asset),
+                stored=known_versions({event.partition or "" for event in events if event.asset_key == asset}),
             )
 
 
