@@ -161,8 +161,7 @@ def _path_from(folder: Path, path: str) -> str:
 
 def _found_table(path: str, name: str, storage_options: Mapping[str, Any]) -> FoundTable:
     try:
-        log = TableLog.for_path(path, storage_options).latest()
-        log.rely_on_log()
+        log = TableLog.for_path(path, storage_options).latest().read()
         metadata = log.metadata
         check_readable(log.protocol, path=path, version=log.version)
     except (DeltaSnapError, OSError) as error:

@@ -6,7 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
-from deltasnap_core.errors import CorruptLogError, DeltaTableNotFoundError, VersionGapError, VersionNotFoundError
+from deltasnap_core.errors import (
+    CorruptLogError,
+    DeltaTableNotFoundError,
+    UnsupportedServerError,
+    VersionGapError,
+    VersionNotFoundError,
+)
 from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, open_checkpoint
 from deltasnap_core.log.checkpoints.checkpoint_doubts import CheckpointDoubt, doubt_about
 from deltasnap_core.log.commits.commit_batch import EMPTY_BATCH, CommitBatch
@@ -33,12 +39,14 @@ class LoadedLog:
     non_file:   the non-file actions in force.
     unreadable: names of checkpoint files that were found damaged and are not used.
     catalog:    the commits of the catalog that the segment was built with.
+    loader:     loaded the log.
     """
 
     segment: LogSegment
     checkpoint: CheckpointContents | None
     batch: CommitBatch
     non_file: NonFileActions
+    loader: LogLoader
     unreadable: frozenset[str] = frozenset()
     catalog: CatalogCommits = NO_CATALOG
 
@@ -58,6 +66,23 @@ class LoadedLog:
         """Whether the replay starts from the segment's own checkpoint, not from a replacement for an unreadable one."""
         version = -1 if self.checkpoint is None else self.checkpoint.version
         return version == self.segment.checkpoint_provider.version
+
+    def without(self, error: CorruptLogError | UnsupportedServerError) -> LoadedLog:
+        """Return the same version without the checkpoint, whose files a query could not read.
+
+        error: of the query. An UnsupportedServerError, which says that Spark lacks a codec, always concerns the
+               checkpoint. It may be sound, but the commits may replace it all the same.
+        Errors: the given error, if it concerns a commit or nothing can replace the checkpoint.
+        """
+        if self.checkpoint is None:
+            raise error
+        if isinstance(error, CorruptLogError):
+            return self.loader.load_without_checkpoint(self, error)
+        try:
+            unreadable = CorruptLogError(path=self.checkpoint.paths[0], reason=str(error))
+            return self.loader.load_without_checkpoint(self, unreadable)
+        except CorruptLogError:
+            raise error from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,11 +107,8 @@ class LogLoader:
             return replace(self._extended(segment, known), catalog=catalog)
         return self._load_or_fall_back(segment, segment, known, frozenset(), None, catalog)
 
-    def fall_back(self, log: LoadedLog, error: CorruptLogError) -> LoadedLog:
-        """Return the same version without the checkpoint of `log`, after a scan of its files found it damaged.
-
-        Errors: the given error, if it concerns a commit or nothing can replace the checkpoint.
-        """
+    def load_without_checkpoint(self, log: LoadedLog, error: CorruptLogError) -> LoadedLog:
+        """Return the same version without the checkpoint of `log`. See LoadedLog.without."""
         if log.checkpoint is None or error.path in {commit.path for commit in log.batch.files}:
             raise error
         unreadable = log.unreadable | log.checkpoint.names
@@ -118,6 +140,7 @@ class LogLoader:
                     checkpoint=contents,
                     batch=batch,
                     non_file=non_file,
+                    loader=self,
                     unreadable=unreadable,
                     catalog=catalog,
                 )
@@ -147,8 +170,9 @@ class LogLoader:
             segment=segment,
             checkpoint=known.checkpoint,
             batch=known.batch + newer,
-            unreadable=known.unreadable,
             non_file=known.non_file.advanced_by(newer),
+            loader=self,
+            unreadable=known.unreadable,
         )
 
     def _open(self, segment: LogSegment, known: LoadedLog | None) -> CheckpointContents | None:

@@ -256,4 +256,4 @@ class TableLog:
         return metadata.id
 
     def _version_log(self, segment: LogSegment, catalog: CatalogCommits) -> VersionLog:
-        return VersionLog(self.loader, segment, now_ms=self.clock(), catalog=catalog)
+        return VersionLog(loader=self.loader, segment=segment, now_ms=self.clock(), catalog=catalog)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from threading import Lock
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from deltasnap_core.errors import ActionNotFoundError, CorruptLogError, DeltaSnapError
+from deltasnap_core.errors import ActionNotFoundError, CorruptLogError, DeltaSnapError, UnsupportedServerError
 from deltasnap_core.log.checksum_file import read_checksum
 from deltasnap_core.log.commits.commit_scan import read_commit_infos
 from deltasnap_core.log.history.commit_timestamps import version_timestamps
@@ -29,89 +29,91 @@ from deltasnap_core.protocol.state.version_checksum import VersionChecksum
 from deltasnap_core.protocol.table_features import check_readable, properties_in_force, table_properties
 
 
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class VersionLog:
-    """The log of one version. Each part is read on demand and once.
+    """The log of one version. Immutable; each part is read on demand and once. Threads may share it.
 
-    The version's checksum is used where it suffices, until the log itself is read. `loaded` is the log without the file
-    actions of the checkpoint. `replayable` is the same, after a check that the protocol is supported.
+    Without `log`, these members come from the version's checksum if that has them, as in Delta: `protocol`, `metadata`,
+    `timestamp`, `set_transactions`, `domains`, and what is derived from them. A checksum may be wrong. `read()` returns
+    the same version as the log itself states it.
+    `loaded` is the log without the file actions of the checkpoint. `replayable` is the same, after a check that the
+    protocol is supported.
     Errors of any member: CorruptLogError and StorageError (both name the file), ActionNotFoundError.
 
-    now_ms:       the current time (ms), used for expiry.
-    known:        an earlier loaded log of the same table, whose data is reused.
-    catalog:      the commits of the catalog that the segment was built with; if none was queried, a catalog-managed
-                  table gets a warning.
+    now_ms:         the current time (ms), used for expiry.
+    known:          an earlier loaded log of the same table, whose data is reused.
+    known_checksum: the version's checksum, if read already.
+    catalog:        the commits of the catalog that the segment was built with; if none was queried, a catalog-managed
+                    table gets a warning.
+    log:            the loaded log, which then decides everything; None: not read.
     """
 
-    def __init__(
-        self,
-        loader: LogLoader,
-        segment: LogSegment,
-        *,
-        now_ms: int,
-        known: LoadedLog | None = None,
-        checksum: VersionChecksum | None = None,
-        validate_state: bool = True,
-        catalog: CatalogCommits = NO_CATALOG,
-    ) -> None:
-        self._loader = loader
-        self._now_ms = now_ms
-        self._known = known
-        self._given_checksum = checksum
-        self._validate_state = validate_state
-        self._falling_back = Lock()
-        self.catalog = catalog
-        self.segment = segment
+    loader: LogLoader
+    segment: LogSegment
+    now_ms: int
+    known: LoadedLog | None = None
+    known_checksum: VersionChecksum | None = None
+    validate_state: bool = True
+    catalog: CatalogCommits = NO_CATALOG
+    log: LoadedLog | None = None
 
     @once
     def checksum(self) -> VersionChecksum | None:
         """The parsed version checksum; None: there is none, or it cannot be parsed."""
-        return self._given_checksum or read_checksum(self._loader.store, self.segment.checksum_file)
+        return self.known_checksum or read_checksum(self.loader.store, self.segment.checksum_file)
 
     @once
     def loaded(self) -> LoadedLog:
         """Return the loaded log: every commit, and the footers and non-file actions of the checkpoint."""
-        loaded = self._loader.load(self.segment, self._known, self.catalog)
-        self._known = None  # the new log has its reusable parts: free the rest
+        loaded = self.log or self.loader.load(self.segment, self.known, self.catalog)
+        object.__setattr__(self, "known", None)  # the new log has its reusable parts: free the rest
         return loaded
 
-    def rely_on_log(self) -> None:
-        """Read the log, so that from now on it decides instead of the checksum, which may be wrong.
+    def read(self) -> VersionLog:
+        """Return the version as its log states it, without the checksum, which may be wrong.
 
-        If it cannot be read, the checksum still decides, and members that need the log raise the error.
+        If the log cannot be read, return this value: members that need the log raise the error.
         """
-        with suppress(DeltaSnapError):
-            _ = self.loaded
+        try:
+            return self._as_read
+        except DeltaSnapError:
+            return self
+
+    def without(self, error: CorruptLogError | UnsupportedServerError) -> VersionLog:
+        """Return the version as its log states it without the checkpoint that a query could not read.
+
+        Errors: as LoadedLog.without; the given error if the log was not loaded; those of `replayable`.
+        """
+        if not self.is_loaded:  # the error of loading it
+            raise error
+        found = self._with(self.loaded.without(error))
+        _ = found.replayable
+        return found
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether `loaded` needs no more reads."""
+        return self.log is not None or VersionLog.loaded.is_computed(self)
 
     @once
     def replayable(self) -> LoadedLog:
         """Return the loaded log, after checking that it can be replayed."""
-        try:
-            log = self.loaded
-        except CorruptLogError:
-            # The log of a newer protocol may look broken. Then the unsupported protocol is the error to report.
-            self._check_protocol_alone()
-            raise
-        check_replayable(log, path=self.table_path, validate_state=self._validate_state)
+        if self.log is None:
+            try:
+                return self._as_read.replayable
+            except CorruptLogError:
+                # The log of a newer protocol may look broken. Then the unsupported protocol is the error to report.
+                self._check_protocol_alone()
+                raise
+        check_replayable(self.log, path=self.table_path, validate_state=self.validate_state)
         if not self.catalog.is_known:
-            warn_of_catalog(log.non_file.protocol, path=self.table_path, version=self.segment.version)
-        return log
-
-    def fall_back(self, log: LoadedLog, error: CorruptLogError) -> LoadedLog:
-        """Return the log without the checkpoint of `log`, which a scan found damaged, and use it from now on.
-
-        Errors: see LogLoader.fall_back.
-        """
-        with self._falling_back:
-            if self.loaded.checkpoint is log.checkpoint:  # otherwise another thread replaced it already
-                VersionLog.loaded.replace(self, self._loader.fall_back(self.loaded, error))
-                VersionLog.replayable.forget(self)
-                VersionLog.non_file.forget(self)
-        return self.replayable
+            warn_of_catalog(self.log.non_file.protocol, path=self.table_path, version=self.segment.version)
+        return self.log
 
     @once
     def non_file(self) -> NonFileActions:
         """The non-file actions, without the transactions that have expired."""
-        return self.replayable.non_file.without_expired_transactions(self._now_ms)
+        return self.replayable.non_file.without_expired_transactions(self.now_ms)
 
     @property
     def protocol(self) -> Protocol:
@@ -186,7 +188,7 @@ class VersionLog:
             and in_commit_timestamps_enabled(configuration)
         ):
             return checksum.in_commit_timestamp
-        return version_timestamps(self._loader.store, [self.segment], lambda _: configuration)[self.version]
+        return version_timestamps(self.loader.store, [self.segment], lambda _: configuration)[self.version]
 
     @once
     def in_commit_timestamp(self) -> int | None:
@@ -197,14 +199,14 @@ class VersionLog:
         commit = self.segment.last_commit_file
         if commit is None:
             return None
-        for _, info in read_commit_infos(self._loader.store, [commit]):
+        for _, info in read_commit_infos(self.loader.store, [commit]):
             return None if info is None else info.in_commit_timestamp
         return None
 
     @property
     def min_file_retention_timestamp(self) -> int:
         """Now minus `delta.deletedFileRetentionDuration` (ms). Tombstones of this time or before have expired."""
-        return self._now_ms - deleted_file_retention_ms(self.configuration)
+        return self.now_ms - deleted_file_retention_ms(self.configuration)
 
     @property
     def set_transactions(self) -> tuple[SetTransaction, ...]:
@@ -225,24 +227,27 @@ class VersionLog:
         return {name: domain.configuration for name, domain in sorted(self.non_file.domains.items())}
 
     @property
-    def log_if_loaded(self) -> LoadedLog | None:
-        """The log as read so far; None: nothing was read."""
-        return VersionLog.loaded.value_if_computed(self)
-
-    @property
     def best_known(self) -> LoadedLog | None:
-        """The log as read so far, or otherwise that of an earlier version; None: nothing was read."""
-        return self.log_if_loaded or self._known
+        """The log if it was read, or otherwise that of an earlier version; None: nothing was read."""
+        return self.loaded if self.is_loaded else self.known
 
     @property
     def hint(self) -> VersionChecksum | None:
-        """The checksum, until the log itself is read; then None, because the log decides."""
-        return None if self.log_if_loaded is not None else self.checksum
+        """The checksum, which decides unless the log does; None: the log decides, or there is no checksum."""
+        return None if self.log is not None else self.checksum
+
+    @once
+    def _as_read(self) -> VersionLog:
+        return self if self.log is not None else self._with(self.loaded)
+
+    def _with(self, log: LoadedLog) -> VersionLog:
+        checksum = self.checksum if VersionLog.checksum.is_computed(self) else self.known_checksum
+        return replace(self, log=log, known=None, known_checksum=checksum)
 
     @once
     def _found_newest_first(self) -> tuple[Protocol | None, Metadata | None]:
         # The damage may be in older files than the newest protocol and metadata.
-        return newest_protocol_and_metadata(self._loader.store, self.segment)
+        return newest_protocol_and_metadata(self.loader.store, self.segment)
 
     def _check_protocol_alone(self) -> None:
         with suppress(CorruptLogError):

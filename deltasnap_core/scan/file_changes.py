@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TypeVar
+from typing import Never
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from deltasnap_core.errors import DeltaSnapError
 from deltasnap_core.log.history.delta_history_manager import DeltaHistory
 from deltasnap_core.once import once
 from deltasnap_core.redaction import safe_repr
+from deltasnap_core.replay.fallback import Fallback
 from deltasnap_core.replay.spark.session.grouping import aggregated
 from deltasnap_core.replay.spark.session.spark_failures import translated
 from deltasnap_core.rules.deletion_vector_ids import vector_id_sql
 from deltasnap_core.rules.paths import path_key_sql
 from deltasnap_core.rules.texts.sql_text import exact_sum_sql
 from deltasnap_core.rules.texts.statistics_schema import StatisticPath
-from deltasnap_core.scan.scan import Scan
+from deltasnap_core.scan.scan import Scan, ScannedFiles
 from deltasnap_core.scan.scanned_table import ScannedTable
-
-T = TypeVar("T")
 
 _SUMMED = "added_files", "added_bytes", "removed_files", "removed_bytes", "rearranged_files"
 
@@ -152,7 +152,8 @@ class FileChanges:
 
         Their rows are the increment if `summary.is_append_only`; otherwise see `summary.why_not_append_only`.
         """
-        return Scan(self._table, _AddedFiles(self.added, self._read_files), where=where, columns=columns)
+        added = Fallback[ScannedFiles](_AddedFiles(all_files_with_stats=self.added, read_files=self._read_files))
+        return Scan(self._table, added, where=where, columns=columns)
 
     @property
     def _key(self) -> tuple[str, str]:
@@ -180,19 +181,15 @@ class FileChanges:
         return files.join(keys, condition, "left_anti")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _AddedFiles:
-    """The added files, as `ScannedFiles`. read_files: the files of a log and of a store that Spark reads for them."""
+    """The added files, as `ScannedFiles`."""
 
-    added: DataFrame
+    all_files_with_stats: DataFrame
     read_files: tuple[Sequence[str], Sequence[str]]
 
-    def frame(self) -> DataFrame:
-        return self.added
+    def files_with(self, _: frozenset[StatisticPath]) -> DataFrame:
+        return self.all_files_with_stats
 
-    def run(self, _: frozenset[StatisticPath], query: Callable[[DataFrame], T]) -> T:
-        with translated(*self.read_files):
-            return query(self.added)
-
-    def totals(self) -> None:
-        return None
+    def without(self, error: DeltaSnapError) -> Never:
+        raise error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol, TypeVar
 
 import pyarrow as pa
@@ -11,12 +12,14 @@ from pyspark.sql import DataFrame
 from deltasnap_core.errors import DataFileError, UnsupportedSettingError
 from deltasnap_core.once import once
 from deltasnap_core.redaction import redacted, safe_repr
+from deltasnap_core.replay.fallback import Fallback, Readable
 from deltasnap_core.replay.spark.session.spark_failures import (
     SPARK_FAILURES,
     file_read,
     is_about_files,
     setting_that_refuses_dates,
     spark_cause,
+    translated,
 )
 from deltasnap_core.rules.texts.statistics_schema import StatisticPath
 from deltasnap_core.scan.collected_rows import collected_rows
@@ -35,22 +38,25 @@ _MOST_ROWS = 2**31 - 1
 """The highest limit that Spark accepts."""
 
 
-class ScannedFiles(Protocol):
-    """The files that a scan selects from, for any source."""
+class ScannedFiles(Readable, Protocol):
+    """The files that a scan selects from, for any source. Immutable."""
 
-    def frame(self) -> DataFrame:
-        """Return the files as a DataFrame for the caller, with the columns of AddFile."""
+    @property
+    def read_files(self) -> tuple[Sequence[str], Sequence[str]]:
+        """The files of a log and of a store that Spark reads for them: an error names one of them."""
+        ...
 
-    def run(self, statistics: frozenset[StatisticPath], query: Callable[[DataFrame], T]) -> T:
-        """Return the result of a query over the files.
+    @property
+    def all_files_with_stats(self) -> DataFrame:
+        """The files as a DataFrame for the caller, with the columns of AddFile."""
+        ...
 
-        The query gets a DataFrame with the columns of AddFile, and perhaps PARSED (see `chosen_files`).
-        statistics: those that the query reads. Errors: CorruptLogError or CorruptStoreError for a file that Spark
-        cannot read.
+    def files_with(self, statistics: frozenset[StatisticPath]) -> DataFrame:
+        """Return the files for a query that runs now: the columns of AddFile, and perhaps PARSED (see `chosen_files`).
+
+        statistics: those that the query reads. Errors: CorruptLogError.
         """
-
-    def totals(self) -> tuple[int, int] | None:
-        """Return the number and the bytes of the files; None: unknown without a query."""
+        ...
 
 
 @safe_repr
@@ -63,20 +69,23 @@ class Scan:
     def __init__(
         self,
         table: ScannedTable,
-        files: ScannedFiles,
+        versions: Fallback[ScannedFiles],
         *,
         where: str | None,
         columns: Sequence[str] | None = None,
+        totals: tuple[int, int] | None = None,
     ) -> None:
         """Create a scan.
 
-        files:   of the version.
+        versions: the files of the version; without damaged files of its log, if a query meets them.
+        totals:  the number and the bytes of the files; None: unknown without a query.
         where:   a condition on the table's columns, in SQL.
         columns: names of columns or, with dots, of fields; None: all.
         Errors: PredicateError, a ValueError; ValueError for an unknown column.
         """
         self._table = table
-        self._all_files = files
+        self._versions = versions
+        self._totals = totals
         self.where = where
         self.columns = None if columns is None else table.columns.selected(columns)
         self._checked = Skipping() if where is None else checked_skipping(table, where)
@@ -87,7 +96,7 @@ class Scan:
     @once
     def files(self) -> DataFrame:
         """The files that may contain rows for which the predicate is true, with the columns of ALL_FILES_SCHEMA."""
-        return chosen_files(self._all_files.frame(), self._skipping)
+        return chosen_files(self._versions.run(lambda files: files.all_files_with_stats), self._skipping)
 
     @once
     def report(self) -> ScanReport:
@@ -95,8 +104,7 @@ class Scan:
 
         Errors: CorruptLogError, CorruptStoreError.
         """
-        skipping, totals = self._skipping, self._all_files.totals()
-        return self._run(lambda files: report_of(files, skipping, totals))
+        return self._run(partial(report_of, skipping=self._skipping, totals=self._totals))
 
     def to_df(self) -> DataFrame:
         """Return the rows. The call selects the files in a Spark job; Spark reads the rows when the DataFrame runs.
@@ -105,8 +113,7 @@ class Scan:
         Errors: DataFileNotFoundError naming a missing file; DataPathError; CorruptLogError for a damaged deletion
         vector or an invalid partition value; UnsupportedSettingError if the session changes values; and as `report`.
         """
-        skipping = self._skipping
-        return self._rows_of(self._look_up(lambda files: chosen_files(files, skipping)))
+        return self._rows_of(self._run(self._chosen))
 
     def to_arrow(self) -> pa.Table:
         """Return all rows, in memory. Errors: as `take`."""
@@ -123,9 +130,8 @@ class Scan:
         if count < 0:
             raise ValueError(f"Expected 0 rows or more, found {count}")
         count = min(count, _MOST_ROWS)
-        totals = self._all_files.totals()
-        if self.where is None and (totals is None or totals[0] > count):
-            some = self._look_up(lambda files: files.where("deletionVector is null").limit(count))
+        if self.where is None and (self._totals is None or self._totals[0] > count):
+            some = self._run(partial(self._some, count))
             if some:
                 rows = self._collected(self._rows_of(some).limit(count))
                 if rows.num_rows == count:
@@ -153,9 +159,11 @@ class Scan:
             reason=reason,
         )
 
-    def _look_up(self, choose: Callable[[DataFrame], DataFrame]) -> list[DataFile]:
-        lookup = FileLookup(self._table)
-        return self._run(lambda files: lookup.found_in(choose(files)))
+    def _chosen(self, files: DataFrame) -> list[DataFile]:
+        return FileLookup(self._table).found_in(chosen_files(files, self._skipping))
+
+    def _some(self, count: int, files: DataFrame) -> list[DataFile]:
+        return FileLookup(self._table).found_in(files.where("deletionVector is null").limit(count))
 
     def _rows_of(self, files: Sequence[DataFile]) -> DataFrame:
         FileLookup(self._table).warn_of_repeated(files)
@@ -170,9 +178,15 @@ class Scan:
         checked = self._checked
         if self.where is None or not checked.may_fail:
             return checked
-        if self._all_files.run(frozenset(), lambda files: can_evaluate(files, checked)):
+        if self._versions.run(partial(_answer, frozenset(), partial(can_evaluate, skipping=checked))):
             return checked
         return skipping_of(self.where, self._table.columns, may_fail=False)
 
     def _run(self, query: Callable[[DataFrame], T]) -> T:
-        return self._all_files.run(self._skipping.statistics_read, query)
+        return self._versions.run(partial(_answer, self._skipping.statistics_read, query))
+
+
+def _answer(statistics: frozenset[StatisticPath], query: Callable[[DataFrame], T], files: ScannedFiles) -> T:
+    """Return the result of a query over files. statistics: those that it reads."""
+    with translated(*files.read_files):
+        return query(files.files_with(statistics))

@@ -25,7 +25,8 @@ class InitialSnapshot(Snapshot):
             checkpoint_provider=EmptyCheckpointProvider(),
             last_commit_timestamp=-1,
         )
-        super().__init__(context, VersionLog(context.table_log.loader, segment, now_ms=now_ms, validate_state=False))
+        log = VersionLog(loader=context.table_log.loader, segment=segment, now_ms=now_ms, validate_state=False)
+        super().__init__(context, log)
 
     @property
     def protocol(self) -> Protocol:

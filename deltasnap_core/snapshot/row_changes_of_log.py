@@ -118,7 +118,6 @@ def _live_before(
         log_path=context.table_log.log_path,
         log=log,
         reader=lambda session: context.reader(session, StatsPolicy.NONE),
-        fall_back=context.table_log.loader.fall_back,
     )
     if log.version < first:
         return live_files

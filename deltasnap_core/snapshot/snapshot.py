@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
@@ -18,6 +19,7 @@ from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.protocol.state.version_checksum import VersionChecksum
 from deltasnap_core.protocol.table_features import check_readable, metadata_to_read
 from deltasnap_core.redaction import logger_of, redacted, safe_repr
+from deltasnap_core.replay.fallback import Fallback
 from deltasnap_core.replay.known_state import KnownState
 from deltasnap_core.replay.spark.reading.table_schema import schema_of
 from deltasnap_core.replay.spark.session.state_cache import StateCache
@@ -26,11 +28,9 @@ from deltasnap_core.scan.scan_options import ScanOptions
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.table_columns import TableColumns
 from deltasnap_core.scan.tables.metadata_tables import MetadataTables
-from deltasnap_core.snapshot.snapshot_counts import SnapshotCounts
-from deltasnap_core.snapshot.snapshot_files import SnapshotFiles
-from deltasnap_core.snapshot.snapshot_frames import SnapshotFrames
+from deltasnap_core.snapshot.computed_state import compute_state
+from deltasnap_core.snapshot.replayed_version import ReplayedVersion
 from deltasnap_core.snapshot.sources.snapshot_source import SnapshotSource
-from deltasnap_core.snapshot.state_replay import StateReplay
 from deltasnap_core.snapshot.table_context import TableContext
 
 _log = logger_of(__name__)
@@ -66,15 +66,15 @@ class Snapshot:
         keep_state: bool = False,
     ) -> None:
         self._context = context
-        self._log = log
-        name = f"#{self.version} - {redacted(self.path)}"
+        name = f"#{log.version} - {redacted(log.segment.log_path)}"
         self._cache = StateCache(f"Delta Table State {name}") if keep_state else None
-        self._frames = SnapshotFrames(
-            context, log, min_file_retention_timestamp=min_file_retention_timestamp, cache=self._cache
+        self._versions = Fallback(
+            ReplayedVersion(
+                context=context, log=log, min_file_retention_timestamp=min_file_retention_timestamp, cache=self._cache
+            )
         )
-        replay = StateReplay(context, f"Delta Table Counts {name}", keep=keep_state)
-        self._counts = SnapshotCounts(log, self._frames, replay, known_state)
-        self._files = SnapshotFiles(context=context, frames=self._frames, counts=self._counts)
+        self._known_state = known_state
+        self._kept_counts = f"Delta Table Counts {name}" if keep_state else None
         _log.info("Created snapshot %s", self)
 
     def __repr__(self) -> str:
@@ -93,7 +93,7 @@ class Snapshot:
     @property
     def log_segment(self) -> LogSegment:
         """The log files of the version, as a listing found them."""
-        return self._log.segment
+        return self._versions.version.log.segment
 
     @property
     def timestamp(self) -> int:
@@ -101,22 +101,22 @@ class Snapshot:
 
         Source: PROTOCOL.md, In-Commit Timestamps.
         """
-        return self._log.timestamp
+        return self.log.timestamp
 
     @property
     def checksum(self) -> VersionChecksum | None:
         """The parsed `.crc` file of the version; None: there is none, or it cannot be parsed."""
-        return self._log.checksum
+        return self.log.checksum
 
     @property
     def protocol(self) -> Protocol:
         """The features that a client must support to read and write the version. Needs no replay."""
-        return self._log.protocol
+        return self.log.protocol
 
     @property
     def metadata(self) -> Metadata:
         """Schema, partition columns and properties of the version. Needs no replay."""
-        return self._log.metadata
+        return self.log.metadata
 
     @property
     def min_file_retention_timestamp(self) -> int:
@@ -124,7 +124,8 @@ class Snapshot:
 
         Default: the time at which the snapshot was loaded, minus `delta.deletedFileRetentionDuration`.
         """
-        return self._frames.min_file_retention_timestamp
+        chosen = self._versions.version.min_file_retention_timestamp
+        return self.log.min_file_retention_timestamp if chosen is None else chosen
 
     @property
     def state(self) -> DataFrame:
@@ -137,7 +138,7 @@ class Snapshot:
         Spark raises its own exception, such as Py4JJavaError.
         Source: PROTOCOL.md, Action Reconciliation.
         """
-        return self._frames.state
+        return self._versions.run(lambda version: version.state)
 
     @property
     def all_files(self) -> DataFrame:
@@ -148,7 +149,7 @@ class Snapshot:
         records for `computed_state`, and on Spark the bounds for a scan: reading it takes less time. See `state` for
         errors.
         """
-        return self._frames.all_files
+        return self._versions.run(lambda version: version.all_files)
 
     def scan(
         self,
@@ -164,12 +165,12 @@ class Snapshot:
         Errors: PredicateError, a ValueError, for an invalid condition; ValueError for an unknown column.
         """
         self._check_protocol()
-        return Scan(self.scanned_table(options), self._files, where=where, columns=columns)
+        return Scan(self.scanned_table(options), self._versions, where=where, columns=columns, totals=self._totals)
 
     @once
     def tables(self) -> MetadataTables:
         """The metadata tables, such as `files`, `partitions` and `optimize_candidates`; all are in MetadataTables."""
-        source = SnapshotSource(context=self._context, log=self._log, frames=self._frames)
+        source = SnapshotSource(context=self._context, replayed=self._versions)
         return MetadataTables(self.scanned_table(), source)
 
     def scanned_table(self, options: ScanOptions | None = None) -> ScannedTable:
@@ -181,32 +182,32 @@ class Snapshot:
         return self._as_scanned(None)
 
     def _as_scanned(self, options: ScanOptions | None) -> ScannedTable:
-        self._log.rely_on_log()  # a scan reads it anyway, and the schema decides which rows it returns
+        log = self.log.read()  # a scan reads it anyway, and the schema decides which rows it returns
         return ScannedTable(
             self._context.engine.sessions,
             table_path=self._context.table_log.table_path,
             version=self.version,
-            metadata=self._metadata_to_read,
+            metadata=metadata_to_read(self.protocol, self.metadata),
             store=self._context.table_log.store,
             spark_files=self._context.files,
             options=options,
-            place=self._log.place_of_metadata,
+            place=log.place_of_metadata,
         )
 
     @property
     def tombstones(self) -> DataFrame:
         """The removed files whose tombstones have not expired, with the columns of TOMBSTONES_SCHEMA."""
-        return self._frames.tombstones
+        return self._versions.run(lambda version: version.tombstones(version.retention))
 
     @property
     def computed_state(self) -> SnapshotState:
         """Counts, sizes and histograms of the state, and its non-file actions. Always computed from the log."""
-        return self._counts.computed.state
+        return self._computed.state
 
     @property
     def computed_by(self) -> str:
         """How `computed_state` was computed: `Spark 4.3.0, local[2]`, or `driver: 12 actions applied to version 40`."""
-        return self._counts.computed.computed_by
+        return self._computed.computed_by
 
     @property
     def size_in_bytes(self) -> int:
@@ -214,7 +215,8 @@ class Snapshot:
 
         Taken from the checksum, without a replay, until the log itself is read.
         """
-        return self._counts.size_in_bytes
+        checksum = self.log.hint
+        return self.computed_state.size_in_bytes if checksum is None else checksum.table_size_bytes
 
     @property
     def num_of_files(self) -> int:
@@ -222,7 +224,8 @@ class Snapshot:
 
         Taken from the checksum, without a replay, until the log itself is read.
         """
-        return self._counts.num_of_files
+        checksum = self.log.hint
+        return self.computed_state.num_of_files if checksum is None else checksum.num_files
 
     @property
     def set_transactions(self) -> tuple[SetTransaction, ...]:
@@ -230,21 +233,21 @@ class Snapshot:
 
         Needs no replay.
         """
-        return self._log.set_transactions
+        return self.log.set_transactions
 
     @property
     def transactions(self) -> dict[str, int]:
         """The transaction version of each application, by application id. Needs no replay."""
-        return self._log.transactions
+        return self.log.transactions
 
     @property
     def domain_metadata(self) -> dict[str, str]:
         """The configuration of each domain that is not removed, by domain name. Needs no replay."""
-        return self._log.domains
+        return self.log.domains
 
     def get_properties(self) -> dict[str, str]:
         """Return the table's properties without `path`, protocol versions, and `delta.feature.<name>` = `supported`."""
-        return self._log.properties
+        return self.log.properties
 
     @property
     def num_indexed_cols(self) -> int:
@@ -254,7 +257,7 @@ class Snapshot:
     @property
     def column_mapping_mode(self) -> ColumnMappingMode:
         """How data files name the columns."""
-        return column_mapping_mode(self._metadata_to_read.configuration)
+        return column_mapping_mode(metadata_to_read(self.protocol, self.metadata).configuration)
 
     @once
     def schema(self) -> StructType:
@@ -263,9 +266,11 @@ class Snapshot:
         Errors: CorruptLogError if rows cannot be read by it, see `check_schema`. If the protocol or a recorded change
         of a type is not supported: UnsupportedProtocolError. Its features may add types.
         """
-        place, table_path = self._log.place_of_metadata, self._context.table_log.table_path
+        place, table_path = self.log.place_of_metadata, self._context.table_log.table_path
         try:
-            return schema_of(self._metadata_to_read, table_path=table_path, version=self.version, place=place)
+            return schema_of(
+                metadata_to_read(self.protocol, self.metadata), table_path=table_path, version=self.version, place=place
+            )
         except CorruptLogError:
             self._check_protocol()
             raise
@@ -273,10 +278,6 @@ class Snapshot:
     def _check_protocol(self) -> None:
         """Raise UnsupportedProtocolError rather than an error about a schema that may have types of its features."""
         check_readable(self.protocol, path=self._context.table_log.table_path, version=self.version)
-
-    @property
-    def _metadata_to_read(self) -> Metadata:
-        return metadata_to_read(self.protocol, self.metadata)
 
     @property
     def data_schema(self) -> StructType:
@@ -300,14 +301,14 @@ class Snapshot:
         checksum = self.checksum
         if checksum is None:
             return ()
-        all_files = None if checksum.all_files is None else self._frames.read_live_files()
+        all_files = None if checksum.all_files is None else self._versions.run(ReplayedVersion.read_live_files)
         return compare_with_log(
             checksum,
             self.computed_state,
-            in_commit_timestamp=self._log.in_commit_timestamp,
+            in_commit_timestamp=self.log.in_commit_timestamp,
             is_commit_known=self.log_segment.last_commit_file is not None,
             all_files=all_files,
-            log_path=self._log.segment.log_path,
+            log_path=self.path,
         )
 
     def close(self, successor: Snapshot | None = None) -> None:
@@ -315,14 +316,42 @@ class Snapshot:
         if self._cache is None:
             return
         self._cache.release()
-        self._counts.release(None if successor is None else successor.known_state)
+        self._kept_counts = None
+        known, needed = self._known_state, None if successor is None else successor.known_state
+        if known is not None and (needed is None or needed.files is not known.files):
+            known.files.release()
 
     @property
     def log(self) -> VersionLog:
-        """The log of the version, for everything that needs no replay."""
-        return self._log
+        """The log of the version, for everything that needs no replay.
+
+        Once the log itself was read, it decides. Until then, the checksum does.
+        """
+        log = self._versions.version.log
+        return log.read() if log.is_loaded else log
+
+    @property
+    def versions(self) -> Fallback[ReplayedVersion]:
+        """The replayed version, for queries: one that meets a damaged checkpoint continues without it."""
+        return self._versions
 
     @property
     def known_state(self) -> KnownState | None:
         """The computed state; if not computed yet, that of an earlier version; None: neither is known."""
-        return self._counts.known_state
+        return self._known_state
+
+    @once
+    def _computed(self) -> KnownState:
+        self._known_state = computed = self._versions.run(self._compute)
+        return computed
+
+    def _compute(self, version: ReplayedVersion) -> KnownState:
+        log = replace(version.log.replayable, non_file=version.log.non_file)
+        return compute_state(self._context, log, version.retention, self._known_state, self._kept_counts)
+
+    @property
+    def _totals(self) -> tuple[int, int] | None:
+        """The number of live files and their bytes, as in the log; None: they were not counted yet."""
+        if not Snapshot._computed.is_computed(self):
+            return None
+        return self.computed_state.num_of_files, self.computed_state.size_in_bytes

@@ -37,11 +37,11 @@ def load_snapshot(
     start = "" if segment.checkpoint_provider.is_empty else _STARTING_FROM % segment.checkpoint_provider.version
     _log.info("Loading version %d%s.", segment.version, start)
     log = VersionLog(
-        context.table_log.loader,
-        segment,
+        loader=context.table_log.loader,
+        segment=segment,
         now_ms=context.table_log.clock(),
         known=None if predecessor is None else predecessor.log.best_known,
-        checksum=checksum,
+        known_checksum=checksum,
         validate_state=context.options.validate_state is not False,
         catalog=catalog,
     )
@@ -70,7 +70,7 @@ def warn_of_replaced_log(old: Snapshot, new: Snapshot) -> None:
 
 
 def _warn_of_other_table_id(old: Snapshot, new: Snapshot) -> None:
-    if old.version < 0 or new.version < 0 or old.log.log_if_loaded is None:
+    if old.version < 0 or new.version < 0 or not old.log.is_loaded:
         return
     try:
         before, after = old.metadata.id, new.metadata.id

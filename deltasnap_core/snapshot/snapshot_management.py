@@ -158,7 +158,7 @@ class SnapshotManagement:
 
     def _update(self, catalog: CatalogCommits) -> Snapshot:
         started, previous = self._context.table_log.clock(), self._capture(catalog).snapshot
-        is_loaded = previous.log.log_if_loaded is not None
+        is_loaded = previous.log.is_loaded
         segment = next_segment(self._builder, previous.log_segment, catalog, is_loaded=is_loaded)
         is_same = previous.log_segment is segment and previous.log.catalog == catalog
         is_same = is_same or (segment is None and previous.version < 0)

@@ -34,10 +34,11 @@ from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.replay.engine import EngineUse, Question
+from deltasnap_core.replay.fallback import Fallback
 from deltasnap_core.replay.sessions import SparkProvider
 from deltasnap_core.scan.changes.row_changes import ChangeOptions
 from deltasnap_core.scan.file_changes import FileChanges
-from deltasnap_core.scan.scan import Scan
+from deltasnap_core.scan.scan import Scan, ScannedFiles
 from deltasnap_core.scan.scan_options import ScanOptions
 from deltasnap_core.scan.tables.metadata_tables import MetadataTables
 from deltasnap_core.scan.tables.optimize_candidates import (
@@ -56,7 +57,7 @@ from deltasnap_core.store.format.layout import ManifestName
 from deltasnap_core.store.format.manifest import VersionManifest
 from deltasnap_core.store.store_reader import StoreReader, Version
 from deltasnap_core.store.stored_source import StoredSource
-from deltasnap_core.store.stored_version import RowKind, StoredFiles
+from deltasnap_core.store.stored_version import RowKind
 from deltasnap_core.store.versions.common_version import CommonVersion, begin_fork, find_common_version
 from deltasnap_core.store.versions.pruning import DAY_MS, PruneReport, StoreUsage, prune, usage
 from deltasnap_core.store.writing.range_writer import Progress
@@ -252,7 +253,9 @@ class SnapshotStore:
         Additional errors: UnsupportedProtocolError.
         """
         found = self._reader.version(table, version)
-        return Scan(self._reader.scanned(found, options), StoredFiles(found), where=where, columns=columns)
+        scanned, state = self._reader.scanned(found, options), found.computed_state
+        files, totals = Fallback[ScannedFiles](found), (state.num_of_files, state.size_in_bytes)
+        return Scan(scanned, files, where=where, columns=columns, totals=totals)
 
     def file_changes(
         self, table: str, from_version: int, to_version: int, *, options: ScanOptions | None = None

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, TypeVar
+from typing import Literal, Never, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from deltasnap_core.errors import ActionNotFoundError
+from deltasnap_core.errors import ActionNotFoundError, DeltaSnapError
 from deltasnap_core.log.listing.log_listing import table_path
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.actions import Metadata
@@ -75,6 +75,24 @@ class StoredVersion:
     def files(self) -> list[str]:
         """URLs of the store's files for the version."""
         return [join_url(self.spark_rows.parquet.folder, file.path) for file in self.manifest.data_files]
+
+    @property
+    def read_files(self) -> tuple[Sequence[str], Sequence[str]]:
+        """No file of a log, and `files`."""
+        return (), self.files
+
+    def without(self, error: DeltaSnapError) -> Never:
+        """Raise the error: nothing replaces a file of the store."""
+        raise error
+
+    @property
+    def all_files_with_stats(self) -> DataFrame:
+        """The live files, with the columns of AddFile."""
+        return self.all_files()
+
+    def files_with(self, _: frozenset[StatisticPath]) -> DataFrame:
+        """Return the live files for a query that runs now. The driver reads them if they are few."""
+        return self.query("all_files", driver=self._as_frame, spark=lambda frame: frame)
 
     def state(self, retention: Retention) -> DataFrame:
         """Return the reconciled state as actions, with the tombstones that a retention keeps."""
@@ -169,6 +187,9 @@ class StoredVersion:
                 found.write.format("noop").mode("overwrite").save()
             return found
 
+    def _as_frame(self, rows: pa.Table) -> DataFrame:
+        return arrow_rows(self.engine.sessions.session("planning of a scan"), rows)
+
     def _all_files(self) -> DataFrame:
         if self.manifest.plain_parquet is not None:
             return self.spark_rows.parquet.read_file(self.manifest.plain_parquet.all_files, ADD)
@@ -192,27 +213,6 @@ class StoredVersion:
         ]
         columns = [pa.chunked_array([_column(part, field) for part in parts], field.type) for field in schema]
         return pa.table(columns, schema=schema)
-
-
-@dataclass(frozen=True)
-class StoredFiles:
-    """The live files of a stored version, as `ScannedFiles`. The driver reads them for a query if they are few."""
-
-    version: StoredVersion
-
-    def frame(self) -> DataFrame:
-        return self.version.all_files()
-
-    def run(self, _: frozenset[StatisticPath], query: Callable[[DataFrame], T]) -> T:
-        def in_frame(rows: pa.Table) -> DataFrame:
-            return arrow_rows(self.version.engine.sessions.session("planning of a scan"), rows)
-
-        with translated(stored_files=self.version.files):
-            return query(self.version.query("all_files", driver=in_frame, spark=lambda frame: frame))
-
-    def totals(self) -> tuple[int, int]:
-        state = self.version.computed_state
-        return state.num_of_files, state.size_in_bytes
 
 
 def _column(rows: pa.Table, field: pa.Field) -> pa.Array:

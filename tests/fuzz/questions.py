@@ -119,7 +119,9 @@ def _files_at(log: DeltaLog, version: int) -> list[str] | None:
     snapshot = log.get_snapshot_at(version)
     try:
         # A checkpoint that turns out to be damaged is replaced by an older one, as in `Snapshot`.
-        found = snapshot._frames.run(lambda loaded: live_adds(log.context.table_log.store, loaded, log.path))
+        found = snapshot.versions.run(
+            lambda replayed: live_adds(log.context.table_log.store, replayed.log.replayable, log.path)
+        )
     except UnusualError:
         return None
     return sorted(found["path"].to_pylist())

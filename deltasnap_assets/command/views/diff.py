@@ -120,9 +120,7 @@ def compare_versions(pair: VersionPair) -> VersionDiff:
     Errors: the errors of loading either version, CorruptLogError for a commit between them, VersionGapError if one is
     missing, and LargeCommitError.
     """
-    log, before, after = pair.log, pair.first, pair.last
-    for version in (before, after):
-        version.rely_on_log()
+    log, before, after = pair.log, pair.first.read(), pair.last.read()
     changes = (
         *metadata_changes(before.metadata, after.metadata),
         *protocol_changes(before.protocol, after.protocol),

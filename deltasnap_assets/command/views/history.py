@@ -168,9 +168,8 @@ def _one_by_one(
     # The properties of the latest version decide where timestamps are stored, and may be unreadable.
     properties: Mapping[str, str] = {}
     if newest is not None:
-        latest = log.at(newest)
-        latest.rely_on_log()  # with the properties of a wrong checksum, times are missing or wrong
-        properties = latest.configuration
+        # With the properties of a wrong checksum, times are missing or wrong.
+        properties = log.at(newest).read().configuration
     history = log.history_of(listing, lambda: properties)
     for version in versions:
         with suppress(CorruptLogError, StorageError):

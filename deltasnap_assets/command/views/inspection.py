@@ -93,7 +93,7 @@ def read_facts(
         log = table.at(timestamp=timestamp_ms)
     else:
         log = table.latest() if version is None else table.at(version)
-    log.rely_on_log()
+    log = log.read()
     segment, manager = log.segment, table.history
     history = read_history(table, commits, segment.version, condition).entries
     own = [each for each in history if isinstance(each, DeltaHistory) and each.version == segment.version]

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltasnap_core.errors import CorruptLogError, DeltaSnapError
+from deltasnap_core.errors import DeltaSnapError
 from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.log.version_log import VersionLog
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.replay.driver.checkpoint_measures import map_measures
 from deltasnap_core.replay.driver.reconciliation import KEY, newest_file_actions, with_path_keys, without_keys_of
+from deltasnap_core.replay.fallback import Fallback
 from deltasnap_core.storage.log_store import LogStore
 
 _COLUMNS = {"logged": "path", "dv_id": "vector_id", "size": "size"}
@@ -49,7 +51,8 @@ def file_difference(store: LogStore, log_path: str, before: VersionLog, commits:
     live: pa.Table | None = _first_removed(actions)
     assumed: DeltaSnapError | None = None
     try:
-        live = _live_among(store, log_path, before, changed) if changed.num_rows else live
+        if changed.num_rows:
+            live = Fallback(before.replayable).run(partial(_live_among, store, log_path, changed))
     except DeltaSnapError as error:  # the commits can be read nevertheless
         assumed = error
     if live is None:
@@ -61,16 +64,7 @@ def file_difference(store: LogStore, log_path: str, before: VersionLog, commits:
     )
 
 
-def _live_among(store: LogStore, log_path: str, version: VersionLog, wanted: pa.Table) -> pa.Table | None:
-    log = version.replayable
-    while True:
-        try:
-            return _live_in(store, log_path, log, wanted)
-        except CorruptLogError as error:
-            log = version.fall_back(log, error)
-
-
-def _live_in(store: LogStore, log_path: str, log: LoadedLog, wanted: pa.Table) -> pa.Table | None:
+def _live_among(store: LogStore, log_path: str, wanted: pa.Table, log: LoadedLog) -> pa.Table | None:
     """Return the live files of a loaded log whose keys are in `wanted`; None: its commits are too many."""
     measures = log.batch.measures
     if measures is None:

@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.log.checkpoints.verified_parquet import damage_as
 from deltasnap_core.log.commits.action_lines import FILE_ACTIONS, lines_with
 from deltasnap_core.log.loaded_log import LoadedLog
@@ -23,9 +22,10 @@ from deltasnap_core.replay.driver.full_actions import decoded, full_actions, new
 from deltasnap_core.replay.driver.held_files import action_count
 from deltasnap_core.replay.driver.reconciliation import KEY, without_keys_of
 from deltasnap_core.replay.engine import Question, ReplayEngine, UnusualError, actions_text
-from deltasnap_core.replay.spark.fallback import with_fallback
+from deltasnap_core.replay.fallback import Fallback
 from deltasnap_core.replay.spark.reading.action_reader import ActionReader
 from deltasnap_core.replay.spark.session.local_rows import arrow_rows
+from deltasnap_core.replay.spark.session.spark_failures import translated
 from deltasnap_core.replay.spark.state_reconstruction import live_files, reconciled_files
 from deltasnap_core.rules.deletion_vector_ids import KEY_FIELDS, vector_ids
 from deltasnap_core.rules.file_actions import columns_of, fitted, values_of
@@ -45,7 +45,7 @@ class LiveFilesOfLog:
 
     Commits are in memory. Of the checkpoint, only LIVE_FILE_COLUMNS are read: by the driver as long as it may count the
     version's files, otherwise by Spark.
-    reader: on Spark. fall_back: see `with_fallback`.
+    reader: on Spark.
     """
 
     engine: ReplayEngine
@@ -53,12 +53,11 @@ class LiveFilesOfLog:
     log_path: str
     log: LoadedLog
     reader: Callable[[SparkSession], ActionReader]
-    fall_back: Callable[[LoadedLog, CorruptLogError], LoadedLog]
 
     def __call__(self, keys: Sequence[str]) -> list[FileAction]:
         """Return the live files with these path keys. Errors: CorruptLogError; SparkRequiredError."""
         wanted = pa.array(keys, pa.string())
-        rows = with_fallback(self.log, partial(self._rows, wanted), self.fall_back)
+        rows = Fallback(self.log).run(partial(self._rows, wanted))
         return adds_of(self.log.version, rows, self.log_path)
 
     def _rows(self, wanted: pa.StringArray, log: LoadedLog) -> list[dict[str, Any]]:
@@ -66,8 +65,8 @@ class LiveFilesOfLog:
         return self.engine.answer(
             {Question.COUNT: count},
             work=actions_text(count, "read"),
-            driver=lambda: self._by_driver(wanted, log),
-            spark=lambda session: self._on_spark(wanted, log, session),
+            driver=partial(self._by_driver, wanted, log),
+            spark=partial(self._on_spark, wanted, log),
         ).value
 
     def _by_driver(self, wanted: pa.StringArray, log: LoadedLog) -> list[dict[str, Any]]:
@@ -107,11 +106,12 @@ class LiveFilesOfLog:
         return actions.filter(is_add).filter(pc.is_in(path_keys(paths.filter(is_add), self.log_path), wanted))
 
     def _on_spark(self, wanted: pa.StringArray, log: LoadedLog, session: SparkSession) -> list[dict[str, Any]]:
-        files = reconciled_files(self.reader(session), log)
-        if files is None:
-            return []
-        keys = F.broadcast(arrow_rows(session, pa.table({_KEY: wanted})))
-        return values_of(_with_keys(live_files(files), keys, self.log_path).toArrow())
+        with translated(log.files):
+            files = reconciled_files(self.reader(session), log)
+            if files is None:
+                return []
+            keys = F.broadcast(arrow_rows(session, pa.table({_KEY: wanted})))
+            return values_of(_with_keys(live_files(files), keys, self.log_path).toArrow())
 
 
 def adds_of(version: int, files: Iterable[dict[str, Any]], log_path: str) -> list[FileAction]:

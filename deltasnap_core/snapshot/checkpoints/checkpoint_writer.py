@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from uuid import NAMESPACE_URL, uuid4, uuid5
 
 from pyspark.sql import DataFrame, Observation
@@ -46,7 +47,6 @@ from deltasnap_core.protocol.properties.table_config import (
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.protocol.writer_features import check_writable
 from deltasnap_core.redaction import logger_of, redacted
-from deltasnap_core.replay.spark.fallback import with_fallback
 from deltasnap_core.replay.spark.reading.file_action_layout import FULL
 from deltasnap_core.replay.spark.session.parquet_writing import write_parquet
 from deltasnap_core.replay.spark.session.spark_failures import translated
@@ -54,8 +54,9 @@ from deltasnap_core.replay.spark.state_reconstruction import reconciled_files
 from deltasnap_core.snapshot.checkpoints.checkpoint_hint import drop_side_file, write_hint
 from deltasnap_core.snapshot.checkpoints.checkpoint_rows import NO_FILES, CheckpointColumns, FileDigest
 from deltasnap_core.snapshot.checkpoints.written_checkpoint import WrittenCheckpoint
+from deltasnap_core.snapshot.computed_state import compute_state
+from deltasnap_core.snapshot.replayed_version import ReplayedVersion
 from deltasnap_core.snapshot.snapshot import Snapshot
-from deltasnap_core.snapshot.state_replay import StateReplay
 from deltasnap_core.snapshot.table_context import TableContext
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.urls import join_url
@@ -114,12 +115,12 @@ class CheckpointWriter:
 
     def _check_allowed(self) -> None:
         for each in (self.newest, self.snapshot):
-            each.log.rely_on_log()  # a wrong checksum must not allow what the protocol forbids
-            check_writable(each.protocol, path=self._table_path, version=each.version)
+            log = each.log.read()  # a wrong checksum must not allow what the protocol forbids
+            check_writable(log.protocol, path=self._table_path, version=each.version)
             try:
-                check_checkpoint_properties(each.metadata.configuration)
+                check_checkpoint_properties(log.metadata.configuration)
             except ValueError as error:
-                path, line = each.log.place_of_metadata
+                path, line = log.place_of_metadata
                 raise CorruptLogError(path=path, line=line, reason=f"version {each.version}: {error}") from error
         before = protected_checkpoints_before(self.newest.metadata.configuration)
         if "checkpointProtection" in self.newest.protocol.features and self._version < before:
@@ -143,10 +144,7 @@ class CheckpointWriter:
         columns = CheckpointColumns.of(self.snapshot.metadata, self.snapshot.protocol)
         if columns.has_times:
             self._check_times()
-        make = self._v2 if self._is_v2 else self._classic
-        draft, digest = with_fallback(
-            self.snapshot.log.replayable, lambda log: make(log, columns, staging), self.snapshot.log.fall_back
-        )
+        draft, digest = self.snapshot.versions.run(partial(self._draft, columns, staging))
         is_placed = False
         try:
             contents = self._read_back(draft, expected, columns, digest)
@@ -159,6 +157,11 @@ class CheckpointWriter:
         if not is_placed:
             return WrittenCheckpoint.existing(existing or self._winner(draft))
         return self._announced(draft, contents, expected)
+
+    def _draft(self, columns: CheckpointColumns, staging: str, version: ReplayedVersion) -> tuple[_Draft, FileDigest]:
+        log = version.log.replayable
+        with translated(log.files):
+            return self._v2(log, columns, staging) if self._is_v2 else self._classic(log, columns, staging)
 
     def _classic(self, log: LoadedLog, columns: CheckpointColumns, staging: str) -> tuple[_Draft, FileDigest]:
         non_file = self.snapshot.log.non_file
@@ -249,9 +252,10 @@ class CheckpointWriter:
                 checkpoint=contents,
                 batch=EMPTY_BATCH,
                 non_file=load_non_file_actions(store, contents, EMPTY_BATCH),
+                loader=self.context.table_log.loader,
             )
             with translated(log.files):
-                found = StateReplay(self.context, _WORK, keep=False).compute(log, KEEP_ALL, None).state
+                found = compute_state(self.context, log, KEEP_ALL).state
                 files = reconciled_files(self.context.reader(self.context.session(_WORK)), log)
                 row = None if files is None else files.agg(*columns.digest()).first()
         except CorruptLogError as error:

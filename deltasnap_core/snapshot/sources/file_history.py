@@ -9,11 +9,12 @@ from deltasnap_core.log.commits.commit_reader import read_commits
 from deltasnap_core.log.listing.catalog_commits import NO_CATALOG, CatalogCommits
 from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.redaction import logger_of
+from deltasnap_core.replay.fallback import Fallback
 from deltasnap_core.replay.spark.reading.schemas import ADD
 from deltasnap_core.replay.spark.session.local_rows import no_rows
 from deltasnap_core.replay.spark.state_deltas import changes_of_versions
 from deltasnap_core.scan.tables.metadata_tables import FileHistory
-from deltasnap_core.snapshot.snapshot_frames import SnapshotFrames
+from deltasnap_core.snapshot.replayed_version import ReplayedVersion
 from deltasnap_core.snapshot.table_context import TableContext
 from deltasnap_core.storage.log_store import FileStatus
 
@@ -34,7 +35,8 @@ def file_history(
             if start < 0:
                 files = no_rows(context.session(_REASON), ADD)
             else:
-                files = SnapshotFrames(context, context.table_log.at(start, catalog=catalog)).all_files
+                log = context.table_log.at(start, catalog=catalog)
+                files = Fallback(ReplayedVersion(context=context, log=log)).run(lambda version: version.all_files)
         except (ActionNotFoundError, CorruptLogError, UnsupportedProtocolError) as error:
             _log.warning("The history of files does not start at version %d: %s", start, error)
             continue

@@ -8,10 +8,12 @@ from deltasnap_core.log.commits.commit_reader import read_commits
 from deltasnap_core.log.listing.catalog_commits import NO_CATALOG
 from deltasnap_core.log.listing.log_listing import list_log
 from deltasnap_core.log.version_log import VersionLog
+from deltasnap_core.protocol.properties.retention import KEEP_ALL
 from deltasnap_core.protocol.properties.table_config import deleted_file_retention_ms
+from deltasnap_core.replay.fallback import Fallback
 from deltasnap_core.scan.changes.changed_rows import change_data
 from deltasnap_core.scan.tables.vacuum_candidates import ReferencedFiles, why_unread
-from deltasnap_core.snapshot.snapshot_frames import SnapshotFrames
+from deltasnap_core.snapshot.replayed_version import ReplayedVersion
 from deltasnap_core.snapshot.table_context import TableContext
 
 
@@ -28,14 +30,14 @@ def referenced_files(context: TableContext, known: VersionLog | None = None, *, 
     ratified = replace(catalog, max_version=None)  # commits published since then count too
     newest = context.table_log.latest(catalog=ratified)
     if known is not None and newest.segment == known.segment:
-        newest, frames = known, []
+        newest, others = known, []
     else:
-        frames = [SnapshotFrames(context, newest)]
+        others = [Fallback(ReplayedVersion(context=context, log=newest))]
     found = ReferencedFiles(
-        files=[each.all_files for each in frames],
-        tombstones=[each.every_tombstone() for each in frames],
+        files=[each.run(lambda version: version.all_files) for each in others],
+        tombstones=[each.run(lambda version: version.tombstones(KEEP_ALL)) for each in others],
         unread=why_unread(newest.replayable.non_file.protocol, is_catalog_known=catalog.is_known),
-        retention_ms=deleted_file_retention_ms(newest.configuration),
+        retention_ms=deleted_file_retention_ms(newest.read().configuration),
     )
     if not every_commit:
         return found

@@ -10,11 +10,13 @@ from pyspark.sql import DataFrame
 from deltasnap_core.log.history.delta_history_manager import DeltaHistoryManager
 from deltasnap_core.log.listing.log_listing import LogListing, list_log
 from deltasnap_core.log.version_log import VersionLog
+from deltasnap_core.protocol.properties.retention import KEEP_ALL
 from deltasnap_core.protocol.properties.table_config import deleted_file_retention_ms
+from deltasnap_core.replay.fallback import Fallback
 from deltasnap_core.scan.tables.log_tables import listed_versions, log_files_table, versions_table
 from deltasnap_core.scan.tables.metadata_tables import FileHistory
 from deltasnap_core.scan.tables.vacuum_candidates import ReferencedFiles
-from deltasnap_core.snapshot.snapshot_frames import SnapshotFrames
+from deltasnap_core.snapshot.replayed_version import ReplayedVersion
 from deltasnap_core.snapshot.sources.file_history import events_of_commits, file_history
 from deltasnap_core.snapshot.sources.history_frame import history_frame
 from deltasnap_core.snapshot.sources.referenced_files import referenced_files
@@ -33,26 +35,29 @@ class SnapshotSource:
     """
 
     context: TableContext
-    log: VersionLog
-    frames: SnapshotFrames
+    replayed: Fallback[ReplayedVersion]
+
+    @property
+    def log(self) -> VersionLog:
+        return self.replayed.version.log
 
     @property
     def retention_ms(self) -> int:
-        return deleted_file_retention_ms(self.log.configuration)
+        return deleted_file_retention_ms(self.log.read().configuration)
 
     @property
     def now_ms(self) -> int:
-        return self.log.min_file_retention_timestamp + self.retention_ms
+        return self.log.now_ms
 
     @property
     def read_files(self) -> tuple[Sequence[str], Sequence[str]]:
         return (*self.log.replayable.files, self.context.table_log.log_path), ()
 
     def files(self) -> DataFrame:
-        return self.frames.all_files_with_stats
+        return self.replayed.run(lambda version: version.all_files_with_stats)
 
     def tombstones(self) -> DataFrame:
-        return self.frames.every_tombstone()
+        return self.replayed.run(lambda version: version.tombstones(KEEP_ALL))
 
     def events(self) -> DataFrame | None:
         return events_of_commits(self.context, tuple(self._listing().commits.values()))

@@ -16,7 +16,7 @@ from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.replay.engine import Answer, Question, actions_text
-from deltasnap_core.replay.spark.fallback import with_fallback
+from deltasnap_core.replay.fallback import Fallback
 from deltasnap_core.replay.spark.reading.file_action_layout import FULL
 from deltasnap_core.replay.spark.session.spark_failures import translated
 from deltasnap_core.replay.spark.state_reconstruction import reconciled_files
@@ -64,7 +64,7 @@ class RangeWriter:
         """
         self.progress(f"Writing the base of version {version}", 0, 1)
         log = loaded or self.log_range.load(version)
-        commits, draft, state = with_fallback(log, self._write_base, self.log_range.loader.fall_back)
+        commits, draft, state = Fallback(log).run(self._write_base)
         documents = VersionDocuments(None, {})
         segment = self.log_range.segment(version)
         manifest = documents.added_to(draft, state, segment)
@@ -152,7 +152,8 @@ class RangeWriter:
         def on_spark(session: SparkSession) -> DataSet:
             return self.spark_rows.write_base(reconciled_files(self.context.reader(session), log), folder, version)
 
-        base = self.context.engine.on_spark(f"the base of version {version} of table {self.stored.name}", on_spark)
+        with translated(log.files):
+            base = self.context.engine.on_spark(f"the base of version {version} of table {self.stored.name}", on_spark)
         commits = self._commits_of(log)
         timestamps = self.log_range.timestamps({version: log.non_file}, commits.infos)
         time = times_of_expiry(timestamps, self.context.table_log.clock())[version]

@@ -223,14 +223,12 @@ def test_update_by_default_accepts_no_stale_snapshot(table: Table, monkeypatch: 
     assert log.update().version == 1
 
 
-def test_totals_are_known_from_a_checksum_or_after_a_count(table: Table) -> None:
+def test_scans_know_the_totals_after_a_count(table: Table) -> None:
     table.commits(0, 1)
     table.commit(2, add("a", size=7), add("b", size=8))
     snapshot = table.log().snapshot
-    found = [snapshot._counts.totals, (snapshot.num_of_files, snapshot.size_in_bytes), snapshot._counts.totals]
+    found = [snapshot.scan()._totals, (snapshot.num_of_files, snapshot.size_in_bytes), snapshot.scan()._totals]
     assert found == [None, (2, 15), (2, 15)]
-    table.checksum(2, numFiles=4, tableSizeBytes=9)
-    assert table.log().snapshot._counts.totals == (4, 9)
 
 
 def test_fresh_snapshot_is_returned_immediately_and_updated_in_the_background(

@@ -57,8 +57,31 @@ def test_counts_are_those_of_the_log_once_a_scan_has_read_it(table: Table) -> No
     table.checksum(0, numFiles=99, tableSizeBytes=9)
     snapshot = table.log().get_snapshot_at(0)
     assert (snapshot.num_of_files, snapshot.size_in_bytes) == (99, 9)
-    assert snapshot.scan()._all_files.totals() is None  # the report of the scan counts the files
+    assert snapshot.scan()._totals is None  # the report of the scan counts the files
     assert (snapshot.num_of_files, snapshot.size_in_bytes) == (1, 7)
+
+
+def test_a_version_answers_from_its_checksum_and_the_version_as_read_from_the_log(table: Table) -> None:
+    table.commit(0, protocol(), metadata(), {"txn": {"appId": "a", "version": 1}})
+    table.checksum(0, metadata=metadata(table_id="other")["metaData"], setTransactions=[], domainMetadata=[])
+    version = table.log().context.table_log.at(0)
+    read = version.read()
+    assert (version.metadata.id, version.transactions) == ("other", {})
+    assert (read.metadata.id, read.transactions) == ("table-id", {"a": 1})
+    assert version.loaded is read.loaded
+    assert version.read() is read is read.read()
+    assert version.metadata.id == "other"
+
+
+def test_a_version_whose_log_cannot_be_read_answers_from_its_checksum(table: Table) -> None:
+    table.commit(0, protocol(), metadata())
+    table.files.put(file_names.commit_file(1), b"not json")
+    table.checksum(1, setTransactions=[])
+    version = table.log().context.table_log.at(1)
+    assert version.read() is version
+    assert version.metadata.id == "table-id"
+    with pytest.raises(CorruptLogError):
+        _ = version.loaded
 
 
 def test_in_commit_timestamp_comes_from_the_checksum_without_another_read(table: Table) -> None:

@@ -124,7 +124,7 @@ class _Trial:
         """Return the files with which scans of all those predicates plan, and the conditions on them."""
         skipping = {where: scan._skipping for where, scan in scans.items()}
         read = frozenset[StatisticPath]().union(*(each.statistics_read for each in skipping.values()))
-        files = every._all_files.run(read, self._kept)
+        files = every._versions.run(lambda version: self._kept(version.files_with(read)))
         parsed = PARSED in files.columns
         alike = {
             where: replace(each, statistics_read=read) if each.statistics_read else each
@@ -156,7 +156,7 @@ class _Trial:
         scans = {}
         for where in wheres:
             try:
-                scans[where] = Scan(every._table, every._all_files, where=where)
+                scans[where] = Scan(every._table, every._versions, where=where, totals=every._totals)
             except DeltaSnapError as error:
                 self._tried.refused += 1
                 try:

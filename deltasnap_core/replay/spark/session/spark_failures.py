@@ -1,7 +1,7 @@
 """Translates failures inside Spark to the errors of this package: damaged pages, missing files, values of a wrong type.
 
 All queries of the core run within `translated`: if Spark cannot read a file, it raises CorruptLogError or
-CorruptStoreError naming the file. `with_fallback` then uses an older checkpoint or the commits alone.
+CorruptStoreError naming the file. `Fallback` then uses an older checkpoint or the commits alone.
 DataFrames that are returned to users run elsewhere: see Snapshot.
 """
 

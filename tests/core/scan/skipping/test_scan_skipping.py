@@ -142,7 +142,8 @@ def test_only_requested_struct_statistics_of_a_checkpoint_are_read(
     files = found_by({where: snapshot.scan(where).files.select("path") for where in chosen})
     assert files == {where: [(path,) for path in paths] for where, paths in chosen.items()}
     skipping = skipping_of("id = 5", snapshot.scanned_table().columns)
-    snapshot._files.run(skipping.statistics_read, lambda files: chosen_files(files, skipping).explain("formatted"))
+    files_with_values = snapshot.versions.version.files_with(skipping.statistics_read)
+    chosen_files(files_with_values, skipping).explain("formatted")
     plan = capsys.readouterr().out
     assert "stats_parsed:struct<maxValues:struct<id:bigint>" in plan.replace(" ", "")
     assert found(snapshot.scan("id > 4", columns=["id"])) == [(5,), (9,)]

@@ -41,7 +41,9 @@ def test_history_starts_at_the_first_version_that_can_be_read(
     catalog: Any = "catalog"
     frames = {(context.session("metadata tables"), ADD): "no rows"}
     monkeypatch.setattr(sources, "no_rows", lambda *of: frames[of])
-    monkeypatch.setattr(sources, "SnapshotFrames", lambda of, log: SimpleNamespace(all_files=of is context and log))
+    monkeypatch.setattr(
+        sources, "ReplayedVersion", lambda **of: SimpleNamespace(all_files=of["context"] is context and of["log"])
+    )
     monkeypatch.setattr(sources, "events_of_commits", lambda of, commits: of is context and commits)
     found: Any = file_history(context, listing, 9, catalog)
     assert (found and (found.files, found.events)) == expected
