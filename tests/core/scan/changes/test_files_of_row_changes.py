@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
 import pytest
@@ -143,9 +143,13 @@ def test_small_tables_look_up_live_files_without_spark_and_only_if_data_changes(
     (tmp_path / "_delta_log" / f"{0:020}.json").unlink()
     DeltaLog.clear_cache()
     log = DeltaLog.for_table(spark, tmp_path)
-    monkeypatch.delattr(LiveFilesOfLog, "_on_spark")
+
+    def unexpected(*_: object) -> NoReturn:
+        raise AssertionError("another engine")
+
+    monkeypatch.setattr(LiveFilesOfLog, "_on_spark", unexpected)
     assert changes(log.row_changes(2, 3)) == [(1, "delete", 2), (2, "insert", 2)]
-    monkeypatch.delattr(LiveFilesOfLog, "_by_driver")
+    monkeypatch.setattr(LiveFilesOfLog, "_by_driver", unexpected)
     assert changes(log.row_changes(3, 3)) == []
 
 
