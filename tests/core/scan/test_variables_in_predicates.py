@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -13,8 +14,6 @@ from deltasnap_core.errors import PredicateError
 from deltasnap_core.replay.engine import EngineUse
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
 TEXTS = ["${env:HOME}", "plain", "a ${spark.app.name} b", "${", "it's ${system:user.dir}", "$${x}", "${x y}"]
