@@ -52,7 +52,7 @@ USUAL = {"metaData": ("schemaString", "format"), "add": ("modificationTime", "da
 class Damage:
     """What was done to a log. damaged: the versions whose commits are missing or damaged.
 
-    without_schema: the versions whose sound commits have metadata without a schema.
+    without_schema: the versions whose sound commits end with metadata without a schema.
     """
 
     damaged: frozenset[int]
@@ -96,7 +96,8 @@ def _damaged(table: MadeTable, rng: Random) -> Damage:
             if text is not None:
                 rewrite(file, content(actions))
                 texts.append(f"{version}: usual field ({text})")
-            if any("schemaString" not in action.get("metaData", {"schemaString": 1}) for action in actions):
+            metadata = [action["metaData"] for action in actions if "metaData" in action]
+            if metadata and "schemaString" not in metadata[-1]:
                 without_schema.add(version)
             if rng.random() < 0.3:
                 rewrite(file, file.read_bytes().replace(b"}\n", b"}x\n"))

@@ -232,9 +232,12 @@ def replace_value(table: MadeTable, rng: Random) -> Mutation | None:
         return None
     actions = actions_of(file)
     place = rng.randrange(len(actions))
-    path = rng.choice(_paths(actions[place]))
+    try:
+        path = rng.choice(_paths(actions[place]))
+        lines = [json.dumps(action) for action in actions]
+    except RecursionError:  # an earlier mutation nested it deeply
+        return None
     # A placeholder stands for the value until the line is text, which may contain what no value can.
-    lines = [json.dumps(action) for action in actions]
     value = rng.choice(_ODD)()
     lines[place] = json.dumps(_with(actions[place], path, "@value@")).replace('"@value@"', value)
     rewrite(file, "\n".join(lines).encode("utf-8", "surrogatepass"))
