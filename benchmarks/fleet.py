@@ -26,7 +26,7 @@ from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.refresh import refresh_table
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.settings.loading import CONFIG_VARIABLE
-from deltasnap_core import LOG_FOLDER, commit_file
+from deltasnap_core.support import LOG_FOLDER, commit_file
 
 _DEFINED = {1_000: 3, 3_000: 8}
 """The maximum CPU seconds until definitions are loaded, by the number of tables."""

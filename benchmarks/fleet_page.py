@@ -17,7 +17,8 @@ from benchmarks.bench import Bench
 from benchmarks.measure import Aim, Finding, Samples
 from benchmarks.stored_fleet import store_table
 from deltasnap_assets.settings.loading import CONFIG_VARIABLE
-from deltasnap_core import LastPoll, SnapshotStore, system_clock
+from deltasnap_core import SnapshotStore
+from deltasnap_core.support import LastPoll, system_clock
 
 _TABLES = 1_000
 _VERSIONS = 100

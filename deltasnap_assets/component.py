@@ -26,7 +26,7 @@ from deltasnap_assets.settings.config import DEFAULT_FLEET_ASSET, DEFAULT_STORAG
 from deltasnap_assets.settings.discovery import with_discovered
 from deltasnap_assets.settings.loading import with_absolute_paths
 from deltasnap_assets.settings.yaml_source import ConfigError, ConfigProblem
-from deltasnap_core import redacted
+from deltasnap_core.support import redacted
 
 _Resolved = Annotated[Any, dg.Resolver(resolved, inject_before_resolve=False)]
 

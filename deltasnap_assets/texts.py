@@ -6,8 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from deltasnap_core import hide_secrets
-from deltasnap_core import redacted as without_secrets
+from deltasnap_core.support import hide_secrets, redacted as without_secrets
 
 __all__ = [
     "MAX_CHARACTERS",

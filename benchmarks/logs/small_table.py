@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from deltasnap_core import LOG_FOLDER, checkpoint_file, commit_file
+from deltasnap_core.support import LOG_FOLDER, checkpoint_file, commit_file
 
 _CHECKPOINT = 2
 _LAST = 5

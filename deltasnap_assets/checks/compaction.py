@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from deltasnap_assets.texts import markdown_code
-from deltasnap_core import target_file_size_bytes
+from deltasnap_core.support import target_file_size_bytes
 
 if TYPE_CHECKING:
     from deltasnap_assets.checks.partition_files import PartitionFiles

@@ -13,7 +13,8 @@ from deltasnap_assets.checks.compaction import Compaction
 from deltasnap_assets.checks.partition_files import PartitionFiles
 
 if TYPE_CHECKING:
-    from deltasnap_core import ChecksumDifference, LogSegment, SnapshotState, TableCondition
+    from deltasnap_core import LogSegment, SnapshotState, TableCondition
+    from deltasnap_core.support import ChecksumDifference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from deltasnap_assets.settings.option_values import with_booleans
-from deltasnap_core import learn_options, milliseconds
+from deltasnap_core.support import learn_options, milliseconds
 
 _NAME = re.compile(r"(?:`[^`]*`|[^,`])+")
 _NAMES = re.compile(rf"{_NAME.pattern}(?:,{_NAME.pattern})*")

@@ -10,8 +10,7 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version as distribution_version
+from importlib.metadata import PackageNotFoundError, version as distribution_version
 from typing import Annotated, NoReturn
 
 import typer
@@ -31,7 +30,8 @@ from deltasnap_assets.command.commands.verify_command import verify
 from deltasnap_assets.command.endings import fail, problem_of_a_folder, problem_of_stdout, usage_text
 from deltasnap_assets.command.help_text import CommandLine
 from deltasnap_assets.command.terminal import WarningLines, prepare_terminal, print_problem
-from deltasnap_core import DISTRIBUTION, DeltaSnapError
+from deltasnap_core import DeltaSnapError
+from deltasnap_core.support import DISTRIBUTION
 
 _MAX_ERROR_LENGTH = 1000
 _INTERRUPTED = 128 + signal.SIGINT

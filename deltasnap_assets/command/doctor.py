@@ -31,15 +31,15 @@ from deltasnap_assets.spark.java import check_java
 from deltasnap_assets.tables.checks.run_facts import HISTORY
 from deltasnap_assets.texts import lines_joined, visible
 from deltasnap_core import (
-    CorruptStoreError,
     DeltaSnapError,
     Problem,
     ProblemKind,
     SnapshotStore,
-    StorageError,
     TableCondition,
     TableLog,
-    UnsupportedStoreError,
+)
+from deltasnap_core.errors import CorruptStoreError, StorageError, UnsupportedStoreError
+from deltasnap_core.support import (
     how_to_install,
     is_url,
     of_another_table,

@@ -17,11 +17,9 @@ from deltasnap_assets.quantities import iso_time
 from deltasnap_assets.settings.discovery import DiscoveryError, matching
 from deltasnap_assets.settings.yaml_source import with_variables_escaped
 from deltasnap_assets.texts import visible
-from deltasnap_core import (
+from deltasnap_core import DeltaSnapError, DeltaTableNotFoundError, TableLog
+from deltasnap_core.support import (
     LOG_FOLDER,
-    DeltaSnapError,
-    DeltaTableNotFoundError,
-    TableLog,
     check_readable,
     is_catalog_managed,
     is_harmless_option,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 from deltasnap_assets.command.endings import fail
-from deltasnap_core import how_to_install
+from deltasnap_core.support import how_to_install
 
 
 def require_package(module: str, extra: str) -> None:

@@ -13,7 +13,8 @@ from deltasnap_assets.settings.yaml_source import ConfigError
 from deltasnap_assets.spark.session.failures import using_spark
 from deltasnap_assets.spark.session.run_session import PlainSession, RunSession
 from deltasnap_assets.spark.session_config import session_config
-from deltasnap_core import DeltaLog, SnapshotOptions, logger_of
+from deltasnap_core import DeltaLog, SnapshotOptions
+from deltasnap_core.support import logger_of
 
 _log = logger_of(__name__)
 

@@ -29,7 +29,8 @@ from deltasnap_assets.quantities import DAY_MS, HOUR_MS
 from deltasnap_assets.runs.condition.poll_findings import ALL_CHECKS, LOG, RUN
 from deltasnap_assets.runs.planning.plan import Stored
 from deltasnap_assets.settings.config import TableSettings
-from deltasnap_core import LastPoll, LogStatus, TableCondition, TableProblem, VersionRanges
+from deltasnap_core import LogStatus, TableCondition, VersionRanges
+from deltasnap_core.support import LastPoll, TableProblem
 
 EXAMINED_AGAIN_MS = DAY_MS
 RECORDED_AGAIN_MS = HOUR_MS

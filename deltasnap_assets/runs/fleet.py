@@ -7,7 +7,12 @@ from typing import Any, NamedTuple
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings, Unfollowed, is_dagster_name
 from deltasnap_assets.settings.discovery import DiscoveryError, no_longer_found
-from deltasnap_core import TableLevel, TableStatus, logger_of, redacted
+from deltasnap_core.support import (
+    TableLevel,
+    TableStatus,
+    logger_of,
+    redacted,
+)
 
 _log = logger_of(__name__)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from deltasnap_core import CommonVersion, LogListing
+from deltasnap_core.support import CommonVersion, LogListing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

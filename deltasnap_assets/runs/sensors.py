@@ -22,7 +22,8 @@ from deltasnap_assets.runs.table_polls import SensorAnswer, TablePolls
 from deltasnap_assets.runs.table_runs import TablesFailedError
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.texts import secrets_hidden, without_secrets
-from deltasnap_core import DeltaSnapError, ReadThreads, logger_of
+from deltasnap_core import DeltaSnapError
+from deltasnap_core.support import ReadThreads, logger_of
 
 MAX_SENSORS = 20
 """Up to this many tables have a sensor each. With more, tables with the same `poll_seconds` share one."""

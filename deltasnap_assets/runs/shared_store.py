@@ -15,7 +15,8 @@ from deltasnap_assets.runs.planning.known_table import known_of
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.runs.table_runs import last_ended_run, versions_of_run
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_core import DeltaSnapError, LastPoll, TableProblem, VersionRanges, redacted
+from deltasnap_core import DeltaSnapError, VersionRanges
+from deltasnap_core.support import LastPoll, TableProblem, redacted
 
 
 class UnsharedStoreError(DeltaSnapError):

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_core import DeltaHistoryManager, LogListing, SnapshotState, SnapshotStore, TableLog, properties_in_force
+from deltasnap_core import (
+    DeltaHistoryManager,
+    SnapshotState,
+    SnapshotStore,
+    TableLog,
+)
+from deltasnap_core.support import LogListing, properties_in_force
 
 
 def log_of(table: TableSettings) -> TableLog:

@@ -45,14 +45,12 @@ from deltasnap_assets.texts import without_secrets
 from deltasnap_core import (
     DeltaSnapError,
     LogCursor,
-    LogRelation,
     LogStatus,
-    StorageError,
     TableCondition,
     TableLog,
-    logger_of,
-    system_clock,
 )
+from deltasnap_core.errors import StorageError
+from deltasnap_core.support import LogRelation, logger_of, system_clock
 
 _log = logger_of(__name__)
 _FAILED = "failed run"

@@ -26,7 +26,13 @@ from pydantic import (
 from deltasnap_assets.checks.check import NumericSettings
 from deltasnap_assets.checks.registry import CheckSettings
 from deltasnap_assets.settings.option_values import with_booleans
-from deltasnap_core import EngineUse, learn_options, learn_secret, learn_settings, redacted
+from deltasnap_core.support import (
+    EngineUse,
+    learn_options,
+    learn_secret,
+    learn_settings,
+    redacted,
+)
 
 DEFAULT_STORAGE = Path(".deltasnap") / "store"
 DEFAULT_FLEET_ASSET = "fleet"

@@ -18,10 +18,10 @@ from deltasnap_assets.settings.config import (
     is_dagster_name,
     is_key_of,
 )
-from deltasnap_core import (
+from deltasnap_core import DeltaSnapError
+from deltasnap_core.errors import NoFilesystemError
+from deltasnap_core.support import (
     LOG_FOLDER,
-    DeltaSnapError,
-    NoFilesystemError,
     folder_of_pattern,
     hide_secrets,
     is_url,
@@ -32,7 +32,7 @@ from deltasnap_core import (
 )
 
 if TYPE_CHECKING:
-    from deltasnap_core import LastPolls
+    from deltasnap_core.support import LastPolls
 
 _log = logger_of(__name__)
 

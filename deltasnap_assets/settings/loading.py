@@ -23,7 +23,8 @@ from deltasnap_assets.settings.config import (
 from deltasnap_assets.settings.discovery import with_discovered
 from deltasnap_assets.settings.store_place import check_store_place
 from deltasnap_assets.settings.yaml_source import ConfigError, ConfigProblem, Location, YamlSource, key_text, read_yaml
-from deltasnap_core import DeltaSnapError, is_url, logger_of, redacted
+from deltasnap_core import DeltaSnapError
+from deltasnap_core.support import is_url, logger_of, redacted
 
 _log = logger_of(__name__)
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from deltasnap_assets.settings.config import Settings
-from deltasnap_core import DeltaSnapError, redacted, to_url
+from deltasnap_core import DeltaSnapError
+from deltasnap_core.support import redacted, to_url
 
 _LOCAL = "file://"
 _ENDPOINT = ("endpoint_url", "account_name", "host", "port")

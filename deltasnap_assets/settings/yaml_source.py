@@ -13,7 +13,8 @@ from typing import Any
 
 import yaml
 
-from deltasnap_core import DeltaSnapError, redacted
+from deltasnap_core import DeltaSnapError
+from deltasnap_core.support import redacted
 
 Location = tuple[str | int, ...]
 

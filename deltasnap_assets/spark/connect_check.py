@@ -7,7 +7,8 @@ from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
-from deltasnap_core import DeltaSnapError, how_to_install
+from deltasnap_core import DeltaSnapError
+from deltasnap_core.support import how_to_install
 
 DEFAULT_PORT = 15002
 _PATIENCE_SECONDS = 10.0

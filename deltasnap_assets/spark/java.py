@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from deltasnap_core import DeltaSnapError, how_to_install
+from deltasnap_core import DeltaSnapError
+from deltasnap_core.support import how_to_install
 
 MINIMUM_JAVA = 17
 CHOICE_VARIABLE = "DELTASNAP_JAVA"

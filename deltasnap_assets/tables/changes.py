@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from deltasnap_assets.tables.pages.column_schema import Column, columns_of
 from deltasnap_assets.texts import visible
-from deltasnap_core import Metadata, Protocol, SnapshotState, column_mapping_mode
+from deltasnap_core import Metadata, Protocol, SnapshotState
+from deltasnap_core.support import column_mapping_mode
 
 _ROW_IDS = "delta.rowTracking"
 """The domain with the highest row id, which changes with each insert."""

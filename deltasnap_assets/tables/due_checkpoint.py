@@ -5,7 +5,8 @@ from __future__ import annotations
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_assets.texts import without_secrets
-from deltasnap_core import DeltaSnapError, LogListing
+from deltasnap_core import DeltaSnapError
+from deltasnap_core.support import LogListing
 
 
 def is_due(listing: LogListing, newest: int, after_commits: int) -> bool:

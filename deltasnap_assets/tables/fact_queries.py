@@ -17,7 +17,9 @@ from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.file_facts import count_files
 from deltasnap_assets.tables.held_versions import HeldVersions
-from deltasnap_core import StorageError, VersionManifest, system_clock
+from deltasnap_core import VersionManifest
+from deltasnap_core.errors import StorageError
+from deltasnap_core.support import system_clock
 
 MANY_ROWS = 50_000
 """Up to this many files and tombstones, each run examines all of them, which takes a fraction of a second."""

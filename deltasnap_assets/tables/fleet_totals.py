@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from deltasnap_core import TableLevel
+from deltasnap_core.support import TableLevel
 
 _SUMMED = ("num_records", "num_files", "size_in_bytes", "growth_7d_bytes", "growth_30d_bytes", "vacuum_bytes")
 

@@ -7,7 +7,8 @@ from functools import cached_property
 
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.spark.session.run_session import RunSession
-from deltasnap_core import ManifestName, SnapshotState, SnapshotStore, VersionManifest
+from deltasnap_core import SnapshotState, SnapshotStore, VersionManifest
+from deltasnap_core.support import ManifestName
 
 
 class HeldVersions:

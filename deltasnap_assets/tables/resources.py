@@ -18,7 +18,8 @@ from deltasnap_assets.spark.session.run_session import RunSession
 from deltasnap_assets.spark.session_config import session_config
 from deltasnap_assets.tables.assets.io_manager import IO_MANAGER_KEY, SnapshotIOManager
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
-from deltasnap_core import DeltaSnapError, redacted
+from deltasnap_core import DeltaSnapError
+from deltasnap_core.support import redacted
 
 _MAX_RETRIES = "dagster/max_retries"
 _NO_VERSION = (

@@ -13,14 +13,16 @@ from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.tables.held_versions import HeldVersions
 from deltasnap_core import (
-    CommitFindings,
-    CommonVersion,
     DeltaSnapError,
-    LogListing,
     ProblemKind,
-    SoundVersion,
     TableCondition,
     VersionRanges,
+)
+from deltasnap_core.support import (
+    CommitFindings,
+    CommonVersion,
+    LogListing,
+    SoundVersion,
     system_clock,
 )
 

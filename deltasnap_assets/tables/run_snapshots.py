@@ -15,16 +15,16 @@ from deltasnap_assets.tables.held_versions import HeldVersions
 from deltasnap_assets.tables.run_conditions import RunConditions
 from deltasnap_core import (
     DeltaLog,
-    LogListing,
     LogSegment,
     SnapshotOptions,
     SnapshotState,
     SnapshotStore,
-    StoredVersionNotFoundError,
     VersionGapError,
     VersionManifest,
     VersionNotFoundError,
 )
+from deltasnap_core.errors import StoredVersionNotFoundError
+from deltasnap_core.support import LogListing
 
 
 class RunSnapshots:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Never
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, functions as F
 
 from deltasnap_core.errors import DeltaSnapError
 from deltasnap_core.log.history.delta_history_manager import DeltaHistory

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+from pyspark.sql import Column, functions as F
 from pyspark.sql.types import (
     ArrayType,
     CharType,

@@ -12,8 +12,7 @@ from enum import Enum
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import Column, DataFrame, functions as F
 
 from deltasnap_core.errors import CorruptLogError, DataFileError
 from deltasnap_core.redaction import redacted

@@ -34,8 +34,10 @@ from deltasnap_core.scan.scan_options import ScanOptions
 from deltasnap_core.snapshot.checkpoints.checkpoint_writer import CheckpointWriter
 from deltasnap_core.snapshot.checkpoints.written_checkpoint import WrittenCheckpoint
 from deltasnap_core.snapshot.row_changes_of_log import read_row_changes
-from deltasnap_core.snapshot.session_properties import staleness_limit_ms as session_staleness_limit_ms
-from deltasnap_core.snapshot.session_properties import with_session_defaults
+from deltasnap_core.snapshot.session_properties import (
+    staleness_limit_ms as session_staleness_limit_ms,
+    with_session_defaults,
+)
 from deltasnap_core.snapshot.snapshot import Snapshot
 from deltasnap_core.snapshot.snapshot_loader import load_snapshot
 from deltasnap_core.snapshot.snapshot_management import SnapshotManagement

@@ -13,7 +13,8 @@ from deltasnap_assets.runs.planning.names import ASSET_NAMES
 from deltasnap_assets.runs.schedules import refresh_schedule
 from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_core import LastPoll, SnapshotStore
+from deltasnap_core import SnapshotStore
+from deltasnap_core.support import LastPoll
 from tests.builders import add, metadata, protocol, write_log
 from tests.checkpoint_files import write_checkpoint
 from tests.core.store.manifests import store_computed_versions, store_versions, stored_table

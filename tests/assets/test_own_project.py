@@ -23,7 +23,8 @@ from deltasnap_assets.runs.planning.names import run_tags  # noqa: E402
 from deltasnap_assets.runs.planning.partitions import version_partitions  # noqa: E402
 from deltasnap_assets.runs.refresh import refresh_table  # noqa: E402
 from deltasnap_assets.tables.assets.input_forms import InputTypeError  # noqa: E402
-from deltasnap_core import LogSegment, PredicateError, SnapshotState  # noqa: E402
+from deltasnap_core import LogSegment, SnapshotState  # noqa: E402
+from deltasnap_core.errors import PredicateError  # noqa: E402
 from tests.thorough import one_in  # noqa: E402
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "ERROR"}}}}

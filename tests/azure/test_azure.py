@@ -22,7 +22,13 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from deltasnap_core import DeltaLog, ProblemKind, SnapshotStore, StorageError, TableLog
+from deltasnap_core import (
+    DeltaLog,
+    ProblemKind,
+    SnapshotStore,
+    TableLog,
+)
+from deltasnap_core.errors import StorageError
 from deltasnap_core.storage import retries
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.writable_files import WritableFiles

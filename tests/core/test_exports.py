@@ -10,6 +10,7 @@ import pytest
 
 import deltasnap_assets
 import deltasnap_core
+from deltasnap_core import support
 from deltasnap_core.log.history.delta_history_manager import DeltaHistoryManager
 from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.scan.tables.metadata_tables import MetadataTables
@@ -18,12 +19,16 @@ from deltasnap_core.snapshot.snapshot_options import SnapshotOptions
 from deltasnap_core.store.snapshot_store import SnapshotStore
 
 
-@pytest.mark.parametrize("package", [deltasnap_core, deltasnap_assets], ids=lambda package: package.__name__)
+@pytest.mark.parametrize("package", [deltasnap_core, support, deltasnap_assets], ids=lambda package: package.__name__)
 def test_every_exported_name_can_be_loaded(package: ModuleType) -> None:
     missing = [name for name in package.__all__ if getattr(package, name, None) is None]
     assert missing == []
     assert {*package.__all__} <= {*dir(package)}
     assert not hasattr(package, "no_such_name")
+
+
+def test_public_names_of_the_core_are_few() -> None:
+    assert len(vars(deltasnap_core)["__all__"]) <= 50
 
 
 DEFAULTS: dict[object, dict[str, object]] = {

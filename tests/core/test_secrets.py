@@ -18,7 +18,7 @@ import pytest
 import deltasnap_assets
 import deltasnap_core
 from deltasnap_assets.settings.yaml_source import ConfigError, ConfigProblem
-from deltasnap_core import redaction
+from deltasnap_core import redaction, support
 from deltasnap_core.errors import CorruptLogError, DeltaSnapError, LogChangedError, StorageError
 from deltasnap_core.log.condition.problem import Problem
 from deltasnap_core.log.condition.problem_kinds import ProblemKind
@@ -69,7 +69,7 @@ def classes() -> Iterator[type]:
 
 
 def public_classes() -> Iterator[type]:
-    for package in (deltasnap_core, deltasnap_assets):
+    for package in (deltasnap_core, support, deltasnap_assets):
         for name in package.__all__:
             value = getattr(package, name)
             if inspect.isclass(value) and not issubclass(value, BaseException):

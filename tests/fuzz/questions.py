@@ -15,11 +15,17 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from deltasnap_core import LOG_FOLDER, DeltaLog, SnapshotOptions, SnapshotStore, TableLog
+from deltasnap_core import (
+    DeltaLog,
+    SnapshotOptions,
+    SnapshotStore,
+    TableLog,
+)
 from deltasnap_core.errors import DeltaSnapError
 from deltasnap_core.replay.driver.full_actions import live_adds
 from deltasnap_core.replay.engine import UnusualError
 from deltasnap_core.storage.urls import join_url, to_url
+from deltasnap_core.support import LOG_FOLDER
 from tests.conftest import NOW_MS
 from tests.fuzz.made_tables import EXPIRED
 from tests.fuzz.watched_store import WatchedStore

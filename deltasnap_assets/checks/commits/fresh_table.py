@@ -10,7 +10,7 @@ from pydantic import Field
 
 from deltasnap_assets.checks.check import Limits, TableCheck, Verdict, not_evaluated
 from deltasnap_assets.quantities import DAY_MS, HOUR_MS, span_text
-from deltasnap_core import CLOCK_SKEW_MS
+from deltasnap_core.support import CLOCK_SKEW_MS
 
 if TYPE_CHECKING:
     from deltasnap_assets.checks.facts import TableFacts

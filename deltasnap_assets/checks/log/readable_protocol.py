@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from deltasnap_assets.checks.check import Limits, Verdict, not_evaluated
 from deltasnap_assets.checks.log.condition_check import ConditionCheck, failed
-from deltasnap_core import is_catalog_managed
+from deltasnap_core.support import is_catalog_managed
 
 if TYPE_CHECKING:
     from deltasnap_assets.checks.facts import TableFacts

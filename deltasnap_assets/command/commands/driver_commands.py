@@ -20,7 +20,7 @@ from deltasnap_assets.command.rows.row_options import DEFAULT_LIMIT
 from deltasnap_assets.command.terminal import output_console, print_line, print_problem, shown
 from deltasnap_assets.command.views.fleet.fleet_format import FleetFormat
 from deltasnap_assets.tables.fleet_totals import FleetOrder
-from deltasnap_core import TableLevel
+from deltasnap_core.support import TableLevel
 
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 _ORDERS = f"The sort order: {', '.join(FleetOrder)}."

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from deltasnap_core import DeltaSnapError, logger_of
+from deltasnap_core import DeltaSnapError
+from deltasnap_core.support import logger_of
 
 DEFAULT_HOME = Path(".deltasnap", "dagster_home")
 BACKUP = "dagster.yaml.bak"

@@ -29,7 +29,9 @@ from deltasnap_assets.command.rows.exact_values import UnsupportedColumnError, j
 from deltasnap_assets.command.rows.row_options import RowDestination, RowFormat
 from deltasnap_assets.command.terminal import WIDEST, print_line, shown
 from deltasnap_assets.texts import visible_value
-from deltasnap_core import DeltaSnapError, PredicateError, Scan, collected_rows, predicate_failures
+from deltasnap_core import DeltaSnapError, Scan
+from deltasnap_core.errors import PredicateError
+from deltasnap_core.support import collected_rows, predicate_failures
 
 _EMPTY = '""'
 _LEAST_WIDTH = 8

@@ -10,7 +10,7 @@ from typing import Any
 
 from deltasnap_assets.command.table_on_spark import delta_log_of, spark_aside
 from deltasnap_assets.command.views.inspection import Counted, InspectedVersion
-from deltasnap_core import compare_with_log
+from deltasnap_core.support import compare_with_log
 
 
 def count(facts: InspectedVersion, storage_options: Mapping[str, Any]) -> Counted:

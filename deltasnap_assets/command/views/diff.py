@@ -22,9 +22,8 @@ from deltasnap_core import (
     VersionGapError,
     VersionLog,
     VersionRanges,
-    file_difference,
-    read_commits,
 )
+from deltasnap_core.support import file_difference, read_commits
 
 _MAX_SHOWN = 10
 

@@ -18,15 +18,15 @@ from deltasnap_core import (
     DeltaHistory,
     DeltaSnapError,
     DeltaTableNotFoundError,
-    LogListing,
     Problem,
     ProblemKind,
-    StorageError,
     TableCondition,
     TableLog,
     VersionRanges,
     Where,
 )
+from deltasnap_core.errors import StorageError
+from deltasnap_core.support import LogListing
 
 _WIDTH_WITH_WRITER = 70
 _SMALL_CHECKPOINT = _SMALL_COMMITS = 16 << 20

@@ -22,9 +22,8 @@ from deltasnap_core import (
     SnapshotState,
     TableCondition,
     TableLog,
-    check_readable,
-    parse_schema,
 )
+from deltasnap_core.support import check_readable, parse_schema
 
 _Rows = list[tuple[str, str]]
 

@@ -11,8 +11,7 @@ from typing import Any
 
 import dagster as dg
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as ProgressBars
+from rich.progress import BarColumn, MofNCompleteColumn, Progress as ProgressBars, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Column
 from rich.text import Text
 
@@ -30,7 +29,8 @@ from deltasnap_assets.runs.refresh import RefreshEvent, refresh_table
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.tables.pages.table_observation import health_of
-from deltasnap_core import DeltaSnapError, TableCondition, TableProblem, system_clock
+from deltasnap_core import DeltaSnapError, TableCondition
+from deltasnap_core.support import TableProblem, system_clock
 
 LOG_NAME = "refresh.log"
 

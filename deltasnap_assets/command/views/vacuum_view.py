@@ -18,13 +18,15 @@ from deltasnap_assets.command.terminal import output_console, print_line, print_
 from deltasnap_assets.command.views.condition_view import explaining, print_condition
 from deltasnap_assets.quantities import HOUR_MS, bytes_text, counted
 from deltasnap_core import (
-    AGES_DAYS,
     Snapshot,
     TableCondition,
     TableLog,
-    VacuumGroup,
     VacuumSummary,
     VersionRanges,
+)
+from deltasnap_core.support import (
+    AGES_DAYS,
+    VacuumGroup,
     contiguous_runs,
     deleted_file_retention_ms,
 )

@@ -10,7 +10,8 @@ from rich.table import Table
 from deltasnap_assets.command.terminal import shown
 from deltasnap_assets.quantities import bytes_text
 from deltasnap_assets.tables.changes import state_changes
-from deltasnap_core import CommitInfo, SnapshotStore, VersionChanges
+from deltasnap_core import CommitInfo, SnapshotStore
+from deltasnap_core.support import VersionChanges
 
 
 def version_table(store: SnapshotStore, table: str, versions: Sequence[int], operations: Mapping[int, str]) -> Table:

@@ -19,7 +19,14 @@ from deltasnap_assets.runs.planning.names import ASSET_NAMES, delta_log_key
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import AlertSettings, Settings, is_dagster_name
 from deltasnap_assets.texts import lines_joined, secrets_hidden, visible
-from deltasnap_core import OTHER_PATH, LastPolls, TableLevel, TableStatus, redacted, system_clock
+from deltasnap_core.support import (
+    OTHER_PATH,
+    LastPolls,
+    TableLevel,
+    TableStatus,
+    redacted,
+    system_clock,
+)
 
 ALERTS_SENSOR = "deltasnap_alerts"
 

@@ -25,13 +25,12 @@ from deltasnap_core import (
     CorruptLogError,
     DeltaHistoryManager,
     DeltaTableNotFoundError,
-    StorageError,
-    StoredVersionNotFoundError,
     UnsupportedProtocolError,
     VersionGapError,
     VersionNotFoundError,
-    system_clock,
 )
+from deltasnap_core.errors import StorageError, StoredVersionNotFoundError
+from deltasnap_core.support import system_clock
 
 LOG_ERRORS = (
     ActionNotFoundError,

@@ -30,7 +30,8 @@ from deltasnap_assets.runs.planning.names import CONDITION_TAG, delta_log_key
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.texts import visible
-from deltasnap_core import ProblemKind, TableCondition, redacted
+from deltasnap_core import ProblemKind, TableCondition
+from deltasnap_core.support import redacted
 
 
 def shows_unloadable(instance: dg.DagsterInstance, table_name: str) -> bool:

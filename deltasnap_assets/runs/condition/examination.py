@@ -17,7 +17,8 @@ from deltasnap_assets.runs.planning.plan import Stored
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.runs.table_runs import failed_run
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_core import LogStatus, ReadThreads, TableCondition, system_clock
+from deltasnap_core import LogStatus, TableCondition
+from deltasnap_core.support import ReadThreads, system_clock
 
 _AT_ONCE = 16
 _WAIT_SECONDS = 5.0

@@ -11,7 +11,8 @@ import dagster as dg
 
 from deltasnap_assets.runs.condition.poll_findings import LOG, MAX_TEXT_LENGTH, RUN
 from deltasnap_assets.texts import visible
-from deltasnap_core import LOG_FOLDER, Problem, TableCondition, TableProblem
+from deltasnap_core import Problem, TableCondition
+from deltasnap_core.support import LOG_FOLDER, TableProblem
 
 FAILED_RUN = "failed_run"
 CANNOT_BE_LOADED = "cannot_be_loaded"

@@ -7,7 +7,13 @@ from dataclasses import dataclass
 
 from deltasnap_assets.runs.due import LogReads
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_core import LogListing, Problem, TableCondition, TableLog, VersionRanges, redacted
+from deltasnap_core import (
+    Problem,
+    TableCondition,
+    TableLog,
+    VersionRanges,
+)
+from deltasnap_core.support import LogListing, redacted
 
 _MAX_AGE_SECONDS = 24 * 3600.0
 

@@ -17,7 +17,9 @@ from deltasnap_assets.runs.planning.plan import Stored
 from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.runs.table_runs import failed_run
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_core import DeltaSnapError, LogStatus, StorageError, TableCondition, TableProblem, redacted
+from deltasnap_core import DeltaSnapError, LogStatus, TableCondition
+from deltasnap_core.errors import StorageError
+from deltasnap_core.support import TableProblem, redacted
 
 
 class BrokenTableError(DeltaSnapError):

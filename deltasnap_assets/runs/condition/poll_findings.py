@@ -12,7 +12,8 @@ from deltasnap_assets.checks.files.expired_tombstones import ExpiredTombstones
 from deltasnap_assets.checks.registry import CONDITION_CHECKS
 from deltasnap_assets.quantities import HOUR_MS
 from deltasnap_assets.texts import visible
-from deltasnap_core import LastPoll, Problem, StaleRule, TableProblem
+from deltasnap_core import Problem
+from deltasnap_core.support import LastPoll, StaleRule, TableProblem
 
 LOG = "log"
 """The name of problems that are faults of the log itself."""

@@ -25,15 +25,17 @@ from deltasnap_assets.runs.planning.plan import Stored
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import (
-    LastPoll,
     LogStatus,
-    ManifestName,
     Problem,
     SnapshotStore,
-    StorageError,
+    VersionRanges,
+)
+from deltasnap_core.errors import StorageError
+from deltasnap_core.support import (
+    LastPoll,
+    ManifestName,
     TableLevel,
     TableProblem,
-    VersionRanges,
     logger_of,
     redacted,
     system_clock,

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Literal
 
-from deltasnap_core import DeltaSnapError, how_to_install
+from deltasnap_core import DeltaSnapError
+from deltasnap_core.support import how_to_install
 
 if TYPE_CHECKING:
     from apprise import Apprise

@@ -13,7 +13,8 @@ import dagster as dg
 from deltasnap_assets.runs.planning.names import delta_log_key
 from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_core import DeltaSnapError, redacted
+from deltasnap_core import DeltaSnapError
+from deltasnap_core.support import redacted
 
 _PATH = "dagster/uri"
 _OBSERVATIONS = 100

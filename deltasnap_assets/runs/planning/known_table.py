@@ -22,7 +22,8 @@ from deltasnap_assets.runs.planning.plan import (
     version_tags,
 )
 from deltasnap_assets.settings.config import TableSettings
-from deltasnap_core import LogStatus, logger_of
+from deltasnap_core import LogStatus
+from deltasnap_core.support import logger_of
 
 _log = logger_of(__name__)
 _IDENTITY = (TABLE_ID_TAG, FORKS_TAG, BEGAN_AFTER_TAG)

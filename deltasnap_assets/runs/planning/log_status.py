@@ -14,14 +14,12 @@ from deltasnap_core import (
     ActionNotFoundError,
     CorruptLogError,
     DeltaSnapError,
-    LogListing,
-    LogRelation,
     LogStatus,
     SnapshotState,
     TableCondition,
     VersionGapError,
-    system_clock,
 )
+from deltasnap_core.support import LogListing, LogRelation, system_clock
 
 DAMAGED = (VersionGapError, CorruptLogError, ActionNotFoundError)
 """The errors of `status` when some versions of the log may still be loadable."""

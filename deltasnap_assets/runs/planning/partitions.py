@@ -8,7 +8,8 @@ from contextvars import ContextVar
 
 import dagster as dg
 
-from deltasnap_core import DeltaSnapError, contiguous_runs
+from deltasnap_core import DeltaSnapError
+from deltasnap_core.support import contiguous_runs
 
 _SUFFIX = "_versions"
 

@@ -17,7 +17,8 @@ from deltasnap_assets.runs.planning.names import delta_log_key
 from deltasnap_assets.runs.planning.partitions import contiguous
 from deltasnap_assets.settings.config import Since, TableSettings
 from deltasnap_assets.texts import visible
-from deltasnap_core import CommonVersion, LogRelation, LogStatus, VersionRanges, redacted
+from deltasnap_core import LogStatus, VersionRanges
+from deltasnap_core.support import CommonVersion, LogRelation, redacted
 
 TABLE_ID_TAG = "deltasnap/generation"  # observations of earlier releases have this tag
 FORKS_TAG = "deltasnap/forks"

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from pyspark.errors import PySparkRuntimeError
 
 from deltasnap_assets.spark.java import check_java
-from deltasnap_core import SPARK_FAILURES, DeltaSnapError, spark_cause
+from deltasnap_core import DeltaSnapError
+from deltasnap_core.support import SPARK_FAILURES, spark_cause
 
 
 class SparkStartError(DeltaSnapError):

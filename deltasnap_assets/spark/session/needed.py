@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_core import DeltaSnapError, DeltaTableNotFoundError, SnapshotStore, TableLog, map_concurrently
+from deltasnap_core import (
+    DeltaSnapError,
+    DeltaTableNotFoundError,
+    SnapshotStore,
+    TableLog,
+)
+from deltasnap_core.support import map_concurrently
 
 
 def reason_for_spark(settings: Settings) -> str | None:

@@ -17,7 +17,7 @@ from deltasnap_assets.runs.planning.names import delta_log_key
 from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.assets.steps import observation_step
-from deltasnap_core import redacted
+from deltasnap_core.support import redacted
 
 
 def code_references(table: TableSettings) -> dict[str, dg.CodeReferencesMetadataValue]:

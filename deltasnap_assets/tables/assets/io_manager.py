@@ -17,7 +17,8 @@ from deltasnap_assets.tables.assets.row_change_inputs import change_selection, r
 from deltasnap_assets.tables.assets.row_inputs import StoredRows, row_selection
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_assets.texts import secrets_hidden
-from deltasnap_core import DeltaSnapError, StoredVersionNotFoundError, VersionManifest
+from deltasnap_core import DeltaSnapError, VersionManifest
+from deltasnap_core.errors import StoredVersionNotFoundError
 
 IO_MANAGER_KEY = "snapshot_io_manager"
 _WHY_NOT_STORED = (

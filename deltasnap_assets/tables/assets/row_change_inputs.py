@@ -21,7 +21,8 @@ from deltasnap_assets.spark.session.failures import using_spark
 from deltasnap_assets.tables.assets.last_run import ConsumingAsset, ReadVersion
 from deltasnap_assets.tables.assets.row_inputs import ROWS_OF, InputMetadataError, check_keys, names_of, predicate_of
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
-from deltasnap_core import ScanOptions, collected_rows
+from deltasnap_core import ScanOptions
+from deltasnap_core.support import collected_rows
 
 SINCE_LAST_RUN, OF_VERSION = "since_last_run", "of_version"
 _ROW_CHANGES, _KEY, _NET, _WHERE, _COLUMNS = "row_changes", "key", "net", "where", "columns"

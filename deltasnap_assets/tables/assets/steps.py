@@ -15,7 +15,7 @@ import dagster as dg
 from deltasnap_assets.dagster_internals import AssetExecutionType
 from deltasnap_assets.tables.assets.io_manager import IO_MANAGER_KEY, NO_INPUTS
 from deltasnap_assets.texts import secrets_hidden
-from deltasnap_core import StorageError
+from deltasnap_core.errors import StorageError
 
 SNAPSHOTS_KEY = "snapshots"
 """The resource of every step: `context.resources.snapshots`."""

@@ -51,7 +51,13 @@ from deltasnap_assets.tables.pages.metadata import (
 )
 from deltasnap_assets.tables.pages.table_observation import last_vacuum_ms, recent_commits, table_observation
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
-from deltasnap_core import ALL_FILES_SCHEMA, TOMBSTONES_SCHEMA, CommitSummary, DeltaSnapError, SnapshotState
+from deltasnap_core import (
+    ALL_FILES_SCHEMA,
+    TOMBSTONES_SCHEMA,
+    DeltaSnapError,
+    SnapshotState,
+)
+from deltasnap_core.support import CommitSummary
 
 _NO_PARTITION = (
     "No version of this run has a partition any more: they were pruned, or the log was rolled back or replaced. Choose "

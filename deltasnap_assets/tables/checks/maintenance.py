@@ -22,7 +22,7 @@ from deltasnap_assets.spark.session.failures import using_spark
 from deltasnap_assets.tables.due_checkpoint import write_checkpoint
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_assets.texts import secrets_hidden
-from deltasnap_core import system_clock
+from deltasnap_core.support import system_clock
 
 
 class PruneConfig(dg.Config):

@@ -24,7 +24,8 @@ from deltasnap_assets.runs.table_runs import stores_versions
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_assets.texts import visible
-from deltasnap_core import DeltaSnapError, TableProblem, logger_of
+from deltasnap_core import DeltaSnapError
+from deltasnap_core.support import TableProblem, logger_of
 
 _log = logger_of(__name__)
 

@@ -19,12 +19,14 @@ from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.changes import schema_changes
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_core import (
-    ChecksumDifference,
     LogSegment,
     SnapshotState,
-    StoredVersionNotFoundError,
     TableCondition,
     VersionChecksum,
+)
+from deltasnap_core.errors import StoredVersionNotFoundError
+from deltasnap_core.support import (
+    ChecksumDifference,
     compare_with_log,
     read_checksum,
     system_clock,

@@ -26,7 +26,15 @@ from deltasnap_assets.tables.pages.pictures import (
     versions_picture,
 )
 from deltasnap_assets.texts import markdown_code, markdown_text, visible
-from deltasnap_core import CommitInfo, LogSegment, Metadata, Protocol, SnapshotState, TableCondition, redacted
+from deltasnap_core import (
+    CommitInfo,
+    LogSegment,
+    Metadata,
+    Protocol,
+    SnapshotState,
+    TableCondition,
+)
+from deltasnap_core.support import redacted
 
 _MAX_PROPERTIES = 100
 

@@ -10,7 +10,8 @@ import dagster as dg
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from deltasnap_assets.texts import visible
-from deltasnap_core import PHYSICAL_NAME, Metadata, parse_schema
+from deltasnap_core import Metadata
+from deltasnap_core.support import PHYSICAL_NAME, parse_schema
 
 MAX_COLUMNS = 1000
 

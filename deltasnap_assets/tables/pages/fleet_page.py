@@ -25,7 +25,7 @@ from deltasnap_assets.tables.pages.fleet_texts import (
 from deltasnap_assets.tables.pages.metadata import Entries, markdown_table
 from deltasnap_assets.tables.pages.pictures import MAX_BARS, MAX_CHARACTERS, Bar, most_bars_picture
 from deltasnap_assets.texts import markdown_text, without_secrets
-from deltasnap_core import TableLevel
+from deltasnap_core.support import TableLevel
 
 MAX_ROWS = 1_000
 

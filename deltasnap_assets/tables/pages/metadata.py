@@ -22,7 +22,6 @@ from deltasnap_assets.tables.pages.column_schema import table_schema
 from deltasnap_assets.tables.pages.file_columns import FILE_COLUMNS
 from deltasnap_assets.texts import markdown_code, visible
 from deltasnap_core import (
-    ChangedFile,
     CommitInfo,
     DeltaSnapError,
     LogSegment,
@@ -30,8 +29,8 @@ from deltasnap_core import (
     Protocol,
     SnapshotState,
     VersionManifest,
-    parse_schema,
 )
+from deltasnap_core.support import ChangedFile, parse_schema
 
 Entries = dict[str, dg.MetadataValue]
 

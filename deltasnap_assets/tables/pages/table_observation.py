@@ -18,7 +18,8 @@ from deltasnap_assets.tables.pages.asset_pages import ShownVersion, table_page
 from deltasnap_assets.tables.pages.pictures import MAX_STEPS, VersionStep
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_assets.texts import plain_of_markdown
-from deltasnap_core import DeltaHistory, system_clock
+from deltasnap_core import DeltaHistory
+from deltasnap_core.support import system_clock
 
 
 def recent_commits(snapshots: RunSnapshots, table: TableSettings, version: int) -> tuple[DeltaHistory, ...]:

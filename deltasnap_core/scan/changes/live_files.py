@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, SparkSession, functions as F
 
 from deltasnap_core.log.checkpoints.verified_parquet import damage_as
 from deltasnap_core.log.commits.action_lines import FILE_ACTIONS, lines_with

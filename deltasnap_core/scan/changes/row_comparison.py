@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F
+from pyspark.sql import Column, DataFrame, Window, functions as F
 from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, MapType, NullType, StringType, StructType
 
 from deltasnap_core.replay.spark.session.grouping import aggregated

@@ -7,8 +7,7 @@ Source: PROTOCOL.md, Add File and Remove File (`size` is the size of the file in
 from __future__ import annotations
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, functions as F
 
 from deltasnap_core.replay.spark.session.grouping import aggregated
 from deltasnap_core.replay.spark.session.local_rows import arrow_rows

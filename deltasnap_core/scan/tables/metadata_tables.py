@@ -15,8 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, functions as F
 
 from deltasnap_core.replay.spark.session.grouping import aggregated
 from deltasnap_core.replay.spark.session.spark_failures import translated

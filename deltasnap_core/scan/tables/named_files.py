@@ -8,8 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, functions as F
 
 from deltasnap_core.protocol.deletion_vector import DeletionVectorDescriptor
 from deltasnap_core.replay.spark.session.grouping import aggregated

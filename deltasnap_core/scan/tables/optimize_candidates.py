@@ -15,8 +15,7 @@ from functools import reduce
 from typing import NamedTuple
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, functions as F
 
 from deltasnap_core.protocol.properties.table_config import target_file_size_bytes
 from deltasnap_core.redaction import redacted, safe_repr

@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, functions as F
 
 from deltasnap_core.replay.spark.session.grouping import aggregated
 from deltasnap_core.replay.spark.session.local_rows import arrow_rows

@@ -11,8 +11,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, functions as F
 
 from deltasnap_core.protocol.actions import Protocol
 from deltasnap_core.protocol.log_files.file_names import LOG_FOLDER

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from uuid import uuid4
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, functions as F
 from pyspark.sql.types import StructType
 
 from deltasnap_core.errors import UnsupportedServerError

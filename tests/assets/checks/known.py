@@ -12,7 +12,6 @@ from deltasnap_assets.checks.compaction import Compaction
 from deltasnap_assets.checks.facts import CountedFiles, FileFacts, TombstoneFacts
 from deltasnap_assets.checks.partition_files import PartitionFiles
 from deltasnap_core import (
-    ChecksumDifference,
     LogSegment,
     Problem,
     ProblemKind,
@@ -23,6 +22,7 @@ from deltasnap_core import (
 )
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.ranges import NO_VERSIONS
+from deltasnap_core.support import ChecksumDifference
 from tests.assets.tables.pages.test_metadata import state
 from tests.builders import LOG_PATH, MemoryLogStore, checkpoint, commits
 

@@ -14,8 +14,9 @@ from deltalake import DeltaTable, write_deltalake
 
 from deltasnap_assets.command.views.refresh_view import refresh_tables
 from deltasnap_assets.settings.loading import load_settings
-from deltasnap_core import SnapshotStore, commit_file
+from deltasnap_core import SnapshotStore
 from deltasnap_core.protocol.log_files.file_names import checkpoint_file
+from deltasnap_core.support import commit_file
 from tests.assets.command.test_cli import deltasnap
 from tests.builders import add, flip_bytes, metadata, protocol, write_log
 from tests.driver_bases import use_driver_bases

@@ -13,7 +13,8 @@ import pytest
 
 from deltasnap_assets.demo.demo_table import grow
 from deltasnap_assets.spark.java import JavaError, check_java, java_major
-from deltasnap_core import DeltaLog, LastPoll, SnapshotStore, how_to_install
+from deltasnap_core import DeltaLog, SnapshotStore
+from deltasnap_core.support import LastPoll, how_to_install
 from tests.builders import metadata, protocol, write_log
 from tests.forks import Forks
 from tests.test_import_boundaries import CODE_LOCATION, PURE_MODULES

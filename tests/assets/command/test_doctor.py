@@ -26,9 +26,10 @@ from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.settings.loading import CONFIG_VARIABLE
 from deltasnap_assets.spark.connect_check import RemoteError
 from deltasnap_assets.spark.java import JavaError
-from deltasnap_core import LastPoll, SnapshotStore, TableLog
+from deltasnap_core import SnapshotStore, TableLog
 from deltasnap_core.storage.urls import local_path
 from deltasnap_core.store.format.manifest import DataSet, StoreFile
+from deltasnap_core.support import LastPoll
 from tests.assets.command.test_cli import java_of
 from tests.assets.jobs import idle_job
 from tests.builders import add, commit_info, metadata, protocol, write_log

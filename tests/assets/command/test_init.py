@@ -13,7 +13,7 @@ import pytest
 from deltasnap_assets.command.init import FoundTable, configuration, find_tables, secret_options
 from deltasnap_assets.command.terminal import prepare_terminal
 from deltasnap_assets.settings.loading import load_settings, read_settings
-from deltasnap_core import StorageError
+from deltasnap_core.errors import StorageError
 from deltasnap_core.protocol.log_files.file_names import checksum_file
 from tests.assets.command.test_cli import ROOT
 from tests.builders import metadata, protocol, write_log

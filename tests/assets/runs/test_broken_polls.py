@@ -14,7 +14,8 @@ from deltasnap_assets.runs.condition.log_reports import read_status_or_report
 from deltasnap_assets.runs.planning.names import CONDITION_TAG, delta_log_key
 from deltasnap_assets.runs.planning.sensor_state import SensorState
 from deltasnap_assets.runs.table_polls import TablePolls
-from deltasnap_core import DeltaSnapError, UnsupportedStoreError
+from deltasnap_core import DeltaSnapError
+from deltasnap_core.errors import UnsupportedStoreError
 from tests.assets.followed_table import FollowedTable, health, materialize
 from tests.assets.runs.test_sensors import Ticks, failed_run
 

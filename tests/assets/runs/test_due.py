@@ -27,7 +27,8 @@ from deltasnap_assets.runs.due import (
 from deltasnap_assets.runs.planning.plan import Stored
 from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.config import TableSettings
-from deltasnap_core import CommonVersion, LastPoll, LogRelation, LogStatus, ProblemKind, VersionRanges
+from deltasnap_core import LogStatus, ProblemKind, VersionRanges
+from deltasnap_core.support import CommonVersion, LastPoll, LogRelation
 from tests.assets.checks.known import condition, counted, fault
 from tests.assets.runs.condition.test_poll_records import WARNING, Table
 from tests.builders import add, metadata, protocol

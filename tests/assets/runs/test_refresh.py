@@ -30,7 +30,8 @@ from deltasnap_assets.runs.refresh import RefreshError, RefreshEvent, refresh_ta
 from deltasnap_assets.settings.config import Settings, Since, TableSettings
 from deltasnap_assets.tables import run_snapshots
 from deltasnap_assets.tables.fact_queries import FactQueries
-from deltasnap_core import DeltaLog, DeltaSnapError, LastPoll, SnapshotStore
+from deltasnap_core import DeltaLog, DeltaSnapError, SnapshotStore
+from deltasnap_core.support import LastPoll
 from tests.assets.followed_table import FollowedTable, health, materialize
 from tests.builders import Action, add, commit_info, metadata, protocol, remove, write_log
 from tests.checkpoint_files import write_checkpoint

@@ -10,7 +10,7 @@ import pytest
 
 from deltasnap_assets.runs import refresh_job
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_core import StorageError
+from deltasnap_core.errors import StorageError
 
 
 def test_job_refreshes_all_tables_and_then_fails_with_the_error_of_each_failed_one(

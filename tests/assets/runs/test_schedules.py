@@ -10,7 +10,7 @@ import pytest
 
 from deltasnap_assets.runs.planning.names import job_name, requested_run_tags, run_tags
 from deltasnap_assets.runs.schedules import refresh_schedule
-from deltasnap_core import LastPoll
+from deltasnap_core.support import LastPoll
 from tests.assets.followed_table import FollowedTable, materialize
 from tests.assets.jobs import idle_job
 from tests.fast_dagster import local_instance

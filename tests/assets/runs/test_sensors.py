@@ -21,9 +21,9 @@ from deltasnap_assets.runs.sensors import _cursors_of, _result, minimum_interval
 from deltasnap_assets.runs.table_polls import SensorAnswer, TablePolls
 from deltasnap_assets.runs.table_runs import UnfinishedRuns
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_core import redacted
 from deltasnap_core.errors import DeltaTableNotFoundError, StorageError
 from deltasnap_core.storage import retries
+from deltasnap_core.support import redacted
 from tests.assets.followed_table import FollowedTable, health, materialize, write
 from tests.assets.jobs import idle_job, ticked
 from tests.builders import add, write_log

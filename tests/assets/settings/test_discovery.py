@@ -10,7 +10,8 @@ from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.settings.discovery import DiscoveryError
 from deltasnap_assets.settings.loading import load_settings, read_settings
 from deltasnap_assets.settings.yaml_source import ConfigError
-from deltasnap_core import LastPoll, SnapshotStore
+from deltasnap_core import SnapshotStore
+from deltasnap_core.support import LastPoll
 
 
 def lake(folder: Path, *tables: str) -> None:

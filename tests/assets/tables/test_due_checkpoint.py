@@ -9,7 +9,13 @@ import pytest
 from deltasnap_assets.checks.registry import CheckSettings
 from deltasnap_assets.settings.loading import demo_settings
 from deltasnap_assets.tables.due_checkpoint import is_due, write_due_checkpoint
-from deltasnap_core import DeltaLog, DeltaTableNotFoundError, FileStatus, LogListing, TableLog
+from deltasnap_core import (
+    DeltaLog,
+    DeltaTableNotFoundError,
+    FileStatus,
+    TableLog,
+)
+from deltasnap_core.support import LogListing
 from tests.assets.followed_table import health
 from tests.assets.runs.test_refresh import STATS, Refreshed
 from tests.builders import add, metadata, protocol, write_log

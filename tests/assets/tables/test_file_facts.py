@@ -10,9 +10,10 @@ import pytest
 from deltasnap_assets.checks.facts import CountedFiles, FileFacts, TombstoneFacts
 from deltasnap_assets.tables import file_facts
 from deltasnap_assets.tables.file_facts import FileCount, count_files
-from deltasnap_core import DeltaLog, SnapshotOptions, SnapshotStore, system_clock
+from deltasnap_core import DeltaLog, SnapshotOptions, SnapshotStore
 from deltasnap_core.replay.engine import EngineUse
 from deltasnap_core.rules.file_actions import ADDS, REMOVES
+from deltasnap_core.support import system_clock
 from tests.builders import LOG_PATH, add, metadata, protocol, remove, write_log
 from tests.driver_bases import use_driver_bases
 

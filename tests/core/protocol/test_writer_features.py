@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from deltasnap_core import UnsupportedWriterError
+from deltasnap_core.errors import UnsupportedWriterError
 from deltasnap_core.protocol.actions import Protocol
 from deltasnap_core.protocol.writer_features import CHECKPOINT_WRITER_FEATURES, check_writable
 

@@ -11,8 +11,7 @@ from urllib.parse import quote, unquote
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, example, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 from deltasnap_core.rules.paths import path_key_sql, path_keys
 

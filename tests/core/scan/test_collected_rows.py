@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from deltasnap_core import DataFileError, PredicateError, collected_rows
+from deltasnap_core.errors import DataFileError, PredicateError
+from deltasnap_core.support import collected_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -31,7 +31,8 @@ from tests.without_spark import log_without_spark
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from deltasnap_core import EngineUse, Scan, Snapshot
+    from deltasnap_core import Scan, Snapshot
+    from deltasnap_core.support import EngineUse
 
 
 def file(table: Path, path: str, rows: pa.Table, *, name: str | None = None, **fields: Any) -> Action:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 
-from deltasnap_core import SPARK_FAILURES, DeltaLog, ScanOptions
+from deltasnap_core import DeltaLog, ScanOptions
 from deltasnap_core.errors import (
     CorruptLogError,
     DataFileError,
@@ -24,6 +24,7 @@ from deltasnap_core.errors import (
 )
 from deltasnap_core.scan import scan as scan_module
 from deltasnap_core.scan.predicate_analysis import predicate_failures
+from deltasnap_core.support import SPARK_FAILURES
 from tests.builders import add, field, metadata, protocol, schema, write_log
 from tests.checkpoint_files import write_checkpoint
 from tests.core.scan.files.test_deletion_vectors import encode_z85, inline_vector

@@ -14,15 +14,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltasnap_core import (
-    SPARK_FAILURES,
     CorruptLogError,
-    CorruptStoreError,
     DeltaLog,
     Snapshot,
     SnapshotOptions,
     SnapshotStore,
 )
+from deltasnap_core.errors import CorruptStoreError
 from deltasnap_core.protocol.log_files import file_names
+from deltasnap_core.support import SPARK_FAILURES
 from tests.builders import add, metadata, protocol, write_log
 from tests.checkpoint_files import CheckpointStyle, write_checkpoint
 from tests.conftest import FixedClock

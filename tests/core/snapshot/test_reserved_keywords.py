@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 import pyarrow.parquet as pq
 import pytest
 
-from deltasnap_core import DeltaLog, SnapshotOptions, SnapshotStore, UnsupportedSettingError
+from deltasnap_core import DeltaLog, SnapshotOptions, SnapshotStore
+from deltasnap_core.errors import UnsupportedSettingError
 from deltasnap_core.scan.tables.metadata_tables import NAMES
 from deltasnap_core.storage.urls import local_path
 from tests.builders import add, metadata, protocol, remove, write_log

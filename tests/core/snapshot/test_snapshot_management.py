@@ -5,8 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import weakref
-from threading import Barrier, Event, Thread
-from threading import enumerate as enumerate_threads
+from threading import Barrier, Event, Thread, enumerate as enumerate_threads
 from types import SimpleNamespace
 from typing import Any
 

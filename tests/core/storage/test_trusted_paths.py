@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.storage.trusted_paths import resolve_path

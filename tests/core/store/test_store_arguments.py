@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from deltasnap_core import ScanOptions, SnapshotStore, StoredVersionNotFoundError
+from deltasnap_core import ScanOptions, SnapshotStore
+from deltasnap_core.errors import StoredVersionNotFoundError
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.store.store_reader import StoreReader
 

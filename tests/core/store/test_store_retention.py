@@ -10,8 +10,7 @@ from operator import itemgetter
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
 from deltasnap_core.protocol.log_files.file_names import commit_file

@@ -13,15 +13,15 @@ from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, SparkSession, functions as F
 
-from deltasnap_core import SPARK_FAILURES, DeltaLog, Scan, SnapshotStore
+from deltasnap_core import DeltaLog, Scan, SnapshotStore
 from deltasnap_core.errors import DeltaSnapError
 from deltasnap_core.replay.spark.reading.action_reader import PARSED
 from deltasnap_core.rules.texts.statistics_schema import StatisticPath
 from deltasnap_core.scan.physical_schema import logical_schema
 from deltasnap_core.scan.planning import condition_on_files
+from deltasnap_core.support import SPARK_FAILURES
 from tests.fuzz.scans.predicates import ZONES, RandomPredicates
 from tests.fuzz.scans.rewriting import rewrite
 from tests.fuzz.scans.tables import ROW, RandomTable, written_table

@@ -27,7 +27,7 @@ from deltasnap_assets.tables.pages.fleet_texts import (
     version_text,
 )
 from deltasnap_assets.texts import lines_joined, visible
-from deltasnap_core import TableLevel
+from deltasnap_core.support import TableLevel
 
 _COLORS = {
     TableLevel.BROKEN: "red",

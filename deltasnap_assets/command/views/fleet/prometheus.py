@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from deltasnap_assets.tables.fleet_totals import Row
 from deltasnap_assets.texts import visible
-from deltasnap_core import TableLevel
+from deltasnap_core.support import TableLevel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

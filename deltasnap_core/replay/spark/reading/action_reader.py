@@ -12,8 +12,7 @@ from functools import reduce
 from itertools import groupby
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import Column, DataFrame, SparkSession, functions as F
 from pyspark.sql.types import BinaryType, DataType, LongType, StringType, StructField, StructType, VariantType
 
 from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, CheckpointFile

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from deltasnap_assets.checks.commits.fresh_table import FreshTable, FreshTableLimits
-from deltasnap_core import CLOCK_SKEW_MS
+from deltasnap_core.support import CLOCK_SKEW_MS
 from tests.assets.checks.known import KnownTableFacts
 
 HOUR = 3_600_000

@@ -6,7 +6,7 @@ import pytest
 
 from deltasnap_assets.checks.check import Limits, Verdict
 from deltasnap_assets.checks.log.checksum_agrees import ChecksumAgrees
-from deltasnap_core import ChecksumDifference
+from deltasnap_core.support import ChecksumDifference
 from tests.assets.checks.known import KnownTableFacts
 
 CHECK = ChecksumAgrees()

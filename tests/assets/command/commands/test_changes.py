@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deltasnap_core import commit_file
+from deltasnap_core.support import commit_file
 from tests.assets.command.commands.test_driver_commands import run
 from tests.assets.command.test_cli import assert_one_line_of_error, deltasnap, small_table, without_java
 from tests.builders import add, metadata, protocol, remove, write_log

@@ -13,10 +13,16 @@ from rich.console import Console
 from deltasnap_assets.command.commands.vacuum_command import vacuum
 from deltasnap_assets.command.views import vacuum_view
 from deltasnap_assets.command.views.vacuum_view import VacuumReport, _condition
-from deltasnap_core import DeltaLog, ProblemKind, TableLog, VacuumGroup, VacuumSummary, commit_file
+from deltasnap_core import (
+    DeltaLog,
+    ProblemKind,
+    TableLog,
+    VacuumSummary,
+)
 from deltasnap_core.scan.tables import vacuum_candidates
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.urls import to_url
+from deltasnap_core.support import VacuumGroup, commit_file
 from tests.assets.command.commands.test_driver_commands import run
 from tests.assets.command.test_cli import assert_one_line_of_error, deltasnap, small_table, without_java
 from tests.builders import CountingLogStore, add, metadata, protocol, write_log

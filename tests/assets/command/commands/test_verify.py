@@ -12,8 +12,8 @@ from rich.console import Console
 
 from deltasnap_assets.command.views.condition_view import FaultyTableError
 from deltasnap_assets.command.views.verify_view import VerifyReport, _print, show_file_problems
-from deltasnap_core import commit_file
 from deltasnap_core.scan.tables import file_problems
+from deltasnap_core.support import commit_file
 from tests.assets.command.commands.test_driver_commands import run
 from tests.assets.command.test_cli import assert_one_line_of_error, deltasnap, small_table, without_java
 from tests.builders import add, metadata, protocol, write_log

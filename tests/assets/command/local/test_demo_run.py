@@ -17,7 +17,8 @@ from deltasnap_assets.demo.demo_table import FIRST_LIFE_VERSIONS, NEWS_VERSIONS
 from deltasnap_assets.settings.config import Settings, SparkSettings
 from deltasnap_assets.settings.loading import demo_settings
 from deltasnap_assets.spark import java
-from deltasnap_core import TableLog, how_to_install
+from deltasnap_core import TableLog
+from deltasnap_core.support import how_to_install
 from tests.builders import add, commit_info, metadata, protocol, write_log
 from tests.core.store.manifests import store_computed_versions, stored_table
 

@@ -37,7 +37,7 @@ from deltasnap_assets.command.rows.row_output import (
     write_collected,
     write_rows,
 )
-from deltasnap_core import PredicateError
+from deltasnap_core.errors import PredicateError
 from tests.assets.command.test_cli import FORKS
 
 ROWS = pa.table({"id": [1, None], "text": ['a,"b"\n', ""], "tags": [[1], None]})

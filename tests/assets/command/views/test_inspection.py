@@ -17,7 +17,8 @@ from deltasnap_assets.command.views.history import LostCommits, read_history
 from deltasnap_assets.command.views.inspect_view import inspect
 from deltasnap_assets.command.views.inspection import read_facts, show_facts
 from deltasnap_assets.quantities import bytes_text
-from deltasnap_core import DeltaHistory, TableLog, TimestampNotFoundError
+from deltasnap_core import DeltaHistory, TableLog
+from deltasnap_core.errors import TimestampNotFoundError
 from deltasnap_core.protocol.log_files.file_names import checksum_file, commit_file
 from tests.builders import add, commit_info, compaction_file, metadata, mtime_of, protocol, timed_protocol, write_log
 from tests.checkpoint_files import write_checkpoint

@@ -24,7 +24,13 @@ from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings, Since, TableSettings
 from deltasnap_assets.settings.loading import demo_settings
 from deltasnap_assets.spark.java import JavaError
-from deltasnap_core import DeltaTableNotFoundError, LastPoll, ProblemKind, StaleRule, TableProblem, system_clock
+from deltasnap_core import DeltaTableNotFoundError, ProblemKind
+from deltasnap_core.support import (
+    LastPoll,
+    StaleRule,
+    TableProblem,
+    system_clock,
+)
 from tests.assets.checks.known import condition, fault, versions
 from tests.builders import metadata, protocol, write_log
 

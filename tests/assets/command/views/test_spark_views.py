@@ -21,9 +21,16 @@ from deltasnap_assets.command.views.condition_view import FaultyTableError
 from deltasnap_assets.command.views.scan_view import ScanRequest
 from deltasnap_assets.command.views.vacuum_view import VacuumReport, _print, show_vacuum
 from deltasnap_assets.command.views.version_table import version_table
-from deltasnap_core import Metadata, PredicateError, Protocol, ScanReport, VacuumGroup, VacuumSummary, VersionChanges
+from deltasnap_core import (
+    Metadata,
+    Protocol,
+    ScanReport,
+    VacuumSummary,
+)
+from deltasnap_core.errors import PredicateError
 from deltasnap_core.protocol.log_files.file_names import commit_file
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
+from deltasnap_core.support import VacuumGroup, VersionChanges
 from tests.assets.command.commands.test_driver_commands import run
 from tests.assets.tables.pages.test_metadata import state
 from tests.builders import add, metadata, protocol, write_log

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from deltasnap_assets.command.views.version_table import files_changed, operation_text
-from deltasnap_core import CommitInfo, VersionChanges
+from deltasnap_core import CommitInfo
+from deltasnap_core.support import VersionChanges
 
 FILES = {"none": (0, 0, []), "one": (1, 0, ["+1 file"]), "gone": (0, 1, ["-1 file"]), "both": (6, 22, ["+6 -22 files"])}
 

@@ -28,17 +28,17 @@ from deltasnap_assets.settings.discovery import with_discovered
 from deltasnap_assets.settings.loading import read_settings
 from deltasnap_assets.settings.yaml_source import ConfigError
 from deltasnap_assets.tables.pages.fleet_page import fleet_page
-from deltasnap_core import (
-    DeltaSnapError,
+from deltasnap_core import DeltaSnapError
+from deltasnap_core.errors import StorageError
+from deltasnap_core.storage.writable_files import WritableFiles
+from deltasnap_core.support import (
     LastPoll,
     StaleRule,
-    StorageError,
     TableLevel,
     TableProblem,
     TableStatus,
     system_clock,
 )
-from deltasnap_core.storage.writable_files import WritableFiles
 from tests.builders import metadata, protocol, write_log
 
 SECRET = "T000/B000/a-very-secret-token"

@@ -28,7 +28,7 @@ from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.runs.planning.sensor_state import SensorState
 from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_core import LastPoll, LastPolls, LogCursor
+from deltasnap_core import LogCursor
 from deltasnap_core.errors import DeltaTableNotFoundError, StorageError
 from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents
 from deltasnap_core.log.checkpoints.checkpoint_pages import ReadPages, read_every_page
@@ -38,6 +38,7 @@ from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpoin
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.log_store import LogStore
 from deltasnap_core.storage.writable_files import WritableFiles
+from deltasnap_core.support import LastPoll, LastPolls
 from tests.assets.followed_table import materialize, write
 from tests.assets.jobs import idle_job
 from tests.assets.runs.test_sensors import Ticks

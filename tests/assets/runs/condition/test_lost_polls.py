@@ -24,8 +24,9 @@ from deltasnap_assets.runs.sensors import new_commits_sensor
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.runs.table_runs import failed_run
 from deltasnap_assets.tables.pages.table_observation import health_of
-from deltasnap_core import StorageError, TableProblem
+from deltasnap_core.errors import StorageError
 from deltasnap_core.store.fleet.last_polls import LastPolls
+from deltasnap_core.support import TableProblem
 from tests.assets.jobs import idle_job, ticked
 from tests.assets.runs.test_refresh import STATS, Refreshed
 from tests.assets.runs.test_sensors import END, START, Ticks

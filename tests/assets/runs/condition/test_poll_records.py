@@ -39,18 +39,20 @@ from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.config import Since
 from deltasnap_assets.texts import visible
 from deltasnap_core import (
-    LastPolls,
     Problem,
     ProblemKind,
-    StaleRule,
-    StorageError,
-    TableProblem,
     VersionRanges,
     Where,
-    system_clock,
 )
+from deltasnap_core.errors import StorageError
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.fleet import last_polls
+from deltasnap_core.support import (
+    LastPolls,
+    StaleRule,
+    TableProblem,
+    system_clock,
+)
 from tests.assets.followed_table import FollowedTable
 from tests.assets.jobs import idle_job, ticked
 

@@ -21,15 +21,13 @@ from deltasnap_assets.runs.planning.partitions import key_of
 from deltasnap_assets.runs.planning.plan import FORKS_TAG, Known, Plan, Stored, plan
 from deltasnap_assets.settings.config import Since, TableSettings
 from deltasnap_core import (
-    CommonVersion,
-    LogRelation,
     LogStatus,
-    ManifestName,
     Problem,
     ProblemKind,
     TableCondition,
     VersionRanges,
 )
+from deltasnap_core.support import CommonVersion, LogRelation, ManifestName
 from tests.assets.followed_table import materialize
 
 

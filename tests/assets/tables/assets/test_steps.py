@@ -18,7 +18,8 @@ from deltasnap_assets.runs.refresh import RefreshError, RefreshEvent, refresh_ta
 from deltasnap_assets.tables.assets import steps
 from deltasnap_assets.tables.assets.io_manager import IO_MANAGER_KEY
 from deltasnap_assets.tables.assets.steps import SNAPSHOTS_KEY, STORAGE_RETRIES, asset_step
-from deltasnap_core import CorruptLogError, DeltaSnapError, StorageError
+from deltasnap_core import CorruptLogError, DeltaSnapError
+from deltasnap_core.errors import StorageError
 from deltasnap_core.protocol.log_files.file_names import checksum_file
 from deltasnap_core.storage import retries
 from tests.assets.followed_table import FollowedTable

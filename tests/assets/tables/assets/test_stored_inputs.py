@@ -14,7 +14,13 @@ import pytest
 from deltasnap_assets.runs.planning.partitions import PartitionKeyError
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.assets.io_manager import SnapshotIOManager
-from deltasnap_core import DeltaLog, LogSegment, SnapshotState, SnapshotStore, StoredVersionNotFoundError
+from deltasnap_core import (
+    DeltaLog,
+    LogSegment,
+    SnapshotState,
+    SnapshotStore,
+)
+from deltasnap_core.errors import StoredVersionNotFoundError
 from tests.builders import add, metadata, protocol, remove, write_log
 from tests.driver_bases import use_driver_bases
 

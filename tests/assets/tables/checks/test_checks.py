@@ -17,7 +17,8 @@ from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.checks.asset_checks import _result
 from deltasnap_assets.tables.checks.run_facts import versions_of_run
-from deltasnap_core import TableLog, commit_file
+from deltasnap_core import TableLog
+from deltasnap_core.support import commit_file
 from tests.builders import metadata, mtime_of, protocol, write_log
 from tests.checkpoint_files import write_checkpoint
 

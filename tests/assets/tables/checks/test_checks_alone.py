@@ -18,8 +18,9 @@ from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.runs.table_runs import stores_versions
 from deltasnap_assets.tables.checks import version_checks
-from deltasnap_core import StorageError, TableProblem
+from deltasnap_core.errors import StorageError
 from deltasnap_core.protocol.log_files.file_names import checksum_file
+from deltasnap_core.support import TableProblem
 from tests.assets.followed_table import FollowedTable
 from tests.assets.jobs import idle_job
 from tests.builders import add, metadata, write_log

@@ -12,7 +12,8 @@ from pydantic import ValidationError
 from deltasnap_assets.runs.planning.partitions import key_of, version_partitions
 from deltasnap_assets.settings.config import TABLE_TAG, Settings, TableSettings
 from deltasnap_assets.tables.checks.maintenance import CheckpointConfig, PruneConfig, checkpoint_job, prune_job
-from deltasnap_core import StorageError, system_clock
+from deltasnap_core.errors import StorageError
+from deltasnap_core.support import system_clock
 
 TABLES = Settings(
     storage="/s", tables=tuple(TableSettings(name=name, path=f"/{name}") for name in ("clicks", "events"))

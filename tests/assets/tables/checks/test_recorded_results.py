@@ -15,7 +15,8 @@ from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.tables.checks.recorded_results import record_table_checks
 from deltasnap_assets.tables.run_conditions import RunConditions
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
-from deltasnap_core import LastPoll, StorageError, TableProblem
+from deltasnap_core.errors import StorageError
+from deltasnap_core.support import LastPoll, TableProblem
 from tests.assets.jobs import idle_job
 from tests.assets.tables.checks.test_checks_alone import LAST, Table, original, table
 from tests.builders import mtime_of

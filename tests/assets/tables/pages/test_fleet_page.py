@@ -17,7 +17,7 @@ from deltasnap_assets.settings.config import TABLE_TAG, Settings, TableSettings
 from deltasnap_assets.tables.assets.fleet_asset import FLEET_JOB, fleet_asset, fleet_job, fleet_sensor
 from deltasnap_assets.tables.fleet_totals import FleetOrder, ordered_rows, totals_of_fleet
 from deltasnap_assets.tables.pages.fleet_page import fleet_page
-from deltasnap_core import LastPoll, TableProblem, system_clock
+from deltasnap_core.support import LastPoll, TableProblem, system_clock
 from tests.assets.jobs import ticked
 from tests.assets.tables.pages.test_pictures import texts
 

@@ -9,8 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, open_checkpoint

@@ -7,8 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.log.commits import action_lines

@@ -11,9 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltasnap_core import ProblemKind, SoundVersion, TableLog, VersionRanges
+from deltasnap_core import ProblemKind, TableLog, VersionRanges
 from deltasnap_core.log.commits import commit_batch, commit_reader
 from deltasnap_core.protocol.log_files.file_names import checkpoint_file, checksum_file, commit_file
+from deltasnap_core.support import SoundVersion
 from tests.builders import (
     add,
     commit_info,

@@ -12,10 +12,12 @@ from typing import Any, BinaryIO
 import fsspec
 import pytest
 
-from deltasnap_core import FsspecLogStore, StorageError, TableLog
+from deltasnap_core import TableLog
+from deltasnap_core.errors import StorageError
 from deltasnap_core.log.condition.problem_kinds import ProblemKind
 from deltasnap_core.storage.storage_errors import translated_stream
 from deltasnap_core.storage.urls import to_url
+from deltasnap_core.support import FsspecLogStore
 from tests.builders import add, metadata, protocol, write_log
 from tests.checkpoint_files import CheckpointStyle, write_checkpoint
 from tests.without_spark import log_without_spark

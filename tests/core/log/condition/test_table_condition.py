@@ -10,10 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from deltasnap_core import DeltaSnapError, ProblemKind, StorageError, TableCondition, TableLog, VersionRanges
+from deltasnap_core import (
+    DeltaSnapError,
+    ProblemKind,
+    TableCondition,
+    TableLog,
+    VersionRanges,
+)
+from deltasnap_core.errors import StorageError
 from deltasnap_core.log.checkpoints.checkpoint_pages import read_every_page
 from deltasnap_core.log.condition import examined_files
 from deltasnap_core.log.condition.commit_findings import CommitFindings

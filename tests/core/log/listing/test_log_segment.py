@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from deltasnap_core.errors import DeltaSnapError, DeltaTableNotFoundError, VersionGapError, VersionNotFoundError
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider, EmptyCheckpointProvider

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from deltasnap_core import CorruptLogError, TableLog, file_difference, read_commits
+from deltasnap_core import CorruptLogError, TableLog
 from deltasnap_core.protocol.log_files.file_names import commit_file
 from deltasnap_core.replay.driver.file_difference import FileDifference
+from deltasnap_core.support import file_difference, read_commits
 from tests.builders import VECTOR_AT_4, Action, add, metadata, protocol, remove, write_log
 from tests.checkpoint_files import CheckpointStyle, write_checkpoint
 

@@ -21,7 +21,7 @@ from tests.core.scan.test_scan import file, found_by, ids
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from deltasnap_core import EngineUse
+    from deltasnap_core.support import EngineUse
 
 
 @pytest.mark.spark

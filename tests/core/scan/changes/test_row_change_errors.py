@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from deltasnap_core import SPARK_FAILURES, DeltaLog
+from deltasnap_core import DeltaLog
 from deltasnap_core.errors import DataFileNotFoundError, RowChangesError
+from deltasnap_core.support import SPARK_FAILURES
 from tests.builders import field, mapped, metadata, schema
 from tests.core.scan.changes.test_row_changes import FEED, ID_AND_TEXT, changes, removed, table_of
 from tests.core.scan.test_scan import file, ids

@@ -4,8 +4,7 @@ import struct
 import tracemalloc
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from deltasnap_core.scan.files.roaring import MAGIC, decode_rows
 

@@ -6,8 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from sqlglot.dialects import Spark
 
 from deltasnap_core.errors import PredicateError

@@ -12,15 +12,14 @@ from unicodedata import normalize
 from urllib.parse import quote
 
 import pytest
-from hypothesis import Phase, given, settings
-from hypothesis import strategies as st
+from hypothesis import Phase, given, settings, strategies as st
 
-from deltasnap_core import DeltaLog, SnapshotStore, system_clock
+from deltasnap_core import DeltaLog, SnapshotStore
 from deltasnap_core.protocol.log_files.file_names import commit_file
 from deltasnap_core.scan.files.file_keys import UNRESOLVED, FileKeys
-from deltasnap_core.scan.tables import metadata_tables
-from deltasnap_core.scan.tables import vacuum_candidates as reasons
+from deltasnap_core.scan.tables import metadata_tables, vacuum_candidates as reasons
 from deltasnap_core.scan.tables.named_files import OUTSIDE
+from deltasnap_core.support import system_clock
 from tests.builders import FIRST_COMMIT_MS, Action, add, metadata, protocol, remove, write_log
 from tests.conftest import NOW_MS
 from tests.core.scan.catalog_tables import FILES, write_catalog_managed

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from deltasnap_core import StorageError, TableLog
+from deltasnap_core import TableLog
+from deltasnap_core.errors import StorageError
 from deltasnap_core.protocol.log_files import file_names
 from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpointInfo
 from deltasnap_core.snapshot.checkpoints.checkpoint_hint import write_hint

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from deltasnap_core import LogChangedError, StorageError
+from deltasnap_core.errors import LogChangedError, StorageError
 from deltasnap_core.replay.spark.session.parquet_writing import write_parquet
 from deltasnap_core.snapshot.checkpoints import checkpoint_writer
 from deltasnap_core.snapshot.checkpoints.checkpoint_writer import CheckpointWriter

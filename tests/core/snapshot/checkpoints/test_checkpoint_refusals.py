@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from deltasnap_core import SparkRequiredError, TableLog
+from deltasnap_core import TableLog
+from deltasnap_core.errors import SparkRequiredError
 from tests.builders import metadata, protocol
 from tests.checkpoint_files import write_checkpoint
 from tests.core.snapshot.checkpoints.test_checkpoint_writer import (

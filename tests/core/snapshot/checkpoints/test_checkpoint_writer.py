@@ -14,14 +14,12 @@ import pytest
 from deltalake import DeltaTable
 
 from deltasnap_core import (
-    CheckpointMismatchError,
     CorruptLogError,
     DeltaLog,
     DeltaTableNotFoundError,
-    ProtectedVersionError,
-    UnsupportedWriterError,
     WrittenCheckpoint,
 )
+from deltasnap_core.errors import CheckpointMismatchError, ProtectedVersionError, UnsupportedWriterError
 from deltasnap_core.protocol.log_files import file_names
 from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpointInfo
 from deltasnap_core.replay.spark.session.parquet_writing import write_parquet

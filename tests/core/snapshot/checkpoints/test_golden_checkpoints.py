@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 import pytest
 
-from deltasnap_core import DeltaLog, DeltaSnapError, UnsupportedWriterError, WrittenCheckpoint
+from deltasnap_core import DeltaLog, DeltaSnapError, WrittenCheckpoint
+from deltasnap_core.errors import UnsupportedWriterError
 from deltasnap_core.protocol.log_files.file_names import LOG_FOLDER, SIDECAR_FOLDER, LogFileKind
 from tests.checkpointing import (
     by_oracle,

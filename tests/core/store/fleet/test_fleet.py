@@ -15,20 +15,18 @@ import pyarrow as pa
 import pytest
 
 from benchmarks.stored_fleet import FILE_BYTES, store_table
-from deltasnap_core import (
-    FLEET_SCHEMA,
-    CorruptStoreError,
-    LastPoll,
-    SnapshotStore,
-    StaleRule,
-    StorageError,
-    StoredVersionNotFoundError,
-    TableProblem,
-)
+from deltasnap_core import SnapshotStore
+from deltasnap_core.errors import CorruptStoreError, StorageError, StoredVersionNotFoundError
 from deltasnap_core.protocol.actions import Protocol
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.fleet import last_polls
 from deltasnap_core.store.versions.stored_table import StoredTable
+from deltasnap_core.support import (
+    FLEET_SCHEMA,
+    LastPoll,
+    StaleRule,
+    TableProblem,
+)
 
 HOUR = 3_600_000
 DAY = 24 * HOUR

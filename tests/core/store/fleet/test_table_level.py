@@ -6,8 +6,13 @@ from typing import Any
 
 import pytest
 
-from deltasnap_core import LastPoll, StaleRule, TableLevel, TableProblem
 from deltasnap_core.store.fleet.table_level import TableStatus, is_new, table_status
+from deltasnap_core.support import (
+    LastPoll,
+    StaleRule,
+    TableLevel,
+    TableProblem,
+)
 
 NOW = 1_700_000_000_000
 MINUTE = 60_000

@@ -11,7 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltasnap_core import DeltaLog, SnapshotStore, StoredVersionNotFoundError
+from deltasnap_core import DeltaLog, SnapshotStore
+from deltasnap_core.errors import StoredVersionNotFoundError
 from deltasnap_core.protocol.log_files.file_names import commit_file
 from deltasnap_core.scan.changes.row_changes import RowChanges
 from deltasnap_core.scan.scan_options import ScanOptions

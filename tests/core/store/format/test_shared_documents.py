@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from deltasnap_core.errors import CorruptStoreError
 from deltasnap_core.store.format.shared_documents import (

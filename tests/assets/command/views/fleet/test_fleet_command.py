@@ -20,7 +20,8 @@ from deltasnap_assets.command.views.fleet.fleet_format import FleetFormat
 from deltasnap_assets.command.views.fleet.fleet_view import fleet_text, read_rows, show_fleet
 from deltasnap_assets.settings.loading import CONFIG_VARIABLE, load_settings
 from deltasnap_assets.tables.fleet_totals import FleetOrder
-from deltasnap_core import LastPoll, SnapshotStore, TableProblem, system_clock
+from deltasnap_core import SnapshotStore
+from deltasnap_core.support import LastPoll, TableProblem, system_clock
 from tests.assets.command.views.fleet.test_prometheus import NOW, rows
 
 DAY = 24 * 3_600_000

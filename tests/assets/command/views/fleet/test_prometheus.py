@@ -10,7 +10,8 @@ import pytest
 
 from benchmarks.stored_fleet import store_table
 from deltasnap_assets.command.views.fleet.prometheus import label_value, prometheus_text
-from deltasnap_core import LastPoll, SnapshotStore
+from deltasnap_core import SnapshotStore
+from deltasnap_core.support import LastPoll
 
 DAY = 24 * 3_600_000
 NOW = 100 * DAY
