@@ -73,11 +73,14 @@ def meaning_of_loss(table: MadeTable, file: Path) -> Meaning:
 
 
 def actions_of(file: Path) -> list[Any]:
-    """Return the objects of a file of JSON lines, except those that earlier mutations broke; at least one."""
-    found = []
+    """Return the objects of a file of JSON lines, except those that earlier mutations broke; at least one.
+
+    An object that an earlier mutation put text after is whole.
+    """
+    found, decoder = [], json.JSONDecoder()
     for line in file.read_bytes().split(b"\n"):
         try:
-            found.append(json.loads(line))
+            found.append(decoder.raw_decode(line.decode("utf-8-sig", "surrogatepass").lstrip())[0])
         except (ValueError, RecursionError):
             continue
     return [action for action in found if isinstance(action, dict)] or [{}]
