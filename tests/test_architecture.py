@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from tests.test_import_boundaries import MODULES, imported_modules
+from tests.import_boundaries_builders import MODULES, imported_modules
 
 ROOT = Path(__file__).resolve().parent.parent
 ROOTS = (ROOT, ROOT / "deltasnap_core", ROOT / "deltasnap_assets")

@@ -8,14 +8,22 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
-from functools import cache
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
-CORE = ROOT / "deltasnap_core"
-ASSETS = ROOT / "deltasnap_assets"
+from tests.import_boundaries_builders import (
+    CODE_LOCATION,
+    MODULES,
+    PURE_ENTRIES_OF_THE_APP,
+    PURE_MODULES,
+    PURE_ROOMS_OF_THE_APP,
+    ROOT,
+    SPARK_ROOMS,
+    imported_modules,
+    is_within,
+    nodes,
+    room_of,
+)
 
 # A module imports only from its own layer or a lower one.
 LAYERS = {
@@ -37,37 +45,6 @@ LAYERS = {
     "deltasnap_core.support": 8,
     "deltasnap_assets": 9,
 }
-# These folders may load PySpark; their subfolders may not, unless listed. All other folders of the core are pure.
-SPARK_ROOMS = (
-    "deltasnap_core.replay.spark",
-    "deltasnap_core.replay.spark.reading",
-    "deltasnap_core.replay.spark.session",
-    "deltasnap_core.scan",
-    "deltasnap_core.scan.changes",
-    "deltasnap_core.scan.tables",
-    "deltasnap_core.snapshot",
-    "deltasnap_core.snapshot.checkpoints",
-    "deltasnap_core.snapshot.sources",
-    "deltasnap_core.store",
-    "deltasnap_core.store.rows",
-    "deltasnap_core.store.writing",
-)
-# The pure folders and modules of the app.
-PURE_ROOMS_OF_THE_APP = (
-    "deltasnap_assets.checks",
-    "deltasnap_assets.checks.commits",
-    "deltasnap_assets.checks.files",
-    "deltasnap_assets.checks.log",
-    "deltasnap_assets.demo",
-    "deltasnap_assets.settings",
-    "deltasnap_assets.spark",
-)
-PURE_ENTRIES_OF_THE_APP = (
-    "deltasnap_assets.command.cli",
-    "deltasnap_assets.quantities",
-    "deltasnap_assets.texts",
-)
-CODE_LOCATION = "deltasnap_assets.all_definitions"
 # They may import PySpark; the pure folders only for types.
 PYSPARK_USERS = ("deltasnap_core.replay", "deltasnap_core.scan", "deltasnap_core.snapshot", "deltasnap_core.store")
 FSSPEC_USERS = ("deltasnap_core.storage",)
@@ -85,58 +62,8 @@ FORBIDDEN_NAMES = {
 }
 
 
-def module_name(path: Path) -> str:
-    parts = path.relative_to(ROOT).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-def is_within(module: str, packages: tuple[str, ...]) -> bool:
-    return any(module == package or module.startswith(package + ".") for package in packages)
-
-
-ALL_FILES = sorted(CORE.rglob("*.py")) + sorted(ASSETS.rglob("*.py"))
-MODULES = {module_name(path): path for path in ALL_FILES}
-
-
-def room_of(module: str) -> str:
-    """The folder of a module, as a package."""
-    return module if MODULES[module].name == "__init__.py" else module.rpartition(".")[0]
-
-
-def is_pure(module: str) -> bool:
-    if is_within(module, ("deltasnap_assets",)):
-        return room_of(module) in PURE_ROOMS_OF_THE_APP or module in PURE_ENTRIES_OF_THE_APP
-    return room_of(module) not in SPARK_ROOMS
-
-
-PURE_MODULES = [name for name in MODULES if is_pure(name)]
-
-
 def layer_of(module: str) -> int:
     return LAYERS[max((package for package in LAYERS if is_within(module, (package,))), key=len)]
-
-
-@cache
-def nodes(module: str) -> tuple[ast.AST, ...]:
-    """Every syntax node of one of our modules."""
-    return tuple(ast.walk(ast.parse(MODULES[module].read_text(encoding="utf-8"))))
-
-
-@cache
-def imported_modules(module: str) -> frozenset[str]:
-    """Every module imported by one of our modules, anywhere in the file, by absolute name."""
-    is_package = MODULES[module].name == "__init__.py"
-    package = module if is_package else module.rpartition(".")[0]
-    found: set[str] = set()
-    for node in nodes(module):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            parents = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
-            base = ".".join([*parents, *([node.module] if node.module else [])])
-            names = {f"{base}.{alias.name}" for alias in node.names}
-            found |= {name if name in MODULES else base for name in names}
-    return frozenset(found)
 
 
 def test_every_layer_and_room_exists() -> None:
@@ -171,7 +98,7 @@ def test_one_module_defines_the_limits_of_the_driver() -> None:
 
 def modules_that_load(*packages: str) -> set[str]:
     """Return the modules that load some packages, if a new process imports the pure modules, then the code location."""
-    from tests.assets.command.test_cli import FORKS
+    from tests.assets.command.cli_builders import FORKS
 
     result = FORKS.run("import json, __main__; print(json.dumps(__main__.LOADED_BY))")
     loaded_by = json.loads(result.stdout)
@@ -206,6 +133,12 @@ def test_system_without_locks_of_processes_is_reported_with_the_supported_ones(m
     message = "ImportError: deltasnap_assets runs on Linux and macOS. On Windows, use it in WSL."
     assert imported.stderr.strip().splitlines()[-1] == message
     assert "ModuleNotFoundError" not in imported.stderr
+
+
+def test_no_test_module_imports_another() -> None:
+    modules = (ROOT / "tests").rglob("*.py")
+    imports = re.compile(r"^ *(?:from|import) (?:tests\.)?(?:\w+\.)*test_\w+", re.MULTILINE)
+    assert {str(module.relative_to(ROOT)) for module in modules if imports.search(module.read_text("utf-8"))} == set()
 
 
 def test_imports_point_to_the_left() -> None:

@@ -13,7 +13,7 @@ from deltasnap_assets.runs.sensors import MAX_SENSORS
 from deltasnap_assets.settings.config import AlertSettings, Settings, TableSettings
 from deltasnap_assets.settings.loading import demo_settings, read_settings
 from deltasnap_assets.settings.yaml_source import ConfigError
-from tests.assets.command.test_cli import FORKS
+from tests.assets.command.cli_builders import FORKS
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -32,7 +32,7 @@ from deltasnap_core.errors import StorageError
 from deltasnap_core.storage import retries
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.writable_files import WritableFiles
-from tests.assets.command.test_cli import deltasnap
+from tests.assets.command.cli_builders import deltasnap
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -25,7 +25,7 @@ from tests.core.elsewhere import (
     live_paths,
     make_events,
 )
-from tests.core.scan.tables.test_vacuum_candidates import PlainKeys
+from tests.core.scan.tables.vacuum_candidates_builders import PlainKeys
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

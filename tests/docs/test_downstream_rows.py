@@ -13,7 +13,7 @@ import pytest
 from deltasnap_assets import build_definitions, load_settings
 from deltasnap_assets.runs.refresh import refresh_table
 from deltasnap_core import DeltaLog, SnapshotStore
-from tests.docs.test_snippets import blocks
+from tests.docs.snippets_builders import blocks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,13 +17,13 @@ from deltasnap_assets.command.cli import app
 from deltasnap_assets.settings.config import Settings, SparkSettings
 from deltasnap_assets.settings.loading import read_settings
 from deltasnap_core.scan.tables import vacuum_candidates
-from tests.core.scan.tables.test_vacuum_candidates import PlainKeys
-from tests.docs.generated import DOCUMENTS, ROOT
+from tests.core.scan.tables.vacuum_candidates_builders import PlainKeys
+from tests.docs.generated import ROOT
+from tests.docs.snippets_builders import TEXTS, blocks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 COMMAND = re.compile(r"`(deltasnap [^`]+)`")
 MODULE = re.compile(r"python -m\s+([\w.]+)")
 OPTIONS = re.compile(r"^\|.*\| `(\{.*?\})`", re.MULTILINE)
@@ -35,11 +35,6 @@ ENVIRONMENT = {
     "ALERT_URL": "https://chat.example/hook",
 }
 COMMANDS = typer.main.get_command(app)
-TEXTS = {document.name: document.read_text(encoding="utf-8") for document in DOCUMENTS}
-
-
-def blocks(name: str, language: str) -> list[str]:
-    return [text for kind, text in FENCE.findall(TEXTS[name]) if kind == language]
 
 
 def commands() -> Iterator[str]:

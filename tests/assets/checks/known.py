@@ -23,7 +23,7 @@ from deltasnap_core import (
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.ranges import NO_VERSIONS
 from deltasnap_core.support import ChecksumDifference
-from tests.assets.tables.pages.test_metadata import state
+from tests.assets.tables.pages.metadata_builders import state
 from tests.builders import LOG_PATH, MemoryLogStore, checkpoint, commits
 
 

@@ -11,7 +11,7 @@ import typer
 
 from deltasnap_assets.command import cli
 from deltasnap_assets.command.arguments import check_file_to_write, storage_options, timestamp_argument
-from tests.assets.command.commands.test_driver_commands import run, table
+from tests.assets.command.commands.driver_commands_builders import run, table
 
 WRONG = {
     "inspect without a path": (["inspect", ""], "found an empty text"),

@@ -17,7 +17,7 @@ from deltasnap_assets.settings.loading import load_settings
 from deltasnap_core import SnapshotStore
 from deltasnap_core.protocol.log_files.file_names import checkpoint_file
 from deltasnap_core.support import commit_file
-from tests.assets.command.test_cli import deltasnap
+from tests.assets.command.cli_builders import deltasnap
 from tests.builders import add, flip_bytes, metadata, protocol, write_log
 from tests.driver_bases import use_driver_bases
 from tests.flaky_s3 import FlakyS3

@@ -30,7 +30,7 @@ from deltasnap_core import SnapshotStore, TableLog
 from deltasnap_core.storage.urls import local_path
 from deltasnap_core.store.format.manifest import DataSet, StoreFile
 from deltasnap_core.support import LastPoll
-from tests.assets.command.test_cli import java_of
+from tests.assets.command.cli_builders import java_of
 from tests.assets.jobs import idle_job
 from tests.builders import add, commit_info, metadata, protocol, write_log
 from tests.core.store.manifests import GENERATION, store_versions, stored_table

@@ -18,7 +18,7 @@ from deltasnap_assets.command import cli
 from deltasnap_assets.command.views.condition_view import FaultyTableError
 from deltasnap_core import ProblemKind
 from tests.assets.checks.known import condition, fault
-from tests.assets.command.test_cli import (
+from tests.assets.command.cli_builders import (
     COMMAND,
     FORKS,
     ROOT,

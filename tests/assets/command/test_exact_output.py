@@ -14,7 +14,7 @@ from deltasnap_assets.command.cli import app
 from deltasnap_assets.quantities import bytes_text
 from deltasnap_assets.settings.loading import CONFIG_VARIABLE
 from deltasnap_core.protocol.log_files.file_names import commit_file
-from tests.assets.command.test_cli import java_of
+from tests.assets.command.cli_builders import java_of
 from tests.builders import VECTOR_AT_4, add, commit_info, metadata, protocol, remove, write_log
 from tests.checkpoint_files import write_checkpoint
 

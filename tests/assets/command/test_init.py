@@ -15,7 +15,7 @@ from deltasnap_assets.command.terminal import prepare_terminal
 from deltasnap_assets.settings.loading import load_settings, read_settings
 from deltasnap_core.errors import StorageError
 from deltasnap_core.protocol.log_files.file_names import checksum_file
-from tests.assets.command.test_cli import ROOT
+from tests.assets.command.cli_builders import ROOT
 from tests.builders import metadata, protocol, write_log
 from tests.core.scan.catalog_tables import write_catalog_managed
 

@@ -17,7 +17,7 @@ from deltasnap_assets.runs.table_polls import TablePolls
 from deltasnap_core import DeltaSnapError
 from deltasnap_core.errors import UnsupportedStoreError
 from tests.assets.followed_table import FollowedTable, health, materialize
-from tests.assets.runs.test_sensors import Ticks, failed_run
+from tests.assets.runs.sensors_builders import Ticks, failed_run
 
 
 def test_table_that_stays_broken_is_a_problem_while_it_waits_and_after_each_poll(

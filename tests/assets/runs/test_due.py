@@ -30,7 +30,7 @@ from deltasnap_assets.settings.config import TableSettings
 from deltasnap_core import LogStatus, ProblemKind, VersionRanges
 from deltasnap_core.support import CommonVersion, LastPoll, LogRelation
 from tests.assets.checks.known import condition, counted, fault
-from tests.assets.runs.condition.test_poll_records import WARNING, Table
+from tests.assets.runs.condition.poll_records_builders import WARNING, Table
 from tests.builders import add, metadata, protocol
 from tests.checkpoint_files import write_checkpoint
 

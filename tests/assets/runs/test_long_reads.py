@@ -9,7 +9,7 @@ import pytest
 
 from deltasnap_assets.runs import long_reads
 from deltasnap_assets.runs.long_reads import LongReads
-from tests.assets.command.test_cli import FORKS
+from tests.assets.command.cli_builders import FORKS
 
 HANGING_POLL = """
 import signal, sys, threading

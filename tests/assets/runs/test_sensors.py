@@ -5,7 +5,6 @@ import os
 import shutil
 import socket
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,47 +23,13 @@ from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core.errors import DeltaTableNotFoundError, StorageError
 from deltasnap_core.storage import retries
 from deltasnap_core.support import redacted
-from tests.assets.followed_table import FollowedTable, health, materialize, write
-from tests.assets.jobs import idle_job, ticked
+from tests.assets.followed_table import health, materialize, write
+from tests.assets.jobs import idle_job
+from tests.assets.runs.sensors_builders import END, START, Ticks, ended_run, failed_run
 from tests.builders import add, write_log
 from tests.fast_dagster import local_instance
 
-START, END = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
 TABLE = TableSettings(name="events", path="/lake")
-
-
-class Ticks(FollowedTable):
-    """A sensor evaluated by the test: partitions are added and runs succeed immediately.
-
-    last: the version of the last commit; None: there is no log.
-    """
-
-    def __init__(
-        self, path: Path, *, last: int | None = None, url: str | None = None, runs_succeed: bool = True, **settings: Any
-    ) -> None:
-        super().__init__(path, url=url, **settings)
-        if last is not None:
-            self.write(0, last)
-        self.sensor = new_commits_sensor(self.settings, self.table, [idle_job])
-        self.cursor: str | None = None
-        self.runs_succeed = runs_succeed
-        self.tags: Mapping[str, str] = {}
-
-    def tick(self) -> list[tuple[str, str]] | str:
-        """The requested ranges, or the skip reason."""
-        result = ticked(self.sensor, self.instance, self.cursor)
-        self.cursor = result.cursor
-        if result.skip_reason is not None:
-            return result.skip_reason.skip_message or ""
-        ranges = [(request.tags[START], request.tags[END]) for request in result.run_requests or ()]
-        self.tags = result.run_requests[-1].tags if result.run_requests else {}
-        for first, last in ranges if self.runs_succeed else ():
-            materialize(self.instance, range(int(first), int(last) + 1))
-        return ranges
-
-    @property
-    def partitions(self) -> list[str]:
-        return list(self.instance.get_dynamic_partitions("events_versions"))
 
 
 def test_partitions_of_requested_versions_are_sorted(tmp_path: Path) -> None:
@@ -316,15 +281,6 @@ def test_every_tick_fails_while_the_store_cannot_be_reached(tmp_path: Path) -> N
     for _ in range(2):
         with pytest.raises(StorageError, match="unknown"):
             sensor(dg.build_sensor_context(instance=dg.DagsterInstance.ephemeral()))
-
-
-def failed_run(instance: dg.DagsterInstance, first: int, last: int) -> str:
-    return ended_run(instance, first, last, dg.DagsterRunStatus.FAILURE)
-
-
-def ended_run(instance: dg.DagsterInstance, first: int, last: int, status: dg.DagsterRunStatus) -> str:
-    """Record a run that ended without a materialization."""
-    return instance.create_run_for_job(idle_job, status=status, tags=run_tags("events", first, last)).run_id
 
 
 def test_table_with_a_run_in_progress_is_skipped(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from deltasnap_assets.spark import java
 from deltasnap_assets.spark.java import Java, JavaError, check_java, find_java, use_java
-from tests.assets.command.test_cli import java_of
+from tests.assets.command.cli_builders import java_of
 
 LAUNCHER = Path(java.__file__).parent / "java_home" / "bin" / "java"
 VARIABLES = ("JAVA_HOME", "DELTASNAP_JAVA", "DELTASNAP_JAVA_COMMAND")

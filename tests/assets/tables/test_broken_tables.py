@@ -21,10 +21,6 @@ pytest.importorskip("deltalake")
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-from dagster._core.storage.asset_check_execution_record import (  # noqa: E402
-    AssetCheckExecutionRecordStatus,
-    AssetCheckExecutionResolvedStatus,
-)
 
 from deltasnap_assets.runs.condition.log_reports import BrokenTableError  # noqa: E402
 from deltasnap_assets.runs.refresh import RefreshError  # noqa: E402
@@ -32,7 +28,8 @@ from deltasnap_assets.runs.sensors import new_commits_sensor  # noqa: E402
 from deltasnap_core import DeltaTableNotFoundError  # noqa: E402
 from deltasnap_core.protocol.log_files.file_names import checkpoint_file, commit_file  # noqa: E402
 from tests.assets.jobs import idle_job, skip_message, ticked  # noqa: E402
-from tests.assets.tables.test_assets import App, evaluations  # noqa: E402
+from tests.assets.tables.assets_builders import App, evaluations  # noqa: E402
+from tests.assets.tables.broken_tables_builders import statuses  # noqa: E402
 from tests.builders import commit_info, flip_bytes, multipart_checkpoint_files, protocol  # noqa: E402
 from tests.driver_bases import spark  # noqa: E402, F401
 from tests.thorough import one_in  # noqa: E402
@@ -53,21 +50,6 @@ def page(app: App) -> dict[str, Any]:
 def observations(app: App) -> list[dg.AssetObservation]:
     records = app.instance.fetch_observations(LOG, limit=1000).records
     return [record.asset_observation for record in reversed(records) if record.asset_observation is not None]
-
-
-def statuses(app: App) -> dict[str, str]:
-    """The status that Dagster shows for each unpartitioned check: its latest record."""
-    found = {}
-    for key in app.defs.resolve_asset_graph().asset_check_keys:
-        for record in app.instance.event_log_storage.get_asset_check_execution_history(key, limit=1):
-            status = record.status.value
-            if record.status is AssetCheckExecutionRecordStatus.PLANNED:
-                run = app.instance.get_run_by_id(record.run_id) if record.run_id else None
-                has_failed = run is not None and run.status is dg.DagsterRunStatus.FAILURE
-                resolved = AssetCheckExecutionResolvedStatus
-                status = (resolved.EXECUTION_FAILED if has_failed else resolved.SKIPPED).value
-            found[key.name] = status
-    return found
 
 
 def with_checkpoint(app: App, versions: int) -> Path:

@@ -10,7 +10,7 @@ import pytest
 
 from deltasnap_core import DeltaLog
 from deltasnap_core.protocol.log_files.file_names import checksum_file
-from tests.assets.tables.checks.test_checks_alone import LAST, Table, stored
+from tests.assets.tables.checks.checks_alone_builders import LAST, Table, stored
 
 
 @pytest.fixture

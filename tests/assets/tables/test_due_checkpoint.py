@@ -17,7 +17,7 @@ from deltasnap_core import (
 )
 from deltasnap_core.support import LogListing
 from tests.assets.followed_table import health
-from tests.assets.runs.test_refresh import STATS, Refreshed
+from tests.assets.runs.refresh_builders import STATS, Refreshed
 from tests.builders import add, metadata, protocol, write_log
 from tests.checkpoint_files import write_checkpoint
 from tests.driver_bases import use_driver_bases
@@ -46,7 +46,7 @@ def test_checkpoint_of_an_earlier_version_is_not_due(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 def test_run_writes_a_checkpoint_when_it_is_due(tmp_path: Path) -> None:
-    from tests.assets.tables.test_assets import App
+    from tests.assets.tables.assets_builders import App
 
     app = App(tmp_path, checkpoint={"after_commits": 3})
     log = write_log(Path(app.path), {0: [protocol(), metadata()], 1: [add("a")]})
@@ -85,7 +85,7 @@ def test_run_that_writes_a_checkpoint_does_not_warn_that_it_lags(
 def test_job_writes_a_checkpoint_of_the_latest_version_once(tmp_path: Path) -> None:
     from deltalake import DeltaTable
 
-    from tests.assets.tables.test_assets import QUIET, App
+    from tests.assets.tables.assets_builders import QUIET, App
 
     app = App(tmp_path)
     app.grow(4)

@@ -18,7 +18,7 @@ from deltasnap_assets.runs.planning.names import ASSET_NAMES, run_tags
 from deltasnap_assets.runs.refresh import RefreshEvent
 from deltasnap_core import SnapshotStore
 from deltasnap_core.errors import StoredVersionNotFoundError, VersionNotFoundError
-from tests.assets.tables.test_assets import QUIET, App, keys, live_paths
+from tests.assets.tables.assets_builders import QUIET, App, keys, live_paths
 from tests.driver_bases import spark  # noqa: F401
 
 pytestmark = [pytest.mark.usefixtures("spark"), pytest.mark.slow]

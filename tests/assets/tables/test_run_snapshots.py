@@ -10,11 +10,10 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
@@ -23,53 +22,22 @@ from deltasnap_assets.runs.condition.fault_texts import log_problems
 from deltasnap_assets.runs.condition.poll_findings import LOG, PollFindings
 from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.runs.stores import log_of
-from deltasnap_assets.settings.config import Settings, SparkSettings, TableSettings
+from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.spark.session.run_session import PlainSession, RunSession
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_core import ProblemKind
 from deltasnap_core.protocol.log_files.file_names import checksum_file, commit_file
-from deltasnap_core.snapshot.delta_log import DeltaLog
-from tests.assets.checks.files.test_small_files import candidate
+from tests.assets.checks.files.small_files_builders import candidate
 from tests.assets.checks.known import counted, partitions
+from tests.assets.tables.run_snapshots_builders import refresh, run_of, settings_of
 from tests.builders import add, protocol, write_log
 from tests.checkpoint_files import write_checkpoint
-from tests.core.store.format.test_manifest import BASE, FILE, MANIFEST
+from tests.core.store.format.manifest_builders import BASE, FILE, MANIFEST
 from tests.core.store.manifests import commit_actions
 from tests.driver_bases import spark  # noqa: F401
 from tests.thorough import one_in
 
 TABLE = TableSettings(name="events", path="/events")
-
-
-def settings_of(folder: Path, use: Literal["auto", "always"] = "auto") -> Settings:
-    table = TableSettings(name="events", path=str(folder / "events"))
-    return Settings(storage=str(folder / "store"), tables=(table,), spark=SparkSettings(use=use))
-
-
-def run_of(
-    spark: Any, folder: Path, use: Literal["auto", "always"] = "auto", *, queries_ahead: bool = False
-) -> tuple[RunSnapshots, TableSettings]:
-    DeltaLog.clear_cache()
-    settings = settings_of(folder, use)
-    pyspark: Any = SimpleNamespace(spark_session=spark, spark_config={})
-    return RunSnapshots(settings, RunSession(pyspark), queries_ahead=queries_ahead), settings.tables[0]
-
-
-def refresh(snapshots: RunSnapshots, table: TableSettings, versions: Sequence[int]) -> None:
-    """The requests of the five assets and the checks of a run."""
-    messages: list[str] = []
-
-    def progress(what: str, done: int, total: int) -> None:
-        messages.append(what)
-
-    assert list(snapshots.log_segments(table, versions)) == list(versions)
-    manifests = snapshots.ensure_stored(table, versions, progress)
-    assert [manifest.commit is not None for manifest in manifests.values()] == [True] * len(versions)
-    for _ in range(3):
-        assert list(snapshots.ensure_stored(table, versions, progress)) == list(versions)
-    assert snapshots.stored_versions(table)[-1] == versions[-1]
-    assert snapshots.versions.manifests(table.name, versions) == manifests
-    assert list(snapshots.versions.states(table.name, versions)) == list(versions)
 
 
 @pytest.mark.parametrize(("queries_ahead", "started"), [(True, ["events"]), (False, [])])

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from deltasnap_assets.spark.session.run_session import RunSession
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
-from tests.assets.tables.test_run_snapshots import refresh, run_of, settings_of
+from tests.assets.tables.run_snapshots_builders import refresh, run_of, settings_of
 from tests.builders import write_log
 from tests.core.store.manifests import commit_actions
 

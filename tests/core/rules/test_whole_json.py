@@ -15,7 +15,7 @@ from deltasnap_core.replay.engine import EngineUse
 from deltasnap_core.rules.texts.whole_json import whole_json_sql
 from deltasnap_core.rules.totals.num_records import num_records, num_records_sql
 from tests.builders import add, metadata, protocol, write_log
-from tests.core.rules.test_num_records import ODD_JSON, TEXTS
+from tests.core.rules.num_records_builders import ODD_JSON, TEXTS
 
 if TYPE_CHECKING:
     from pathlib import Path

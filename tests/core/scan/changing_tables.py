@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests.builders import Action, add, commit_info, metadata, protocol, remove, write_log
-from tests.core.scan.files.test_deletion_vectors import inline_vector
+from tests.core.scan.files.deletion_vectors_builders import inline_vector
 
 Rows = Counter[str]
 Row = dict[str, Any]

@@ -12,11 +12,11 @@ from tempfile import TemporaryDirectory
 
 from pyspark.sql import SparkSession
 
-from tests.core.scan.changes.test_row_changes import WITH_FEED, assert_as_deltalake
-from tests.core.scan.changes.test_row_changes_of_random_tables import assert_no_row_wrong
+from tests.core.scan.changes.row_changes_builders import WITH_FEED, assert_as_deltalake
+from tests.core.scan.changes.row_changes_of_random_tables_builders import assert_no_row_wrong
 from tests.core.scan.changing_tables import written_by_deltalake, written_by_hand
-from tests.core.scan.test_collected_rows import assert_null_variants
-from tests.core.scan.test_golden_rows import assert_rows, cases
+from tests.core.scan.collected_rows_builders import assert_null_variants
+from tests.core.scan.golden_rows_builders import assert_rows, cases
 
 
 def main() -> None:

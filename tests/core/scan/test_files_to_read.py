@@ -17,25 +17,10 @@ from deltasnap_core.scan.files.data_file import DataFile
 from deltasnap_core.scan.row_joins import ListedRows, rows_listed
 from deltasnap_core.scan.row_reader import _literal
 from deltasnap_core.scan.scanned_table import ScannedTable
-from deltasnap_core.storage.log_store import FileStatus
 from tests.builders import VECTOR_AT_4, MemoryLogStore
+from tests.core.scan.files_to_read_builders import Copies
 
 TABLE = "s3://lake/my t"
-
-
-class Copies(SparkFiles):
-    """Files that Spark reads as copies. It records what was requested."""
-
-    def __init__(self, failure: Exception | None = None) -> None:
-        super().__init__(None, lambda url: True)
-        self.asked: list[FileStatus] = []
-        self.failure = failure
-
-    def readable(self, files: Any) -> list[str]:
-        if self.failure is not None:
-            raise self.failure
-        self.asked += files
-        return [f"file:///copy/{number}" for number, _ in enumerate(files)]
 
 
 def table(files: SparkFiles, **columns: str) -> ScannedTable:

@@ -11,7 +11,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from deltasnap_core.errors import DataFileNotFoundError
 from deltasnap_core.scan.parquet_rows import ParquetRows
 from tests.builders import field
-from tests.core.scan.changes.test_schemas_without_spark import mapped, schema_of
+from tests.core.scan.changes.schemas_without_spark_builders import mapped, schema_of
 
 SCHEMA = schema_of(field("id", "long", **mapped("id", "c1", 1)), field("Day", "string", **mapped("Day", "c2", 2)))
 

@@ -8,7 +8,7 @@ import pytest
 
 from deltasnap_core.scan.physical_schema import physical_schema, to_logical
 from tests.builders import field
-from tests.core.scan.changes.test_schemas_without_spark import array, mapping, schema_of, struct
+from tests.core.scan.changes.schemas_without_spark_builders import array, mapping, schema_of, struct
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,7 +11,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from deltasnap_core.errors import PredicateError
 from deltasnap_core.scan.predicate_analysis import _reads_otherwise, checked_skipping, predicate_failures
 from deltasnap_core.scan.table_columns import TableColumns
-from tests.core.scan.skipping.test_skipping import columns
+from tests.core.scan.skipping.skipping_builders import columns
 
 ANSI = {"spark.sql.ansi.enabled": "true"}
 NAMES = {"spark.sql.ansi.doubleQuotedIdentifiers": "TRUE"}

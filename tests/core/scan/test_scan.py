@@ -2,75 +2,35 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from functools import reduce
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import functions as F
 
 from deltasnap_core import DeltaLog, SnapshotOptions, SnapshotStore, TableLog
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.replay.driver.full_actions import live_adds
 from deltasnap_core.scan.files.data_file import DataFile
 from deltasnap_core.scan.row_reader import RowReader
-from tests.builders import Action, add, field, mapped, metadata, protocol, schema, write_log
+from tests.builders import add, field, mapped, metadata, protocol, schema, write_log
 from tests.checkpoint_files import write_checkpoint
-from tests.core.scan.files.test_deletion_vectors import inline_vector
-from tests.core.snapshot.test_damage import flip
+from tests.core.scan.files.deletion_vectors_builders import inline_vector
+from tests.core.scan.scan_builders import file, found, found_by, ids, snapshot_of, stats
+from tests.core.snapshot.damage_builders import flip
 from tests.thorough import one_in
 from tests.without_spark import log_without_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from deltasnap_core import Scan, Snapshot
+    from deltasnap_core import Snapshot
     from deltasnap_core.support import EngineUse
-
-
-def file(table: Path, path: str, rows: pa.Table, *, name: str | None = None, **fields: Any) -> Action:
-    """Write a data file at `name` (default: `path`) and return its add action."""
-    target = table / (name or path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(rows, target)
-    return add(path, size=target.stat().st_size, **fields)
-
-
-def ids(*values: int) -> pa.Table:
-    return pa.table({"id": pa.array(values, pa.int64())})
-
-
-def snapshot_of(spark: SparkSession, table: Path, adds: Iterable[Action], **fields: Any) -> Snapshot:
-    features = fields.pop("features", None)
-    first = protocol(3, 7, readerFeatures=features, writerFeatures=features) if features else protocol()
-    write_log(table, {0: [first, metadata(**fields), *adds]})
-    return DeltaLog.for_table(spark, table).snapshot
-
-
-def found(scan: Scan) -> list[Any]:
-    return sorted((tuple(row) for row in scan.to_df().collect()), key=repr)
-
-
-def found_by(frames: Mapping[str, DataFrame]) -> dict[str, list[Any]]:
-    """Return the sorted rows of each DataFrame, read in one job. All have the same columns."""
-    named = (frame.select(F.lit(name).alias("name"), "*") for name, frame in frames.items())
-    rows: dict[str, list[Any]] = {name: [] for name in frames}
-    for name, *row in reduce(lambda one, other: one.union(other), named).collect():
-        rows[name].append(tuple(row))
-    return {name: sorted(each, key=repr) for name, each in rows.items()}
-
-
-def stats(low: int, high: int, *, nulls: int = 0, rows: int = 2) -> str:
-    return json.dumps(
-        {"numRecords": rows, "minValues": {"id": low}, "maxValues": {"id": high}, "nullCount": {"id": nulls}}
-    )
 
 
 @pytest.mark.slow

@@ -27,9 +27,9 @@ from deltasnap_core.scan.predicate_analysis import predicate_failures
 from deltasnap_core.support import SPARK_FAILURES
 from tests.builders import add, field, metadata, protocol, schema, write_log
 from tests.checkpoint_files import write_checkpoint
-from tests.core.scan.files.test_deletion_vectors import encode_z85, inline_vector
-from tests.core.scan.test_scan import file, found, ids, snapshot_of, stats
-from tests.core.snapshot.test_damage import flip
+from tests.core.scan.files.deletion_vectors_builders import encode_z85, inline_vector
+from tests.core.scan.scan_builders import file, found, ids, snapshot_of, stats
+from tests.core.snapshot.damage_builders import flip
 from tests.thorough import one_in
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from deltasnap_core.replay.spark.reading.action_reader import PARSED
 from deltasnap_core.scan.planning import ScanReport, chosen_files, report_of
 from deltasnap_core.scan.predicate_analysis import _position
 from deltasnap_core.scan.skipping.data_skipping import skipping_of
-from tests.core.scan.skipping.test_skipping import columns
+from tests.core.scan.skipping.skipping_builders import columns
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +25,7 @@ from deltasnap_core.support import SPARK_FAILURES
 from tests.builders import add, metadata, protocol, write_log
 from tests.checkpoint_files import CheckpointStyle, write_checkpoint
 from tests.conftest import FixedClock
+from tests.core.snapshot.damage_builders import flip, keep_time
 from tests.thorough import one_in
 
 if TYPE_CHECKING:
@@ -49,19 +49,6 @@ def make_table(table: Path, *, style: CheckpointStyle = "classic", with_commits:
     return sidecars[0] if sidecars else file
 
 
-def flip(file: Path) -> None:
-    """Flip the bytes of the data pages; the footer stays as it is."""
-    content = bytearray(file.read_bytes())
-    (footer,) = [len(content) - 8 - int.from_bytes(content[-8:-4], "little")]
-    metadata = pq.read_metadata(file)
-    columns = [metadata.row_group(0).column(i) for i in range(metadata.num_columns)]
-    for column in (c for c in columns if c.path_in_schema.startswith("add.")):
-        start = column.dictionary_page_offset or column.data_page_offset
-        for at in range(start, min(start + column.total_compressed_size, footer)):
-            content[at] ^= 0xFF
-    keep_time(file, lambda: file.write_bytes(content))
-
-
 def flip_one(file: Path) -> None:
     """Flip one byte of the sizes, which still decode: only the checksum of the page detects it."""
     keep_time(
@@ -75,12 +62,6 @@ def flip_one(file: Path) -> None:
     (sizes,) = [column for column in columns if column.path_in_schema == "add.size"]
     content[sizes.data_page_offset + sizes.total_compressed_size - 100] ^= 1
     keep_time(file, lambda: file.write_bytes(content))
-
-
-def keep_time(file: Path, change: Callable[[], Any]) -> None:
-    before = file.stat()
-    change()
-    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
 def retyped(column: str, kind: pa.DataType) -> Damage:

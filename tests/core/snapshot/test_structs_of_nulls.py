@@ -14,8 +14,8 @@ from deltasnap_core.replay.engine import EngineUse
 from tests.builders import metadata, protocol, remove, write_log
 from tests.checkpoint_files import put_structs_of_nulls, write_checkpoint
 from tests.conftest import FixedClock
-from tests.core.scan.files.test_deletion_vectors import inline_vector
-from tests.core.scan.test_scan import file, ids
+from tests.core.scan.files.deletion_vectors_builders import inline_vector
+from tests.core.scan.scan_builders import file, ids
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

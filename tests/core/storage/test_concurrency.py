@@ -9,9 +9,8 @@ from threading import Event
 import pytest
 
 from deltasnap_core.storage.concurrency import ReadThreads, map_concurrently
-from tests.forks import Forks
+from tests.core.storage.concurrency_builders import FORKS
 
-FORKS = Forks("deltasnap_core.log.checkpoints.checkpoint_contents", "deltasnap_core.replay.driver.checkpoint_shares")
 HANGING_READ = """
 import os, signal, threading
 from types import SimpleNamespace

@@ -18,7 +18,7 @@ from deltasnap_core.storage.fsspec_log_store import FsspecLogStore, filesystem_o
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.s3.s3_limits import without_s3_retries
 from deltasnap_core.storage.urls import join_url, to_url
-from tests.core.storage.test_writable_files import MountedFileSystem
+from tests.core.storage.writable_files_builders import MountedFileSystem
 
 
 @dataclass(frozen=True)

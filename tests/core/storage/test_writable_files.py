@@ -9,23 +9,13 @@ from typing import Any, ClassVar
 
 import fsspec
 import pytest
-from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 
 from deltasnap_core.errors import StorageError
 from deltasnap_core.storage import retries, writable_files
 from deltasnap_core.storage.urls import to_url
 from deltasnap_core.storage.writable_files import WritableFiles
-
-
-class MountedFileSystem(LocalFileSystem):  # type: ignore[misc]
-    """A storage with explicit folders and renames, like HDFS and SFTP."""
-
-    protocol = "mounted"
-
-    @classmethod
-    def _strip_protocol(cls, path: Any) -> Any:
-        return super()._strip_protocol(path.removeprefix(f"{cls.protocol}://"))
+from tests.core.storage.writable_files_builders import MountedFileSystem
 
 
 class CachingFileSystem(MountedFileSystem):

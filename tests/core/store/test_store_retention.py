@@ -18,7 +18,7 @@ from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.store.format.change_sets import ChangePolicy
 from deltasnap_core.store.snapshot_store import SnapshotStore
 from tests.builders import Action, add, metadata, mtime_of, protocol, remove, timed_protocol, write_log
-from tests.core.scan.test_scan import found_by
+from tests.core.scan.scan_builders import found_by
 from tests.core.store.tables import as_rows
 from tests.driver_bases import use_driver_bases
 from tests.oracle import OracleState, comparable, comparable_rows, replay

@@ -14,8 +14,8 @@ from deltasnap_core.replay.engine import EngineUse, ReplayEngine
 from deltasnap_core.replay.sessions import provider_of
 from deltasnap_core.store.format.manifest import VersionManifest
 from deltasnap_core.store.stored_version import FileKind, StoredVersion
-from tests.core.store.rows.test_driver_rows import driver_rows, empty_version
-from tests.core.store.rows.test_spark_rows import OLD, base, spark_rows
+from tests.core.store.rows.driver_rows_builders import driver_rows, empty_version
+from tests.core.store.rows.spark_rows_builders import OLD, base, spark_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from tests.builders import Action, write_log
 from tests.checkpoint_files import CheckpointStyle, put_parsed_statistics, write_checkpoint
-from tests.core.scan.files.test_deletion_vectors import inline_vector
+from tests.core.scan.files.deletion_vectors_builders import inline_vector
 from tests.fuzz.scans.statistics import parsed_type, parsed_values, random_statistics
 from tests.fuzz.scans.tables import ROW, RandomTable, logged_actions
 

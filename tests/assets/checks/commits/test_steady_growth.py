@@ -3,7 +3,7 @@ from __future__ import annotations
 from deltasnap_assets.checks.check import Verdict
 from deltasnap_assets.checks.commits.steady_growth import SteadyGrowth, SteadyGrowthLimits
 from deltasnap_assets.checks.facts import VersionFacts
-from tests.assets.tables.pages.test_metadata import state
+from tests.assets.tables.pages.metadata_builders import state
 
 
 def verdicts_of(*sizes: int | None) -> dict[int, Verdict]:

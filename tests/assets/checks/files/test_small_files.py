@@ -5,6 +5,7 @@ from deltasnap_assets.checks.compaction import Compaction
 from deltasnap_assets.checks.files.small_files import SmallFiles, SmallFilesLimits
 from deltasnap_assets.checks.partition_files import PartitionFiles
 from deltasnap_core import FileSizeHistogram, OptimizeCandidate
+from tests.assets.checks.files.small_files_builders import candidate
 from tests.assets.checks.known import page_facts
 
 MIB = 1024 * 1024
@@ -35,20 +36,6 @@ def test_small_files_are_counted() -> None:
     assert verdict_of(11, 9).numbers == {"small_files": 11, "small_file_ratio": 0.55}
     assert verdict_of(1, 0).numbers == {"small_files": 1, "small_file_ratio": 1.0}
     assert verdict_of(0, 0).numbers == {"small_files": 0, "small_file_ratio": 0.0}
-
-
-def candidate(day: str, files: int, files_after: int) -> OptimizeCandidate:
-    return OptimizeCandidate(
-        partition={"day": day},
-        files=files,
-        small_files=files,
-        small_bytes=1,
-        files_with_deletes=0,
-        rewritten_files=files,
-        rewritten_bytes=1,
-        files_after=files_after,
-        statement=f"OPTIMIZE delta.`/t` WHERE `day` = '{day}'",
-    )
 
 
 def test_advice_lists_the_statements_that_compact_the_most_files() -> None:

@@ -4,7 +4,7 @@ from deltasnap_assets.checks.check import Limits
 from deltasnap_assets.checks.log.readable_protocol import ReadableProtocol
 from deltasnap_core import ProblemKind, Protocol
 from tests.assets.checks.known import NO_TABLE, UNSUPPORTED, KnownTableFacts, condition, fault, versions
-from tests.assets.tables.pages.test_metadata import state
+from tests.assets.tables.pages.metadata_builders import state
 
 CHECK = ReadableProtocol()
 

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltasnap_core.support import commit_file
-from tests.assets.command.commands.test_driver_commands import run
-from tests.assets.command.test_cli import assert_one_line_of_error, deltasnap, small_table, without_java
+from tests.assets.command.cli_builders import assert_one_line_of_error, deltasnap, small_table, without_java
+from tests.assets.command.commands.driver_commands_builders import run
 from tests.builders import add, metadata, protocol, remove, write_log
 
 WRONG = {

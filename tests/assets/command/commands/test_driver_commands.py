@@ -3,49 +3,18 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import Any
 
 import dagster as dg
 import pytest
 import yaml
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from deltasnap_assets.command.cli import app
 from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.settings.loading import read_settings
-from tests.builders import add, commit_info, metadata, protocol, remove, write_log
+from tests.assets.command.commands.driver_commands_builders import parsed, run, table
+from tests.builders import commit_info, metadata, protocol, write_log
 from tests.checkpoint_files import write_checkpoint
 from tests.core.scan.catalog_tables import write_catalog_managed
-
-
-def table(folder: Path, name: str = "events") -> Path:
-    """A table of four versions: two files, one replaced, a changed property, one file added again."""
-    path = folder / name
-    write_log(
-        path,
-        {
-            0: [commit_info("CREATE TABLE"), protocol(), metadata(), add("a", size=10), add("b", size=20)],
-            1: [commit_info("MERGE", userName="ada\x1b[31m"), remove("b"), add("c", size=30)],
-            2: [commit_info("SET TBLPROPERTIES"), metadata(configuration={"x": "1"}), domain("app", "{}"), remove("a")],
-            3: [commit_info("RESTORE", operationMetrics={"files": "1", "none": "0"}), add("a", size=10), add("t")],
-            4: [commit_info("DELETE"), remove("t")],
-        },
-    )
-    return path
-
-
-def domain(name: str, configuration: str) -> dict[str, Any]:
-    return {"domainMetadata": {"domain": name, "configuration": configuration, "removed": False}}
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-
-def parsed(*arguments: object) -> Any:
-    result = run(*arguments, "--json")
-    assert result.exit_code == 0, result.output
-    return json.loads(result.stdout)
 
 
 def test_history_is_ordered_newest_first(tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ import typer
 from deltasnap_assets.command.arguments import column_names
 from deltasnap_assets.demo.demo_table import grow
 from deltasnap_core import DeltaSnapError
-from tests.assets.command.commands.test_driver_commands import run
-from tests.assets.command.test_cli import assert_one_line_of_error, deltasnap, small_table, without_java
+from tests.assets.command.cli_builders import assert_one_line_of_error, deltasnap, small_table, without_java
+from tests.assets.command.commands.driver_commands_builders import run
 from tests.builders import add, metadata, protocol, write_log
 
 

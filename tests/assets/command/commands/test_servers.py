@@ -15,7 +15,7 @@ from typer.testing import Result
 from deltasnap_assets.command.local import local_instance
 from deltasnap_assets.spark import java
 from deltasnap_assets.spark.session import needed
-from tests.assets.command.commands.test_driver_commands import run
+from tests.assets.command.commands.driver_commands_builders import run
 
 
 def free_port() -> int:

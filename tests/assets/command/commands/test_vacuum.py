@@ -23,10 +23,10 @@ from deltasnap_core.scan.tables import vacuum_candidates
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.urls import to_url
 from deltasnap_core.support import VacuumGroup, commit_file
-from tests.assets.command.commands.test_driver_commands import run
-from tests.assets.command.test_cli import assert_one_line_of_error, deltasnap, small_table, without_java
+from tests.assets.command.cli_builders import assert_one_line_of_error, deltasnap, small_table, without_java
+from tests.assets.command.commands.driver_commands_builders import run
 from tests.builders import CountingLogStore, add, metadata, protocol, write_log
-from tests.core.scan.tables.test_vacuum_candidates import PlainKeys
+from tests.core.scan.tables.vacuum_candidates_builders import PlainKeys
 
 
 @pytest.mark.parametrize("arguments", [[], ["--json"]], ids=["text", "json"])

@@ -14,11 +14,11 @@ from deltasnap_assets.command.views.condition_view import FaultyTableError
 from deltasnap_assets.command.views.verify_view import VerifyReport, _print, show_file_problems
 from deltasnap_core.scan.tables import file_problems
 from deltasnap_core.support import commit_file
-from tests.assets.command.commands.test_driver_commands import run
-from tests.assets.command.test_cli import assert_one_line_of_error, deltasnap, small_table, without_java
+from tests.assets.command.cli_builders import assert_one_line_of_error, deltasnap, small_table, without_java
+from tests.assets.command.commands.driver_commands_builders import run
 from tests.builders import add, metadata, protocol, write_log
 from tests.checkpoint_files import write_checkpoint
-from tests.core.scan.tables.test_vacuum_candidates import PlainKeys
+from tests.core.scan.tables.vacuum_candidates_builders import PlainKeys
 
 
 def row(path: str, problem: str, size: int | None = None, listed_size: int | None = None) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.assets.command.test_cli import COMMAND, FORKS, assert_one_line_of_error, small_table
+from tests.assets.command.cli_builders import COMMAND, FORKS, assert_one_line_of_error, small_table
 
 # In place of Dagster's UI, which would replace the process: print how it would be started.
 STARTED = "import json, os\nos.execv = lambda _, arguments: print(json.dumps(arguments))\n" + COMMAND

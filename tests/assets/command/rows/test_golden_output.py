@@ -13,7 +13,7 @@ import pytest
 
 from deltasnap_assets.command.rows.row_options import RowFormat
 from deltasnap_assets.command.rows.row_output import write_rows
-from tests.core.scan.test_golden_rows import cases, counted
+from tests.core.scan.golden_rows_builders import cases, counted
 
 MAX_ROWS = 200  # a table of decimals has 1,000,000
 

@@ -38,7 +38,7 @@ from deltasnap_assets.command.rows.row_output import (
     write_rows,
 )
 from deltasnap_core.errors import PredicateError
-from tests.assets.command.test_cli import FORKS
+from tests.assets.command.cli_builders import FORKS
 
 ROWS = pa.table({"id": [1, None], "text": ['a,"b"\n', ""], "tags": [[1], None]})
 EVIL = pa.table({"[red]x": ["\x1b[31m[bold]red\u202e"]})

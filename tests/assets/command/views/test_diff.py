@@ -18,7 +18,7 @@ from deltasnap_core import TableLog, VersionGapError, VersionNotFoundError
 from deltasnap_core.log.commits import commit_reader
 from deltasnap_core.protocol.log_files.file_names import checksum_file
 from deltasnap_core.support import commit_file, file_difference, read_commits
-from tests.assets.command.commands.test_driver_commands import parsed, run
+from tests.assets.command.commands.driver_commands_builders import parsed, run
 from tests.builders import VECTOR, Action, add, metadata, protocol, remove, write_log
 from tests.checkpoint_files import STYLES, CheckpointStyle, write_checkpoint
 from tests.golden import GoldenTable, load_golden_tables

@@ -31,8 +31,8 @@ from deltasnap_core.errors import PredicateError
 from deltasnap_core.protocol.log_files.file_names import commit_file
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.support import VacuumGroup, VersionChanges
-from tests.assets.command.commands.test_driver_commands import run
-from tests.assets.tables.pages.test_metadata import state
+from tests.assets.command.commands.driver_commands_builders import run
+from tests.assets.tables.pages.metadata_builders import state
 from tests.builders import add, metadata, protocol, write_log
 
 EXPIRED, KEPT = "expired tombstone", "tombstone has not expired"

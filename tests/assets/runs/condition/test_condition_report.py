@@ -28,7 +28,7 @@ from deltasnap_assets.settings.yaml_source import ConfigError, ConfigProblem
 from deltasnap_core import ProblemKind, TableLog, Where
 from tests.assets.checks.known import NO_TABLE, condition, fault, versions
 from tests.assets.jobs import idle_job
-from tests.assets.runs.condition.test_poll_records import Table
+from tests.assets.runs.condition.poll_records_builders import Table
 from tests.builders import add, metadata, protocol, write_log
 
 

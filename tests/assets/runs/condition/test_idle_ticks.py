@@ -41,7 +41,7 @@ from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.support import LastPoll, LastPolls
 from tests.assets.followed_table import materialize, write
 from tests.assets.jobs import idle_job
-from tests.assets.runs.test_sensors import Ticks
+from tests.assets.runs.sensors_builders import Ticks
 from tests.builders import add, metadata, protocol, write_log
 from tests.checkpoint_files import write_checkpoint
 from tests.fast_dagster import local_instance

@@ -28,8 +28,8 @@ from deltasnap_core.errors import StorageError
 from deltasnap_core.store.fleet.last_polls import LastPolls
 from deltasnap_core.support import TableProblem
 from tests.assets.jobs import idle_job, ticked
-from tests.assets.runs.test_refresh import STATS, Refreshed
-from tests.assets.runs.test_sensors import END, START, Ticks
+from tests.assets.runs.refresh_builders import STATS, Refreshed
+from tests.assets.runs.sensors_builders import END, START, Ticks
 from tests.builders import add, metadata, protocol
 from tests.checkpoint_files import write_checkpoint
 from tests.driver_bases import use_driver_bases

@@ -25,7 +25,7 @@ from deltasnap_assets.runs.stores import log_of
 from deltasnap_core.errors import StorageError
 from tests.assets.followed_table import FollowedTable
 from tests.assets.jobs import idle_job
-from tests.assets.runs.test_sensors import Ticks
+from tests.assets.runs.sensors_builders import Ticks
 from tests.fast_dagster import local_instance
 
 

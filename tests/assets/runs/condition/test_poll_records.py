@@ -53,31 +53,10 @@ from deltasnap_core.support import (
     TableProblem,
     system_clock,
 )
-from tests.assets.followed_table import FollowedTable
 from tests.assets.jobs import idle_job, ticked
+from tests.assets.runs.condition.poll_records_builders import WARNING, Table
 
 HOUR = 3_600_000
-WARNING = TableProblem(check="small_files", severity="warning", text="Many.", advice="Run `OPTIMIZE`.")
-
-
-class Table(FollowedTable):
-    """A table with a log of three versions."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder / "events", owners=("team:web",))
-        self.write(0, 2)
-
-    @property
-    def condition(self) -> str:
-        return str(self.row["condition"])
-
-    def check(self) -> None:
-        """Record that all checks passed."""
-        record(self.store, self.table, PollFindings(checked_version=0))
-
-    def report(self, failed: FailedRun | None = None) -> None:
-        condition = log_of(self.table).condition()
-        report_condition(self.instance, self.settings, self.table, condition, failed)
 
 
 @pytest.fixture

@@ -21,8 +21,8 @@ from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import AlertSettings
 from tests.assets.followed_table import write
 from tests.assets.jobs import idle_job
-from tests.assets.runs.test_refresh import Refreshed
-from tests.assets.runs.test_sensors import Ticks
+from tests.assets.runs.refresh_builders import Refreshed
+from tests.assets.runs.sensors_builders import Ticks
 from tests.driver_bases import use_driver_bases
 
 

@@ -14,7 +14,7 @@ from deltasnap_assets.runs.planning.known_table import last_observation
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_core import ProblemKind, SnapshotStore
 from deltasnap_core.errors import CorruptStoreError
-from tests.assets.tables.checks.test_checks_alone import LAST, Table, original, table
+from tests.assets.tables.checks.checks_alone_builders import LAST, Table, original, table
 from tests.builders import add, metadata, protocol, remove
 from tests.checkpoint_files import STYLES, CheckpointStyle, write_checkpoint
 from tests.thorough import one_in

@@ -12,7 +12,7 @@ from deltasnap_assets.runs.planning.names import CONDITION_TAG, delta_log_key
 from deltasnap_assets.runs.table_runs import failed_run as last_failed_run
 from deltasnap_assets.settings.config import TABLE_TAG
 from tests.assets.jobs import idle_job
-from tests.assets.runs.test_sensors import Ticks, failed_run
+from tests.assets.runs.sensors_builders import Ticks, failed_run
 from tests.builders import add, write_log
 
 

@@ -18,7 +18,7 @@ from deltasnap_assets.tables.assets.row_change_inputs import (
 )
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_core import ScanOptions
-from tests.assets.tables.checks.test_checks_alone import LAST, Table, original, table
+from tests.assets.tables.checks.checks_alone_builders import LAST, Table, original, table
 
 __all__ = ["original", "table"]
 

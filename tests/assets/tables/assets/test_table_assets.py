@@ -12,8 +12,8 @@ from deltasnap_assets.checks.registry import VERSION_CHECKS
 from deltasnap_assets.runs.failure_reason import failure_reason
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, delta_log_key, job_name, run_tags
 from deltasnap_assets.tables.assets.input_forms import InputTypeError
-from tests.assets.runs.test_refresh import Refreshed
-from tests.assets.tables.pages.test_pictures import texts
+from tests.assets.runs.refresh_builders import Refreshed
+from tests.assets.tables.pages.pictures_builders import texts
 from tests.builders import VECTOR_AT_4, add, commit_info, metadata, protocol, remove, write_log
 from tests.driver_bases import use_driver_bases
 

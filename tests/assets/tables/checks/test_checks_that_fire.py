@@ -14,8 +14,8 @@ from deltasnap_assets.checks.registry import CHECKS
 from deltasnap_assets.runs.planning.names import job_name, run_tags
 from deltasnap_assets.runs.refresh import RefreshError
 from deltasnap_core.protocol.log_files.file_names import checksum_file
-from tests.assets.tables.test_assets import QUIET, App, evaluations
-from tests.assets.tables.test_broken_tables import statuses
+from tests.assets.tables.assets_builders import QUIET, App, evaluations
+from tests.assets.tables.broken_tables_builders import statuses
 from tests.builders import add, commit_info, metadata, mtime_of, protocol, remove, write_log
 from tests.driver_bases import use_driver_bases
 

@@ -18,7 +18,7 @@ from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_core.errors import StorageError
 from deltasnap_core.support import LastPoll, TableProblem
 from tests.assets.jobs import idle_job
-from tests.assets.tables.checks.test_checks_alone import LAST, Table, original, table
+from tests.assets.tables.checks.checks_alone_builders import LAST, Table, original, table
 from tests.builders import mtime_of
 
 __all__ = ["original", "table"]

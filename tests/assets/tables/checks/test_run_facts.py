@@ -23,7 +23,7 @@ from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_core import DeltaLog, SnapshotState, SnapshotStore
 from deltasnap_core.log.history.delta_history_manager import DeltaHistoryManager
 from deltasnap_core.protocol.log_files.file_names import checksum_file, commit_file
-from tests.assets.tables.pages.test_metadata import state
+from tests.assets.tables.pages.metadata_builders import state
 from tests.builders import (
     LOG_PATH,
     MemoryLogStore,

@@ -8,7 +8,7 @@ import pytest
 from deltasnap_assets.tables.changes import schema_changes, state_changes
 from deltasnap_assets.tables.pages.column_schema import columns_of
 from deltasnap_core import DomainMetadata, Metadata, Protocol, SnapshotState
-from tests.assets.tables.pages.test_metadata import state
+from tests.assets.tables.pages.metadata_builders import state
 
 
 def field(name: str, kind: Any, *, nullable: bool = True, comment: str | None = None) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from deltasnap_assets.tables.fleet_totals import FleetOrder, ordered_rows, total
 from deltasnap_assets.tables.pages.fleet_page import fleet_page
 from deltasnap_core.support import LastPoll, TableProblem, system_clock
 from tests.assets.jobs import ticked
-from tests.assets.tables.pages.test_pictures import texts
+from tests.assets.tables.pages.pictures_builders import texts
 
 DAY = 24 * 3_600_000
 ERROR = TableProblem(check="log", severity="error", text="Version 3 is lost | <b>*now*</b>.", advice="Restore it.")

@@ -36,7 +36,7 @@ from deltasnap_assets.tables.pages.table_observation import last_vacuum_ms
 from deltasnap_core import CommitInfo, DeltaHistory, FileSizeHistogram, Metadata
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from tests.assets.checks.known import condition, counted, expired, segment
-from tests.assets.tables.pages.test_metadata import plain, state
+from tests.assets.tables.pages.metadata_builders import plain, state
 from tests.builders import LOG_PATH, MemoryLogStore, checkpoint, commits
 
 FACTS = FileFacts(

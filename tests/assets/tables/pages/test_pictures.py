@@ -3,7 +3,6 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 from urllib.parse import unquote
-from xml.etree import ElementTree
 
 import pytest
 
@@ -20,17 +19,9 @@ from deltasnap_assets.tables.pages.pictures import (
     versions_picture,
 )
 from deltasnap_core import FileSizeHistogram
+from tests.assets.tables.pages.pictures_builders import texts
 
 KIB = 1024
-
-
-def texts(picture: str) -> list[str]:
-    """The text in a chart, which must be well-formed Markdown of one image."""
-    before, _, svg = picture.partition("](<data:image/svg+xml,")
-    assert before.startswith("![")
-    assert not set("<>\\\n`").intersection(svg[:-2])
-    root = ElementTree.fromstring(unquote(svg[:-2]))
-    return [text.text or "" for text in root.iter("{http://www.w3.org/2000/svg}text")]
 
 
 def lengths_of(picture: str) -> list[int]:

@@ -11,7 +11,7 @@ from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.pages import asset_pages
 from deltasnap_assets.tables.pages.table_observation import health_of, recent_commits, table_observation
 from tests.assets.checks.known import condition
-from tests.assets.tables.pages.test_metadata import state
+from tests.assets.tables.pages.metadata_builders import state
 
 TABLE = TableSettings(name="events", path="/t")
 

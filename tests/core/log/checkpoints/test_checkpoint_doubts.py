@@ -20,7 +20,7 @@ from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.urls import to_url
 from tests.builders import Action, CountingLogStore, add, content, metadata, protocol, write_log
 from tests.checkpoint_files import STYLES, CheckpointStyle, write_checkpoint
-from tests.core.log.condition.test_table_condition import condition
+from tests.core.log.condition.table_condition_builders import condition
 from tests.without_spark import log_without_spark
 
 FIRST = [protocol(), metadata()]

@@ -15,7 +15,7 @@ from deltasnap_core.log.checkpoints.checkpoint_contents import open_checkpoint, 
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
 from deltasnap_core.protocol.log_files.file_names import CheckpointKind
 from tests.builders import LOG_PATH, MemoryLogStore, checkpoint
-from tests.core.storage.test_concurrency import FORKS
+from tests.core.storage.concurrency_builders import FORKS
 
 SCHEMA = pa.schema(
     [

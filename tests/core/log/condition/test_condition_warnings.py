@@ -29,7 +29,7 @@ from tests.builders import (
 )
 from tests.checkpoint_files import CheckpointStyle, put_parsed_statistics, write_checkpoint
 from tests.conftest import NOW_MS
-from tests.core.log.condition.test_table_condition import FIRST, condition, make_log
+from tests.core.log.condition.table_condition_builders import FIRST, condition, make_log
 from tests.core.scan.catalog_tables import write_catalog_managed
 from tests.without_spark import log_without_spark
 

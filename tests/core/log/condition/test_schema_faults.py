@@ -13,7 +13,7 @@ import pytest
 from deltasnap_core import CorruptLogError, DeltaLog, ProblemKind, UnsupportedProtocolError
 from tests.builders import add, commit_info, metadata, protocol, write_log
 from tests.checkpoint_files import write_checkpoint
-from tests.core.log.condition.test_table_condition import FIRST, condition
+from tests.core.log.condition.table_condition_builders import FIRST, condition
 
 SCHEMAS = {
     "no JSON": "{ not json",

@@ -41,20 +41,7 @@ from tests.builders import (
     write_log,
 )
 from tests.checkpoint_files import STYLES, CheckpointStyle, write_checkpoint
-
-FIRST: list[Action] = [protocol(), metadata()]
-
-
-def make_log(table: Path, last: int, *, checkpoint: int | None = None, style: CheckpointStyle = "classic") -> Path:
-    log = write_log(table, {v: [*(FIRST if v == 0 else []), add(f"f{v}.parquet")] for v in range(last + 1)})
-    if checkpoint is not None:
-        actions = [*FIRST, *(add(f"f{v}.parquet") for v in range(checkpoint + 1))]
-        write_checkpoint(log, checkpoint, style, actions)
-    return log
-
-
-def condition(table: Path, **options: Any) -> TableCondition:
-    return TableLog.for_path(table).condition(**options)
+from tests.core.log.condition.table_condition_builders import FIRST, condition, make_log
 
 
 def loads(table: Path, version: int) -> bool:

@@ -34,28 +34,9 @@ from tests.builders import (
     protocol,
     timed_protocol,
 )
+from tests.core.log.history.delta_history_manager_builders import by_mtimes, log_of, log_with_mtimes, manager_of
 
 ENABLED = {"delta.enableInCommitTimestamps": "true"}
-
-
-def log_of(*actions: tuple[Action, ...], mtimes: dict[int, int] | None = None) -> MemoryLogStore:
-    """A log with one commit for each tuple, from version 0 on."""
-    store = MemoryLogStore()
-    for version, commit in enumerate(actions):
-        store.put_commit(version, *commit, mtime=(mtimes or {}).get(version))
-    return store
-
-
-def manager_of(*actions: tuple[Action, ...], mtimes: dict[int, int] | None = None) -> DeltaHistoryManager:
-    return DeltaHistoryManager(log_of(*actions, mtimes=mtimes), LOG_PATH)
-
-
-def log_with_mtimes(*mtimes: int) -> MemoryLogStore:
-    return log_of(*[(commit_info(),) for _ in mtimes], mtimes=dict(enumerate(mtimes)))
-
-
-def by_mtimes(*mtimes: int) -> DeltaHistoryManager:
-    return DeltaHistoryManager(log_with_mtimes(*mtimes), LOG_PATH)
 
 
 def log_enabled_at_2() -> MemoryLogStore:

@@ -29,7 +29,7 @@ from tests.builders import (
     write_log,
 )
 from tests.checkpoint_files import write_checkpoint
-from tests.core.log.history.test_delta_history_manager import by_mtimes, log_of, log_with_mtimes, manager_of
+from tests.core.log.history.delta_history_manager_builders import by_mtimes, log_of, log_with_mtimes, manager_of
 
 
 @pytest.mark.parametrize(("limit", "versions"), [(0, []), (1, [2]), (2**70, [2, 1, 0]), (None, [2, 1, 0])])

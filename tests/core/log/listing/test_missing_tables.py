@@ -12,7 +12,7 @@ from deltasnap_core import FileStatus, ProblemKind, TableLog
 from deltasnap_core.errors import StorageError
 from deltasnap_core.protocol.log_files.file_names import commit_file
 from tests.builders import LOG_PATH, MemoryLogStore
-from tests.core.log.condition.test_table_condition import condition, make_log
+from tests.core.log.condition.table_condition_builders import condition, make_log
 
 
 def _drop(table: Path) -> Path:

@@ -16,7 +16,7 @@ from deltasnap_core.replay.engine import UnusualError
 from tests.builders import add, metadata, protocol, remove, write_log
 from tests.checkpoint_files import put_parsed_statistics, write_checkpoint
 from tests.conftest import FixedClock
-from tests.core.replay.driver.test_held_files import PROPERTY
+from tests.core.replay.driver.held_files_builders import PROPERTY
 from tests.oracle import comparable, replay
 from tests.random_logs import RandomLog, random_logs, write
 from tests.without_spark import log_without_spark

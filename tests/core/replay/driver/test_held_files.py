@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 from deltasnap_core import DeltaLog, TableLog
 from deltasnap_core.errors import CorruptLogError
@@ -19,6 +18,7 @@ from deltasnap_core.replay.driver.held_files import MemoryBudget
 from tests.builders import add, content, metadata, protocol, remove, write_log
 from tests.checkpoint_files import write_checkpoint
 from tests.conftest import FixedClock, golden_folder
+from tests.core.replay.driver.held_files_builders import PROPERTY
 from tests.golden import ERRORS, GoldenTable, expected_counts, load_golden_tables
 from tests.oracle import counts_of, replay
 from tests.random_logs import EXPIRED, RandomLog, random_logs, write
@@ -27,13 +27,6 @@ from tests.without_spark import log_without_spark
 KEEP_ALL = 0
 FOLDER = golden_folder()
 TABLES = list(load_golden_tables(FOLDER)) if FOLDER is not None else []
-PROPERTY = settings(
-    max_examples=int(os.environ.get("DELTASNAP_EXAMPLES", "10")),
-    derandomize="DELTASNAP_EXAMPLES" not in os.environ,
-    deadline=None,
-    print_blob=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
-)
 
 
 def log_at(path: Path, clock: FixedClock | None = None) -> DeltaLog:

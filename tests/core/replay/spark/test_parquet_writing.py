@@ -19,7 +19,7 @@ from deltasnap_core.replay.spark.session.spark_files import SparkFiles
 from deltasnap_core.storage.urls import local_path, to_url
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.rows.parquet_files import ParquetFiles
-from tests.core.replay.spark.test_spark_files import Probe
+from tests.core.replay.spark.spark_files_builders import Probe
 
 
 class Rows:

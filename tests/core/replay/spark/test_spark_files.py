@@ -14,18 +14,7 @@ from pyspark.errors import AnalysisException
 from deltasnap_core.replay.spark.session.spark_files import SparkFiles, can_read, file_reader
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.urls import is_hidden, local_path, to_url
-
-
-class Probe:
-    """A fake Spark that can read some schemes and records its requests."""
-
-    def __init__(self, *schemes: str) -> None:
-        self.schemes = schemes
-        self.requested: list[str] = []
-
-    def __call__(self, url: str) -> bool:
-        self.requested.append(url)
-        return url.partition(":")[0] in self.schemes
+from tests.core.replay.spark.spark_files_builders import Probe
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from deltasnap_core.errors import DataFileNotFoundError
 from deltasnap_core.log.commits import commit_batch
 from deltasnap_core.scan.changes.live_files import LiveFilesOfLog
 from tests.builders import add, commit_info, field, remove, schema
-from tests.core.scan.changes.test_row_changes import FEED, ID_AND_TEXT, changes, removed, table_of
-from tests.core.scan.files.test_deletion_vectors import inline_vector
-from tests.core.scan.test_scan import file, found_by, ids
+from tests.core.scan.changes.row_changes_builders import FEED, ID_AND_TEXT, changes, removed, table_of
+from tests.core.scan.files.deletion_vectors_builders import inline_vector
+from tests.core.scan.scan_builders import file, found_by, ids
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

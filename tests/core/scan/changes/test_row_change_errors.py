@@ -13,8 +13,8 @@ from deltasnap_core import DeltaLog
 from deltasnap_core.errors import DataFileNotFoundError, RowChangesError
 from deltasnap_core.support import SPARK_FAILURES
 from tests.builders import field, mapped, metadata, schema
-from tests.core.scan.changes.test_row_changes import FEED, ID_AND_TEXT, changes, removed, table_of
-from tests.core.scan.test_scan import file, ids
+from tests.core.scan.changes.row_changes_builders import FEED, ID_AND_TEXT, changes, removed, table_of
+from tests.core.scan.scan_builders import file, ids
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

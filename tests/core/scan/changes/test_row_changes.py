@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import zip_longest
 from pathlib import Path
@@ -17,56 +17,37 @@ import pytest
 from deltasnap_core import DeltaLog, SnapshotStore
 from deltasnap_core.errors import PredicateError, RowChangesError, StoredVersionNotFoundError, VersionNotFoundError
 from tests.builders import (
-    Action,
     add,
     commit_info,
     field,
     metadata,
     mtime_of,
     protocol,
-    remove,
     schema,
     timed_protocol,
     write_log,
 )
 from tests.checkpoint_files import write_checkpoint
-from tests.core.scan.files.test_deletion_vectors import inline_vector
-from tests.core.scan.test_scan import file, found_by, ids
+from tests.core.scan.changes.row_changes_builders import (
+    FEED,
+    ID,
+    ID_AND_TEXT,
+    WITH_FEED,
+    assert_as_deltalake,
+    changes,
+    removed,
+    table_of,
+)
+from tests.core.scan.files.deletion_vectors_builders import inline_vector
+from tests.core.scan.scan_builders import file, found_by, ids
 from tests.driver_bases import use_driver_bases
 from tests.oracle import replay
 from tests.thorough import one_in
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
-FEED = {"delta.enableChangeDataFeed": "true"}
-ID = schema(field("id", "long"))
-ID_AND_TEXT = schema(field("id", "long"), field("text", "string"))
 MERGED_ROWS = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
-WITH_FEED = {
-    "dat__cdf": (0, 2),
-    "drs__cdf-table": (0, 3),
-    "drs__checkpoint-cdf-table": (3, 5),
-    "drs__simple_table_with_cdc": (0, 2),
-    "krs__cdf-table": (0, 3),
-}
-"""Golden tables whose change data feed deltalake reads, with the versions to read."""
-
-
-def changes(frame: DataFrame) -> list[tuple[Any, ...]]:
-    """The changes without their time: the table's columns, the type, the version."""
-    rows = frame.drop("_commit_timestamp").toArrow().to_pylist()
-    return sorted((tuple(row.values()) for row in rows), key=repr)
-
-
-def table_of(path: Path, versions: Mapping[int, Iterable[Action]], **fields: Any) -> Path:
-    """Write a log whose first commit has protocol and metadata."""
-    fields.setdefault("schemaString", ID)
-    features = fields.pop("features", None)
-    start = protocol(3, 7, readerFeatures=features, writerFeatures=features) if features else protocol(1, 4)
-    first, *later = sorted(versions)
-    write_log(path, {first: [start, metadata(**fields), *versions[first]], **{v: versions[v] for v in later}})
-    return path
 
 
 def pairs(*rows: tuple[int | None, str | None]) -> pa.Table:
@@ -75,27 +56,10 @@ def pairs(*rows: tuple[int | None, str | None]) -> pa.Table:
     )
 
 
-def removed(action: Action, **fields: Any) -> Action:
-    return remove(action["add"]["path"], **fields)
-
-
 @pytest.mark.spark
 @pytest.mark.parametrize("name", WITH_FEED)
 def test_changes_of_a_golden_table_with_a_feed_match_deltalake(spark: SparkSession, golden: Path, name: str) -> None:
     assert_as_deltalake(spark, golden, name)
-
-
-def assert_as_deltalake(spark: SparkSession, golden: Path, name: str) -> None:
-    from deltalake import DeltaTable
-
-    first, last = WITH_FEED[name]
-    path = golden / "tables" / name
-    feed = DeltaTable(str(path)).load_cdf(starting_version=first, ending_version=last)
-    expected = pa.table(feed.read_all()).drop_columns("_commit_timestamp")
-    found = DeltaLog.for_table(spark, path).row_changes(first, last).drop("_commit_timestamp").toArrow()
-    assert found.num_rows == expected.num_rows > 0
-    names = sorted(expected.column_names)
-    assert sorted(map(repr, found.select(names).to_pylist())) == sorted(map(repr, expected.select(names).to_pylist()))
 
 
 @pytest.mark.parametrize("where", [None, "text = 'x'"], ids=str)

@@ -28,7 +28,7 @@ from deltasnap_core.scan.changes.row_changes import (
 from deltasnap_core.snapshot.row_changes_of_log import read_row_changes
 from tests.builders import FIRST_COMMIT_MS, Action, add, field, metadata, mtime_of, protocol, remove, schema, write_log
 from tests.checkpoint_files import write_checkpoint
-from tests.core.scan.test_files_to_read import Copies
+from tests.core.scan.files_to_read_builders import Copies
 from tests.without_spark import log_without_spark
 
 FEED = {"delta.enableChangeDataFeed": "true"}

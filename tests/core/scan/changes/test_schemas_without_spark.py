@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from pyspark.sql.types import StructType
 
 from deltasnap_core.errors import RowChangesError
 from deltasnap_core.protocol.actions import Metadata
@@ -16,26 +15,7 @@ from deltasnap_core.scan.changes.schema_changes import check_schemas
 from deltasnap_core.scan.physical_schema import _has_void, _is_read_whole, logical_schema, physical_schema
 from deltasnap_core.scan.table_columns import TableColumns
 from tests.builders import field
-
-
-def struct(*fields: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "struct", "fields": list(fields)}
-
-
-def array(kind: Any) -> dict[str, Any]:
-    return {"type": "array", "elementType": kind, "containsNull": False}
-
-
-def mapping(key: Any, value: Any) -> dict[str, Any]:
-    return {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": False}
-
-
-def schema_of(*fields: dict[str, Any]) -> StructType:
-    return StructType.fromJson(struct(*fields))
-
-
-def mapped(name: str, physical: str, number: int) -> dict[str, Any]:
-    return {"delta.columnMapping.physicalName": physical, "delta.columnMapping.id": number, "comment": name}
+from tests.core.scan.changes.schemas_without_spark_builders import array, mapped, mapping, schema_of, struct
 
 
 def widened(to: str, *types: str) -> dict[str, Any]:

@@ -4,7 +4,6 @@ import binascii
 import struct
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,7 +11,8 @@ from deltasnap_core.errors import CorruptLogError, DataFileNotFoundError, DataPa
 from deltasnap_core.protocol.deletion_vector import DeletionVectorDescriptor
 from deltasnap_core.scan.files.deletion_vectors import DeletionVectors, _cut, decode_z85, vector_file
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
-from tests.core.scan.files.test_roaring import array_container, array_of, bitmap_of
+from tests.core.scan.files.deletion_vectors_builders import encode_z85
+from tests.core.scan.files.roaring_builders import array_container, array_of, bitmap_of
 
 ROWS = [1, 7]
 CONTENT = array_of(k0=bitmap_of(array_container(0, ROWS)))
@@ -24,20 +24,6 @@ def framed(content: bytes = CONTENT, *, size: int | None = None, checksum: int |
     """A vector as stored in a file, after the format version."""
     crc = binascii.crc32(content) if checksum is None else checksum
     return struct.pack(">i", len(content) if size is None else size) + content + struct.pack(">I", crc)
-
-
-def encode_z85(content: bytes) -> str:
-    digits = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
-    padded = content + bytes(-len(content) % 4)
-    numbers = struct.unpack(f">{len(padded) // 4}I", padded)
-    return "".join(digits[number // 85**place % 85] for number in numbers for place in (4, 3, 2, 1, 0))
-
-
-def inline_vector(*rows: int) -> dict[str, Any]:
-    """Return an inline deletion vector of some rows, ascending."""
-    content = array_of(k0=bitmap_of(array_container(0, list(rows))))
-    text = encode_z85(content)
-    return {"storageType": "i", "pathOrInlineDv": text, "sizeInBytes": len(content), "cardinality": len(rows)}
 
 
 @pytest.fixture

@@ -7,17 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from deltasnap_core.scan.files.roaring import MAGIC, decode_rows
-
-
-def array_container(key: int, values: list[int]) -> tuple[bytes, bytes]:
-    return struct.pack("<HH", key, len(values) - 1), struct.pack(f"<{len(values)}H", *values)
-
-
-def bitmap_of(*containers: tuple[bytes, bytes]) -> bytes:
-    """A 32-bit bitmap without runs."""
-    offsets = bytes(4 * len(containers))
-    descriptions, contents = (b"".join(part) for part in zip(*containers, strict=True))
-    return struct.pack("<II", 12346, len(containers)) + descriptions + offsets + contents
+from tests.core.scan.files.roaring_builders import array_container, array_of, bitmap_of
 
 
 def run_bitmap(key: int, cardinality: int, runs: list[tuple[int, int]]) -> bytes:
@@ -25,12 +15,6 @@ def run_bitmap(key: int, cardinality: int, runs: list[tuple[int, int]]) -> bytes
     pairs = b"".join(struct.pack("<HH", *run) for run in runs)
     cookie = struct.pack("<I", 12347 | (0 << 16))
     return cookie + b"\x01" + struct.pack("<HH", key, cardinality - 1) + struct.pack("<H", len(runs)) + pairs
-
-
-def array_of(**bitmaps: bytes) -> bytes:
-    """A RoaringBitmapArray; the names are `k` and the key."""
-    parts = b"".join(struct.pack("<I", int(name[1:])) + bitmap for name, bitmap in bitmaps.items())
-    return struct.pack("<iq", MAGIC, len(bitmaps)) + parts
 
 
 def test_arrays_yield_64_bit_rows() -> None:

@@ -19,7 +19,7 @@ from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.scan.predicates.filter_pushdown import EVERY_OPERATOR, WITH_MARGIN, may_push_down, pushed_conditions
 from deltasnap_core.scan.table_columns import TableColumns
 from tests.builders import field, schema
-from tests.core.scan.test_scan import file, found, found_by, snapshot_of
+from tests.core.scan.scan_builders import file, found, found_by, snapshot_of
 from tests.thorough import one_in
 
 if TYPE_CHECKING:

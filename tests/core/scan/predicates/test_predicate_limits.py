@@ -12,8 +12,8 @@ from sqlglot.dialects import Spark
 from deltasnap_core.errors import PredicateError
 from deltasnap_core.scan.predicates.predicate_limits import check_tokens
 from deltasnap_core.scan.skipping.data_skipping import skipping_of
-from tests.core.scan.skipping.test_skipping import columns
-from tests.core.scan.test_scan import file, ids, snapshot_of, stats
+from tests.core.scan.scan_builders import file, ids, snapshot_of, stats
+from tests.core.scan.skipping.skipping_builders import columns
 from tests.thorough import one_in
 
 if TYPE_CHECKING:

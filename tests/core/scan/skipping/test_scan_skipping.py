@@ -16,7 +16,7 @@ from deltasnap_core.scan.planning import chosen_files
 from deltasnap_core.scan.skipping.data_skipping import skipping_of
 from tests.builders import add, field, metadata, protocol, schema, write_log
 from tests.checkpoint_files import put_parsed_statistics, write_checkpoint
-from tests.core.scan.test_scan import file, found, found_by, ids, snapshot_of, stats
+from tests.core.scan.scan_builders import file, found, found_by, ids, snapshot_of, stats
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

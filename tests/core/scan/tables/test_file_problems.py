@@ -10,7 +10,7 @@ import pytest
 
 from deltasnap_core import DeltaLog, SnapshotStore
 from tests.builders import Action, add, remove, write_log
-from tests.core.scan.tables.test_vacuum_candidates import FIRST, VECTOR_FILE, vector
+from tests.core.scan.tables.vacuum_candidates_builders import FIRST, VECTOR_FILE, vector
 from tests.driver_bases import use_driver_bases
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ from tests.builders import (
 )
 from tests.checkpoint_files import write_checkpoint
 from tests.core.scan.catalog_tables import FILES, write_catalog_managed
-from tests.core.scan.tables.test_vacuum_candidates import PlainKeys
+from tests.core.scan.tables.vacuum_candidates_builders import PlainKeys
 from tests.oracle import replay
 from tests.thorough import one_in
 

@@ -16,13 +16,13 @@ from hypothesis import Phase, given, settings, strategies as st
 
 from deltasnap_core import DeltaLog, SnapshotStore
 from deltasnap_core.protocol.log_files.file_names import commit_file
-from deltasnap_core.scan.files.file_keys import UNRESOLVED, FileKeys
 from deltasnap_core.scan.tables import metadata_tables, vacuum_candidates as reasons
 from deltasnap_core.scan.tables.named_files import OUTSIDE
 from deltasnap_core.support import system_clock
-from tests.builders import FIRST_COMMIT_MS, Action, add, metadata, protocol, remove, write_log
+from tests.builders import FIRST_COMMIT_MS, Action, add, metadata, remove, write_log
 from tests.conftest import NOW_MS
 from tests.core.scan.catalog_tables import FILES, write_catalog_managed
+from tests.core.scan.tables.vacuum_candidates_builders import FIRST, VECTOR_FILE, PlainKeys, vector
 from tests.driver_bases import use_driver_bases
 from tests.thorough import one_in
 
@@ -31,10 +31,7 @@ if TYPE_CHECKING:
 
 OLD = FIRST_COMMIT_MS / 1000
 YOUNG_MS = NOW_MS - 1000
-VECTOR_UUID = "00000000-0000-0000-0000-000000000000"
-VECTOR_FILE = f"deletion_vector_{VECTOR_UUID}.bin"
 NormalForm = Literal["NFC", "NFD"]
-FIRST = (protocol(3, 7, readerFeatures=["deletionVectors"], writerFeatures=["deletionVectors"]), metadata())
 
 
 def touch(table: Path, *names: str) -> None:
@@ -43,11 +40,6 @@ def touch(table: Path, *names: str) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(b"?")
         os.utime(file, (OLD, OLD))
-
-
-def vector(storage_type: str, path: str) -> dict[str, Any]:
-    values = {"storageType": storage_type, "pathOrInlineDv": path, "sizeInBytes": 34, "cardinality": 1}
-    return values if storage_type == "i" else {**values, "offset": 1}
 
 
 def candidates(spark: SparkSession, table: Path | str, version: int | None = None) -> dict[str, tuple[str, bool]]:
@@ -84,23 +76,6 @@ def quote_path(path: str) -> str:
 
 def escaped(name: str) -> str:
     return "".join(f"%{byte:02x}" for byte in name.encode())
-
-
-class PlainKeys(FileKeys):
-    """Keys of paths that are spelled like the listed files: those of all spellings take long to plan."""
-
-    def of_logged(self, path: str) -> str:
-        keys = f"array(concat('/', {path}), {self.of_name(path)})"
-        return f"if({path} is null or contains({path}, '%ff'), array('{UNRESOLVED}'), {keys})"
-
-    def of_listed(self, path: str) -> str:
-        return f"concat('/', {path})"
-
-    def is_inside(self, path: str) -> str:
-        return f"{path} is not null"
-
-    def shown(self, path: str) -> str:
-        return path
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.builders import add, field, mapped, metadata, protocol, schema, write_log
-from tests.core.snapshot.checkpoints.test_checkpoint_writer import CLASSIC, log_of, make_table
+from tests.core.snapshot.checkpoints.checkpoint_writer_builders import CLASSIC, log_of, make_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

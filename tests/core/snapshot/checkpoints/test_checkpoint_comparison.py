@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from deltasnap_core.snapshot.checkpoints.checkpoint_writer import _differences, _names_any, _sidecar_action
 from deltasnap_core.storage.log_store import FileStatus
-from tests.assets.tables.pages.test_metadata import state
+from tests.assets.tables.pages.metadata_builders import state
 
 SIDECARS = tuple(FileStatus(path=f"file:///t/_sidecars/{name}", size=3, modification_time=7) for name in ("a", "b.p"))
 

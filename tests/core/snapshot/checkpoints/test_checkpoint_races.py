@@ -17,7 +17,7 @@ from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.writable_files import WritableFiles
 from tests.builders import add, write_log
 from tests.checkpointing import cut_to_checkpoint, seen_by_deltalake
-from tests.core.snapshot.checkpoints.test_checkpoint_writer import CLASSIC, LAST, log_of, make_table, names, state
+from tests.core.snapshot.checkpoints.checkpoint_writer_builders import CLASSIC, LAST, log_of, make_table, names, state
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,28 +1,29 @@
 """Versions of which no checkpoint is written. They are rejected before a session is needed."""
 
-# ruff: noqa: F401
-
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from deltasnap_core import TableLog
-from deltasnap_core.errors import SparkRequiredError
-from tests.builders import metadata, protocol
-from tests.checkpoint_files import write_checkpoint
-from tests.core.snapshot.checkpoints.test_checkpoint_writer import (
-    LAST,
-    make_table,
-    test_invalid_schema_is_an_error,
-    test_unknown_writer_features_are_rejected_by_name,
-    test_unknown_writer_version_is_rejected,
-    test_version_with_checkpoint_is_not_written_again,
-    test_wrong_checksum_does_not_allow_what_the_protocol_forbids,
+from deltasnap_core import (
+    CorruptLogError,
+    TableLog,
 )
-from tests.driver_bases import spark
+from deltasnap_core.errors import (
+    SparkRequiredError,
+    UnsupportedWriterError,
+)
+from deltasnap_core.protocol.log_files import file_names
+from tests.builders import metadata, protocol, write_log
+from tests.checkpoint_files import write_checkpoint
+from tests.core.snapshot.checkpoints.checkpoint_writer_builders import LAST, log_of, make_table, names
 from tests.without_spark import log_without_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def test_checkpoint_of_a_later_version_does_not_count_as_one_of_the_version(tmp_path: Path) -> None:
@@ -31,3 +32,66 @@ def test_checkpoint_of_a_later_version_does_not_count_as_one_of_the_version(tmp_
     assert not log.checkpoint(LAST).is_new
     with pytest.raises(SparkRequiredError):  # it is to be written
         log.checkpoint(LAST - 1)
+
+
+def test_version_with_checkpoint_is_not_written_again(spark: SparkSession, tmp_path: Path) -> None:
+    log = make_table(tmp_path)
+    write_checkpoint(log, LAST, "multipart", [protocol(), metadata()])
+    before = {name: (log / name).read_bytes() for name in names(log)}
+    written = log_of(spark, log).checkpoint()
+    assert written.to_json() == {
+        "version": LAST,
+        "isNew": False,
+        "kind": "multipart",
+        "files": (files := [name for name in before if "checkpoint" in name]),
+        "sizeInBytes": sum(len(before[name]) for name in files),
+        "numOfActions": None,
+        "numOfAddFiles": None,
+        "isHintWritten": False,
+    }
+    assert {name: (log / name).read_bytes() for name in names(log)} == before
+
+
+@pytest.mark.parametrize("version", [None, 1])
+def test_unknown_writer_features_are_rejected_by_name(version: int | None, spark: SparkSession, tmp_path: Path) -> None:
+    log = make_table(tmp_path)
+    later = protocol(1, 7, writerFeatures=["appendOnly", "strangeFeature", "catalogManaged"])
+    write_log(tmp_path, {LAST + 1: [later]})
+    before = names(log)
+    with pytest.raises(UnsupportedWriterError, match="catalogManaged, strangeFeature") as raised:
+        log_of(spark, log).checkpoint(version)
+    assert (raised.value.features, raised.value.version) == (("catalogManaged", "strangeFeature"), LAST + 1)
+    assert names(log) == before
+
+
+def test_wrong_checksum_does_not_allow_what_the_protocol_forbids(spark: SparkSession, tmp_path: Path) -> None:
+    log = make_table(tmp_path, of=protocol(1, 8))
+    counts = {"tableSizeBytes": 1, "numFiles": 1, "numMetadata": 1, "numProtocol": 1}
+    (log / file_names.checksum_file(LAST)).write_text(
+        json.dumps({**counts, **protocol(), "metadata": metadata()["metaData"]})
+    )
+    with pytest.raises(UnsupportedWriterError, match="writer version 8"):
+        log_of(spark, log).checkpoint()
+
+
+def test_unknown_writer_version_is_rejected(spark: SparkSession, tmp_path: Path) -> None:
+    log = make_table(tmp_path, of=protocol(1, 8))
+    with pytest.raises(UnsupportedWriterError, match="writer version 8"):
+        log_of(spark, log).checkpoint()
+
+
+INVALID_SCHEMAS = {
+    "no JSON": "{",
+    "a field without a name": '{"type":"struct","fields":[{"type":"long"}]}',
+    "a field that is a text": '{"type":"struct","fields":["a"]}',
+    "fields that are a number": '{"type":"struct","fields":5}',
+}
+
+
+@pytest.mark.parametrize("schema", INVALID_SCHEMAS.values(), ids=INVALID_SCHEMAS)
+def test_invalid_schema_is_an_error(schema: str, spark: SparkSession, tmp_path: Path) -> None:
+    log = make_table(tmp_path, schemaString=schema)
+    before = names(log)
+    with pytest.raises(CorruptLogError, match=r"metaData\.schemaString"):
+        log_of(spark, log).checkpoint()
+    assert names(log) == before

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from deltasnap_core.store.format.commit_facts import commit_times
 from deltasnap_core.store.format.version_identity import CommitIdentity, VersionIdentity
-from tests.core.store.format.test_version_documents import manifest_of
+from tests.core.store.format.version_documents_builders import manifest_of
 
 
 def test_only_modification_times_are_made_increasing() -> None:

@@ -21,7 +21,7 @@ from deltasnap_core.store.rows.driver_rows import DriverRows
 from deltasnap_core.store.stored_row_changes import _actions
 from tests.builders import add, metadata, mtime_of, protocol, remove, write_log
 from tests.checkpoint_files import write_checkpoint
-from tests.core.store.test_stored_row_changes import (
+from tests.core.store.stored_row_changes_builders import (
     COMMITS,
     LATER,
     check,

@@ -14,7 +14,7 @@ from deltasnap_core.protocol.log_files.file_names import commit_version
 from deltasnap_core.protocol.state.deleted_record_counts_histogram import DeletedRecordCountsHistogram
 from deltasnap_core.protocol.state.file_size_histogram import DEFAULT_BIN_BOUNDARIES, FileSizeHistogram
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
-from deltasnap_core.store.format.manifest import DataSet, VersionManifest
+from deltasnap_core.store.format.manifest import VersionManifest
 from deltasnap_core.store.format.version_documents import (
     VersionDocuments,
     computed_state_of,
@@ -24,20 +24,8 @@ from deltasnap_core.store.format.version_documents import (
     non_file_actions_of,
 )
 from tests.builders import LOG_PATH, MemoryLogStore, checkpoint, checksum, commits, compaction, metadata, protocol
-from tests.core.store.manifests import GENERATION, table_log
-
-
-def manifest_of(version: int) -> VersionManifest:
-    return VersionManifest(
-        table="events",
-        version=version,
-        generation=GENERATION,
-        table_id="table-id",
-        log_path=LOG_PATH,
-        timestamp=version,
-        min_file_retention_timestamp=0,
-        base=DataSet(first=version, last=version, files=()),
-    )
+from tests.core.store.format.version_documents_builders import manifest_of
+from tests.core.store.manifests import table_log
 
 
 def state_of(transactions: int = 2, **fields: Any) -> SnapshotState:

@@ -8,27 +8,23 @@ from typing import Any, ClassVar
 
 import fsspec
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 from pyspark.sql import SparkSession
 
 from deltasnap_core.errors import CorruptStoreError
-from deltasnap_core.log.commits.commit_reader import read_commits
-from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.properties.retention import KEEP_ALL
-from deltasnap_core.replay.driver.full_actions import decoded, newest_lines
 from deltasnap_core.replay.engine import UnusualError
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.snapshot.snapshot_options import SnapshotOptions
 from deltasnap_core.storage.urls import to_url
 from deltasnap_core.storage.writable_files import WritableFiles
-from deltasnap_core.store.format.manifest import DataSet, VersionManifest
+from deltasnap_core.store.format.manifest import DataSet
 from deltasnap_core.store.rows import driver_rows as driver_rows_module
-from deltasnap_core.store.rows.apply_step import ApplyStep
 from deltasnap_core.store.rows.driver_rows import DriverRows
 from deltasnap_core.store.snapshot_store import SnapshotStore
-from tests.builders import LOG_PATH, Action, MemoryLogStore, add, metadata, protocol, remove, write_log
+from tests.builders import LOG_PATH, add, metadata, protocol, remove, write_log
+from tests.core.store.rows.driver_rows_builders import base_rows, changes, driver_rows, empty_version, step
 from tests.core.store.tables import content
 from tests.driver_bases import use_driver_bases
 
@@ -46,32 +42,6 @@ HISTORY = [
         for number in range(2)
     ),
 ]
-
-
-def changes(*actions: Action) -> pa.Table:
-    store = MemoryLogStore()
-    lines = newest_lines(read_commits(store, [store.put_commit(1, *actions)]), LOG_PATH)
-    return decoded(lines["line"].to_pylist())
-
-
-def driver_rows(folder: Path) -> DriverRows:
-    return DriverRows(storage=WritableFiles(to_url(folder)), folder=to_url(folder), log_path=LOG_PATH)
-
-
-def step(previous: VersionManifest, folder: str, *commits: list[Action]) -> ApplyStep:
-    """Return the step that applies commits to a version and merges its changes."""
-    first = previous.version + 1
-    store = MemoryLogStore()
-    files = [store.put_commit(version, *actions) for version, actions in enumerate(commits, first)]
-    versions = range(first, first + len(commits))
-    return ApplyStep(
-        previous=previous,
-        batch=read_commits(store, files),
-        merged=previous.changes,
-        folder=folder,
-        non_file=dict.fromkeys(versions, NonFileActions()),
-        retentions=dict.fromkeys([previous.version, *versions], KEEP_ALL),
-    )
 
 
 @pytest.mark.parametrize("columns", [["size"], ["path", "size"], ["size", "path"]])
@@ -203,10 +173,6 @@ def test_live_file_without_a_size_is_damage_of_the_file_that_stores_it(tmp_path:
     assert error.value.path == to_url(tmp_path / base.files[0].path)
 
 
-def base_rows(folder: Path, changes: DataSet) -> pa.Table:
-    return pq.read_table(folder / changes.files[0].path).drop_columns("version")
-
-
 class CountedFileSystem(MemoryFileSystem):  # type: ignore[misc]
     """A remote storage that counts the bytes requested as ranges."""
 
@@ -234,16 +200,3 @@ def test_version_that_changes_one_file_reads_one_row_group_of_remote_rows(monkey
     CountedFileSystem.requested.clear()
     elsewhere = rows._read(stored.changes.files[0], ["add.size"], pa.Table.to_pylist, pa.array([(1 << 63) - 1]))
     assert (elsewhere, CountedFileSystem.requested) == ([], [])
-
-
-def empty_version() -> VersionManifest:
-    return VersionManifest(
-        table="t",
-        version=0,
-        generation="g",
-        table_id="",
-        log_path=LOG_PATH,
-        timestamp=0,
-        min_file_retention_timestamp=0,
-        base=DataSet(first=0, last=0, files=()),
-    )

@@ -22,7 +22,7 @@ from deltasnap_assets.settings.loading import CONFIG_VARIABLE, load_settings
 from deltasnap_assets.tables.fleet_totals import FleetOrder
 from deltasnap_core import SnapshotStore
 from deltasnap_core.support import LastPoll, TableProblem, system_clock
-from tests.assets.command.views.fleet.test_prometheus import NOW, rows
+from tests.assets.command.views.fleet.prometheus_builders import NOW, rows
 
 DAY = 24 * 3_600_000
 

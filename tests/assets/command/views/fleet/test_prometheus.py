@@ -4,31 +4,15 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from benchmarks.stored_fleet import store_table
 from deltasnap_assets.command.views.fleet.prometheus import label_value, prometheus_text
-from deltasnap_core import SnapshotStore
-from deltasnap_core.support import LastPoll
+from tests.assets.command.views.fleet.prometheus_builders import rows
 
-DAY = 24 * 3_600_000
-NOW = 100 * DAY
 SAMPLE = re.compile(
     r'(?P<name>[a-z_][a-z0-9_]*)\{(?P<labels>\w+="(?:[^"\\\n]|\\[\\"n])*"(?:,\w+="[^"]*")*)\} (?P<value>\S+)'
 )
-
-
-def rows(folder: Path) -> list[dict[str, Any]]:
-    for name in ("events", "orders"):
-        store_table(folder, name, [(NOW - 40 * DAY, 1), (NOW - 2 * DAY, 2), (NOW - DAY, 5), (NOW - DAY, 5), (NOW, 6)])
-    store = SnapshotStore.open(None, folder)
-    store.polls.write(
-        "events", LastPoll(polled_at_ms=NOW, latest_version=4, checked_version=4, facts_version=4, vacuum_bytes=7)
-    )
-    found: list[dict[str, Any]] = store.fleet(now_ms=NOW).to_pylist()
-    return found
 
 
 def test_every_line_is_a_comment_or_a_sample_of_the_metric_above(tmp_path: Path) -> None:
