@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
-import sqlglot
 from sqlglot import Token, TokenType, exp
 from sqlglot.dialects import Spark
 from sqlglot.errors import ParseError
@@ -78,15 +78,10 @@ def parse_predicate(where: str, columns: TableColumns) -> tuple[Conjunct, ...]:
         raise PredicateError(
             predicate=where, position=error.start, reason="expected text, found half of a character"
         ) from error
-    tokens = _tokens(where)
-    tree = _parse(where)
-    for node in tree.walk():
-        for kind, name in _NOT_OF_ROWS.items():
-            if isinstance(node, kind):
-                raise PredicateError(predicate=where, position=_place(node), reason=f"{name} cannot be used here")
-        if isinstance(node, exp.Column) and isinstance(node.parent, (*_KNOWN_PARENTS, type(None))):
-            _check_known(where, node, columns)
-    return tuple(_conjunct(text, part, columns) for text, part in _split(where, tokens, tree))
+    conditions = _conditions(where, _tokens(where))
+    for _, tree in conditions:
+        _check(where, tree, columns)
+    return tuple(_conjunct(where, tokens, tree, columns) for tokens, tree in conditions)
 
 
 def column_of(node: exp.Expr, columns: TableColumns) -> TableColumn | None:
@@ -120,17 +115,33 @@ def _tokens(where: str) -> list[Token]:
     return tokens
 
 
-def _parse(where: str) -> exp.Expr:
+def _conditions(where: str, tokens: Sequence[Token]) -> list[tuple[Sequence[Token], exp.Expr]]:
+    """Return the tokens of each condition, and the parsed condition; one condition if the text cannot be divided."""
+    parts = _divided(tokens)
     try:
-        tree = sqlglot.parse_one(where, read="spark", into=exp.Condition)
+        found = [(part, _parse(where, part)) for part in parts]
+    except NotParsedError:
+        found = []
+    # A column named like a bracket, such as `end`, hides an OR, which AND must not divide.
+    if len(found) == 1 or (found and not any(isinstance(tree, exp.Or) for _, tree in found)):
+        return found
+    return [(tokens, _parse(where, tokens))]
+
+
+def _parse(where: str, tokens: Sequence[Token]) -> exp.Expr:
+    try:
+        parsed: list[exp.Expr | None] = Spark().parser().parse_into(exp.Condition, list(tokens), where)
     except ParseError as error:
         details = error.errors[0] if error.errors else {}
-        reason = details.get("description") or "an empty predicate"
+        reason = details.get("description") or str(error)
         raise NotParsedError(predicate=where, position=_offset(where, details), reason=reason) from error
     except RecursionError as error:
         raise NotParsedError(predicate=where, position=None, reason="nested too deeply") from error
     except Exception as error:  # sqlglot may fail on text that Spark accepts
         raise NotParsedError(predicate=where, position=None, reason=str(error)) from error
+    (tree,) = parsed if len(parsed) == 1 else (None,)
+    if tree is None:
+        raise NotParsedError(predicate=where, position=None, reason="an empty predicate, or several")
     if isinstance(tree, (exp.DDL, exp.DML, exp.Command, exp.Query, exp.Block, exp.Alias)):
         raise NotParsedError(predicate=where, position=None, reason="expected one condition, found something else")
     return tree
@@ -142,6 +153,16 @@ def _offset(where: str, details: dict[str, object]) -> int | None:
         return None
     before = sum(len(text) + 1 for text in where.split("\n")[: line - 1])
     return max(before + column - len(str(highlight or "")), 0)  # sqlglot returns the end of the token
+
+
+def _check(where: str, tree: exp.Expr, columns: TableColumns) -> None:
+    """Raise PredicateError for what cannot be in a predicate over the columns."""
+    for node in tree.walk():
+        for kind, name in _NOT_OF_ROWS.items():
+            if isinstance(node, kind):
+                raise PredicateError(predicate=where, position=_place(node), reason=f"{name} cannot be used here")
+        if isinstance(node, exp.Column) and isinstance(node.parent, (*_KNOWN_PARENTS, type(None))):
+            _check_known(where, node, columns)
 
 
 def _check_known(where: str, node: exp.Column, columns: TableColumns) -> None:
@@ -171,8 +192,10 @@ def _place(node: exp.Expr) -> int | None:
     return min(starts, default=None)
 
 
-def _conjunct(text: str, tree: exp.Expr, columns: TableColumns) -> Conjunct:
-    """Return a condition. tree: the parsed text, with positions."""
+def _conjunct(where: str, tokens: Sequence[Token], tree: exp.Expr, columns: TableColumns) -> Conjunct:
+    """Return a condition. tree: the parsed tokens, with their positions in the predicate."""
+    # From the first token to the last: a comment at the end would hide the SQL that is appended.
+    start, end = tokens[0].start, tokens[-1].end + 1
     tree = _unnested(tree)
     found: list[tuple[int, int, TableColumn]] = []
     is_plain = all(isinstance(node, _PLAIN) and not is_current_time(node) for node in tree.walk())
@@ -185,8 +208,8 @@ def _conjunct(text: str, tree: exp.Expr, columns: TableColumns) -> Conjunct:
             is_plain = False
         else:
             begin = min(place["start"] for place in places)
-            found.append((begin, max(place["end"] for place in places) + 1, column))
-    return Conjunct(text=text, tree=tree, columns=tuple(found), is_plain=is_plain)
+            found.append((begin - start, max(place["end"] for place in places) + 1 - start, column))
+    return Conjunct(text=where[start:end], tree=tree, columns=tuple(found), is_plain=is_plain)
 
 
 def _unnested(tree: exp.Expr) -> exp.Expr:
@@ -195,51 +218,22 @@ def _unnested(tree: exp.Expr) -> exp.Expr:
     return tree
 
 
-def _split(where: str, tokens: list[Token], tree: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
-    """Yield the conditions, as text and parsed; the whole text, if it cannot be split like the tree."""
-    # From the first token to the last: a comment at the end would hide the SQL that is appended.
-    whole = where[tokens[0].start : tokens[-1].end + 1]
-    texts = [where[begin:end] for begin, end in _spans(tokens)]
-    if texts == [where]:
-        yield where, tree
-        return
-    try:
-        parsed = [_parse(text) for text in texts]
-    except NotParsedError:
-        parsed = []
-    conditions = list(tree.flatten(unnest=False)) if isinstance(tree, exp.And) else [tree]
-    if parsed == conditions:
-        yield from zip(texts, parsed, strict=True)
-    else:
-        yield whole, _parse(whole)
-
-
-def _spans(tokens: list[Token]) -> Iterator[tuple[int, int]]:
-    """Yield begin and end of the conditions joined by AND outside of brackets; the whole text, if there is an OR."""
-    depth, betweens, begin, end = 0, 0, tokens[0].start, tokens[-1].end + 1
-    if any(token.token_type is TokenType.OR for token in _outermost(tokens)):
-        yield begin, end
-        return
-    for before, token, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
-        depth += (before.token_type in OPENING) - (before.token_type in CLOSING)
+def _divided(tokens: Sequence[Token]) -> list[Sequence[Token]]:
+    """Return the tokens of the conditions joined by AND outside of brackets; all tokens, if there is an OR."""
+    depth, betweens, joints = 0, 0, [-1]
+    for place, token in enumerate(tokens):
+        depth += (token.token_type in OPENING) - (token.token_type in CLOSING)
         if depth:
             continue
+        if token.token_type is TokenType.OR:
+            return [tokens]
         if token.token_type is TokenType.BETWEEN:
             betweens += 1
         elif token.token_type is TokenType.AND and betweens:
             betweens -= 1
         elif token.token_type is TokenType.AND:
-            yield begin, before.end + 1
-            begin = after.start
-    yield begin, end
-
-
-def _outermost(tokens: list[Token]) -> Iterator[Token]:
-    depth = 0
-    for token in tokens:
-        depth += (token.token_type in OPENING) - (token.token_type in CLOSING)
-        if depth == 0:
-            yield token
+            joints.append(place)
+    return [tokens[before + 1 : after] for before, after in pairwise([*joints, len(tokens)])]
 
 
 # Comparisons, and functions that have no state, do not depend on the time or on session settings, and are known to

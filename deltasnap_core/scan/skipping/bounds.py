@@ -22,8 +22,9 @@ import re
 from dataclasses import dataclass, replace
 
 from deltasnap_core.rules.texts.sql_text import SQL_TYPES, quoted, sql_type
-from deltasnap_core.rules.texts.statistics_schema import StatisticPath, bound_sql, sure_text_sql
+from deltasnap_core.rules.texts.statistics_schema import bound_sql, sure_text_sql
 from deltasnap_core.scan.predicates.predicate_values import PredicateValue
+from deltasnap_core.scan.skipping.file_sql import FileSql, all_of, any_of, file_sql
 from deltasnap_core.scan.skipping.partition_values import partition_value
 from deltasnap_core.scan.table_columns import TableColumn
 
@@ -33,52 +34,51 @@ _LAST_SECONDS = "1972-01-07 00:45:00Z"  # Liberia's
 _NO_VALUES = ("boolean", "binary", "collated")
 _DECIMAL = re.compile(r"decimal\((\d{1,2})(?:,(\d{1,2}))?\)")
 _DATED = ("date", "timestamp", "timestamp_ntz")
-
-
-def statistic(kind: str, *path: str) -> str:
-    """Return a statistic as SQL over `s`."""
-    return ".".join(["s", kind, *map(quoted, path)])
+_RECORDS = FileSql(text="s.numRecords", statistics=frozenset({("numRecords",)}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """The lowest and the highest value of a column in a file, and the number of nulls; SQL, or None if unknown.
+    """The lowest and the highest value of a column in a file, and the number of nulls; None if unknown.
 
     data_type:    the type of the bounds, after a cast if there is one.
+    nulls:        None: both bounds are the single value of the file.
     counts_nulls: whether `nulls` counts every null.
-    is_value:     whether both bounds are the single value of the file.
-    statistics_read: the statistics that the SQL reads.
     """
 
     data_type: str
-    lower: str | None
-    upper: str | None
-    nulls: str | None = None
+    lower: FileSql | None
+    upper: FileSql | None
+    nulls: FileSql | None = None
     counts_nulls: bool = True
-    is_value: bool = False
-    statistics_read: frozenset[StatisticPath] = frozenset()
 
-    def is_null(self) -> str | None:
+    @property
+    def is_value(self) -> bool:
+        """Whether both bounds are the single value of the file."""
+        return self.nulls is None
+
+    def is_null(self) -> FileSql | None:
         """Return a condition for files that may contain a null."""
         if self.is_value:
-            return f"({self.lower} is null)"
-        return f"({self.nulls} > 0)" if self.counts_nulls else None
+            return file_sql("({} is null)", self.lower)
+        return file_sql("({} > 0)", self.nulls) if self.counts_nulls else None
 
-    def is_not_null(self) -> str | None:
+    def is_not_null(self) -> FileSql | None:
         """Return a condition for files that may contain a value."""
-        return f"({self.lower} is not null)" if self.is_value else f"({self.nulls} < s.numRecords)"
+        if self.is_value:
+            return file_sql("({} is not null)", self.lower)
+        return file_sql("({} < {})", self.nulls, _RECORDS)
 
-    def of_values(self, condition: str | None, *, is_sure: bool = True) -> str | None:
+    def of_values(self, condition: FileSql | None, *, is_sure: bool = True) -> FileSql | None:
         """Return a condition for files with values that may meet `condition`. A null does not meet it.
 
         is_sure: False: the condition may be null for a value; then the result is unknown.
         """
         if self.is_value:
-            unknown = "false" if is_sure else self.is_not_null()
-            return None if condition is None else f"coalesce({condition}, {unknown})"
-        return self.is_not_null() if condition is None else f"({self.is_not_null()} and {condition})"
+            return file_sql("coalesce({}, {})", condition, "false" if is_sure else self.is_not_null())
+        return all_of([self.is_not_null(), condition])
 
-    def compared(self, operator: str, value: PredicateValue) -> str | None:
+    def compared(self, operator: str, value: PredicateValue) -> FileSql | None:
         """Return a condition for files that may contain a value for which the comparison with a constant is true.
 
         `<=>` is true for null if the constant is null. `<!>` is its opposite: different, or null.
@@ -93,58 +93,56 @@ class Bounds:
             constant, is_sure = f"try_cast({value.sql} as {sql_type(self.data_type)})", False
         condition = self._compared({"<=>": "=", "<!>": "!="}.get(operator, operator), constant, value)
         if operator == "<!>":
-            is_null = self.is_null()
-            return None if is_null is None or condition is None else f"({is_null} or {condition})"
+            return any_of([self.is_null(), condition])
         whole = self.of_values(condition, is_sure=is_sure)
-        return whole if is_sure or whole is None or not is_null_safe else f"({constant} is null or {whole})"
+        return whole if is_sure or not is_null_safe else file_sql("({} is null or {})", constant, whole)
 
-    def _compared(self, operator: str, constant: str, value: PredicateValue) -> str | None:
+    def _compared(self, operator: str, constant: str, value: PredicateValue) -> FileSql | None:
         if self.is_value:
-            return f"({self.lower} {operator} {constant})"
+            return self._below(operator, constant)
         conditions = {
-            "=": _all(self._below(constant, "<="), self._above(constant, ">=", value)),
+            "=": all_of([self._below("<=", constant), self._above(">=", constant, value)]),
             "!=": self._differs(constant),
-            "<": self._below(constant, "<"),
-            "<=": self._below(constant, "<="),
-            ">": None if self._may_hide_nan else self._above(constant, ">", value),
-            ">=": None if self._may_hide_nan else self._above(constant, ">=", value),
+            "<": self._below("<", constant),
+            "<=": self._below("<=", constant),
+            ">": None if self._may_hide_nan else self._above(">", constant, value),
+            ">=": None if self._may_hide_nan else self._above(">=", constant, value),
         }
         return conditions[operator]
 
-    def starting_with(self, prefix: str, length: int, *, negated: bool) -> str | None:
+    def starting_with(self, prefix: str, length: int, *, negated: bool) -> FileSql | None:
         """Return a condition for files that may contain a string with a prefix, or (negated) one without it."""
-        if self.lower is None or self.upper is None:
-            return None
         if self.is_value:
-            return f"({'not ' if negated else ''}startswith({self.lower}, {prefix}))"
+            return file_sql("({}startswith({}, {}))", "not " if negated else "", self.lower, prefix)
         if negated:
-            return f"(not (startswith({self.lower}, {prefix}) and startswith({self._upper_prefix}, {prefix})))"
-        low = f"left({self.lower}, {length}) <= {prefix}"
-        return f"({low} and (left({self.upper}, {length}) >= {prefix} or startswith({prefix}, {self._upper_prefix})))"
+            both = "startswith({0}, {1}) and startswith({2}, {1})"
+            return file_sql(f"(not ({both}))", self.lower, prefix, self._upper_prefix)
+        low = file_sql("left({}, {}) <= {}", self.lower, str(length), prefix)
+        high = file_sql("left({}, {}) >= {}", self.upper, str(length), prefix)
+        return file_sql("({} and ({} or startswith({}, {})))", low, high, prefix, self._upper_prefix)
 
     @property
     def _may_hide_nan(self) -> bool:
         return self.data_type in ("float", "double")
 
-    def _below(self, constant: str, operator: str) -> str | None:
-        return None if self.lower is None else f"({self.lower} {operator} {constant})"
+    def _below(self, operator: str, constant: str) -> FileSql | None:
+        return file_sql("({} {} {})", self.lower, operator, constant)
 
-    def _above(self, constant: str, operator: str, value: PredicateValue) -> str | None:
-        if self.upper is None:
-            return None
-        above = f"{self.upper} {operator} {constant}"
-        cut_short = self.data_type == "string" and value.kind == "string"
-        return f"({above} or startswith({constant}, {self._upper_prefix}))" if cut_short else f"({above})"
+    def _above(self, operator: str, constant: str, value: PredicateValue) -> FileSql | None:
+        above = file_sql("({} {} {})", self.upper, operator, constant)
+        if self.data_type != "string" or value.kind != "string":
+            return above
+        return any_of([above, file_sql("startswith({}, {})", constant, self._upper_prefix)])
 
     @property
-    def _upper_prefix(self) -> str:
+    def _upper_prefix(self) -> FileSql | None:
         """A prefix of the largest string, which may be greater than the upper bound."""
-        return sure_text_sql(str(self.upper))
+        return None if self.upper is None else replace(self.upper, text=sure_text_sql(self.upper.text))
 
-    def _differs(self, constant: str) -> str | None:
-        if self.lower is None or self.upper is None or self.data_type == "string" or self._may_hide_nan:
+    def _differs(self, constant: str) -> FileSql | None:
+        if self.data_type == "string" or self._may_hide_nan:
             return None
-        return f"({self.lower} < {constant} or {self.upper} > {constant})"
+        return file_sql("({0} < {1} or {2} > {1})", self.lower, constant, self.upper)
 
 
 def bounds_of(column: TableColumn, cast_to: str | None = None) -> Bounds | None:
@@ -180,34 +178,33 @@ def decimal_digits(data_type: str) -> tuple[int, int]:
 
 
 def _partition_bounds(column: TableColumn) -> Bounds | None:
-    value = partition_value(column)
-    return None if value is None else Bounds(data_type=column.data_type, lower=value, upper=value, is_value=True)
+    text = partition_value(column)
+    value = None if text is None else FileSql(text=text, partitions=frozenset({column}))
+    return None if value is None else Bounds(data_type=column.data_type, lower=value, upper=value)
 
 
 def _statistics(column: TableColumn) -> Bounds | None:
     if not column.is_leaf:
         return None
-    path = column.physical_path
-    counts = frozenset({("numRecords",), ("nullCount", *path)})
-    lower, upper = _typed_bounds(column)
-    read = frozenset({("minValues", *path), ("maxValues", *path)}) if lower is not None else frozenset()
+    low, high, nulls = (_statistic(kind, column) for kind in ("minValues", "maxValues", "nullCount"))
+    lower, upper = _typed_bounds(column, low.text, high.text)
     return Bounds(
         data_type=column.data_type,
-        lower=lower,
-        upper=upper,
-        nulls=_field("nullCount", column),
+        lower=None if lower is None else replace(low, text=lower),
+        upper=None if upper is None else replace(high, text=upper),
+        nulls=nulls,
         counts_nulls=not column.in_nullable,
-        statistics_read=counts | read,
     )
 
 
-def _field(kind: str, column: TableColumn) -> str:
-    return statistic(kind, *column.physical_path)
+def _statistic(kind: str, column: TableColumn) -> FileSql:
+    path = (kind, *column.physical_path)
+    return FileSql(text=".".join(["s", kind, *map(quoted, column.physical_path)]), statistics=frozenset({path}))
 
 
-def _typed_bounds(column: TableColumn) -> tuple[str | None, str | None]:
-    """Return the lowest and highest value."""
-    low, high, kind = _field("minValues", column), _field("maxValues", column), column.data_type
+def _typed_bounds(column: TableColumn, low: str, high: str) -> tuple[str | None, str | None]:
+    """Return SQL for the lowest and highest value. low, high: SQL for the statistics, which are texts."""
+    kind = column.data_type
     if column.was_float or kind in _NO_VALUES:
         return None, None
     lower, upper = bound_sql(low, kind, "minValues"), bound_sql(high, kind, "maxValues")
@@ -231,12 +228,13 @@ def _with_seconds(bound: str | None, minute: str) -> str:
 def _cast(bounds: Bounds, target: str) -> Bounds | None:
     if not _keeps_order(bounds.data_type, target):
         return None
+    cast = f"try_cast({{}} as {sql_type(target)})"
     lower, upper = bounds.lower, bounds.upper
     if bounds.data_type == "timestamp" and not bounds.is_value:
         # If clocks are set back over midnight, a later time has an earlier date.
-        lower, upper = f"try_add({lower}, interval '-3' hour)", f"try_add({upper}, interval '3' hour)"
-    sql = [None if bound is None else f"try_cast({bound} as {sql_type(target)})" for bound in (lower, upper)]
-    return replace(bounds, data_type=target, lower=sql[0], upper=sql[1])
+        lower = file_sql("try_add({}, interval '-3' hour)", lower)
+        upper = file_sql("try_add({}, interval '3' hour)", upper)
+    return replace(bounds, data_type=target, lower=file_sql(cast, lower), upper=file_sql(cast, upper))
 
 
 def _keeps_order(source: str, target: str) -> bool:
@@ -254,8 +252,3 @@ def _keeps_order(source: str, target: str) -> bool:
         "timestamp_ntz": ("date",),
     }
     return target in casts.get(source, ())
-
-
-def _all(*conditions: str | None) -> str | None:
-    known = [condition for condition in conditions if condition is not None]
-    return f"({' and '.join(known)})" if known else None

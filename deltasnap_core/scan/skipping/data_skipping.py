@@ -10,7 +10,7 @@ Source: PROTOCOL.md, Per-file Statistics; Partition Value Serialization.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from operator import itemgetter
@@ -23,11 +23,11 @@ from deltasnap_core.scan.predicates.filter_pushdown import pushed_conditions
 from deltasnap_core.scan.predicates.predicate import Conjunct, column_of, has_only, parse_predicate
 from deltasnap_core.scan.predicates.predicate_values import PredicateValue, value_of
 from deltasnap_core.scan.predicates.spark_text import spark_text
-from deltasnap_core.scan.skipping.bounds import Bounds, bounds_of, decimal_digits, statistic
-from deltasnap_core.scan.skipping.partition_values import is_malformed, is_misspelled, partition_value, text_of
+from deltasnap_core.scan.skipping.bounds import Bounds, bounds_of, decimal_digits
+from deltasnap_core.scan.skipping.file_sql import NEVER, FileSql, all_of, any_of
+from deltasnap_core.scan.skipping.partition_values import is_malformed, is_misspelled, partition_value
 from deltasnap_core.scan.table_columns import TableColumns
 
-NEVER = "false"
 _NEGATED = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<", "<=>": "<!>", "<!>": "<=>"}
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _OPERATORS: dict[type[exp.Expr], str] = {
@@ -83,84 +83,82 @@ def skipping_of(where: str, columns: TableColumns, *, may_fail: bool = True) -> 
 def _skipping_of(where: str, columns: TableColumns, *, may_fail: bool) -> Skipping:
     # The meaning of a backslash in a string depends on the session: no string constant is reliable.
     strings_are_sure = "\\" not in where
-    partitions: list[str] = []
-    statistics: list[str] = []
-    used: list[str] = []
-    unused: list[str] = []
-    pushed: list[str] = []
-    over_statistics = _Rewriting(columns, strings_are_sure, with_statistics=True)
-    any_may_fail = False
-    for conjunct in parse_predicate(where, columns):
-        over_partitions = _Rewriting(columns, strings_are_sure, with_statistics=False)
-        by_partition, by_statistics = over_partitions.rewritten(conjunct.tree), None
-        exact = _exact(conjunct)
-        # A text that was rewritten completely has only comparisons that cannot fail.
-        if exact is not None and (may_fail or over_partitions.is_complete):
-            by_partition, any_may_fail = exact, any_may_fail or not over_partitions.is_complete
-        else:
-            by_statistics = over_statistics.rewritten(conjunct.tree)
-            by_statistics = None if by_statistics == by_partition else by_statistics
-        partitions += [by_partition] if by_partition is not None else []
-        if by_statistics is not None:
-            statistics.append(by_statistics)
-        pushed += pushed_conditions(conjunct.tree, columns) if strings_are_sure else ()
-        (unused if by_partition is None and by_statistics is None else used).append(conjunct.text)
-    sql = _unless_malformed(_and(statistics), columns)
-    read = {path for path in over_statistics.statistics_read if statistic(*path) in (sql or "")}
+    conjuncts = parse_predicate(where, columns)
+    selections = [_selection(conjunct, columns, strings_are_sure, may_fail) for conjunct in conjuncts]
+    pushed = [text for conjunct in conjuncts for text in pushed_conditions(conjunct.tree, columns)]
+    partitions = _unless_malformed(all_of(each.partitions for each in selections), columns)
+    statistics = _unless_malformed(all_of(each.statistics for each in selections), columns)
     return Skipping(
-        partitions=_unless_malformed(_and(partitions), columns),
-        statistics=sql,
-        statistics_read=frozenset(read),
-        used=tuple(used),
-        unused=tuple(unused),
-        may_fail=any_may_fail,
-        pushed=tuple(pushed),
+        partitions=None if partitions is None else partitions.text,
+        statistics=None if statistics is None else statistics.text,
+        statistics_read=frozenset() if statistics is None else statistics.statistics,
+        used=tuple(each.text for each in selections if each.is_used),
+        unused=tuple(each.text for each in selections if not each.is_used),
+        may_fail=any(each.may_fail for each in selections),
+        pushed=tuple(pushed) if strings_are_sure else (),
     )
 
 
-def _unless_malformed(condition: str | None, columns: TableColumns) -> str | None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Selection:
+    """How a condition of the predicate selects files. may_fail: as in Skipping."""
+
+    text: str
+    partitions: FileSql | None
+    statistics: FileSql | None
+    may_fail: bool = False
+
+    @property
+    def is_used(self) -> bool:
+        return self.partitions is not None or self.statistics is not None
+
+
+def _selection(conjunct: Conjunct, columns: TableColumns, strings_are_sure: bool, may_fail: bool) -> _Selection:
+    over_partitions = _Rewriter(columns, strings_are_sure, with_statistics=False).rewritten(conjunct.tree)
+    # A text that was rewritten completely has only comparisons that cannot fail.
+    cannot_fail = over_partitions is not None and over_partitions.is_whole
+    exact = _exact(conjunct)
+    if exact is not None and (may_fail or cannot_fail):
+        return _Selection(text=conjunct.text, partitions=exact, statistics=None, may_fail=not cannot_fail)
+    found = _Rewriter(columns, strings_are_sure, with_statistics=True).rewritten(conjunct.tree)
+    statistics = None if found == over_partitions else found
+    return _Selection(text=conjunct.text, partitions=over_partitions, statistics=statistics)
+
+
+def _unless_malformed(condition: FileSql | None, columns: TableColumns) -> FileSql | None:
     """Return a condition that keeps files with invalid partition values, or none: reading them raises the error."""
     if condition is None:
         return None
-    named = [column for column in columns.partition if text_of(column) in condition]
-    malformed = [is_malformed(column) for column in named]
-    return _or([*map(is_misspelled, named), *(found for found in malformed if found is not None), condition])
+    named = [column for column in columns.partition if column in condition.partitions]
+    tests = [*map(is_misspelled, named), *(found for column in named if (found := is_malformed(column)) is not None)]
+    return any_of([*(FileSql(text=test) for test in tests), condition])
 
 
-def _exact(conjunct: Conjunct) -> str | None:
+def _exact(conjunct: Conjunct) -> FileSql | None:
     """Return the SQL for a condition over partition columns only: the caller's text, with the values inserted."""
-    if not conjunct.is_plain or not all(column.is_partition for _, _, column in conjunct.columns):
+    read = frozenset(column for _, _, column in conjunct.columns)
+    if not conjunct.is_plain or not all(column.is_partition for column in read):
         return None
-    values = {column: partition_value(column) for _, _, column in conjunct.columns}
+    values = {column: partition_value(column) for column in read}
     if None in values.values():
         return None
     sql = conjunct.with_columns({column: f"({value})" for column, value in values.items()})
-    return f"coalesce(({spark_text(sql)}), false)"
+    return FileSql(text=f"coalesce(({spark_text(sql)}), false)", partitions=read)
 
 
-class _Rewriting:
-    """Rewrites conditions. Records the statistics that they read, and whether all could be rewritten.
+@dataclass(frozen=True, slots=True)
+class _Rewriter:
+    """Rewrites conditions over rows to conditions over files.
 
     with_statistics: False: use only partition values.
     """
 
-    def __init__(self, columns: TableColumns, strings_are_sure: bool, *, with_statistics: bool) -> None:
-        self._columns = columns
-        self._strings_are_sure = strings_are_sure
-        self._with_statistics = with_statistics
-        self.statistics_read: set[StatisticPath] = set()
-        self.is_complete = True
+    columns: TableColumns
+    strings_are_sure: bool
+    with_statistics: bool
 
-    def rewritten(self, node: exp.Expr, negated: bool = False) -> str | None:
+    def rewritten(self, node: exp.Expr, negated: bool = False) -> FileSql | None:
         """Return the predicate over files for one over rows, or for its negation; None: no condition."""
-        return self._noted(self._rewritten(node, negated))
-
-    def _noted(self, condition: str | None) -> str | None:
-        """Return a condition. Record whether there is one."""
-        self.is_complete &= condition is not None
-        return condition
-
-    def _rewritten(self, node: exp.Expr, negated: bool) -> str | None:
         if not has_only(node, *_PARTS):
             return None
         if isinstance(node, exp.Paren):
@@ -169,11 +167,11 @@ class _Rewriting:
             return self.rewritten(node.this, not negated)
         if isinstance(node, (exp.And, exp.Or)):
             parts = [self.rewritten(part, negated) for part in node.flatten(unnest=False)]
-            return _and(parts) if isinstance(node, exp.And) is not negated else _or(parts)
+            return all_of(parts) if isinstance(node, exp.And) is not negated else any_of(parts)
         if isinstance(node, exp.Between):
             low = self._comparison(node.this, ">=", node.args["low"], negated)
             high = self._comparison(node.this, "<=", node.args["high"], negated)
-            return _or([low, high]) if negated else _and([low, high])
+            return any_of([low, high]) if negated else all_of([low, high])
         if isinstance(node, exp.In):
             return self._in(node, negated)
         if isinstance(node, exp.Is):
@@ -182,7 +180,7 @@ class _Rewriting:
             return self._prefix(node, negated is not bool(node.args.get("negate")))
         return self._other(node, negated)
 
-    def _other(self, node: exp.Expr, negated: bool) -> str | None:
+    def _other(self, node: exp.Expr, negated: bool) -> FileSql | None:
         if isinstance(node, exp.Boolean):
             return NEVER if node.this is negated else None
         if isinstance(node, exp.Null):
@@ -195,10 +193,7 @@ class _Rewriting:
         operator = _OPERATORS.get(type(node), "")
         return self._comparison(node.this, operator, node.expression, negated) if operator else None
 
-    def _comparison(self, left: exp.Expr, operator: str, right: exp.Expr, negated: bool) -> str | None:
-        return self._noted(self._compared(left, operator, right, negated))
-
-    def _compared(self, left: exp.Expr, operator: str, right: exp.Expr, negated: bool) -> str | None:
+    def _comparison(self, left: exp.Expr, operator: str, right: exp.Expr, negated: bool) -> FileSql | None:
         if value_of(left) is not None:
             left, right, operator = right, left, _MIRRORED.get(operator, operator)
         if negated:
@@ -213,16 +208,16 @@ class _Rewriting:
             return bounds.is_null() if operator == "<=>" else bounds.is_not_null()
         return bounds.compared(operator, value)
 
-    def _in(self, node: exp.In, negated: bool) -> str | None:
+    def _in(self, node: exp.In, negated: bool) -> FileSql | None:
         items = node.expressions
         if not items or not self._is_of_one_type(node):
             return None
         if len(items) > _MAX_ALTERNATIVES:
             return None if negated else self._within(node.this, items)
         each = [self._comparison(node.this, "=", item, negated) for item in items]
-        return _and(each) if negated else _or(each)
+        return all_of(each) if negated else any_of(each)
 
-    def _within(self, left: exp.Expr, items: Sequence[exp.Expr]) -> str | None:
+    def _within(self, left: exp.Expr, items: Sequence[exp.Expr]) -> FileSql | None:
         """Return the condition that a value lies between the least and the greatest of many numbers or strings."""
         known = [(value_of(item), item) for item in items]
         ordered = [(_order(value), item) for value, item in known if value is not None and value.kind != "null"]
@@ -230,7 +225,7 @@ class _Rewriting:
             return None
         low, high = (choose(ordered, key=itemgetter(0))[1] for choose in (min, max))
         # No new node around them: that would move them out of the tree of the predicate.
-        return _and(
+        return all_of(
             [self._comparison(left, ">=", low, negated=False), self._comparison(left, "<=", high, negated=False)]
         )
 
@@ -257,7 +252,7 @@ class _Rewriting:
         digits += [(len(number[1]), len(number[2] or "")) for number in found if number is not None]
         return None not in found and sum(map(max, zip(*digits, strict=True))) <= _MAX_DIGITS
 
-    def _is(self, node: exp.Is, negated: bool) -> str | None:
+    def _is(self, node: exp.Is, negated: bool) -> FileSql | None:
         if isinstance(node.expression, exp.Null):
             return self._comparison(node.this, "<!>" if negated else "<=>", node.expression, negated=False)
         if isinstance(node.expression, exp.Boolean) and not negated:
@@ -265,7 +260,7 @@ class _Rewriting:
             return self.rewritten(node.this, not node.expression.this)
         return None
 
-    def _prefix(self, node: exp.Like | exp.StartsWith, negated: bool) -> str | None:
+    def _prefix(self, node: exp.Like | exp.StartsWith, negated: bool) -> FileSql | None:
         value = self._value(node.expression)
         if value is None or value.text is None:
             return None
@@ -287,7 +282,7 @@ class _Rewriting:
 
     def _value(self, node: exp.Expr) -> PredicateValue | None:
         value = value_of(node)
-        is_sure = self._strings_are_sure or value is None or value.kind in ("null", "boolean", "number")
+        is_sure = self.strings_are_sure or value is None or value.kind in ("null", "boolean", "number")
         return value if is_sure else None
 
     def _bounds(self, node: exp.Expr) -> Bounds | None:
@@ -298,13 +293,10 @@ class _Rewriting:
             node, target = node.this, node.args["to"].sql(dialect="spark").lower()
         elif isinstance(node, exp.TsOrDsToDate) and has_only(node, "this", "safe"):
             node, target = node.this, "date"
-        column = column_of(node, self._columns)
-        if column is None or not (column.is_partition or self._with_statistics):
+        column = column_of(node, self.columns)
+        if column is None or not (column.is_partition or self.with_statistics):
             return None
-        bounds = bounds_of(column, target)
-        if bounds is not None:
-            self.statistics_read |= bounds.statistics_read
-        return bounds
+        return bounds_of(column, target)
 
 
 def _order(value: PredicateValue) -> Decimal | bytes | None:
@@ -312,20 +304,3 @@ def _order(value: PredicateValue) -> Decimal | bytes | None:
     if value.kind == "number":
         return Decimal(value.sql.strip("()")) if _PLAIN_NUMBER.fullmatch(value.sql) else None
     return None if value.text is None else value.text.encode(errors="surrogatepass")
-
-
-def _and(parts: Iterable[str | None]) -> str | None:
-    known = [part for part in parts if part is not None]
-    return NEVER if NEVER in known else _joined(" and ", known)
-
-
-def _or(parts: Iterable[str | None]) -> str | None:
-    known = list(parts)
-    if None in known:
-        return None
-    return _joined(" or ", [part for part in known if part is not None and part != NEVER]) or NEVER
-
-
-def _joined(word: str, parts: list[str]) -> str | None:
-    distinct = list(dict.fromkeys(parts))
-    return f"({word.join(distinct)})" if len(distinct) > 1 else (distinct[0] if distinct else None)
