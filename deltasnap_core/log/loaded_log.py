@@ -14,7 +14,6 @@ from deltasnap_core.errors import (
     VersionNotFoundError,
 )
 from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, open_checkpoint
-from deltasnap_core.log.checkpoints.checkpoint_doubts import CheckpointDoubt, doubt_about
 from deltasnap_core.log.commits.commit_batch import EMPTY_BATCH, CommitBatch
 from deltasnap_core.log.commits.commit_reader import read_commits
 from deltasnap_core.log.listing.catalog_commits import NO_CATALOG, CatalogCommits
@@ -98,8 +97,7 @@ class LogLoader:
         """Return a loaded segment. Data that `known`, of the same table, has read is reused.
 
         catalog: the commits of the catalog that the segment was built with.
-        If a checkpoint cannot be read, or a hint contradicts it, it logs a warning and falls back to an older
-        checkpoint or to the commits. If nothing can replace a checkpoint that a single hint contradicts, it is used.
+        If a checkpoint cannot be read, it logs a warning and falls back to an older checkpoint or to the commits.
         Errors: CorruptLogError naming the broken commit, or the checkpoint if nothing can replace it.
         Source: PROTOCOL.md, Action Reconciliation; Checkpoints.
         """
@@ -124,18 +122,17 @@ class LogLoader:
         first_error: CorruptLogError | None,
         catalog: CatalogCommits,
     ) -> LoadedLog:
-        """Return `segment`, loaded from the checkpoint of `used`, or from others if it is damaged or contradicted.
+        """Return `segment`, loaded from the checkpoint of `used`, or from others if it is damaged.
 
         used:        a segment of the same version whose checkpoint is not among the unreadable ones.
         first_error: raised if nothing can replace the checkpoint; None: the first error that occurs here.
         """
-        doubted: LoadedLog | None = None  # from the first checkpoint that only one hint contradicts
         while True:
             try:
                 batch = self._commits(used.deltas, known)
                 contents = self._open(used, known)
                 non_file = load_non_file_actions(self.store, contents, batch)
-                loaded = LoadedLog(
+                return LoadedLog(
                     segment=segment,
                     checkpoint=contents,
                     batch=batch,
@@ -144,25 +141,12 @@ class LogLoader:
                     unreadable=unreadable,
                     catalog=catalog,
                 )
-                if (doubt := self._doubt_about(used, contents, known)) is None:
-                    return loaded
-                doubted = doubted if doubt.is_certain else doubted or loaded
-                raise doubt.error
             except CorruptLogError as error:
                 first_error = first_error or error
                 unreadable |= {file.name for file in used.checkpoint_provider.files}
-                try:
-                    if error.path in {commit.path for commit in used.deltas}:
-                        raise
-                    used = self._without(unreadable, segment, error, first_error, catalog)
-                except CorruptLogError:
-                    if doubted is None:
-                        raise
-                    _log.warning(
-                        "Nothing can replace a checkpoint that a hint contradicts: it is used for version %d",
-                        segment.version,
-                    )
-                    return doubted
+                if error.path in {commit.path for commit in used.deltas}:
+                    raise
+                used = self._without(unreadable, segment, error, first_error, catalog)
 
     def _extended(self, segment: LogSegment, known: LoadedLog) -> LoadedLog:
         newer = read_commits(self.store, segment.deltas[len(known.segment.deltas) :])
@@ -182,16 +166,6 @@ class LogLoader:
         if known is not None and known.has_own_checkpoint and known.segment.checkpoint_provider == provider:
             return known.checkpoint
         return open_checkpoint(self.store, provider, segment.log_path)
-
-    def _doubt_about(
-        self, segment: LogSegment, contents: CheckpointContents | None, known: LoadedLog | None
-    ) -> CheckpointDoubt | None:
-        provider = segment.checkpoint_provider
-        if contents is None or isinstance(provider, EmptyCheckpointProvider):
-            return None
-        if known is not None and contents is known.checkpoint:
-            return None
-        return doubt_about(self.builder, provider, contents)
 
     def _commits(self, commits: Sequence[FileStatus], known: LoadedLog | None) -> CommitBatch:
         held = EMPTY_BATCH if known is None else _only(known.batch, commits)

@@ -18,7 +18,7 @@ class ReadableCheckpoint(ConditionCheck):
     name = "readable_checkpoint"
     expects = (
         "The newest checkpoint can be read: its footer, its pages, its parts and sidecars. It has as many files as the "
-        "stored version, and no hint contradicts it."
+        "stored version, and the hint _last_checkpoint is right."
     )
     advice = "Move the damaged or wrong checkpoint out of _delta_log, and write a new one."
 

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Sequence
 
 from deltasnap_core.errors import CorruptLogError, DeltaSnapError, StorageError, UnsupportedProtocolError
 from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, has_negative_numbers, open_checkpoint
-from deltasnap_core.log.checkpoints.checkpoint_doubts import doubt_about, stated_files
 from deltasnap_core.log.checkpoints.checkpoint_pages import page_bytes, read_every_page
 from deltasnap_core.log.checksum_file import read_checksum
 from deltasnap_core.log.commits.commit_batch import EMPTY_BATCH, CommitBatch
@@ -15,7 +14,6 @@ from deltasnap_core.log.condition.commit_findings import CommitFindings
 from deltasnap_core.log.condition.table_condition import CountedCheckpoint
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
 from deltasnap_core.log.listing.log_listing import LogListing, table_path
-from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.log.non_file_actions import NonFileActions, load_non_file_actions
 from deltasnap_core.log.protocol_checks import check_no_manifest_commits
 from deltasnap_core.once import once
@@ -34,8 +32,6 @@ class ExaminedFiles:
     latest: the latest version of the listing.
     broken: the checkpoints that cannot be read, and why. broken_commits: the versions of commits that cannot be read.
     states: the non-file actions of sound checkpoints, by version.
-    doubted: the sound checkpoints that a single hint contradicts, and why.
-    num_files: the number of files in the other sound checkpoints, if known.
     names:  of the files of all checkpoints that were read.
     negative: the versions of sound checkpoints with a negative size or number of rows.
     counted: the files of the newest sound checkpoint; None: its pages were not read.
@@ -57,8 +53,6 @@ class ExaminedFiles:
         self.broken: dict[CheckpointProvider, DeltaSnapError] = {}
         self.broken_commits: Collection[int] = ()
         self.states: dict[int, NonFileActions] = {}
-        self.doubted: dict[CheckpointProvider, CorruptLogError] = {}
-        self.num_files: dict[CheckpointProvider, int] = {}
         self.names: list[str] = []
         self.negative: set[int] = set()
         self.counted: CountedCheckpoint | None = None
@@ -71,14 +65,8 @@ class ExaminedFiles:
 
     @property
     def start(self) -> int:
-        """The version after which a load reads commits; -1: it reads all.
-
-        It is the version of the newest checkpoint that no hint contradicts, or that nothing can replace.
-        """
-        found = self.checkpoint
-        while found is not None and found in self.doubted and self.is_replaceable(found):
-            found = self.newest_sound_checkpoint(found.version - 1)
-        return -1 if found is None else found.version
+        """The version after which a load reads commits; -1: it reads all."""
+        return -1 if self.checkpoint is None else self.checkpoint.version
 
     def newest_sound_checkpoint(self, version: int) -> CheckpointProvider | None:
         """Return the newest sound checkpoint up to a version. Reads checkpoints, newest first, until one is sound."""
@@ -93,29 +81,19 @@ class ExaminedFiles:
         try:
             contents = open_checkpoint(self._store, provider, self.listing.log_path)
             state = load_non_file_actions(self._store, contents, EMPTY_BATCH)
-            doubt = doubt_about(LogSegmentBuilder(self._store, self.listing.log_path), provider, contents)
-            if doubt is not None and doubt.is_certain:
-                raise doubt.error
-            is_negative, num_files = has_negative_numbers(contents), stated_files(contents)
+            is_negative = has_negative_numbers(contents)
             if not self.states:
                 self.read_pages = self.read_pages and self._is_within_limit(contents)
             if self.read_pages and not self.states:
                 pages = read_every_page(self._store, contents)
                 is_negative |= pages.has_negative_number
-                num_files = pages.num_files
-                is_doubted = doubt is not None and doubt.is_of_files
-                path = provider.files[0].path
-                self.counted = CountedCheckpoint(provider.version, path, pages.num_files, is_doubted)
+                self.counted = CountedCheckpoint(provider.version, provider.files[0].path, pages.num_files)
             if not self.states and self._is_replaced(provider.files[0]):
                 self.replaced = provider
         except (CorruptLogError, StorageError) as error:
             self.broken[provider] = error
             return False
         self.states[provider.version] = state
-        if doubt is not None:
-            self.doubted[provider] = doubt.error
-        elif num_files is not None:
-            self.num_files[provider] = num_files
         if is_negative:
             self.negative.add(provider.version)
         return True
@@ -132,17 +110,6 @@ class ExaminedFiles:
     def is_start(self, version: int) -> bool:
         """Return whether a version has a sound checkpoint."""
         return any(self._is_sound(each) for each in self.listing.checkpoints if each.version == version)
-
-    def is_replaceable(self, provider: CheckpointProvider, broken: Collection[int] = ()) -> bool:
-        """Return whether there is another start for the version of a checkpoint, and all commits after it.
-
-        broken: the versions of commits that cannot be read.
-        """
-        known = [each for each in self.listing.checkpoints if each != provider and each not in self.broken]
-        start = max((each.version for each in known if each.version <= provider.version), default=-1)
-        if any(start < version <= provider.version for version in broken):
-            return False
-        return len(self.listing.commits_between(start + 1, provider.version)) == provider.version - start
 
     def refused(self, version: int) -> StorageError | None:
         """Return why the storage refused a checkpoint. A load then raises, and does not fall back to an older one."""

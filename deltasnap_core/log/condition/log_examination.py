@@ -109,7 +109,7 @@ def _condition(
         *unpublished_commit_faults(builder, files.latest, newest),
         *(partition_column_faults(table, newest.metadata) if newest.metadata else ()),
         *(checksum_faults(files, commits, states[-1]) if states and files.read_pages and not sound else ()),
-        *checkpoint_faults(files, VersionRanges.of(loadable), commits.broken),
+        *checkpoint_faults(files, VersionRanges.of(loadable)),
         *hint_faults(builder, files),
     ]
     lost = joined(fault.versions for fault in unreadable)

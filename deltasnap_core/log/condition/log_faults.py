@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby
@@ -112,20 +112,12 @@ def checksum_faults(files: ExaminedFiles, commits: CommitFindings, newest: Exami
         yield wrong_checksum(files.latest, path, [each.field for each in found])
 
 
-def checkpoint_faults(files: ExaminedFiles, loadable: VersionRanges, broken: Collection[int]) -> Iterator[Problem]:
-    """Yield the faults of damaged checkpoints.
-
-    loadable: the versions that can be loaded without them. broken: those of commits that cannot be read.
-    """
+def checkpoint_faults(files: ExaminedFiles, loadable: VersionRanges) -> Iterator[Problem]:
+    """Yield the faults of damaged checkpoints. loadable: the versions that can be loaded without them."""
     for provider, error in files.broken.items():
         if isinstance(error, CorruptLogError):
             where = Where.of(error.path, provider.version)
             yield _checkpoint_fault(files, where, error.reason, loadable)
-    for provider, doubt in files.doubted.items():
-        where, facts = Where.of(doubt.path, provider.version), {"reason": doubt.reason}
-        if files.is_replaceable(provider, broken):
-            facts["read_instead"] = "an older checkpoint or the commits"
-        yield Problem.of(ProblemKind.DOUBTED_CHECKPOINT, where, NO_VERSIONS, **facts)
     sound = -1 if files.checkpoint is None else files.checkpoint.version
     for unusable in files.listing.unusable_checkpoints:
         if unusable.version > sound:

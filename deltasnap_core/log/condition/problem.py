@@ -137,7 +137,7 @@ class Problem:
             "place": str(where),
             "of_place": f" ({where})" if where.file else "",
             "name": (where.file or "").rpartition("/")[2],
-            "read": f"deltasnap reads {instead} instead" if instead else "Nothing can replace it: deltasnap reads it",
+            "read": f"deltasnap reads {instead} instead",
         }
         return {name: _Shown(value) for name, value in values.items()}
 

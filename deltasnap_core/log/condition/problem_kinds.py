@@ -24,7 +24,6 @@ class ProblemKind(StrEnum):
     BROKEN_SCHEMA = "broken_schema"
     UNSUPPORTED_TYPE_CHANGE = "unsupported_type_change"
     CORRUPT_CHECKPOINT = "corrupt_checkpoint"
-    DOUBTED_CHECKPOINT = "doubted_checkpoint"
     WRONG_CHECKPOINT = "wrong_checkpoint"
     BROKEN_HINT = "broken_hint"
     WRONG_CHECKSUM = "wrong_checksum"
@@ -91,7 +90,6 @@ _FOUND_IN_COMMITS = (
 )
 _FOUND_IN_CHECKPOINTS = (
     ProblemKind.CORRUPT_CHECKPOINT,
-    ProblemKind.DOUBTED_CHECKPOINT,
     ProblemKind.WRONG_CHECKPOINT,
 )
 
@@ -208,14 +206,6 @@ TEMPLATES: dict[ProblemKind, Template] = {
         "The checkpoint of version {at} cannot be read: {name}: {reason:.} Nothing can replace it: {lost:versions} "
         "cannot be loaded.",
         "Restore the file from a backup of the log.",
-        "{reason}",
-    ),
-    ProblemKind.DOUBTED_CHECKPOINT: Template(
-        "warning",
-        "The checkpoint of version {at} contradicts a hint: {name}: {reason:.} {read}. If the hint is right, readers "
-        "of this checkpoint lose files or other actions.",
-        "If the hint is wrong, delete it. Otherwise restore the checkpoint from a backup of the log, or move it out of "
-        "_delta_log and write a new one.",
         "{reason}",
     ),
     ProblemKind.WRONG_CHECKPOINT: Template(

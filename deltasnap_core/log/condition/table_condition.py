@@ -18,15 +18,11 @@ from deltasnap_core.redaction import safe_repr
 @safe_repr
 @dataclass(frozen=True, slots=True)
 class CountedCheckpoint:
-    """A checkpoint whose pages were read: its version, the URL of its (first) file, and the number of files in it.
-
-    is_doubted: whether a hint states another number of files.
-    """
+    """A checkpoint whose pages were read: its version, the URL of its (first) file, and the number of files in it."""
 
     version: int
     path: str
     num_files: int
-    is_doubted: bool
 
 
 @safe_repr
@@ -136,19 +132,14 @@ class TableCondition:
     def with_stored_files(self, num_files: int) -> TableCondition:
         """Return this condition with a fault added if the counted checkpoint has another number of files than stored.
 
-        If it has the same number, but a hint states another one, the hint is wrong: the checkpoint then has no fault.
         num_files: of the stored version of that checkpoint.
         """
         counted = self.counted
-        if counted is None:
+        if counted is None or counted.num_files == num_files:
             return self
         where = Where.of(counted.path, counted.version)
-        doubt = (ProblemKind.DOUBTED_CHECKPOINT, where if counted.is_doubted else None)
-        others = tuple(fault for fault in self.faults if (fault.kind, fault.where) != doubt)
-        if counted.num_files == num_files:
-            return replace(self, faults=others)
         wrong = Problem.of(ProblemKind.WRONG_CHECKPOINT, where, found=counted.num_files, stored=num_files)
-        return replace(self, faults=(*others, wrong))
+        return replace(self, faults=(*self.faults, wrong))
 
     def with_known_faults(self, faults: Iterable[Problem]) -> TableCondition:
         """Return this condition with faults added that were found in commits which this examination did not read."""

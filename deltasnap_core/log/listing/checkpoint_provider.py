@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from deltasnap_core.protocol.log_files.file_names import CheckpointKind, Extension
-from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpointInfo
 from deltasnap_core.storage.log_store import FileStatus
 
 
@@ -19,8 +18,6 @@ class CheckpointProvider:
     files:   its top-level files, all parts in order. Sidecars are not included: the checkpoint references them.
     kind:    the kind of file name; a classic name may be a V1 or a V2 checkpoint.
     format:  the format of the top-level files.
-    checksum_file: the `.crc` file of the version; None: there is none, or it is unknown.
-    hint:    `_last_checkpoint` as read before the checkpoint was listed; None: it was not read, or it is missing.
     Source: PROTOCOL.md, Checkpoints.
     """
 
@@ -30,8 +27,6 @@ class CheckpointProvider:
     files: tuple[FileStatus, ...]
     kind: CheckpointKind
     format: Extension
-    checksum_file: FileStatus | None = field(default=None, repr=False, compare=False)
-    hint: LastCheckpointInfo | None = field(default=None, repr=False, compare=False)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values."""

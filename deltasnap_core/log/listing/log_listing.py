@@ -160,7 +160,7 @@ def list_log(
     return LogListing(
         log_path=log_path,
         commits={version: merged[version] for version in sorted(merged)},
-        checkpoints=tuple(_checkpoints(checkpoint_files, checksums)),
+        checkpoints=tuple(_checkpoints(checkpoint_files)),
         compactions=tuple(compactions),
         checksums=checksums,
         first=first,
@@ -188,16 +188,13 @@ def _files_until(statuses: Iterable[FileStatus], last: int | None) -> Iterator[t
             yield parsed, status
 
 
-def _checkpoints(
-    files: Mapping[str, tuple[ParsedLogPath, FileStatus]], checksums: Mapping[int, FileStatus]
-) -> Iterator[CheckpointProvider]:
+def _checkpoints(files: Mapping[str, tuple[ParsedLogPath, FileStatus]]) -> Iterator[CheckpointProvider]:
     for instance, parts in complete_checkpoints(parsed for parsed, _ in files.values()):
         yield CheckpointProvider(
             version=instance.version,
             files=tuple(files[part.name][1] for part in parts),
             kind=instance.kind,
             format="json" if parts[0].extension == "json" else "parquet",
-            checksum_file=checksums.get(instance.version),
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from numbers import Integral
 from typing import NoReturn
 
@@ -97,7 +96,7 @@ class LogSegmentBuilder:
         hinted = hint.version if hint else checkpoint_version
         wanted = catalog.max_version if version is None else version
         start = _start_of_listing(wanted, hinted)
-        if segment := search.segment(version, first=start, hint=hint):
+        if segment := search.segment(version, first=start):
             return segment
         if start == hinted:
             path = redacted(self.log_path)
@@ -163,7 +162,6 @@ class _Search:
         *,
         first: int = 0,
         prefer: CheckpointProvider | EmptyCheckpointProvider | None = None,
-        hint: LastCheckpointInfo | None = None,
     ) -> LogSegment | None:
         """Return the segment of a version from a listing that starts at `first`; None: list from an earlier version."""
         wanted = self._catalog.max_version if version is None else version
@@ -177,8 +175,6 @@ class _Search:
         checkpoint = _checkpoint_for(target, listing, prefer)
         if checkpoint.is_empty and first > 0:
             return None
-        if isinstance(checkpoint, CheckpointProvider):
-            checkpoint = replace(checkpoint, hint=hint)  # whoever reads the checkpoint need not read the hint again
         return LogSegment.from_listing(listing, target, checkpoint)
 
     def raise_not_found(self, version: int | None) -> NoReturn:

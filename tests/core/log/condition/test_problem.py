@@ -234,16 +234,6 @@ def test_checkpoint_that_cannot_be_read_is_named_with_what_replaces_it() -> None
     assert "secret" not in f"{replaced} {lost}"
 
 
-def test_checkpoint_that_a_hint_contradicts_is_read_only_if_nothing_replaces_it() -> None:
-    where, reason, older = Where.of(CHECKPOINT, 10), "expected 6 files, found 3", "an older checkpoint"
-    replaced = Problem.of(ProblemKind.DOUBTED_CHECKPOINT, where, reason=reason, read_instead=older)
-    found = Problem.of(ProblemKind.DOUBTED_CHECKPOINT, where, reason=reason)
-    start = f"The checkpoint of version 10 contradicts a hint: {NAME}: expected 6 files, found 3."
-    assert replaced.text.startswith(f"{start} deltasnap reads an older checkpoint instead. If the hint")
-    assert found.text.startswith(f"{start} Nothing can replace it: deltasnap reads it. If the hint")
-    assert (replaced.read_instead, found.read_instead, found.reason) == (older, None, reason)
-
-
 @pytest.mark.parametrize(("files", "text"), [(1, "1 file"), (0, "0 files"), (2_000, "2,000 files")])
 def test_checkpoint_that_the_stored_version_contradicts_is_named(files: int, text: str) -> None:
     found = Problem.of(ProblemKind.WRONG_CHECKPOINT, Where.of(CHECKPOINT, 10), found=files, stored=3_000)
