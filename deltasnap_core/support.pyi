@@ -86,12 +86,11 @@ from .store.fleet.fleet_row import FLEET_SCHEMA as FLEET_SCHEMA
 from .store.fleet.last_poll import (
     LastPoll as LastPoll,
     StaleRule as StaleRule,
-    TableProblem as TableProblem,
+    problem_json as problem_json,
 )
 from .store.fleet.last_polls import LastPolls as LastPolls
 from .store.fleet.table_level import (
     CLOCK_SKEW_MS as CLOCK_SKEW_MS,
-    OTHER_PATH as OTHER_PATH,
     TableLevel as TableLevel,
     TableStatus as TableStatus,
     of_another_table as of_another_table,

@@ -13,10 +13,16 @@ from typing import TYPE_CHECKING, ClassVar, Generic, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
 
+from deltasnap_assets.texts import visible
+from deltasnap_core import Problem
+
 if TYPE_CHECKING:
     from deltasnap_assets.checks.facts import PageFacts, TableFacts, VersionFacts
 
 Severity = Literal["warning", "error"]
+
+MAX_TEXT_LENGTH = 2000
+"""Longer texts of results are cut."""
 
 FAILED_TO_RUN = "The check could not be evaluated: "
 """The start of the description of a check that raised an error."""
@@ -120,6 +126,13 @@ class Check:
     def advice_of(self, verdict: Verdict) -> str:
         """Return what to do after a failed verdict."""
         return verdict.advice or self.advice
+
+    def problem_of(self, verdict: Verdict) -> Problem:
+        """Return the problem of a failed verdict."""
+        text = visible(verdict.description, MAX_TEXT_LENGTH)
+        return Problem.of_check(
+            check=self.name, severity=self.severity_of(verdict), text=text, advice=self.advice_of(verdict)
+        )
 
 
 class TableCheck(Check, ABC, Generic[L]):

@@ -18,7 +18,6 @@ from pydantic import SecretStr
 from deltasnap_assets.command.local.local_instance import local_home, update_settings
 from deltasnap_assets.command.views.condition_view import counted_versions
 from deltasnap_assets.quantities import counted
-from deltasnap_assets.runs.condition.poll_findings import NO_VERSIONS_ADVICE
 from deltasnap_assets.runs.condition.services import check_apprise, service_of
 from deltasnap_assets.runs.fleet import unfollowed_tables
 from deltasnap_assets.runs.stores import store_of
@@ -226,9 +225,9 @@ def _other_tables(settings: Settings) -> Iterator[Finding]:
         polls = store_of(settings).polls
         for table in settings.tables:
             if (poll := polls.read(table.name)) is not None and poll.is_elsewhere(table.path):
-                status = of_another_table(poll)
+                other = of_another_table(poll)
                 yield Finding(
-                    subject=f"name {table.name}", mark="warning", message=_line(status.reason), advice=status.advice
+                    subject=f"name {table.name}", mark=other.mark, message=_line(other.text), advice=other.advice
                 )
 
 
@@ -250,7 +249,8 @@ def _table(settings: Settings, table: TableSettings) -> Finding:
         mark: CheckMark = "error" if is_error else "warning"  # other readers fail on a damaged checkpoint
         message, advice = _line(message), _line(advice)
     elif (reason := table.why_none_wanted(condition.latest)) is not None:
-        mark, message, advice = "warning", reason, NO_VERSIONS_ADVICE
+        unwanted = Problem.of(ProblemKind.NO_WANTED_VERSION, reason=reason)
+        mark, message, advice = unwanted.mark, unwanted.text, unwanted.advice
     else:
         mark, message, advice = "ok", f"version {condition.latest} can be read", ""
     return Finding(subject=subject, mark=mark, message=message, advice=advice, condition=condition)
@@ -264,8 +264,7 @@ def _faults_beside_stored(settings: Settings, table: TableSettings, condition: T
                 ProblemKind.WRONG_CHECKPOINT: poll.examined_checkpoint == condition.checkpoint,
                 ProblemKind.LOST_VERSIONS: poll.latest_version == condition.latest,
             }
-            known = [each.problem for each in poll.problems if each.problem is not None]
-            return [problem for problem in known if still.get(problem.kind)]
+            return [problem for problem in poll.problems if still.get(problem.kind)]
     return []
 
 

@@ -29,8 +29,8 @@ from deltasnap_assets.quantities import DAY_MS, HOUR_MS
 from deltasnap_assets.runs.condition.poll_findings import ALL_CHECKS, LOG, RUN
 from deltasnap_assets.runs.planning.plan import Stored
 from deltasnap_assets.settings.config import TableSettings
-from deltasnap_core import LogStatus, TableCondition, VersionRanges
-from deltasnap_core.support import LastPoll, TableProblem
+from deltasnap_core import LogStatus, Problem, TableCondition, VersionRanges
+from deltasnap_core.support import LastPoll
 
 EXAMINED_AGAIN_MS = DAY_MS
 RECORDED_AGAIN_MS = HOUR_MS
@@ -144,7 +144,7 @@ def examination_without_run(
     return Examination.NEW_CHECKPOINT if has_new_checkpoint(poll, checkpoint) else None
 
 
-def is_refresh_suspect(errors: Iterable[TableProblem], status: LogStatus, *, has_failed: bool) -> bool:
+def is_refresh_suspect(errors: Iterable[Problem], status: LogStatus, *, has_failed: bool) -> bool:
     """Return whether a refresh that has not examined the log reads all of it at its end.
 
     errors: the recorded ones. status: of its last poll. has_failed: whether a run of it failed.

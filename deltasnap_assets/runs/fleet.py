@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings, Unfollowed, is_dagster_name
 from deltasnap_assets.settings.discovery import DiscoveryError, no_longer_found
+from deltasnap_core import Problem, ProblemKind, Where
 from deltasnap_core.support import (
-    TableLevel,
     TableStatus,
     logger_of,
     redacted,
@@ -47,9 +47,7 @@ def unfollowed_tables(settings: Settings) -> dict[str, UnfollowedTable]:
 
 
 def _unfollowed(table: Unfollowed) -> TableStatus:
-    return TableStatus(
-        level=TableLevel.UNKNOWN, reason=f"This table is not followed: {table.reason}.", advice=table.advice
-    )
+    return TableStatus.of(Problem.of(ProblemKind.NOT_FOLLOWED, reason=table.reason, advice=table.advice))
 
 
 def _lost_tables(settings: Settings) -> dict[str, UnfollowedTable]:
@@ -65,8 +63,4 @@ def _lost_tables(settings: Settings) -> dict[str, UnfollowedTable]:
 
 
 def _lost(path: str) -> TableStatus:
-    return TableStatus(
-        level=TableLevel.WARNED,
-        reason=f"This table is in the store, but {path} is no longer a Delta table and is not followed.",
-        advice="Restore its log. If the table was dropped, delete its folder from the store.",
-    )
+    return TableStatus.of(Problem.of(ProblemKind.LOST_TABLE, Where.of(path)))

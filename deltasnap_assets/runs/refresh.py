@@ -18,7 +18,7 @@ from deltasnap_assets.runs.condition.log_reports import (
     read_status_or_report,
 )
 from deltasnap_assets.runs.condition.poll_findings import LOG, known_errors
-from deltasnap_assets.runs.condition.poll_records import record_unreadable, store_damage
+from deltasnap_assets.runs.condition.poll_records import record_unreadable
 from deltasnap_assets.runs.due import is_refresh_suspect
 from deltasnap_assets.runs.failure_reason import reason_of
 from deltasnap_assets.runs.log_handover import ListedLog, handing_over
@@ -32,6 +32,7 @@ from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.runs.table_runs import failed_run
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import DeltaSnapError, LogStatus, TableCondition
+from deltasnap_core.support import system_clock
 
 
 class RefreshError(DeltaSnapError):
@@ -157,7 +158,8 @@ class _Refresh:
         if problem is not None:
             problem.condition = condition
             raise problem
-        others = [*(error for error in errors if error.check != LOG), *store_damage(store, table.name)]
+        current = store.polls.problems(table.name, system_clock())
+        others = [each for each in current if each.mark == "error" and each.check != LOG]
         if others or (condition is not None and condition.mark == "error"):
             raise BrokenTableError(table=table.name, condition=condition, problems=others)
 

@@ -15,8 +15,8 @@ from deltasnap_assets.runs.planning.known_table import known_of
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.runs.table_runs import last_ended_run, versions_of_run
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_core import DeltaSnapError, VersionRanges
-from deltasnap_core.support import LastPoll, TableProblem, redacted
+from deltasnap_core import DeltaSnapError, Problem, ProblemKind, VersionRanges
+from deltasnap_core.support import LastPoll, redacted
 
 
 class UnsharedStoreError(DeltaSnapError):
@@ -27,10 +27,10 @@ class UnsharedStoreError(DeltaSnapError):
         self.run_id = run_id
         self.versions = versions
         self.store = redacted(store)
-        self.advice = "Set `storage` to a folder or bucket that the daemon, the code location and all runs share."
+        self.problem = Problem.of(ProblemKind.UNSHARED_STORE)
         super().__init__(
             f"Run {run_id} of {table} succeeded, but its versions {versions.text()} are not in the store {self.store}: "
-            f"the process of the run has another store. They are not requested again. {self.advice}"
+            f"the process of the run has another store. They are not requested again. {self.problem.advice}"
         )
 
 
@@ -48,16 +48,11 @@ def is_shared_with_runs(
     error = _unshared(instance, settings, table, stored, poll)
     was_reported = any(problem.check == UNSHARED_STORE for problem in poll.problems)
     if was_reported != (error is not None):
-        problems = () if error is None else (_problem(error),)
+        problems = () if error is None else (error.problem,)
         record_poll(store, table, PollFindings(problems={UNSHARED_STORE: problems}))
     if error is not None and not was_reported:
         raise error
     return error is None
-
-
-def _problem(error: UnsharedStoreError) -> TableProblem:
-    text = "Runs store their versions elsewhere: their processes do not share the folder of the store."
-    return TableProblem(check=UNSHARED_STORE, severity="warning", text=text, advice=error.advice)
 
 
 def _unshared(

@@ -28,7 +28,6 @@ from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.redaction import is_harmless_option, learn_options, learn_settings, learn_url, redacted
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.storage_errors import storage_errors
-from deltasnap_core.store.fleet.last_poll import TableProblem
 
 URL = "s3://AKIAPLANTED:pl%2Fanted-in-user-info@lake/events?sig=planted-in-query&x=1"
 OPTIONS = {"key": "planted-key", "client_kwargs": {"aws_session_token": "planted-token"}, "unheard_of": "planted-other"}
@@ -96,8 +95,8 @@ def made(error: type[DeltaSnapError]) -> DeltaSnapError:
             values[name] = TableCondition(table=TEXT, faults=(fault,))
         elif "VersionRanges" in kind:
             values[name] = VersionRanges.of([1])
-        elif "TableProblem" in kind:
-            values[name] = (TableProblem(check=TEXT, severity="error", text=TEXT, advice=TEXT),)
+        elif "Problem" in kind:
+            values[name] = (Problem.of_check(check=TEXT, severity="error", text=TEXT, advice=TEXT),)
         elif "int" in kind and "str" not in kind:
             values[name] = (1,) if any(each in kind for each in ("Iterable", "Sequence", "tuple")) else 1
         elif "Mapping" in kind or "dict" in kind:

@@ -22,15 +22,14 @@ from deltasnap_assets.command.views.condition_view import condition_lines
 from deltasnap_assets.runs.condition.fault_texts import is_explained
 from deltasnap_assets.runs.condition.log_reports import BrokenTableError
 from deltasnap_assets.runs.condition.poll_findings import VERSIONS
-from deltasnap_assets.runs.condition.poll_records import store_damage
 from deltasnap_assets.runs.fleet import unfollowed_tables
 from deltasnap_assets.runs.planning.names import ASSET_NAMES
 from deltasnap_assets.runs.refresh import RefreshEvent, refresh_table
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.tables.pages.table_observation import health_of
-from deltasnap_core import DeltaSnapError, TableCondition
-from deltasnap_core.support import TableProblem, system_clock
+from deltasnap_core import DeltaSnapError, Problem, TableCondition
+from deltasnap_core.support import problem_json, system_clock
 
 LOG_NAME = "refresh.log"
 
@@ -63,7 +62,7 @@ def refresh_tables(settings: Settings, names: Sequence[str], *, as_json: bool = 
         done = {name: _refresh(out, err, defs, settings, settings.table(name), instance, log) for name in names}
     if not as_json:
         return done
-    recorded = {name: tuple(problem.to_json() for problem in _recorded(settings, name)) for name in done}
+    recorded = {name: tuple(problem_json(problem) for problem in _recorded(settings, name)) for name in done}
     return {name: replace(each, problems=recorded[name]) for name, each in done.items()}
 
 
@@ -129,11 +128,10 @@ def _failed(err: Console, table: str, error: Exception, stored: Sequence[int], l
     )
 
 
-def _recorded(settings: Settings, table: str) -> tuple[TableProblem, ...]:
+def _recorded(settings: Settings, table: str) -> tuple[Problem, ...]:
     """Return the problems of a table as in the fleet; empty if the store cannot be read: the refresh reports that."""
     with suppress(DeltaSnapError):
-        store = store_of(settings)
-        return (*store_damage(store, table), *store.polls.problems(table, system_clock()))
+        return store_of(settings).polls.problems(table, system_clock())
     return ()
 
 

@@ -19,8 +19,8 @@ from deltasnap_assets.runs.planning.names import ASSET_NAMES, delta_log_key
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import AlertSettings, Settings, is_dagster_name
 from deltasnap_assets.texts import lines_joined, secrets_hidden, visible
+from deltasnap_core import Problem, ProblemKind
 from deltasnap_core.support import (
-    OTHER_PATH,
     LastPolls,
     TableLevel,
     TableStatus,
@@ -93,9 +93,8 @@ def seen(status: TableStatus, reported: Reported, now_ms: int) -> Reported:
 
 
 def _problems(status: TableStatus) -> frozenset[str]:
-    if status.level in _WITHOUT_CHECKS or status.check is None:
-        return frozenset([status.level.value])
-    return frozenset(status.check.split(", "))
+    is_one = status.level in _WITHOUT_CHECKS or not status.checks
+    return frozenset([status.level.value] if is_one else status.checks)
 
 
 def _reported(text: str | None) -> Reported:
@@ -183,16 +182,13 @@ def _of_a_lost_poll(instance: dg.DagsterInstance, polls: LastPolls, table_name: 
     asset = dg.AssetKey([table_name, ASSET_NAMES[0]])
     if polls.read(table_name) is not None or not instance.fetch_materializations(asset, limit=1).records:
         return None
-    return TableStatus(
-        level=TableLevel.UNKNOWN,
-        reason="Versions of this table were materialized, but the store has no record of it.",
-        advice="Check that `storage` is the right store and was not deleted. Then refresh the table.",
-    )
+    return TableStatus.of(Problem.of(ProblemKind.LOST_STATUS))
 
 
 def _has_moved(instance: dg.DagsterInstance, settings: Settings, table_name: str, status: TableStatus) -> bool:
     """Return whether the store has a table at another path because this one moved, and was not polled since then."""
-    return status.check == OTHER_PATH and not was_observed_here(instance, settings.table(table_name))
+    is_elsewhere = any(problem.kind is ProblemKind.OTHER_TABLE for problem in status.problems)
+    return is_elsewhere and not was_observed_here(instance, settings.table(table_name))
 
 
 def _key(table: str, path: str, url: str) -> str:

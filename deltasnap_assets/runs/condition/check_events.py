@@ -7,7 +7,7 @@ from typing import Any
 
 import dagster as dg
 
-from deltasnap_assets.checks.check import Check, Verdict
+from deltasnap_assets.checks.check import MAX_TEXT_LENGTH, Check, Verdict
 from deltasnap_assets.checks.commits.fresh_table import recent_commit_times
 from deltasnap_assets.checks.registry import FRESH_TABLE
 from deltasnap_assets.dagster_internals import (
@@ -17,7 +17,6 @@ from deltasnap_assets.dagster_internals import (
     AssetCheckExecutionRecordStatus,
 )
 from deltasnap_assets.runs.condition.fault_texts import FailedRun
-from deltasnap_assets.runs.condition.poll_findings import MAX_TEXT_LENGTH
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.texts import visible
 from deltasnap_core import (

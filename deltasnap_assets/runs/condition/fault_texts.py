@@ -9,17 +9,17 @@ from dataclasses import dataclass
 
 import dagster as dg
 
-from deltasnap_assets.runs.condition.poll_findings import LOG, MAX_TEXT_LENGTH, RUN
+from deltasnap_assets.checks.check import MAX_TEXT_LENGTH
+from deltasnap_assets.runs.condition.poll_findings import LOG, RUN
 from deltasnap_assets.texts import visible
-from deltasnap_core import Problem, TableCondition
-from deltasnap_core.support import LOG_FOLDER, TableProblem
+from deltasnap_core import Problem, ProblemKind, TableCondition, Where
+from deltasnap_core.support import LOG_FOLDER
 
 FAILED_RUN = "failed_run"
 CANNOT_BE_LOADED = "cannot_be_loaded"
 FAULT_ENTRIES = ("health", FAILED_RUN, CANNOT_BE_LOADED, "can_be_loaded", "numbers_of", "checks_not_evaluated")
 """The keys of a page that describe faults. The other keys describe the last good version."""
 
-_AFTER_A_FAILURE = "Refresh the table to materialize missing versions and evaluate the checks again."
 _ACTIVE = re.compile(r"([\\`*\[\]<>|#~])")
 _LINK = re.compile(r"(?i)\b(https?|ftp)://")
 
@@ -55,20 +55,15 @@ def fault_lines(condition: TableCondition | None, failed: FailedRun | None = Non
     return lines
 
 
-def problems_of(condition: TableCondition | None, failed: FailedRun | None) -> dict[str, tuple[TableProblem, ...]]:
+def problems_of(condition: TableCondition | None, failed: FailedRun | None) -> dict[str, tuple[Problem, ...]]:
     """Return the faults of a table for its last poll, by what found them. condition: None: not known."""
-    problems: dict[str, tuple[TableProblem, ...]] = {RUN: ()}
+    problems: dict[str, tuple[Problem, ...]] = {RUN: ()}
     if condition is not None:
-        problems[LOG] = log_problems(condition)
+        problems[LOG] = condition.faults
     if failed is not None and not is_explained(condition, failed.reason):
-        text = visible(failed.sentence, MAX_TEXT_LENGTH)
-        problems[RUN] = (TableProblem(check=RUN, severity="warning", text=text, advice=_AFTER_A_FAILURE),)
+        reason = visible(failed.reason, MAX_TEXT_LENGTH)
+        problems[RUN] = (Problem.of(ProblemKind.FAILED_RUN, Where(name=failed.run_id), reason=reason),)
     return problems
-
-
-def log_problems(condition: TableCondition) -> tuple[TableProblem, ...]:
-    """Return the faults of a log for the last poll of its table."""
-    return tuple(TableProblem.of(fault, LOG) for fault in condition.faults)
 
 
 def is_explained(condition: TableCondition | None, reason: str) -> bool:

@@ -17,9 +17,9 @@ from deltasnap_assets.runs.planning.plan import Stored
 from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.runs.table_runs import failed_run
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_core import DeltaSnapError, LogStatus, TableCondition
+from deltasnap_core import DeltaSnapError, LogStatus, Problem, TableCondition
 from deltasnap_core.errors import StorageError
-from deltasnap_core.support import TableProblem, redacted
+from deltasnap_core.support import redacted
 
 
 class BrokenTableError(DeltaSnapError):
@@ -28,7 +28,7 @@ class BrokenTableError(DeltaSnapError):
     condition: of its log; None: not examined now. problems: of its checks and the store.
     """
 
-    def __init__(self, *, table: str, condition: TableCondition | None, problems: Sequence[TableProblem] = ()) -> None:
+    def __init__(self, *, table: str, condition: TableCondition | None, problems: Sequence[Problem] = ()) -> None:
         self.table = table
         self.condition = condition
         self.problems = tuple(problems)

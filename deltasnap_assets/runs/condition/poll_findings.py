@@ -11,9 +11,8 @@ from deltasnap_assets.checks.commits.fresh_table import FreshTable
 from deltasnap_assets.checks.files.expired_tombstones import ExpiredTombstones
 from deltasnap_assets.checks.registry import CONDITION_CHECKS
 from deltasnap_assets.quantities import HOUR_MS
-from deltasnap_assets.texts import visible
 from deltasnap_core import Problem
-from deltasnap_core.support import LastPoll, StaleRule, TableProblem
+from deltasnap_core.support import LastPoll, StaleRule
 
 LOG = "log"
 """The name of problems that are faults of the log itself."""
@@ -29,8 +28,6 @@ STORED_VERSIONS = "stored_versions"
 """The name of the problem that versions of the store lack a file."""
 UNSHARED_STORE = "unshared_store"
 """The name of the problem that runs store their versions elsewhere."""
-MAX_TEXT_LENGTH = 2000
-NO_VERSIONS_ADVICE = "Correct `versions` in the configuration, or wait for this version."
 
 _CONDITION_NAMES = frozenset(check.name for check in CONDITION_CHECKS)
 
@@ -51,7 +48,7 @@ class PollFindings:
 
     latest_version: int | None = None
     last_commit_ms: int | None = None
-    problems: Mapping[str, tuple[TableProblem, ...]] = field(default_factory=dict)
+    problems: Mapping[str, tuple[Problem, ...]] = field(default_factory=dict)
     stale_rule: StaleRule | None = None
     facts_version: int | None = None
     vacuum_bytes: int | None = None
@@ -69,36 +66,26 @@ def found_by_checks(verdicts: Mapping[Check, Verdict]) -> PollFindings:
     Checks of the log's condition are omitted, unless they failed to run, because its faults are recorded.
     `fresh_table` is recorded as the rule for when the table becomes stale, because that happens without runs.
     """
-    problems, rule, vacuum = dict[str, tuple[TableProblem, ...]](), None, None
+    problems, rule, vacuum = dict[str, tuple[Problem, ...]](), None, None
     for check, verdict in verdicts.items():
         name = check.name
         if name == FreshTable.name and (found := stale_rule(verdict.numbers.get("hours_expected"))) is not None:
             rule, problems[name] = found, ()
         elif name not in _CONDITION_NAMES or verdict.has_failed_to_run:
-            problems[name] = () if verdict.passed else (_problem(check, verdict),)
+            problems[name] = () if verdict.passed else (check.problem_of(verdict),)
         if name == ExpiredTombstones.name:
             vacuum = verdict.numbers.get("expired_bytes")
     return PollFindings(problems=problems, stale_rule=rule, vacuum_bytes=None if vacuum is None else int(vacuum))
 
 
-def _problem(check: Check, verdict: Verdict) -> TableProblem:
-    return TableProblem(
-        check=check.name,
-        severity=check.severity_of(verdict),
-        text=visible(verdict.description, MAX_TEXT_LENGTH),
-        advice=check.advice_of(verdict),
-    )
-
-
-def known_errors(poll: LastPoll | None) -> tuple[TableProblem, ...]:
+def known_errors(poll: LastPoll | None) -> tuple[Problem, ...]:
     """Return the errors of a table that are recorded: the fleet shows it as broken."""
-    return () if poll is None else tuple(problem for problem in poll.problems if problem.severity == "error")
+    return () if poll is None else tuple(problem for problem in poll.problems if problem.mark == "error")
 
 
 def known_faults(poll: LastPoll | None) -> tuple[Problem, ...]:
     """Return the recorded faults of a table's log that only reading its commits detects."""
-    found = (each.problem for each in (() if poll is None else poll.problems))
-    return tuple(problem for problem in found if problem is not None and problem.kind.is_in_commits)
+    return () if poll is None else tuple(problem for problem in poll.problems if problem.kind.is_in_commits)
 
 
 def stale_rule(hours: float | None) -> StaleRule | None:

@@ -7,14 +7,12 @@ a storage failure here does not fail a run or a tick.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from deltasnap_assets.runs import due
 from deltasnap_assets.runs.condition.poll_findings import (
     LOG,
-    NO_VERSIONS_ADVICE,
-    STORE,
     STORED_VERSIONS,
     VERSIONS,
     PollFindings,
@@ -27,15 +25,14 @@ from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import (
     LogStatus,
     Problem,
+    ProblemKind,
     SnapshotStore,
-    VersionRanges,
+    Where,
 )
 from deltasnap_core.errors import StorageError
 from deltasnap_core.support import (
     LastPoll,
     ManifestName,
-    TableLevel,
-    TableProblem,
     logger_of,
     redacted,
     system_clock,
@@ -87,34 +84,18 @@ def is_record_due(settings: Settings, table: TableSettings, status: LogStatus | 
     return REMINDERS.is_due("poll", settings, table, seconds=due.RECORDED_AGAIN_MS / 1000, value=latest)
 
 
-def _none_wanted(table: TableSettings, latest: int | None) -> tuple[TableProblem, ...]:
-    text = table.why_none_wanted(latest)
-    if text is None:
-        return ()
-    return (TableProblem(check=VERSIONS, severity="warning", text=text, advice=NO_VERSIONS_ADVICE),)
+def _none_wanted(table: TableSettings, latest: int | None) -> tuple[Problem, ...]:
+    reason = table.why_none_wanted(latest)
+    return () if reason is None else (Problem.of(ProblemKind.NO_WANTED_VERSION, reason=reason),)
 
 
 def record_unreadable(settings: Settings, table: TableSettings, stored: Stored) -> None:
     """Record the stored versions that lack a file and cannot be stored again, or that there are none any more."""
-    problems: tuple[TableProblem, ...] = ()
+    problems: tuple[Problem, ...] = ()
     if stored.unreadable:
-        versions, reason = VersionRanges.of(stored.unreadable), next(iter(stored.unreadable.values()))
-        text = f"Stored versions cannot be read, and the log no longer has them: {versions.text()}. {reason}."
-        problems = (
-            TableProblem(check=STORED_VERSIONS, severity="error", text=text, advice="Restore the file from a backup."),
-        )
+        where, reason = Where.of(None, *stored.unreadable), next(iter(stored.unreadable.values()))
+        problems = (Problem.of(ProblemKind.LOST_FILES, where, reason=reason),)
     record(store_of(settings), table, PollFindings(problems={STORED_VERSIONS: problems}))
-
-
-def store_damage(store: SnapshotStore, table_name: str) -> tuple[TableProblem, ...]:
-    """Return the damage of the store for which the fleet shows a table as broken; empty: there is none.
-
-    Errors: StorageError.
-    """
-    status = store.polls.statuses([table_name], system_clock())[table_name]
-    if status is None or status.level is not TableLevel.BROKEN or status.check != STORE:
-        return ()
-    return (TableProblem(check=STORE, severity="error", text=status.reason, advice=status.advice),)
 
 
 def record(
@@ -147,7 +128,11 @@ def record(
 def _new_poll(before: LastPoll | None, table: TableSettings, found: PollFindings) -> LastPoll | None:
     """Return the poll to write; None: only the time of `before` would change, by less than an hour."""
     now, after = system_clock(), _merged(before or LastPoll(polled_at_ms=0), table, found)
-    if before is not None and after == before and abs(now - before.polled_at_ms) < due.RECORDED_AGAIN_MS:
+    if (
+        before is not None
+        and after.to_bytes() == before.to_bytes()
+        and abs(now - before.polled_at_ms) < due.RECORDED_AGAIN_MS
+    ):
         is_late = before.examined_at_ms is None or abs(now - before.examined_at_ms) >= due.RECORDED_AGAIN_MS
         if not (found.is_examined and is_late):
             return None
@@ -182,23 +167,19 @@ def _merged(before: LastPoll, table: TableSettings, found: PollFindings) -> Last
     )
 
 
-def _replaced(before: LastPoll, found: PollFindings) -> Mapping[str, tuple[TableProblem, ...]]:
+def _replaced(before: LastPoll, found: PollFindings) -> Mapping[str, tuple[Problem, ...]]:
     """Return the found problems, by name. Only reading the whole log shows that faults of its commits are gone."""
     if found.is_examined or LOG not in found.problems:
         return found.problems
     of_log = found.problems[LOG]
-    known = any(problem.check == LOG and problem.severity == "error" for problem in before.problems)
-    if known and not any(problem.severity == "error" for problem in of_log):
+    recorded = [problem for problem in before.problems if problem.check == LOG]
+    if any(each.mark == "error" for each in recorded) and not any(each.mark == "error" for each in of_log):
         return {name: problems for name, problems in found.problems.items() if name != LOG}
-    keys = {each.problem.key for each in of_log if each.problem is not None}
-    warnings = (each for each in before.problems if each.check == LOG and each.severity == "warning")
-    kept = (each for each in warnings if _is_in_commits(each.problem, keys))
-    return {**found.problems, LOG: (*of_log, *kept)}
-
-
-def _is_in_commits(problem: Problem | None, known: Container[object]) -> bool:
-    """Return whether a problem is not known, and of commits. It may be if another release recorded its kind."""
-    return problem is None or (problem.kind.is_in_commits and problem.key not in known)
+    known = {each.key for each in of_log}
+    kept = (each for each in recorded if each.mark == "warning" and each.key not in known)
+    # A problem of a kind that another release recorded may be one of commits.
+    of_commits = (each for each in kept if each.kind.is_in_commits or each.kind is ProblemKind.FAILED_CHECK)
+    return {**found.problems, LOG: (*of_log, *of_commits)}
 
 
 def _unchecked_since(before: LastPoll, latest: int | None, checked: int | None) -> int | None:

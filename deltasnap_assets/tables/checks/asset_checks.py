@@ -8,12 +8,11 @@ from typing import Any
 
 import dagster as dg
 
-from deltasnap_assets.checks.check import Check, TableCheck, Verdict, failed_to_run, not_evaluated
+from deltasnap_assets.checks.check import MAX_TEXT_LENGTH, Check, TableCheck, Verdict, failed_to_run, not_evaluated
 from deltasnap_assets.checks.log.condition_check import unsupported
 from deltasnap_assets.checks.log.readable_protocol import ReadableProtocol
 from deltasnap_assets.checks.registry import TABLE_CHECKS
 from deltasnap_assets.runs.condition.check_events import LOG_ERRORS, severity_of
-from deltasnap_assets.runs.condition.poll_findings import MAX_TEXT_LENGTH
 from deltasnap_assets.runs.run_progress import progress_logged
 from deltasnap_assets.runs.table_runs import ends_failure
 from deltasnap_assets.settings.config import TableSettings

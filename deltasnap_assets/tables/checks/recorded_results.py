@@ -7,25 +7,16 @@ from dataclasses import replace
 
 import dagster as dg
 
-from deltasnap_assets.checks.check import Check, Verdict
-from deltasnap_assets.runs.condition.fault_texts import log_problems
-from deltasnap_assets.runs.condition.poll_findings import (
-    ALL_CHECKS,
-    LOG,
-    MAX_TEXT_LENGTH,
-    RUN,
-    VERSIONS,
-    PollFindings,
-    found_by_checks,
-)
+from deltasnap_assets.checks.check import MAX_TEXT_LENGTH, Check, Verdict
+from deltasnap_assets.runs.condition.poll_findings import ALL_CHECKS, LOG, RUN, VERSIONS, PollFindings, found_by_checks
 from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.runs.due import inputs_of_checks
 from deltasnap_assets.runs.table_runs import stores_versions
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_assets.texts import visible
-from deltasnap_core import DeltaSnapError
-from deltasnap_core.support import TableProblem, logger_of
+from deltasnap_core import DeltaSnapError, Problem, ProblemKind
+from deltasnap_core.support import logger_of
 
 _log = logger_of(__name__)
 
@@ -58,7 +49,7 @@ def record_table_checks(
             found,
             latest_version=condition.latest,
             last_commit_ms=_last_commit_ms(snapshots, table, condition.latest),
-            problems={LOG: log_problems(condition), **found.problems, ALL_CHECKS: (), **of_run},
+            problems={LOG: condition.faults, **found.problems, ALL_CHECKS: (), **of_run},
             facts_version=None if found.vacuum_bytes is None else newest,
             checked_version=newest if are_all else None,
             checked_inputs=inputs_of_checks(table, snapshots.listing(table).newest_checkpoint) if are_all else None,
@@ -68,8 +59,7 @@ def record_table_checks(
         record(snapshots.store, table, complete, snapshots.versions.names(table.name))
     except DeltaSnapError as error:
         _log.warning("Could not record the condition of table %s: %s", table.name, error)
-        text = visible(str(error), MAX_TEXT_LENGTH)
-        unread = TableProblem(check=ALL_CHECKS, severity="error", text=text, advice="Refresh the table to retry.")
+        unread = Problem.of(ProblemKind.UNREAD_FACTS, error=visible(str(error), MAX_TEXT_LENGTH))
         record(snapshots.store, table, PollFindings(problems={**found.problems, ALL_CHECKS: (unread,)}))
 
 

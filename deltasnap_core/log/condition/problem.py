@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from deltasnap_core.errors import one_line
-from deltasnap_core.log.condition.problem_kinds import TEMPLATES, WITHOUT_LOSS, ProblemKind, Template
+from deltasnap_core.log.condition.problem_kinds import TEMPLATES, WITHOUT_LOSS, ProblemKind, Severity, Template
 from deltasnap_core.ranges import NO_VERSIONS, VersionRanges
 from deltasnap_core.redaction import redacted, safe_repr
 
@@ -24,11 +24,14 @@ class Where:
 
     file, line: URL of the file, without credentials, and the line in it, from 1; None: the problem concerns no single
                 file, or no single line.
-    versions:   those whose commit, checkpoint or checksum has the problem; empty: it belongs to no version.
+    name:       of the check that failed, or the id of the run; None: neither.
+    versions:   those whose commit, checkpoint or checksum has the problem, or that the run did not materialize; empty:
+                it belongs to no version.
     """
 
     file: str | None = None
     line: int | None = None
+    name: str | None = None
     versions: VersionRanges = field(default_factory=VersionRanges)
 
     @classmethod
@@ -49,8 +52,8 @@ class Problem:
     """One problem of a table. Two problems with the same `key` are the same one, whatever their facts.
 
     versions: those that cannot be loaded because of it; empty for a problem with a fallback.
-    facts:    fill the templates of its kind; without credentials. A fact `text`, `advice` or `reason` replaces the
-              template.
+    facts:    fill the templates of its kind; without credentials. A fact `severity`, `text`, `advice` or `reason`
+              replaces that of the kind.
     """
 
     kind: ProblemKind
@@ -66,15 +69,31 @@ class Problem:
         shown = {name: redacted(fact) if isinstance(fact, str) else fact for name, fact in facts.items()}
         return cls(kind=kind, where=where, versions=versions, facts=shown)
 
+    @classmethod
+    def of_check(cls, *, check: str, severity: Severity, text: str, advice: str = "") -> Problem:
+        """Return the problem that a check found."""
+        return cls.of(ProblemKind.FAILED_CHECK, Where(name=check), severity=severity, text=text, advice=advice)
+
     @property
     def key(self) -> tuple[object, ...]:
         """The identity of the problem."""
-        return self.kind, self.where.file, self.where.line, self.where.versions.runs, self.versions.runs
+        where = self.where
+        return self.kind, where.file, where.line, where.name, where.versions.runs, self.versions.runs
+
+    @property
+    def check(self) -> str:
+        """The check or other source that found it, such as `log`, `run` or `store`; empty: no check."""
+        return self._template.found_by or self.where.name or ""
+
+    @property
+    def severity(self) -> Severity:
+        """`error` if a version cannot be loaded or the table cannot be reached; otherwise that of the kind."""
+        return "error" if self.versions else self.facts.get("severity", self._template.severity)  # type: ignore[return-value]
 
     @property
     def mark(self) -> Mark:
-        """`error` if a version cannot be loaded or the table cannot be reached; otherwise `warning`."""
-        return "error" if self.versions else self._template.severity
+        """`error` or `warning`."""
+        return "error" if self.severity == "error" else "warning"
 
     @property
     def text(self) -> str:
@@ -90,6 +109,14 @@ class Problem:
     def reason(self) -> str:
         """The expected and the found content, without the file."""
         return self._filled("reason", self._template.reason)
+
+    @property
+    def has_all_facts(self) -> bool:
+        """Whether the facts fill the templates of the kind."""
+        try:
+            return bool(self.text) and self.reason is not None
+        except (KeyError, ValueError):
+            return False
 
     @property
     def missing(self) -> VersionRanges:

@@ -1,15 +1,16 @@
-"""The kinds of problems of a log, and one table of their severities, sentences and advice."""
+"""The kinds of problems of a table, and one table of their severities, sentences and advice."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 from typing import Literal, NamedTuple
 
-Severity = Literal["warning", "error"]
+Severity = Literal["error", "unknown", "warning", "stale"]
+"""The worst first. unknown: whether the table has problems is not known. stale: its last commit is too old."""
 
 
 class ProblemKind(StrEnum):
-    """The kinds of problems that the log of a table can have."""
+    """The kinds of problems that a table can have: of its log, of checks and runs, of the store, of what is known."""
 
     NO_TABLE = "no_table"
     ACCESS_DENIED = "access_denied"
@@ -41,6 +42,32 @@ class ProblemKind(StrEnum):
     FUTURE_TIMESTAMP = "future_timestamp"
     INCOMPLETE_ENABLEMENT = "incomplete_enablement"
     NEGATIVE_NUMBER = "negative_number"
+
+    FAILED_CHECK = "failed_check"
+    UNREAD_FACTS = "unread_facts"
+    FAILED_RUN = "failed_run"
+    NO_WANTED_VERSION = "no_wanted_version"
+    STALE = "stale"
+    FUTURE_COMMIT = "future_commit"
+
+    DAMAGED_STORE = "damaged_store"
+    LOST_MANIFEST = "lost_manifest"
+    LOST_FILES = "lost_files"
+    UNSHARED_STORE = "unshared_store"
+    UNREADABLE_STORE = "unreadable_store"
+    LATER_STORE = "later_store"
+    DAMAGED_STATUS = "damaged_status"
+    LOST_STATUS = "lost_status"
+    OTHER_TABLE = "other_table"
+
+    NEVER_POLLED = "never_polled"
+    OLD_POLL = "old_poll"
+    FUTURE_POLL = "future_poll"
+    OLD_EXAMINATION = "old_examination"
+    NEVER_CHECKED = "never_checked"
+    UNCHECKED_VERSIONS = "unchecked_versions"
+    NOT_FOLLOWED = "not_followed"
+    LOST_TABLE = "lost_table"
 
     @property
     def is_in_commits(self) -> bool:
@@ -97,13 +124,16 @@ _FOUND_IN_CHECKPOINTS = (
 class Template(NamedTuple):
     """The severity and the texts of a kind, with places for facts in braces, see `Problem.text`.
 
+    text, advice: empty: each problem has its own.
     reason: the expected and the found content, without the file.
+    found_by: `Problem.check`; None: that which `Where.name` names, or nothing.
     """
 
     severity: Severity
     text: str
     advice: str
-    reason: str
+    reason: str = ""
+    found_by: str | None = "log"
 
 
 def _repeated(action: str, advice: str = "whether the last of these actions is the intended one.") -> Template:
@@ -118,6 +148,7 @@ def _repeated(action: str, advice: str = "whether the last of these actions is t
 
 _OF_METADATA = "set the schema, the properties and the protocol of the table again."
 _ENABLEMENT = "delta.inCommitTimestampEnablement"
+_REFRESH = "Refresh the table, or start its sensor."
 
 TEMPLATES: dict[ProblemKind, Template] = {
     ProblemKind.NO_TABLE: Template(
@@ -307,6 +338,110 @@ TEMPLATES: dict[ProblemKind, Template] = {
         "rows, or more deleted rows than records. The sizes and numbers of rows of the table are wrong.",
         "Check the writer, and rewrite the files, for example with OPTIMIZE.",
         "expected sizes and numbers of rows of at least 0",
+    ),
+    ProblemKind.FAILED_CHECK: Template("warning", "", "", found_by=None),
+    ProblemKind.UNREAD_FACTS: Template("error", "{error}", "Refresh the table to retry.", found_by="checks"),
+    ProblemKind.FAILED_RUN: Template(
+        "warning",
+        "The last run failed: {reason:.}",
+        "Refresh the table to materialize missing versions and evaluate the checks again.",
+        "{reason}",
+        found_by="run",
+    ),
+    ProblemKind.NO_WANTED_VERSION: Template(
+        "warning",
+        "{reason}",
+        "Correct `versions` in the configuration, or wait for this version.",
+        found_by="versions",
+    ),
+    ProblemKind.STALE: Template(
+        "stale", "The last commit is {age} old, at most {patience} expected.", "", found_by=None
+    ),
+    ProblemKind.FUTURE_COMMIT: Template(
+        "warning",
+        "The time of the last commit is {age} in the future.",
+        "Correct the clock of the writer.",
+        found_by=None,
+    ),
+    ProblemKind.DAMAGED_STORE: Template("error", "{reason}", "", found_by="store"),
+    ProblemKind.LOST_MANIFEST: Template(
+        "error",
+        "Version {at} was stored, but its manifest is gone from the store.",
+        "Refresh the table: this stores the version again, if its log still has it.",
+        found_by="store",
+    ),
+    ProblemKind.LOST_FILES: Template(
+        "error",
+        "Stored versions cannot be read, and the log no longer has them: {at}. {reason:.}",
+        "Restore the file from a backup.",
+        found_by="stored_versions",
+    ),
+    ProblemKind.UNSHARED_STORE: Template(
+        "warning",
+        "Runs store their versions elsewhere: their processes do not share the folder of the store.",
+        "Set `storage` to a folder or bucket that the daemon, the code location and all runs share.",
+        found_by="unshared_store",
+    ),
+    ProblemKind.UNREADABLE_STORE: Template(
+        "unknown",
+        "The store of this table cannot be read: {error}",
+        "Grant access to the table's folder in the store, or try again later.",
+        found_by="store",
+    ),
+    ProblemKind.LATER_STORE: Template(
+        "unknown",
+        "{error}",
+        "Upgrade deltasnap: a later release stored the newest version of this table.",
+        found_by="store",
+    ),
+    ProblemKind.DAMAGED_STATUS: Template(
+        "unknown",
+        "The last poll of this table cannot be read: {place}: {reason}",
+        "Refresh the table: this writes the file again.",
+        found_by="store",
+    ),
+    ProblemKind.LOST_STATUS: Template(
+        "unknown",
+        "Versions of this table were materialized, but the store has no record of it.",
+        "Check that `storage` is the right store and was not deleted. Then refresh the table.",
+        found_by=None,
+    ),
+    ProblemKind.OTHER_TABLE: Template(
+        "unknown",
+        "The store has another table of this name, at {place}.",
+        "Refresh the table. If that fails, give one of the two tables another name or another store.",
+        found_by="path",
+    ),
+    ProblemKind.NEVER_POLLED: Template(
+        "unknown", "deltasnap has not read the log of this table yet.", _REFRESH, found_by=None
+    ),
+    ProblemKind.OLD_POLL: Template(
+        "unknown", "deltasnap last read the log of this table {age} ago.", _REFRESH, found_by=None
+    ),
+    ProblemKind.FUTURE_POLL: Template(
+        "unknown",
+        "The time of the last poll of this table is {age} in the future: a clock was wrong.",
+        _REFRESH,
+        found_by=None,
+    ),
+    ProblemKind.OLD_EXAMINATION: Template(
+        "unknown", "deltasnap last checked the log of this table for damage {age} ago.", _REFRESH, found_by=None
+    ),
+    ProblemKind.NEVER_CHECKED: Template(
+        "unknown", "No run has checked this table yet.", "Refresh the table.", found_by=None
+    ),
+    ProblemKind.UNCHECKED_VERSIONS: Template(
+        "unknown",
+        "No run has checked this table for {age}, and it has new versions.",
+        "Refresh the table.",
+        found_by=None,
+    ),
+    ProblemKind.NOT_FOLLOWED: Template("unknown", "This table is not followed: {reason}.", "", found_by=None),
+    ProblemKind.LOST_TABLE: Template(
+        "warning",
+        "This table is in the store, but {place} is no longer a Delta table and is not followed.",
+        "Restore its log. If the table was dropped, delete its folder from the store.",
+        found_by=None,
     ),
 }
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
+from deltasnap_core.log.condition.problem import Problem
 from deltasnap_core.protocol.state.file_size_histogram import files_below
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.store.fleet.last_poll import DEFAULT_SMALL_FILE_BYTES, LastPoll
-from deltasnap_core.store.fleet.table_level import CLOCK_SKEW_MS, TableLevel, TableStatus, table_status
+from deltasnap_core.store.fleet.table_level import CLOCK_SKEW_MS, TableStatus, table_status
 from deltasnap_core.store.fleet.timeline import Timeline
 from deltasnap_core.store.format.manifest import VersionManifest
 
@@ -61,7 +62,7 @@ HISTORY_SCHEMA = pa.schema([pa.field("taken_at_ms", pa.int64(), nullable=False),
 class FleetRow:
     """One table of a fleet. None: unknown. Times are in ms since the epoch, spans in ms, sizes in bytes.
 
-    condition:       a `TableLevel`. reason, check, advice: see `TableStatus`.
+    status:          the condition. Its columns are `condition`, `reason`, `check` and `advice`.
     last_commit_ms:  of the newest commit that is known. age_ms: since then; None also if that time is in the future.
     usual_pause_ms:  the median pause between recent commits. age_ratio: age_ms as a multiple of it, or of
                      LEAST_PAUSE_MS if that is longer.
@@ -76,10 +77,7 @@ class FleetRow:
     """
 
     table: str
-    condition: str
-    reason: str
-    check: str | None
-    advice: str
+    status: TableStatus
     polled_at_ms: int | None = None
     last_commit_ms: int | None = None
     age_ms: int | None = None
@@ -101,26 +99,25 @@ class FleetRow:
     owners: tuple[str, ...] = ()
     path: str | None = None
 
-    @classmethod
-    def without_numbers(cls, table: str, status: TableStatus) -> FleetRow:
-        """Return the row of a table of which only the condition is known."""
-        return cls(
-            table=table, condition=status.level.value, reason=status.reason, check=status.check, advice=status.advice
-        )
+    @property
+    def condition(self) -> str:
+        """A `TableLevel`."""
+        return self.status.level.value
 
     @property
-    def status(self) -> TableStatus:
-        """The condition, with its reason."""
-        level = TableLevel(self.condition)
-        return TableStatus(level=level, reason=self.reason, check=self.check, advice=self.advice)
+    def reason(self) -> str:
+        """See `TableStatus.reason`."""
+        return self.status.reason
 
-    def judged(self, status: TableStatus | None) -> FleetRow:
-        """Return this row with another condition; None: the same."""
-        if status is None:
-            return self
-        return replace(
-            self, condition=status.level.value, reason=status.reason, check=status.check, advice=status.advice
-        )
+    @property
+    def check(self) -> str | None:
+        """`TableStatus.checks`, separated by ", "; None: there are none."""
+        return ", ".join(self.status.checks) or None
+
+    @property
+    def advice(self) -> str:
+        """See `TableStatus.advice`."""
+        return self.status.advice
 
 
 def fleet_row(
@@ -131,12 +128,12 @@ def fleet_row(
     *,
     num_versions: int,
     now_ms: int,
-    damage: TableStatus | None,
+    damage: Problem | None,
 ) -> FleetRow:
     """Return the row of a table.
 
     newest: the manifest of the newest stored version; None: there is none, or it cannot be read.
-    damage: the damage of the store; None: none was found.
+    damage: the damage of the store, which is the condition of the table then; None: none was found.
     """
     latest = None if poll is None else poll.latest_version
     stored = None if newest is None else newest.version
@@ -145,13 +142,10 @@ def fleet_row(
     is_future = last_commit is not None and last_commit - now_ms > CLOCK_SKEW_MS
     age = None if last_commit is None or is_future else max(now_ms - last_commit, 0)
     pause, growth_7d, growth_30d = read_growth(timeline, now_ms)
-    status = damage or table_status(poll, last_commit, now_ms)
+    status = table_status(poll, last_commit, now_ms) if damage is None else TableStatus.of(damage)
     return FleetRow(
         table=table,
-        condition=status.level.value,
-        reason=status.reason,
-        check=status.check,
-        advice=status.advice,
+        status=status,
         polled_at_ms=None if poll is None else poll.polled_at_ms,
         last_commit_ms=last_commit,
         age_ms=age,
@@ -178,13 +172,12 @@ def read_growth(timeline: Timeline, now_ms: int) -> tuple[int | None, int | None
 
 def worst_first(row: FleetRow) -> tuple[int, str]:
     """Return the key by which rows are sorted: the condition, then the name."""
-    return TableLevel(row.condition).rank, row.table
+    return row.status.level.rank, row.table
 
 
 def fleet_table(rows: Iterable[FleetRow]) -> pa.Table:
     """Return rows as an Arrow table of FLEET_SCHEMA. A number that does not fit 64 bits becomes null."""
-    names = [field.name for field in fields(FleetRow)]
-    values = [{name: _bounded(getattr(row, name)) for name in names} for row in rows]
+    values = [{name: _bounded(getattr(row, name)) for name in FLEET_SCHEMA.names} for row in rows]
     return pa.Table.from_pylist(values, schema=FLEET_SCHEMA)
 
 

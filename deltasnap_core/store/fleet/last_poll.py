@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, SkipValidation, model_validator
+from pydantic import BeforeValidator, SkipValidation
 
 from deltasnap_core.log.condition.problem import Problem, Where, pairs
 from deltasnap_core.log.condition.problem_kinds import ProblemKind, Severity
@@ -39,14 +39,11 @@ def _ranges_of(values: object) -> object:
 Ranges = Annotated[VersionRanges, SkipValidation, BeforeValidator(_ranges_of)]
 
 
-@safe_repr
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableProblem(JsonRecord):
-    """One problem of a table, as the store records it.
+class _RecordedProblem(JsonRecord):
+    """The JSON object of a problem: `Problem.where`, `Problem.versions` and `Problem.facts` identify and describe it.
 
-    check: the check or other source that found it. text: the problem in sentences. advice: what to do.
-    kind: of a problem of the log; None: found by a check, or unknown to this release.
-    file, line, at, versions, facts: `Problem.where`, `Problem.versions` and `Problem.facts`, for a problem of the log.
+    check, severity, text, advice: for readers of the document, and for a kind that this release does not know.
     """
 
     json_name = "problem"
@@ -55,54 +52,46 @@ class TableProblem(JsonRecord):
     severity: Severity
     text: str
     advice: str = ""
-    kind: ProblemKind | None = None
+    kind: str | None = None
     file: str | None = None
     line: Long | None = None
+    name: str | None = None
     at: Ranges = field(default_factory=VersionRanges)
     versions: Ranges = field(default_factory=VersionRanges)
     facts: Mapping[str, str | int] = field(default_factory=dict)
 
-    @classmethod
-    def of(cls, problem: Problem, check: str) -> TableProblem:
-        """Return a problem of the log. Its texts and facts are cut to a length that can be stored."""
-        return cls(
-            check=check,
-            severity="error" if problem.mark == "error" else "warning",
-            text=_stored_text(problem.text),
-            advice=_stored_text(problem.advice),
-            kind=problem.kind,
-            file=problem.where.file,
-            line=problem.where.line,
-            at=problem.where.versions,
-            versions=problem.versions,
-            facts={name: _stored_text(fact) if isinstance(fact, str) else fact for name, fact in problem.facts.items()},
-        )
-
     @property
-    def problem(self) -> Problem | None:
-        """The problem of the log; None: a check found it, or its kind is unknown.
+    def problem(self) -> Problem:
+        """The problem. If another release recorded an unknown kind, or other facts, the texts are the facts."""
+        severity, text, advice = self.severity, self.text, self.advice
+        if self.kind is None or self.kind not in {*ProblemKind}:
+            return Problem.of_check(check=self.check, severity=severity, text=text, advice=advice)
+        where = Where(file=self.file, line=self.line, name=self.name, versions=self.at)
+        found = Problem(kind=ProblemKind(self.kind), where=where, versions=self.versions, facts=self.facts)
+        texts = {"severity": severity, "text": text, "advice": advice, "reason": ""}
+        return found if found.has_all_facts else replace(found, facts=texts)
 
-        An earlier release recorded only the texts. They are the facts then.
-        """
-        if self.kind is None:
-            return None
-        where = Where(file=self.file, line=self.line, versions=self.at)
-        facts = self.facts or {"text": self.text, "advice": self.advice}
-        return Problem(kind=self.kind, where=where, versions=self.versions, facts=facts)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the JSON object. Texts are without credentials, and truncated."""
-        values = {**JsonRecord.to_json(self), "text": _stored_text(self.text), "advice": _stored_text(self.advice)}
-        ranges = {name: pairs(found) for name in ("at", "versions") if (found := getattr(self, name))}
-        details = {**ranges, **({"facts": dict(self.facts)} if self.facts else {})}
-        return {name: value for name, value in values.items() if name not in ("at", "versions", "facts")} | details
+def problem_json(problem: Problem) -> dict[str, Any]:
+    """Return a problem as a JSON object. Texts are cut to a length that can be stored."""
+    facts = {name: _stored_text(fact) if isinstance(fact, str) else fact for name, fact in problem.facts.items()}
+    problem, where = replace(problem, facts=facts), problem.where
+    values = {
+        "check": problem.check,
+        "severity": problem.severity,
+        "text": _stored_text(problem.text),
+        "advice": _stored_text(problem.advice),
+        "kind": problem.kind.value,
+    }
+    place = {"file": where.file, "line": where.line, "name": where.name}
+    ranges = {"at": pairs(where.versions), "versions": pairs(problem.versions)}
+    return values | {name: value for name, value in {**place, **ranges, "facts": facts}.items() if value}
 
-    @model_validator(mode="before")
-    @classmethod
-    def _of_known_kind(cls, values: object) -> object:
-        """Return the fields without a kind that this release does not know."""
-        is_unknown = isinstance(values, Mapping) and values.get("kind") not in {*ProblemKind}
-        return {**values, "kind": None} if is_unknown and isinstance(values, Mapping) else values
+
+def _problems_of(values: object) -> object:
+    if not isinstance(values, list | tuple):
+        return values  # rejected by Pydantic
+    return tuple(each if isinstance(each, Problem) else _RecordedProblem.from_json(each).problem for each in values)
 
 
 @safe_repr
@@ -173,7 +162,7 @@ class LastPoll(JsonRecord):
     checked_version: Long | None = None
     checked_inputs: str | None = None
     unchecked_since_ms: Long | None = None
-    problems: tuple[TableProblem, ...] = ()
+    problems: Annotated[tuple[Annotated[Problem, SkipValidation], ...], BeforeValidator(_problems_of)] = ()
     stale_rule: StaleRule | None = None
     small_file_bytes: Long = DEFAULT_SMALL_FILE_BYTES
     facts_version: Long | None = None
@@ -202,8 +191,13 @@ class LastPoll(JsonRecord):
     def to_bytes(self) -> bytes:
         """Return the document: UTF-8 JSON."""
         has_bytes = is_json_kind(self.vacuum_bytes, int)
-        written = replace(self, vacuum_bytes=self.vacuum_bytes if has_bytes else None, points={})
-        values = {**written.to_json(), "path": self.path and redacted(self.path), "points": _points_json(self.points)}
+        written = replace(self, vacuum_bytes=self.vacuum_bytes if has_bytes else None, problems=(), points={})
+        values = {
+            **written.to_json(),
+            "problems": [problem_json(problem) for problem in self.problems],
+            "path": self.path and redacted(self.path),
+            "points": _points_json(self.points),
+        }
         return json_text({"format": POLL_FORMAT, **values}).encode()
 
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import uuid4
 
 from deltasnap_core.errors import CorruptStoreError, StorageError, StoredVersionNotFoundError, UnsupportedStoreError
-from deltasnap_core.redaction import logger_of, redacted, safe_repr
+from deltasnap_core.log.condition.problem import Problem, Where
+from deltasnap_core.log.condition.problem_kinds import ProblemKind
+from deltasnap_core.redaction import logger_of, safe_repr
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.fleet.fleet_row import FleetRow, fleet_row, read_growth
-from deltasnap_core.store.fleet.last_poll import LastPoll, TableProblem
+from deltasnap_core.store.fleet.last_poll import LastPoll
 from deltasnap_core.store.fleet.table_level import TableLevel, TableStatus, is_new, of_another_table, problems_now
 from deltasnap_core.store.fleet.timeline import Timeline, VersionPoint
 from deltasnap_core.store.format.layout import ManifestName, is_table_name
@@ -61,13 +63,14 @@ class LastPolls:
         found = self._each(tables, now_ms, paths or {})
         return {table: status(each) for table, each in zip(tables, found, strict=True)}
 
-    def problems(self, table: str, now_ms: int) -> tuple[TableProblem, ...]:
-        """Return the current problems of a table that was polled, as in its row of the fleet.
+    def problems(self, table: str, now_ms: int) -> tuple[Problem, ...]:
+        """Return the current problems of a table: damage of its store, and those of `problems_now`.
 
-        Damage of the store is not among them: see `statuses`. Errors: StorageError if the store cannot be listed.
+        Errors: StorageError if the store cannot be listed.
         """
         (found,) = self._each([table], now_ms, {})
-        return () if found.poll is None else problems_now(found.poll, found.row.last_commit_ms, now_ms)
+        known = () if found.poll is None else problems_now(found.poll, found.row.last_commit_ms, now_ms)
+        return known if found.damage is None or found.damage.mark != "error" else (found.damage, *known)
 
     def rows(
         self,
@@ -84,8 +87,9 @@ class LastPolls:
         numbers are not shown.
         """
         known = conditions or {}
-        found = [each.row.judged(known.get(each.row.table)) for each in self._each(tables, now_ms, paths or {})]
-        return found + [FleetRow.without_numbers(name, known[name]) for name in known if name not in tables]
+        rows = [each.row for each in self._each(tables, now_ms, paths or {})]
+        found = [replace(row, status=known.get(row.table, row.status)) for row in rows]
+        return found + [FleetRow(table=name, status=known[name]) for name in known if name not in tables]
 
     def points(
         self, table: str, poll: LastPoll, current: Mapping[int, ManifestName] | None = None
@@ -136,7 +140,7 @@ class LastPolls:
                 return False
             time.sleep(_WAIT_SECONDS)
 
-    def _read(self, table: str) -> tuple[LastPoll | None, TableStatus | None]:
+    def _read(self, table: str) -> tuple[LastPoll | None, Problem | None]:
         """Return the last poll of a table, and the problem of its document (None: no problem)."""
         url = self._url(table)
         try:
@@ -145,7 +149,7 @@ class LastPolls:
             return None, None
         except ValueError as error:
             _log.warning("The last poll of table %s is ignored, %s: %s", table, url, error)
-            return None, _damaged_poll(url, error)
+            return None, Problem.of(ProblemKind.DAMAGED_STATUS, Where.of(url), reason=str(error))
 
     def _each(self, tables: Sequence[str], now_ms: int, paths: Mapping[str, str]) -> list[_Read]:
         found = self.storage.on_each(lambda table: self._read_row(table, now_ms, paths.get(table)), tables)
@@ -159,12 +163,13 @@ class LastPolls:
             poll, damage = self._read(table)
             if poll is not None and path is not None and poll.is_elsewhere(path):
                 other = of_another_table(poll)
-                return _Read(row=FleetRow.without_numbers(table, other), poll=poll, damage=other)
-            row = _TableReader(stored=self._stored(table), poll=poll, now_ms=now_ms, damage=damage).row()
+                return _Read(row=FleetRow(table=table, status=TableStatus.of(other)), poll=poll, damage=other)
+            reader = _TableReader(stored=self._stored(table), poll=poll, now_ms=now_ms, damage=damage)
+            return _Read(row=reader.row(), poll=poll, damage=reader.damage)
         except StorageError as error:
-            unread = _unreadable(error)
-            return _Read(row=FleetRow.without_numbers(table, unread), damage=unread, is_unreadable=True)
-        return _Read(row=row, poll=poll, damage=damage)
+            unread = Problem.of(ProblemKind.UNREADABLE_STORE, error=str(error))
+            row = FleetRow(table=table, status=TableStatus.of(unread))
+            return _Read(row=row, damage=unread, is_unreadable=True)
 
     def _stored(self, table: str) -> StoredTable:
         return StoredTable(storage=self.storage, root=self.root, name=table)
@@ -179,7 +184,7 @@ class _Read:
 
     row: FleetRow
     poll: LastPoll | None = None
-    damage: TableStatus | None
+    damage: Problem | None
     is_unreadable: bool = False
 
 
@@ -190,31 +195,31 @@ class _TableReader:
         stored: StoredTable,
         poll: LastPoll | None,
         now_ms: int,
-        damage: TableStatus | None = None,
+        damage: Problem | None = None,
         names: Sequence[ManifestName] | None = None,
     ) -> None:
         self._stored = stored
         self._poll = poll
         self._now_ms = now_ms
-        self._damage = damage
+        self.damage = damage
         self._names = stored.stored_versions().current if names is None else names
         self._timeline = Timeline(self._names, {} if poll is None else poll.points, self._load)
 
     def row(self) -> FleetRow:
         """Return the row. If the store is damaged, the row has this as the condition of the table."""
         try:
-            newest, damage = self._newest()
-            return self._row(newest, damage or self._damage)
+            return self._row(self._newest())
         except (KeyError, TypeError, ValueError) as error:
             url = self._stored.manifest_url(self._names[-1])
             reason = str(error) if isinstance(error, ValueError) else f"expected the numbers of a version ({error})"
-            return self._row(None, _damaged(corrupt_manifest(url, reason)))
+            self.damage = damaged_store(corrupt_manifest(url, reason))
+            return self._row(None)
 
     def points(self) -> dict[ManifestName, VersionPoint]:
         read_growth(self._timeline, self._now_ms)
         return self._timeline.used
 
-    def _row(self, newest: VersionManifest | None, damage: TableStatus | None) -> FleetRow:
+    def _row(self, newest: VersionManifest | None) -> FleetRow:
         return fleet_row(
             self._stored.name,
             self._poll,
@@ -222,22 +227,26 @@ class _TableReader:
             self._timeline,
             num_versions=len(self._names),
             now_ms=self._now_ms,
-            damage=damage,
+            damage=self.damage,
         )
 
-    def _newest(self) -> tuple[VersionManifest | None, TableStatus | None]:
+    def _newest(self) -> VersionManifest | None:
+        """Return the newest manifest; None: there is none, or it cannot be read. Notes damage."""
         if not self._names:
-            return None, None
+            return None
         try:
             (newest,) = self._stored.read_manifests(self._names[-1:])
-            self._timeline.add_newest(_point_of(newest))
-            return newest, _lost(self._poll, newest.version)
         except CorruptStoreError as error:
-            return None, _damaged(error)
+            self.damage = damaged_store(error)
         except UnsupportedStoreError as error:
-            return None, _unsupported(error)
+            self.damage = Problem.of(ProblemKind.LATER_STORE, error=str(error))
         except StoredVersionNotFoundError:  # pruned or replaced in the meantime
-            return None, None
+            pass
+        else:
+            self._timeline.add_newest(_point_of(newest))
+            self.damage = _lost(self._poll, newest.version) or self.damage
+            return newest
+        return None
 
     def _load(self, names: Sequence[ManifestName]) -> Mapping[ManifestName, VersionPoint]:
         urls = [self._stored.manifest_url(name) for name in names]
@@ -262,44 +271,16 @@ def _point_of(manifest: VersionManifest) -> VersionPoint:
     return VersionPoint(timestamp=manifest.timestamp, size_in_bytes=size)
 
 
-def _lost(poll: LastPoll | None, stored: int) -> TableStatus | None:
-    """Return the condition of a table whose store lost the version that a run has checked; None: it has that version.
+def _lost(poll: LastPoll | None, stored: int) -> Problem | None:
+    """Return the problem that the store lost the version that a run has checked; None: it has that version.
 
     stored: the newest stored version. After a rollback of the table, the log lacks the checked version, too.
     """
     if poll is None or poll.checked_version is None or not stored < poll.checked_version <= (poll.latest_version or 0):
         return None
-    reason = f"Version {poll.checked_version} was stored, but its manifest is gone from the store."
-    advice = "Refresh the table: this stores the version again, if its log still has it."
-    return TableStatus(level=TableLevel.BROKEN, reason=reason, check="store", advice=advice)
+    return Problem.of(ProblemKind.LOST_MANIFEST, Where.of(None, poll.checked_version))
 
 
-def _damaged(error: CorruptStoreError) -> TableStatus:
-    return TableStatus(level=TableLevel.BROKEN, reason=error.problem, check="store", advice=error.advice)
-
-
-def _unreadable(error: StorageError) -> TableStatus:
-    return TableStatus(
-        level=TableLevel.UNKNOWN,
-        reason=f"The store of this table cannot be read: {error}",
-        check="store",
-        advice="Grant access to the table's folder in the store, or try again later.",
-    )
-
-
-def _unsupported(error: UnsupportedStoreError) -> TableStatus:
-    return TableStatus(
-        level=TableLevel.UNKNOWN,
-        reason=str(error),
-        check="store",
-        advice="Upgrade deltasnap: a later release stored the newest version of this table.",
-    )
-
-
-def _damaged_poll(url: str, error: ValueError) -> TableStatus:
-    return TableStatus(
-        level=TableLevel.UNKNOWN,
-        reason=f"The last poll of this table cannot be read: {redacted(url)}: {error}",
-        check="store",
-        advice="Refresh the table: this writes the file again.",
-    )
+def damaged_store(error: CorruptStoreError) -> Problem:
+    """Return the problem of a damaged file of the store."""
+    return Problem.of(ProblemKind.DAMAGED_STORE, Where.of(error.path), reason=error.problem, advice=error.advice)

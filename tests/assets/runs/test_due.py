@@ -30,7 +30,7 @@ from deltasnap_assets.settings.config import TableSettings
 from deltasnap_core import LogStatus, ProblemKind, VersionRanges
 from deltasnap_core.support import CommonVersion, LastPoll, LogRelation
 from tests.assets.checks.known import condition, counted, fault
-from tests.assets.runs.condition.poll_records_builders import WARNING, Table
+from tests.assets.runs.condition.poll_records_builders import WARNING, Table, noted
 from tests.builders import add, metadata, protocol
 from tests.checkpoint_files import write_checkpoint
 
@@ -54,9 +54,9 @@ DUE: dict[str, tuple[dict[str, Any], bool]] = {
     "facts of this hour": ({"polled_at_ms": HOUR_MS - 1, "counted_files": counted(version=1).to_json()}, False),
     "facts of the version": ({"polled_at_ms": HOUR_MS, "counted_files": counted(version=2).to_json()}, False),
     "facts of another release": ({"polled_at_ms": HOUR_MS, "counted_files": {"version": 1}}, False),
-    "an error": ({"problems": (replace(WARNING, severity="error"),)}, True),
+    "an error": ({"problems": (noted(severity="error"),)}, True),
     "a warning": ({"problems": (WARNING,)}, False),
-    "an error of the log": ({"problems": (replace(WARNING, severity="error", check=LOG),)}, False),
+    "an error of the log": ({"problems": (noted(LOG, "error"),)}, False),
 }
 
 
@@ -84,14 +84,14 @@ def test_checks_are_due_after_an_error_or_with_other_inputs(case: str) -> None:
 def test_tick_evaluates_checks_again_after_a_failed_run_unless_one_found_an_error(
     has_failed: bool, errors: tuple[str, ...], expected: bool
 ) -> None:
-    problems = tuple(replace(WARNING, severity="error", check=check) for check in errors)
+    problems = tuple(noted(check, "error") for check in errors)
     poll = LastPoll(polled_at_ms=1, checked_version=2, problems=problems)
     assert are_checks_due(poll, TABLE, 2, 2, None, has_failed=has_failed, is_requested=False) is expected
 
 
 @pytest.mark.parametrize(("severity", "expected"), [("warning", [False, False, True]), ("error", [True] * 3)])
 def test_log_with_warnings_is_read_hourly_and_one_with_errors_each_time(severity: Any, expected: list[bool]) -> None:
-    problem = replace(WARNING, check=LOG, severity=severity)
+    problem = noted(LOG, severity)
     poll = LastPoll(polled_at_ms=0, examined_at_ms=0, problems=(problem,))
     assert [is_examination_due(poll, minutes * 60_000) for minutes in (0, 59, 60)] == expected
 

@@ -18,7 +18,6 @@ from typing import Any
 import pytest
 
 from deltasnap_assets.checks.compaction import Compaction
-from deltasnap_assets.runs.condition.fault_texts import log_problems
 from deltasnap_assets.runs.condition.poll_findings import LOG, PollFindings
 from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.runs.stores import log_of
@@ -145,7 +144,7 @@ def test_warning_about_an_old_commit_is_repeated_by_runs_that_read_only_new_ones
     refresh(snapshots, table, [0, 1])
     first = snapshots.conditions.of(table)
     assert [fault.kind for fault in first.faults] == [ProblemKind.REPEATED_PROTOCOL]
-    problems = {LOG: log_problems(first)}
+    problems = {LOG: first.faults}
     record(snapshots.store, table, PollFindings(problems=problems, is_examined=True))
     write_log(tmp_path / "events", {2: commit_actions(2)})
     snapshots, table = run_of(spark, tmp_path)

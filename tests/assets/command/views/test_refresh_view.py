@@ -24,13 +24,8 @@ from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings, Since, TableSettings
 from deltasnap_assets.settings.loading import demo_settings
 from deltasnap_assets.spark.java import JavaError
-from deltasnap_core import DeltaTableNotFoundError, ProblemKind
-from deltasnap_core.support import (
-    LastPoll,
-    StaleRule,
-    TableProblem,
-    system_clock,
-)
+from deltasnap_core import DeltaTableNotFoundError, Problem, ProblemKind
+from deltasnap_core.support import LastPoll, StaleRule, problem_json, system_clock
 from tests.assets.checks.known import condition, fault, versions
 from tests.builders import metadata, protocol, write_log
 
@@ -73,7 +68,7 @@ def test_result_has_the_current_problems_even_if_the_refresh_succeeds(
 ) -> None:
     settings = demo_settings(tmp_path)
     (table,) = settings.tables
-    problem = TableProblem(
+    problem = Problem.of_check(
         check="readable_checkpoint", severity="warning", text="It lacks a file.", advice="Write one."
     )
     monkeypatch.chdir(tmp_path)
@@ -81,10 +76,7 @@ def test_result_has_the_current_problems_even_if_the_refresh_succeeds(
     monkeypatch.setattr(refresh_view, "refresh_table", lambda *_, **__: ())
     assert refresh_tables(settings, [table.name], as_json=True)[table.name].problems == ()
     store_of(settings).polls.write(table.name, LastPoll(polled_at_ms=1, problems=(problem,)))
-    assert refresh_tables(settings, [table.name], as_json=True)[table.name].problems == (problem.to_json(),)
-    monkeypatch.setattr(refresh_view, "store_damage", lambda _, name: (replace(problem, check=name),))
-    found = refresh_tables(settings, [table.name], as_json=True)[table.name].problems
-    assert [each["check"] for each in found] == [table.name, "readable_checkpoint"]
+    assert refresh_tables(settings, [table.name], as_json=True)[table.name].problems == (problem_json(problem),)
 
 
 def test_result_of_a_stale_table_has_the_problem_that_the_fleet_shows(
@@ -122,7 +114,7 @@ def test_failure_of_a_table_is_shown_with_the_log_of_its_output(error: Exception
 
 
 def test_broken_table_is_shown_with_each_problem_instead_of_its_error() -> None:
-    problem = TableProblem(check="log", severity="error", text="It is lost.", advice="Restore it.")
+    problem = Problem.of_check(check="log", severity="error", text="It is lost.", advice="Restore it.")
     known = condition(fault(ProblemKind.MISSING_COMMIT, versions=versions(3, 5)), loadable=versions(0, 2))
     error = BrokenTableError(table="events", condition=known, problems=[problem])
     err = Console(file=io.StringIO(), width=20)

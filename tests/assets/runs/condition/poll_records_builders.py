@@ -11,12 +11,17 @@ from deltasnap_assets.runs.condition.poll_findings import (
 )
 from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.runs.stores import log_of
-from deltasnap_core.support import (
-    TableProblem,
-)
+from deltasnap_core import Problem
+from deltasnap_core.log.condition.problem_kinds import Severity
 from tests.assets.followed_table import FollowedTable
 
-WARNING = TableProblem(check="small_files", severity="warning", text="Many.", advice="Run `OPTIMIZE`.")
+
+def noted(check: str = "small_files", severity: Severity = "warning") -> Problem:
+    """Return a problem that a check found."""
+    return Problem.of_check(check=check, severity=severity, text="Many.", advice="Run `OPTIMIZE`.")
+
+
+WARNING = noted()
 
 
 class Table(FollowedTable):

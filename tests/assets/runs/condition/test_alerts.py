@@ -28,24 +28,17 @@ from deltasnap_assets.settings.discovery import with_discovered
 from deltasnap_assets.settings.loading import read_settings
 from deltasnap_assets.settings.yaml_source import ConfigError
 from deltasnap_assets.tables.pages.fleet_page import fleet_page
-from deltasnap_core import DeltaSnapError
+from deltasnap_core import DeltaSnapError, Problem
 from deltasnap_core.errors import StorageError
 from deltasnap_core.storage.writable_files import WritableFiles
-from deltasnap_core.support import (
-    LastPoll,
-    StaleRule,
-    TableLevel,
-    TableProblem,
-    TableStatus,
-    system_clock,
-)
+from deltasnap_core.support import LastPoll, StaleRule, TableStatus, system_clock
 from tests.builders import metadata, protocol, write_log
 
 SECRET = "T000/B000/a-very-secret-token"
 HOUR = 3_600_000
 
-WARNING = TableProblem(check="small_files", severity="warning", text="Many small files.", advice="Run `OPTIMIZE`.")
-ERROR = TableProblem(check="log", severity="error", text="Version 3 cannot be read.", advice="Restore it.")
+WARNING = Problem.of_check(check="small_files", severity="warning", text="Many small files.", advice="Run `OPTIMIZE`.")
+ERROR = Problem.of_check(check="log", severity="error", text="Version 3 cannot be read.", advice="Restore it.")
 
 
 class Chat:
@@ -118,7 +111,7 @@ class Fleet:
         )
         self.sensor = alerts_sensor(self.settings)
 
-    def note(self, *problems: TableProblem, table: str = "events", **fields: Any) -> None:
+    def note(self, *problems: Problem, table: str = "events", **fields: Any) -> None:
         poll = LastPoll(**{"polled_at_ms": system_clock(), "problems": problems, "checked_version": 1, **fields})
         store_of(self.settings).polls.write(table, poll)
 
@@ -153,28 +146,30 @@ def test_one_message_is_sent_when_a_table_gets_worse_and_one_when_it_recovers(tm
 
 
 @pytest.mark.parametrize(
-    ("level", "what", "on"),
+    ("severity", "what", "on"),
     [
-        (TableLevel.BROKEN, "is broken", "error"),
-        (TableLevel.UNKNOWN, "was not checked recently", "warn"),
-        (TableLevel.WARNED, "has a warning", "warn"),
-        (TableLevel.STALE, "is stale", "warn"),
+        ("error", "is broken", "error"),
+        ("unknown", "was not checked recently", "warn"),
+        ("warning", "has a warning", "warn"),
+        ("stale", "is stale", "warn"),
     ],
 )
-def test_each_condition_is_reported_once_with_its_words(level: TableLevel, what: str, on: Any) -> None:
+def test_each_condition_is_reported_once_with_its_words(severity: Any, what: str, on: Any) -> None:
     def alert(status: TableStatus, reported: Reported, **settings: Any) -> str | None:
         return alert_of("events", status, reported, AlertSettings(**settings), 0)
 
-    status = TableStatus(level=level, reason="<!channel> a & b\n", advice="Do it.")
+    problem = Problem.of_check(check="c", severity=severity, text="<!channel> a & b\n", advice="Do it.")
+    status = TableStatus.of(problem)
     link = "http://127.0.0.1:3000/assets/events/delta_log"
     text = f"Table events {what}. < !channel> a & b; Do it. {link}"
     assert alert(status, {}) == text
-    assert alert(status, {level.value: None}) is None
+    reported = {"c" if severity in ("warning", "stale") else status.level.value: None}
+    assert alert(status, reported) is None
     assert (alert(status, {}, on=("error",)) is None) == (on == "warn")
-    healthy = TableStatus(level=TableLevel.HEALTHY)
+    healthy = TableStatus()
     assert alert(healthy, {}) is None
     recovered = f"Table events has recovered. It is healthy now. {link}"
-    assert alert(healthy, {level.value: 1}) == recovered
+    assert alert(healthy, {"c": 1}) == recovered
 
 
 @pytest.mark.parametrize("on", [("error",), ("error", "warn")])
@@ -208,7 +203,7 @@ def test_table_that_alternates_between_warning_and_error_is_reported_twice(fleet
 
 
 def test_each_new_warning_of_a_table_is_reported(fleet: Fleet, chat: Chat) -> None:
-    failed = TableProblem(check="run", severity="warning", text="The last run failed.")
+    failed = Problem.of_check(check="run", severity="warning", text="The last run failed.")
     rule = StaleRule(patience_ms=24 * HOUR, check="fresh_table", advice="Check the job.")
     late: dict[str, Any] = {"stale_rule": rule, "last_commit_ms": system_clock() - 30 * HOUR}
     for problems in ((WARNING,), (WARNING, failed), (WARNING,), (WARNING, failed)):
@@ -479,7 +474,7 @@ def test_table_that_becomes_stale_is_reported(fleet: Fleet, chat: Chat) -> None:
 
 
 def test_text_from_a_log_cannot_mention_anybody_or_break_the_line(fleet: Fleet, chat: Chat) -> None:
-    fleet.note(TableProblem(check="log", severity="error", text="<!channel> & <https://x|y> @here a@b\n\x1b[31m"))
+    fleet.note(Problem.of_check(check="log", severity="error", text="<!channel> & <https://x|y> @here a@b\n\x1b[31m"))
     fleet.tick()
     (text,) = chat.taken()
     assert "< !channel> & < https://x|y> @ here a@b; \\x1b[31m" in text

@@ -24,9 +24,9 @@ from deltasnap_assets.runs.sensors import new_commits_sensor
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.runs.table_runs import failed_run
 from deltasnap_assets.tables.pages.table_observation import health_of
+from deltasnap_core import Problem
 from deltasnap_core.errors import StorageError
 from deltasnap_core.store.fleet.last_polls import LastPolls
-from deltasnap_core.support import TableProblem
 from tests.assets.jobs import idle_job, ticked
 from tests.assets.runs.refresh_builders import STATS, Refreshed
 from tests.assets.runs.sensors_builders import END, START, Ticks
@@ -267,7 +267,7 @@ def test_schedule_evaluates_the_checks_again_once_after_new_settings_or_a_lost_r
 ) -> None:
     schedule = Scheduled(table, tmp_path / "dagster")
     if has_error:
-        error = TableProblem(check="checksum_agrees", severity="error", text="It differs.")
+        error = Problem.of_check(check="checksum_agrees", severity="error", text="It differs.")
         record(store_of(table.settings), table.table, PollFindings(problems={"checksum_agrees": (error,)}))
     (run,) = table.instance.get_runs()
     table.instance.report_run_failed(run, "The process of this run no longer exists.")

@@ -45,16 +45,12 @@ from deltasnap_core import (
     Where,
 )
 from deltasnap_core.errors import StorageError
+from deltasnap_core.log.condition.problem_kinds import TEMPLATES
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.fleet import last_polls
-from deltasnap_core.support import (
-    LastPolls,
-    StaleRule,
-    TableProblem,
-    system_clock,
-)
+from deltasnap_core.support import LastPolls, StaleRule, system_clock
 from tests.assets.jobs import idle_job, ticked
-from tests.assets.runs.condition.poll_records_builders import WARNING, Table
+from tests.assets.runs.condition.poll_records_builders import WARNING, Table, noted
 
 HOUR = 3_600_000
 
@@ -77,7 +73,7 @@ def found_by(check: Check, *, passed: bool, is_error: bool = False, **numbers: f
 
 
 def test_failed_check_is_a_problem_with_description_and_advice() -> None:
-    problem = TableProblem(check="small_files", severity="warning", text="It is so.", advice="Change it.")
+    problem = Problem.of_check(check="small_files", severity="warning", text="It is so.", advice="Change it.")
     assert found_by(SmallFiles(), passed=False).problems == {"small_files": (problem,)}
     found = found_by(ExpiredTombstones(), passed=True, expired_bytes=7)
     assert (found.problems, found.vacuum_bytes) == ({"expired_tombstones": ()}, 7)
@@ -192,16 +188,15 @@ def test_poll_keeps_what_was_not_examined_again(table: Table) -> None:
 
 
 def test_new_problems_come_before_those_that_are_kept(table: Table) -> None:
-    old, new = replace(WARNING, check="a"), replace(WARNING, check="b")
+    old, new = noted("a"), noted("b")
     for problem in (old, new):
         record(table.store, table.table, PollFindings(problems={problem.check: (problem,)}))
     assert table.poll.problems == (new, old)
     assert known_errors(table.poll) == ()
-    error = replace(WARNING, severity="error", kind=ProblemKind.EMPTY_COMMIT)
-    record(table.store, table.table, PollFindings(problems={error.check: (error,)}))
+    error, warning = noted("c", "error"), Problem.of(ProblemKind.EMPTY_COMMIT, Where.of(None, 3), table="t")
+    record(table.store, table.table, PollFindings(problems={"c": (error,), LOG: (warning,)}))
     assert known_errors(table.poll) == (error,)
-    (fault,) = known_faults(table.poll)
-    assert (fault.kind, fault.text, fault.advice) == (ProblemKind.EMPTY_COMMIT, error.text, error.advice)
+    assert known_faults(table.poll) == (warning,)
     assert (known_errors(None), known_faults(None)) == ((), ())
 
 
@@ -229,7 +224,7 @@ def test_poll_of_another_process_is_kept_while_the_checks_of_a_run_are_recorded(
 
 @pytest.mark.slow
 def test_problems_that_are_recorded_at_once_are_all_kept(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    write, problems = LastPolls.write, [replace(WARNING, check=f"check_{number}") for number in range(5)]
+    write, problems = LastPolls.write, [noted(f"check_{number}") for number in range(5)]
 
     def write_late(*arguments: Any) -> None:
         time.sleep(0.1)
@@ -319,7 +314,7 @@ def test_damage_in_the_commit_of_a_stored_version_is_found_within_a_day(
 
 
 def test_only_reading_the_whole_log_shows_that_its_errors_are_gone(table: Table) -> None:
-    error, found = replace(WARNING, check=LOG, severity="error"), []
+    error, found = noted(LOG, "error"), []
     table.check()
     record(table.store, table.table, PollFindings(problems={LOG: (error,)}, is_examined=True))
     for is_examined in (False, True):
@@ -328,9 +323,9 @@ def test_only_reading_the_whole_log_shows_that_its_errors_are_gone(table: Table)
     assert found == [((error,), True), ((), False)]
 
 
-@pytest.mark.parametrize("kind", ProblemKind)
+@pytest.mark.parametrize("kind", [kind for kind in ProblemKind if TEMPLATES[kind].found_by == LOG])
 def test_warning_found_in_a_commit_remains_until_the_whole_log_is_read(table: Table, kind: ProblemKind) -> None:
-    warning = replace(WARNING, check=LOG, kind=kind)
+    warning = Problem.of(kind, severity="warning", text="It is so.", advice="Change it.", reason="")
     record(table.store, table.table, PollFindings(problems={LOG: (warning,)}, is_examined=True))
     found = []
     for of_log, is_examined in (((warning,), False), ((), False), ((), True)):
@@ -340,7 +335,7 @@ def test_warning_found_in_a_commit_remains_until_the_whole_log_is_read(table: Ta
 
 
 def test_warning_of_another_release_remains_until_the_whole_log_is_read(table: Table) -> None:
-    warning, found = replace(WARNING, check=LOG), []
+    warning, found = noted(LOG), []
     record(table.store, table.table, PollFindings(problems={LOG: (warning,)}, is_examined=True))
     for is_examined in (False, True):
         record(table.store, table.table, PollFindings(problems={LOG: ()}, is_examined=is_examined))
@@ -355,8 +350,8 @@ def test_known_fault_that_is_found_again_in_other_words_is_recorded_once(table: 
         Problem.of(ProblemKind.EMPTY_COMMIT, at, table="/t"),
         Problem.of(ProblemKind.REPEATED_ADD, at, table="/t"),
     )
-    of_log = tuple(TableProblem.of(each, LOG) for each in (now, other))
-    record(table.store, table.table, PollFindings(problems={LOG: (TableProblem.of(earlier, LOG),)}, is_examined=True))
+    of_log = tuple(each for each in (now, other))
+    record(table.store, table.table, PollFindings(problems={LOG: (earlier,)}, is_examined=True))
     record(table.store, table.table, PollFindings(problems={LOG: of_log}))
     assert table.poll.problems == of_log
 

@@ -13,8 +13,8 @@ from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.condition.poll_findings import PollFindings
 from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.runs.planning.names import run_tags
+from deltasnap_core import Problem
 from deltasnap_core.protocol.log_files.file_names import checksum_file
-from deltasnap_core.support import TableProblem
 from tests.assets.followed_table import FollowedTable
 
 LAST = 5
@@ -26,7 +26,7 @@ class Table(FollowedTable):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder / "events", storage=folder / "store")
 
-    def record(self, *problems: TableProblem) -> None:
+    def record(self, *problems: Problem) -> None:
         found = PollFindings(
             problems={each.check: (each,) for each in problems}, checked_version=LAST, is_examined=True
         )

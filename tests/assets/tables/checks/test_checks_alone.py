@@ -16,8 +16,8 @@ from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.runs.table_runs import stores_versions
 from deltasnap_assets.tables.checks import version_checks
+from deltasnap_core import Problem
 from deltasnap_core.errors import StorageError
-from deltasnap_core.support import TableProblem
 from tests.assets.jobs import idle_job
 from tests.assets.tables.checks.checks_alone_builders import LAST, Table, original, table
 from tests.builders import add, metadata, write_log
@@ -26,7 +26,7 @@ from tests.core.store.manifests import store_computed_versions, stored_table
 __all__ = ["original", "table"]
 
 OUTAGE = StorageError(path="log", reason="timeout")
-FAILED = TableProblem(check=RUN, severity="warning", text="The last run failed.")
+FAILED = Problem.of_check(check=RUN, severity="warning", text="The last run failed.")
 
 
 @pytest.mark.slow
@@ -57,7 +57,7 @@ def test_wrong_checksum_of_the_newest_version_stays_an_error_after_a_run_of_an_e
 
 
 def test_check_of_earlier_versions_does_not_replace_the_result_of_the_newest_one(table: Table) -> None:
-    table.record(TableProblem(check="schema_unchanged", severity="warning", text="The schema changed."))
+    table.record(Problem.of_check(check="schema_unchanged", severity="warning", text="The schema changed."))
     for version, number in ((1, 1), (LAST, 0)):
         assert table.check("schema_unchanged", "computed_state", version=version).passed
         assert len(table.poll.problems) == number
@@ -65,7 +65,7 @@ def test_check_of_earlier_versions_does_not_replace_the_result_of_the_newest_one
 
 @pytest.mark.parametrize(("name", "last"), [("schema_unchanged", 0), ("steady_growth", LAST)])
 def test_check_without_versions_to_compare_with_neither_passes_nor_fails(table: Table, name: str, last: int) -> None:
-    table.record(TableProblem(check=name, severity="warning", text="An earlier table had a problem."))
+    table.record(Problem.of_check(check=name, severity="warning", text="An earlier table had a problem."))
     assert table.evaluations(name, "computed_state", (0, last)) == []
     assert len(table.poll.problems) == int(last < LAST)
 

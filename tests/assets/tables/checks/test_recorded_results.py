@@ -15,8 +15,9 @@ from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.tables.checks.recorded_results import record_table_checks
 from deltasnap_assets.tables.run_conditions import RunConditions
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
+from deltasnap_core import Problem
 from deltasnap_core.errors import StorageError
-from deltasnap_core.support import LastPoll, TableProblem
+from deltasnap_core.support import LastPoll
 from tests.assets.jobs import idle_job
 from tests.assets.tables.checks.checks_alone_builders import LAST, Table, original, table
 from tests.builders import mtime_of
@@ -24,7 +25,7 @@ from tests.builders import mtime_of
 __all__ = ["original", "table"]
 
 WARNED = CheckpointLag(), Verdict(passed=False, description="Late.", advice="Write one.")
-PROBLEM = TableProblem(check="checkpoint_lag", severity="warning", text="Late.", advice="Write one.")
+PROBLEM = Problem.of_check(check="checkpoint_lag", severity="warning", text="Late.", advice="Write one.")
 
 
 def recorded(
@@ -67,7 +68,7 @@ def test_problem_of_a_check_that_was_not_evaluated_ends_if_nothing_is_wrong(tabl
 
 
 def test_run_without_versions_does_not_end_the_problem_that_none_is_selected(table: Table) -> None:
-    none = TableProblem(check=VERSIONS, severity="warning", text="None is selected.")
+    none = Problem.of_check(check=VERSIONS, severity="warning", text="None is selected.")
     record(table.store, table.table, PollFindings(problems={VERSIONS: (none,)}))
     assert recorded(table).problems == (none,)
 

@@ -17,13 +17,14 @@ from deltasnap_assets.settings.config import TABLE_TAG, Settings, TableSettings
 from deltasnap_assets.tables.assets.fleet_asset import FLEET_JOB, fleet_asset, fleet_job, fleet_sensor
 from deltasnap_assets.tables.fleet_totals import FleetOrder, ordered_rows, totals_of_fleet
 from deltasnap_assets.tables.pages.fleet_page import fleet_page
-from deltasnap_core.support import LastPoll, TableProblem, system_clock
+from deltasnap_core import Problem
+from deltasnap_core.support import LastPoll, system_clock
 from tests.assets.jobs import ticked
 from tests.assets.tables.pages.pictures_builders import texts
 
 DAY = 24 * 3_600_000
-ERROR = TableProblem(check="log", severity="error", text="Version 3 is lost | <b>*now*</b>.", advice="Restore it.")
-WARNING = TableProblem(check="small_files", severity="warning", text="Many small files.", advice="Run `OPTIMIZE`.")
+ERROR = Problem.of_check(check="log", severity="error", text="Version 3 is lost | <b>*now*</b>.", advice="Restore it.")
+WARNING = Problem.of_check(check="small_files", severity="warning", text="Many small files.", advice="Run `OPTIMIZE`.")
 
 
 class Fleet:

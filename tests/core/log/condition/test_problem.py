@@ -11,7 +11,7 @@ import pytest
 from deltasnap_core.errors import StorageError
 from deltasnap_core.log.condition.access_faults import storage_fault
 from deltasnap_core.log.condition.problem import NOWHERE, Problem, Where
-from deltasnap_core.log.condition.problem_kinds import ProblemKind
+from deltasnap_core.log.condition.problem_kinds import TEMPLATES, ProblemKind
 from deltasnap_core.log.condition.table_condition import TableCondition, joined
 from deltasnap_core.ranges import NO_VERSIONS, VersionRanges
 
@@ -143,7 +143,8 @@ def fault_of(kind: ProblemKind, *versions: int, where: Where = NOWHERE, **facts:
 
 
 def test_fault_that_no_version_suffers_from_is_a_warning_if_something_replaces_the_file() -> None:
-    assert {kind.value for kind in ProblemKind if fault_of(kind).mark == "error"} == ERRORS
+    of_log = [kind for kind in ProblemKind if TEMPLATES[kind].found_by == "log"]
+    assert {kind.value for kind in of_log if fault_of(kind).mark == "error"} == ERRORS
     assert {fault_of(kind).mark for kind in ProblemKind} == {"error", "warning"}
     assert {fault_of(kind, 3).mark for kind in ProblemKind} == {"error"}
 
@@ -253,7 +254,7 @@ def test_secrets_and_braces_in_facts_are_no_part_of_a_template() -> None:
 
 FACTS: dict[str, str | int] = {
     **dict.fromkeys(("table", "found", "reason", "action", "error", "needs", "change", "fields", "column"), "x"),
-    "columns": "x",
+    **dict.fromkeys(("columns", "age", "patience"), "x"),
     "latest": 1,
     "stored": 2,
 }
@@ -263,6 +264,8 @@ FACTS: dict[str, str | int] = {
 @pytest.mark.parametrize("versions", [NO_VERSIONS, ONE])
 def test_every_kind_has_sentences(kind: ProblemKind, versions: VersionRanges) -> None:
     found = {"found": 3} if kind is ProblemKind.WRONG_CHECKPOINT else {}
-    problem = Problem.of(kind, Where.of("/t/f", 3), versions, **{**FACTS, **found})
+    text = {"text": "It is x."} if kind is ProblemKind.FAILED_CHECK else {}
+    given = {} if TEMPLATES[kind].advice else {"advice": "Do x."}
+    problem = Problem.of(kind, Where.of("/t/f", 3), versions, **{**FACTS, **found, **text, **given})
     assert problem.advice.endswith((".", ")"))
     assert not {*"{}"}.intersection(f"{problem.text}{problem.advice}{problem.reason}")

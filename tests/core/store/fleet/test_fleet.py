@@ -15,18 +15,13 @@ import pyarrow as pa
 import pytest
 
 from benchmarks.stored_fleet import FILE_BYTES, store_table
-from deltasnap_core import SnapshotStore
+from deltasnap_core import Problem, SnapshotStore
 from deltasnap_core.errors import CorruptStoreError, StorageError, StoredVersionNotFoundError
 from deltasnap_core.protocol.actions import Protocol
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.fleet import last_polls
 from deltasnap_core.store.versions.stored_table import StoredTable
-from deltasnap_core.support import (
-    FLEET_SCHEMA,
-    LastPoll,
-    StaleRule,
-    TableProblem,
-)
+from deltasnap_core.support import FLEET_SCHEMA, LastPoll, StaleRule
 
 HOUR = 3_600_000
 DAY = 24 * HOUR
@@ -34,8 +29,8 @@ NOW = 100 * DAY
 COMMITS = [(NOW - (40 - number) * DAY, number + 1) for number in range(41)]
 """One commit a day, the last one now; each adds one file."""
 
-WARNING = TableProblem(check="small_files", severity="warning", text="Many small files.", advice="Run `OPTIMIZE`.")
-ERROR = TableProblem(check="contiguous_log", severity="error", text="Version 3 is lost.", advice="Restore it.")
+WARNING = Problem.of_check(check="small_files", severity="warning", text="Many small files.", advice="Run `OPTIMIZE`.")
+ERROR = Problem.of_check(check="contiguous_log", severity="error", text="Version 3 is lost.", advice="Restore it.")
 
 
 def opened(folder: Path) -> SnapshotStore:
@@ -160,7 +155,7 @@ def test_table_without_a_poll_for_a_day_is_unknown(tmp_path: Path) -> None:
     ],
 )
 def test_condition_comes_from_the_last_poll(
-    tmp_path: Path, problems: tuple[TableProblem, ...], condition: str, reason: str, advice: str
+    tmp_path: Path, problems: tuple[Problem, ...], condition: str, reason: str, advice: str
 ) -> None:
     store_table(tmp_path, "events", COMMITS)
     store = opened(tmp_path)
@@ -415,7 +410,7 @@ def test_status_for_alerts_matches_the_fleet(tmp_path: Path, damaged: str) -> No
     file.write_bytes(b"{" if damaged != "poll of another format" else b'{"format": 9}')
     status, row = store.polls.statuses(["events"], NOW)["events"], row_of(store)
     assert status is not None
-    assert (status.level, status.reason, status.check) == (row["condition"], row["reason"], "store")
+    assert (status.level, status.reason, status.checks) == (row["condition"], row["reason"], ("store",))
 
 
 def test_table_with_new_versions_unchecked_for_a_day_is_unknown(tmp_path: Path) -> None:

@@ -12,10 +12,13 @@ import pytest
 from deltasnap_core.log.condition.problem import Problem, Where
 from deltasnap_core.log.condition.problem_kinds import ProblemKind
 from deltasnap_core.ranges import VersionRanges
-from deltasnap_core.store.fleet.last_poll import LastPoll, StaleRule, TableProblem
+from deltasnap_core.store.fleet.last_poll import LastPoll, StaleRule
 from deltasnap_core.store.fleet.timeline import VersionPoint
 from deltasnap_core.store.format.layout import ManifestName
 
+FAULT = Problem.of(
+    ProblemKind.CORRUPT_COMMIT, Where.of("s3://lake/t/3.json", 3, line=7), VersionRanges.of([3, 4]), reason="no JSON"
+)
 POLL = LastPoll(
     polled_at_ms=1,
     examined_at_ms=2,
@@ -26,8 +29,8 @@ POLL = LastPoll(
     checked_inputs="a1",
     unchecked_since_ms=3,
     problems=(
-        TableProblem(check="small_files", severity="warning", text="Too many.", advice="Run `OPTIMIZE`."),
-        TableProblem(check="contiguous_log", severity="error", text="Lost.", kind=ProblemKind.CORRUPT_COMMIT),
+        Problem.of_check(check="small_files", severity="warning", text="Too many.", advice="Run `OPTIMIZE`."),
+        FAULT,
     ),
     stale_rule=StaleRule(patience_ms=9, check="fresh_table", advice="Check the job."),
     small_file_bytes=10,
@@ -51,8 +54,27 @@ POLL_JSON: dict[str, Any] = {
     "checkedInputs": "a1",
     "uncheckedSince": 3,
     "problems": [
-        {"check": "small_files", "severity": "warning", "text": "Too many.", "advice": "Run `OPTIMIZE`."},
-        {"check": "contiguous_log", "severity": "error", "text": "Lost.", "advice": "", "kind": "corrupt_commit"},
+        {
+            "check": "small_files",
+            "severity": "warning",
+            "text": "Too many.",
+            "advice": "Run `OPTIMIZE`.",
+            "kind": "failed_check",
+            "name": "small_files",
+            "facts": {"severity": "warning", "text": "Too many.", "advice": "Run `OPTIMIZE`."},
+        },
+        {
+            "check": "log",
+            "severity": "error",
+            "text": FAULT.text,
+            "advice": FAULT.advice,
+            "kind": "corrupt_commit",
+            "file": "s3://lake/t/3.json",
+            "line": 7,
+            "at": [[3, 3]],
+            "versions": [[3, 4]],
+            "facts": {"reason": "no JSON"},
+        },
     ],
     "staleRule": {"patience": 9, "check": "fresh_table", "advice": "Check the job."},
     "smallFileBytes": 10,
@@ -95,51 +117,35 @@ def test_document_of_an_earlier_release_is_read() -> None:
     assert LastPoll.from_bytes(json.dumps(values).encode()) == earlier
 
 
-FAULT = Problem.of(
-    ProblemKind.CORRUPT_COMMIT, Where.of("s3://lake/t/3.json", 3, line=7), VersionRanges.of([3, 4]), reason="no JSON"
-)
+def read_back(*problems: dict[str, Any]) -> tuple[Problem, ...]:
+    return LastPoll.from_bytes(json.dumps({**POLL_JSON, "problems": problems}).encode()).problems
 
 
-def test_problem_of_the_log_is_read_back_with_its_facts_and_key() -> None:
-    recorded = TableProblem.of(FAULT, "log")
-    assert recorded.to_json() == {
-        "check": "log",
-        "severity": "error",
-        "text": FAULT.text,
-        "advice": FAULT.advice,
-        "kind": "corrupt_commit",
-        "file": "s3://lake/t/3.json",
-        "line": 7,
-        "at": [[3, 3]],
-        "versions": [[3, 4]],
-        "facts": {"reason": "no JSON"},
-    }
-    assert TableProblem.from_json(recorded.to_json()) == recorded
-    assert recorded.problem == FAULT
-
-
-def test_problem_that_an_earlier_release_recorded_keeps_its_text() -> None:
-    values = {"check": "log", "severity": "warning", "text": "It is so.", "advice": "Do it.", "kind": "empty_commit"}
-    found = TableProblem.from_json(values).problem
-    assert found is not None
-    assert (found.kind, found.text, found.advice) == (ProblemKind.EMPTY_COMMIT, "It is so.", "Do it.")
-    assert TableProblem.from_json({**values, "kind": "of_a_later_release"}).problem is None
+def test_problem_that_an_earlier_release_recorded_keeps_its_texts() -> None:
+    values = {"check": "log", "severity": "warning", "text": "It is so.", "advice": "Do it."}
+    known, unknown, of_check = read_back(
+        {**values, "kind": "empty_commit"}, {**values, "kind": "of_a_later_release"}, {**values, "check": "small_files"}
+    )
+    assert known.kind is ProblemKind.EMPTY_COMMIT
+    assert unknown.kind is of_check.kind is ProblemKind.FAILED_CHECK
+    shown = ("warning", "It is so.", "Do it.")
+    assert {(each.severity, each.text, each.advice) for each in (known, unknown, of_check)} == {shown}
+    assert [each.check for each in (known, unknown, of_check)] == ["log", "log", "small_files"]
 
 
 @pytest.mark.parametrize("versions", [7, [1], [["a", 1]], [[1, 2, 3]]])
 def test_versions_that_are_no_pairs_are_rejected(versions: object) -> None:
-    values = {"check": "log", "severity": "warning", "text": "", "versions": versions}
     with pytest.raises(ValueError, match="versions"):
-        TableProblem.from_json(values)
+        read_back({"check": "log", "severity": "warning", "text": "", "versions": versions})
 
 
 def test_document_has_no_credentials_and_no_long_texts() -> None:
-    problem = TableProblem(check="c", severity="error", text="at s3://key:secret@lake/t " + "x" * 9999)
-    written = LastPoll(polled_at_ms=1, path="s3://key:secret@lake/t", problems=(problem,)).to_bytes()
-    assert b"secret" not in written
-    (found,) = LastPoll.from_bytes(written).problems
+    problem = Problem.of_check(check="c", severity="error", text="at s3://key:secret@lake/t " + "x" * 9999)
+    poll = LastPoll(polled_at_ms=1, path="s3://key:secret@lake/t", problems=(problem,))
+    assert b"secret" not in poll.to_bytes()
+    (found,) = LastPoll.from_bytes(poll.to_bytes()).problems
     assert len(found.text) == 2000
-    assert TableProblem.from_json(replace(problem, text="x" * 2000).to_json()).text == "x" * 2000
+    assert replace(poll, problems=(found,)).to_bytes() == poll.to_bytes()
 
 
 @pytest.mark.parametrize(
@@ -147,7 +153,7 @@ def test_document_has_no_credentials_and_no_long_texts() -> None:
     [
         ({"format": 2}, "expected format 1"),
         ({"polledAt": "now"}, "polledAt"),
-        ({"problems": [{"check": "c", "severity": "fatal", "text": "", "advice": ""}]}, r"problems\[0\].severity"),
+        ({"problems": [{"check": "c", "severity": "fatal", "text": "", "advice": ""}]}, "problem.severity"),
         ({"owners": [1]}, "owners"),
         ({"points": {"000001-id": {"x": [1, 2]}}}, "points"),
         ({"points": {"000001-id": {"1": [1]}}}, "points"),

@@ -20,8 +20,8 @@ from deltasnap_assets.command.views.fleet.fleet_format import FleetFormat
 from deltasnap_assets.command.views.fleet.fleet_view import fleet_text, read_rows, show_fleet
 from deltasnap_assets.settings.loading import CONFIG_VARIABLE, load_settings
 from deltasnap_assets.tables.fleet_totals import FleetOrder
-from deltasnap_core import SnapshotStore
-from deltasnap_core.support import LastPoll, TableProblem, system_clock
+from deltasnap_core import Problem, SnapshotStore
+from deltasnap_core.support import LastPoll, system_clock
 from tests.assets.command.views.fleet.prometheus_builders import NOW, rows
 
 DAY = 24 * 3_600_000
@@ -34,7 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for number, name in enumerate("abc", 1):
         store_table(tmp_path / "store", name, [(now - day * DAY, number * 10 - day) for day in range(9, -1, -1)])
     polls = SnapshotStore.open(None, tmp_path / "store").polls
-    problem = TableProblem(check="log", severity="error", text="It is \x1b[31m[red]lost.", advice="Restore it.")
+    problem = Problem.of_check(check="log", severity="error", text="It is \x1b[31m[red]lost.", advice="Restore it.")
     polls.write("a", LastPoll(polled_at_ms=now, checked_version=9))
     polls.write("b", LastPoll(polled_at_ms=now, problems=(problem,)))
     tables = "".join(f"  - {{name: {name}, path: /nowhere/{name}}}\n" for name in "abc")
@@ -63,7 +63,7 @@ def polled_rows(folder: Path) -> list[dict[str, Any]]:
     """Return the rows of a healthy table, and of a broken one."""
     rows(folder)
     store = SnapshotStore.open(None, folder)
-    problem = TableProblem(check="log", severity="error", text="It is lost.", advice="Restore it.")
+    problem = Problem.of_check(check="log", severity="error", text="It is lost.", advice="Restore it.")
     poll = LastPoll(polled_at_ms=NOW, latest_version=5, owners=("team:web",), path="/orders", problems=(problem,))
     store.polls.write("orders", poll)
     found: list[dict[str, Any]] = store.fleet(now_ms=NOW).to_pylist()
