@@ -25,12 +25,6 @@ def exact_sum_sql(number: str) -> str:
     return f"coalesce(sum(cast({number} as decimal(38, 0))), 0)"
 
 
-def long_sum_sql(number: str) -> str:
-    """Return SQL for the sum of a bigint as bigint, 0 for no rows; null beyond 64 bits. number: SQL."""
-    # `try_sum` is also null if only the sum of some rows is beyond 64 bits: negative sizes may bring it back.
-    return f"try_cast({exact_sum_sql(number)} as bigint)"
-
-
 def let_sql(name: str, value: str, result: str) -> str:
     """Return SQL for a result in which `name` is a value, so that the value is evaluated once. All are SQL."""
     # An index in brackets is checked, for which some engines copy the value: nested, the plan grows exponentially.

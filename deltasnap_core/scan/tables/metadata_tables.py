@@ -248,9 +248,12 @@ class MetadataTables:
         first, are packed until a file would exceed the target; two files or more become one, and a single file is
         rewritten if it has a deletion vector. A partition without any of these is not listed. Without
         `delta.targetFileSize`, Delta's Spark writer packs up to 1 GiB, and deltalake up to 100 MiB. OPTIMIZE of a table
-        with clustering may rewrite more. The size of new files is estimated by that of the old ones.
+        with clustering may rewrite more. The size of new files is estimated by that of the old ones. The driver packs
+        the files: it holds a few numbers for each of them.
         """
-        return optimize_candidates(self._table, self._source.files())
+        files = self._source.files()
+        with translated(*self._source.read_files):
+            return optimize_candidates(self._table, files)
 
     def vacuum_candidates(self, *, list_files: bool = False, retention_ms: int | None = None) -> DataFrame:
         """Return the files that VACUUM would delete, and those that are protected, with the reason.

@@ -1,4 +1,4 @@
-"""The rules of OPTIMIZE in the driver; `test_optimize_candidates` compares them with those on Spark."""
+"""The rules of OPTIMIZE, without Spark."""
 
 from __future__ import annotations
 
