@@ -242,7 +242,7 @@ class _PolledTable:
         """Record this poll, see `record_poll`. Errors: TakenNameError, before anything is recorded."""
         settings, table = self.settings, self.table
         if is_record_due(settings, table, status, followed):
-            check_name(self.instance, settings, table)
+            check_name(settings, table)
         return record_poll(settings, table, status, followed)
 
     def _request_checks(self, earlier: EarlierPoll) -> SensorAnswer | None:

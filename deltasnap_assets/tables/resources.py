@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
+from functools import partial
 from typing import Any
 
 import dagster as dg
@@ -57,7 +58,7 @@ def resources(settings: Settings) -> dict[str, Any]:
             sessions,
             listed_logs,
             queries_ahead=_materializes_all(run),
-            check_name=lambda table: None if instance is None else check_name(instance, settings, table),
+            check_name=partial(check_name, settings),
         )
         with closing(made):
             yield made

@@ -7,13 +7,12 @@ import json
 import re
 import time
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import dagster as dg
 
 from deltasnap_assets.quantities import counted
 from deltasnap_assets.runs.condition.services import AlertError, Tone, check_apprise, send, service_of
-from deltasnap_assets.runs.condition.taken_names import was_observed_here
 from deltasnap_assets.runs.fleet import unfollowed_tables
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, delta_log_key
 from deltasnap_assets.runs.stores import store_of
@@ -62,6 +61,14 @@ Reported = Mapping[str, int | None]
 
 A problem is a level of `_WITHOUT_CHECKS`, or a check that warns.
 """
+Delivered = Mapping[str, Reported]
+"""What was reported, by service, table and path: the cursor of the sensor."""
+Condition = tuple[str, TableStatus]
+"""The path of a table, and its condition."""
+_ELSEWHERE = "@elsewhere"
+"""The key of `Delivered` with the time since when the store has a table at another path, by table."""
+_POLLED_AFTER_MS = 60 * 60 * 1000
+"""A table that moved was polled by then: the store has its new path."""
 
 
 def alert_of(table: str, status: TableStatus, reported: Reported, settings: AlertSettings, now_ms: int) -> str | None:
@@ -97,20 +104,20 @@ def _problems(status: TableStatus) -> frozenset[str]:
     return frozenset([status.level.value] if is_one else status.checks)
 
 
-def _reported(text: str | None) -> Reported:
-    """Return the reported problems from the text of an earlier tick; none if an earlier release wrote it."""
+def _delivered(cursor: str | None) -> Delivered:
+    """Return the value of a cursor. One that cannot be read is ignored: then all problems are reported again."""
     try:
-        found = json.loads(text or "{}")
+        found = json.loads(cursor or "{}")
     except ValueError:
-        found = {}
+        found = None
     return found if isinstance(found, dict) else {}
 
 
 def alerts_sensor(settings: Settings) -> dg.SensorDefinition:
     """Return the sensor `deltasnap_alerts`. It reads the store like the fleet, and no log.
 
-    The reported problems of a table are saved for each service as soon as its message is sent. If a service fails, the
-    tick fails, and the next one sends the remaining messages.
+    Its cursor has what each service accepted. If a service fails and nothing else changes, the tick fails. Dagster
+    keeps no cursor of a failed tick, so a tick that sent messages to others succeeds. Each tick sends what remains.
     Errors: DeltaSnapError if Apprise is not installed.
     """
     check_apprise()
@@ -123,30 +130,48 @@ def alerts_sensor(settings: Settings) -> dg.SensorDefinition:
     )
     @secrets_hidden()
     def alerts(context: dg.SensorEvaluationContext) -> dg.SkipReason:
-        return dg.SkipReason(send_alerts(settings, context.instance))
+        before = _delivered(context.cursor)
+        sent = send_alerts(settings, context.instance, before)
+        if sent.refused is not None and sent.delivered == before:
+            raise sent.refused
+        if sent.refused is not None:
+            context.log.error(str(sent.refused))
+        context.update_cursor(json.dumps(sent.delivered))
+        return dg.SkipReason(sent.text)
 
     return alerts
 
 
-def send_alerts(settings: Settings, instance: dg.DagsterInstance) -> str:
-    """Send the pending messages to each service, and return a summary.
+class Sent(NamedTuple):
+    """The result of sending the pending messages. refused: the first error of a service; None: none failed."""
+
+    text: str
+    delivered: Delivered
+    refused: AlertError | None
+
+
+def send_alerts(settings: Settings, instance: dg.DagsterInstance, before: Delivered) -> Sent:
+    """Send the pending messages to each service.
 
     If a service takes too long, the next tick sends the rest. Ticks start with different tables, so that messages that
     a service does not accept do not delay all others.
-    Errors: AlertError, after all other messages were sent or time ran out; StorageError.
+    Errors: StorageError.
     """
-    urls, now, cursors = settings.alerts.urls, system_clock(), instance.daemon_cursor_storage
+    urls, now, delivered = settings.alerts.urls, system_clock(), dict(before)
     found = _conditions(settings, instance, now)
+    since = _since_elsewhere(found, before.get(_ELSEWHERE, {}), now)
+    _keep(delivered, _ELSEWHERE, since)
+    found = {name: each for name, each in found.items() if now - (since.get(name) or 0) >= _POLLED_AFTER_MS}
     start = now // (_EVERY_SECONDS * 1000) % max(len(found), 1)
     names = [*found][start:] + [*found][:start]
-    sent, refused, is_late = 0, list[AlertError](), False
+    count, refused, is_late = 0, list[AlertError](), False
     for place, url in enumerate(each.get_secret_value() for each in urls):
         service, ends_at = service_of(url), time.monotonic() + _MAX_SECONDS / len(urls)
-        keys = {name: _key(name, found[name][0], url) for name in names}
-        saved = cursors.get_cursor_values({*keys.values()})
-        for name, key in keys.items():
-            status, before = found[name][1], _reported(saved.get(key))
-            alert, after = alert_of(name, status, before, settings.alerts, now), seen(status, before, now)
+        for name in names:
+            path, status = found[name]
+            key = _key(name, path, url)
+            reported = before.get(key, {})
+            alert, after = alert_of(name, status, reported, settings.alerts, now), seen(status, reported, now)
             if alert is not None:
                 if time.monotonic() > ends_at:
                     is_late = True
@@ -154,25 +179,28 @@ def send_alerts(settings: Settings, instance: dg.DagsterInstance) -> str:
                 if (reason := send(service, alert, _TONES[_LEVELS[status.level]])) is not None:
                     refused.append(AlertError(place=place, reason=reason))
                     continue
-                sent += 1
+                count += 1
                 is_over = status.level is TableLevel.HEALTHY
                 after = {} if is_over else {**after, **dict.fromkeys(_problems(status))}
-            if after != before:
-                cursors.set_cursor_values({key: json.dumps(after)})
-    if refused:
-        raise refused[0]
-    if is_late:
-        return f"Sent {counted(sent, 'message')}. The next tick sends the rest."
-    return f"Sent {counted(sent, 'message')}." if sent else "No table has a new problem or has recovered."
+            _keep(delivered, key, after)
+    text = f"Sent {counted(count, 'message')}." if count else "No table has a new problem or has recovered."
+    texts = [text, *(["The next tick sends the rest."] if is_late else []), *map(str, refused[:1])]
+    return Sent(" ".join(texts), delivered, next(iter(refused), None))
 
 
-def _conditions(settings: Settings, instance: dg.DagsterInstance, now_ms: int) -> dict[str, tuple[str, TableStatus]]:
+def _keep(delivered: dict[str, Reported], key: str, reported: Reported) -> None:
+    """Replace what was reported of a table; empty: forget it."""
+    delivered.pop(key, None)
+    delivered.update({key: reported} if reported else {})
+
+
+def _conditions(settings: Settings, instance: dg.DagsterInstance, now_ms: int) -> dict[str, Condition]:
     """Return the path and condition of each table, except of new ones: those have no new problem."""
     polls, paths = store_of(settings).polls, {table.name: table.path for table in settings.tables}
-    found = dict[str, tuple[str, TableStatus]]()
+    found = dict[str, Condition]()
     for name, known in polls.statuses(list(paths), now_ms, paths).items():
         status = known or _of_a_lost_poll(instance, polls, name)
-        if status is not None and not _has_moved(instance, settings, name, status):
+        if status is not None:
             found[name] = paths[name], status
     return found | unfollowed_tables(settings)
 
@@ -185,15 +213,15 @@ def _of_a_lost_poll(instance: dg.DagsterInstance, polls: LastPolls, table_name: 
     return TableStatus.of(Problem.of(ProblemKind.LOST_STATUS))
 
 
-def _has_moved(instance: dg.DagsterInstance, settings: Settings, table_name: str, status: TableStatus) -> bool:
-    """Return whether the store has a table at another path because this one moved, and was not polled since then."""
-    is_elsewhere = any(problem.kind is ProblemKind.OTHER_TABLE for problem in status.problems)
-    return is_elsewhere and not was_observed_here(instance, settings.table(table_name))
+def _since_elsewhere(found: Mapping[str, Condition], before: Reported, now_ms: int) -> Reported:
+    """Return since when the store has a table at another path, by table."""
+    names = (n for n, (_, status) in found.items() if any(p.kind is ProblemKind.OTHER_TABLE for p in status.problems))
+    return {name: before.get(name) or now_ms for name in names}
 
 
 def _key(table: str, path: str, url: str) -> str:
-    """Return the key of what a service was told of a table. A table of the same name elsewhere is another table."""
-    return f"deltasnap/alerts/{table}/{_digest(redacted(path))}/{_digest(url)}"
+    """Return the key of what was reported of a table. A table of the same name elsewhere is another table."""
+    return f"{table}/{_digest(redacted(path))}/{_digest(url)}"
 
 
 def _digest(text: str) -> str:

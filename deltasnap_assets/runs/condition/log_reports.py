@@ -44,7 +44,7 @@ def read_status_or_report(
     If the table had a fault before, commits that are not stored yet are read before a run is requested.
     Errors: also TakenNameError.
     """
-    check_name(instance, settings, table)
+    check_name(settings, table)
     failed = failed_run(instance, table.name)
     try:
         return read_status(settings, table, examine=failed is not None or was_broken(instance, table.name))

@@ -19,6 +19,7 @@ from deltasnap_assets.runs.condition.poll_findings import (
     stale_rule,
 )
 from deltasnap_assets.runs.condition.reminders import REMINDERS
+from deltasnap_assets.runs.condition.taken_names import other_path
 from deltasnap_assets.runs.planning.plan import Stored
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
@@ -101,7 +102,9 @@ def record_unreadable(settings: Settings, table: TableSettings, stored: Stored) 
 def record(
     store: SnapshotStore, table: TableSettings, found: PollFindings, current: Mapping[int, ManifestName] | None = None
 ) -> LastPoll | None:
-    """Record the result of a poll. Nothing is written if only the time changed by less than an hour.
+    """Record the result of a poll. Nothing is written if only the time changed by less than an hour, or if the store
+    has another table of this name.
+
 
     Results that several processes record at the same time are all kept.
     Return the earlier poll of the table in the store; None: there is none, or it cannot be read.
@@ -113,7 +116,7 @@ def record(
         if found.checked_version is not None:
             known = replace(before or LastPoll(polled_at_ms=0), polled_at_ms=system_clock())
             points = store.polls.points(table.name, known, current)
-        if _new_poll(before, table, found) is None:
+        if other_path(store, table, before) is not None or _new_poll(before, table, found) is None:
             return before
         with store.polls.alone(table.name):
             before = store.polls.read(table.name)  # another process may have recorded a poll in the meantime

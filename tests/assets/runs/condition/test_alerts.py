@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.condition import alerts, services
-from deltasnap_assets.runs.condition.alerts import Reported, alert_of, alerts_sensor, send_alerts
+from deltasnap_assets.runs.condition.alerts import Reported, alert_of, alerts_sensor
 from deltasnap_assets.runs.condition.services import AlertError, send
 from deltasnap_assets.runs.fleet import fleet_of
 from deltasnap_assets.runs.planning.names import ASSET_NAMES
@@ -102,6 +102,7 @@ class Fleet:
         )
         self.sensor = alerts_sensor(self.settings)
         self.instance = dg.DagsterInstance.ephemeral()
+        self.cursor: str | None = None
 
     def discover(self, path: str) -> None:
         """Also follow the tables of a pattern."""
@@ -116,8 +117,10 @@ class Fleet:
         store_of(self.settings).polls.write(table, poll)
 
     def tick(self) -> str:
-        result = self.sensor(dg.build_sensor_context(instance=self.instance))
+        context = dg.build_sensor_context(instance=self.instance, cursor=self.cursor)
+        result = self.sensor(context)
         assert isinstance(result, dg.SkipReason)
+        self.cursor = context.cursor
         return result.skip_message or ""
 
 
@@ -254,6 +257,7 @@ def test_rejected_message_does_not_block_others_and_is_sent_again(
         return send(service, text, tone)
 
     monkeypatch.setattr(alerts, "send", failing_for_b)
+    assert fleet.tick().startswith("Sent 2 messages. `alerts.urls[0]` did not accept a message: HTTP status 503.")
     with pytest.raises(AlertError):
         fleet.tick()
     monkeypatch.undo()
@@ -262,10 +266,11 @@ def test_rejected_message_does_not_block_others_and_is_sent_again(
     assert sorted(text[:8] for text in chat.taken()) == ["Table a ", "Table b ", "Table c "]
 
 
-def test_what_an_earlier_release_reported_is_reported_again(fleet: Fleet, chat: Chat) -> None:
-    key = alerts._key("events", "/lake/events", chat.url)
-    fleet.instance.daemon_cursor_storage.set_cursor_values({key: "error"})
+@pytest.mark.parametrize("cursor", ["{", "[]"])
+def test_problems_are_reported_again_if_the_cursor_cannot_be_read(fleet: Fleet, chat: Chat, cursor: str) -> None:
+    fleet.cursor = cursor
     fleet.note(ERROR)
+    fleet.tick()
     fleet.tick()
     assert len(chat.taken()) == 1
 
@@ -276,10 +281,12 @@ def test_each_service_gets_each_message_once_although_another_one_rejects_it(tmp
         fleet = Fleet(tmp_path, [other.url, f"nonsense://{SECRET}", chat.url])
         fleet.note(ERROR)
         other.status = 500
+        assert fleet.tick().startswith("Sent 1 message. `alerts.urls[0]` did not accept a message")
         for _ in range(2):
             with pytest.raises(AlertError, match=r"`alerts.urls\[0\]` did not accept a message: HTTP status 500\."):
                 fleet.tick()
         other.status = 200
+        assert fleet.tick().startswith("Sent 1 message. `alerts.urls[1]` did not accept a message")
         for _ in range(2):
             with pytest.raises(AlertError, match=r"`alerts.urls\[1\]` .* Apprise does not know this kind of URL\."):
                 fleet.tick()
@@ -332,8 +339,11 @@ def test_messages_that_a_slow_service_rejects_do_not_keep_others_back(
     monkeypatch.setattr("deltasnap_assets.runs.condition.alerts.time.monotonic", lambda: clock[0])
     for minute in range(6):
         monkeypatch.setattr(alerts, "system_clock", lambda at=began + minute * 60_000: at)
-        with pytest.raises(AlertError, match="cannot be reached"):
-            fleet.tick()
+        try:
+            text = fleet.tick()
+        except AlertError as error:
+            text = str(error)
+        assert "cannot be reached" in text
     assert sorted(text[6] for text in chat.taken()) == [*"ef"]
 
 
@@ -356,14 +366,34 @@ def test_earlier_key_is_an_error_that_names_the_new_one(tmp_path: Path) -> None:
     assert SECRET not in str(raised.value)
 
 
-def test_table_of_the_same_name_at_another_path_is_reported_again(fleet: Fleet, tmp_path: Path) -> None:
+def test_table_of_the_same_name_at_another_path_is_reported_again(fleet: Fleet, tmp_path: Path, chat: Chat) -> None:
     fleet.note(ERROR)
     fleet.tick()
     (table,) = fleet.settings.tables
     moved = table.model_copy(update={"path": str(tmp_path / "elsewhere")})
-    assert send_alerts(fleet.settings, fleet.instance) == "No table has a new problem or has recovered."
-    settings = fleet.settings.model_copy(update={"tables": (moved,)})
-    assert send_alerts(settings, fleet.instance) == "Sent 1 message."
+    assert (fleet.tick(), len(chat.taken())) == ("No table has a new problem or has recovered.", 1)
+    fleet.settings = fleet.settings.model_copy(update={"tables": (moved,)})
+    fleet.sensor = alerts_sensor(fleet.settings)
+    assert fleet.tick() == "Sent 1 message."
+
+
+def test_name_taken_by_another_table_is_reported_unless_the_table_just_moved(
+    fleet: Fleet, chat: Chat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began, sent = system_clock(), list[int]()
+    for minutes, path in (
+        (0, "/lake/old"),
+        (30, "/lake/events"),
+        (60, "/lake/old"),
+        (100, "/lake/old"),
+        (120, "/lake/old"),
+    ):
+        monkeypatch.setattr(alerts, "system_clock", lambda at=began + minutes * 60_000: at)
+        fleet.note(path=path)
+        fleet.tick()
+        sent.append(len(chat.texts))
+    assert sent == [0, 0, 0, 0, 1]
+    assert "The store has another table of this name, at /lake/old." in chat.texts[0]
 
 
 def test_discovered_table_that_lost_its_log_is_reported(fleet: Fleet, tmp_path: Path, chat: Chat) -> None:
