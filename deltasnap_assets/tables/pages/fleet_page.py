@@ -1,6 +1,7 @@
 """The page of the asset `fleet`: totals, bars, and all tables, the worst first.
 
-Their columns are in three Markdown tables: Dagster truncates tables that are wider than its window.
+Their columns are in three Markdown tables: Dagster truncates tables that are wider than its window. Sentences are in a
+list: in a column beside others, they would wrap after a few words.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ from deltasnap_core.support import TableLevel
 MAX_ROWS = 1_000
 
 _MAX_WORST = 10
-_MAX_REASON_LENGTH = 200
-_REASON_LENGTHS = (_MAX_REASON_LENGTH, 120, 80)
+_MAX_TEXT_LENGTH = 2000
+_REASON_LENGTHS = (200, 120, 80)
 _LONG_WORD = re.compile(r"\S{25,}")
 """A word that makes a column too wide for a window of 1,500 pixels, such as a path."""
 
@@ -45,6 +46,8 @@ def fleet_page(rows: Sequence[Row]) -> Entries:
         "overview": dg.MetadataValue.md(overview(totals)),
         "worst": dg.MetadataValue.md(worst_markdown(rows)),
     }
+    if any(row["reason"] for row in rows):
+        entries["reasons"] = dg.MetadataValue.md(reasons_markdown(rows))
     for name, column in (("largest", "size_in_bytes"), ("fastest_growing", "growth_7d_bytes")):
         bars = [
             Bar(label=row["table"], value=row[column], text=bytes_text(row[column]))
@@ -65,7 +68,7 @@ def worst_markdown(rows: Sequence[Row]) -> str:
     sizes += [(count, _REASON_LENGTHS[-1]) for count in range(len(ordered) - 1, 0, -1)]
     for count, length in sizes:
         lines = [[*_name_and_condition(row), _short_reason(row, length)] for row in ordered[:count]]
-        table = markdown_table(_CONDITION[:3], lines)
+        table = markdown_table(("table", "condition", "reason"), lines)
         if len(table) <= MAX_CHARACTERS:
             break
     return table
@@ -74,9 +77,24 @@ def worst_markdown(rows: Sequence[Row]) -> str:
 def _markdown(rows: Sequence[Row], header: Sequence[str], cells: _Cells) -> str:
     """Return a Markdown table with one row for each table, the worst first."""
     ordered = ordered_rows(rows, FleetOrder.CONDITION)
-    table = markdown_table(header, (cells(row) for row in ordered[:MAX_ROWS]))
-    left = len(ordered) - MAX_ROWS
-    return f"{table}\n\nand {left:,} more: `SnapshotStore.fleet()` returns all" if left > 0 else table
+    return _with_number_left(markdown_table(header, (cells(row) for row in ordered[:MAX_ROWS])), len(ordered))
+
+
+def reasons_markdown(rows: Sequence[Row]) -> str:
+    """Return a list of the tables that need attention, the worst first, each with its reason and advice."""
+    ordered = [row for row in ordered_rows(rows, FleetOrder.CONDITION) if row["reason"]]
+    return _with_number_left("\n".join(f"- {_reason(row)}" for row in ordered[:MAX_ROWS]), len(ordered))
+
+
+def _reason(row: Row) -> str:
+    link, condition = _name_and_condition(row)
+    text = markdown_text(f"{row['reason']} {row['advice']}".rstrip(), _MAX_TEXT_LENGTH)
+    return f"{link} ({condition}): {text}"
+
+
+def _with_number_left(shown: str, number: int) -> str:
+    left = number - MAX_ROWS
+    return f"{shown}\n\nand {left:,} more: `SnapshotStore.fleet()` returns all" if left > 0 else shown
 
 
 def _name_and_condition(row: Row) -> list[str]:
@@ -103,8 +121,7 @@ def _end_of(word: re.Match[str]) -> str:
 
 
 def _condition(row: Row) -> list[str]:
-    reason = markdown_text(without_secrets(row["reason"]), _MAX_REASON_LENGTH)
-    return [*_name_and_condition(row), reason, age_text(row), version_text(row)]
+    return [*_name_and_condition(row), age_text(row), version_text(row)]
 
 
 def _contents(row: Row) -> list[str]:
@@ -129,9 +146,8 @@ def _maintenance(row: Row) -> list[str]:
     ]
 
 
-_CONDITION = ("table", "condition", "reason", "last commit", "version")
 _TABLES: Mapping[str, tuple[Sequence[str], _Cells]] = {
-    "conditions": (_CONDITION, _condition),
+    "conditions": (("table", "condition", "last commit", "version"), _condition),
     "contents": (("table", "rows", "files", "size", "in 7 days", "in 30 days"), _contents),
     "maintenance": (
         ("table", "small files", "VACUUM frees", "checkpoint lag", "features", "owner"),

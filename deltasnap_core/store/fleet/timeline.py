@@ -7,6 +7,7 @@ change: points that are known already narrow the search, usually to nothing.
 from __future__ import annotations
 
 import statistics
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -38,15 +39,10 @@ class Timeline:
     """
 
     def __init__(self, names: Sequence[ManifestName], known: Points, load: Load) -> None:
-        index_of = {name.version: index for index, name in enumerate(names)}
         self._names = names
         self._load = load
-        self._points: dict[int, VersionPoint] = {}  # by index in names
+        self._points = {index: known[name] for index, name in enumerate(names) if name in known}
         self._used: set[int] = set()
-        for name, point in known.items():
-            index = index_of.get(name.version)
-            if index is not None and names[index] == name:
-                self._points[index] = point
 
     @property
     def used(self) -> dict[ManifestName, VersionPoint]:
@@ -63,7 +59,7 @@ class Timeline:
         Times may go back, for example in a table that was copied without them; such a pause is 0.
         """
         recent = range(max(len(self._names) - RECENT, 0), len(self._names))
-        self._ensure(recent)
+        self._read(recent)
         pauses = [
             max(self._points[later].timestamp - self._points[earlier].timestamp, 0)
             for earlier, later in pairwise(recent)
@@ -78,65 +74,50 @@ class Timeline:
         is the newest one, or if the next version is stored too: otherwise a version in between may be missing.
         """
         newest = len(self._names) - 1
-        index = self._last_until(since_ms) if self._names else None
-        if index is None or not (index == newest or self._are_consecutive(index)):
+        try:
+            index = self._last_until(since_ms)
+            if index < 0 or not (index == newest or self._are_consecutive(index)):
+                return None
+            self._used.update({index, min(index + 1, newest), newest})
+            return self._point(newest).size_in_bytes - self._point(index).size_in_bytes
+        except KeyError:  # a version cannot be read
             return None
-        before, after = self._point(index), self._point(newest)
-        return None if before is None or after is None else after.size_in_bytes - before.size_in_bytes
 
-    def _last_until(self, since_ms: int) -> int | None:
-        """Return the index of the last version committed until a time; None: there is none, or it cannot be found.
-
-        A commit is not later than its successors. A file with such a time was touched, and its time is not used.
-        """
-        low, high = -1, len(self._names)
-        for index in sorted(self._points):  # known points narrow the search
-            if self._points[index].timestamp <= since_ms:
-                low, high = index, len(self._names)
-            elif high == len(self._names) and not self._is_late(index):
-                high = index
+    def _last_until(self, since_ms: int) -> int:
+        """Return the index of the last version committed until a time; -1: there is none. Errors: KeyError."""
+        low = max((index for index, point in self._points.items() if point.timestamp <= since_ms), default=-1)
+        later = (index for index in self._points if index > low and not self._is_late(index))
+        high, step = min(later, default=len(self._names)), 1
         # Little time has passed since the last poll: the version is probably just after the last result.
-        step = 1 if low >= 0 else 0
-        while high - low > 1:
-            first = low + step if 0 < step < high - low else (low + high) // 2
-            middle = self._first_not_late(first, high)
-            if middle is None:
-                return None
-            if middle < high and self._points[middle].timestamp <= since_ms:
-                low, step = middle, step * 2
-            else:
-                high, step = (first if middle == high else middle), 0
-        self._used.update(index for index in (low, high) if 0 <= index < len(self._names))
-        return low if low >= 0 else None
+        while low >= 0 and low + step < high and self._time(low + step) <= since_ms:
+            low, step = low + step, step * 2
+        high = min(high, low + step) if low >= 0 else high
+        return bisect_right(range(len(self._names)), since_ms, low + 1, high, key=self._time) - 1
 
-    def _first_not_late(self, first: int, end: int) -> int | None:
-        """Return `first`, or the index after it if the time of `first` is too late; None: unknown.
-
-        The result may be `end`: then the time of `first` counts as that of `end`.
-        """
-        for index in (first, first + 1):
-            if index == end:
-                return end
-            if self._point(index) is None:
-                return None
-            if not self._is_late(index):
-                return index
-        return None
+    def _time(self, index: int) -> int:
+        """Return the time of a version, or of the next one if it is too late. Errors: KeyError if both are unknown."""
+        point = self._point(index)
+        if not self._is_late(index):
+            return point.timestamp
+        following = self._point(index + 1)
+        if self._is_late(index + 1):
+            raise KeyError(index)
+        return following.timestamp
 
     def _is_late(self, index: int) -> bool:
         """Return whether a time is after that of a known later version: its file was written again, or copied."""
-        later = (point.timestamp for other, point in self._points.items() if other > index)
-        return self._points[index].timestamp > min(later, default=self._points[index].timestamp)
+        time = self._points[index].timestamp
+        return any(other > index and point.timestamp < time for other, point in self._points.items())
 
     def _are_consecutive(self, index: int) -> bool:
         return self._names[index + 1].version == self._names[index].version + 1
 
-    def _point(self, index: int) -> VersionPoint | None:
-        self._ensure([index])
-        return self._points.get(index)
+    def _point(self, index: int) -> VersionPoint:
+        if index not in self._points:
+            self._read([index])
+        return self._points[index]
 
-    def _ensure(self, indexes: Sequence[int]) -> None:
+    def _read(self, indexes: Sequence[int]) -> None:
         if missing := {self._names[index]: index for index in indexes if index not in self._points}:
-            for name, point in self._load(list(missing)).items():
-                self._points[missing[name]] = point
+            self._points |= {missing[name]: point for name, point in self._load(list(missing)).items()}
         self._used.update(indexes)

@@ -73,12 +73,15 @@ PAGE: dict[str, list[str]] = {
         "| [events](/assets/events/delta_log) | healthy |  |",
     ],
     "conditions": [
-        "| table | condition | reason | last commit | version |",
-        "| - | - | - | - | - |",
-        r"| [orders](/assets/orders/delta_log) | broken | Version 3 is lost \| \<b\>\*now\*\<\/b\>\. "
-        "| 0 seconds (0.0 x usual) | 39 |",
-        f"| [clicks](/assets/clicks/delta_log) | unknown | {CLICKS} | 0 seconds (0.0 x usual) | 39 |",
-        "| [events](/assets/events/delta_log) | healthy |  | 0 seconds (0.0 x usual) | 41 (2 behind) |",
+        "| table | condition | last commit | version |",
+        "| - | - | - | - |",
+        "| [orders](/assets/orders/delta_log) | broken | 0 seconds (0.0 x usual) | 39 |",
+        "| [clicks](/assets/clicks/delta_log) | unknown | 0 seconds (0.0 x usual) | 39 |",
+        "| [events](/assets/events/delta_log) | healthy | 0 seconds (0.0 x usual) | 41 (2 behind) |",
+    ],
+    "reasons": [
+        r"- [orders](/assets/orders/delta_log) (broken): Version 3 is lost \| \<b\>\*now\*\<\/b\>\. Restore it\.",
+        f"- [clicks](/assets/clicks/delta_log) (unknown): {CLICKS} Refresh the table\\, or start its sensor\\.",
     ],
     "contents": [
         "| table | rows | files | size | in 7 days | in 30 days |",
@@ -133,7 +136,7 @@ def test_reasons_of_the_worst_tables_have_only_the_end_of_long_paths(fleet: Flee
     rows = [{**row, "reason": f"No Delta table at {path}: there is none."} for row in fleet.rows]
     page = fleet_page(rows)
     assert "No Delta table at …\\/orders\\/\\_delta\\_log\\: there is none\\. |" in str(page["worst"].value)
-    assert "a\\_long\\_folder\\_name" in str(page["conditions"].value)
+    assert "a\\_long\\_folder\\_name" in str(page["reasons"].value)
 
 
 def test_reasons_of_the_worst_tables_are_shortened_only_if_there_are_many(fleet: Fleet) -> None:
