@@ -19,9 +19,8 @@ import dagster as dg
 from pydantic import BaseModel, Field
 
 from deltasnap_assets.all_definitions import build_definitions
-from deltasnap_assets.component_environment import Environment
 from deltasnap_assets.component_file import ComponentAttributes, settings_of
-from deltasnap_assets.component_templates import resolved
+from deltasnap_assets.component_templates import Environment, resolved
 from deltasnap_assets.settings.config import DEFAULT_FLEET_ASSET, DEFAULT_STORAGE
 from deltasnap_assets.settings.discovery import with_discovered
 from deltasnap_assets.settings.loading import with_absolute_paths

@@ -6,13 +6,14 @@ becomes a number, and the name `"{{ env.YEAR }}_{{ env.MONTH }}"` becomes 202410
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any
+from typing import Any, NoReturn
 
 import dagster as dg
-from jinja2 import Undefined
+from jinja2 import Undefined, UndefinedError
 from jinja2.nativetypes import NativeEnvironment, NativeTemplate
 
 TEMPLATE = re.compile(r"\{\{|\{%")
@@ -53,3 +54,28 @@ class _Environment(NativeEnvironment):
 
 class _Template(NativeTemplate):
     environment_class = _Environment
+
+
+class Environment:
+    """The environment variables: `{{ env.NAME }}`, `{{ env('NAME') }}` or `{{ env('NAME', 'default') }}`."""
+
+    def __call__(self, name: str, default: object = None) -> object:
+        """Return a variable, or the default."""
+        return os.environ.get(name, unset(name) if default is None else default)
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith(("jinja", "__")):  # Jinja and Python access these on any value
+            raise AttributeError(name)
+        return self(name)
+
+
+class _Unset(Undefined):
+    """An unset variable: false in a condition, an error as text."""
+
+    def __str__(self) -> NoReturn:
+        raise UndefinedError(self._undefined_message)
+
+
+def unset(name: str) -> Undefined:
+    """Return the value of an unset variable."""
+    return _Unset(hint=f"The environment variable {name} is not set.")

@@ -6,10 +6,10 @@ from .distribution import (
     DISTRIBUTION as DISTRIBUTION,
     how_to_install as how_to_install,
 )
-from .log.checksum_file import read_checksum as read_checksum
 from .log.checksum_validation import (
     ChecksumDifference as ChecksumDifference,
     compare_with_log as compare_with_log,
+    read_checksum as read_checksum,
 )
 from .log.commits.commit_batch import ChangedFile as ChangedFile
 from .log.commits.commit_reader import read_commits as read_commits
@@ -73,11 +73,11 @@ from .storage.concurrency import (
     ReadThreads as ReadThreads,
     map_concurrently as map_concurrently,
 )
-from .storage.fsspec_log_store import FsspecLogStore as FsspecLogStore
-from .storage.matching import (
+from .storage.folder_listing import (
     folder_of_pattern as folder_of_pattern,
     matching_paths as matching_paths,
 )
+from .storage.fsspec_log_store import FsspecLogStore as FsspecLogStore
 from .storage.urls import (
     is_url as is_url,
     to_url as to_url,

@@ -19,6 +19,10 @@ from deltasnap_assets.command.terminal import error_text, print_problem
 if TYPE_CHECKING:
     from deltasnap_core import TableCondition
 
+from importlib.util import find_spec
+
+from deltasnap_core.support import how_to_install
+
 
 def fail(*messages: str, code: int = 1, condition: TableCondition | None = None) -> NoReturn:
     """Print each message as a line on stderr and exit. If the output is JSON, also print them on stdout as `error`.
@@ -81,3 +85,9 @@ def usage_text(error: TyperException) -> str:
     context = getattr(error, "ctx", None)
     end = "" if text.endswith((".", "?")) else "."
     return f"{text}{end} See `{context.command_path} -h`." if text and context is not None else text
+
+
+def require_package(module: str, extra: str) -> None:
+    """Unless a module is installed, print which extra to install and exit."""
+    if find_spec(module) is None:
+        fail(f"This command needs the package {module.replace('_', '-')}: {how_to_install(extra)}.")

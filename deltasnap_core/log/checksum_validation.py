@@ -1,4 +1,4 @@
-"""Compares the `.crc` file of a version with the state computed from the log."""
+"""Reads the `.crc` file of a version, and compares it with the state computed from the log."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from deltasnap_core.protocol.properties.table_config import column_mapping_mode,
 from deltasnap_core.protocol.schema_text import PHYSICAL_NAME, fields_of, schema_fields
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.protocol.state.version_checksum import VersionChecksum
-from deltasnap_core.redaction import safe_repr
+from deltasnap_core.redaction import logger_of, redacted, safe_repr
 from deltasnap_core.rules.paths import path_keys
+from deltasnap_core.storage.log_store import FileStatus, LogStore
 
 
 @safe_repr
@@ -228,3 +229,29 @@ def _canonical_json(text: str | None) -> str | None:
         return None if text is None else json.dumps(decode_json(text), sort_keys=True)
     except ValueError:
         return text
+
+
+_log = logger_of(__name__)
+
+# The file may list every file of a small table. Reading a larger one costs more than reading the log itself.
+_MAX_BYTES = 64 << 20
+
+
+def read_checksum(store: LogStore, file: FileStatus | None) -> VersionChecksum | None:
+    """Return the `.crc` file of a version, parsed; None: it is missing or not usable.
+
+    It never stops a load. If the file is broken, too large or refused by the storage, it logs a warning and returns
+    None.
+    Source: PROTOCOL.md, Version Checksum File. Delta's `readChecksum`.
+    """
+    if file is None:
+        return None
+    try:
+        if file.size > _MAX_BYTES:
+            raise ValueError(f"expected {_MAX_BYTES} bytes at most, found {file.size}")
+        return VersionChecksum.parse(store.read_bytes(file.path))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError) as error:
+        _log.warning("Version checksum %s is ignored, because it cannot be parsed: %s", redacted(file.path), error)
+        return None

@@ -8,9 +8,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from deltasnap_core.errors import CorruptLogError
-from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, read_non_file_actions
+from deltasnap_core.log.checkpoints.checkpoint_contents import (
+    CheckpointContents,
+    open_checkpoint,
+    read_non_file_actions,
+)
 from deltasnap_core.log.commits.action_lines import decode_line, lines_with
-from deltasnap_core.log.commits.commit_batch import CommitBatch
+from deltasnap_core.log.commits.commit_batch import EMPTY_BATCH, CommitBatch
+from deltasnap_core.log.commits.commit_reader import COMMITS_AT_ONCE, read_commits
+from deltasnap_core.log.listing.checkpoint_provider import EmptyCheckpointProvider
+from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.protocol.actions import DomainMetadata, Metadata, Protocol, SetTransaction
 from deltasnap_core.protocol.properties.table_config import set_transaction_retention_ms
 from deltasnap_core.protocol.table_features import properties_in_force
@@ -169,3 +176,26 @@ def _typed(path: str, line: int | None, name: str, value: Any) -> Any:
         return _READERS[name](value)
     except (ValueError, TypeError, AttributeError) as error:
         raise CorruptLogError(path=path, line=line, reason=f"{name}: {error}") from error
+
+
+def newest_protocol_and_metadata(store: LogStore, segment: LogSegment) -> tuple[Protocol | None, Metadata | None]:
+    """Return the newest protocol and metadata of a segment; None: the log has none.
+
+    Reads commits from the newest on until both are found. Reads the checkpoint only if the commits do not contain both.
+    Errors: CorruptLogError naming file and line.
+    Source: PROTOCOL.md, Protocol Evolution; Change Metadata.
+    """
+    protocol: Protocol | None = None
+    metadata: Metadata | None = None
+    for end in range(len(segment.deltas), 0, -COMMITS_AT_ONCE):
+        batch = read_commits(store, segment.deltas[max(0, end - COMMITS_AT_ONCE) : end])
+        found = NonFileActions().advanced_by(batch)
+        protocol, metadata = protocol or found.protocol, metadata or found.metadata
+        if protocol is not None and metadata is not None:
+            return protocol, metadata
+    provider = segment.checkpoint_provider
+    if isinstance(provider, EmptyCheckpointProvider):
+        return protocol, metadata
+    contents = open_checkpoint(store, provider, segment.log_path)
+    found = load_non_file_actions(store, contents, EMPTY_BATCH)
+    return protocol or found.protocol, metadata or found.metadata

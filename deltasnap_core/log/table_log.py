@@ -22,9 +22,9 @@ from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.log.loaded_log import LogLoader
 from deltasnap_core.log.log_range import LogRange
+from deltasnap_core.log.non_file_actions import newest_protocol_and_metadata
 from deltasnap_core.log.polling.log_poll import LogCursor, LogPoll, LogStatus, continues_from, cursor_at
 from deltasnap_core.log.polling.new_commits import NewCommits, find_new_commits
-from deltasnap_core.log.protocol_metadata import newest_protocol_and_metadata
 from deltasnap_core.log.version_log import VersionLog
 from deltasnap_core.protocol.log_files.file_names import LOG_FOLDER, commit_version
 from deltasnap_core.ranges import NO_VERSIONS, VersionRanges

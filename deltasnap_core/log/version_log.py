@@ -8,16 +8,15 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from deltasnap_core.errors import ActionNotFoundError, CorruptLogError, DeltaSnapError, UnsupportedServerError
-from deltasnap_core.log.checksum_file import read_checksum
+from deltasnap_core.log.checksum_validation import read_checksum
 from deltasnap_core.log.commits.commit_scan import read_commit_infos
 from deltasnap_core.log.history.commit_timestamps import version_timestamps
 from deltasnap_core.log.listing.catalog_commits import NO_CATALOG, CatalogCommits
 from deltasnap_core.log.listing.log_listing import table_path
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.loaded_log import LoadedLog, LogLoader
-from deltasnap_core.log.non_file_actions import NonFileActions
+from deltasnap_core.log.non_file_actions import NonFileActions, newest_protocol_and_metadata
 from deltasnap_core.log.protocol_checks import check_replayable, warn_of_catalog
-from deltasnap_core.log.protocol_metadata import newest_protocol_and_metadata
 from deltasnap_core.once import once
 from deltasnap_core.protocol.actions import Metadata, Protocol, SetTransaction
 from deltasnap_core.protocol.properties.table_config import (

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from deltasnap_core.protocol.commit_info import CommitInfo
-from deltasnap_core.protocol.deletion_vector import DeletionVectorDescriptor
 from deltasnap_core.protocol.json_records import Flag, Int, JsonRecord, Long, Properties, Texts
 from deltasnap_core.redaction import safe_repr
 
@@ -17,6 +16,7 @@ __all__ = [
     "AddCDCFile",
     "AddFile",
     "CommitInfo",
+    "DeletionVectorDescriptor",
     "DomainMetadata",
     "Format",
     "Metadata",
@@ -82,6 +82,39 @@ class Metadata(JsonRecord):
     partition_columns: tuple[str, ...] = ()
     configuration: Properties = field(default_factory=dict)
     created_time: Long | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletionVectorDescriptor(JsonRecord):
+    """The location of a deletion vector, and the number of rows it deletes.
+
+    storage_type:      "u" (file named by a UUID, relative to the table), "p" (absolute path) or "i" (inline).
+    path_or_inline_dv: the encoded UUID with its prefix, the path, or the encoded vector itself.
+    offset:            first byte in its file; None for an inline vector, and not the same as 0.
+    size_in_bytes:     of the serialized vector.
+    cardinality:       number of deleted rows.
+    max_row_index:     highest row index in it; transient, hardly ever written.
+
+    Source: PROTOCOL.md, Deletion Vector Descriptor Schema.
+    """
+
+    json_name = "deletionVector"
+
+    storage_type: str
+    path_or_inline_dv: str
+    offset: Int | None = None
+    size_in_bytes: Int
+    cardinality: Long
+    max_row_index: Long | None = None
+
+    @property
+    def unique_id(self) -> str:
+        """`<storageType><pathOrInlineDv>`, followed by `@<offset>` unless the offset is None.
+
+        The path and this id are the key of a logical file. Source: PROTOCOL.md, Deletion Vectors, Derived Fields.
+        """
+        at_offset = "" if self.offset is None else f"@{self.offset}"
+        return f"{self.storage_type}{self.path_or_inline_dv}{at_offset}"
 
 
 @safe_repr

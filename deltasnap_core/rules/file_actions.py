@@ -1,7 +1,11 @@
-"""The Arrow types of `add` and `remove`. The driver uses them, and Spark's schemas are derived from them.
+"""The file actions: the Arrow types of `add` and `remove`, the ids of deletion vectors, and one action in a row.
 
-Every field is nullable. Required fields are checked where they are read, with an error that names the file.
-Source: PROTOCOL.md, Add File and Remove File; Deletion Vector Descriptor Schema.
+The driver uses the types, and Spark's schemas are derived from them. Every field is nullable. Required fields are
+checked where they are read, with an error that names the file.
+The id of a deletion vector is `<storageType><pathOrInlineDv>[@<offset>]`. With the path, it is the key of a logical
+file. An offset of 0 is part of it; a null offset adds nothing. Null: no deletion vector.
+`DeletionVectorDescriptor.unique_id` returns the id of one decoded vector.
+Source: PROTOCOL.md, Add File and Remove File; Deletion Vector Descriptor Schema; Derived Fields; Checkpoint Schema.
 """
 
 from __future__ import annotations
@@ -136,3 +140,45 @@ def _value(value: Any, kind: pa.DataType) -> Any:
 def _field(structs: pa.StructArray, name: str) -> pa.Array:
     has_field = structs.type.get_field_index(name) >= 0
     return pc.struct_field(structs, name) if has_field else pa.nulls(len(structs))
+
+
+ONE_ACTION = "at most one action in a row"
+
+
+def check_one_action(added: pa.Array, removed: pa.Array | None) -> None:
+    """Raise ValueError if a row has both an `add` and a `remove`. added, removed: their paths; None: no such column."""
+    if removed is None or added.null_count == len(added) or removed.null_count == len(removed):
+        return
+    if pc.any(pc.and_(added.is_valid(), removed.is_valid())).as_py():
+        raise ValueError(f"expected {ONE_ACTION}, found add and remove")
+
+
+def one_action_sql() -> str:
+    """Return SQL that is true, or raises an error if a row has both an `add` and a `remove`."""
+    # The message depends on a column: an engine may evaluate a constant expression although no row needs it.
+    problem = f"raise_error(concat('expected {ONE_ACTION}, found add and remove', substring(add.path, 1, 0)))"
+    return f"if(add.path is not null and remove.path is not null, cast({problem} as boolean), true)"
+
+
+KEY_FIELDS = ("storageType", "pathOrInlineDv", "offset")
+"""The fields of a descriptor that form its id."""
+
+
+def vector_id_sql(vector: str) -> str:
+    """Return SQL for the id of a descriptor. vector: SQL for a struct. Null without a vector."""
+    # In backticks, because a session may reserve keywords (`spark.sql.ansi.enforceReservedKeywords`).
+    offset = f"coalesce(concat('@', {vector}.`offset`), '')"
+    return f"concat({vector}.storageType, {vector}.pathOrInlineDv, {offset})"
+
+
+def file_vector_id_sql() -> str:
+    """Return SQL for the id of a file action's vector, over the columns add and remove; empty without a vector."""
+    return f"coalesce({vector_id_sql('add.deletionVector')}, {vector_id_sql('remove.deletionVector')}, '')"
+
+
+def vector_ids(storage_type: pa.Array, path_or_inline: pa.Array, offset: pa.Array) -> pa.Array:
+    """Return the ids of descriptors from their fields; null without a vector."""
+    if storage_type.null_count == len(storage_type):
+        return storage_type
+    suffix = pc.fill_null(pc.binary_join_element_wise("@", offset.cast(pa.string()), ""), "")
+    return pc.binary_join_element_wise(storage_type, path_or_inline, suffix, "")

@@ -16,7 +16,7 @@ from deltasnap_core.redaction import safe_repr
 from deltasnap_core.replay.fallback import Fallback
 from deltasnap_core.replay.spark.session.grouping import aggregated
 from deltasnap_core.replay.spark.session.spark_failures import translated
-from deltasnap_core.rules.deletion_vector_ids import vector_id_sql
+from deltasnap_core.rules.file_actions import vector_id_sql
 from deltasnap_core.rules.paths import path_key_sql
 from deltasnap_core.rules.texts.sql_text import exact_sum_sql
 from deltasnap_core.rules.texts.statistics_schema import StatisticPath

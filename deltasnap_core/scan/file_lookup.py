@@ -15,11 +15,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from deltasnap_core.errors import CorruptLogError, DataPathError
-from deltasnap_core.protocol.deletion_vector import DeletionVectorDescriptor
+from deltasnap_core.protocol.actions import DeletionVectorDescriptor
 from deltasnap_core.redaction import logger_of, redacted
 from deltasnap_core.replay.spark.session.local_rows import arrow_rows
-from deltasnap_core.rules.deletion_vector_ids import vector_id_sql
-from deltasnap_core.rules.file_actions import values_of
+from deltasnap_core.rules.file_actions import values_of, vector_id_sql
 from deltasnap_core.rules.texts.sql_text import string_sql
 from deltasnap_core.rules.totals.num_records import num_records_sql
 from deltasnap_core.scan.files.data_file import DataFile

@@ -11,13 +11,18 @@ from fsspec.core import url_to_fs
 from deltasnap_core.distribution import how_to_install
 from deltasnap_core.errors import NoFilesystemError
 from deltasnap_core.redaction import hide_secrets, learn_options
-from deltasnap_core.storage.azure_limits import AZURE_SCHEMES, without_azure_retries
 from deltasnap_core.storage.concurrency import map_concurrently
 from deltasnap_core.storage.file_info import status_of
 from deltasnap_core.storage.local_files import list_local_from, local_status, open_local, read_local
 from deltasnap_core.storage.log_store import FileStatus
+from deltasnap_core.storage.request_limits import (
+    AZURE_SCHEMES,
+    S3_SCHEMES,
+    with_s3_limits,
+    without_azure_retries,
+    without_s3_retries,
+)
 from deltasnap_core.storage.retries import retrying
-from deltasnap_core.storage.s3.s3_limits import S3_SCHEMES, with_s3_limits, without_s3_retries
 from deltasnap_core.storage.s3.s3_listing import is_s3, list_s3_from, lists_from_name, s3_status
 from deltasnap_core.storage.storage_errors import storage_errors, translated_stream
 from deltasnap_core.storage.urls import is_local, join_url, split_url

@@ -21,8 +21,7 @@ from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.properties.retention import KEEPS_EVERYTHING
 from deltasnap_core.replay.driver.reconciliation import KEY, without_keys_of
-from deltasnap_core.rules.deletion_vector_ids import KEY_FIELDS, vector_ids
-from deltasnap_core.rules.file_actions import values_of
+from deltasnap_core.rules.file_actions import KEY_FIELDS, values_of, vector_ids
 from deltasnap_core.rules.paths import path_keys
 from deltasnap_core.scan.changes.changed_rows import FileAction, file_actions
 from deltasnap_core.scan.changes.live_files import LIVE_FILE_COLUMNS, adds_of

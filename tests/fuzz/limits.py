@@ -33,7 +33,7 @@ _LIMITS: dict[str, tuple[int, ...]] = {
     "log.commits.commit_reader.MEASURED_BYTES": (*_BYTES, 1 << 29, 1 << 29),
     "log.commits.commit_reader.COMMITS_AT_ONCE": _FROM_1,
     "log.commits.commit_pieces.PIECE_BYTES": _BYTES[1:],
-    "log.commits.commit_digest._PIECE_BYTES": _BYTES[1:],
+    "log.commits.commit_reader._PIECE_BYTES": _BYTES[1:],
     "log.commits.action_lines._LINES_TO_READ_EXACTLY": _COUNTS[1:],
     "log.commits.commit_scan._SMALL_BYTES": _BYTES,
     "log.commits.commit_scan._FILES_AT_ONCE": _FROM_1,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from deltasnap_assets.command.prerequisites import require_package
+from deltasnap_assets.command.endings import require_package
 
 
 def demo(

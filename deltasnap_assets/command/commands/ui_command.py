@@ -11,8 +11,7 @@ from typing import Annotated
 
 import typer
 
-from deltasnap_assets.command.endings import fail
-from deltasnap_assets.command.prerequisites import require_package
+from deltasnap_assets.command.endings import fail, require_package
 
 
 def ui(

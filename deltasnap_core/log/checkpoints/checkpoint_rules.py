@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.log.checkpoints.parquet_footer import null_count, null_counts
-from deltasnap_core.rules.file_actions import FULL_ACTION, is_text
-from deltasnap_core.rules.one_action import ONE_ACTION
+from deltasnap_core.rules.file_actions import FULL_ACTION, ONE_ACTION, is_text
 
 NON_FILE_COLUMNS = {"protocol": "minReaderVersion", "metaData": "id", "txn": "appId", "domainMetadata": "domain"}
 """Each column of non-file actions, and a field that is set whenever the action is."""

@@ -278,3 +278,20 @@ def _first_differences(unread: pa.Table, usual: pa.Table) -> dict[int, int]:
     rewritten = usual.filter(pc.not_equal(unread["line"], usual["line"]))
     pairs = zip(rewritten["commit_version"].to_pylist(), rewritten["line_number"].to_pylist(), strict=True)
     return dict(reversed(list(pairs)))
+
+
+_PIECE_BYTES = 1 << 20
+
+
+def digest_of(content: bytes) -> str:
+    """Return the SHA-256 of some bytes, in hex."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def digest_of_file(store: LogStore, path: str) -> str:
+    """Return the SHA-256 of a file, in hex, without loading the whole file. Errors: FileNotFoundError."""
+    digest = hashlib.sha256()
+    with store.open(path) as stream:
+        while piece := stream.read(_PIECE_BYTES):
+            digest.update(piece)
+    return digest.hexdigest()

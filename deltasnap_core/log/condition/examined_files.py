@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from deltasnap_core.errors import CorruptLogError, DeltaSnapError, StorageError, UnsupportedProtocolError
 from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, has_negative_numbers, open_checkpoint
 from deltasnap_core.log.checkpoints.checkpoint_pages import page_bytes, read_every_page
-from deltasnap_core.log.checksum_file import read_checksum
+from deltasnap_core.log.checksum_validation import read_checksum
 from deltasnap_core.log.commits.commit_batch import EMPTY_BATCH, CommitBatch
 from deltasnap_core.log.commits.commit_reader import COMMITS_AT_ONCE, read_commits
 from deltasnap_core.log.condition.commit_findings import CommitFindings

@@ -9,12 +9,12 @@ from itertools import pairwise
 from types import MappingProxyType
 
 from deltasnap_core.errors import CorruptLogError, VersionGapError
-from deltasnap_core.log.checksum_file import read_checksum
+from deltasnap_core.log.checksum_validation import read_checksum
 from deltasnap_core.log.commits.action_lines import missing_commit
 from deltasnap_core.log.commits.commit_scan import read_commit_infos, read_first_actions
 from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.log.listing.log_segment import LogSegment
-from deltasnap_core.log.protocol_metadata import newest_protocol_and_metadata
+from deltasnap_core.log.non_file_actions import newest_protocol_and_metadata
 from deltasnap_core.protocol.actions import CommitInfo, Metadata
 from deltasnap_core.protocol.log_files.file_names import commit_version
 from deltasnap_core.protocol.properties.table_config import (

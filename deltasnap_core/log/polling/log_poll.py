@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
 from deltasnap_core.errors import StorageError
-from deltasnap_core.log.commits.commit_digest import digest_of
+from deltasnap_core.log.commits.commit_reader import digest_of
 from deltasnap_core.log.condition.table_condition import TableCondition
 from deltasnap_core.log.damaged_commit import is_damaged
 from deltasnap_core.log.listing.log_listing import LogListing

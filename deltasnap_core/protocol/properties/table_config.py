@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from typing import Literal, TypeVar, cast
 
 from deltasnap_core.protocol.properties.intervals import parse_interval_ms
-from deltasnap_core.protocol.properties.sizes import parse_size_bytes
 from deltasnap_core.redaction import logger_of
 
 _log = logger_of(__name__)
@@ -194,3 +193,25 @@ def _column_paths(text: str) -> tuple[tuple[str, ...], ...]:
         paths.append(tuple(name[1:-1].replace("``", "`") if name.startswith("`") else name for name in names))
         start = match.end() + 1
     return tuple(paths)
+
+
+_SIZE = re.compile(r"(?P<number>\d{1,18})(?P<unit>[a-z]*)", re.ASCII)
+_SHIFTS = {
+    "": 0,
+    "b": 0,
+    **{unit + end: 10 * power for power, unit in enumerate("kmgtp", start=1) for end in ("", "b")},
+}
+_MOST = 1 << 62
+
+
+def parse_size_bytes(text: str) -> int:
+    """Return a size in bytes: `104857600`, `100mb`. Units are b, k, m, g, t and p, also as kb; 1 kb is 1,024 bytes.
+
+    Errors: ValueError for anything else, for 0 and for sizes above 2^62.
+    Source: Spark's `JavaUtils.byteStringAs`, which reads sizes of configurations.
+    """
+    match = _SIZE.fullmatch(text.strip().lower())
+    shift = None if match is None else _SHIFTS.get(match["unit"])
+    if match is None or shift is None or not 0 < int(match["number"]) << shift <= _MOST:
+        raise ValueError(f"expected a size such as '100mb', found {text!r}")
+    return int(match["number"]) << shift

@@ -22,8 +22,7 @@ from deltasnap_core.protocol.json_text import decode_json
 from deltasnap_core.replay.driver.checkpoint_shares import Share, leaves_of, map_shares, shares_of, unreadable
 from deltasnap_core.replay.driver.reconciliation import newest_file_actions, with_path_keys, without_keys_of
 from deltasnap_core.replay.engine import UnusualError
-from deltasnap_core.rules.file_actions import ADDS, FULL_ACTION, columns_of, fitted
-from deltasnap_core.rules.one_action import check_one_action
+from deltasnap_core.rules.file_actions import ADDS, FULL_ACTION, check_one_action, columns_of, fitted
 from deltasnap_core.rules.paths import canonical_paths
 from deltasnap_core.rules.totals.measures import measures_of
 from deltasnap_core.storage.log_store import LogStore

@@ -16,9 +16,7 @@ from functools import reduce
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deltasnap_core.rules.deletion_vector_ids import KEY_FIELDS, vector_ids
-from deltasnap_core.rules.file_actions import is_text
-from deltasnap_core.rules.one_action import check_one_action
+from deltasnap_core.rules.file_actions import KEY_FIELDS, check_one_action, is_text, vector_ids
 from deltasnap_core.rules.totals.num_records import num_records, num_records_sql
 
 DELETED_AT = "case when remove.path is not null then coalesce(remove.deletionTimestamp, 0) end"

@@ -15,8 +15,7 @@ import pyarrow as pa
 from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.log.commits.action_lines import CHANGE_DATA_ACTION
 from deltasnap_core.log.commits.commit_batch import CommitBatch
-from deltasnap_core.protocol.actions import AddCDCFile
-from deltasnap_core.protocol.deletion_vector import DeletionVectorDescriptor
+from deltasnap_core.protocol.actions import AddCDCFile, DeletionVectorDescriptor
 from deltasnap_core.rules.paths import canonical_paths, path_keys
 from deltasnap_core.scan.changes.change_columns import DELETE, INSERT
 from deltasnap_core.scan.files.roaring import Rows

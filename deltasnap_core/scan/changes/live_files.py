@@ -26,8 +26,7 @@ from deltasnap_core.replay.spark.reading.action_reader import ActionReader
 from deltasnap_core.replay.spark.session.local_rows import arrow_rows
 from deltasnap_core.replay.spark.session.spark_failures import translated
 from deltasnap_core.replay.spark.state_reconstruction import live_files, reconciled_files
-from deltasnap_core.rules.deletion_vector_ids import KEY_FIELDS, vector_ids
-from deltasnap_core.rules.file_actions import columns_of, fitted, values_of
+from deltasnap_core.rules.file_actions import KEY_FIELDS, columns_of, fitted, values_of, vector_ids
 from deltasnap_core.rules.paths import path_key_sql, path_keys
 from deltasnap_core.scan.changes.changed_rows import FileAction, file_actions
 from deltasnap_core.storage.log_store import LogStore

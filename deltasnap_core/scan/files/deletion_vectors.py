@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from deltasnap_core.errors import CorruptLogError, DataFileNotFoundError
-from deltasnap_core.protocol.deletion_vector import DeletionVectorDescriptor
+from deltasnap_core.protocol.actions import DeletionVectorDescriptor
 from deltasnap_core.redaction import redacted
 from deltasnap_core.scan.files.data_paths import data_file_url
 from deltasnap_core.scan.files.roaring import Rows, decode_rows

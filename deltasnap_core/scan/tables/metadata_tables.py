@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, functions as F
 
 from deltasnap_core.replay.spark.session.grouping import aggregated
 from deltasnap_core.replay.spark.session.spark_failures import translated
-from deltasnap_core.rules.deletion_vector_ids import file_vector_id_sql, vector_id_sql
+from deltasnap_core.rules.file_actions import file_vector_id_sql, vector_id_sql
 from deltasnap_core.rules.paths import path_key_sql
 from deltasnap_core.rules.texts.sql_text import later_sql, quoted, timestamp_sql
 from deltasnap_core.rules.totals.num_records import num_records_sql

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pyarrow as pa
 from pyspark.sql import DataFrame, functions as F
 
-from deltasnap_core.protocol.deletion_vector import DeletionVectorDescriptor
+from deltasnap_core.protocol.actions import DeletionVectorDescriptor
 from deltasnap_core.replay.spark.session.grouping import aggregated
 from deltasnap_core.replay.spark.session.local_rows import arrow_rows
 from deltasnap_core.scan.files.deletion_vectors import vector_file

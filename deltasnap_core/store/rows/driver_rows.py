@@ -25,9 +25,8 @@ from deltasnap_core.replay.driver.reconciliation import (
     without_keys_of,
 )
 from deltasnap_core.replay.driver.state_deltas import deltas_of_range
-from deltasnap_core.rules.deletion_vector_ids import KEY_FIELDS
 from deltasnap_core.rules.expiry import expiring, unexpired
-from deltasnap_core.rules.file_actions import ADDS, FULL_ACTION, REMOVES, columns_of, fitted
+from deltasnap_core.rules.file_actions import ADDS, FULL_ACTION, KEY_FIELDS, REMOVES, columns_of, fitted
 from deltasnap_core.rules.key_hash import xxhash64
 from deltasnap_core.rules.paths import canonical_paths
 from deltasnap_core.rules.totals.aggregates import MissingSizeError

@@ -12,7 +12,7 @@ from enum import Enum
 
 from deltasnap_core.errors import ActionNotFoundError, CorruptLogError, CorruptStoreError
 from deltasnap_core.log.commits.commit_batch import LARGE_COMMIT_BYTES
-from deltasnap_core.log.commits.commit_digest import digest_of, digest_of_file
+from deltasnap_core.log.commits.commit_reader import digest_of, digest_of_file
 from deltasnap_core.log.damaged_commit import is_damaged
 from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.log.table_log import TableLog

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from deltasnap_core.protocol.deletion_vector import DeletionVectorDescriptor
+from deltasnap_core.protocol.actions import DeletionVectorDescriptor
 
 ON_DISK: dict[str, Any] = {"storageType": "u", "pathOrInlineDv": "ab^-x", "sizeInBytes": 40, "cardinality": 6}
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from deltasnap_core.rules.one_action import check_one_action
+from deltasnap_core.rules.file_actions import check_one_action
 
 
 def paths(*values: str | None) -> pa.Array:

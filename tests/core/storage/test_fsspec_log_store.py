@@ -16,7 +16,7 @@ import pytest
 from deltasnap_core.storage.file_info import modification_time_ms
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore, filesystem_of, options_of
 from deltasnap_core.storage.log_store import FileStatus
-from deltasnap_core.storage.s3.s3_limits import without_s3_retries
+from deltasnap_core.storage.request_limits import without_s3_retries
 from deltasnap_core.storage.urls import join_url, to_url
 from tests.core.storage.writable_files_builders import MountedFileSystem
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from deltasnap_core.storage.matching import folder_of_pattern, matching_paths
+from deltasnap_core.storage.folder_listing import folder_of_pattern, matching_paths
 
 
 def test_matching_folders_are_listed_in_order(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from deltasnap_core import DeltaLog, SnapshotStore
 from deltasnap_core.protocol.properties.retention import KEEPS_EVERYTHING
-from deltasnap_core.rules.deletion_vector_ids import KEY_FIELDS
+from deltasnap_core.rules.file_actions import KEY_FIELDS
 from deltasnap_core.store.stored_row_changes import _actions
 from deltasnap_core.store.stored_version import StoredVersion
 from tests.builders import FIRST_COMMIT_MS, VECTOR, Action, add, metadata, protocol, remove

@@ -24,8 +24,7 @@ from deltasnap_core.replay.spark.reading.schemas import ADD, DELETION_VECTOR, RE
 from deltasnap_core.replay.spark.session.local_rows import FAIL_FAST, arrow_rows
 from deltasnap_core.replay.spark.session.spark_files import SparkFiles, file_reader
 from deltasnap_core.replay.stats_policy import StatsPolicy
-from deltasnap_core.rules.deletion_vector_ids import KEY_FIELDS, file_vector_id_sql
-from deltasnap_core.rules.one_action import one_action_sql
+from deltasnap_core.rules.file_actions import KEY_FIELDS, file_vector_id_sql, one_action_sql
 from deltasnap_core.rules.paths import canonical_path_sql, path_key_sql
 from deltasnap_core.rules.texts.statistics_schema import StatisticPath, text_schema
 

@@ -17,7 +17,7 @@ from pyspark.errors import PySparkException
 
 from deltasnap_core.errors import CorruptLogError, CorruptStoreError, StorageError, UnsupportedServerError
 from deltasnap_core.redaction import redacted
-from deltasnap_core.rules.one_action import ONE_ACTION
+from deltasnap_core.rules.file_actions import ONE_ACTION
 from deltasnap_core.rules.totals.aggregates import MissingSizeError
 
 SPARK_FAILURES = (PySparkException, Py4JJavaError)

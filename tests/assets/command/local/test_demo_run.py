@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from deltasnap_assets.command import prerequisites
+from deltasnap_assets.command import endings
 from deltasnap_assets.command.cli import app
 from deltasnap_assets.command.local import demo_run
 from deltasnap_assets.command.local.demo_run import run_demo, show_versions
@@ -104,7 +104,7 @@ def test_command_without_its_package_names_the_extra(
     command: list[str], package: str, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
-    monkeypatch.setattr(prerequisites, "find_spec", asked.append)
+    monkeypatch.setattr(endings, "find_spec", asked.append)
     result = CliRunner().invoke(app, command)
     expected = f"error: This command needs the package {package}: {how_to_install(extra)}.\n"
     assert (result.exit_code, result.stderr) == (1, expected)

@@ -6,8 +6,7 @@ import pytest
 
 from deltasnap_core.log.commits import commit_batch
 from deltasnap_core.log.commits.commit_batch import ChangedFile
-from deltasnap_core.log.commits.commit_digest import digest_of_file
-from deltasnap_core.log.commits.commit_reader import read_commits
+from deltasnap_core.log.commits.commit_reader import digest_of_file, read_commits
 from deltasnap_core.log.commits.commit_summary import CommitSummary, summaries
 from deltasnap_core.protocol.commit_info import CommitInfo
 from tests.builders import CountingLogStore, MemoryLogStore, add, commit_info, content, remove

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from deltasnap_core.protocol.properties.sizes import parse_size_bytes
-from deltasnap_core.protocol.properties.table_config import target_file_size_bytes
+from deltasnap_core.protocol.properties.table_config import parse_size_bytes, target_file_size_bytes
 
 
 @pytest.mark.parametrize(

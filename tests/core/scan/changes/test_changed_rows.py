@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from deltasnap_core import CorruptLogError
-from deltasnap_core.protocol.deletion_vector import DeletionVectorDescriptor
+from deltasnap_core.protocol.actions import DeletionVectorDescriptor
 from deltasnap_core.scan.changes.change_columns import DELETE, INSERT
 from deltasnap_core.scan.changes.changed_rows import ChangedRows, FileAction, changed_rows, file_actions
 from deltasnap_core.scan.files.roaring import Rows

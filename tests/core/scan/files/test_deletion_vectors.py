@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from deltasnap_core.errors import CorruptLogError, DataFileNotFoundError, DataPathError
-from deltasnap_core.protocol.deletion_vector import DeletionVectorDescriptor
+from deltasnap_core.protocol.actions import DeletionVectorDescriptor
 from deltasnap_core.scan.files.deletion_vectors import DeletionVectors, _cut, decode_z85, vector_file
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from tests.core.scan.files.deletion_vectors_builders import encode_z85

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from deltasnap_core.storage.azure_limits import without_azure_retries
+from deltasnap_core.storage.request_limits import without_azure_retries
 
 
 class Client:
