@@ -60,6 +60,20 @@ class PollFindings:
     examined_checkpoint: str | None = None
 
 
+FACTS = (
+    "latest_version",
+    "last_commit_ms",
+    "stale_rule",
+    "facts_version",
+    "vacuum_bytes",
+    "counted_files",
+    "checked_version",
+    "checked_inputs",
+    "examined_checkpoint",
+)
+"""The fields that replace those of the last poll with the same names."""
+
+
 def found_by_checks(verdicts: Mapping[Check, Verdict]) -> PollFindings:
     """Return the problems found by evaluated checks.
 

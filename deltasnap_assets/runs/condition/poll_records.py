@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from deltasnap_assets.runs import due
 from deltasnap_assets.runs.condition.poll_findings import (
+    FACTS,
     LOG,
     STORED_VERSIONS,
     VERSIONS,
@@ -102,10 +104,9 @@ def record_unreadable(settings: Settings, table: TableSettings, stored: Stored) 
 def record(
     store: SnapshotStore, table: TableSettings, found: PollFindings, current: Mapping[int, ManifestName] | None = None
 ) -> LastPoll | None:
-    """Record the result of a poll. Nothing is written if only the time changed by less than an hour, or if the store
-    has another table of this name.
+    """Record the result of a poll.
 
-
+    Nothing is written if only the time changed by less than an hour, or if the store has another table of this name.
     Results that several processes record at the same time are all kept.
     Return the earlier poll of the table in the store; None: there is none, or it cannot be read.
     current: the stored versions, if they are listed already.
@@ -131,46 +132,35 @@ def record(
 def _new_poll(before: LastPoll | None, table: TableSettings, found: PollFindings) -> LastPoll | None:
     """Return the poll to write; None: only the time of `before` would change, by less than an hour."""
     now, after = system_clock(), _merged(before or LastPoll(polled_at_ms=0), table, found)
-    if (
-        before is not None
-        and after.to_bytes() == before.to_bytes()
-        and abs(now - before.polled_at_ms) < due.RECORDED_AGAIN_MS
-    ):
-        is_late = before.examined_at_ms is None or abs(now - before.examined_at_ms) >= due.RECORDED_AGAIN_MS
-        if not (found.is_examined and is_late):
+    if before is not None and after.to_bytes() == before.to_bytes():
+        times = [before.polled_at_ms, *([before.examined_at_ms or 0] if found.is_examined else [])]
+        if all(abs(now - time) < due.RECORDED_AGAIN_MS for time in times):
             return None
     return replace(after, polled_at_ms=now, examined_at_ms=now if found.is_examined else after.examined_at_ms)
 
 
 def _merged(before: LastPoll, table: TableSettings, found: PollFindings) -> LastPoll:
-    replaced = _replaced(before, found)
-    kept = [problem for problem in before.problems if problem.check not in replaced]
-    new = [problem for problems in replaced.values() for problem in problems]
-    is_same = found.latest_version in (None, before.latest_version)
-    latest = before.latest_version if found.latest_version is None else found.latest_version
-    earlier = None if found.is_replaced else before.checked_version
-    earlier_rule = before.stale_rule if found.checked_version is None else None  # it may have been configured
-    checked = earlier if found.checked_version is None else found.checked_version
+    """Return the earlier poll with the found facts and problems, and the settings of the table."""
+    forgotten = {
+        "last_commit_ms": found.latest_version not in (None, before.latest_version),
+        "checked_version": found.is_replaced,
+        "stale_rule": found.checked_version is not None,  # it may have been configured
+    }
+    facts = {name: fact for name in FACTS if (fact := getattr(found, name)) is not None}
+    after = replace(before, **{name: None for name, is_old in forgotten.items() if is_old} | facts)
+    problems = _problems(before, found)
     return replace(
-        before,
-        latest_version=latest,
-        last_commit_ms=before.last_commit_ms if is_same and found.checked_version is None else found.last_commit_ms,
-        checked_version=checked,
-        checked_inputs=found.checked_inputs or before.checked_inputs,
-        examined_checkpoint=found.examined_checkpoint or before.examined_checkpoint,
-        unchecked_since_ms=None if table.why_none_wanted(latest) else _unchecked_since(before, latest, checked),
-        problems=(*new, *kept),
-        stale_rule=stale_rule(table.checks.fresh_within_hours) or found.stale_rule or earlier_rule,
+        after,
+        unchecked_since_ms=None if table.why_none_wanted(after.latest_version) else _unchecked_since(before, after),
+        problems=(*chain(*problems.values()), *(each for each in before.problems if each.check not in problems)),
+        stale_rule=stale_rule(table.checks.fresh_within_hours) or after.stale_rule,
         small_file_bytes=table.checks.small_file_bytes,
-        facts_version=before.facts_version if found.facts_version is None else found.facts_version,
-        vacuum_bytes=before.vacuum_bytes if found.vacuum_bytes is None else found.vacuum_bytes,
-        counted_files=before.counted_files if found.counted_files is None else found.counted_files,
         owners=table.owners,
         path=redacted(table.path),
     )
 
 
-def _replaced(before: LastPoll, found: PollFindings) -> Mapping[str, tuple[Problem, ...]]:
+def _problems(before: LastPoll, found: PollFindings) -> Mapping[str, tuple[Problem, ...]]:
     """Return the found problems, by name. Only reading the whole log shows that faults of its commits are gone."""
     if found.is_examined or LOG not in found.problems:
         return found.problems
@@ -185,8 +175,9 @@ def _replaced(before: LastPoll, found: PollFindings) -> Mapping[str, tuple[Probl
     return {**found.problems, LOG: (*of_log, *of_commits)}
 
 
-def _unchecked_since(before: LastPoll, latest: int | None, checked: int | None) -> int | None:
+def _unchecked_since(before: LastPoll, after: LastPoll) -> int | None:
     """Return the time of the first poll that found versions without a check by a run; None: no such versions."""
+    latest, checked = after.latest_version, after.checked_version
     if latest is None or (checked is not None and checked >= latest):
         return None
     is_waiting = checked == before.checked_version and before.unchecked_since_ms is not None
