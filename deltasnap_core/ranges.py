@@ -83,6 +83,10 @@ class VersionRanges(Sequence[int]):
     def __contains__(self, version: object) -> bool:
         return isinstance(version, int) and any(first <= version <= last for first, last in self.runs)
 
+    def overlaps(self, other: VersionRanges) -> bool:
+        """Return whether a version is in both."""
+        return any(first <= end and start <= last for first, last in self.runs for start, end in other.runs)
+
     @overload
     def __getitem__(self, index: int) -> int: ...
     @overload

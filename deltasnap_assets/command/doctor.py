@@ -179,7 +179,7 @@ def _runs_of(instance: dg.DagsterInstance, table: TableSettings) -> Finding:
         advice = "If its process is gone, terminate it in the UI. Its versions are requested again without that."
         return Finding(subject=subject, mark="warning", message=message, advice=advice)
     if last is not None and run is None:
-        message = f"the last run failed, {last.run_id}: {_line(last.reason)}"
+        message = f"the last run failed, {last.where.name}: {_line(last.reason)}"
         advice = f"Run `deltasnap refresh {table.name}` to retry."
         return Finding(subject=subject, mark="warning", message=message, advice=advice)
     return Finding(subject=subject, mark="ok", message="none in progress" if run is None else f"{run} is in progress")

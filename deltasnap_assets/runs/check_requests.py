@@ -34,7 +34,7 @@ def version_with_due_checks(
         return None
     failed, poll = failed_run(instance, table.name), store_of(settings).polls.read(table.name)
     checkpoint = None if status.listing is None else status.listing.newest_checkpoint
-    has_failed = failed is not None and failed.first_missing is None
+    has_failed = failed is not None and not failed.where.versions
     if not are_checks_due(
         poll, table, newest, status.latest, checkpoint, has_failed=has_failed, is_requested=is_requested
     ):

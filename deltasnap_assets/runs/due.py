@@ -221,15 +221,13 @@ def has_reason_to_repeat(status: LogStatus, ended: float, versions: range) -> bo
     """
     commit = status.commits.get(status.latest)
     is_newer = commit is not None and commit.modification_time > ended * 1000
-    unloadable = () if status.condition is None else status.condition.unloadable.runs
-    return is_newer or any(first < versions.stop and last >= versions.start for first, last in unloadable)
+    unloadable = VersionRanges() if status.condition is None else status.condition.unloadable
+    return is_newer or unloadable.overlaps(VersionRanges.of(versions))
 
 
-def is_failure_over(condition: TableCondition, first_missing: int | None) -> bool:
-    """Return whether the log was read without an error, and ends before the versions that a run did not materialize.
-
-    first_missing: the first of them; None: unknown.
-    """
-    if first_missing is None or condition.latest is None or not condition.is_complete:
+def is_failure_over(condition: TableCondition, failed: Problem) -> bool:
+    """Return whether the log was read without an error, and ends before the versions that a run did not materialize."""
+    missing = failed.where.versions
+    if not missing or condition.latest is None or not condition.is_complete:
         return False
-    return condition.mark != "error" and condition.latest < first_missing
+    return condition.mark != "error" and condition.latest < missing[0]

@@ -11,7 +11,7 @@ import dagster as dg
 from deltasnap_assets.runs.check_requests import version_with_due_checks
 from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.examination import report_condition_without_run
-from deltasnap_assets.runs.condition.fault_texts import FailedRun
+from deltasnap_assets.runs.condition.fault_texts import failed_run_problem
 from deltasnap_assets.runs.condition.log_reports import (
     BrokenTableError,
     condition_now,
@@ -31,23 +31,29 @@ from deltasnap_assets.runs.planning.plan import Known, Stored, plan
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.runs.table_runs import failed_run
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_core import DeltaSnapError, LogStatus, TableCondition
+from deltasnap_core import DeltaSnapError, LogStatus, Problem, TableCondition
 from deltasnap_core.support import system_clock
 
 
 class RefreshError(DeltaSnapError):
-    """The run `run_id` that should materialize versions of `table` failed: `reason`.
+    """The run `run_id` that should materialize `versions` of `table` failed: `reason`.
 
     stored: the versions that it stored before, for example if a check blocked it. condition: None: not examined.
     """
 
-    def __init__(self, *, table: str, run_id: str, reason: str, stored: Sequence[int]) -> None:
+    def __init__(self, *, table: str, run_id: str, reason: str, versions: range, stored: Sequence[int]) -> None:
         self.condition: TableCondition | None = None
+        self.versions = versions
         self.stored = tuple(stored)
         self.table = table
         self.run_id = run_id
         self.reason = reason
         super().__init__(f"Run {run_id} of table {table} failed: {reason}")
+
+    @property
+    def failure(self) -> Problem:
+        """The failure as a problem of the table. Versions that are stored may lack other assets."""
+        return failed_run_problem(self.run_id, self.reason, self.versions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,6 +215,7 @@ class _Refresh:
                 table=self.table.name,
                 run_id=result.run_id,
                 reason=reason_of(result.all_events) or "see the run's log",
+                versions=range(first, last + 1),
                 stored=known_versions({event.partition or "" for event in events if event.asset_key == asset}),
             )
 
@@ -218,8 +225,8 @@ def _up_to(known: Known, latest: int) -> Known:
     return replace(known, versions=tuple(version for version in known.versions if version <= latest))
 
 
-def _failed(error: RefreshError | None) -> FailedRun | None:
-    return None if error is None else FailedRun(run_id=error.run_id, reason=error.reason)
+def _failed(error: RefreshError | None) -> Problem | None:
+    return None if error is None else error.failure
 
 
 def _was_interrupted(events: Iterable[dg.DagsterEvent]) -> bool:

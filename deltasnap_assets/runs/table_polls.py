@@ -152,7 +152,7 @@ class _PolledTable:
         if not REMINDERS.is_due(_FAILED, self.settings, self.table, value=seen):
             return False
         failed, is_damaged = failed_run(self.instance, self.table.name), False
-        if failed is not None and failed.run_id != self._shown_failure:
+        if failed is not None and failed.where.name != self._shown_failure:
             condition = condition_now(self.settings, self.table)
             is_new = report_condition(self.instance, self.settings, self.table, condition, failed)
             is_damaged = is_new and bool(condition.unloadable)

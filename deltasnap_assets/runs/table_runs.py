@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 import dagster as dg
 
 from deltasnap_assets.quantities import counted
-from deltasnap_assets.runs.condition.fault_texts import FailedRun
+from deltasnap_assets.runs.condition.fault_texts import failed_run_problem
 from deltasnap_assets.runs.failure_reason import failure_reason
 from deltasnap_assets.runs.planning.known_table import known_of
 from deltasnap_assets.runs.planning.names import (
@@ -26,7 +26,7 @@ from deltasnap_assets.runs.planning.names import (
 from deltasnap_assets.runs.planning.partitions import known_versions
 from deltasnap_assets.runs.planning.plan import Known
 from deltasnap_assets.settings.config import TABLE_TAG
-from deltasnap_core import DeltaSnapError
+from deltasnap_core import DeltaSnapError, Problem
 
 _REMEMBERED_SECONDS = 86_400
 _MAX_FAILURES = 1_000
@@ -137,7 +137,7 @@ def failed_lately(instance: dg.DagsterInstance, table_names: Collection[str]) ->
     return {name: run.run_id for run in runs for name in _tables_of(run, table_names)}
 
 
-def failed_run(instance: dg.DagsterInstance, table_name: str) -> FailedRun | None:
+def failed_run(instance: dg.DagsterInstance, table_name: str) -> Problem | None:
     """Return the failed run of a table, with the reason; None: there is none.
 
     It is the last failed run whose versions are still missing. Later runs of other versions do not change that. If no
@@ -147,13 +147,15 @@ def failed_run(instance: dg.DagsterInstance, table_name: str) -> FailedRun | Non
     record, missing = last_failed(instance, table_name)
     if record is None:
         return None
-    run, first_missing = record.dagster_run, next(iter(missing), None)
+    run = record.dagster_run
     is_recent = time.time() - record.update_timestamp.timestamp() < _REMEMBERED_SECONDS
-    if not is_recent and first_missing is None:
+    if not is_recent and not missing:
         return None
-    canceled = f"version {first_missing} is missing, because the run was canceled."
-    reason = canceled if run.status is _CANCELED else failure_reason(instance, run.run_id)
-    return FailedRun(run_id=run.run_id, reason=reason, first_missing=first_missing)
+    if run.status is _CANCELED:
+        reason = f"version {missing[0]} is missing, because the run was canceled."
+    else:
+        reason = failure_reason(instance, run.run_id)
+    return failed_run_problem(run.run_id, reason, missing)
 
 
 def last_failed(instance: dg.DagsterInstance, table_name: str) -> tuple[dg.RunRecord | None, Sequence[int]]:

@@ -19,12 +19,12 @@ from deltasnap_assets.all_definitions import build_definitions
 from deltasnap_assets.command.local.local_instance import use_local_instance
 from deltasnap_assets.command.terminal import error_text, output_to, print_line, print_problem, shown
 from deltasnap_assets.command.views.condition_view import condition_lines
-from deltasnap_assets.runs.condition.fault_texts import is_explained
+from deltasnap_assets.runs.condition.fault_texts import unexplained
 from deltasnap_assets.runs.condition.log_reports import BrokenTableError
 from deltasnap_assets.runs.condition.poll_findings import VERSIONS
 from deltasnap_assets.runs.fleet import unfollowed_tables
 from deltasnap_assets.runs.planning.names import ASSET_NAMES
-from deltasnap_assets.runs.refresh import RefreshEvent, refresh_table
+from deltasnap_assets.runs.refresh import RefreshError, RefreshEvent, refresh_table
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.tables.pages.table_observation import health_of
@@ -113,7 +113,8 @@ def _failed(err: Console, table: str, error: Exception, stored: Sequence[int], l
     problem = f"{table}: {what}{error}"
     condition: TableCondition | None = getattr(error, "condition", None)
     is_broken = isinstance(error, BrokenTableError)
-    if not is_broken and not is_explained(condition, str(error)):
+    is_explained = isinstance(error, RefreshError) and not unexplained(condition, error.failure)
+    if not is_broken and not is_explained:
         print_problem(err, "error", problem)
     for each in error.problems if isinstance(error, BrokenTableError) else ():
         print_problem(err, "error", f"{table}: {each.check}: {each.text} {each.advice}")

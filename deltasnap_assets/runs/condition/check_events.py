@@ -16,7 +16,6 @@ from deltasnap_assets.dagster_internals import (
     AssetCheckEvaluationPlanned,
     AssetCheckExecutionRecordStatus,
 )
-from deltasnap_assets.runs.condition.fault_texts import FailedRun
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.texts import visible
 from deltasnap_core import (
@@ -24,6 +23,7 @@ from deltasnap_core import (
     CorruptLogError,
     DeltaHistoryManager,
     DeltaTableNotFoundError,
+    Problem,
     UnsupportedProtocolError,
     VersionGapError,
     VersionNotFoundError,
@@ -62,7 +62,7 @@ def report_checks(
     instance: dg.DagsterInstance,
     table_name: str,
     verdicts: Mapping[Check, Verdict],
-    failed: FailedRun | None,
+    failed: Problem | None,
 ) -> None:
     for check, verdict in verdicts.items():
         if verdict.is_evaluated:
@@ -71,10 +71,10 @@ def report_checks(
             _report_skipped(instance, dg.AssetCheckKey(dg.AssetKey([table_name, check.asset]), check.name))
     if failed is None:
         return
-    names = {check.name for check in verdicts}
-    for event in _planned(instance, failed.run_id):
+    names, run_id = {check.name for check in verdicts}, failed.where.name or ""
+    for event in _planned(instance, run_id):
         planned: Any = event.event_specific_data
-        if planned.check_name not in names and _is_unevaluated(instance, planned, failed.run_id):
+        if planned.check_name not in names and _is_unevaluated(instance, planned, run_id):
             _report_skipped(instance, dg.AssetCheckKey(planned.asset_key, planned.check_name))
 
 

@@ -15,7 +15,6 @@ from deltasnap_assets.runs.condition.check_events import report_checks
 from deltasnap_assets.runs.condition.fault_texts import (
     CANNOT_BE_LOADED,
     FAULT_ENTRIES,
-    FailedRun,
     condition_tag,
     fault_entries,
     fault_lines,
@@ -30,7 +29,7 @@ from deltasnap_assets.runs.planning.names import CONDITION_TAG, delta_log_key
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.texts import visible
-from deltasnap_core import ProblemKind, TableCondition
+from deltasnap_core import Problem, ProblemKind, TableCondition
 from deltasnap_core.support import redacted
 
 
@@ -45,14 +44,14 @@ def report_condition(
     settings: Settings,
     table: TableSettings,
     condition: TableCondition | None,
-    failed: FailedRun | None = None,
+    failed: Problem | None = None,
 ) -> bool:
     """Record the faults of a table on its page, in its checks and as its last poll. Return whether they are new.
 
     condition: None: not known. If the page shows a fault that no longer exists, its end is recorded too. Only reading
     the whole log shows that.
     """
-    if condition is not None and failed is not None and is_failure_over(condition, failed.first_missing):
+    if condition is not None and failed is not None and is_failure_over(condition, failed):
         failed = None
     checkpoint = None if condition is None else condition.checkpoint
     condition = None if condition is None else _to_report(condition)
@@ -86,13 +85,13 @@ def _to_report(condition: TableCondition) -> TableCondition | None:
 def _page(
     table: TableSettings,
     condition: TableCondition | None,
-    failed: FailedRun | None,
+    failed: Problem | None,
     verdicts: Mapping[Check, Verdict],
     last: dg.AssetObservation | None,
 ) -> dg.AssetObservation | None:
     """Return the new page of a table: that of the last observation, with these faults. None: it has them already."""
     lines = fault_lines(condition, failed)
-    tag = condition_tag(lines, failed)
+    tag = condition_tag(*(() if condition is None else condition.faults), *([] if failed is None else [failed]))
     tags = {} if last is None else {**last.tags}
     if tag == tags.pop(CONDITION_TAG, None):
         return None

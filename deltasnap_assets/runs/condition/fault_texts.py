@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 import dagster as dg
 
 from deltasnap_assets.checks.check import MAX_TEXT_LENGTH
 from deltasnap_assets.runs.condition.poll_findings import LOG, RUN
 from deltasnap_assets.texts import visible
-from deltasnap_core import Problem, ProblemKind, TableCondition, Where
+from deltasnap_core import Problem, ProblemKind, TableCondition, VersionRanges, Where
 from deltasnap_core.support import LOG_FOLDER
 
 FAILED_RUN = "failed_run"
@@ -24,21 +24,10 @@ _ACTIVE = re.compile(r"([\\`*\[\]<>|#~])")
 _LINK = re.compile(r"(?i)\b(https?|ftp)://")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailedRun:
-    """The failed last run of a table, and the reason.
-
-    first_missing: the first of its versions that is not materialized; None: there is none, or it is unknown.
-    """
-
-    run_id: str
-    reason: str
-    first_missing: int | None = None
-
-    @property
-    def sentence(self) -> str:
-        """The fact with its reason. Errors of libraries have no full stop, and advice follows it."""
-        return f"The last run failed: {self.reason}{'' if self.reason.endswith(('.', '!', '?')) else '.'}"
+def failed_run_problem(run_id: str, reason: str, missing: Sequence[int] = ()) -> Problem:
+    """Return the problem that the last run of a table failed. missing: its versions that are not materialized."""
+    where = Where(name=run_id, versions=VersionRanges.of(missing))
+    return Problem.of(ProblemKind.FAILED_RUN, where, reason=visible(reason, MAX_TEXT_LENGTH))
 
 
 def plain_text(text: str) -> str:
@@ -47,29 +36,29 @@ def plain_text(text: str) -> str:
     return _LINK.sub(r"\1\\://", shown)
 
 
-def fault_lines(condition: TableCondition | None, failed: FailedRun | None = None) -> list[str]:
+def fault_lines(condition: TableCondition | None, failed: Problem | None = None) -> list[str]:
     """Return the faults of a table as paragraphs of Markdown, the worst first; empty: no fault."""
     lines = [] if condition is None else [_fault_line(condition.table, fault) for fault in condition.faults]
-    if failed is not None and not is_explained(condition, failed.reason):
-        lines.append(plain_text(failed.sentence))
-    return lines
+    return lines + [plain_text(each.text) for each in unexplained(condition, failed)]
 
 
-def problems_of(condition: TableCondition | None, failed: FailedRun | None) -> dict[str, tuple[Problem, ...]]:
+def problems_of(condition: TableCondition | None, failed: Problem | None) -> dict[str, tuple[Problem, ...]]:
     """Return the faults of a table for its last poll, by what found them. condition: None: not known."""
-    problems: dict[str, tuple[Problem, ...]] = {RUN: ()}
-    if condition is not None:
-        problems[LOG] = condition.faults
-    if failed is not None and not is_explained(condition, failed.reason):
-        reason = visible(failed.reason, MAX_TEXT_LENGTH)
-        problems[RUN] = (Problem.of(ProblemKind.FAILED_RUN, Where(name=failed.run_id), reason=reason),)
-    return problems
+    of_log = {} if condition is None else {LOG: condition.faults}
+    return {RUN: unexplained(condition, failed), **of_log}
 
 
-def is_explained(condition: TableCondition | None, reason: str) -> bool:
-    """Return whether a fault explains the failure of a run: it has the same sentence, or the same reason."""
+def unexplained(condition: TableCondition | None, failed: Problem | None) -> tuple[Problem, ...]:
+    """Return the failure of a run, unless a fault of the log explains it; empty also if no run failed.
+
+    A fault explains it if it keeps a version of the run from loading, or the log from being read.
+    """
+    if failed is None:
+        return ()
     faults = () if condition is None else condition.faults
-    return any(fault.text in reason or (bool(fault.reason) and fault.reason in reason) for fault in faults)
+    missing = failed.where.versions
+    is_explained = any(fault.kind.is_of_access or fault.versions.overlaps(missing) for fault in faults)
+    return () if is_explained else (failed,)
 
 
 def _fault_line(table: str, fault: Problem) -> str:
@@ -83,12 +72,12 @@ def in_cell(table: str, text: str) -> str:
 
 
 def fault_entries(
-    condition: TableCondition | None, failed: FailedRun | None, last_good: int | None
+    condition: TableCondition | None, failed: Problem | None, last_good: int | None
 ) -> dict[str, dg.MetadataValue]:
     """Return the fault entries of a page, except its first line."""
     entries: dict[str, dg.MetadataValue] = {}
     if failed is not None:
-        entries[FAILED_RUN] = dg.MetadataValue.dagster_run(failed.run_id)
+        entries[FAILED_RUN] = dg.MetadataValue.dagster_run(failed.where.name or "")
     if condition is not None and (rows := list(_unloadable_rows(condition))):
         entries[CANNOT_BE_LOADED] = dg.MetadataValue.md("\n".join(["| versions | why |", "|-|-|", *rows]))
     if condition is not None and condition.latest is not None and not condition.is_readable:
@@ -119,7 +108,7 @@ def _why(fault: Problem) -> str:
     return f"{where}{fault.reason or fault.text}"
 
 
-def condition_tag(lines: Iterable[str], failed: FailedRun | None) -> str | None:
-    """Return a tag value that identifies the current faults; None: no fault."""
-    text = "\n".join([*lines, "" if failed is None else failed.run_id]).strip()
-    return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:40] if text else None
+def condition_tag(*problems: Problem) -> str | None:
+    """Return a tag value that identifies the current problems; None: there are none."""
+    keys = sorted(json.dumps(problem.key) for problem in problems)
+    return hashlib.sha256("\n".join(keys).encode()).hexdigest()[:40] if keys else None

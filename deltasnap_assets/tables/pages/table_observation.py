@@ -8,7 +8,7 @@ import dagster as dg
 
 from deltasnap_assets.checks.check import Check, Verdict
 from deltasnap_assets.checks.registry import FRESH_TABLE, VERSION_CHECKS
-from deltasnap_assets.runs.condition.fault_texts import condition_tag, fault_lines
+from deltasnap_assets.runs.condition.fault_texts import condition_tag
 from deltasnap_assets.runs.planning.known_table import observation_tags
 from deltasnap_assets.runs.planning.names import CONDITION_TAG, delta_log_key
 from deltasnap_assets.settings.config import TableSettings
@@ -70,7 +70,7 @@ def table_observation(
     faults_first = {"health": page.pop("health")} if "health" in page else {}
     table_id = "" if state.metadata is None else state.metadata.id
     tags = observation_tags(instance, table, version, table_id)
-    if (tag := condition_tag(fault_lines(condition), None)) is not None:
+    if (tag := condition_tag(*condition.faults)) is not None:
         tags[CONDITION_TAG] = tag
     return dg.AssetObservation(
         asset_key=delta_log_key(table.name),

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from deltasnap_assets.command import doctor
 from deltasnap_assets.command.cli import app
 from deltasnap_assets.command.local.local_instance import use_local_instance
-from deltasnap_assets.runs.condition.fault_texts import FailedRun
+from deltasnap_assets.runs.condition.fault_texts import failed_run_problem
 from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.runs.table_runs import UnfinishedRuns
 from deltasnap_assets.settings.config import TableSettings
@@ -389,7 +389,7 @@ def test_runs_of_a_table_are_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     instance: Any = SimpleNamespace()
-    failed = FailedRun(run_id="r0", reason="No space.", first_missing=None) if is_failed else None
+    failed = failed_run_problem("r0", "No space.") if is_failed else None
     record: Any = SimpleNamespace(dagster_run=SimpleNamespace(run_id=silent))
     found_runs = UnfinishedRuns(
         active={"events": in_progress} if in_progress else {}, silent={"events": [record]} if silent else {}

@@ -22,7 +22,7 @@ from deltasnap_assets.checks.registry import CheckSettings
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.quantities import HOUR_MS
 from deltasnap_assets.runs import refresh
-from deltasnap_assets.runs.condition.fault_texts import FailedRun
+from deltasnap_assets.runs.condition.fault_texts import failed_run_problem
 from deltasnap_assets.runs.condition.log_reports import BrokenTableError
 from deltasnap_assets.runs.planning.known_table import known_of
 from deltasnap_assets.runs.planning.names import REFRESH_JOB
@@ -293,10 +293,14 @@ def test_report_after_a_refresh_names_its_failed_run_or_else_an_earlier_one(
     table, reported = FollowedTable(tmp_path / "t"), list[str]()
     table.write(0, 0)
     monkeypatch.setattr(refresh, "is_refresh_suspect", lambda *_, **__: True)
-    monkeypatch.setattr(refresh, "failed_run", lambda *_: FailedRun(run_id="earlier", reason="x"))
-    monkeypatch.setattr(refresh, "report_condition", lambda *given: reported.append(given[-1].run_id))
+    monkeypatch.setattr(refresh, "failed_run", lambda *_: failed_run_problem("earlier", "x"))
+    monkeypatch.setattr(refresh, "report_condition", lambda *given: reported.append(given[-1].where.name))
     made: Any = SimpleNamespace(instance=table.instance, settings=table.settings, table=table.table)
-    problem = None if run_id == "earlier" else RefreshError(table="events", run_id=run_id, reason="x", stored=())
+    problem = (
+        None
+        if run_id == "earlier"
+        else RefreshError(table="events", run_id=run_id, reason="x", versions=range(1), stored=())
+    )
     with nullcontext() if problem is None else pytest.raises(RefreshError):
         refresh._Refresh.raise_if_broken(made, cast(Any, None), None, problem)
     assert reported == [run_id]

@@ -14,6 +14,7 @@ from dagster._core.execution.plan.objects import StepFailureData
 from dagster_shared.error import SerializableErrorInfo
 
 from deltasnap_assets.runs import table_runs
+from deltasnap_assets.runs.condition.fault_texts import failed_run_problem
 from deltasnap_assets.runs.due import is_failure_over
 from deltasnap_assets.runs.failure_reason import reason_of
 from deltasnap_assets.runs.planning.names import run_tags
@@ -65,7 +66,7 @@ def test_failed_run_is_remembered_until_a_run_succeeds(monkeypatch: pytest.Monke
     monkeypatch.setattr(time, "time", lambda: later)
     failed = failed_run(instance, "events")
     assert failed is not None
-    assert failed.run_id == run_id
+    assert failed.where.name == run_id
     materialize(instance, range(4))
     ended(instance, "events", SUCCESS)
     assert failed_run(instance, "events") is None
@@ -78,7 +79,7 @@ def test_run_of_other_versions_does_not_end_a_failure_that_left_versions_missing
     materialize(instance, range(5, 9))
     failed = failed_run(instance, "events")
     assert failed is not None
-    assert (failed.run_id, failed.first_missing) == (run_id, 0)
+    assert (failed.where.name, failed.where.versions[0]) == (run_id, 0)
     assert not ends_failure(instance, "events", other)
     materialize(instance, range(3))
     last = instance.create_run_for_job(idle_job, tags=run_tags("events", 3, 3))
@@ -101,7 +102,7 @@ def test_job_of_maintenance_neither_fails_a_table_nor_ends_its_failure(
     instance.create_run_for_job(job, status=SUCCESS, tags=tags)
     failed = failed_run(instance, "events")
     assert failed is not None
-    assert failed.run_id == run_id
+    assert failed.where.name == run_id
     assert failed_lately(instance, ["events"]) == {"events": run_id}
 
 
@@ -126,7 +127,7 @@ def test_canceled_run_without_missing_versions_neither_fails_a_table_nor_ends_it
     ended(instance, "events", dg.DagsterRunStatus.CANCELED)
     failed = failed_run(instance, "events")
     assert failed is not None
-    assert failed.run_id == run_id
+    assert failed.where.name == run_id
 
 
 def test_failure_is_over_once_the_whole_log_is_read_and_no_longer_has_its_versions() -> None:
@@ -134,10 +135,12 @@ def test_failure_is_over_once_the_whole_log_is_read_and_no_longer_has_its_versio
     ended(instance, "events", FAILURE)
     failed = failed_run(instance, "events")
     assert failed is not None
-    assert failed.first_missing == 0
+    assert failed.where.versions[0] == 0
     read = TableCondition(table="events", latest=2, pages_read=True)
-    assert [is_failure_over(replace(read, latest=latest), 3) for latest in (2, 3)] == [True, False]
-    assert not is_failure_over(replace(read, pages_read=False), 3)
+    later = failed_run_problem("r1", "any", [3, 4])
+    assert [is_failure_over(replace(read, latest=latest), later) for latest in (2, 3)] == [True, False]
+    assert not is_failure_over(replace(read, pages_read=False), later)
+    assert not is_failure_over(read, failed_run_problem("r1", "any"))
 
 
 @pytest.mark.slow

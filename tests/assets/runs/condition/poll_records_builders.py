@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from deltasnap_assets.runs.condition.condition_report import report_condition
-from deltasnap_assets.runs.condition.fault_texts import FailedRun
 from deltasnap_assets.runs.condition.poll_findings import (
     PollFindings,
 )
@@ -39,6 +38,6 @@ class Table(FollowedTable):
         """Record that all checks passed."""
         record(self.store, self.table, PollFindings(checked_version=0))
 
-    def report(self, failed: FailedRun | None = None) -> None:
+    def report(self, failed: Problem | None = None) -> None:
         condition = log_of(self.table).condition()
         report_condition(self.instance, self.settings, self.table, condition, failed)

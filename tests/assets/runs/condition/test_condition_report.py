@@ -12,20 +12,20 @@ from dagster._utils.error import serializable_error_info_from_exc_info
 
 from deltasnap_assets.checks.registry import CONDITION_CHECKS
 from deltasnap_assets.runs.condition.fault_texts import (
-    FailedRun,
     condition_tag,
+    failed_run_problem,
     fault_entries,
     fault_lines,
-    is_explained,
     plain_text,
     problems_of,
+    unexplained,
 )
 from deltasnap_assets.runs.condition.poll_findings import RUN
 from deltasnap_assets.runs.failure_reason import failure_reason, reason_of
 from deltasnap_assets.runs.planning.known_table import last_observation
 from deltasnap_assets.runs.planning.names import delta_log_key
 from deltasnap_assets.settings.yaml_source import ConfigError, ConfigProblem
-from deltasnap_core import ProblemKind, TableLog, Where
+from deltasnap_core import Problem, ProblemKind, TableLog, Where
 from tests.assets.checks.known import NO_TABLE, condition, fault, versions
 from tests.assets.jobs import idle_job
 from tests.assets.runs.condition.poll_records_builders import Table
@@ -58,7 +58,7 @@ def test_markup_in_a_text_is_shown_unchanged() -> None:
 def test_page_of_a_failed_run_does_not_call_the_latest_version_the_last_good_one(tmp_path: Path) -> None:
     write_log(tmp_path, {0: [protocol(), metadata()], 1: [add("a")]})
     condition = TableLog.for_path(str(tmp_path)).condition(read_pages=False)
-    failed = FailedRun(run_id="a", reason="a check")
+    failed = failed_run_problem("a", "a check")
     assert "numbers_of" not in fault_entries(condition, failed, 1)
     assert fault_entries(condition, failed, 0)["numbers_of"].value == "version 0, the last good one"
 
@@ -109,7 +109,7 @@ def test_page_of_a_broken_table_has_its_faults_and_the_numbers_of_its_last_good_
     commit = table.log / f"{1:020}.json"
     content = commit.read_bytes()
     commit.write_bytes(b"{nope\n")
-    failed = FailedRun(run_id="r1", reason="The disk is full.")
+    failed = failed_run_problem("r1", "The disk is full.")
     table.report(failed)
     page = last_observation(table.instance, "events")
     assert page is not None
@@ -130,8 +130,7 @@ def test_page_of_a_broken_table_has_its_faults_and_the_numbers_of_its_last_good_
         "num_rows": 7,
     }
     assert page.description == f"{text} {problem.advice}"
-    faults = str(page.metadata["health"].value).split("\n\n")
-    assert page.tags == {**tags, "deltasnap/condition": condition_tag(faults, failed)}
+    assert page.tags == {**tags, "deltasnap/condition": condition_tag(problem, failed)}
     assert (of_run.check, of_run.severity, of_run.text) == (RUN, "warning", "The last run failed: The disk is full.")
     assert verdicts(table) == {
         "contiguous_log": (False, dg.AssetCheckSeverity.ERROR, {"missing_versions": 2}),
@@ -216,7 +215,7 @@ def test_page_counts_the_commits_that_are_missing(tmp_path: Path) -> None:
 
 
 def test_failed_run_is_a_sentence_because_advice_follows_it() -> None:
-    failed = FailedRun(run_id="r1", reason="ValueError: the disk is full")
+    failed = failed_run_problem("r1", "ValueError: the disk is full")
     (problem,) = problems_of(None, failed)[RUN]
     assert problem.text == fault_lines(None, failed)[0] == "The last run failed: ValueError: the disk is full."
 
@@ -228,12 +227,20 @@ def test_reason_of_an_unsupported_feature_is_a_sentence(tmp_path: Path) -> None:
     assert "deltasnap" in why
 
 
-def test_failure_is_explained_only_by_a_fault_with_its_sentence_or_reason(tmp_path: Path) -> None:
-    log = write_log(tmp_path, {0: [protocol(), metadata()], 1: [add("a")]})
-    (log / f"{1:020}.json").write_text("{nope\n", encoding="utf-8")
-    condition = TableLog.for_path(str(tmp_path)).condition(read_pages=False)
-    (fault,) = condition.faults
-    assert is_explained(condition, f"CorruptLogError: {fault.text}")
-    assert is_explained(condition, f"In another file: {fault.reason}")
-    assert not is_explained(condition, "The disk is full.")
-    assert not is_explained(None, fault.text)
+@pytest.mark.parametrize(
+    ("faults", "missing", "is_explained"),
+    [
+        ((), [3], False),
+        ((fault(ProblemKind.CORRUPT_COMMIT, versions=versions(3, 5)),), [1, 2, 5], True),
+        ((fault(ProblemKind.CORRUPT_COMMIT, versions=versions(3, 5)),), [1, 2, 6], False),
+        ((fault(ProblemKind.CORRUPT_COMMIT, versions=versions(3, 5)),), [], False),
+        ((fault(ProblemKind.BROKEN_HINT),), [3], False),
+        ((fault(ProblemKind.ACCESS_DENIED),), [], True),
+    ],
+)
+def test_failure_is_explained_by_a_fault_of_one_of_its_versions(
+    faults: tuple[Problem, ...], missing: list[int], is_explained: bool
+) -> None:
+    failed = failed_run_problem("r1", "any", missing)
+    assert unexplained(condition(*faults), failed) == (() if is_explained else (failed,))
+    assert unexplained(None, failed) == (failed,)

@@ -21,7 +21,7 @@ from deltasnap_assets.runs import due
 from deltasnap_assets.runs.condition import poll_records
 from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.examination import report_condition_without_run
-from deltasnap_assets.runs.condition.fault_texts import FailedRun, problems_of
+from deltasnap_assets.runs.condition.fault_texts import failed_run_problem, problems_of
 from deltasnap_assets.runs.condition.log_reports import condition_now
 from deltasnap_assets.runs.condition.poll_findings import (
     LOG,
@@ -399,7 +399,7 @@ def test_table_without_a_recent_check_for_damage_is_unknown(table: Table) -> Non
 
 
 def test_failed_runs_of_a_table_that_was_never_checked_are_a_warning(table: Table) -> None:
-    table.report(FailedRun(run_id="run", reason="No space left."))
+    table.report(failed_run_problem("run", "No space left."))
     assert table.condition == "warned"
 
 
@@ -420,7 +420,7 @@ def test_faults_of_the_log_are_recorded_and_cleared(table: Table) -> None:
 
 def test_failed_run_is_a_warning_until_a_run_succeeds(table: Table) -> None:
     table.check()
-    table.report(FailedRun(run_id="1", reason="The disk is full."))
+    table.report(failed_run_problem("1", "The disk is full."))
     (problem,) = table.poll.problems
     assert (problem.check, problem.text, table.condition) == (RUN, "The last run failed: The disk is full.", "warned")
     table.report()
@@ -432,14 +432,14 @@ def test_failed_run_is_over_once_the_log_ends_before_its_versions(
     first_missing: int, is_over: bool, table: Table
 ) -> None:
     table.check()
-    table.report(FailedRun(run_id="1", reason="The disk is full.", first_missing=first_missing))
+    table.report(failed_run_problem("1", "The disk is full.", [first_missing]))
     assert table.condition == ("healthy" if is_over else "warned")
 
 
 def test_failed_run_explained_by_a_fault_is_not_reported_twice(table: Table) -> None:
     table.damage(1)
     condition = log_of(table.table).condition()
-    found = problems_of(condition, FailedRun(run_id="1", reason=condition.faults[0].text))
+    found = problems_of(condition, failed_run_problem("1", "any", [2]))
     assert (len(found[LOG]), found[RUN]) == (1, ())
 
 

@@ -11,9 +11,9 @@ import pytest
 from deltasnap_assets.checks.check import Check, Verdict, not_evaluated
 from deltasnap_assets.checks.registry import CONDITION_CHECKS
 from deltasnap_assets.runs.condition.check_events import _is_unevaluated, check_evaluation, report_checks
-from deltasnap_assets.runs.condition.fault_texts import FailedRun, condition_tag
+from deltasnap_assets.runs.condition.fault_texts import condition_tag, failed_run_problem
 from deltasnap_assets.runs.log_handover import ListedLog, handing_over, listed_logs_of
-from deltasnap_core import TableLog
+from deltasnap_core import Problem, ProblemKind, TableLog, Where
 from tests.assets.jobs import idle_job
 from tests.builders import metadata, protocol, write_log
 
@@ -36,14 +36,18 @@ def test_log_is_forgotten_if_its_run_fails() -> None:
     assert listed_logs_of("run") == {}
 
 
+def empty_commit(version: int) -> Problem:
+    return Problem.of(ProblemKind.EMPTY_COMMIT, Where.of(None, version), table="t")
+
+
 def test_faults_and_the_failed_run_identify_a_condition() -> None:
-    run = FailedRun(run_id="a", reason="x")
-    tags = [condition_tag(["1"], None), condition_tag(["2"], None), condition_tag(["1"], run), condition_tag([], run)]
-    assert len({*tags}) == 4
+    run, one, two = failed_run_problem("a", "x"), empty_commit(1), empty_commit(2)
+    tags = [condition_tag(*problems) for problems in ([one], [two], [one, run], [run], [failed_run_problem("b", "x")])]
+    assert len({*tags}) == 5
     assert {len(tag or "") for tag in tags} == {40}
-    assert condition_tag([], None) is None
-    assert condition_tag(["1"], FailedRun(run_id="a", reason="y")) == tags[2]
-    assert condition_tag(["\ud800"], None) not in (None, *tags)
+    assert condition_tag() is None
+    assert condition_tag(failed_run_problem("a", "y"), one) == tags[2]
+    assert condition_tag(Problem(kind=ProblemKind.CORRUPT_COMMIT, where=Where(file="\ud800"))) not in (None, *tags)
 
 
 def planned_run(instance: dg.DagsterInstance, *evaluated: str) -> str:
@@ -69,11 +73,11 @@ def test_checks_that_a_failed_run_did_not_evaluate_are_reported_as_skipped() -> 
     with dg.DagsterInstance.ephemeral() as instance:
         run_id = planned_run(instance, "one")
         before = status_of(instance, "events", "two")
-        report_checks(instance, "events", {}, FailedRun(run_id=run_id, reason="broken"))
+        report_checks(instance, "events", {}, failed_run_problem(run_id, "broken"))
         assert status_of(instance, "events", "one") == ["SUCCEEDED"]
         assert len(status_of(instance, "events", "two")) == len(before) + 1 == 2
         again = status_of(instance, "events", "two")
-        report_checks(instance, "events", {}, FailedRun(run_id=run_id, reason="broken"))
+        report_checks(instance, "events", {}, failed_run_problem(run_id, "broken"))
         assert status_of(instance, "events", "two") == again
 
 

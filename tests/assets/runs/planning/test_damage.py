@@ -50,4 +50,4 @@ def test_failed_run_stays_the_last_one_when_the_store_is_pruned(tmp_path: Path) 
     ticks.instance.create_run_for_job(idle_job, tags={TABLE_TAG: "events"}, status=dg.DagsterRunStatus.SUCCESS)
     found = last_failed_run(ticks.instance, "events")
     assert found is not None
-    assert found.run_id == run_id
+    assert found.where.name == run_id
