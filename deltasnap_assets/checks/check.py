@@ -27,9 +27,6 @@ MAX_TEXT_LENGTH = 2000
 FAILED_TO_RUN = "The check could not be evaluated: "
 """The start of the description of a check that raised an error."""
 
-ADVICE_MARK = "\n\nWhat to do: "
-"""The separator before the advice in the text of a failed check."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
@@ -118,10 +115,10 @@ class Check:
         """Return the severity of a failed verdict."""
         return (verdict.severity or self.severity) if verdict.is_of_run else "warning"
 
-    def text_of(self, verdict: Verdict, description: str | None = None) -> str:
-        """Return the description, with advice if the check failed. description: the one to show instead."""
-        shown = verdict.description if description is None else description
-        return shown if verdict.passed else f"{shown}{ADVICE_MARK}{self.advice_of(verdict)}"
+    def text_of(self, verdict: Verdict) -> str:
+        """Return the description of a verdict, with advice if the check failed."""
+        shown = visible(verdict.description, MAX_TEXT_LENGTH)
+        return shown if verdict.passed else f"{shown}\n\nWhat to do: {self.advice_of(verdict)}"
 
     def advice_of(self, verdict: Verdict) -> str:
         """Return what to do after a failed verdict."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import dagster as dg
 
-from deltasnap_assets.checks.check import MAX_TEXT_LENGTH, Check, Verdict
+from deltasnap_assets.checks.check import Check, Verdict
 from deltasnap_assets.checks.commits.fresh_table import recent_commit_times
 from deltasnap_assets.checks.registry import FRESH_TABLE
 from deltasnap_assets.dagster_internals import (
@@ -17,7 +17,6 @@ from deltasnap_assets.dagster_internals import (
     AssetCheckExecutionRecordStatus,
 )
 from deltasnap_assets.settings.config import TableSettings
-from deltasnap_assets.texts import visible
 from deltasnap_core import (
     ActionNotFoundError,
     CorruptLogError,
@@ -85,7 +84,7 @@ def check_evaluation(table_name: str, check: Check, verdict: Verdict) -> dg.Asse
         check_name=check.name,
         passed=verdict.passed,
         severity=severity_of(check, verdict),
-        description=check.text_of(verdict, visible(verdict.description, MAX_TEXT_LENGTH)),
+        description=check.text_of(verdict),
         metadata=dict(verdict.numbers),
     )
 

@@ -93,6 +93,6 @@ def _result(table_name: str, check: TableCheck[Any], verdict: Verdict) -> dg.Ass
         asset_key=[table_name, check.asset],
         passed=verdict.passed,
         severity=severity_of(check, verdict),
-        description=check.text_of(verdict, visible(verdict.description, MAX_TEXT_LENGTH)),
+        description=check.text_of(verdict),
         metadata=dict(verdict.numbers),
     )

@@ -146,17 +146,11 @@ def _settled(context: dg.AssetCheckExecutionContext, key: dg.AssetCheckKey, newe
     """
     storage, failed = context.instance.event_log_storage, AssetCheckExecutionRecordStatus.FAILED
     records = storage.get_asset_check_execution_history(key, limit=_MAX_SETTLED, status={failed})
-    descriptions = {
-        record.partition: (record.evaluation.description or "").partition("\n")[0]
-        for record in reversed(records)
-        if record.partition is not None and record.evaluation is not None and record.run_id != context.run.run_id
-    }
-    earlier = {key_of(version): version for version in known_versions(descriptions) if version < newest}
+    partitions = {record.partition for record in records if record.run_id != context.run.run_id} - {None}
+    earlier = {key_of(version): version for version in known_versions(map(str, partitions)) if version < newest}
     infos = storage.get_asset_check_partition_info([key], partition_keys=[*earlier]) if earlier else ()
     return {
-        earlier[info.partition_key]: Verdict(
-            passed=True, description=f"{descriptions[info.partition_key]} Version {newest} passes again."
-        )
+        earlier[info.partition_key]: Verdict(passed=True, description=f"Version {newest} passes again.")
         for info in infos
         if info.partition_key is not None and info.latest_execution_status == failed
     }

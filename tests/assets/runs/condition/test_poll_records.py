@@ -12,7 +12,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from deltasnap_assets.checks.check import ADVICE_MARK, Check, Verdict, failed_to_run
+from deltasnap_assets.checks.check import Check, Verdict, failed_to_run
 from deltasnap_assets.checks.commits.fresh_table import FreshTable
 from deltasnap_assets.checks.files.expired_tombstones import ExpiredTombstones
 from deltasnap_assets.checks.files.small_files import SmallFiles
@@ -80,9 +80,9 @@ def test_failed_check_is_a_problem_with_description_and_advice() -> None:
 
 
 def test_text_like_that_of_advice_is_part_of_the_description() -> None:
-    verdict = Verdict(passed=False, description=f"a{ADVICE_MARK}b", advice="Change it.")
+    verdict = Verdict(passed=False, description="a\n\nWhat to do: b", advice="Change it.")
     (problem,) = found_by_checks({SmallFiles(): verdict}).problems["small_files"]
-    assert (problem.text, problem.advice) == (visible(f"a{ADVICE_MARK}b"), "Change it.")
+    assert (problem.text, problem.advice) == (visible("a\n\nWhat to do: b"), "Change it.")
 
 
 def test_error_of_a_check_is_an_error_of_the_table() -> None:

@@ -316,9 +316,7 @@ def test_results_of_checks_have_their_numbers(table: Refreshed) -> None:
 def test_failure_of_a_version_ends_when_a_later_version_passes(table: Refreshed) -> None:
     again, first = results(table)["schema_unchanged", "2"]
     assert (first.passed, again.passed) == (False, True)
-    assert again.description == (
-        "Version 2 changed the schema: partitioned by id, was nothing. Version 5 passes again."
-    )
+    assert again.description == "Version 5 passes again."
     assert first.target_materialization_data is not None
 
 
