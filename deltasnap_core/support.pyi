@@ -16,6 +16,7 @@ from .log.commits.commit_reader import read_commits as read_commits
 from .log.commits.commit_summary import CommitSummary as CommitSummary
 from .log.condition.commit_findings import CommitFindings as CommitFindings
 from .log.condition.loadable_versions import SoundVersion as SoundVersion
+from .log.condition.problem_kinds import Severity as Severity
 from .log.listing.log_listing import LogListing as LogListing
 from .log.polling.log_poll import LogPoll as LogPoll
 from .protocol.actions import Format as Format
@@ -88,7 +89,10 @@ from .store.fleet.last_poll import (
     StaleRule as StaleRule,
     problem_json as problem_json,
 )
-from .store.fleet.last_polls import LastPolls as LastPolls
+from .store.fleet.last_polls import (
+    LastPolls as LastPolls,
+    damaged_store as damaged_store,
+)
 from .store.fleet.table_level import (
     CLOCK_SKEW_MS as CLOCK_SKEW_MS,
     TableLevel as TableLevel,

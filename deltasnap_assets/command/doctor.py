@@ -39,6 +39,8 @@ from deltasnap_core import (
 )
 from deltasnap_core.errors import CorruptStoreError, StorageError, UnsupportedStoreError
 from deltasnap_core.support import (
+    Severity,
+    damaged_store,
     how_to_install,
     is_url,
     of_another_table,
@@ -53,13 +55,27 @@ CheckMark = Literal["ok", "warning", "error"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """The result of one check. advice: what to do; empty: nothing. condition: of a table."""
+    """The result of one check. problem: None: there is none. condition: of a table."""
 
     subject: str
-    mark: CheckMark
     message: str
-    advice: str = ""
+    problem: Problem | None = None
     condition: TableCondition | None = None
+
+    @classmethod
+    def of(cls, subject: str, problem: Problem, condition: TableCondition | None = None) -> Finding:
+        """Return the result with a problem."""
+        return cls(subject=subject, message=_line(problem.text), problem=problem, condition=condition)
+
+    @property
+    def mark(self) -> CheckMark:
+        """`ok` without a problem."""
+        return "ok" if self.problem is None else self.problem.mark
+
+    @property
+    def advice(self) -> str:
+        """What to do; empty: nothing."""
+        return "" if self.problem is None else self.problem.advice
 
 
 def examine() -> Iterator[Finding]:
@@ -82,10 +98,10 @@ def examine() -> Iterator[Finding]:
         if file is None
         else f"{file}: {', '.join(table.name for table in settings.tables) or 'no table'}"
     )
-    yield Finding(subject="configuration", mark="ok", message=message)
+    yield Finding(subject="configuration", message=message)
     for warning in warnings:
         advice = "Correct the pattern, unless its tables come later."
-        yield Finding(subject="discover", mark="warning", message=visible(warning), advice=advice)
+        yield _bad("discover", "warning", visible(warning), advice)
     yield from _unfollowed_tables(settings)
     yield from _repeated_paths(settings)
     yield from _other_tables(settings)
@@ -113,10 +129,11 @@ def _settings(on_no_table: Callable[[str], None]) -> Settings | list[Finding]:
     except DeltaSnapError as error:
         problems = error.lines if isinstance(error, ConfigError) else [str(error)]
         advice = "" if isinstance(error, NoConfigError) else "Correct the file, or generate one with `deltasnap init`."
-        return [
-            Finding(subject="configuration", mark="error", message=_line(problem), advice=advice)
-            for problem in problems
-        ]
+        return [_bad("configuration", "error", _line(problem), advice) for problem in problems]
+
+
+def _bad(subject: str, severity: Severity, text: str, advice: str) -> Finding:
+    return Finding.of(subject, Problem.of_check(check=subject, severity=severity, text=text, advice=advice))
 
 
 def _line(text: str) -> str:
@@ -130,17 +147,16 @@ def _error_line(error: Exception) -> str:
 
 def _try(subject: str, probe: Callable[[], str], advice: str, is_needed: bool = True) -> Finding:
     try:
-        return Finding(subject=subject, mark="ok", message=visible(probe()))
+        return Finding(subject=subject, message=visible(probe()))
     except Exception as error:  # noqa: BLE001  # doctor reports any error
-        mark: CheckMark = "error" if is_needed else "warning"
-        return Finding(subject=subject, mark=mark, message=_error_line(error), advice=advice)
+        return _bad(subject, "error" if is_needed else "warning", _error_line(error), advice)
 
 
 def _runs(settings: Settings) -> Iterator[Finding]:
     """Yield the runs in progress, and whether Dagster repeats runs whose process died."""
     home = local_home()
     if not home.exists():
-        yield Finding(subject="runs", mark="ok", message=f"none: there is no Dagster instance at {home}")
+        yield Finding(subject="runs", message=f"none: there is no Dagster instance at {home}")
         return
     findings = list[Finding]()
     try:
@@ -150,10 +166,10 @@ def _runs(settings: Settings) -> Iterator[Finding]:
             if not instance.run_retries_enabled:
                 message = "run retries are not enabled: Dagster does not repeat a run whose process died"
                 advice = f"Add `run_retries: {{enabled: true, max_retries: 0}}` to {home / 'dagster.yaml'}."
-                findings.append(Finding(subject="run retries", mark="warning", message=message, advice=advice))
+                findings.append(_bad("run retries", "warning", message, advice))
     except Exception as error:  # noqa: BLE001  # doctor reports any error and still shows the other results
         advice = _advice_for(error, home)
-        findings.append(Finding(subject="runs", mark="error", message=_error_line(error), advice=advice))
+        findings.append(_bad("runs", "error", _error_line(error), advice))
     yield from findings
 
 
@@ -177,12 +193,12 @@ def _runs_of(instance: dg.DagsterInstance, table: TableSettings) -> Finding:
     if silent := unfinished.silent.get(table.name):
         message = f"{silent[0].dagster_run.run_id} has written no event for ten minutes, and may be dead"
         advice = "If its process is gone, terminate it in the UI. Its versions are requested again without that."
-        return Finding(subject=subject, mark="warning", message=message, advice=advice)
+        return _bad(subject, "warning", message, advice)
     if last is not None and run is None:
         message = f"the last run failed, {last.where.name}: {_line(last.reason)}"
         advice = f"Run `deltasnap refresh {table.name}` to retry."
-        return Finding(subject=subject, mark="warning", message=message, advice=advice)
-    return Finding(subject=subject, mark="ok", message="none in progress" if run is None else f"{run} is in progress")
+        return _bad(subject, "warning", message, advice)
+    return Finding(subject=subject, message="none in progress" if run is None else f"{run} is in progress")
 
 
 def _services_of(urls: Sequence[SecretStr]) -> str:
@@ -209,14 +225,14 @@ def _repeated_paths(settings: Settings) -> Iterator[Finding]:
         if len(same) > 1:
             message = f"{', '.join(same)} have the same path: it is read and stored {counted(len(same), 'time')}."
             advice = "Remove all but one of them, unless they need different settings."
-            yield Finding(subject="paths", mark="warning", message=message, advice=advice)
+            yield _bad("paths", "warning", message, advice)
 
 
 def _unfollowed_tables(settings: Settings) -> Iterator[Finding]:
     with suppress(DeltaSnapError):  # the store is checked separately
         for name, other in unfollowed_tables(settings).items():
             message = _line(f"{name}: {other.status.reason}")
-            yield Finding(subject="discover", mark="warning", message=message, advice=other.status.advice)
+            yield _bad("discover", "warning", message, other.status.advice)
 
 
 def _other_tables(settings: Settings) -> Iterator[Finding]:
@@ -225,10 +241,7 @@ def _other_tables(settings: Settings) -> Iterator[Finding]:
         polls = store_of(settings).polls
         for table in settings.tables:
             if (poll := polls.read(table.name)) is not None and poll.is_elsewhere(table.path):
-                other = of_another_table(poll)
-                yield Finding(
-                    subject=f"name {table.name}", mark=other.mark, message=_line(other.text), advice=other.advice
-                )
+                yield Finding.of(f"name {table.name}", of_another_table(poll))
 
 
 def _table(settings: Settings, table: TableSettings) -> Finding:
@@ -238,22 +251,18 @@ def _table(settings: Settings, table: TableSettings) -> Finding:
         condition = TableLog.for_path(table.path, table.storage_options).condition(first=0)
     except DeltaSnapError as error:  # of a path without a usable storage
         message = _line(str(error))
-        return Finding(subject=subject, mark="error", message=message, advice="Correct its path or storage_options.")
+        return _bad(subject, "error", message, "Correct its path or storage_options.")
     condition = condition.with_known_faults(_faults_beside_stored(settings, table, condition))
     if condition.faults:
-        message = condition.text
-        if condition.loadable:
-            message += f" Loadable: {counted_versions(condition.loadable)}."
-        advice = " ".join(dict.fromkeys(fault.advice for fault in condition.faults))
+        loadable = f" Loadable: {counted_versions(condition.loadable)}." if condition.loadable else ""
         is_error = condition.mark == "error" or bool(condition.faults_of(ProblemKind.CORRUPT_CHECKPOINT))
-        mark: CheckMark = "error" if is_error else "warning"  # other readers fail on a damaged checkpoint
-        message, advice = _line(message), _line(advice)
-    elif (reason := table.why_none_wanted(condition.latest)) is not None:
-        unwanted = Problem.of(ProblemKind.NO_WANTED_VERSION, reason=reason)
-        mark, message, advice = unwanted.mark, unwanted.text, unwanted.advice
-    else:
-        mark, message, advice = "ok", f"version {condition.latest} can be read", ""
-    return Finding(subject=subject, mark=mark, message=message, advice=advice, condition=condition)
+        severity: Severity = "error" if is_error else "warning"  # other readers fail on a damaged checkpoint
+        advice = _line(" ".join(dict.fromkeys(fault.advice for fault in condition.faults)))
+        problem = Problem.of_check(check=subject, severity=severity, text=f"{condition.text}{loadable}", advice=advice)
+        return Finding.of(subject, problem, condition)
+    if (reason := table.why_none_wanted(condition.latest)) is not None:
+        return Finding.of(subject, Problem.of(ProblemKind.NO_WANTED_VERSION, reason=reason), condition)
+    return Finding(subject=subject, message=f"version {condition.latest} can be read", condition=condition)
 
 
 def _faults_beside_stored(settings: Settings, table: TableSettings, condition: TableCondition) -> list[Problem]:
@@ -278,9 +287,10 @@ def _store_message(settings: Settings, damaged: list[Finding]) -> str:
         try:
             recent = store.manifests(table.name, [*current][-HISTORY:], current)  # those that the next run reads
             store.check_files(table.name, recent.values())
-        except (CorruptStoreError, UnsupportedStoreError) as error:
-            problem, advice = (error.problem, error.advice) if isinstance(error, CorruptStoreError) else (error, "")
-            damaged.append(Finding(subject="store", mark="error", message=_line(str(problem)), advice=advice))
+        except CorruptStoreError as error:
+            damaged.append(Finding.of("store", damaged_store(error)))
+        except UnsupportedStoreError as error:
+            damaged.append(_bad("store", "error", str(error), ""))
     stored = f"{counted(sum(counts), 'version')} of {counted(sum(map(bool, counts)), 'table')}"
     return f"{settings.storage}: {stored if any(counts) else 'no version is stored yet'}"
 

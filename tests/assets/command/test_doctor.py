@@ -26,7 +26,7 @@ from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.settings.loading import CONFIG_VARIABLE
 from deltasnap_assets.spark.connect_check import RemoteError
 from deltasnap_assets.spark.java import JavaError
-from deltasnap_core import SnapshotStore, TableLog
+from deltasnap_core import Problem, SnapshotStore, TableLog
 from deltasnap_core.storage.urls import local_path
 from deltasnap_core.store.format.manifest import DataSet, StoreFile
 from deltasnap_core.support import LastPoll
@@ -361,10 +361,10 @@ def test_session_on_a_server_needs_no_java(folder: Path, monkeypatch: pytest.Mon
     assert (lost["mark"], lost["message"]) == ("error", "sc://host:1 cannot be reached.")
 
 
-@pytest.mark.parametrize(("mark", "is_well"), [("ok", True), ("warning", True), ("error", False)])
-def test_only_an_error_is_a_failure(mark: doctor.CheckMark, is_well: bool) -> None:
-    findings = [doctor.Finding(subject="a", mark=each, message="") for each in ("ok", mark, "ok")]
-    assert doctor.is_well(findings) is is_well
+@pytest.mark.parametrize(("severity", "is_well"), [("unknown", True), ("warning", True), ("error", False)])
+def test_only_an_error_is_a_failure(severity: Any, is_well: bool) -> None:
+    problem = Problem.of_check(check="a", severity=severity, text="")
+    assert doctor.is_well([doctor.Finding(subject="a", message=""), doctor.Finding.of("a", problem)]) is is_well
 
 
 RETRY = "Run `deltasnap refresh events` to retry."
