@@ -162,17 +162,17 @@ def with_absolute_paths(settings: Settings, folder: Path, *, storage_folder: Pat
 
     storage_folder: the folder for `storage`; None: the same one.
     """
-
-    def absolute(path: str, folder: Path) -> str:
-        if is_url(path):
-            return path
-        name = os.fsdecode(path.encode())  # another text only in a locale without UTF-8
-        return str(folder / Path(name).expanduser())
-
-    tables = tuple(table.model_copy(update={"path": absolute(table.path, folder)}) for table in settings.tables)
-    discover = tuple(each.model_copy(update={"path": absolute(each.path, folder)}) for each in settings.discover)
-    storage = absolute(settings.storage, storage_folder or folder)
+    tables = tuple(table.model_copy(update={"path": _absolute(table.path, folder)}) for table in settings.tables)
+    discover = tuple(each.model_copy(update={"path": _absolute(each.path, folder)}) for each in settings.discover)
+    storage = _absolute(settings.storage, storage_folder or folder)
     return settings.model_copy(update={"storage": storage, "tables": tables, "discover": discover})
+
+
+def _absolute(path: str, folder: Path) -> str:
+    if is_url(path):
+        return path
+    name = os.fsdecode(path.encode())  # another text only in a locale without UTF-8
+    return str(folder / Path(name).expanduser())
 
 
 def message_of(details: Any) -> str:

@@ -154,23 +154,20 @@ class _Reader:
         self.texts[location] = node.value
         if not VARIABLE.search(node.value):
             return self._constructed(node, location)
-
-        def look_up(match: re.Match[str]) -> str:
-            name = match[1]
-            if match[0].startswith("$$"):
-                return match[0][1:]
-            if name not in self.environment:
-                reason = f"the environment variable {name} is not set"
-                line = self.lines.get(location)
-                self.problems.append(
-                    ConfigProblem(reason=reason, line=line, key=key_text(location), value=repr(redacted(node.value)))
-                )
-            return self.environment.get(name, "")
-
-        num_problems, text = len(self.problems), VARIABLE.sub(look_up, node.value)
-        if node.tag not in _CONVERTED or len(self.problems) > num_problems:
+        found = [match[1] for match in VARIABLE.finditer(node.value) if not match[0].startswith("$$")]
+        unset = [name for name in found if name not in self.environment]
+        for name in unset:
+            reason, line = f"the environment variable {name} is not set", self.lines.get(location)
+            self.problems.append(
+                ConfigProblem(reason=reason, line=line, key=key_text(location), value=repr(redacted(node.value)))
+            )
+        text = VARIABLE.sub(self._value_of_variable, node.value)
+        if node.tag not in _CONVERTED or unset:
             return text
         return self._constructed(yaml.ScalarNode(node.tag, text), location)
+
+    def _value_of_variable(self, match: re.Match[str]) -> str:
+        return match[0][1:] if match[0].startswith("$$") else self.environment.get(match[1], "")
 
     def _constructed(self, node: yaml.Node, location: Location) -> Any:
         try:

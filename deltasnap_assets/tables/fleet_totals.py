@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 from deltasnap_core.support import TableLevel
@@ -73,19 +74,21 @@ def _known_sum(rows: Sequence[Row], name: str) -> int | None:
     return sum(known) if known or not rows else None
 
 
+_LARGEST_FIRST = {FleetOrder.GROWTH: "growth_7d_bytes", FleetOrder.SIZE: "size_in_bytes", FleetOrder.AGE: "age_ratio"}
+
+
 def ordered_rows(rows: Iterable[Row], order: FleetOrder) -> list[Row]:
     """Return rows in an order."""
-    column = {FleetOrder.GROWTH: "growth_7d_bytes", FleetOrder.SIZE: "size_in_bytes", FleetOrder.AGE: "age_ratio"}
+    return sorted(rows, key=partial(_place, order))
 
-    def key(row: Row) -> tuple[Any, ...]:
-        if order is FleetOrder.CONDITION:
-            return TableLevel(row["condition"]).rank, row["table"]
-        if order is FleetOrder.NAME:
-            return (row["table"],)
-        value = row[column[order]]
-        return value is None, -(value or 0), row["table"]
 
-    return sorted(rows, key=key)
+def _place(order: FleetOrder, row: Row) -> tuple[Any, ...]:
+    if order is FleetOrder.CONDITION:
+        return TableLevel(row["condition"]).rank, row["table"]
+    if order is FleetOrder.NAME:
+        return (row["table"],)
+    value = row[_LARGEST_FIRST[order]]
+    return value is None, -(value or 0), row["table"]
 
 
 def largest(rows: Iterable[Row], column: str, most: int) -> list[Row]:

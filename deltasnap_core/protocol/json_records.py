@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Mapping
-from functools import cache
-from typing import Annotated, Any, ClassVar, Self
+from functools import cache, partial
+from typing import Annotated, Any, ClassVar, Self, cast
 
 from pydantic import BeforeValidator, ConfigDict, Strict, TypeAdapter, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
@@ -53,18 +53,12 @@ def texts(values: Mapping[str, Any]) -> dict[str, str | None]:
     return {key: text if text is None or isinstance(text, str) else json_text(text) for key, text in values.items()}
 
 
-def _integer(bits: int | None) -> BeforeValidator:
-    expected = "an integer" if bits is None else f"a {bits}-bit integer"
-
-    def checked(value: object) -> object:
-        value = whole_number(value)
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise PydanticCustomError(_CUSTOM, expected)
-        if bits is not None and not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
-            raise PydanticCustomError(_CUSTOM, expected)
-        return value
-
-    return BeforeValidator(checked)
+def _checked_integer(bits: int | None, value: object) -> object:
+    value = whole_number(value)
+    is_integer = isinstance(value, int) and not isinstance(value, bool)
+    if not is_integer or (bits is not None and not -(2 ** (bits - 1)) <= cast(int, value) < 2 ** (bits - 1)):
+        raise PydanticCustomError(_CUSTOM, "an integer" if bits is None else f"a {bits}-bit integer")
+    return value
 
 
 def _texts(values: object) -> object:
@@ -77,9 +71,9 @@ def _properties(values: object) -> object:
     return {k: v for k, v in found.items() if v is not None} if isinstance(found, Mapping) else found
 
 
-Int = Annotated[int, _integer(32)]
-Long = Annotated[int, _integer(64)]
-BigInt = Annotated[int, _integer(None)]
+Int = Annotated[int, BeforeValidator(partial(_checked_integer, 32))]
+Long = Annotated[int, BeforeValidator(partial(_checked_integer, 64))]
+BigInt = Annotated[int, BeforeValidator(partial(_checked_integer, None))]
 """A sum of 64-bit integers may exceed 64 bits."""
 Flag = Annotated[bool, Strict()]
 Texts = Annotated[Mapping[str, str | None], BeforeValidator(_texts)]

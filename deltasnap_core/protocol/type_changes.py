@@ -45,13 +45,14 @@ def without_unreadable_changes(schema_string: str | None) -> str | None:
     if schema_string is None or TYPE_CHANGES not in schema_string:
         return schema_string
 
-    def read(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        return {key: value for key, value in pairs if key != TYPE_CHANGES or _are_readable(value)}
-
     try:
-        return json_text(decode_json(schema_string, object_pairs_hook=read))
+        return json_text(decode_json(schema_string, object_pairs_hook=_without_unreadable))
     except ValueError:
         return schema_string
+
+
+def _without_unreadable(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    return {key: value for key, value in pairs if key != TYPE_CHANGES or _are_readable(value)}
 
 
 def is_supported_change(change: Mapping[str, Any]) -> bool:

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from deltasnap_core.redaction import learn_options, learn_url
@@ -65,15 +66,14 @@ def matching_paths(pattern: str, storage_options: Mapping[str, Any]) -> list[str
     """
     learn_url(pattern)
     learn_options(storage_options)
-    filesystem, path = filesystem_of(pattern, storage_options)
+    return retrying(partial(_matching, *filesystem_of(pattern, storage_options)))
 
-    def listed() -> list[str]:
-        filesystem.invalidate_cache()  # fsspec shares filesystems, with their listings, within a process
-        # `glob` ignores a folder that does not exist or cannot be listed.
-        filesystem.ls(folder_of_pattern(path) or filesystem.root_marker, detail=False)
-        return sorted(str(each) for each in filesystem.glob(path))
 
-    return retrying(listed)
+def _matching(filesystem: Any, path: str) -> list[str]:
+    filesystem.invalidate_cache()  # fsspec shares filesystems, with their listings, within a process
+    # `glob` ignores a folder that does not exist or cannot be listed.
+    filesystem.ls(folder_of_pattern(path) or filesystem.root_marker, detail=False)
+    return sorted(str(each) for each in filesystem.glob(path))
 
 
 def folder_of_pattern(pattern: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, BinaryIO, cast
 
 from deltasnap_core.errors import DeltaSnapError, StorageError
@@ -74,17 +75,15 @@ class _Stream(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         view = memoryview(buffer).cast("B")
-        position = self.tell()
-
-        def read() -> bytes:
-            if self.tell() != position:
-                self.seek(position)  # after a failed attempt
-            return cast(bytes, self._stream.read(len(view)))
-
         with storage_errors(self._path):
-            data = retrying(read)
+            data = retrying(partial(self._read_at, self.tell(), len(view)))
         view[: len(data)] = data
         return len(data)
+
+    def _read_at(self, position: int, size: int) -> bytes:
+        if self.tell() != position:
+            self.seek(position)  # after a failed attempt
+        return cast(bytes, self._stream.read(size))
 
     def close(self) -> None:
         if not self.closed:

@@ -8,6 +8,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar, cast
 from uuid import uuid4
@@ -116,13 +117,7 @@ class WritableFiles:
         if self._is_local:
             return self.open(path)
         with storage_errors(path):
-            filesystem, target = self._filesystem(path)
-
-            def content(part: range) -> bytes:
-                # Not `cat_ranges`: fsspec before 2026.6 returns errors as contents.
-                return cast(bytes, retrying(lambda: filesystem.cat_file(target, start=part.start, end=part.stop)))
-
-            contents = map_concurrently(content, parts)
+            contents = map_concurrently(partial(_part_of, *self._filesystem(path)), parts)
         by_offset = {part.start: found for part, found in zip(parts, contents, strict=True)}
         return cast(BinaryIO, FileParts(size, by_offset))
 
@@ -307,3 +302,8 @@ def _check_bucket(folder: str, error: FileNotFoundError) -> None:
 def _protocol(filesystem: AbstractFileSystem) -> str:
     protocol = filesystem.protocol
     return str(protocol if isinstance(protocol, str) else protocol[0])
+
+
+def _part_of(filesystem: Any, target: str, part: range) -> bytes:
+    # Not `cat_ranges`: fsspec before 2026.6 returns errors as contents.
+    return cast(bytes, retrying(lambda: filesystem.cat_file(target, start=part.start, end=part.stop)))

@@ -29,6 +29,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -124,7 +125,11 @@ def _converter_of_value(name: str, data_type: Any) -> _Convert:
         zone, per_second = "" if data_type.tz is None else "Z", _PER_SECOND[data_type.unit]
         return lambda value: _time(value, per_second) + zone
     if types.is_map(data_type):
-        return _map(_converter(name, data_type.key_type), _converter(name, data_type.item_type), data_type.key_type)
+        key_type, is_text = (
+            data_type.key_type,
+            types.is_string(data_type.key_type) or types.is_large_string(data_type.key_type),
+        )
+        return partial(_map, _converter(name, key_type), _converter(name, data_type.item_type), is_text)
     if types.is_list(data_type):
         element = _converter(name, data_type.value_type)
         return lambda values: [element(value) for value in values]
@@ -159,15 +164,11 @@ def _time(count: int, per_second: int) -> str:
     return f"{_date(days)}T{minutes // 60:02}:{minutes % 60:02}:{second:02}{decimals}"
 
 
-def _map(key: _Convert, value: _Convert, key_type: Any) -> _Convert:
-    def listed(entries: Sequence[tuple[Any, Any]]) -> Any:
-        return [{"key": key(each), "value": value(found)} for each, found in entries]
-
-    def as_object(entries: Sequence[tuple[Any, Any]]) -> Any:
-        fields = {each: value(found) for each, found in entries}
-        return fields if len(fields) == len(entries) else listed(entries)  # Parquet may repeat a key
-
-    return as_object if pa.types.is_string(key_type) or pa.types.is_large_string(key_type) else listed
+def _map(key: _Convert, value: _Convert, is_text: bool, entries: Sequence[tuple[Any, Any]]) -> Any:
+    """Return a map as a JSON object if its keys are texts, otherwise as a list of entries."""
+    if is_text and len({each for each, _ in entries}) == len(entries):  # Parquet may repeat a key
+        return {each: value(found) for each, found in entries}
+    return [{"key": key(each), "value": value(found)} for each, found in entries]
 
 
 def _struct(fields: dict[str, _Convert]) -> _Convert:

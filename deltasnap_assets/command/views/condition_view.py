@@ -117,18 +117,18 @@ def without_listed_warnings() -> Iterator[None]:
 
     For commands that print a condition for which all pages were read.
     """
-
-    def is_news(record: logging.LogRecord) -> bool:
-        return record.name not in _EXAMINED
-
     handlers = logging.getLogger("deltasnap_core").handlers
     for handler in handlers:
-        handler.addFilter(is_news)
+        handler.addFilter(_is_news)
     try:
         yield
     finally:
         for handler in handlers:
-            handler.removeFilter(is_news)
+            handler.removeFilter(_is_news)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    return record.name not in _EXAMINED
 
 
 def fault_of_commit(condition: TableCondition, version: int) -> Problem | None:

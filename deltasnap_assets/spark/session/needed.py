@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import (
@@ -27,22 +28,20 @@ def reasons_for_spark(settings: Settings, tables: Iterable[TableSettings]) -> di
     """
     wanted = list(tables)
     store = SnapshotStore.open(None, settings.storage, settings.storage_options, engine=settings.spark.engine)
-
-    def reason(table: TableSettings) -> str | None:
-        why = reason_if_it_exists(table)
-        return None if why is None or not _exists(table) else why
-
-    def reason_if_it_exists(table: TableSettings) -> str | None:
-        if table.materialize_as == "table":
-            return f"Spark writes the file lists of table {table.name} (materialize_as: table)"
-        try:
-            why = store.reason_for_spark(table.name)
-        except DeltaSnapError as error:
-            why = str(error)
-        return None if why is None else f"table {table.name}: {why}"
-
-    found = zip(wanted, map_concurrently(reason, wanted), strict=True)
+    found = zip(wanted, map_concurrently(partial(_reason, store), wanted), strict=True)
     return {table.name: why for table, why in found if why is not None}
+
+
+def _reason(store: SnapshotStore, table: TableSettings) -> str | None:
+    if table.materialize_as == "table":
+        why: str | None = f"Spark writes the file lists of table {table.name} (materialize_as: table)"
+    else:
+        try:
+            stored = store.reason_for_spark(table.name)
+        except DeltaSnapError as error:
+            stored = str(error)
+        why = None if stored is None else f"table {table.name}: {stored}"
+    return None if why is None or not _exists(table) else why
 
 
 def _exists(table: TableSettings) -> bool:

@@ -8,6 +8,7 @@ compares the data versions of observable assets, here the table version. It igno
 # ruff: noqa: I002
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import dagster as dg
@@ -40,14 +41,14 @@ def delta_log_asset(table: TableSettings) -> dg.AssetsDefinition:
         owners=table.owners,
         tags=table.tags,
     )
+    return observation_step(spec, partial(_observe, table))
 
-    def observe(context: dg.AssetExecutionContext, _: object) -> Iterator[dg.ObserveResult]:
-        seen = observed_by_hand(context.instance, table, log_of(table).status())
-        # The data version stays a tag. Dagster adds another tag for a `data_version`, and the next observation would
-        # count as an update.
-        yield dg.ObserveResult(metadata=seen.metadata, tags=seen.tags)
 
-    return observation_step(spec, observe)
+def _observe(table: TableSettings, context: dg.AssetExecutionContext, _: object) -> Iterator[dg.ObserveResult]:
+    seen = observed_by_hand(context.instance, table, log_of(table).status())
+    # The data version stays a tag. Dagster adds another tag for a `data_version`, and the next observation would count
+    # as an update.
+    yield dg.ObserveResult(metadata=seen.metadata, tags=seen.tags)
 
 
 def observe_job(name: str, tables: Sequence[TableSettings]) -> Any:

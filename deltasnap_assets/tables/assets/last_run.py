@@ -80,21 +80,20 @@ class ConsumingAsset:
     @classmethod
     def of_step(cls, table: str) -> ConsumingAsset:
         """Return the asset of the current step. Errors: LastRunError if it is not one asset, or several partitions."""
-
-        def error(reason: str, consumer: str = "an asset") -> LastRunError:
-            return LastRunError(table=table, consumer=consumer, reason=reason)
-
         try:
             context = dg.AssetExecutionContext.get()
         except dg.DagsterInvariantViolationError:
-            raise error("this input needs a run that materializes an asset") from None
+            reason = "this input needs a run that materializes an asset"
+            raise LastRunError(table=table, consumer="an asset", reason=reason) from None
         keys = sorted(context.selected_asset_keys)
         names = ", ".join(key.to_user_string() for key in keys)
         if len(keys) != 1 or isinstance(context.assets_def.node_def, dg.GraphDefinition):
-            raise error("expected a step that materializes one asset, not a graph of ops", names or "an asset")
+            reason = "expected a step that materializes one asset, not a graph of ops"
+            raise LastRunError(table=table, consumer=names or "an asset", reason=reason)
         partitions = [None] if context.assets_def.partitions_def is None else context.partition_keys
         if len(partitions) != 1:
-            raise error(f"expected a run of one partition, found {len(partitions)} partitions", names)
+            reason = f"expected a run of one partition, found {len(partitions)} partitions"
+            raise LastRunError(table=table, consumer=names, reason=reason)
         return cls(table, context, keys[0], partitions[0])
 
     def error(self, reason: str) -> LastRunError:

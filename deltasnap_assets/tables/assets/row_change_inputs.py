@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -45,24 +46,22 @@ def change_selection(metadata: Mapping[str, Any], asset: str, name: str) -> Chan
     asset: its key in messages. name: which of the five assets it is.
     Errors: InputMetadataError.
     """
-
-    def error(key: str, expected: str, found: object) -> InputMetadataError:
-        return InputMetadataError(asset=asset, key=key, expected=expected, found=found)
-
+    error = partial(InputMetadataError, asset=asset)
     of, key, net = (metadata.get(name) for name in (_ROW_CHANGES, _KEY, _NET))
     if of is None:
         for option in (_KEY, _NET):
             if option in metadata:
-                raise error(_ROW_CHANGES, f"{SINCE_LAST_RUN!r} or {OF_VERSION!r}, because {option!r} is set", of)
+                expected = f"{SINCE_LAST_RUN!r} or {OF_VERSION!r}, because {option!r} is set"
+                raise error(key=_ROW_CHANGES, expected=expected, found=of)
         return None
     if of not in (SINCE_LAST_RUN, OF_VERSION):
-        raise error(_ROW_CHANGES, f"{SINCE_LAST_RUN!r} or {OF_VERSION!r}", of)
+        raise error(key=_ROW_CHANGES, expected=f"{SINCE_LAST_RUN!r} or {OF_VERSION!r}", found=of)
     if "rows" in metadata:
-        raise error("rows", f"nothing, because {_ROW_CHANGES!r} is set", metadata["rows"])
+        raise error(key="rows", expected=f"nothing, because {_ROW_CHANGES!r} is set", found=metadata["rows"])
     if name != ROWS_OF:
-        raise error(_ROW_CHANGES, f"an input of {ROWS_OF}", name)
+        raise error(key=_ROW_CHANGES, expected=f"an input of {ROWS_OF}", found=name)
     if not isinstance(net, bool | None):
-        raise error(_NET, "True or False", net)
+        raise error(key=_NET, expected="True or False", found=net)
     check_keys(metadata, (_ROW_CHANGES, _KEY, _NET, _WHERE, _COLUMNS), asset)
     return ChangeSelection(
         of=of,

@@ -11,6 +11,7 @@ version: one function per asset, listed in `_ASSETS`.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 
 import dagster as dg
 
@@ -215,31 +216,34 @@ def _definition(table: TableSettings, asset: _VersionAsset) -> dg.AssetsDefiniti
         freshness_policy=_freshness_policy(table) if asset.name == "log_segment" else None,
     )
 
-    def materialize(context: dg.AssetExecutionContext, _: object) -> Iterator[dg.Output[None]]:
-        versions, snapshots = versions_of_keys(context.partition_keys, table.name), context.resources.snapshots
-        if not versions:
-            raise DeltaSnapError(_NO_PARTITION)
-        work = f"{table.name}/{asset.name}"
-        with using_spark(table.name), progress_logged(context.instance, context.run, work):
-            versions = without_cleaned_up(context, snapshots, table, versions)
-            run = _Run(table=table, versions=versions, snapshots=snapshots, report=_reporter(context))
-            entries_of = asset.describe(run)
-            shows_table = asset.name == _SHOWS_THE_TABLE
-            page = table_observation(context.instance, snapshots, table, versions) if shows_table else None
-        with keys_read_once():
-            for version, entries in entries_of.items():
-                context.add_asset_metadata(entries, partition_key=key_of(version))
-        yield dg.Output(None)
-        if (newest := _newest_again(context, table, entries_of)) is not None:
-            context.log_event(newest)
-        if shows_table:
-            with using_spark(table.name), progress_logged(context.instance, context.run, work):
-                if _wrote_due_checkpoint(context, run):  # the page shows how many commits follow it
-                    page = table_observation(context.instance, snapshots, table, versions)
-        if page is not None:
-            context.log_event(page)
+    return asset_step(spec, partial(_materialize, table, asset))
 
-    return asset_step(spec, materialize)
+
+def _materialize(
+    table: TableSettings, asset: _VersionAsset, context: dg.AssetExecutionContext, _: object
+) -> Iterator[dg.Output[None]]:
+    versions, snapshots = versions_of_keys(context.partition_keys, table.name), context.resources.snapshots
+    if not versions:
+        raise DeltaSnapError(_NO_PARTITION)
+    work = f"{table.name}/{asset.name}"
+    with using_spark(table.name), progress_logged(context.instance, context.run, work):
+        versions = without_cleaned_up(context, snapshots, table, versions)
+        run = _Run(table=table, versions=versions, snapshots=snapshots, report=partial(_report, context))
+        entries_of = asset.describe(run)
+        shows_table = asset.name == _SHOWS_THE_TABLE
+        page = table_observation(context.instance, snapshots, table, versions) if shows_table else None
+    with keys_read_once():
+        for version, entries in entries_of.items():
+            context.add_asset_metadata(entries, partition_key=key_of(version))
+    yield dg.Output(None)
+    if (newest := _newest_again(context, table, entries_of)) is not None:
+        context.log_event(newest)
+    if shows_table:
+        with using_spark(table.name), progress_logged(context.instance, context.run, work):
+            if _wrote_due_checkpoint(context, run):  # the page shows how many commits follow it
+                page = table_observation(context.instance, snapshots, table, versions)
+    if page is not None:
+        context.log_event(page)
 
 
 def _newest_again(
@@ -279,10 +283,6 @@ def _freshness_policy(table: TableSettings) -> dg.FreshnessPolicy | None:
     return dg.FreshnessPolicy.time_window(fail_window=max(timedelta(hours=hours), _LEAST_WINDOW))
 
 
-def _reporter(context: dg.AssetExecutionContext) -> Callable[[str, int, int], None]:
-    """Return a function that logs the progress of the store as messages of the run."""
-
-    def report(what: str, done: int, total: int) -> None:
-        context.log.info(f"{what} ({done} of {total} versions done)")
-
-    return report
+def _report(context: dg.AssetExecutionContext, what: str, done: int, total: int) -> None:
+    """Log the progress of the store as a message of the run."""
+    context.log.info(f"{what} ({done} of {total} versions done)")

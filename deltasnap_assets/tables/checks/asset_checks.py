@@ -4,6 +4,7 @@
 # ruff: noqa: I002
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import dagster as dg
@@ -43,13 +44,13 @@ def _checks_of_now(table: TableSettings) -> dg.AssetChecksDefinition:
         )
         for check in TABLE_CHECKS
     ]
-
-    def expectations(context: dg.AssetCheckExecutionContext, _: object) -> Iterator[dg.AssetCheckResult]:
-        with progress_logged(context.instance, context.run, f"checks of {table.name}"):
-            yield from _results(context, table)
-
     # A table may be named `orders_version`. Names of steps do not collide if none of their endings ends with another.
-    return checks_step(f"{table.name}__table_expectations", specs, expectations)
+    return checks_step(f"{table.name}__table_expectations", specs, partial(_evaluate, table))
+
+
+def _evaluate(table: TableSettings, context: dg.AssetCheckExecutionContext, _: object) -> Iterator[dg.AssetCheckResult]:
+    with progress_logged(context.instance, context.run, f"checks of {table.name}"):
+        yield from _results(context, table)
 
 
 def _results(context: dg.AssetCheckExecutionContext, table: TableSettings) -> Iterator[dg.AssetCheckResult]:

@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import dagster as dg
@@ -39,14 +40,14 @@ def version_checks(table: TableSettings) -> dg.AssetChecksDefinition:
     worst one. A run without a partition, as Dagster's UI starts it for all checks of an asset, evaluates the newest
     stored version.
     """
+    return checks_step(f"{table.name}__version_expectations", _specs(table.name), partial(_evaluate, table))
 
-    def expectations(
-        context: dg.AssetCheckExecutionContext, _: object
-    ) -> Iterator[dg.AssetCheckResult | dg.AssetCheckEvaluation]:
-        with progress_logged(context.instance, context.run, f"checks of the versions of {table.name}"):
-            yield from _results(context, table)
 
-    return checks_step(f"{table.name}__version_expectations", _specs(table.name), expectations)
+def _evaluate(
+    table: TableSettings, context: dg.AssetCheckExecutionContext, _: object
+) -> Iterator[dg.AssetCheckResult | dg.AssetCheckEvaluation]:
+    with progress_logged(context.instance, context.run, f"checks of the versions of {table.name}"):
+        yield from _results(context, table)
 
 
 def _results(

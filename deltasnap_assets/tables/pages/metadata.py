@@ -237,15 +237,15 @@ def time_value(timestamp_ms: int) -> dg.MetadataValue:
 
 def _decoded(values: Mapping[str, str | None]) -> dict[str, object]:
     """Decode operation parameters and metrics that contain JSON. Numbers and lists are then easier to read."""
+    return _bounded_object({name: _decoded_text(text) for name, text in values.items()})
 
-    def decode(text: str | None) -> object:
-        try:
-            # NaN and infinity cannot be written as JSON.
-            return text if text is None else json.loads(text, parse_constant=str)
-        except (ValueError, TypeError, RecursionError):
-            return text
 
-    return _bounded_object({name: decode(text) for name, text in values.items()})
+def _decoded_text(text: str | None) -> object:
+    try:
+        # NaN and infinity cannot be written as JSON.
+        return text if text is None else json.loads(text, parse_constant=str)
+    except (ValueError, TypeError, RecursionError):
+        return text
 
 
 def _bounded_object(values: Mapping[str, object], depth: int = 0) -> dict[str, object]:

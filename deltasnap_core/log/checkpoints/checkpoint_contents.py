@@ -279,15 +279,14 @@ def _open_all(store: LogStore, files: Iterable[FileStatus]) -> tuple[CheckpointF
     return tuple(map_concurrently(partial(_open, store), files, at_once=_FOOTER_READERS))
 
 
-def _open(store: LogStore, file: FileStatus) -> CheckpointFile:
-    def corrupt(error: Exception) -> CorruptLogError:
-        is_missing = isinstance(error, FileNotFoundError)
-        reason = (
-            "expected a file of the checkpoint, found none" if is_missing else f"expected Parquet: {one_line(error)}"
-        )
-        return CorruptLogError(path=file.path, reason=reason)
+def _no_parquet(path: str, error: Exception) -> CorruptLogError:
+    is_missing = isinstance(error, FileNotFoundError)
+    reason = "expected a file of the checkpoint, found none" if is_missing else f"expected Parquet: {one_line(error)}"
+    return CorruptLogError(path=path, reason=reason)
 
-    with damage_as(corrupt), store.open(file.path) as stream:
+
+def _open(store: LogStore, file: FileStatus) -> CheckpointFile:
+    with damage_as(partial(_no_parquet, file.path)), store.open(file.path) as stream:
         size = stream.seek(0, SEEK_END)
         metadata = checked(parsed_footer(footer_bytes(stream, size)), size)
         schema = metadata.schema.to_arrow_schema()

@@ -57,11 +57,13 @@ def page_bytes(contents: CheckpointContents) -> int:
 
 
 def _read(store: LogStore, part: CheckpointFile) -> ReadPages:
-    def corrupt(error: Exception) -> CorruptLogError:
-        return CorruptLogError(path=part.file.path, reason=f"its pages could not be read: {one_line(error)}")
-
-    with damage_as(corrupt), store.open(part.file.path) as stream:
+    path = part.file.path
+    with damage_as(partial(_unreadable, path)), store.open(path) as stream:
         return ReadPages.of(_contents_of(batch) for batch in _batches(stream, part.metadata))
+
+
+def _unreadable(path: str, error: Exception) -> CorruptLogError:
+    return CorruptLogError(path=path, reason=f"its pages could not be read: {one_line(error)}")
 
 
 def _contents_of(batch: pa.RecordBatch) -> ReadPages:

@@ -116,19 +116,21 @@ def leaves_of_groups(metadata: pq.FileMetaData) -> list[dict[str, str]]:
     """
     counts = {column: each for column, each in _counts(metadata).items() if each is not None}
     of_small = {column: null_counts(metadata, f"{column}.dataChange") for column in counts}
-
-    def leaf(column: str, group: int) -> str:
-        """Return a leaf that is set for each action of a column. Avoids `path`, which is large."""
-        count, small = counts[column][group], of_small[column]
-        is_small_set = small is not None and count[1] is not None and count == small[group]
-        return f"{column}.dataChange" if is_small_set else f"{column}.{_WITNESSES[column]}"
-
     found: list[dict[str, str]] = []
     for group in range(metadata.num_row_groups):
         held = [column for column, each in counts.items() if each[group][0] != each[group][1]]
         is_of_files = {"add", "remove"}.issuperset(held)
-        found.append({} if is_of_files else {column: leaf(column, group) for column in held})
+        columns = () if is_of_files else held
+        found.append({each: _witness(each, counts[each][group], of_small[each], group) for each in columns})
     return found
+
+
+def _witness(
+    column: str, count: tuple[int, int | None], of_small: list[tuple[int, int | None]] | None, group: int
+) -> str:
+    """Return a leaf that is set for each action of a column in a row group. Avoids `path`, which is large."""
+    is_small_set = of_small is not None and count[1] is not None and count == of_small[group]
+    return f"{column}.dataChange" if is_small_set else f"{column}.{_WITNESSES[column]}"
 
 
 def check_rows(path: str, rows: pa.Table, leaves: Mapping[str, str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -115,17 +115,17 @@ class _Result:
         if not files:
             return self
         versions = {commit_version(file.path) for file in files}
-
-        def rest(table: pa.Table) -> pa.Table:
-            return table.filter(pc.invert(pc.is_in(table["commit_version"], pa.array(versions, pa.int64()))))
-
         return _Result(
             commits=tuple(commit for commit in self.commits if commit.version not in versions),
-            lines=tuple(map(rest, self.lines)),
-            measures=None if self.measures is None else rest(self.measures),
+            lines=tuple(_without(lines, versions) for lines in self.lines),
+            measures=None if self.measures is None else _without(self.measures, versions),
             has_marks=self.has_marks,
             unusual=self.unusual,
         )
+
+
+def _without(rows: pa.Table, versions: Set[int]) -> pa.Table:
+    return rows.filter(pc.invert(pc.is_in(rows["commit_version"], pa.array(versions, pa.int64()))))
 
 
 def _divided(commits: Sequence[FileStatus]) -> tuple[list[FileStatus], list[FileStatus]]:

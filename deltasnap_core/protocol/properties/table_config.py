@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Literal, TypeVar, cast
 
 from deltasnap_core.protocol.properties.intervals import parse_interval_ms
@@ -66,7 +67,7 @@ def protected_checkpoints_before(configuration: Configuration) -> int:
 
     Property `delta.requireCheckpointProtectionBeforeVersion`. Source: PROTOCOL.md, Checkpoint Protection.
     """
-    return _get(configuration, _PROTECTED_BEFORE, _at_least(0), 0)
+    return _get(configuration, _PROTECTED_BEFORE, partial(_at_least, 0), 0)
 
 
 def stats_columns(configuration: Configuration) -> tuple[tuple[str, ...], ...] | None:
@@ -79,7 +80,7 @@ def stats_columns(configuration: Configuration) -> tuple[tuple[str, ...], ...] |
 
 def num_indexed_cols(configuration: Configuration) -> int:
     """Return the number of columns with statistics: `delta.dataSkippingNumIndexedCols`, default 32; -1: all."""
-    return _get(configuration, "delta.dataSkippingNumIndexedCols", _at_least(-1), 32)
+    return _get(configuration, "delta.dataSkippingNumIndexedCols", partial(_at_least, -1), 32)
 
 
 def column_mapping_mode(configuration: Configuration) -> ColumnMappingMode:
@@ -102,7 +103,7 @@ def check_checkpoint_properties(configuration: Configuration) -> None:
     """
     for key in (_FILE_RETENTION, _TRANSACTION_RETENTION):
         _check(configuration, key, parse_interval_ms)
-    _check(configuration, _PROTECTED_BEFORE, _at_least(0))
+    _check(configuration, _PROTECTED_BEFORE, partial(_at_least, 0))
 
 
 def change_data_feed_enabled(configuration: Configuration) -> bool:
@@ -128,7 +129,7 @@ def in_commit_timestamp_enablement(configuration: Configuration) -> tuple[int | 
     A writer records both, or neither if they have been enabled since version 0.
     Source: PROTOCOL.md, In-Commit Timestamps, Writer Requirements.
     """
-    version = _get(configuration, "delta.inCommitTimestampEnablementVersion", _at_least(0), None)
+    version = _get(configuration, "delta.inCommitTimestampEnablementVersion", partial(_at_least, 0), None)
     timestamp = _get(configuration, "delta.inCommitTimestampEnablementTimestamp", int, None)
     return version, timestamp
 
@@ -154,14 +155,11 @@ def _get(configuration: Configuration, key: str, parse: Callable[[str], T], defa
         return default
 
 
-def _at_least(smallest: int) -> Callable[[str], int]:
-    def parse(text: str) -> int:
-        number = int(text)
-        if number < smallest:
-            raise ValueError(f"expected {smallest} or more")
-        return number
-
-    return parse
+def _at_least(smallest: int, text: str) -> int:
+    number = int(text)
+    if number < smallest:
+        raise ValueError(f"expected {smallest} or more")
+    return number
 
 
 def _boolean(text: str) -> bool:

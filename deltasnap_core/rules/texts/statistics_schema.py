@@ -75,15 +75,15 @@ def fields_at(paths: Iterable[StatisticPath]) -> dict[str, Any]:
 
 def struct_type(types: Mapping[StatisticPath, str]) -> str:
     """Return the SQL type of a struct with a field of the given type at each path, in the order given."""
+    return _struct_type(fields_at(types), (), types)
 
-    def of_fields(fields: dict[str, Any], above: StatisticPath) -> str:
-        parts = []
-        for name, inner in fields.items():
-            path = (*above, name)
-            parts.append(f"{quoted(name)}: {of_fields(inner, path) if inner else types[path]}")
-        return f"struct<{', '.join(parts)}>"
 
-    return of_fields(fields_at(types), ())
+def _struct_type(fields: dict[str, Any], above: StatisticPath, types: Mapping[StatisticPath, str]) -> str:
+    parts = []
+    for name, inner in fields.items():
+        path = (*above, name)
+        parts.append(f"{quoted(name)}: {_struct_type(inner, path, types) if inner else types[path]}")
+    return f"struct<{', '.join(parts)}>"
 
 
 def text_schema(paths: Collection[StatisticPath]) -> str:

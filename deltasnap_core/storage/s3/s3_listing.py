@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from deltasnap_core.storage.file_info import to_ms
@@ -44,35 +45,32 @@ def list_s3_from(filesystem: Any, folder: str, url: str, first: str) -> Iterator
     """
     bucket, key, _ = filesystem.split_path(folder)
     prefix = f"{key}/" if key else ""
-
-    def page(**options: Any) -> dict[str, Any]:
-        def request() -> dict[str, Any]:
-            found: dict[str, Any] = filesystem.call_s3(
-                "list_objects_v2", Bucket=bucket, Prefix=prefix, Delimiter="/", **options
-            )
-            return found
-
-        with storage_errors(url):
-            return retrying(request)
-
+    page = partial(_page, filesystem, url, Bucket=bucket, Prefix=prefix, Delimiter="/")
     # StartAfter excludes the name itself. Without its last character, the name sorts right before it.
     first_page = page(StartAfter=prefix + first[:-1]) if first else page()
     if not _has_files(first_page) and not _has_files(page(MaxKeys=1)):
         raise FileNotFoundError(f"No such folder: {url}")
+    return _statuses(first_page, page, prefix, url, first)
 
-    def statuses() -> Iterator[FileStatus]:
-        listed = first_page
-        while True:
-            for entry in listed.get("Contents", ()):
-                if (name := entry["Key"].removeprefix(prefix)) and name >= first:
-                    yield FileStatus(
-                        path=join_url(url, name), size=entry["Size"], modification_time=to_ms(entry["LastModified"])
-                    )
-            if not (token := listed.get("NextContinuationToken")):
-                return
-            listed = page(ContinuationToken=token)
 
-    return statuses()
+def _page(filesystem: Any, url: str, **request: Any) -> dict[str, Any]:
+    with storage_errors(url):
+        found: dict[str, Any] = retrying(partial(filesystem.call_s3, "list_objects_v2", **request))
+    return found
+
+
+def _statuses(
+    listed: dict[str, Any], page: Callable[..., dict[str, Any]], prefix: str, url: str, first: str
+) -> Iterator[FileStatus]:
+    """Yield the files of a page that was listed, and of those after it."""
+    while True:
+        for entry in listed.get("Contents", ()):
+            if (name := entry["Key"].removeprefix(prefix)) and name >= first:
+                modified_at = to_ms(entry["LastModified"])
+                yield FileStatus(path=join_url(url, name), size=entry["Size"], modification_time=modified_at)
+        if not (token := listed.get("NextContinuationToken")):
+            return
+        listed = page(ContinuationToken=token)
 
 
 def _has_files(page: dict[str, Any]) -> bool:
