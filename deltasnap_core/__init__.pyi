@@ -49,8 +49,8 @@ from .scan.file_changes import (
 from .scan.planning import ScanReport as ScanReport
 from .scan.scan import Scan as Scan
 from .scan.scan_options import ScanOptions as ScanOptions
+from .scan.table_version import TableVersion as TableVersion
 from .scan.tables.metadata_tables import MetadataTables as MetadataTables
-from .scan.tables.optimize_candidates import OptimizeCandidate as OptimizeCandidate
 from .scan.tables.vacuum_summary import VacuumSummary as VacuumSummary
 from .snapshot.checkpoints.written_checkpoint import WrittenCheckpoint as WrittenCheckpoint
 from .snapshot.delta_log import DeltaLog as DeltaLog

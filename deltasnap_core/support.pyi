@@ -66,6 +66,7 @@ from .rules.paths import (
 )
 from .scan.collected_rows import collected_rows as collected_rows
 from .scan.predicate_analysis import predicate_failures as predicate_failures
+from .scan.tables.optimize_candidates import OptimizeCandidate as OptimizeCandidate
 from .scan.tables.vacuum_summary import (
     AGES_DAYS as AGES_DAYS,
     VacuumGroup as VacuumGroup,

@@ -25,7 +25,6 @@ SPARK_ROOMS = (
     "deltasnap_core.scan.tables",
     "deltasnap_core.snapshot",
     "deltasnap_core.snapshot.checkpoints",
-    "deltasnap_core.snapshot.sources",
     "deltasnap_core.store",
     "deltasnap_core.store.rows",
     "deltasnap_core.store.writing",

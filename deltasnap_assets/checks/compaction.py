@@ -12,7 +12,7 @@ from deltasnap_core.support import target_file_size_bytes
 
 if TYPE_CHECKING:
     from deltasnap_assets.checks.partition_files import PartitionFiles
-    from deltasnap_core import OptimizeCandidate
+    from deltasnap_core.support import OptimizeCandidate
 
 _MAX_NAME_LENGTH = 2000
 _NAMED_PARTITIONS = 3

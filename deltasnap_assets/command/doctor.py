@@ -282,11 +282,12 @@ def _store_message(settings: Settings, damaged: list[Finding]) -> str:
     _check_writable(settings)
     store, counts = store_of(settings), list[int]()
     for table in settings.tables:
-        current = store.current_names(table.name)
+        of_table = store.table(table.name)
+        current = of_table.current_names()
         counts.append(len(current))
         try:
-            recent = store.manifests(table.name, [*current][-HISTORY:], current)  # those that the next run reads
-            store.check_files(table.name, recent.values())
+            recent = of_table.manifests([*current][-HISTORY:], current)  # those that the next run reads
+            of_table.check_files(recent.values())
         except CorruptStoreError as error:
             damaged.append(Finding.of("store", damaged_store(error)))
         except UnsupportedStoreError as error:

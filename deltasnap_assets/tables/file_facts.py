@@ -19,8 +19,6 @@ from deltasnap_core.support import deleted_file_retention_ms, path_key_sql, path
 _NAMED_FILES = 5
 _NAMED_PARTITIONS = 10
 _MAX_PARTITIONS = 100_000  # beyond, only the largest partitions are known
-_FILE_COLUMNS = ("path", "partitionValues", "size")
-_TOMBSTONE_COLUMNS = ("path", "deletionTimestamp", "size")
 _MOST = (1 << 63) - 1
 
 
@@ -31,9 +29,7 @@ def count_files(
     configuration = {} if state.metadata is None else state.metadata.configuration
     retention_ms = deleted_file_retention_ms(configuration)
     count = FileCount(log_path=manifest.log_path, configuration=configuration, retention_ms=retention_ms, now_ms=now_ms)
-    files, tombstones = store.count_files(
-        table, manifest, _FILE_COLUMNS, _TOMBSTONE_COLUMNS, driver=count.in_driver, spark=count.on_spark
-    )
+    files, tombstones = store.count_files(table, manifest, count)
     return CountedFiles(
         version=manifest.version,
         generation=manifest.generation,
@@ -55,6 +51,8 @@ class FileCount:
     configuration: Mapping[str, str]
     retention_ms: int
     now_ms: int
+    file_columns: Sequence[str] = ("path", "partitionValues", "size")
+    tombstone_columns: Sequence[str] = ("path", "deletionTimestamp", "size")
 
     def in_driver(self, files: pa.Table, tombstones: pa.Table) -> tuple[FileFacts, TombstoneFacts]:
         """Return the facts from rows in Arrow."""

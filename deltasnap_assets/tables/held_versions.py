@@ -32,7 +32,7 @@ class HeldVersions:
     def names(self, table: str) -> Mapping[int, ManifestName]:
         """Return the manifest names of the current stored versions, ascending. The store is listed once."""
         if table not in self._current:
-            self._current[table] = self.store.current_names(table)
+            self._current[table] = self.store.table(table).current_names()
         return self._current[table]
 
     def not_held(self, table: str, versions: Sequence[int]) -> list[int]:
@@ -49,7 +49,7 @@ class HeldVersions:
         """Return the manifests of stored versions."""
         held = self._manifests.setdefault(table, {})
         if unread := self.not_held(table, versions):
-            held.update(self.store.manifests(table, unread, self.names(table)))
+            held.update(self.store.table(table).manifests(unread, self.names(table)))
         return {version: held[version] for version in versions}
 
     def states(self, table: str, versions: Sequence[int]) -> dict[int, SnapshotState]:
@@ -57,5 +57,5 @@ class HeldVersions:
         held = self._states.setdefault(table, {})
         if missing := [version for version in versions if version not in held]:
             manifests = self.manifests(table, missing)
-            held.update(self.store.computed_states(table, manifests.values()))
+            held.update(self.store.table(table).computed_states(manifests.values()))
         return {version: held[version] for version in versions}

@@ -132,7 +132,7 @@ class RunSnapshots:
         """
         manifest = self.versions.manifests(table.name, [version])[version]
         if manifest.rows <= MANY_ROWS:
-            return Compaction.exact(self.store.optimize_candidates(table.name, manifest))
+            return Compaction.exact(self.store.tables(table.name, manifest).optimize_candidate_values())
         return self.facts.of(table).files.compaction
 
     def log_segments(self, table: TableSettings, versions: Sequence[int]) -> dict[int, LogSegment]:
@@ -145,7 +145,7 @@ class RunSnapshots:
             except (VersionNotFoundError, VersionGapError) as error:
                 try:
                     manifests = self.versions.manifests(table.name, range(first, last + 1))
-                    segments |= self.store.log_segments(table.name, manifests.values())
+                    segments |= self.store.table(table.name).log_segments(manifests.values())
                 except StoredVersionNotFoundError:
                     raise error from None
         return segments

@@ -7,7 +7,13 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from deltasnap_core.errors import ActionNotFoundError, CorruptLogError, DeltaSnapError, UnsupportedServerError
+from deltasnap_core.errors import (
+    ActionNotFoundError,
+    CorruptLogError,
+    DeltaSnapError,
+    DeltaTableNotFoundError,
+    UnsupportedServerError,
+)
 from deltasnap_core.log.checksum_validation import read_checksum
 from deltasnap_core.log.commits.commit_scan import read_commit_infos
 from deltasnap_core.log.history.commit_timestamps import version_timestamps
@@ -259,5 +265,7 @@ class VersionLog:
         """URL of the table's folder."""
         return table_path(self.segment.log_path)
 
-    def _not_found(self, action: Literal["protocol", "metadata"]) -> ActionNotFoundError:
+    def _not_found(self, action: Literal["protocol", "metadata"]) -> DeltaSnapError:
+        if self.segment.version < 0:
+            return DeltaTableNotFoundError(path=self.table_path)
         return ActionNotFoundError(action=action, version=self.segment.version, path=self.table_path)

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, functions as F
 from deltasnap_core.errors import DeltaSnapError
 from deltasnap_core.log.history.delta_history_manager import DeltaHistory
 from deltasnap_core.once import once
+from deltasnap_core.protocol.properties.retention import KEEP_ALL
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.replay.fallback import Fallback
 from deltasnap_core.replay.spark.session.grouping import aggregated
@@ -20,8 +21,9 @@ from deltasnap_core.rules.file_actions import vector_id_sql
 from deltasnap_core.rules.paths import path_key_sql
 from deltasnap_core.rules.texts.sql_text import exact_sum_sql
 from deltasnap_core.rules.texts.statistics_schema import StatisticPath
-from deltasnap_core.scan.scan import Scan, ScannedFiles
-from deltasnap_core.scan.scanned_table import ScannedTable
+from deltasnap_core.scan.scan import Scan
+from deltasnap_core.scan.scan_options import ScanOptions
+from deltasnap_core.scan.version import Files, ReadFiles, Version
 
 _SUMMED = "added_files", "added_bytes", "removed_files", "removed_bytes", "rearranged_files"
 
@@ -72,34 +74,21 @@ class FileChanges:
 
     def __init__(
         self,
-        table: ScannedTable,
-        before: DataFrame,
-        after: DataFrame,
+        before: Fallback[Version],
+        after: Fallback[Version],
         *,
-        from_version: int,
-        to_version: int,
         commits: Sequence[DeltaHistory],
-        log_files: Sequence[str] = (),
-        stored_files: Sequence[str] = (),
-        removes: DataFrame | None = None,
+        options: ScanOptions | None = None,
     ) -> None:
-        """Create the changes.
-
-        table:   at `to_version`.
-        before, after: the files of the two versions, with the columns of AddFile.
-        removes: if `to_version` is the earlier one: every tombstone of the later one, with the columns of RemoveFile.
-        commits: see the attribute.
-        log_files, stored_files: the files (URLs) that Spark reads for both, of a log and of a snapshot store. An error
-                 names the one that is damaged.
-        """
-        self._table = table
-        self._before = before
-        self._after = after
-        self._removes = removes
-        self._read_files = (log_files, stored_files)
-        self.from_version = from_version
-        self.to_version = to_version
-        self.commits = tuple(sorted(commits, key=lambda commit: commit.version, reverse=to_version < from_version))
+        """Create the changes. before, after: the two versions. commits: see the attribute."""
+        self._table = after.version.scanned(options)
+        self.from_version, self.to_version = before.version.number, after.version.number
+        is_forward = self.from_version <= self.to_version
+        self._before, self._after = (each.run(lambda version: version.all_files) for each in (before, after))
+        first, second = before.version.read_files, after.version.read_files
+        self._read_files = (*first[0], *second[0]), (*first[1], *second[1])
+        self._undone = None if is_forward else before.run(lambda version: version.tombstones(KEEP_ALL))
+        self.commits = tuple(sorted(commits, key=lambda commit: commit.version, reverse=not is_forward))
         """The commits between the versions, in the direction of the change.
 
         If `to_version` is the earlier one, these are the commits to undo. Commits that the log no longer has are left
@@ -151,8 +140,8 @@ class FileChanges:
 
         Their rows are the increment if `summary.is_append_only`; otherwise see `summary.why_not_append_only`.
         """
-        added = Fallback[ScannedFiles](_AddedFiles(all_files_with_stats=self.added, read_files=self._read_files))
-        return Scan(self._table, added, where=where, columns=columns)
+        added = _AddedFiles(all_files_with_stats=self.added, read_files=self._read_files)
+        return Scan(self._table, Fallback[Files](added), where=where, columns=columns)
 
     @property
     def _key(self) -> tuple[str, str]:
@@ -166,7 +155,7 @@ class FileChanges:
         Going backwards, a file counts with the `dataChange` of the commit that is undone.
         """
         key = f"{self._key[0]} as path_key", f"{self._key[1]} as vector"
-        sides = {"before": self._before, "after": self._after, "undone": self._removes}
+        sides = {"before": self._before, "after": self._after, "undone": self._undone}
         found = [
             files.selectExpr(f"'{side}' as side", *key, "size", "dataChange")
             for side, files in sides.items()
@@ -182,13 +171,18 @@ class FileChanges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _AddedFiles:
-    """The added files, as `ScannedFiles`."""
+    """The added files. They mix two versions, so nothing replaces a damaged file."""
 
     all_files_with_stats: DataFrame
-    read_files: tuple[Sequence[str], Sequence[str]]
+    read_files: ReadFiles
 
-    def files_with(self, _: frozenset[StatisticPath]) -> DataFrame:
-        return self.all_files_with_stats
+    def files(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        skipping: frozenset[StatisticPath] = frozenset(),  # noqa: ARG002 - they are in the JSON of the files
+    ) -> DataFrame:
+        return self.all_files_with_stats.select("*" if columns is None else list(columns))
 
     def without(self, error: DeltaSnapError) -> Never:
         raise error

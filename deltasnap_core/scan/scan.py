@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Protocol, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -12,7 +11,7 @@ from pyspark.sql import DataFrame
 from deltasnap_core.errors import DataFileError, UnsupportedSettingError
 from deltasnap_core.once import once
 from deltasnap_core.redaction import redacted, safe_repr
-from deltasnap_core.replay.fallback import Fallback, Readable
+from deltasnap_core.replay.fallback import Fallback
 from deltasnap_core.replay.spark.session.spark_failures import (
     SPARK_FAILURES,
     file_read,
@@ -21,7 +20,6 @@ from deltasnap_core.replay.spark.session.spark_failures import (
     spark_cause,
     translated,
 )
-from deltasnap_core.rules.texts.statistics_schema import StatisticPath
 from deltasnap_core.scan.collected_rows import collected_rows
 from deltasnap_core.scan.file_lookup import FileLookup
 from deltasnap_core.scan.files.data_file import DataFile
@@ -31,32 +29,10 @@ from deltasnap_core.scan.predicates.spark_text import spark_text
 from deltasnap_core.scan.row_reader import RowReader
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.skipping.data_skipping import Skipping, skipping_of
-
-T = TypeVar("T")
+from deltasnap_core.scan.version import Files, frame_of
 
 _MOST_ROWS = 2**31 - 1
 """The highest limit that Spark accepts."""
-
-
-class ScannedFiles(Readable, Protocol):
-    """The files that a scan selects from, for any source. Immutable."""
-
-    @property
-    def read_files(self) -> tuple[Sequence[str], Sequence[str]]:
-        """The files of a log and of a store that Spark reads for them: an error names one of them."""
-        ...
-
-    @property
-    def all_files_with_stats(self) -> DataFrame:
-        """The files as a DataFrame for the caller, with the columns of AddFile."""
-        ...
-
-    def files_with(self, statistics: frozenset[StatisticPath]) -> DataFrame:
-        """Return the files for a query that runs now: the columns of AddFile, and perhaps PARSED (see `chosen_files`).
-
-        statistics: those that the query reads. Errors: CorruptLogError.
-        """
-        ...
 
 
 @safe_repr
@@ -69,7 +45,7 @@ class Scan:
     def __init__(
         self,
         table: ScannedTable,
-        versions: Fallback[ScannedFiles],
+        files: Fallback[Files],
         *,
         where: str | None,
         columns: Sequence[str] | None = None,
@@ -77,14 +53,14 @@ class Scan:
     ) -> None:
         """Create a scan.
 
-        versions: the files of the version; without damaged files of its log, if a query meets them.
-        totals:  the number and the bytes of the files; None: unknown without a query.
+        table:   the version that has the files.
         where:   a condition on the table's columns, in SQL.
         columns: names of columns or, with dots, of fields; None: all.
+        totals:  the number and the bytes of the files; None: unknown without a query.
         Errors: PredicateError, a ValueError; ValueError for an unknown column.
         """
         self._table = table
-        self._versions = versions
+        self._files = files
         self._totals = totals
         self.where = where
         self.columns = None if columns is None else table.columns.selected(columns)
@@ -96,7 +72,7 @@ class Scan:
     @once
     def files(self) -> DataFrame:
         """The files that may contain rows for which the predicate is true, with the columns of ALL_FILES_SCHEMA."""
-        return chosen_files(self._versions.run(lambda files: files.all_files_with_stats), self._skipping)
+        return chosen_files(self._files.run(lambda files: files.all_files_with_stats), self._skipping)
 
     @once
     def report(self) -> ScanReport:
@@ -104,7 +80,7 @@ class Scan:
 
         Errors: CorruptLogError, CorruptStoreError.
         """
-        return self._run(partial(report_of, skipping=self._skipping, totals=self._totals))
+        return self._files.run(self._report)
 
     def to_df(self) -> DataFrame:
         """Return the rows. The call selects the files in a Spark job; Spark reads the rows when the DataFrame runs.
@@ -113,7 +89,7 @@ class Scan:
         Errors: DataFileNotFoundError naming a missing file; DataPathError; CorruptLogError for a damaged deletion
         vector or an invalid partition value; UnsupportedSettingError if the session changes values; and as `report`.
         """
-        return self._rows_of(self._run(self._chosen))
+        return self._rows_of(self._files.run(self._chosen))
 
     def to_arrow(self) -> pa.Table:
         """Return all rows, in memory. Errors: as `take`."""
@@ -131,7 +107,7 @@ class Scan:
             raise ValueError(f"Expected 0 rows or more, found {count}")
         count = min(count, _MOST_ROWS)
         if self.where is None and (self._totals is None or self._totals[0] > count):
-            some = self._run(partial(self._some, count))
+            some = self._files.run(partial(self._some, count))
             if some:
                 rows = self._collected(self._rows_of(some).limit(count))
                 if rows.num_rows == count:
@@ -159,11 +135,25 @@ class Scan:
             reason=reason,
         )
 
-    def _chosen(self, files: DataFrame) -> list[DataFile]:
-        return FileLookup(self._table).found_in(chosen_files(files, self._skipping))
+    def _report(self, files: Files) -> ScanReport:
+        with translated(*files.read_files):
+            return report_of(self._read(files), self._skipping, self._totals)
 
-    def _some(self, count: int, files: DataFrame) -> list[DataFile]:
-        return FileLookup(self._table).found_in(files.where("deletionVector is null").limit(count))
+    def _chosen(self, files: Files) -> list[DataFile]:
+        with translated(*files.read_files):
+            return FileLookup(self._table).found_in(chosen_files(self._read(files), self._skipping))
+
+    def _some(self, count: int, files: Files) -> list[DataFile]:
+        with translated(*files.read_files):
+            some = self._read(files).where("deletionVector is null").limit(count)
+            return FileLookup(self._table).found_in(some)
+
+    def _can_evaluate(self, files: Files) -> bool:
+        with translated(*files.read_files):
+            return can_evaluate(frame_of(files.files(), self._table), self._checked)
+
+    def _read(self, files: Files) -> DataFrame:
+        return frame_of(files.files(skipping=self._skipping.statistics_read), self._table)
 
     def _rows_of(self, files: Sequence[DataFile]) -> DataFrame:
         FileLookup(self._table).warn_of_repeated(files)
@@ -178,15 +168,6 @@ class Scan:
         checked = self._checked
         if self.where is None or not checked.may_fail:
             return checked
-        if self._versions.run(partial(_answer, frozenset(), partial(can_evaluate, skipping=checked))):
+        if self._files.run(self._can_evaluate):
             return checked
         return skipping_of(self.where, self._table.columns, may_fail=False)
-
-    def _run(self, query: Callable[[DataFrame], T]) -> T:
-        return self._versions.run(partial(_answer, self._skipping.statistics_read, query))
-
-
-def _answer(statistics: frozenset[StatisticPath], query: Callable[[DataFrame], T], files: ScannedFiles) -> T:
-    """Return the result of a query over files. statistics: those that it reads."""
-    with translated(*files.read_files):
-        return query(files.files_with(statistics))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass, field
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
@@ -41,44 +41,38 @@ _PLAIN_NAME = re.compile(r"\w+", re.ASCII)
 _VARIABLE = re.compile(r"\$\{\S+?\}")
 
 
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class ScannedTable:
-    """One version of a table, for scans. Immutable."""
+    """One version of a table, for scans. Immutable.
 
-    def __init__(
-        self,
-        sessions: SparkProvider,
-        *,
-        table_path: str,
-        version: int | None,
-        metadata: Metadata,
-        store: LogStore,
-        spark_files: SparkFiles,
-        options: ScanOptions | None = None,
-        is_checked: bool = False,
-        place: Place | None = None,
-    ) -> None:
-        """Create the table.
+    table_path:  URL of the folder that relative paths start from.
+    version:     for errors; None: unknown.
+    metadata:    the metadata to read rows with, see `metadata_to_read`.
+    store:       reads deletion vectors.
+    spark_files: makes the data files readable for Spark.
+    is_checked:  whether the schema was checked, before columns were added that no table has.
+    place:       the file of the log with the metadata, and the line; None: unknown.
+    """
 
-        table_path:  URL of the folder that relative paths start from.
-        metadata:    the metadata to read rows with, see `metadata_to_read`.
-        version:     for errors; None: unknown.
-        store:       reads deletion vectors.
-        spark_files: makes the data files readable for Spark.
-        is_checked:  whether the schema was checked, before columns were added that no table has.
-        place:       the file of the log with the metadata, and the line; None: unknown.
-        """
-        self.sessions = sessions
-        self.table_path = table_path
-        self.version = version
-        self.metadata = metadata
-        self.store = store
-        self.spark_files = spark_files
-        self.options = options or ScanOptions()
-        self._is_checked = is_checked
-        self._place = place
+    sessions: SparkProvider
+    table_path: str
+    version: int | None
+    metadata: Metadata
+    store: LogStore
+    spark_files: SparkFiles
+    options: ScanOptions = field(default_factory=ScanOptions)
+    is_checked: bool = False
+    place: Place | None = None
+
+    def url_of(self, path: str) -> str:
+        """Return the URL of a data file. Errors: DataPathError."""
+        return data_file_url(path, table_path=self.table_path, roots=self.options.data_roots)
+
+    @property
+    def vectors(self) -> DeletionVectors:
+        """The reader of deletion vectors."""
         roots = self.options.data_roots
-        self.url_of = partial(data_file_url, table_path=table_path, roots=roots)
-        self.vectors = DeletionVectors(store=store, table_path=table_path, version=version, roots=roots)
+        return DeletionVectors(store=self.store, table_path=self.table_path, version=self.version, roots=roots)
 
     @property
     def spark(self) -> SparkSession:
@@ -88,9 +82,9 @@ class ScannedTable:
     @once
     def schema(self) -> StructType:
         """The schema of the table, as in the log. Errors: as `schema_of`."""
-        if self._is_checked:
+        if self.is_checked:
             return parse_schema(self.metadata.schema_string)
-        return schema_of(self.metadata, table_path=self.table_path, version=self.version, place=self._place)
+        return schema_of(self.metadata, table_path=self.table_path, version=self.version, place=self.place)
 
     @once
     def columns(self) -> TableColumns:

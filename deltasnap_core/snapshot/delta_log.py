@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from threading import Lock
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 from weakref import WeakValueDictionary
 
 from pyspark.sql import DataFrame, SparkSession
@@ -28,9 +28,10 @@ from deltasnap_core.redaction import redacted, safe_repr
 from deltasnap_core.replay.engine import ReplayEngine
 from deltasnap_core.replay.sessions import SparkProvider, provider_of
 from deltasnap_core.replay.spark.session.spark_files import SparkFiles
-from deltasnap_core.scan.changes.row_changes import ChangeOptions
+from deltasnap_core.scan.changes.row_changes import RowChangeOptions, check_options
 from deltasnap_core.scan.file_changes import FileChanges
 from deltasnap_core.scan.scan_options import ScanOptions
+from deltasnap_core.scan.tables.history_frame import history_frame
 from deltasnap_core.snapshot.checkpoints.checkpoint_writer import CheckpointWriter
 from deltasnap_core.snapshot.checkpoints.written_checkpoint import WrittenCheckpoint
 from deltasnap_core.snapshot.row_changes_of_log import read_row_changes
@@ -42,7 +43,6 @@ from deltasnap_core.snapshot.snapshot import Snapshot
 from deltasnap_core.snapshot.snapshot_loader import load_snapshot
 from deltasnap_core.snapshot.snapshot_management import SnapshotManagement
 from deltasnap_core.snapshot.snapshot_options import SnapshotOptions
-from deltasnap_core.snapshot.sources.history_frame import history_frame
 from deltasnap_core.snapshot.table_context import TableContext
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.log_store import FileStatus, LogStore
@@ -283,21 +283,10 @@ class DeltaLog:
         """
         first, last = sorted((from_version, to_version))
         later = self._with_commits_after(first, last)
-        catalog = later.log.catalog
-        earlier = self._management.get_snapshot_at(first, catalog=catalog)
-        history = DeltaHistoryManager(self._context.table_log.store, self.path, catalog=catalog)
-        is_forward = from_version <= to_version
-        before, after = (earlier, later) if is_forward else (later, earlier)
-        return FileChanges(
-            after.scanned_table(options),
-            before.all_files,
-            after.all_files,
-            from_version=from_version,
-            to_version=to_version,
-            commits=history.get_history(start=first + 1, end=last),
-            log_files=(*before.log.replayable.files, *after.log.replayable.files),
-            removes=None if is_forward else later.tombstones,
-        )
+        earlier = self._management.get_snapshot_at(first, catalog=later.log.catalog)
+        before, after = (earlier, later) if from_version <= to_version else (later, earlier)
+        commits = later.versions.version.commits(first + 1)
+        return FileChanges(before.versions, after.versions, commits=commits, options=options)
 
     def _with_commits_after(self, first: int, version: int) -> Snapshot:
         """Return the snapshot of a version with every tombstone, and with all commits after an earlier version.
@@ -321,17 +310,7 @@ class DeltaLog:
             )
         return snapshot
 
-    def row_changes(
-        self,
-        first: int,
-        last: int,
-        *,
-        key: Sequence[str] | str | None = None,
-        net: bool = False,
-        where: str | None = None,
-        columns: Sequence[str] | None = None,
-        options: ScanOptions | None = None,
-    ) -> DataFrame:
+    def row_changes(self, first: int, last: int, **wanted: Unpack[RowChangeOptions]) -> DataFrame:
         """Return the rows that the versions `first` to `last`, both inclusive, changed, in any order.
 
         Columns: those of the table at `last` (nullable), then
@@ -342,12 +321,7 @@ class DeltaLog:
         The page "As a library" has the rules for each case. The call reads the log; Spark reads the rows when the
         DataFrame runs. Of a catalog-managed table, only published versions have row changes.
 
-        key:     names of columns, or of fields in structs, such as `address.city`. A delete and an insert of one key in
-                 one version become an update.
-        net:     whether to return the difference between before `first` and `last` instead of each change.
-        where:   a condition in Spark SQL on the columns of the result. It may keep only one of the two rows of an
-                 update.
-        columns: names of columns of the table; None: all. The three others are always returned.
+        wanted: see RowChangeOptions.
         Errors: ValueError for an unknown column, or if `last` is before `first`; PredicateError; those of
         get_snapshot_at for a version that cannot be loaded; RowChangesError, naming the version, if its commit is
         gone, or if its schema cannot be read with that of `last`; and those of Scan.to_df: DataFileNotFoundError names
@@ -355,8 +329,8 @@ class DeltaLog:
         Source: PROTOCOL.md, Reader Requirements for AddCDCFile.
         """
         check_versions(first, last)
-        changes = read_row_changes(self._context, first, last, options=options)
-        return changes.to_df(ChangeOptions(key=key, net=net, where=where, columns=columns))
+        check_options(wanted)
+        return read_row_changes(self._context, first, last, options=wanted.get("options")).to_df(wanted)
 
     def history_frame(self, limit: int | None = None, start: int | None = None, end: int | None = None) -> DataFrame:
         """Return the history as a DataFrame, newest first, with the columns of Delta's DESCRIBE HISTORY.

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from deltasnap_core.errors import DeltaTableNotFoundError
 from deltasnap_core.log.listing.checkpoint_provider import EmptyCheckpointProvider
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.version_log import VersionLog
-from deltasnap_core.protocol.actions import Metadata, Protocol
 from deltasnap_core.snapshot.snapshot import Snapshot
 from deltasnap_core.snapshot.table_context import TableContext
 
@@ -27,13 +25,3 @@ class InitialSnapshot(Snapshot):
         )
         log = VersionLog(loader=context.table_log.loader, segment=segment, now_ms=now_ms, validate_state=False)
         super().__init__(context, log)
-
-    @property
-    def protocol(self) -> Protocol:
-        """Raise DeltaTableNotFoundError."""
-        raise DeltaTableNotFoundError(path=self.log.table_path)
-
-    @property
-    def metadata(self) -> Metadata:
-        """Raise DeltaTableNotFoundError."""
-        raise DeltaTableNotFoundError(path=self.log.table_path)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -24,26 +25,21 @@ from deltasnap_core.replay.spark.session.spark_failures import translated
 from deltasnap_core.replay.stats_policy import StatsPolicy
 from deltasnap_core.rules.file_actions import FULL_ACTION, values_of
 from deltasnap_core.scan.changes.changed_rows import FileAction, LiveFilesBefore, change_data, file_actions
-from deltasnap_core.scan.changes.live_files import LiveFilesOfLog
-from deltasnap_core.scan.changes.row_changes import RowChanges, planned_changes
+from deltasnap_core.scan.changes.live_files import LiveFilesOfLog, live_files_with
+from deltasnap_core.scan.changes.row_changes import RowChanges, changed_versions, planned_changes
 from deltasnap_core.scan.scan_options import ScanOptions
 from deltasnap_core.scan.scanned_table import ScannedTable
+from deltasnap_core.scan.version import Version
 from deltasnap_core.snapshot.table_context import TableContext
 
 
 def read_row_changes(
-    context: TableContext,
-    first: int,
-    last: int,
-    *,
-    options: ScanOptions | None,
-    live_before: LiveFilesBefore | None = None,
-    metadata_before: Callable[[], Metadata | None] = lambda: None,
+    context: TableContext, first: int, last: int, *, options: ScanOptions | None, before: Version | None = None
 ) -> RowChanges:
     """Return the row changes of the versions first to last, both inclusive.
 
-    live_before, metadata_before: return live files and the metadata of the version before `first`, if the log no longer
-                                  has it; None: unknown. Then the live files are those of `first` without its changes.
+    before: the version before `first`, if the log no longer has it; None: unknown. Then the live files are those of
+            `first` without its changes.
     Errors: see DeltaLog.row_changes.
     """
     log = context.table_log
@@ -52,38 +48,37 @@ def read_row_changes(
     _check_has_commits(log_range, first, last, log.table_path)
     earlier = _loaded_before(context, listing, first)
     loaded = earlier or (log_range.load(first) if first else None)
-    before = NonFileActions() if loaded is None else loaded.non_file
     batch = log_range.read_commits(first, last)
-    states = log_range.non_file_actions(before, batch, first, last)
+    at_start = NonFileActions() if loaded is None else loaded.non_file
+    states = log_range.non_file_actions(at_start, batch, first, last)
     metadata = _metadata(states, log.table_path)
     table = ScannedTable(
-        context.engine.sessions,
+        sessions=context.engine.sessions,
         table_path=log.table_path,
         version=last,
         metadata=metadata[last],
         store=log.store,
         spark_files=context.files,
-        options=options,
+        options=options or ScanOptions(),
     )
     recorded, actions = change_data(batch), _file_actions(context, batch)
-    is_recorded = any(rows.version == first for rows in recorded)
     if earlier is not None or first == 0:
-        known = before.metadata and metadata_to_read(before.protocol, before.metadata)
-    elif (known := metadata_before()) is None and not is_recorded and _may_have_changed_schema(batch, actions, first):
-        reason = "it changes the metadata and removes files, and the log no longer has the schema before it"
-        raise RowChangesError(path=redacted(log.table_path), version=first, reason=reason)
-    if live_before is None or earlier is not None:
+        known = at_start.metadata and metadata_to_read(at_start.protocol, at_start.metadata)
         live_before = _live_before(context, loaded, actions, first)
-    return planned_changes(
-        table,
-        metadata=metadata,
-        metadata_before=known or metadata[first],
-        timestamps=log.history.commit_timestamps(first, last),
-        has_feed=_versions_with_feed(states, metadata, batch),
-        recorded=recorded,
-        actions=actions,
-        live_before=live_before,
+    elif before is not None:
+        known, live_before = before.scanned(options).metadata, partial(live_files_with, before)
+    else:
+        if not any(rows.version == first for rows in recorded) and _may_have_changed_schema(batch, actions, first):
+            reason = "it changes the metadata and removes files, and the log no longer has the schema before it"
+            raise RowChangesError(path=redacted(log.table_path), version=first, reason=reason)
+        known, live_before = None, _live_before(context, loaded, actions, first)
+    versions = changed_versions(
+        metadata,
+        known or metadata[first],
+        log.history.commit_timestamps(first, last),
+        _versions_with_feed(states, metadata, batch),
     )
+    return planned_changes(table, versions, actions=actions, recorded=recorded, live_before=live_before)
 
 
 def _check_has_commits(log_range: LogRange, first: int, last: int, table_path: str) -> None:
@@ -155,24 +150,27 @@ def _versions_with_feed(
 
 def _file_actions(context: TableContext, batch: CommitBatch) -> list[FileAction]:
     """Return the file actions of commits in the order of the lines, on the suitable engine."""
-    log_path = context.table_log.log_path
-
-    def by_driver() -> pa.Table:
-        if batch.large:
-            raise UnusualError("a large commit")
-        lines = batch.lines_with(*FILE_ACTIONS)
-        return decoded(lines["line"].to_pylist()).append_column("commit_version", lines["commit_version"])
-
-    def on_spark(session: SparkSession) -> pa.Table:
-        actions = context.reader(session, StatsPolicy.NONE).commit_actions(batch)
-        names = [*FULL_ACTION.names, "commit_version"]
-        if actions is None:
-            return decoded([])
-        with translated([file.path for file in batch.files]):
-            return actions.orderBy("commit_version", "line_number").select(*names).toArrow()
-
     size = None if batch.large else batch.num_file_actions
     found = context.engine.answer(
-        {Question.ROWS: size}, work=actions_text(size, "read"), driver=by_driver, spark=on_spark
+        {Question.ROWS: size},
+        work=actions_text(size, "read"),
+        driver=partial(_actions_in_driver, batch),
+        spark=partial(_actions_on_spark, context, batch),
     ).value
-    return file_actions(values_of(found), log_path=log_path)
+    return file_actions(values_of(found), log_path=context.table_log.log_path)
+
+
+def _actions_in_driver(batch: CommitBatch) -> pa.Table:
+    if batch.large:
+        raise UnusualError("a large commit")
+    lines = batch.lines_with(*FILE_ACTIONS)
+    return decoded(lines["line"].to_pylist()).append_column("commit_version", lines["commit_version"])
+
+
+def _actions_on_spark(context: TableContext, batch: CommitBatch, session: SparkSession) -> pa.Table:
+    actions = context.reader(session, StatsPolicy.NONE).commit_actions(batch)
+    if actions is None:
+        return decoded([])
+    with translated([file.path for file in batch.files]):
+        rows = actions.orderBy("commit_version", "line_number")
+        return rows.select(*FULL_ACTION.names, "commit_version").toArrow()

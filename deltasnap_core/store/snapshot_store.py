@@ -17,9 +17,8 @@ manifests share.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import partial
-from typing import Any, Literal, TypeVar
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Literal, TypeVar, Unpack
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -36,30 +35,24 @@ from deltasnap_core.redaction import safe_repr
 from deltasnap_core.replay.engine import EngineUse, Question
 from deltasnap_core.replay.fallback import Fallback
 from deltasnap_core.replay.sessions import SparkProvider
-from deltasnap_core.scan.changes.row_changes import ChangeOptions
+from deltasnap_core.scan.changes.row_changes import RowChangeOptions, check_options
 from deltasnap_core.scan.file_changes import FileChanges
-from deltasnap_core.scan.scan import Scan, ScannedFiles
+from deltasnap_core.scan.scan import Scan
 from deltasnap_core.scan.scan_options import ScanOptions
+from deltasnap_core.scan.table_version import TableVersion
 from deltasnap_core.scan.tables.metadata_tables import MetadataTables
-from deltasnap_core.scan.tables.optimize_candidates import (
-    CANDIDATE_COLUMNS,
-    OptimizeCandidate,
-    candidates_of_frame,
-    candidates_of_rows,
-)
 from deltasnap_core.snapshot.delta_log import DeltaLog
 from deltasnap_core.store.fleet.fleet_history import FleetHistory
 from deltasnap_core.store.fleet.fleet_row import fleet_table, worst_first
 from deltasnap_core.store.fleet.last_polls import LastPolls
 from deltasnap_core.store.fleet.table_level import TableStatus
 from deltasnap_core.store.format.change_sets import ChangePolicy
-from deltasnap_core.store.format.layout import ManifestName
 from deltasnap_core.store.format.manifest import VersionManifest
-from deltasnap_core.store.store_reader import StoreReader, Version
-from deltasnap_core.store.stored_source import StoredSource
-from deltasnap_core.store.stored_version import RowKind
+from deltasnap_core.store.store_reader import StoreReader, VersionNumber
+from deltasnap_core.store.stored_version import FileQuery, RowKind
 from deltasnap_core.store.versions.common_version import CommonVersion, begin_fork, find_common_version
 from deltasnap_core.store.versions.pruning import DAY_MS, PruneReport, StoreUsage, prune, usage
+from deltasnap_core.store.versions.stored_table import StoredTable
 from deltasnap_core.store.writing.range_writer import Progress
 from deltasnap_core.store.writing.store_writer import StoredRange, StoreWriter
 
@@ -113,54 +106,31 @@ class SnapshotStore:
 
     def versions(self, table: str) -> list[int]:
         """Return the complete stored versions, ascending, from one listing; empty for a table that was never stored."""
-        return [name.version for name in self._reader.table(table).stored_versions().current]
+        return [name.version for name in self.table(table).stored_versions().current]
 
     def manifest(self, table: str, version: int) -> VersionManifest:
         """Return the manifest of a version."""
-        return self.manifests(table, [version])[version]
+        return self.table(table).manifests([version])[version]
 
-    def current_names(self, table: str) -> dict[int, ManifestName]:
-        """Return the manifest names of the current stored versions, ascending, from one listing."""
-        return self._reader.table(table).current_names()
+    def table(self, name: str) -> StoredTable:
+        """Return the stored data of one table: its manifests, and values of several versions. Needs no Spark."""
+        return self._reader.table(name)
 
-    def manifests(
-        self,
-        table: str,
-        versions: Collection[int] | None = None,
-        current: Mapping[int, ManifestName] | None = None,
-    ) -> dict[int, VersionManifest]:
-        """Return the manifests of versions (None: all current versions), ascending. Needs no Spark.
+    def version(self, table: str, version: VersionNumber) -> TableVersion:
+        """Return a stored version: a value with the members of a Snapshot. Only members that read rows may need Spark.
 
-        current: the result of `current_names`; None: list the store.
+        `min_file_retention_timestamp` is the time of the commit minus `delta.deletedFileRetentionDuration`, so the rows
+        are always the same.
         """
-        return self._reader.manifests(table, versions, current)
+        return TableVersion(Fallback(self._reader.version(table, version)))
 
-    def incomplete_versions(self, table: str, common: CommonVersion) -> dict[int, str]:
-        """Return the current versions that lack a file or have one of another size, each with its first problem.
-
-        Ascending. Empty if the last 30 versions are complete: then the manifests of the others are not read.
-        """
-        return self._reader.table(table).incomplete_versions(common.names)
-
-    def check_files(self, table: str, manifests: Iterable[VersionManifest]) -> None:
-        """Raise CorruptStoreError if a file of these versions is missing or has another size. Reads no file."""
-        self._reader.table(table).check_files(manifests)
-
-    def computed_state(self, table: str, version: Version) -> SnapshotState:
+    def computed_state(self, table: str, version: VersionNumber) -> SnapshotState:
         """Return the computed state of a version, as Snapshot.computed_state. Needs no Spark."""
-        return next(iter(self.computed_states(table, [version]).values()))
+        return self.version(table, version).computed_state
 
-    def computed_states(self, table: str, versions: Collection[Version]) -> dict[int, SnapshotState]:
-        """Return the computed states of versions, by version. Shared documents are read once. Needs no Spark."""
-        return self._reader.table(table).computed_states(self._reader.manifests_of(table, versions))
-
-    def log_segment(self, table: str, version: Version) -> LogSegment:
+    def log_segment(self, table: str, version: VersionNumber) -> LogSegment:
         """Return the log segment of a version, even if the log no longer has it. Needs no Spark."""
-        return next(iter(self.log_segments(table, [version]).values()))
-
-    def log_segments(self, table: str, versions: Collection[Version]) -> dict[int, LogSegment]:
-        """Return the log segments of versions, by version. Shared documents are read once. Needs no Spark."""
-        return self._reader.table(table).log_segments(self._reader.manifests_of(table, versions))
+        return self.version(table, version).log_segment
 
     def common_version(self, table: str, log: TableLog, listing: LogListing | None = None) -> CommonVersion:
         """Return the last version that the store and the current log of a table have in common.
@@ -170,7 +140,7 @@ class SnapshotStore:
         If the log is still the stored one, this takes one listing of the store, one of the log, and one manifest.
         Errors: DeltaTableNotFoundError, CorruptLogError.
         """
-        stored = self._reader.table(table)
+        stored = self.table(table)
         return find_common_version(stored, stored.stored_versions(), log, listing)
 
     def begin_fork(self, table: str, common: CommonVersion) -> None:
@@ -179,29 +149,33 @@ class SnapshotStore:
         `write_range` does this automatically. Use this method if the log has no new versions to write. Nothing is
         deleted. Needs no Spark.
         """
-        begin_fork(self._reader.table(table), common)
+        begin_fork(self.table(table), common)
 
-    def state(self, table: str, version: Version, *, min_file_retention_timestamp: int | None = None) -> DataFrame:
+    def state(
+        self, table: str, version: VersionNumber, *, min_file_retention_timestamp: int | None = None
+    ) -> DataFrame:
         """Return the reconciled state of a version as actions, as Snapshot.state.
 
         min_file_retention_timestamp: tombstones of this time (ms) or before have expired; 0: none have; None: the
         commit's timestamp minus `delta.deletedFileRetentionDuration`, so that the result is always the same.
         """
         found = self._reader.version(table, version)
-        return found.state(_retention(min_file_retention_timestamp) or found.manifest.retention)
+        return found.actions_kept_by(_retention(min_file_retention_timestamp) or found.retention)
 
-    def all_files(self, table: str, version: Version) -> DataFrame:
+    def all_files(self, table: str, version: VersionNumber) -> DataFrame:
         """Return the live files of a version, with the columns of ALL_FILES_SCHEMA."""
-        return self._reader.version(table, version).all_files()
+        return self.version(table, version).all_files
 
-    def tombstones(self, table: str, version: Version, *, min_file_retention_timestamp: int | None = None) -> DataFrame:
+    def tombstones(
+        self, table: str, version: VersionNumber, *, min_file_retention_timestamp: int | None = None
+    ) -> DataFrame:
         """Return the tombstones that have not expired, with the columns of TOMBSTONES_SCHEMA; see `state`."""
         return self._reader.version(table, version).tombstones(_retention(min_file_retention_timestamp))
 
     def read_arrow(
         self,
         table: str,
-        version: Version,
+        version: VersionNumber,
         kind: RowKind = "all_files",
         columns: Sequence[str] | None = None,
     ) -> pa.Table:
@@ -215,34 +189,25 @@ class SnapshotStore:
 
     def reason_for_spark(self, table: str) -> str | None:
         """Return why the version after the newest stored one needs Spark; None: the driver can probably write it."""
-        newest = max(self.current_names(table), default=None)
+        stored = self.table(table)
+        current = stored.current_names()
+        newest = max(current, default=None)
         if newest is None:
             return self._reader.engine.reason_for_spark({Question.RECONSTRUCT: None})
-        return self._reader.engine.reason_for_spark({Question.COUNT: self.manifest(table, newest).rows})
+        return self._reader.engine.reason_for_spark({Question.COUNT: stored.manifests([newest], current)[newest].rows})
 
-    def count_files(
-        self,
-        table: str,
-        version: Version,
-        files: Sequence[str],
-        tombstones: Sequence[str],
-        *,
-        driver: Callable[[pa.Table, pa.Table], T],
-        spark: Callable[[DataFrame, DataFrame], T],
-    ) -> T:
+    def count_files(self, table: str, version: VersionNumber, query: FileQuery[T]) -> T:
         """Return the result of a query over the files and the tombstones of a version, from one pass over its rows.
 
         The driver answers it up to the limit of a computed state: a run that computes a version without Spark also
         counts its files without Spark.
-        files, tombstones: the columns that the query reads, of ALL_FILES_SCHEMA and of TOMBSTONES_SCHEMA.
-        driver, spark: the query over these rows in Arrow, and over those in Spark.
         """
-        return self._reader.version(table, version).count(files, tombstones, driver=driver, spark=spark)
+        return self._reader.version(table, version).count(query)
 
     def scan(
         self,
         table: str,
-        version: Version,
+        version: VersionNumber,
         where: str | None = None,
         columns: Sequence[str] | None = None,
         *,
@@ -252,10 +217,9 @@ class SnapshotStore:
 
         Additional errors: UnsupportedProtocolError.
         """
-        found = self._reader.version(table, version)
-        scanned, state = self._reader.scanned(found, options), found.computed_state
-        files, totals = Fallback[ScannedFiles](found), (state.num_of_files, state.size_in_bytes)
-        return Scan(scanned, files, where=where, columns=columns, totals=totals)
+        found = self.version(table, version)
+        _ = found.computed_state  # a scan knows the number of files and bytes
+        return found.scan(where, columns, options=options)
 
     def file_changes(
         self, table: str, from_version: int, to_version: int, *, options: ScanOptions | None = None
@@ -268,18 +232,7 @@ class SnapshotStore:
         check_versions(from_version, to_version)
         return self._reader.file_changes(table, from_version, to_version, options)
 
-    def row_changes(
-        self,
-        table: str,
-        first: int,
-        last: int,
-        *,
-        key: Sequence[str] | str | None = None,
-        net: bool = False,
-        where: str | None = None,
-        columns: Sequence[str] | None = None,
-        options: ScanOptions | None = None,
-    ) -> DataFrame:
+    def row_changes(self, table: str, first: int, last: int, **wanted: Unpack[RowChangeOptions]) -> DataFrame:
         """Return the rows that stored versions changed, as DeltaLog.row_changes. Their data files must exist.
 
         All versions from `first` to `last` must be stored. If the log no longer has their commits, the changes are
@@ -291,20 +244,11 @@ class SnapshotStore:
         check_versions(first, last)
         if first > last:
             raise ValueError(f"Expected first <= last, found {first} and {last}")
-        wanted = ChangeOptions(key=key, net=net, where=where, columns=columns)
-        return self._reader.row_changes(table, first, last, options).to_df(wanted)
+        check_options(wanted)
+        return self._reader.row_changes(table, first, last, wanted.get("options")).to_df(wanted)
 
     def row_changes_since(
-        self,
-        table: str,
-        since: int | None,
-        last: int,
-        *,
-        key: Sequence[str] | str | None = None,
-        net: bool = False,
-        where: str | None = None,
-        columns: Sequence[str] | None = None,
-        options: ScanOptions | None = None,
+        self, table: str, since: int | None, last: int, **wanted: Unpack[RowChangeOptions]
     ) -> DataFrame:
         """Return the rows that changed after a stored version, up to the stored version `last`; as `row_changes`.
 
@@ -314,10 +258,12 @@ class SnapshotStore:
         check_versions(last, *(() if since is None else (since,)))
         if since is not None and since > last:
             raise ValueError(f"Expected since <= last, found {since} and {last}")
-        changes = self._reader.row_changes_since(table, since, last, options)
-        return changes.to_df(ChangeOptions(key=key, net=net, where=where, columns=columns))
+        check_options(wanted)
+        return self._reader.row_changes_since(table, since, last, wanted.get("options")).to_df(wanted)
 
-    def tables(self, table: str, version: int | None = None, *, options: ScanOptions | None = None) -> MetadataTables:
+    def tables(
+        self, table: str, version: VersionNumber | None = None, *, options: ScanOptions | None = None
+    ) -> MetadataTables:
         """Return the metadata tables of a stored version (None: the latest), as Snapshot.tables.
 
         `versions` lists the stored versions. `history` has the commits of the log if the log still has this version,
@@ -328,22 +274,7 @@ class SnapshotStore:
             version = max(self.versions(table), default=None)
         if version is None:
             raise StoredVersionNotFoundError(store=self.root, table=table, version=None)
-        found = self._reader.version(table, version)
-        table_facts = self._reader.scanned(found, options)
-        return MetadataTables(table_facts, StoredSource(table=table_facts, version=found, now_ms=system_clock()))
-
-    def optimize_candidates(
-        self, table: str, version: Version, *, options: ScanOptions | None = None
-    ) -> tuple[OptimizeCandidate, ...]:
-        """Return the rows of `tables(...).optimize_candidates` as values, in the same order. May not need Spark."""
-        found = self._reader.version(table, version)
-        scanned = self._reader.scanned(found, options)
-        return found.query(
-            "all_files",
-            CANDIDATE_COLUMNS,
-            driver=partial(candidates_of_rows, scanned),
-            spark=partial(candidates_of_frame, scanned),
-        )
+        return MetadataTables(Fallback(self._reader.version(table, version)), options)
 
     def write_range(
         self,
@@ -402,7 +333,7 @@ class SnapshotStore:
         check_versions(*versions)
         if materialize_as not in ("view", "table"):
             raise ValueError(f"expected materialize_as to be 'view' or 'table', found {materialize_as!r}")
-        stored = self._reader.table(table)
+        stored = self.table(table)
         writer = StoreWriter(
             stored=stored,
             parquet=self._reader.parquet(stored.folder),
@@ -464,7 +395,7 @@ class SnapshotStore:
 
         Lists all files of the table in the store and reads every manifest.
         """
-        return usage(self._reader.table(table))
+        return usage(self.table(table))
 
     def prune(
         self, table: str, *, keep: int | None = None, keep_generations: int = 1, min_age_ms: int = DAY_MS
@@ -482,7 +413,7 @@ class SnapshotStore:
         Errors: ValueError for `keep` or `keep_generations` below 1; CorruptStoreError naming a damaged manifest that
         would remain. In both cases, nothing is removed. StorageError.
         """
-        return prune(self._reader.table(table), keep=keep, keep_generations=keep_generations, min_age_ms=min_age_ms)
+        return prune(self.table(table), keep=keep, keep_generations=keep_generations, min_age_ms=min_age_ms)
 
 
 def _retention(chosen: int | None) -> Retention | None:

@@ -18,19 +18,16 @@ from numpy.typing import NDArray
 
 from deltasnap_core.errors import DeltaTableNotFoundError
 from deltasnap_core.log.table_log import TableLog
-from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.properties.retention import KEEPS_EVERYTHING
 from deltasnap_core.replay.driver.reconciliation import KEY, without_keys_of
 from deltasnap_core.rules.file_actions import KEY_FIELDS, values_of, vector_ids
 from deltasnap_core.rules.paths import path_keys
 from deltasnap_core.scan.changes.changed_rows import FileAction, file_actions
-from deltasnap_core.scan.changes.live_files import LIVE_FILE_COLUMNS, adds_of
-from deltasnap_core.scan.changes.row_changes import RowChanges, planned_changes
+from deltasnap_core.scan.changes.live_files import LIVE_FILE_COLUMNS
+from deltasnap_core.scan.changes.row_changes import RowChanges, changed_versions, planned_changes
 from deltasnap_core.scan.scan_options import ScanOptions
-from deltasnap_core.scan.scanned_table import ScannedTable
+from deltasnap_core.scan.version import rows_in_arrow
 from deltasnap_core.snapshot.row_changes_of_log import read_row_changes
-from deltasnap_core.snapshot.snapshot_options import SnapshotOptions
-from deltasnap_core.snapshot.table_context import TableContext
 from deltasnap_core.store.format.commit_facts import commit_times
 from deltasnap_core.store.format.manifest import DataSet, VersionManifest
 from deltasnap_core.store.stored_version import StoredVersion
@@ -41,79 +38,38 @@ _IDENTITY = ["path", "deletionVector"]
 
 
 def stored_row_changes(
-    table: ScannedTable,
-    versions: Sequence[StoredVersion],
-    before: Callable[[], StoredVersion | None],
-    options: ScanOptions | None,
-    *,
-    has_before: bool,
+    versions: Sequence[StoredVersion], before: StoredVersion | None, options: ScanOptions | None
 ) -> RowChanges:
     """Return the row changes of consecutive stored versions.
 
-    table:      at the last version. before: returns the version before the first; None: the first is version 0.
-    has_before: whether that version is stored. It need not be if the log has the commits, as in DeltaLog.row_changes.
+    before: the version before the first; None: the first is version 0, or that version is not stored. It need not be if
+            the log has the commits, as in DeltaLog.row_changes.
     Errors: see SnapshotStore.row_changes.
     """
-    first, last = versions[0].manifest, versions[-1].manifest
-
-    def live_before(keys: Sequence[str]) -> list[FileAction]:
-        found = before()
-        return [] if found is None else _live_files(found, keys)
-
-    def metadata_before() -> Metadata | None:
-        found = before()
-        return None if found is None else found.metadata
-
-    log = TableLog(table.store, last.log_path)
-    if _is_in_log(log, [version.manifest for version in versions]):
-        context = TableContext(
-            engine=versions[-1].engine, table_log=log, files=table.spark_files, options=SnapshotOptions()
-        )
-        return read_row_changes(
-            context,
-            first.version,
-            last.version,
-            options=options,
-            live_before=live_before if has_before else None,
-            metadata_before=metadata_before if has_before else lambda: None,
-        )
-    metadata = {each.manifest.version: each.metadata for each in versions}
-    earlier = before()
-    return planned_changes(
-        table,
-        metadata=metadata,
-        metadata_before=metadata[first.version] if earlier is None else earlier.metadata,
-        timestamps=commit_times(each.manifest for each in versions),
-        has_feed=(),
-        recorded=(),
-        actions=_actions(earlier, versions),
+    first, last = versions[0], versions[-1]
+    if _is_in_log(last.log_context(options).table_log, [version.manifest for version in versions]):
+        context = last.log_context(options)
+        return read_row_changes(context, first.number, last.number, options=options, before=before)
+    if before is None and first.number:
+        raise first.not_stored(first.number - 1)
+    metadata = {each.number: each.metadata_to_read for each in versions}
+    changed = changed_versions(
+        metadata,
+        metadata[first.number] if before is None else before.metadata_to_read,
+        commit_times(each.manifest for each in versions),
     )
+    return planned_changes(last.scanned(options), changed, actions=_actions(before, versions))
 
 
-def stored_rows_as_inserts(table: ScannedTable, version: StoredVersion, *, unchanged: bool) -> RowChanges:
-    """Return all rows of a stored version as inserts of this version. unchanged: none instead, with the same columns.
-
-    table: at the version.
-    """
-    number = version.manifest.version
-    files = [] if unchanged else values_of(version.arrow("all_files", LIVE_FILE_COLUMNS))
-    log_path = version.manifest.log_path
-    return planned_changes(
-        table,
-        metadata={number: version.metadata},
-        metadata_before=version.metadata,
-        timestamps={number: version.manifest.timestamp},
-        has_feed=(),
-        recorded=(),
-        actions=file_actions([_row(number, add={**row, "dataChange": True}) for row in files], log_path=log_path),
+def stored_rows_as_inserts(version: StoredVersion, options: ScanOptions | None, *, unchanged: bool) -> RowChanges:
+    """Return all rows of a stored version as inserts of it. unchanged: none instead, with the same columns."""
+    number, table = version.number, version.scanned(options)
+    files = [] if unchanged else values_of(rows_in_arrow(version, LIVE_FILE_COLUMNS))
+    rows = [_row(number, add={**row, "dataChange": True}) for row in files]
+    changed = changed_versions(
+        {number: version.metadata_to_read}, version.metadata_to_read, {number: version.timestamp}
     )
-
-
-def _live_files(version: StoredVersion, keys: Sequence[str]) -> list[FileAction]:
-    """Return the live files with some path keys, as adds."""
-    files, log_path = version.arrow("all_files", LIVE_FILE_COLUMNS), version.manifest.log_path
-    found = pc.is_in(path_keys(files["path"].combine_chunks(), log_path), pa.array(keys, pa.string()))
-    return adds_of(version.manifest.version, values_of(files.filter(found)), log_path)
+    return planned_changes(table, changed, actions=file_actions(rows, log_path=version.log_path))
 
 
 def _is_in_log(log: TableLog, manifests: Sequence[VersionManifest]) -> bool:
@@ -144,9 +100,9 @@ def _actions(before: StoredVersion | None, versions: Sequence[StoredVersion]) ->
         # Without `version_changes`, it was stored as a base, whose rows do not show what it changed.
         is_followed = each.manifest.version_changes is not None
         if earlier is None or not is_followed or _base_of(earlier) != _base_of(each):
-            files = None if earlier is None else earlier.arrow("all_files", LIVE_FILE_COLUMNS)
+            files = None if earlier is None else rows_in_arrow(earlier, LIVE_FILE_COLUMNS)
             found += _differences(
-                each, files, each.arrow("all_files", LIVE_FILE_COLUMNS), partial(each.arrow, "tombstones", _OF_REMOVED)
+                each, files, rows_in_arrow(each, LIVE_FILE_COLUMNS), partial(each.arrow, "tombstones", _OF_REMOVED)
             )
             changes = base_files = None
         else:
@@ -178,8 +134,8 @@ class _Changes:
             min_file_retention_timestamp=KEEPS_EVERYTHING,  # a file of an expired tombstone changed too
             plain_parquet=None,
         )
-        changes = replace(version, manifest=without_base)
-        live, gone = changes.arrow("all_files", LIVE_FILE_COLUMNS), changes.arrow("tombstones", _OF_REMOVED)
+        changes = replace(version, manifest=without_base, check_files=False)
+        live, gone = rows_in_arrow(changes, LIVE_FILE_COLUMNS), changes.arrow("tombstones", _OF_REMOVED)
         return cls(live=live, gone=gone, log_path=manifest.log_path)
 
     def tombstones(self) -> pa.Table:
@@ -204,7 +160,7 @@ def _base_files(version: StoredVersion, changes: _Changes) -> pa.Table:
     """Return the live files of a version's base that its later changes name."""
     base = version.manifest.base
     only_base = replace(version.manifest, version=base.last, changes=(), plain_parquet=None)
-    files = replace(version, manifest=only_base).arrow("all_files", LIVE_FILE_COLUMNS)
+    files = rows_in_arrow(replace(version, manifest=only_base, check_files=False), LIVE_FILE_COLUMNS)
     return _among(files, changes.touched, changes.log_path)
 
 
@@ -216,8 +172,7 @@ def _differences(
     before, files: of the version before it and of the version, all or those that may differ.
     tombstones:    returns those of the version, at least of the files that it removes.
     """
-    manifest = version.manifest
-    log_path = manifest.log_path
+    manifest, log_path = version.manifest, version.log_path
     added = values_of(files if before is None else _without(files, before, log_path))
     gone = files.slice(0, 0) if before is None else _without(before, files, log_path)
     removed = values_of(gone)

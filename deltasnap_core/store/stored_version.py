@@ -1,48 +1,93 @@
-"""StoredVersion: the rows of one stored version, as DataFrames, in Arrow, or on the suitable engine for a query."""
+"""StoredVersion: one version of a store: its rows on the suitable engine, and what surrounds it in log and store."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Literal, Never, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Literal, Never, Protocol as PythonProtocol, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from deltasnap_core.errors import ActionNotFoundError, DeltaSnapError
+from deltasnap_core.clock import system_clock
+from deltasnap_core.errors import (
+    ActionNotFoundError,
+    CorruptLogError,
+    DeltaSnapError,
+    DeltaTableNotFoundError,
+    StoredVersionNotFoundError,
+)
+from deltasnap_core.log.history.delta_history_manager import DeltaHistory
 from deltasnap_core.log.listing.log_listing import table_path
+from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.non_file_actions import NonFileActions
-from deltasnap_core.protocol.actions import Metadata
+from deltasnap_core.log.table_log import TableLog
+from deltasnap_core.once import once
+from deltasnap_core.protocol.actions import Metadata, Protocol, SetTransaction
 from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
-from deltasnap_core.protocol.table_features import metadata_to_read
-from deltasnap_core.replay.engine import Question, ReplayEngine
+from deltasnap_core.protocol.table_features import check_readable, metadata_to_read
+from deltasnap_core.replay.engine import Answer, Question, ReplayEngine
 from deltasnap_core.replay.spark.reading.schemas import ADD, REMOVE, STATE
-from deltasnap_core.replay.spark.session.local_rows import arrow_rows
 from deltasnap_core.replay.spark.session.spark_failures import translated
+from deltasnap_core.replay.spark.session.spark_files import SparkFiles
 from deltasnap_core.replay.spark.state_reconstruction import live_files, state_actions, unexpired_tombstones
 from deltasnap_core.rules.file_actions import ADDS, REMOVES
 from deltasnap_core.rules.texts.statistics_schema import StatisticPath
+from deltasnap_core.scan.scan_options import ScanOptions
+from deltasnap_core.scan.scanned_table import ScannedTable
+from deltasnap_core.scan.tables.vacuum_candidates import LOG_IS_GONE
+from deltasnap_core.scan.version import FileHistory, ReadFiles, ReferencedFiles, Rows, rows_in_arrow
+from deltasnap_core.snapshot.replayed_version import events_of_commits, file_history, referenced_files
+from deltasnap_core.snapshot.snapshot_options import SnapshotOptions
+from deltasnap_core.snapshot.table_context import TableContext
+from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
+from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.urls import join_url
+from deltasnap_core.store.format.commit_facts import commit_times
 from deltasnap_core.store.format.manifest import VersionManifest
 from deltasnap_core.store.format.version_documents import non_file_actions_of
 from deltasnap_core.store.rows.driver_rows import DriverRows, selected_columns
 from deltasnap_core.store.rows.spark_rows import SparkRows
+from deltasnap_core.store.versions.common_version import is_version_of
 from deltasnap_core.store.versions.stored_table import StoredTable
 
 FileKind = Literal["all_files", "tombstones"]
 RowKind = Literal["all_files", "tombstones", "state"]
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 
-@dataclass(frozen=True)
+class FileQuery(PythonProtocol[T_co]):
+    """A query over the files and the tombstones of a version, for both engines."""
+
+    @property
+    def file_columns(self) -> Sequence[str]:
+        """The columns of files that it reads, of ALL_FILES_SCHEMA."""
+
+    @property
+    def tombstone_columns(self) -> Sequence[str]:
+        """The columns of tombstones that it reads, of TOMBSTONES_SCHEMA."""
+
+    def in_driver(self, files: pa.Table, tombstones: pa.Table) -> T_co:
+        """Return the result from rows in Arrow."""
+
+    def on_spark(self, files: DataFrame, tombstones: DataFrame) -> T_co:
+        """Return the result from rows in Spark."""
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class StoredVersion:
-    """Reads one stored version.
+    """A `Version` of a store. Its log may be deleted. Immutable.
 
     spark_rows, driver_rows: the rows of its generation, for each engine.
-    check_pages: read every page of a DataFrame before returning it.
+    check_pages:     read every page of a DataFrame before returning it.
+    check_files:     check once that all its files exist, before rows are read.
+    storage_options: for the data files of the table; None: none.
+    now_ms:          when the version was opened (ms).
     Errors: CorruptStoreError naming the file.
     """
 
@@ -51,146 +96,305 @@ class StoredVersion:
     manifest: VersionManifest
     spark_rows: SparkRows
     driver_rows: DriverRows
-    check_pages: bool
-
-    @cached_property
-    def computed_state(self) -> SnapshotState:
-        """The computed state of the version."""
-        return self.stored.computed_states([self.manifest])[self.manifest.version]
-
-    @property
-    def table_path(self) -> str:
-        """URL of the table's folder."""
-        return table_path(self.manifest.log_path)
-
-    @property
-    def metadata(self) -> Metadata:
-        """The metadata to read rows with. Errors: ActionNotFoundError if the version was stored without metadata."""
-        state = self.computed_state
-        if state.metadata is None:
-            raise ActionNotFoundError(action="metadata", version=self.manifest.version, path=self.table_path)
-        return metadata_to_read(state.protocol, state.metadata)
-
-    @property
-    def files(self) -> list[str]:
-        """URLs of the store's files for the version."""
-        return [join_url(self.spark_rows.parquet.folder, file.path) for file in self.manifest.data_files]
-
-    @property
-    def read_files(self) -> tuple[Sequence[str], Sequence[str]]:
-        """No file of a log, and `files`."""
-        return (), self.files
+    check_pages: bool = False
+    check_files: bool = True
+    storage_options: Mapping[str, Any] | None = None
+    now_ms: int = field(default_factory=system_clock)
 
     def without(self, error: DeltaSnapError) -> Never:
         """Raise the error: nothing replaces a file of the store."""
         raise error
 
     @property
-    def all_files_with_stats(self) -> DataFrame:
-        """The live files, with the columns of AddFile."""
-        return self.all_files()
+    def number(self) -> int:
+        """The version."""
+        return self.manifest.version
 
-    def files_with(self, _: frozenset[StatisticPath]) -> DataFrame:
-        """Return the live files for a query that runs now. The driver reads them if they are few."""
-        return self.query("all_files", driver=self._as_frame, spark=lambda frame: frame)
+    @property
+    def log_path(self) -> str:
+        """URL of the `_delta_log` folder that was read."""
+        return self.manifest.log_path
 
-    def state(self, retention: Retention) -> DataFrame:
+    @once
+    def segment(self) -> LogSegment:
+        """The log files of the version, even if the log no longer has them."""
+        return self.stored.log_segments([self.manifest])[self.number]
+
+    @property
+    def facts(self) -> StoredVersion:
+        """What the version states besides its files: its own members."""
+        return self
+
+    @property
+    def retention(self) -> Retention:
+        """Which tombstones the version has: those of its commit's time, so that they are always the same."""
+        return self.manifest.retention
+
+    @property
+    def read_files(self) -> ReadFiles:
+        """No file of a log, and the store's files for the version."""
+        return (), [join_url(self.spark_rows.parquet.folder, file.path) for file in self.manifest.data_files]
+
+    @property
+    def timestamp(self) -> int:
+        """When the version was committed (ms)."""
+        return self.manifest.timestamp
+
+    @property
+    def protocol(self) -> Protocol:
+        """The protocol. Errors: ActionNotFoundError if the version was stored without one."""
+        if (protocol := self.computed_state.protocol) is None:
+            raise ActionNotFoundError(action="protocol", version=self.number, path=self.table_path)
+        return protocol
+
+    @property
+    def metadata(self) -> Metadata:
+        """The metadata. Errors: ActionNotFoundError if the version was stored without metadata."""
+        if (metadata := self.computed_state.metadata) is None:
+            raise ActionNotFoundError(action="metadata", version=self.number, path=self.table_path)
+        return metadata
+
+    @property
+    def place_of_metadata(self) -> None:
+        """Unknown."""
+        return None
+
+    @property
+    def set_transactions(self) -> tuple[SetTransaction, ...]:
+        """The newest transaction of each application that had not expired, ordered by application id."""
+        return tuple(sorted(self.computed_state.set_transactions, key=lambda txn: txn.app_id))
+
+    @property
+    def domains(self) -> dict[str, str]:
+        """The configuration of each domain, by domain name."""
+        domains = sorted(self.computed_state.domain_metadata, key=lambda domain: domain.domain)
+        return {domain.domain: domain.configuration for domain in domains}
+
+    @property
+    def table_path(self) -> str:
+        """URL of the table's folder."""
+        return table_path(self.log_path)
+
+    @property
+    def metadata_to_read(self) -> Metadata:
+        """The metadata to read rows with. Errors: as `metadata`."""
+        return metadata_to_read(self.computed_state.protocol, self.metadata)
+
+    def scanned(self, options: ScanOptions | None = None) -> ScannedTable:
+        """Return the facts about the version that a scan needs.
+
+        options: without storage options, the data files are read with those of the store.
+        Errors: UnsupportedProtocolError; ActionNotFoundError if the version was stored without metadata.
+        """
+        protocol, options = self.computed_state.protocol, options or ScanOptions()
+        if protocol is not None:
+            check_readable(protocol, path=self.table_path, version=self.number)
+        storage_options = self.storage_options if options.storage_options is None else options.storage_options
+        return ScannedTable(
+            sessions=self.engine.sessions,
+            table_path=self.table_path,
+            version=self.number,
+            metadata=self.metadata_to_read,
+            store=FsspecLogStore(storage_options),
+            spark_files=SparkFiles.of(storage_options, self.engine.sessions),
+            options=options,
+        )
+
+    def not_stored(self, version: int) -> StoredVersionNotFoundError:
+        """Return the error for another version of the table that is not stored, or whose manifest is damaged."""
+        return StoredVersionNotFoundError(store=self.stored.root, table=self.stored.name, version=version)
+
+    @once
+    def computed_state(self) -> SnapshotState:
+        """The computed state of the version."""
+        return self.stored.computed_states([self.manifest])[self.number]
+
+    def state(self) -> Answer[SnapshotState]:
+        """Return the computed state, as stored."""
+        return Answer(value=self.computed_state, computed_by=self.manifest.computed_by or "an earlier release")
+
+    @property
+    def actions(self) -> DataFrame:
+        """The reconciled state as actions."""
+        return self.actions_kept_by(self.retention)
+
+    def actions_kept_by(self, retention: Retention) -> DataFrame:
         """Return the reconciled state as actions, with the tombstones that a retention keeps."""
-
-        def frame() -> DataFrame:
+        with self._reading():
             session = self.engine.sessions.session("a stored state as a DataFrame")
-            return state_actions(session, self.spark_rows.state_of(self.manifest), self._non_file, retention)
+            files = self.spark_rows.state_of(self.manifest)
+            return self._checked(state_actions(session, files, self._non_file, retention))
 
-        return self._checked(frame)
-
+    @property
     def all_files(self) -> DataFrame:
-        """Return the live files, with the columns of AddFile."""
-        return self._checked(self._all_files)
+        """The live files, with the columns of AddFile."""
+        with self._reading():
+            return self._checked(self._live)
 
-    def base_files(self) -> DataFrame:
-        """Return the live files of the version's base, with the columns of AddFile."""
-        files = self.spark_rows.base_of(self.manifest)
-        return self.spark_rows.parquet.no_rows(ADD) if files is None else live_files(files)
+    @property
+    def all_files_with_stats(self) -> DataFrame:
+        """The same as `all_files`."""
+        return self.all_files
 
     def tombstones(self, retention: Retention | None = None) -> DataFrame:
-        """Return the tombstones that a retention (None: the version's own) keeps, with the columns of RemoveFile."""
-        return self._checked(lambda: self._tombstones(retention))
+        """Return the tombstones that a retention (None: the version's) keeps, with the columns of RemoveFile."""
+        with self._reading():
+            return self._checked(self._tombstones(retention))
 
-    def query(
+    def files(
         self,
-        kind: FileKind,
         columns: Sequence[str] | None = None,
         *,
-        driver: Callable[[pa.Table], T],
-        spark: Callable[[DataFrame], T],
-    ) -> T:
-        """Return the result of a query over files or tombstones on the suitable engine.
+        skipping: frozenset[StatisticPath] = frozenset(),  # noqa: ARG002 - they are in the JSON of the files
+    ) -> Rows:
+        """Return the live files for a query that runs now. The driver reads them if they are few."""
+        return self._answer(
+            Question.ROWS,
+            partial(self.driver_rows.all_files, self.manifest, columns),
+            lambda _: self._live if columns is None else self._live.select(*columns),
+        )
 
-        driver, spark: the query over the rows in Arrow, and over those in Spark. columns: the columns that it reads.
-        """
-
-        def in_driver() -> T:
-            if kind == "all_files":
-                return driver(self.driver_rows.all_files(self.manifest, columns))
-            return driver(self.driver_rows.tombstones(self.manifest, self.manifest.retention, columns))
-
-        def on_spark() -> T:
-            frame = self._all_files() if kind == "all_files" else self._tombstones(None)
-            return spark(frame if columns is None else frame.select(*columns))
-
-        return self._answer(Question.ROWS, in_driver, on_spark)
-
-    def count(
-        self,
-        files: Sequence[str],
-        tombstones: Sequence[str],
-        *,
-        driver: Callable[[pa.Table, pa.Table], T],
-        spark: Callable[[DataFrame, DataFrame], T],
-    ) -> T:
+    def count(self, query: FileQuery[T]) -> T:
         """Return the result of a query over files and tombstones: see SnapshotStore.count_files."""
-
-        def in_driver() -> T:
-            return driver(*self.driver_rows.files_and_tombstones(self.manifest, files, tombstones))
-
-        def on_spark() -> T:
-            return spark(self._all_files().select(*files), self._tombstones(None).select(*tombstones))
-
-        return self._answer(Question.COUNT, in_driver, on_spark)
+        files, tombstones = self._answer(
+            Question.COUNT,
+            partial(self.driver_rows.files_and_tombstones, self.manifest, query.file_columns, query.tombstone_columns),
+            lambda _: (
+                self._live.select(*query.file_columns),
+                self._tombstones(None).select(*query.tombstone_columns),
+            ),
+        )
+        if isinstance(files, pa.Table):
+            return query.in_driver(files, tombstones)
+        with translated(*self.read_files):
+            return query.on_spark(files, tombstones)
 
     def arrow(self, kind: RowKind, columns: Sequence[str] | None = None) -> pa.Table:
         """Return rows in Arrow, in any order: see SnapshotStore.read_arrow."""
         if kind == "state":
             return self._state_in_arrow().select(selected_columns(STATE.names, columns))
-        schema = ADDS if kind == "all_files" else REMOVES
-        columns = None if columns is None else selected_columns(schema.names, columns)
-        wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
-        return self.query(kind, columns, driver=lambda rows: rows, spark=lambda rows: rows.toArrow().cast(wanted))
+        if kind == "all_files":
+            return rows_in_arrow(self, selected_columns(ADDS.names, columns))
+        names = selected_columns(REMOVES.names, columns)
+        rows = self._answer(
+            Question.ROWS,
+            partial(self.driver_rows.tombstones, self.manifest, self.retention, names),
+            lambda _: self._tombstones(None).select(*names),
+        )
+        if isinstance(rows, pa.Table):
+            return rows
+        with translated(*self.read_files):
+            return rows.toArrow().cast(pa.schema([REMOVES.field(name) for name in names]))
 
-    def _answer(self, question: Question, driver: Callable[[], T], spark: Callable[[], T]) -> T:
-        def on_spark(_: SparkSession) -> T:
-            with translated(stored_files=self.files):
-                return spark()
+    def commits(self, first: int = 0) -> list[DeltaHistory]:
+        """Return the commits from a version up to this one, newest first.
 
-        size = self.manifest.rows
-        work = f"{size:,} rows read"
-        return self.engine.answer({question: size}, work=work, driver=driver, spark=on_spark).value
+        They are read from the log if it still has the version. Otherwise they are those of the stored versions: another
+        table may be at the path now.
+        """
+        log = self._context.table_log
+        with suppress(DeltaTableNotFoundError):
+            listing = log.list()
+            if is_version_of(self.manifest, log.store, listing):
+                return log.history_of(listing).get_history(start=first, end=self.number)
+        current = self.stored.stored_versions().lineage(self.manifest.generation)
+        names = [name for name in current if first <= name.version <= self.number]
+        found = self.stored.read_sound_manifests(reversed(names))
+        infos = (None if each.commit is None else each.commit.info for each in found)
+        times = commit_times(found)
+        return [
+            DeltaHistory.of(each.version, times[each.version], info) for each, info in zip(found, infos, strict=True)
+        ]
+
+    def events(self) -> DataFrame | None:
+        """Return the changes in the log if it still has the version and all commits after the version's base.
+
+        Otherwise those in the store, which begin after the base.
+        """
+        manifest, context = self.manifest, self._context
+        with suppress(DeltaTableNotFoundError, CorruptLogError):
+            listing = context.table_log.list()
+            is_whole = manifest.base.last + 1 in listing.commits or manifest.version == manifest.base.last
+            if is_whole and is_version_of(manifest, context.table_log.store, listing):
+                return events_of_commits(context, listing.commits_between(0, manifest.version))
+        return self._changes
+
+    def file_history(self) -> FileHistory:
+        """Return the history in the log if it begins no later than the version's base, otherwise that in the store."""
+        manifest, context = self.manifest, self._context
+        with suppress(DeltaTableNotFoundError, CorruptLogError):
+            listing = context.table_log.list()
+            begins_early = any(start <= manifest.base.last for start in listing.starts_before(manifest.version))
+            if begins_early and is_version_of(manifest, context.table_log.store, listing):
+                found = file_history(context, listing, manifest.version)
+                if found is not None:
+                    return found
+        files = self.spark_rows.base_of(manifest)
+        base = self.spark_rows.parquet.no_rows(ADD) if files is None else live_files(files)
+        return FileHistory(files=base, events=self._changes)
+
+    def known_versions(self) -> Iterator[dict[str, Any]]:
+        """Yield the rows of `versions_table`: the stored versions. Does not read the log."""
+        manifests = self.stored.read_sound_manifests(self.stored.stored_versions().current)
+        times = commit_times(manifests)
+        for manifest in manifests:
+            problems = self.stored.missing_files([manifest])
+            yield {
+                "version": manifest.version,
+                "ms": times[manifest.version],
+                "loadable": not problems,
+                "why_not": next((f"{url}: {problem}" for url, problem in problems.items()), None),
+            }
+
+    def log_files(self) -> Sequence[FileStatus]:
+        """Return the files of the log segment."""
+        return (*self.segment.deltas, *self.segment.checkpoint_provider.files)
+
+    def referenced_files(self, *, every_commit: bool) -> ReferencedFiles:
+        """Return the files that the table's current log references. It may have been replaced or deleted."""
+        try:
+            return referenced_files(self._context, every_commit=every_commit)
+        except DeltaTableNotFoundError:
+            return ReferencedFiles(files=(), tombstones=(), unread=LOG_IS_GONE)
+
+    def log_context(self, options: ScanOptions | None = None) -> TableContext:
+        """Return the objects that read the table's log, which may be gone or another one. options: as for `scanned`."""
+        table = self.scanned(options)
+        log = TableLog(table.store, self.log_path)
+        return TableContext(engine=self.engine, table_log=log, files=table.spark_files, options=SnapshotOptions())
+
+    @once
+    def _context(self) -> TableContext:
+        return self.log_context()
+
+    def _answer(self, question: Question, driver: Callable[[], T], spark: Callable[[SparkSession], T]) -> T:
+        with self._reading():
+            size = self.manifest.rows
+            return self.engine.answer({question: size}, work=f"{size:,} rows read", driver=driver, spark=spark).value
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Raise CorruptStoreError naming a file of the version that is missing or that Spark cannot read."""
+        _ = self._files_exist
+        with translated(*self.read_files):
+            yield
+
+    @once
+    def _files_exist(self) -> None:
+        if self.check_files:
+            self.stored.check_files([self.manifest])
+
+    def _checked(self, rows: DataFrame) -> DataFrame:
+        if self.check_pages:
+            rows.write.format("noop").mode("overwrite").save()
+        return rows
 
     @property
     def _non_file(self) -> NonFileActions:
         return non_file_actions_of(self.computed_state)
 
-    def _checked(self, frame: Callable[[], DataFrame]) -> DataFrame:
-        with translated(stored_files=self.files):
-            found = frame()
-            if self.check_pages:
-                found.write.format("noop").mode("overwrite").save()
-            return found
-
-    def _as_frame(self, rows: pa.Table) -> DataFrame:
-        return arrow_rows(self.engine.sessions.session("planning of a scan"), rows)
-
-    def _all_files(self) -> DataFrame:
+    @property
+    def _live(self) -> DataFrame:
         if self.manifest.plain_parquet is not None:
             return self.spark_rows.parquet.read_file(self.manifest.plain_parquet.all_files, ADD)
         files = self.spark_rows.state_of(self.manifest)
@@ -202,7 +406,11 @@ class StoredVersion:
         files = self.spark_rows.state_of(self.manifest)
         if files is None:
             return self.spark_rows.parquet.no_rows(REMOVE)
-        return unexpired_tombstones(files, retention or self.manifest.retention)
+        return unexpired_tombstones(files, retention or self.retention)
+
+    @property
+    def _changes(self) -> DataFrame | None:
+        return self.spark_rows.changes(self.manifest.changes, self.number)
 
     def _state_in_arrow(self) -> pa.Table:
         schema = to_arrow_schema(STATE)

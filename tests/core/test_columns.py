@@ -7,8 +7,8 @@ from pyspark.sql.types import StructType
 
 from deltasnap_core.replay.spark.reading.schemas import ALL_FILES_SCHEMA, STATE, TOMBSTONES_SCHEMA
 from deltasnap_core.rules.file_actions import ADDS, REMOVES
+from deltasnap_core.scan.tables.history_frame import HISTORY
 from deltasnap_core.scan.tables.log_tables import _LOG_FILES, _VERSIONS
-from deltasnap_core.snapshot.sources.history_frame import HISTORY
 from deltasnap_core.store.fleet.fleet_row import FLEET_SCHEMA, HISTORY_SCHEMA
 from deltasnap_core.store.rows.spark_rows import _DELETION_TIME, _KEY_FIELD, _VERSION_FIELD
 

@@ -34,7 +34,6 @@ def test_public_names_of_the_core_are_few() -> None:
 DEFAULTS: dict[object, dict[str, object]] = {
     DeltaLog.update: {"staleness_acceptable": False},
     DeltaLog.get_snapshot_at: {"can_return_last_commit": False, "can_return_earliest_commit": False},
-    DeltaLog.row_changes: {"net": False},
     DeltaHistoryManager.check_version_exists: {"must_be_recreatable": True, "allow_out_of_range": False},
     DeltaHistoryManager.get_active_commit_at_time: {
         "can_return_last_commit": False,
@@ -53,8 +52,6 @@ DEFAULTS: dict[object, dict[str, object]] = {
     SnapshotStore.fleet: {"keep": False},
     SnapshotStore.prune: {"keep_generations": 1, "min_age_ms": 24 * 3_600_000},
     SnapshotStore.read_arrow: {"kind": "all_files"},
-    SnapshotStore.row_changes: {"net": False},
-    SnapshotStore.row_changes_since: {"net": False},
     SnapshotStore.write_range: {"materialize_as": "view"},
     SnapshotStore.write_versions: {"materialize_as": "view"},
     TableLog.condition: {"read_pages": True},

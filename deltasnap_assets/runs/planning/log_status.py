@@ -68,7 +68,7 @@ def what_is_readable(settings: Settings, table: TableSettings, listing: LogListi
     stored = what_is_stored(settings, table, listing)
     if stored.common.relation is LogRelation.ROLLED_BACK:
         return stored  # begins a fork: the next poll looks at the files
-    incomplete = store_of(settings).incomplete_versions(table.name, stored.common)
+    incomplete = store_of(settings).table(table.name).incomplete_versions(stored.common.names)
     again = incomplete.keys() & listing.reconstructable_versions() if incomplete else frozenset[int]()
     return replace(
         stored,

@@ -85,7 +85,7 @@ class SnapshotIOManager(dg.IOManager):
             return given_as(context.dagster_type.typing_type, asset, name, found)
         # A log segment that was materialized alone is not in the store. It is then read from the log.
         wanted = versions if name != "log_segment" else sorted(set(versions).intersection(store.versions(table_name)))
-        manifests = store.manifests(table_name, wanted) if wanted else {}
+        manifests = store.table(table_name).manifests(wanted) if wanted else {}
         stored: dict[int, StoredInput] = {
             v: _Stored(self._snapshots, table_name, name, v, manifests.get(v))
             if rows is None

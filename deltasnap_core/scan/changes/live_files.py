@@ -29,6 +29,7 @@ from deltasnap_core.replay.spark.state_reconstruction import live_files, reconci
 from deltasnap_core.rules.file_actions import KEY_FIELDS, columns_of, fitted, values_of, vector_ids
 from deltasnap_core.rules.paths import path_key_sql, path_keys
 from deltasnap_core.scan.changes.changed_rows import FileAction, file_actions
+from deltasnap_core.scan.version import Version, rows_in_arrow
 from deltasnap_core.storage.log_store import LogStore
 
 LIVE_FILE_COLUMNS = ("path", "partitionValues", "size", "modificationTime", "dataChange", "deletionVector")
@@ -110,6 +111,13 @@ class LiveFilesOfLog:
                 return []
             keys = F.broadcast(arrow_rows(session, pa.table({_KEY: wanted})))
             return values_of(_with_keys(live_files(files), keys, self.log_path).toArrow())
+
+
+def live_files_with(version: Version, keys: Sequence[str]) -> list[FileAction]:
+    """Return the live files of any version with some path keys. With a version, a LiveFilesBefore."""
+    files, log_path = rows_in_arrow(version, LIVE_FILE_COLUMNS), version.log_path
+    found = pc.is_in(path_keys(files["path"].combine_chunks(), log_path), pa.array(keys, pa.string()))
+    return adds_of(version.number, values_of(files.filter(found)), log_path)
 
 
 def adds_of(version: int, files: Iterable[dict[str, Any]], log_path: str) -> list[FileAction]:

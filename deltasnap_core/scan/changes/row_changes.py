@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any
+from typing import Any, TypedDict
 
 from pyspark.sql import Column, DataFrame, functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
@@ -37,6 +37,7 @@ from deltasnap_core.scan.physical_schema import OWN_PREFIX, logical_schema
 from deltasnap_core.scan.predicate_analysis import checked_skipping
 from deltasnap_core.scan.predicates.spark_text import spark_text
 from deltasnap_core.scan.row_reader import RowReader
+from deltasnap_core.scan.scan_options import ScanOptions
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.table_columns import TableColumns
 
@@ -60,14 +61,29 @@ class ChangedVersion:
     is_recorded: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeOptions:
-    """The options of a caller for row changes. See DeltaLog.row_changes."""
+class RowChangeOptions(TypedDict, total=False):
+    """The options of `DeltaLog.row_changes`, `SnapshotStore.row_changes` and `SnapshotStore.row_changes_since`.
+
+    key:     names of columns, or of fields in structs, such as `address.city`. A delete and an insert of one key in one
+             version become an update. None: no key.
+    net:     whether to return the difference between before the first version and the last one instead of each change.
+    where:   a condition in Spark SQL on the columns of the result. It may keep only one of the two rows of an update.
+    columns: names of columns of the table; None: all. `_change_type`, `_commit_version` and `_commit_timestamp` are
+             always returned.
+    options: for reading the data files.
+    """
 
     key: Sequence[str] | str | None
-    net: bool = False
-    where: str | None = None
-    columns: Sequence[str] | None = None
+    net: bool
+    where: str | None
+    columns: Sequence[str] | None
+    options: ScanOptions | None
+
+
+def check_options(options: RowChangeOptions) -> None:
+    """Raise TypeError for an unknown option."""
+    for name in options.keys() - RowChangeOptions.__annotations__.keys():
+        raise TypeError(f"unexpected option {name!r}, expected {', '.join(RowChangeOptions.__annotations__)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,17 +99,19 @@ class RowChanges:
     versions: Mapping[int, ChangedVersion]
     rows: Sequence[ChangedRows]
 
-    def to_df(self, options: ChangeOptions) -> DataFrame:
+    def to_df(self, options: RowChangeOptions) -> DataFrame:
         """Return the changes; Spark reads the rows when the DataFrame runs. Errors: see DeltaLog.row_changes."""
-        if options.where is not None:
-            checked_skipping(_with_fields(self.table, *_CHANGE_FIELDS), options.where)
-        columns = None if options.columns is None else self.table.columns.selected(options.columns)
-        if options.key is None and not options.net:
-            changes = self._of_each_version(options.where)
+        where, names, key = options.get("where"), options.get("columns"), options.get("key")
+        net = options.get("net", False)
+        if where is not None:
+            checked_skipping(_with_fields(self.table, *_CHANGE_FIELDS), where)
+        columns = None if names is None else self.table.columns.selected(names)
+        if key is None and not net:
+            changes = self._of_each_version(where)
         else:
-            changes = self._by_key(None if options.key is None else self._key(options.key), net=options.net)
-        if options.where is not None:
-            changes = changes.where(spark_text(options.where))
+            changes = self._by_key(None if key is None else self._key(key), net=net)
+        if where is not None:
+            changes = changes.where(spark_text(where))
         return changes if columns is None else changes.select(*columns, *CHANGE_COLUMNS)
 
     def _of_each_version(self, where: str | None) -> DataFrame:
@@ -189,34 +207,31 @@ class RowChanges:
 
 def planned_changes(
     table: ScannedTable,
+    versions: Mapping[int, ChangedVersion],
     *,
-    metadata: Mapping[int, Metadata],
-    metadata_before: Metadata,
-    timestamps: Mapping[int, int],
-    has_feed: Collection[int],
-    recorded: Sequence[ChangedRows],
     actions: Sequence[FileAction],
+    recorded: Sequence[ChangedRows] = (),
     live_before: LiveFilesBefore | None = None,
 ) -> RowChanges:
     """Return the changes of versions, after checking that one schema can read them all.
 
-    metadata, timestamps: by version, ascending. metadata_before: of the version before the first.
-    has_feed:     the versions at which the table has a change data feed, except those that only copied rows.
-    recorded:     the files of change data; the rows of their versions are read from these only.
-    actions:      the file actions of all versions.
-    live_before:  returns the live files of the version before the first; None: see `changed_rows`.
+    versions:    by number, ascending.
+    actions:     the file actions of all versions.
+    recorded:    the files of change data; the rows of their versions are read from these only.
+    live_before: returns the live files of the version before the first; None: see `changed_rows`.
     Errors: RowChangesError, and those of reading deletion vectors.
     """
-    first = min(metadata)
-    before = {version: metadata.get(version - 1, metadata_before) for version in metadata}
+    first = min(versions)
     rows = changed_rows(
         actions,
         table.vectors.rows,
         live_before if first else lambda _: (),
         recorded={each.version for each in recorded},
     )
+    metadata = {version: each.metadata for version, each in versions.items()}
+    before = {version: each.metadata_before for version, each in versions.items()}
     deleting = {each.version for each in rows if each.change == DELETE}
-    read = {first - 1: metadata_before, **metadata} if first in deleting else metadata
+    read = {first - 1: before[first], **metadata} if first in deleting else metadata
     check_schemas(read, path=redacted(table.table_path), deleting=deleting)
     _check_partition_values(rows, before, table.table_path)
     _check_partition_values(recorded, metadata, table.table_path)
@@ -225,19 +240,29 @@ def planned_changes(
     found = [
         _renamed(each, (names_before if each.change == DELETE else names)[each.version]) for each in (*recorded, *rows)
     ]
-    return RowChanges(
-        table=table,
-        versions={
-            version: ChangedVersion(
-                timestamp=timestamps[version],
-                metadata=metadata[version],
-                metadata_before=before[version],
-                is_recorded=version in has_feed,
-            )
-            for version in metadata
-        },
-        rows=found,
-    )
+    return RowChanges(table=table, versions=versions, rows=found)
+
+
+def changed_versions(
+    metadata: Mapping[int, Metadata],
+    metadata_before: Metadata,
+    timestamps: Mapping[int, int],
+    has_feed: Collection[int] = (),
+) -> dict[int, ChangedVersion]:
+    """Return the versions whose changes are read.
+
+    metadata, timestamps: by version, ascending. metadata_before: of the version before the first.
+    has_feed: the versions at which the table has a change data feed, except those that only copied rows.
+    """
+    return {
+        version: ChangedVersion(
+            timestamp=timestamps[version],
+            metadata=of_version,
+            metadata_before=metadata.get(version - 1, metadata_before),
+            is_recorded=version in has_feed,
+        )
+        for version, of_version in metadata.items()
+    }
 
 
 def _other_names(metadata: Metadata, table: ScannedTable) -> Mapping[str, str]:
@@ -305,13 +330,4 @@ def _with_fields(table: ScannedTable, *fields: StructField) -> ScannedTable:
 
 
 def _with_metadata(table: ScannedTable, metadata: Metadata, *, version: int | None) -> ScannedTable:
-    return ScannedTable(
-        table.sessions,
-        table_path=table.table_path,
-        version=version,
-        metadata=metadata,
-        store=table.store,
-        spark_files=table.spark_files,
-        options=table.options,
-        is_checked=True,
-    )
+    return replace(table, version=version, metadata=metadata, is_checked=True, place=None)

@@ -11,26 +11,35 @@ raises CorruptLogError.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol
+from dataclasses import replace
 
 from pyspark.sql import DataFrame, functions as F
 
+from deltasnap_core.protocol.properties.retention import KEEP_ALL
+from deltasnap_core.protocol.properties.table_config import deleted_file_retention_ms
+from deltasnap_core.replay.fallback import Fallback
 from deltasnap_core.replay.spark.session.grouping import aggregated
 from deltasnap_core.replay.spark.session.spark_failures import translated
 from deltasnap_core.rules.file_actions import file_vector_id_sql, vector_id_sql
 from deltasnap_core.rules.paths import path_key_sql
 from deltasnap_core.rules.texts.sql_text import later_sql, quoted, timestamp_sql
 from deltasnap_core.rules.totals.num_records import num_records_sql
-from deltasnap_core.scan.scanned_table import ScannedTable
+from deltasnap_core.scan.scan_options import ScanOptions
 from deltasnap_core.scan.skipping.partition_values import malformed_texts, partition_sql, shown_value
 from deltasnap_core.scan.tables.file_problems import file_problems
-from deltasnap_core.scan.tables.optimize_candidates import optimize_candidates
+from deltasnap_core.scan.tables.history_frame import history_frame
+from deltasnap_core.scan.tables.log_tables import log_files_table, versions_table
+from deltasnap_core.scan.tables.optimize_candidates import (
+    CANDIDATE_COLUMNS,
+    OptimizeCandidate,
+    candidates_in_spark,
+    optimize_candidates,
+)
 from deltasnap_core.scan.tables.readable_statistics import ReadableStatistics
-from deltasnap_core.scan.tables.vacuum_candidates import ReferencedFiles, vacuum_candidates
+from deltasnap_core.scan.tables.vacuum_candidates import vacuum_candidates
 from deltasnap_core.scan.tables.vacuum_summary import VacuumSummary, vacuum_summary
-from deltasnap_core.storage.folder_listing import FolderListing
+from deltasnap_core.scan.version import FileHistory, ReadFiles, Version
+from deltasnap_core.storage.folder_listing import FolderListing, list_below
 
 NAMES = (
     "files",
@@ -47,69 +56,12 @@ NAMES = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileHistory:
-    """The live files of a version, with the columns of AddFile, and the changes of every later commit.
-
-    events: as `MetadataSource.events`; None: nothing.
-    """
-
-    files: DataFrame
-    events: DataFrame | None
-
-
-class MetadataSource(Protocol):
-    """The data that the metadata tables read, of a snapshot or of a stored version. Each part is read on demand."""
-
-    @property
-    def retention_ms(self) -> int:
-        """How long a tombstone is kept (ms)."""
-
-    @property
-    def now_ms(self) -> int:
-        """The current time (ms since the epoch)."""
-
-    @property
-    def read_files(self) -> tuple[Sequence[str], Sequence[str]]:
-        """The files of a log, with the log itself, and of a store: one of them is named if Spark cannot read it."""
-
-    def files(self) -> DataFrame:
-        """Return the live files of the version, with the columns of AddFile."""
-
-    def tombstones(self) -> DataFrame:
-        """Return every tombstone that the log still has, with the columns of RemoveFile."""
-
-    def events(self) -> DataFrame | None:
-        """Return the file actions of commits, with the columns version, path, add, remove; None: there are none."""
-
-    def file_history(self) -> FileHistory:
-        """Return the changes of the files up to the version, from the earliest version that is known."""
-
-    def history(self) -> DataFrame:
-        """Return the table `history`."""
-
-    def versions(self) -> DataFrame:
-        """Return the table `versions`."""
-
-    def log_files(self) -> DataFrame:
-        """Return the table `log_files`."""
-
-    def listing(self) -> FolderListing:
-        """Return the files below the table's folder."""
-
-    def referenced_files(self, *, every_commit: bool) -> ReferencedFiles:
-        """Return the files that other versions in the log reference, including later ones.
-
-        every_commit: also the files that each commit names.
-        """
-
-
 class MetadataTables:
     """The metadata tables of one version of a table, or of its log. Each is created on demand."""
 
-    def __init__(self, table: ScannedTable, source: MetadataSource) -> None:
-        self._table = table
-        self._source = source
+    def __init__(self, versions: Fallback[Version], options: ScanOptions | None = None) -> None:
+        self._versions = versions
+        self._table = versions.version.scanned(options)
 
     def create_view(self, name: str, view: str | None = None) -> str:
         """Create a temporary view of one of the tables. Return the view's name; default: the name of the table.
@@ -132,7 +84,7 @@ class MetadataTables:
         vector), partition (struct of the typed partition columns), stats (struct by column: min, max in the column's
         type, null_count; null: not stated), tags (map). Bounds of decimals of more than 15 digits are rounded.
         """
-        return self._source.files().selectExpr(
+        return self._files.selectExpr(
             "path",
             "size",
             f"{timestamp_sql('modificationTime')} as modification_time",
@@ -154,7 +106,7 @@ class MetadataTables:
         """
         columns = self._table.columns.partition
         values = [f"{shown_value(column)} as {quoted(column.name)}" for column in columns]
-        files = self._source.files().selectExpr(
+        files = self._files.selectExpr(
             f"struct({', '.join(values)}) as partition",
             f"{malformed_texts(self._table.columns.partition)} as malformed",
             "size",
@@ -176,12 +128,12 @@ class MetadataTables:
         in the first version whose later commits all exist, or before), removed_version (long; null: still in the
         table), data_change (boolean; null: unknown, because a checkpoint does not state it).
         """
-        return _lives(self._source.file_history(), path_key_sql("path", self._table.table_path))
+        return _lives(self._version.file_history(), path_key_sql("path", self._table.table_path))
 
     @property
     def history(self) -> DataFrame:
         """The commits that still exist, newest first; columns as in `DeltaLog.history_frame`."""
-        return self._source.history()
+        return history_frame(self._table.spark, self._version.commits())
 
     @property
     def versions(self) -> DataFrame:
@@ -191,7 +143,7 @@ class MetadataTables:
         (boolean), why_not (string, null: it is loadable). For a log, a version is loadable if its files exist. Their
         content is not read: `TableLog.condition` finds damaged files.
         """
-        return self._source.versions()
+        return versions_table(self._table.spark, self._version.known_versions())
 
     @property
     def log_files(self) -> DataFrame:
@@ -200,7 +152,7 @@ class MetadataTables:
         path (string, URL), kind (string), version (long), size (long), modification_time (timestamp), in_segment
         (boolean: used to load the version).
         """
-        return self._source.log_files()
+        return log_files_table(self._table.spark, self._version.log_files(), self._version.segment)
 
     @property
     def tombstones(self) -> DataFrame:
@@ -209,12 +161,12 @@ class MetadataTables:
         path (string), deletion_timestamp, expires_at (timestamp), expired (boolean), size (long, null: not stated),
         data_change (boolean, as in `files`), deletion_vector (string, unique id).
         """
-        expires = later_sql("coalesce(deletionTimestamp, 0L)", self._source.retention_ms)
-        return self._source.tombstones().selectExpr(
+        expires = later_sql("coalesce(deletionTimestamp, 0L)", self._retention_ms)
+        return self._tombstones.selectExpr(
             "path",
             f"{timestamp_sql('deletionTimestamp')} as deletion_timestamp",
             f"{timestamp_sql(expires)} as expires_at",
-            f"({expires} <= {self._source.now_ms}L) as expired",
+            f"({expires} <= {self._version.now_ms}L) as expired",
             "size",
             "dataChange as data_change",
             f"{vector_id_sql('deletionVector')} as deletion_vector",
@@ -230,7 +182,7 @@ class MetadataTables:
         the greatest bound as written, but decimals of more than 15 digits are rounded; null: there is none). Sums
         beyond 64 bits are null.
         """
-        files = self._source.files()  # first: it checks the protocol, whose features may add types
+        files = self._files  # first: it checks the protocol, whose features may add types
         return self._statistics.coverage(files)
 
     @property
@@ -251,9 +203,11 @@ class MetadataTables:
         with clustering may rewrite more. The size of new files is estimated by that of the old ones. The driver packs
         the files: it holds a few numbers for each of them.
         """
-        files = self._source.files()
-        with translated(*self._source.read_files):
-            return optimize_candidates(self._table, files)
+        return candidates_in_spark(self._table, self.optimize_candidate_values())
+
+    def optimize_candidate_values(self) -> tuple[OptimizeCandidate, ...]:
+        """Return the rows of `optimize_candidates` as values, in the same order. A small version may need no Spark."""
+        return self._versions.run(self._candidates)
 
     def vacuum_candidates(self, *, list_files: bool = False, retention_ms: int | None = None) -> DataFrame:
         """Return the files that VACUUM would delete, and those that are protected, with the reason.
@@ -284,8 +238,8 @@ class MetadataTables:
         Files outside of the folder are not compared, nor files that are not listed if there is a symbolic link.
         Errors: StorageError.
         """
-        files, listing = self._source.files(), self._source.listing()
-        with translated(*self._source.read_files):
+        files, listing = self._files, self._listing()
+        with translated(*self._read_files):
             return file_problems(self._table, files, listing)
 
     def vacuum_summary(self, *, retention_ms: int | None = None) -> VacuumSummary:
@@ -294,27 +248,57 @@ class MetadataTables:
         Summarizes `vacuum_candidates(list_files=True)`. retention_ms: as there.
         """
         candidates, retention = self._vacuum_candidates(list_files=True, retention_ms=retention_ms)
-        events, now_ms = self._source.events(), self._source.now_ms
-        with translated(*self._source.read_files):
+        events, now_ms = self._version.events(), self._version.now_ms
+        with translated(*self._read_files):
             return vacuum_summary(candidates, events, retention_ms=retention, now_ms=now_ms)
 
     def _vacuum_candidates(self, *, list_files: bool, retention_ms: int | None) -> tuple[DataFrame, int]:
         """Return the result of `vacuum_candidates`, and the retention (ms)."""
         if retention_ms is not None and retention_ms < 0:
             raise ValueError(f"Expected a retention of 0 ms or more, found {retention_ms}")
-        listing = self._source.listing() if list_files else None  # first: files committed later are then named
-        named = self._source.referenced_files(every_commit=list_files)
+        listing = self._listing() if list_files else None  # first: files committed later are then named
+        named = self._version.referenced_files(every_commit=list_files)
         if retention_ms is None:
-            retention_ms = max(self._source.retention_ms, named.retention_ms)
+            retention_ms = max(self._retention_ms, named.retention_ms)
         named = replace(
             named,
-            files=[self._source.files(), *named.files],
-            tombstones=[self._source.tombstones(), *named.tombstones],
+            files=[self._files, *named.files],
+            tombstones=[self._tombstones, *named.tombstones],
         )
-        now_ms = self._source.now_ms
-        with translated(*self._source.read_files):
+        now_ms = self._version.now_ms
+        with translated(*self._read_files):
             found = vacuum_candidates(self._table, named, retention_ms=retention_ms, now_ms=now_ms, listing=listing)
         return found, retention_ms
+
+    def _candidates(self, version: Version) -> tuple[OptimizeCandidate, ...]:
+        with translated(*version.read_files):
+            return optimize_candidates(self._table, version.files(CANDIDATE_COLUMNS))
+
+    @property
+    def _version(self) -> Version:
+        return self._versions.version
+
+    @property
+    def _files(self) -> DataFrame:
+        return self._versions.run(lambda version: version.all_files_with_stats)
+
+    @property
+    def _tombstones(self) -> DataFrame:
+        """Every tombstone that the version still has."""
+        return self._versions.run(lambda version: version.tombstones(KEEP_ALL))
+
+    @property
+    def _retention_ms(self) -> int:
+        return deleted_file_retention_ms(self._table.metadata.configuration)
+
+    @property
+    def _read_files(self) -> ReadFiles:
+        """The files of the version, with the log itself."""
+        of_log, of_store = self._version.read_files
+        return (*of_log, self._version.log_path), of_store
+
+    def _listing(self) -> FolderListing:
+        return list_below(self._table.table_path, self._table.spark_files.storage_options)
 
     @property
     def _statistics(self) -> ReadableStatistics:

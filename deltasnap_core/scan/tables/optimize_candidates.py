@@ -27,6 +27,7 @@ from deltasnap_core.rules.totals.num_records import num_records, num_records_sql
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.skipping.partition_values import partition_sql, partition_value, shown_value, text_of
 from deltasnap_core.scan.table_columns import TableColumn
+from deltasnap_core.scan.version import Rows
 
 CANDIDATE_COLUMNS = ("size", "partitionValues", "stats", "deletionVector")
 """The columns of AddFile that the rules read."""
@@ -61,9 +62,13 @@ class OptimizeCandidate:
     statement: str | None
 
 
-def optimize_candidates(table: ScannedTable, files: DataFrame) -> DataFrame:
-    """Return the candidates, the largest reduction of files first; one Spark job. files: with CANDIDATE_COLUMNS."""
-    found = candidates_of_frame(table, files)
+def optimize_candidates(table: ScannedTable, files: Rows) -> tuple[OptimizeCandidate, ...]:
+    """Return the candidates, the largest reduction of files first. files: with CANDIDATE_COLUMNS, read on demand."""
+    return candidates_of_rows(table, files) if isinstance(files, pa.Table) else candidates_of_frame(table, files)
+
+
+def candidates_in_spark(table: ScannedTable, found: Sequence[OptimizeCandidate]) -> DataFrame:
+    """Return candidates as a DataFrame, in the same order."""
     numbers = {name: pa.array([getattr(each, name) for each in found], pa.int64()) for name in _NUMBERS}
     statements = pa.array([each.statement for each in found], pa.string())
     texts = pa.array([[*each.partition.values()] for each in found], pa.list_(pa.string()))

@@ -8,7 +8,6 @@ Source: Delta's `VacuumCommand`; PROTOCOL.md, Remove File (tombstones and their 
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, functions as F
@@ -23,6 +22,7 @@ from deltasnap_core.rules.texts.sql_text import timestamp_sql
 from deltasnap_core.scan.files.file_keys import FileKeys, normal_path, spellings
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.tables.named_files import OUTSIDE, named_files
+from deltasnap_core.scan.version import ReferencedFiles
 from deltasnap_core.storage.folder_listing import FolderListing, roots_of
 from deltasnap_core.storage.urls import join_url
 
@@ -47,23 +47,6 @@ CATALOG_IS_UNKNOWN = "a catalog manages the table, and was not queried: its unpu
 UNKNOWN_FEATURES = "the table has writer features that deltasnap does not know: they may need it"
 YOUNG_TOMBSTONE = "expired tombstone, but the file is younger than the retention"
 UNKNOWN_AGE = "orphan of unknown age"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReferencedFiles:
-    """The files that a log references.
-
-    files, tombstones: DataFrames with the columns of AddFile and of RemoveFile, each of one version or of several.
-    change_data: the paths of files of change data, as in the log, with the time of their commit (ms).
-    unread: why a part of the log was not read; None: all of it was.
-    retention_ms: how long the newest version keeps a tombstone; 0: unknown.
-    """
-
-    files: Sequence[DataFrame]
-    tombstones: Sequence[DataFrame]
-    change_data: Sequence[tuple[str, int]] = ()
-    unread: str | None
-    retention_ms: int = 0
 
 
 def why_unread(protocol: Protocol | None, *, is_catalog_known: bool) -> str | None:

@@ -78,7 +78,7 @@ class VacuumSummary:
 def vacuum_summary(candidates: DataFrame, events: DataFrame | None, *, retention_ms: int, now_ms: int) -> VacuumSummary:
     """Return the summary of candidates; two Spark jobs.
 
-    candidates: as vacuum_candidates returns them. events: as in MetadataSource.
+    candidates: as vacuum_candidates returns them. events: as `Version.events`.
     """
     age = f"{now_ms}L - unix_millis(coalesce(deletion_timestamp, modification_time))"
     ages = " ".join(f"when age >= {days * _DAY_MS}L then {days}" for days in reversed(AGES_DAYS[1:]))

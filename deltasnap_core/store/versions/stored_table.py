@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from deltasnap_core.errors import CorruptStoreError, StoredVersionNotFoundError, UnsupportedStoreError
 from deltasnap_core.log.listing.log_segment import LogSegment
+from deltasnap_core.log.listing.log_segment_builder import check_versions
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.redaction import logger_of
 from deltasnap_core.storage.urls import join_url
@@ -103,20 +104,22 @@ class StoredTable:
         """Return the current manifests by version, ascending, from one listing."""
         return {name.version: name for name in self.stored_versions().current}
 
-    def current_manifests(
-        self, versions: Collection[int] | None, current: Mapping[int, ManifestName] | None = None
-    ) -> tuple[VersionManifest, ...]:
+    def manifests(
+        self, versions: Collection[int] | None = None, current: Mapping[int, ManifestName] | None = None
+    ) -> dict[int, VersionManifest]:
         """Return the manifests of versions (None: all current ones), ascending.
 
-        current: the result of `current_names`; None: list the store. Errors: StoredVersionNotFoundError;
-                  CorruptStoreError.
+        current: the result of `current_names`; None: list the store. Errors: ValueError for an invalid version;
+                 StoredVersionNotFoundError; CorruptStoreError.
         """
+        if not isinstance(versions, range | None):
+            check_versions(*versions)
         current = self.current_names() if current is None else current
         wanted = sorted(current if versions is None else set(versions))
         for version in wanted:
             if version not in current:
                 raise StoredVersionNotFoundError(store=self.root, table=self.name, version=version)
-        return self.read_manifests([current[version] for version in wanted])
+        return {each.version: each for each in self.read_manifests([current[version] for version in wanted])}
 
     def read_manifests(self, names: Sequence[ManifestName]) -> tuple[VersionManifest, ...]:
         """Return manifests, in the order given.

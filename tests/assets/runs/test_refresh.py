@@ -316,7 +316,7 @@ def test_versions_whose_stored_files_are_gone_are_stored_again(
     delete_bases(table)
     assert table.refresh() == (0, 1, 2)
     assert "Versions of table events count as not stored: " in caplog.text
-    table.store.check_files("events", table.store.manifests("events").values())
+    table.store.table("events").check_files(table.store.table("events").manifests().values())
     assert table.stored_files(2) == {"3", "a2.parquet"}
 
 

@@ -142,13 +142,13 @@ class Versions:
     def states(self, table: str, versions: list[int]) -> dict[int, Any]:
         return {version: SimpleNamespace(metadata=None, size_in_bytes=0) for version in versions}
 
-    def count_files(self, table: str, manifest: Any, *_: object, driver: Any, spark: Any) -> Any:
+    def count_files(self, table: str, manifest: Any, query: Any) -> Any:
         self.requested.append(manifest.version)
         self.is_counted.wait(30)
         if self.error is not None:
             raise self.error
         rows = [{"path": "a", "size": 5, "partitionValues": {}, "modificationTime": 0, "dataChange": True}]
-        return driver(pa.Table.from_pylist(rows, ADDS), pa.Table.from_pylist([], REMOVES))
+        return query.in_driver(pa.Table.from_pylist(rows, ADDS), pa.Table.from_pylist([], REMOVES))
 
 
 @pytest.fixture

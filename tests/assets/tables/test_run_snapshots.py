@@ -201,7 +201,8 @@ def test_effect_of_optimize_is_exact_up_to_fifty_thousand_files(base: int, chang
     later = replace(MANIFEST.changes[0], files=(of_changes,))
     manifest = replace(MANIFEST, base=replace(BASE, files=(of_base,)), changes=(later,))
 
-    store = SimpleNamespace(optimize_candidates=lambda *of: candidates if of == ("events", manifest) else [])
+    tables = {("events", manifest.version): SimpleNamespace(optimize_candidate_values=lambda: candidates)}
+    store = SimpleNamespace(tables=lambda name, of: tables[name, of.version])
     estimate = Compaction.estimated([replace(partitions(1000).partitions[0], num_files=5)], {})
     snapshots: Any = RunSnapshots(Settings(tables=(TABLE,)), RunSession(PlainSession({})))
     snapshots.versions = SimpleNamespace(

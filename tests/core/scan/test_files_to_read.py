@@ -28,7 +28,7 @@ def table(files: SparkFiles, **columns: str) -> ScannedTable:
     schema = json.dumps({"type": "struct", "fields": [*fields, {**ID}]})
     metadata = Metadata(id="t", schema_string=schema, partition_columns=tuple(columns), configuration={})
     return ScannedTable(
-        NoSession(), table_path=TABLE, version=7, metadata=metadata, store=MemoryLogStore(), spark_files=files
+        sessions=NoSession(), table_path=TABLE, version=7, metadata=metadata, store=MemoryLogStore(), spark_files=files
     )
 
 

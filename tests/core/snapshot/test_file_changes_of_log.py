@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from deltasnap_core.snapshot import delta_log
 from deltasnap_core.snapshot.delta_log import DeltaLog
-from tests.builders import add, metadata, protocol
+from tests.builders import add, metadata, protocol, remove, write_log
 from tests.checkpoint_files import write_checkpoint
 from tests.core.scan.catalog_tables import FILES, write_catalog_managed
 
@@ -19,40 +17,27 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize(
-    ("start", "end", "tables", "removes"),
-    [(1, 4, "before after", None), (4, 1, "after before", "tombstones of after"), (4, 4, "before after", None)],
+    ("start", "end", "added", "removed", "commits"),
+    [(1, 3, {"d"}, {"a"}, [2, 3]), (3, 1, {"a"}, {"d"}, [3, 2]), (3, 3, set(), set(), [])],
     ids=["forward", "backward", "the same version"],
 )
 def test_changes_lead_from_the_first_version_to_the_second(
-    start: int, end: int, tables: str, removes: str | None, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession,
+    tmp_path: Path,
+    start: int,
+    end: int,
+    added: set[str],
+    removed: set[str],
+    commits: list[int],
 ) -> None:
-    def snapshot(name: str) -> Any:
-        replayable = SimpleNamespace(files=[f"log of {name}"])
-        log = SimpleNamespace(replayable=replayable, catalog=f"catalog of {name}")
-        return SimpleNamespace(
-            scanned_table=lambda options: (name, options), all_files=name, log=log, tombstones=f"tombstones of {name}"
-        )
-
-    log: Any = DeltaLog.__new__(DeltaLog)
-    first, last = sorted((start, end))
-    of_version = {(first, "catalog of after"): snapshot("before")}
-    log._management = SimpleNamespace(get_snapshot_at=lambda version, *, catalog: of_version[version, catalog])
-    log._context = SimpleNamespace(table_log=SimpleNamespace(store="store", log_path="log"))
-    monkeypatch.setattr(DeltaLog, "_with_commits_after", lambda _, *of: {(first, last): snapshot("after")}[of])
-    history = {("store", "log", "catalog of after"): SimpleNamespace(get_history=lambda start, end: (start, end))}
-    monkeypatch.setattr(delta_log, "DeltaHistoryManager", lambda *of, catalog: history[*of, catalog])
-    monkeypatch.setattr(delta_log, "FileChanges", lambda *given, **named: (given, named))
-    source, target = tables.split()
-    options: Any = "options"
-    given, named = log.file_changes(start, end, options=options)
-    assert given == ((target, "options"), source, target)
-    assert named == {
-        "from_version": start,
-        "to_version": end,
-        "commits": (first + 1, last),
-        "log_files": (f"log of {source}", f"log of {target}"),
-        "removes": removes,
-    }
+    versions = {0: [protocol(), metadata(), add("a")], 1: [add("b")], 2: [remove("a", dataChange=False)]}
+    write_log(tmp_path, {**versions, 3: [add("d", dataChange=False)]})
+    changes = DeltaLog.for_table(spark, tmp_path).file_changes(start, end)
+    assert (changes.from_version, changes.to_version) == (start, end)
+    assert {row.path for row in changes.added.collect()} == added
+    assert {row.path for row in changes.removed.collect()} == removed
+    assert [commit.version for commit in changes.commits] == commits
+    assert changes.summary.rearranged_files == len(added)
 
 
 @pytest.mark.slow

@@ -430,18 +430,19 @@ def test_range_stores_a_version_in_few_bytes(copied: SnapshotStore, stored: Snap
 
 @pytest.mark.parametrize("version", [None, "0", 1.5, -1])
 def test_version_that_is_no_version_is_a_value_error(stored: SnapshotStore, log: DeltaLog, version: Any) -> None:
+    query: Any = None
     calls: list[Callable[[], object]] = [
         lambda: stored.manifest("events", version),
         lambda: stored.computed_state("events", version),
         lambda: stored.log_segment("events", version),
         lambda: stored.state("events", version),
         lambda: stored.all_files("events", version),
-        lambda: stored.count_files("events", version, (), (), driver=max, spark=max),
+        lambda: stored.version("events", version),
+        lambda: stored.count_files("events", version, query),
         lambda: stored.scan("events", version),
         lambda: stored.file_changes("events", version, 1),
         lambda: stored.row_changes("events", version, 1),
         lambda: stored.row_changes_since("events", 0, version),
-        lambda: stored.optimize_candidates("events", version),
         lambda: stored.write_range("events", log, version, 1),
         lambda: stored.write_versions("events", log, [version]),
         lambda: log.row_changes(version, 1),

@@ -63,7 +63,7 @@ def test_version_that_is_not_stored_is_an_error(ask: Callable[[SnapshotStore], o
 
 
 def test_table_that_was_never_stored_has_no_versions_and_needs_spark(store: SnapshotStore) -> None:
-    assert (store.versions("t"), store.current_names("t"), store.manifests("t")) == ([], {}, {})
+    assert (store.versions("t"), store.table("t").current_names(), store.table("t").manifests()) == ([], {}, {})
     assert store.reason_for_spark("t") is not None
 
 
@@ -71,11 +71,9 @@ def test_table_that_was_never_stored_has_no_versions_and_needs_spark(store: Snap
 def test_data_files_are_read_with_the_options_of_the_store_unless_a_scan_has_its_own(
     tmp_path: Path, chosen: dict[str, Any] | None, expected: dict[str, Any]
 ) -> None:
+    state = SimpleNamespace(protocol=None, metadata=Metadata(id="t", schema_string='{"type":"struct","fields":[]}'))
+    stored: Any = SimpleNamespace(computed_states=lambda manifests: {0: state}, generation_folder=str)
+    manifest: Any = SimpleNamespace(version=0, log_path="file:///t/_delta_log", generation="1")
     reader = StoreReader.open(None, tmp_path / "store", {"anon": True}, engine="auto", check_pages=False)
-    found: Any = SimpleNamespace(
-        manifest=SimpleNamespace(version=0),
-        computed_state=SimpleNamespace(protocol=None),
-        table_path="file:///t",
-        metadata=Metadata(id="t", schema_string='{"type":"struct","fields":[]}'),
-    )
-    assert reader.scanned(found, ScanOptions(storage_options=chosen)).spark_files.storage_options == expected
+    found = reader._opened(stored, manifest)
+    assert found.scanned(ScanOptions(storage_options=chosen)).spark_files.storage_options == expected

@@ -214,11 +214,11 @@ def test_log_replaced_during_a_read_commits_nothing(
     table: Path, store: SnapshotStore, calls: int, last: int, after: int | None
 ) -> None:
     store.write_range("events", log_of(table), 0, 1)
-    before = store.manifests("events")
+    before = store.table("events").manifests()
     swapped = SwappedLogStore(partial(restore, table, last, after=after), calls)
     with pytest.raises(LogChangedError, match="was replaced while it was read"):
         store.write_range("events", log_of(table, swapped), 0, 1 + 4)  # type: ignore[arg-type]
-    assert store.manifests("events") == before
+    assert store.table("events").manifests() == before
     if last >= 5:
         store.write_range("events", log_of(table), 0, 5)
         assert files_of(store, 5) == expected_files(5, after=after)
@@ -301,8 +301,8 @@ def asked_for(folder: Path, count: int, gaps: Mapping[int, int]) -> dict[str, in
     log_store.reset()
     files.requested.clear()
     stored = store.write_range("events", log, 1, count)
-    store.computed_states("events", list(stored))
-    store.log_segments("events", list(stored))
+    store.table("events").computed_states(list(stored))
+    store.table("events").log_segments(list(stored))
     assert all(manifest.commit is not None and manifest.commit.sample for manifest in stored)
     reads = Counter(log_store.reads + log_store.opens)
     assert max(reads.values()) == 1

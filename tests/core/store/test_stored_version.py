@@ -18,7 +18,7 @@ from tests.core.store.rows.driver_rows_builders import driver_rows, empty_versio
 from tests.core.store.rows.spark_rows_builders import OLD, base, spark_rows
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["base"]
 UNUSED: Any = None
@@ -31,8 +31,21 @@ def version(spark: SparkSession, folder: Path, manifest: VersionManifest, engine
         manifest=manifest,
         spark_rows=spark_rows(spark, folder),
         driver_rows=driver_rows(folder),
-        check_pages=False,
+        check_files=False,
     )
+
+
+class BothRows:
+    """The rows of a few columns of files and tombstones. A FileQuery."""
+
+    file_columns = ("size", "path")
+    tombstone_columns = ("path", "deletionTimestamp")
+
+    def in_driver(self, files: pa.Table, tombstones: pa.Table) -> list[list[dict[str, Any]]]:
+        return [rows(files), rows(tombstones)]
+
+    def on_spark(self, files: DataFrame, tombstones: DataFrame) -> list[list[dict[str, Any]]]:
+        return [rows(files.toArrow()), rows(tombstones.toArrow())]
 
 
 def rows(found: pa.Table) -> list[dict[str, Any]]:
@@ -58,15 +71,7 @@ def test_files_and_tombstones_are_the_same_on_both_engines(
     spark: SparkSession, tmp_path: Path, base: VersionManifest
 ) -> None:
     manifest = replace(base, min_file_retention_timestamp=OLD)
-    found = [
-        version(spark, tmp_path, manifest, engine).count(
-            ("size", "path"),
-            ("path", "deletionTimestamp"),
-            driver=lambda *both: [rows(each) for each in both],
-            spark=lambda *both: [rows(each.toArrow()) for each in both],
-        )
-        for engine in ("spark", "auto")
-    ]
+    found = [version(spark, tmp_path, manifest, engine).count(BothRows()) for engine in ("spark", "auto")]
     assert found[0] == found[1]
     assert [len(each) for each in found[0]] == [4, 1]
 
@@ -81,7 +86,7 @@ def test_tombstones_are_those_that_a_retention_keeps(
 
 def test_version_without_files_has_no_rows(spark: SparkSession, tmp_path: Path) -> None:
     found = version(spark, tmp_path, empty_version())
-    assert found.files == []
-    for frame, column in ((found.all_files(), "stats"), (found.base_files(), "stats"), (found.tombstones(), "size")):
+    assert found.read_files == ((), [])
+    for frame, column in ((found.all_files, "stats"), (found.tombstones(), "size")):
         assert column in frame.columns
         assert frame.count() == 0

@@ -21,6 +21,7 @@ from deltasnap_core.replay.spark.reading.action_reader import PARSED
 from deltasnap_core.rules.texts.statistics_schema import StatisticPath
 from deltasnap_core.scan.physical_schema import logical_schema
 from deltasnap_core.scan.planning import condition_on_files
+from deltasnap_core.scan.version import frame_of
 from deltasnap_core.support import SPARK_FAILURES
 from tests.fuzz.scans.predicates import ZONES, RandomPredicates
 from tests.fuzz.scans.rewriting import rewrite
@@ -124,7 +125,7 @@ class _Trial:
         """Return the files with which scans of all those predicates plan, and the conditions on them."""
         skipping = {where: scan._skipping for where, scan in scans.items()}
         read = frozenset[StatisticPath]().union(*(each.statistics_read for each in skipping.values()))
-        files = every._versions.run(lambda version: self._kept(version.files_with(read)))
+        files = every._files.run(lambda files: self._kept(frame_of(files.files(skipping=read), every._table)))
         parsed = PARSED in files.columns
         alike = {
             where: replace(each, statistics_read=read) if each.statistics_read else each
@@ -156,7 +157,7 @@ class _Trial:
         scans = {}
         for where in wheres:
             try:
-                scans[where] = Scan(every._table, every._versions, where=where, totals=every._totals)
+                scans[where] = Scan(every._table, every._files, where=where, totals=every._totals)
             except DeltaSnapError as error:
                 self._tried.refused += 1
                 try:

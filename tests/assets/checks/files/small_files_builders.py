@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deltasnap_core import OptimizeCandidate
+from deltasnap_core.support import OptimizeCandidate
 
 
 def candidate(day: str, files: int, files_after: int) -> OptimizeCandidate:

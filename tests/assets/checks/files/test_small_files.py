@@ -4,7 +4,8 @@ from deltasnap_assets.checks.check import Verdict
 from deltasnap_assets.checks.compaction import Compaction
 from deltasnap_assets.checks.files.small_files import SmallFiles, SmallFilesLimits
 from deltasnap_assets.checks.partition_files import PartitionFiles
-from deltasnap_core import FileSizeHistogram, OptimizeCandidate
+from deltasnap_core import FileSizeHistogram
+from deltasnap_core.support import OptimizeCandidate
 from tests.assets.checks.files.small_files_builders import candidate
 from tests.assets.checks.known import page_facts
 

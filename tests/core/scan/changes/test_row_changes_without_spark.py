@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,6 @@ from deltasnap_core.errors import (
 from deltasnap_core.protocol.log_files.file_names import commit_file
 from deltasnap_core.scan.changes.row_changes import (
     _CHANGE_FIELDS,
-    ChangeOptions,
     RowChanges,
     _file,
     _result_schema,
@@ -166,9 +166,11 @@ def test_removes_are_changes_only_if_the_metadata_before_them_is_known(tmp_path:
         planned(tmp_path, 4, 4)
     with pytest.raises(VersionNotFoundError):
         planned(tmp_path, 3, 5)
-    before = planned(tmp_path, 5, 5).versions[5].metadata_before
-    known = planned(tmp_path, 4, 4, metadata_before=lambda: before)
-    assert known.versions[4].metadata_before is before
+    write_log(tmp_path / "copy", VERSIONS)
+    copy = log_without_spark(TableLog.for_path(tmp_path / "copy")).get_snapshot_at(3)
+    known = planned(tmp_path, 4, 4, before=copy.versions.version)
+    assert known.versions[4].metadata_before == copy.metadata
+    assert rows(known) == [(4, "delete", "e", None), (4, "insert", "f", 60)]
 
 
 @pytest.mark.parametrize("values", [None, {}], ids=["omitted", "empty"])
@@ -227,9 +229,9 @@ def test_columns_of_a_key_are_found_by_name(tmp_path: Path) -> None:
     changes = planned(tmp_path, 3, 3)
     assert changes._key("ID") == changes._key(["id"]) == [("id",)]
     with pytest.raises(ValueError, match=r"no column 'nope'; it has id"):
-        changes.to_df(ChangeOptions(key=["id", "nope"]))
+        changes.to_df({"key": ["id", "nope"]})
     with pytest.raises(ValueError, match="found none"):
-        changes.to_df(ChangeOptions(key=[]))
+        changes.to_df({"key": []})
 
 
 def test_key_may_be_a_field_of_a_struct_or_have_a_quoted_name(tmp_path: Path) -> None:
@@ -255,7 +257,7 @@ def test_changed_files_are_tagged_with_their_change_version_and_time(tmp_path: P
     write_log(tmp_path, {4: [remove("c")], 5: []})
     changes = planned(tmp_path, 1, 4)
     files = Copies()
-    changes.table.spark_files = files
+    changes = replace(changes, table=replace(changes.table, spark_files=files))
     plain = [each for each in changes.rows if each.version != 3]
     found = changes._data_files(changes.table, plain)
     assert [each.tags for each in found] == [(0, 1, mtime_of(1)), (1, 1, mtime_of(1)), (0, 4, mtime_of(4))]

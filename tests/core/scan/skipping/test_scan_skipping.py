@@ -14,6 +14,7 @@ import pytest
 from deltasnap_core import DeltaLog, SnapshotOptions
 from deltasnap_core.scan.planning import chosen_files
 from deltasnap_core.scan.skipping.data_skipping import skipping_of
+from deltasnap_core.scan.version import frame_of
 from tests.builders import add, field, metadata, protocol, schema, write_log
 from tests.checkpoint_files import put_parsed_statistics, write_checkpoint
 from tests.core.scan.scan_builders import file, found, found_by, ids, snapshot_of, stats
@@ -142,8 +143,8 @@ def test_only_requested_struct_statistics_of_a_checkpoint_are_read(
     files = found_by({where: snapshot.scan(where).files.select("path") for where in chosen})
     assert files == {where: [(path,) for path in paths] for where, paths in chosen.items()}
     skipping = skipping_of("id = 5", snapshot.scanned_table().columns)
-    files_with_values = snapshot.versions.version.files_with(skipping.statistics_read)
-    chosen_files(files_with_values, skipping).explain("formatted")
+    files_with_values = snapshot.versions.version.files(skipping=skipping.statistics_read)
+    chosen_files(frame_of(files_with_values, snapshot.scanned_table()), skipping).explain("formatted")
     plan = capsys.readouterr().out
     assert "stats_parsed:struct<maxValues:struct<id:bigint>" in plan.replace(" ", "")
     assert found(snapshot.scan("id > 4", columns=["id"])) == [(5,), (9,)]

@@ -39,7 +39,7 @@ def candidates(spark: SparkSession, path: Path) -> list[dict[str, Any]]:
     spark_store = SnapshotStore.open(spark, folder, engine="spark")
     spark_store.write_range("t", log, 0, 0)
     for store in (spark_store, SnapshotStore.open(None, folder)):
-        found = [asdict(candidate) for candidate in store.optimize_candidates("t", 0)]
+        found = [asdict(candidate) for candidate in store.tables("t", 0).optimize_candidate_values()]
         assert [without_partition(each) for each in found] == [without_partition(row) for row in rows]
     return rows
 

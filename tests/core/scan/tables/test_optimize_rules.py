@@ -46,7 +46,7 @@ def candidates(
     )
     unused: Any = None
     table = ScannedTable(
-        NoSession(),
+        sessions=NoSession(),
         table_path=path,
         version=0,
         metadata=Metadata.from_json(described["metaData"]),

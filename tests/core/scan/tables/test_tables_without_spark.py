@@ -87,20 +87,24 @@ def test_log_files_show_whether_the_version_reads_them_and_leave_out_unknown_one
     ]
 
 
+def versions_of_nothing() -> Any:
+    return SimpleNamespace(version=SimpleNamespace(scanned=lambda options: options))
+
+
 @pytest.mark.parametrize(("view", "expected"), [(None, "history"), ("mine", "mine")])
-def test_view_of_a_table_has_the_given_name_or_that_of_the_table(view: str | None, expected: str) -> None:
+def test_view_of_a_table_has_the_given_name_or_that_of_the_table(
+    view: str | None, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     created: list[str] = []
     frame = SimpleNamespace(createOrReplaceTempView=created.append)
-    source: Any = SimpleNamespace(history=lambda: frame)
-    table: Any = SimpleNamespace()
-    assert MetadataTables(table, source).create_view("history", view) == expected
+    monkeypatch.setattr(MetadataTables, "history", frame)
+    assert MetadataTables(versions_of_nothing()).create_view("history", view) == expected
     assert created == [expected]
 
 
 def test_view_of_an_unknown_table_is_a_value_error() -> None:
-    table: Any = SimpleNamespace()
     with pytest.raises(ValueError, match="no metadata table 'secrets'; there are files, "):
-        MetadataTables(table, table).create_view("secrets")
+        MetadataTables(versions_of_nothing()).create_view("secrets")
 
 
 TABLE = "file:///lake/t"

@@ -254,7 +254,7 @@ def test_newest_version_without_valid_numbers_is_damage(name: str, value: Any, r
     store.polls.write("events", poll())
     newest = store.manifest("events", 40)
     wrong = replace(newest, computed_state={**newest.computed_state, name: value})
-    store._reader.table("events").commit([wrong])
+    store.table("events").commit([wrong])
     row = row_of(store)
     assert (row["condition"], row["check"], row["num_files"]) == ("broken", "store", None)
     assert f"{40:020d}.json: {reason}" in row["reason"]
@@ -264,7 +264,7 @@ def test_earlier_version_without_a_valid_time_is_left_out(tmp_path: Path) -> Non
     store_table(tmp_path, "events", COMMITS)
     store, untimed = opened(tmp_path), cast(Any, "x")
     store.polls.write("events", poll())
-    store._reader.table("events").commit([replace(store.manifest("events", 39), timestamp=untimed)])
+    store.table("events").commit([replace(store.manifest("events", 39), timestamp=untimed)])
     assert (row_of(store)["condition"], row_of(store)["num_files"]) == ("healthy", 41)
 
 
@@ -292,7 +292,7 @@ def test_version_pruned_while_the_fleet_is_read_is_no_damage(tmp_path: Path, mon
         patched.setattr(StoredTable, "read_manifests", pruned)
         row = row_of(store)
     assert (row["condition"], row["num_versions"], row["num_files"]) == ("healthy", 41, None)
-    known = store.current_names("events")
+    known = store.table("events").current_names()
     assert len(store.polls.points("events", poll(), known)) > 3
     for manifest in (tmp_path / "events" / "manifests").iterdir():
         manifest.unlink()

@@ -304,7 +304,7 @@ def test_listing_that_starts_after_the_stored_versions_is_completed(stored: Stor
 def test_commit_that_disappears_while_it_is_compared_shows_nothing(stored: StoredTable) -> None:
     store = log_store(range(LAST + 1))
     listing = table_log(store).list()
-    (manifest,) = stored.current_manifests([LAST])
+    (manifest,) = stored.manifests([LAST]).values()
     store.delete(*commits(LAST, LAST))
     assert is_version_of(manifest, store, listing) is None
 

@@ -71,7 +71,7 @@ def test_versions_of_a_generation_replaced_in_the_meantime_are_not_committed(tab
     store.write_range("events", log_of(table), 0, 3)
 
     def fork() -> None:
-        table_of = store._reader.table("events")
+        table_of = store.table("events")
         table_of.begin_fork(table_of.stored_versions().forked_generation(2))
 
     with pytest.raises(StoreChangedError, match=r"generation .* began"):

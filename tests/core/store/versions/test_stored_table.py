@@ -51,14 +51,14 @@ def test_manifest_removed_in_the_meantime_is_a_version_that_is_not_stored(stored
 
 
 def test_version_that_is_not_stored_is_named(stored: StoredTable) -> None:
-    assert [manifest.version for manifest in stored.current_manifests([2, 0])] == [0, 2]
+    assert list(stored.manifests([2, 0])) == [0, 2]
     with pytest.raises(StoredVersionNotFoundError) as error:
-        stored.current_manifests([0, 7])
+        stored.manifests([0, 7])
     assert error.value.version == 7
 
 
 def test_manifest_without_the_values_of_a_state_is_an_error(stored: StoredTable) -> None:
-    (manifest,) = stored.current_manifests([1])
+    (manifest,) = stored.manifests([1]).values()
     with pytest.raises(CorruptStoreError) as error:
         stored.computed_states([replace(manifest, computed_state={})])
     assert error.value.path == stored.manifest_url(name_of(manifest))
@@ -68,7 +68,7 @@ def test_shared_document_with_other_content_is_an_error(stored: StoredTable) -> 
     content = encode_document({"a": 1})
     digest = document_digest(content)
     stored.write_documents(GENERATION, {digest: {"a": 1}})
-    (manifest,) = stored.current_manifests([1])
+    (manifest,) = stored.manifests([1]).values()
     shared = replace(manifest, parts={"state": Part(shared=digest)})
     assert stored.read_documents([shared]) == {digest: {"a": 1}}
     assert stored.read_documents([shared], ["another part"]) == {}
@@ -100,7 +100,7 @@ def test_markers_beside_the_manifests_name_the_fork_and_the_first_kept_version(s
 
 def test_file_of_another_size_and_missing_file_are_problems(stored: StoredTable) -> None:
     files = tuple(StoreFile(path=f"base/{size}", size=size, rows=1) for size in (3, 4, 5))
-    (manifest,) = stored.current_manifests([1])
+    (manifest,) = stored.manifests([1]).values()
     damaged = replace(manifest, base=DataSet(first=1, last=1, files=files))
     urls = [join_url(stored.generation_folder(GENERATION), file.path) for file in files]
     stored.storage.write_many({urls[0]: b"123", urls[1]: b"123"})
@@ -114,7 +114,7 @@ def test_file_of_another_size_and_missing_file_are_problems(stored: StoredTable)
 
 
 def test_older_versions_are_looked_at_if_a_recent_one_lacks_a_file(stored: StoredTable) -> None:
-    (manifest,) = stored.current_manifests([1])
+    (manifest,) = stored.manifests([1]).values()
 
     def commit(*versions: int, missing: str) -> None:
         files = (StoreFile(path=missing, size=3, rows=1),) if missing else ()

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
@@ -163,8 +164,8 @@ def test_version_that_lost_its_manifest_is_written_after_the_versions_before_it(
     store: SnapshotStore, log: DeltaLog
 ) -> None:
     store.write_range("t", log, 0, 3)
-    stored = store._reader.table("t")
-    stored.storage.delete([stored.manifest_url(store.current_names("t")[3])])
+    stored = store.table("t")
+    stored.storage.delete([stored.manifest_url(store.table("t").current_names()[3])])
     assert store.write_range("t", log, 2, 3).written == (3,)
     assert [(each.first, each.last) for each in store.manifest("t", 3).changes] == [(1, 3)]
     assert [row["path"] for row in store.read_arrow("t", 3).to_pylist()] == ["d"]
@@ -173,13 +174,13 @@ def test_version_that_lost_its_manifest_is_written_after_the_versions_before_it(
 def test_generation_is_named_after_the_table_at_its_first_version(store: SnapshotStore, tmp_path: Path) -> None:
     write_log(tmp_path / "t", {0: [protocol(), metadata(table_id="first")], 1: [metadata(table_id="second")]})
     store.write_range("t", DeltaLog.for_table(None, tmp_path / "t"), 0, 1)
-    assert {name.generation for name in store.current_names("t").values()} == {"000001-first"}
+    assert {name.generation for name in store.table("t").current_names().values()} == {"000001-first"}
 
 
 def test_only_a_generation_that_forked_begins_with_a_marker(
     store: SnapshotStore, log: DeltaLog, tmp_path: Path
 ) -> None:
-    stored = store._reader.table("t")
+    stored = store.table("t")
     store.write_range("t", log, 0, 3)
     assert stored.stored_versions().forks == ()
     for version in (2, 3):
@@ -190,12 +191,12 @@ def test_only_a_generation_that_forked_begins_with_a_marker(
     assert (written.written, written.common.relation) == ((2,), LogRelation.FORKED)
     fork = "000002of000001at1-table-id"
     assert stored.stored_versions().forks == (fork,)
-    assert {version: name.generation for version, name in store.current_names("t").items()} == {
+    assert {version: name.generation for version, name in store.table("t").current_names().items()} == {
         0: "000001-table-id",
         1: "000001-table-id",
         2: fork,
     }
-    assert written.current == store.current_names("t")
+    assert written.current == store.table("t").current_names()
 
 
 def test_each_commit_is_read_once(store: SnapshotStore, log: DeltaLog, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,12 +229,21 @@ def test_table_with_a_small_stored_version_needs_no_spark(store: SnapshotStore, 
     assert store.reason_for_spark("t") is not None
     store.write_range("t", log, 0, 0)
     assert store.reason_for_spark("t") is None
-    (candidate,) = store.optimize_candidates("t", 0)
+    (candidate,) = store.tables("t", 0).optimize_candidate_values()
     assert (candidate.files, candidate.small_bytes, candidate.files_after) == (2, 30, 1)
 
 
-def num_rows(files: Any, tombstones: Any) -> tuple[int, int]:
-    return files.num_rows, tombstones.num_rows
+class NumRows:
+    """A FileQuery that only the driver answers."""
+
+    file_columns = ("path", "size")
+    tombstone_columns = ("path",)
+
+    def in_driver(self, files: pa.Table, tombstones: pa.Table) -> tuple[int, int]:
+        return files.num_rows, tombstones.num_rows
+
+    def on_spark(self, files: object, tombstones: object) -> tuple[int, int]:
+        raise NotImplementedError
 
 
 def test_files_of_a_version_are_counted_without_spark_where_its_state_is(
@@ -245,5 +255,5 @@ def test_files_of_a_version_are_counted_without_spark_where_its_state_is(
     with pytest.raises(SparkRequiredError):
         store.read_arrow("t", 1)
     state = store.computed_state("t", 1)
-    found = store.count_files("t", 1, ("path", "size"), ("path",), driver=num_rows, spark=num_rows)
+    found = store.count_files("t", 1, NumRows())
     assert found == (state.num_of_files, state.num_of_removes)

@@ -11,9 +11,10 @@ import pytest
 
 from deltasnap_core import DeltaLog, SnapshotStore
 from deltasnap_core.protocol.log_files.file_names import commit_file
-from deltasnap_core.scan.tables.vacuum_candidates import LOG_IS_GONE, ReferencedFiles
+from deltasnap_core.protocol.properties.retention import KEEP_ALL
+from deltasnap_core.scan.tables.vacuum_candidates import LOG_IS_GONE
+from deltasnap_core.scan.version import ReferencedFiles, Version
 from deltasnap_core.storage.urls import to_url
-from deltasnap_core.store.stored_source import StoredSource
 from tests.builders import FIRST_COMMIT_MS, add, commit_info, metadata, mtime_of, protocol, remove, write_log
 
 if TYPE_CHECKING:
@@ -41,9 +42,8 @@ class Made:
     def tables(self, version: int = 3) -> MetadataTables:
         return self.store.tables("t", version)
 
-    def source(self, version: int = 3) -> StoredSource:
-        found = self.store._reader.version("t", version)
-        return StoredSource(table=self.store._reader.scanned(found, None), version=found, now_ms=0)
+    def version(self, version: int = 3) -> Version:
+        return self.store.version("t", version).versions.version
 
 
 @pytest.fixture(scope="module")
@@ -83,9 +83,9 @@ def test_entries_begin_with_the_base_if_the_log_is_gone(without_log: Made) -> No
 
 @pytest.mark.slow
 def test_files_and_all_tombstones_are_those_of_the_store(without_log: Made) -> None:
-    source = without_log.source()
-    assert [(row["path"], row["size"]) for row in rows(source.files())] == [("c", 7)]
-    assert sorted(row["path"] for row in rows(source.tombstones())) == ["a", "b"]
+    version = without_log.version()
+    assert [(row["path"], row["size"]) for row in rows(version.all_files)] == [("c", 7)]
+    assert sorted(row["path"] for row in rows(version.tombstones(KEEP_ALL))) == ["a", "b"]
 
 
 def test_history_and_log_files_need_no_log(without_log: Made) -> None:
@@ -110,13 +110,13 @@ def test_versions_are_the_stored_ones_and_why_one_cannot_be_loaded(without_log: 
 
 @pytest.mark.parametrize("version", [2, 3])
 def test_changes_of_files_begin_with_the_log(made: Made, version: int) -> None:
-    events = made.source(version).events()
+    events = made.version(version).events()
     assert events is not None
     assert {row["version"] for row in rows(events)} == set(range(version + 1))
 
 
 def test_changes_of_files_begin_after_the_base_if_the_log_is_gone(without_log: Made) -> None:
-    events = without_log.source().events()
+    events = without_log.version().events()
     assert events is not None
     assert {row["version"] for row in rows(events)} == {3}
 
@@ -126,12 +126,12 @@ def test_history_begins_with_the_log(made: Made) -> None:
 
 
 def test_no_file_of_a_table_may_be_deleted_if_its_log_is_gone(without_log: Made) -> None:
-    assert without_log.source().referenced_files(every_commit=True) == ReferencedFiles(
+    assert without_log.version().referenced_files(every_commit=True) == ReferencedFiles(
         files=(), tombstones=(), unread=LOG_IS_GONE
     )
 
 
 def test_files_that_the_current_log_names_are_referenced(made: Made) -> None:
-    found = made.source(2).referenced_files(every_commit=False)
+    found = made.version(2).referenced_files(every_commit=False)
     assert [row["path"] for frame in found.files for row in rows(frame)] == ["c"]
     assert found.unread is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deltasnap_core.log.history.delta_history_manager import DeltaHistory
-from deltasnap_core.snapshot.sources.history_frame import HISTORY, history_frame
+from deltasnap_core.scan.tables.history_frame import HISTORY, history_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

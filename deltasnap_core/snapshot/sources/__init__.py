@@ -1,1 +1,0 @@
-"""The data that the metadata tables of a snapshot read."""
