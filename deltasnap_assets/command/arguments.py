@@ -97,7 +97,6 @@ def storage_options(texts: list[str] | None) -> dict[str, Any]:
 
 
 def _number(text: str) -> int | float:
-    """Return the number in a text. Errors: ValueError."""
     try:
         return int(text)
     except ValueError:

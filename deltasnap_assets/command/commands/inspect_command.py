@@ -32,6 +32,8 @@ def inspect_table(
     options = storage_options(option)
     timestamp_ms = None if timestamp is None else timestamp_argument(timestamp)
     from deltasnap_assets.command.views.inspect_view import inspect
+    from deltasnap_assets.command.views.inspection import Wanted
 
-    if not inspect(path, options, version=version, timestamp_ms=timestamp_ms, commits=commits, as_json=as_json):
+    wanted = Wanted(version=version, timestamp_ms=timestamp_ms, commits=commits)
+    if not inspect(path, options, wanted, as_json=as_json):
         raise typer.Exit(1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import typer
@@ -22,6 +23,7 @@ from deltasnap_assets.command.views.condition_view import (
 from deltasnap_assets.command.views.inspection import (
     Counted,
     InspectedVersion,
+    Wanted,
     inspection_json,
     read_facts,
     show_facts,
@@ -30,25 +32,17 @@ from deltasnap_assets.command.views.inspection import (
 from deltasnap_core import DeltaSnapError, TableCondition
 
 
-def inspect(
-    path: str,
-    storage_options: Mapping[str, Any],
-    *,
-    version: int | None,
-    timestamp_ms: int | None,
-    commits: int,
-    as_json: bool,
-) -> bool:
-    """Print the facts about a version: the given one, the one at a time, or the latest. Return whether all are shown.
+def inspect(path: str, storage_options: Mapping[str, Any], wanted: Wanted, *, as_json: bool) -> bool:
+    """Print the facts about a version. Return whether all are shown.
 
     If the latest version cannot be read, the newest readable one is shown.
     Errors: FaultyTableError if a fault of the log keeps any version from being shown; errors of finding the version.
     """
-    condition = condition_of(path, storage_options, *(() if version is None else (version,)))
+    condition = condition_of(path, storage_options, *(() if wanted.version is None else (wanted.version,)))
     with without_listed_warnings():
-        facts = _facts(path, storage_options, condition, version, timestamp_ms, commits)
+        facts = _facts(path, storage_options, condition, wanted)
         print_condition(condition)
-        problem = _problem(facts, condition, is_latest=version is None and timestamp_ms is None)
+        problem = _problem(facts, condition, is_latest=wanted.is_latest)
         if not as_json:
             show_facts(output_console(), facts, None if problem is None else "the newest loadable version")
         problem = problem or _schema_problem(facts, condition)
@@ -80,25 +74,18 @@ def _compared(condition: TableCondition, facts: InspectedVersion, counted: Count
 
 
 def _facts(
-    path: str,
-    storage_options: Mapping[str, Any],
-    condition: TableCondition,
-    version: int | None,
-    timestamp_ms: int | None,
-    commits: int,
+    path: str, storage_options: Mapping[str, Any], condition: TableCondition, wanted: Wanted
 ) -> InspectedVersion:
     try:
-        return read_facts(
-            path, storage_options, version=version, timestamp_ms=timestamp_ms, commits=commits, condition=condition
-        )
+        return read_facts(path, storage_options, wanted, condition)
     except DeltaSnapError as error:
-        wanted = () if version is None else (version,)
-        if timestamp_ms is not None or not explains(condition, *wanted):
+        versions = () if wanted.version is None else (wanted.version,)
+        if wanted.timestamp_ms is not None or not explains(condition, *versions):
             warn_of_unpublished(error, condition)
             raise
-        if version is not None or condition.newest_loadable is None:
+        if wanted.version is not None or condition.newest_loadable is None:
             raise FaultyTableError(condition) from error
-    return read_facts(path, storage_options, version=condition.newest_loadable, commits=commits, condition=condition)
+    return read_facts(path, storage_options, replace(wanted, version=condition.newest_loadable), condition)
 
 
 def _problem(facts: InspectedVersion, condition: TableCondition, *, is_latest: bool) -> str | None:

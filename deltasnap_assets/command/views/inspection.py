@@ -73,28 +73,33 @@ class Counted:
     wrong_in_checksum: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What to inspect: a version, or the one at a time (ms since the epoch); None: the latest; and how many commits."""
+
+    version: int | None = None
+    timestamp_ms: int | None = None
+    commits: int = 10
+
+    @property
+    def is_latest(self) -> bool:
+        """Whether neither a version nor a time is requested."""
+        return self.version is None and self.timestamp_ms is None
+
+
 def read_facts(
-    path: str,
-    storage_options: Mapping[str, Any],
-    *,
-    version: int | None = None,
-    timestamp_ms: int | None = None,
-    commits: int = 10,
-    condition: TableCondition | None = None,
+    path: str, storage_options: Mapping[str, Any], wanted: Wanted, condition: TableCondition | None = None
 ) -> InspectedVersion:
-    """Read the facts about a version: the given one, the one at a time (ms since the epoch), or the latest.
+    """Read the facts about a version.
 
     condition: of the log; None: examine it here.
     Does not start Spark. Raises every error of loading a version except UnsupportedProtocolError.
     """
     table = TableLog.for_path(path, storage_options)
-    if timestamp_ms is not None:
-        log = table.at(timestamp=timestamp_ms)
-    else:
-        log = table.latest() if version is None else table.at(version)
+    log = table.latest() if wanted.is_latest else table.at(wanted.version, timestamp=wanted.timestamp_ms)
     log = log.read()
     segment, manager = log.segment, table.history
-    history = read_history(table, commits, segment.version, condition).entries
+    history = read_history(table, wanted.commits, segment.version, condition).entries
     own = [each for each in history if isinstance(each, DeltaHistory) and each.version == segment.version]
     return InspectedVersion(
         path=table.table_path,

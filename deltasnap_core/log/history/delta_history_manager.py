@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any
 
 from deltasnap_core.errors import (
@@ -141,17 +142,19 @@ class DeltaHistoryManager:
         Errors: TimestampNotFoundError, stating the range, if the time is outside of it and not allowed;
         VersionGapError if commits are missing between that commit and the time, so that one of them may be the last.
         """
-
-        def search(listing: LogListing) -> Commit:
-            return self._active_commit(
-                listing, timestamp_ms, can_return_last_commit, must_be_recreatable, can_return_earliest_commit
-            )
-
+        search = partial(
+            self._active_commit,
+            timestamp_ms=timestamp_ms,
+            can_return_last_commit=can_return_last_commit,
+            must_be_recreatable=must_be_recreatable,
+            can_return_earliest_commit=can_return_earliest_commit,
+        )
         return read_or_list_again(search, self._list(), self._list)
 
     def _active_commit(
         self,
         listing: LogListing,
+        *,
         timestamp_ms: int,
         can_return_last_commit: bool,
         must_be_recreatable: bool,

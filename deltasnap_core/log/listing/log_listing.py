@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass, field, replace
 
 from deltasnap_core.log.listing.catalog_commits import NO_CATALOG, CatalogCommits
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider, EmptyCheckpointProvider
@@ -78,6 +78,11 @@ class LogListing:
         found = {(f.name, f.size, f.modification_time) for version, files in known if version == newest for f in files}
         return None if newest is None else hashlib.sha256(repr(sorted(found)).encode()).hexdigest()[:40]
 
+    def without_checkpoints(self, names: Set[str]) -> LogListing:
+        """Return the listing without the checkpoints that have one of these files."""
+        kept = (each for each in self.checkpoints if names.isdisjoint(file.name for file in each.files))
+        return replace(self, checkpoints=tuple(kept)) if names else self
+
     def has_version(self, version: int) -> bool:
         """Whether there is a commit or a checkpoint of the version."""
         return version in self.commits or any(checkpoint.version == version for checkpoint in self.checkpoints)
@@ -126,13 +131,11 @@ def list_log(
     first: int = 0,
     last: int | None = None,
     catalog: CatalogCommits = NO_CATALOG,
-    exclude_checkpoints: frozenset[str] = frozenset(),
 ) -> LogListing:
     """Return the log files of the versions `first` to `last` (None: to the end), from one listing.
 
-    catalog:             its ratified commits replace published commits of the same version. Ratified commits outside
-                         the range are left out, and so is every file after its latest version.
-    exclude_checkpoints: file names; a checkpoint with such a file is ignored.
+    catalog: its ratified commits replace published commits of the same version. Ratified commits outside the range are
+             left out, and so is every file after its latest version.
     Errors: FileNotFoundError if there is no such folder; StorageError.
     """
     if catalog.max_version is not None:
@@ -152,7 +155,7 @@ def list_log(
             compactions.append(status)
         elif parsed.kind is LogFileKind.CHECKPOINT and not status.size:
             empty_checkpoints[parsed.name] = (parsed, status)
-        elif parsed.kind is LogFileKind.CHECKPOINT and parsed.name not in exclude_checkpoints:
+        elif parsed.kind is LogFileKind.CHECKPOINT:
             checkpoint_files[parsed.name] = (parsed, status)
     tail = catalog.by_version()
     ratified = {v: file for v, file in tail.items() if v >= first and (last is None or v <= last)}

@@ -195,16 +195,11 @@ class _Search:
     def list(self, first: int, last: int | None) -> LogListing:
         """Return the log files of the versions first to last. Errors: DeltaTableNotFoundError."""
         try:
-            return list_log(
-                self._builder.store,
-                self._builder.log_path,
-                first=first,
-                last=last,
-                catalog=self._catalog,
-                exclude_checkpoints=self._exclude_checkpoints,
-            )
+            store, path = self._builder.store, self._builder.log_path
+            listing = list_log(store, path, first=first, last=last, catalog=self._catalog)
         except FileNotFoundError as error:
             raise DeltaTableNotFoundError(path=table_path(self._builder.log_path)) from error
+        return listing.without_checkpoints(self._exclude_checkpoints)
 
 
 def check_versions(*versions: object) -> None:

@@ -15,7 +15,7 @@ from rich.console import Console
 from deltasnap_assets.command.views.counting import count
 from deltasnap_assets.command.views.history import LostCommits, read_history
 from deltasnap_assets.command.views.inspect_view import inspect
-from deltasnap_assets.command.views.inspection import read_facts, show_facts
+from deltasnap_assets.command.views.inspection import Wanted, read_facts, show_facts
 from deltasnap_assets.quantities import bytes_text
 from deltasnap_core import DeltaHistory, TableLog
 from deltasnap_core.errors import TimestampNotFoundError
@@ -27,7 +27,7 @@ from tests.checkpoint_files import write_checkpoint
 def inspected(path: Path, *actions: Any) -> str:
     write_log(path, {0: [protocol(), *actions, add("a.parquet")]})
     console = Console(file=io.StringIO(), width=160)
-    show_facts(console, read_facts(str(path), {}), None)
+    show_facts(console, read_facts(str(path), {}, Wanted()), None)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -36,7 +36,7 @@ def test_parameters_of_commits_are_readable_on_a_narrow_terminal(tmp_path: Path)
     info = commit_info("WRITE", operationParameters={"mode": "Overwrite", "partitionBy": '["day"]'})
     write_log(tmp_path, {0: [info, protocol(), metadata()]})
     console = Console(file=io.StringIO(), width=60)
-    show_facts(console, read_facts(str(tmp_path), {}), None)
+    show_facts(console, read_facts(str(tmp_path), {}, Wanted()), None)
     assert isinstance(console.file, io.StringIO)
     text = console.file.getvalue()
     assert "mode=Overwrite" in text
@@ -52,7 +52,7 @@ def test_names_of_parameters_are_not_broken_beside_long_texts(width: int, tmp_pa
         tmp_path, {0: [commit_info(name, operationParameters=parameters, engineInfo=engine), protocol(), metadata()]}
     )
     console = Console(file=io.StringIO(), width=width)
-    show_facts(console, read_facts(str(tmp_path), {}), None)
+    show_facts(console, read_facts(str(tmp_path), {}, Wanted()), None)
     assert isinstance(console.file, io.StringIO)
     text = console.file.getvalue()
     assert "mode=Overwrite" in text
@@ -123,7 +123,7 @@ def test_segment_names_its_compactions_and_its_checksum(tmp_path: Path) -> None:
     (log / compaction_file(1, 2)).write_bytes((log / commit_file(1)).read_bytes())
     (log / checksum_file(2)).write_text("{}")
     console = Console(file=io.StringIO(), width=100)
-    show_facts(console, read_facts(str(tmp_path), {}), "a note")
+    show_facts(console, read_facts(str(tmp_path), {}, Wanted()), "a note")
     assert isinstance(console.file, io.StringIO)
     lines = [line.rstrip() for line in console.file.getvalue().splitlines()]
     assert lines[1] == "version         2, committed 2023-11-14 22:15:20 UTC, a note"
@@ -147,7 +147,7 @@ def test_segment_names_its_compactions_and_its_checksum(tmp_path: Path) -> None:
 def test_history_has_the_columns_that_fit(width: int, names: list[str], tmp_path: Path) -> None:
     write_log(tmp_path, {0: [commit_info("WRITE", userName="ada"), protocol(), metadata()]})
     console = Console(file=io.StringIO(), width=width)
-    show_facts(console, read_facts(str(tmp_path), {}), None)
+    show_facts(console, read_facts(str(tmp_path), {}, Wanted()), None)
     assert isinstance(console.file, io.StringIO)
     lines = console.file.getvalue().splitlines()
     assert re.split("  +", lines[lines.index("last 1 commit") + 1].strip()) == names
@@ -155,13 +155,13 @@ def test_history_has_the_columns_that_fit(width: int, names: list[str], tmp_path
 
 def test_version_at_a_time_is_shown(tmp_path: Path) -> None:
     write_log(tmp_path, {0: [protocol(), metadata()], 1: [add("a")], 2: [add("b")]})
-    facts = read_facts(str(tmp_path), {}, timestamp_ms=mtime_of(1) + 1, commits=1)
+    facts = read_facts(str(tmp_path), {}, Wanted(timestamp_ms=mtime_of(1) + 1, commits=1))
     assert (facts.segment.version, facts.timestamp_ms) == (1, mtime_of(1))
     assert [entry.version for entry in facts.history] == [1]
-    assert read_facts(str(tmp_path), {}, commits=2).history[-1].version == 1
-    assert read_facts(str(tmp_path), {}, version=0).segment.version == 0
+    assert read_facts(str(tmp_path), {}, Wanted(commits=2)).history[-1].version == 1
+    assert read_facts(str(tmp_path), {}, Wanted(version=0)).segment.version == 0
     with pytest.raises(TimestampNotFoundError):
-        read_facts(str(tmp_path), {}, timestamp_ms=0)
+        read_facts(str(tmp_path), {}, Wanted(timestamp_ms=0))
 
 
 @pytest.mark.parametrize(("is_damaged", "time"), [(False, 7), (True, mtime_of(1))])
@@ -173,14 +173,14 @@ def test_version_has_the_time_of_its_commit_or_else_of_its_file(is_damaged: bool
     if is_damaged:
         (log / commit_file(1)).write_bytes(b"{")
         os.utime(log / commit_file(1), (mtime_of(1) / 1000,) * 2)
-    assert read_facts(str(tmp_path), {}).timestamp_ms == time
+    assert read_facts(str(tmp_path), {}, Wanted()).timestamp_ms == time
 
 
 def test_files_are_counted_at_the_requested_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     files = [[protocol(), metadata(), add("0")], [add("1"), add("2")], [add("3")]]
     write_log(tmp_path / "events", dict(enumerate(files)))
-    facts = read_facts(str(tmp_path / "events"), {}, version=1)
+    facts = read_facts(str(tmp_path / "events"), {}, Wanted(version=1))
     assert (facts.segment.version, facts.latest) == (1, 2)
     counted = count(facts, {})
     assert counted.state.num_of_files == 3
@@ -198,7 +198,7 @@ def test_checksum_that_differs_from_the_log_is_one_warning(
     log = write_log(tmp_path / "t", {0: [protocol(), metadata(), add("a")]})
     right = {**counts, **protocol(), "metadata": metadata()["metaData"]}
     (log / checksum_file(0)).write_text(json.dumps({**right, **wrong}))
-    assert inspect(str(tmp_path / "t"), {}, version=None, timestamp_ms=None, commits=1, as_json=False)
+    assert inspect(str(tmp_path / "t"), {}, Wanted(commits=1), as_json=False)
     problems = capsys.readouterr().err
     assert problems.count("warning: ") == (0 if named is None else 1)
     assert named is None or f"The log differs from the checksum of version 0: {named}." in problems
@@ -209,7 +209,7 @@ def test_protocol_and_metadata_are_those_of_the_log_though_the_checksum_differs(
     wrong = {**protocol(2, 5), "metadata": metadata(name="other")["metaData"]}
     counts = {"tableSizeBytes": 1, "numFiles": 1, "numMetadata": 1, "numProtocol": 1}
     (log / checksum_file(0)).write_text(json.dumps({**counts, **wrong}))
-    facts = read_facts(str(tmp_path), {})
+    facts = read_facts(str(tmp_path), {}, Wanted())
     assert (facts.metadata.name, facts.protocol.to_json()) == ("events", protocol()["protocol"])
 
 
