@@ -19,6 +19,7 @@ from .log.condition.loadable_versions import SoundVersion as SoundVersion
 from .log.condition.problem_kinds import Severity as Severity
 from .log.listing.log_listing import LogListing as LogListing
 from .log.polling.log_poll import LogPoll as LogPoll
+from .once import once as once
 from .protocol.actions import Format as Format
 from .protocol.log_files.file_names import (
     LOG_FOLDER as LOG_FOLDER,

@@ -1,4 +1,4 @@
-"""Decides when a log is read for faults, when the checks of a table are evaluated again, and when a run is repeated.
+"""Decides when a log is read for faults, and when the checks of a table are evaluated again.
 
 Functions over values: what a poll saw, what was recorded, the settings and the time. The sensor, the schedule,
 `refresh` and runs all decide here. `plan` decides which versions a run materializes. A poll only lists the log. These
@@ -6,8 +6,8 @@ read it for faults:
 
     a run                   commits that are not stored; the pages of a checkpoint that are not known to be sound; the
                             whole log if an examination is due
-    an idle tick            the pages of a checkpoint that it sees first; once an hour, the whole log if an examination
-                            is due. Both in a thread, while other ticks go on
+    an idle tick            after something changed, and once an hour: the pages of a checkpoint that it sees first; the
+                            whole log if an examination is due. Both in a thread, while other ticks go on
     a tick of a broken      commits that are not stored; the whole log if an examination is due. After a pause of 1 to
     table                   10 minutes
     a tick after a run      the whole log, once for each failed run
@@ -20,7 +20,6 @@ read it for faults:
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -35,10 +34,6 @@ from deltasnap_core.support import LastPoll
 EXAMINED_AGAIN_MS = DAY_MS
 RECORDED_AGAIN_MS = HOUR_MS
 """An unchanged poll is recorded again after this time."""
-EXAMINATION_CHECK_SECONDS = 3600.0
-"""How often idle ticks check whether an examination is due."""
-BROKEN_CHECK_SECONDS = 60.0
-"""How often idle ticks check whether another process found the table to be broken."""
 SHORT_LOG = 100
 """A log of at most this many commits is read in a fraction of a second, on S3 too."""
 
@@ -144,15 +139,6 @@ def examination_without_run(
     return Examination.NEW_CHECKPOINT if has_new_checkpoint(poll, checkpoint) else None
 
 
-def is_refresh_suspect(errors: Iterable[Problem], status: LogStatus, *, has_failed: bool) -> bool:
-    """Return whether a refresh that has not examined the log reads all of it at its end.
-
-    errors: the recorded ones. status: of its last poll. has_failed: whether a run of it failed.
-    """
-    is_damaged = status.condition is not None and bool(status.condition.unloadable)
-    return is_damaged or has_failed or any(error.check == LOG for error in errors)
-
-
 def are_checks_due(
     poll: LastPoll | None,
     table: TableSettings,
@@ -211,18 +197,6 @@ def digest_of_settings(table: TableSettings) -> str:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def has_reason_to_repeat(status: LogStatus, ended: float, versions: range) -> bool:
-    """Return whether the log shows a reason to request versions again whose run did not materialize them.
-
-    A reason is a commit newer than the run, or a version of it that cannot be loaded: the others may be.
-    ended: in s since the epoch. versions: of the run.
-    """
-    commit = status.commits.get(status.latest)
-    is_newer = commit is not None and commit.modification_time > ended * 1000
-    unloadable = VersionRanges() if status.condition is None else status.condition.unloadable
-    return is_newer or unloadable.overlaps(VersionRanges.of(versions))
 
 
 def is_failure_over(condition: TableCondition, failed: Problem) -> bool:

@@ -8,30 +8,19 @@ from dataclasses import dataclass, field, replace
 
 import dagster as dg
 
-from deltasnap_assets.runs.check_requests import version_with_due_checks
+from deltasnap_assets.runs.apply import answer_of
 from deltasnap_assets.runs.condition.condition_report import report_condition
-from deltasnap_assets.runs.condition.examination import report_condition_without_run
 from deltasnap_assets.runs.condition.fault_texts import failed_run_problem
-from deltasnap_assets.runs.condition.log_reports import (
-    BrokenTableError,
-    condition_now,
-    read_status_or_report,
-)
-from deltasnap_assets.runs.condition.poll_findings import LOG, known_errors
-from deltasnap_assets.runs.condition.poll_records import record_unreadable
-from deltasnap_assets.runs.due import is_refresh_suspect
+from deltasnap_assets.runs.condition.log_reports import BrokenTableError, condition_now
+from deltasnap_assets.runs.condition.poll_findings import LOG
 from deltasnap_assets.runs.failure_reason import reason_of
-from deltasnap_assets.runs.log_handover import ListedLog, handing_over
-from deltasnap_assets.runs.planning.known_table import apply_to_instance, known_of
-from deltasnap_assets.runs.planning.log_status import read_status, what_is_readable
+from deltasnap_assets.runs.memory import ListedLog, handing_over
+from deltasnap_assets.runs.observe import Asked, Seen
 from deltasnap_assets.runs.planning.names import STORING_ASSET, job_name, run_tags
-from deltasnap_assets.runs.planning.partition_order import sort_partitions
 from deltasnap_assets.runs.planning.partitions import known_versions
-from deltasnap_assets.runs.planning.plan import Known, Stored, plan
 from deltasnap_assets.runs.stores import store_of
-from deltasnap_assets.runs.table_runs import failed_run
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_core import DeltaSnapError, LogStatus, Problem, TableCondition
+from deltasnap_core import DeltaSnapError, Problem, TableCondition
 from deltasnap_core.support import system_clock
 
 
@@ -90,143 +79,91 @@ def refresh_table(
     """
     refresh = _Refresh(
         job=defs.resolve_job_def(job_name(table.name)),
-        settings=settings,
-        table=table,
-        instance=instance,
         on_event=on_event,
         on_stored=on_stored,
         on_warning=on_warning,
         log_level=log_level,
     )
-    known = known_of(instance, table.name, reads_failed=True)
-    status, stored = read_status_or_report(settings, table, instance)
-    problem = refresh.attempt(known, status, stored)
-    if problem is not None:  # versions before the damage are materialized first, then it is reported
-        known = known_of(instance, table.name, reads_failed=True)
-        status, stored = read_status(settings, table, examine=True)
-        refresh.attempt(known, status, stored, earlier=problem)
-    sort_partitions(instance, table.name)
-    condition = None
-    if refresh.is_new:
-        record_unreadable(settings, table, stored)
-    else:
-        condition = report_condition_without_run(instance, settings, table, status, stored, is_requested=True)
-    refresh.raise_if_broken(status, condition, problem)
+    seen, problem = Seen(settings=settings, table=table, instance=instance, asked=Asked.USER), None
+    while True:
+        try:
+            seen = refresh.run_all(seen)
+            break
+        except RefreshError as error:
+            error.condition = condition_now(settings, table)
+            if problem is not None or not error.condition.unloadable:
+                report_condition(instance, settings, table, error.condition, error.failure)
+                raise
+            # Versions before the damage are materialized first, then it is reported.
+            problem, seen = error, replace(seen, failure=error.failure)
+    _raise_if_broken(seen, problem)
     return tuple(refresh.materialized)
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Refresh:
-    """A refresh of a table, in progress. is_new: whether versions were missing. materialized: the versions so far."""
+    """A refresh of a table, in progress. materialized: the versions so far."""
 
     job: dg.JobDefinition
-    settings: Settings
-    table: TableSettings
-    instance: dg.DagsterInstance
     on_event: Callable[[RefreshEvent], None]
     on_stored: Callable[[Sequence[int]], None]
     on_warning: Callable[[str], None]
     log_level: str
-    is_new: bool = False
     materialized: list[int] = field(default_factory=list)
 
-    def attempt(
-        self, known: Known, status: LogStatus, stored: Stored, earlier: RefreshError | None = None
-    ) -> RefreshError | None:
-        """Materialize the missing versions. Return the failure of a run if versions of the log cannot be loaded.
-
-        earlier: that of an earlier attempt. Errors: RefreshError for any other failure, or a second one, recorded.
-        """
-        try:
-            self._run_all(known, status, stored, evaluates_checks=earlier is None)
-        except RefreshError as error:
-            self.on_stored(error.stored)
-            error.condition = condition_now(self.settings, self.table)
-            if earlier is not None or not error.condition.unloadable:
-                report_condition(self.instance, self.settings, self.table, error.condition, _failed(error))
-                raise
-            return error
-        return None
-
-    def raise_if_broken(
-        self, status: LogStatus, condition: TableCondition | None, problem: RefreshError | None
-    ) -> None:
-        """Raise the failure of a run, or BrokenTableError if the fleet shows the table as broken.
-
-        condition: None: not examined. Then the log is examined here if it is suspect.
-        """
-        instance, settings, table, store = self.instance, self.settings, self.table, store_of(self.settings)
-        errors = known_errors(store.polls.read(table.name))
-        if condition is None and is_refresh_suspect(errors, status, has_failed=problem is not None):
-            condition = condition_now(settings, table)
-            report_condition(instance, settings, table, condition, _failed(problem) or failed_run(instance, table.name))
-            errors = known_errors(store.polls.read(table.name))
-        if problem is not None:
-            problem.condition = condition
-            raise problem
-        current = store.polls.problems(table.name, system_clock())
-        others = [each for each in current if each.mark == "error" and each.check != LOG]
-        if others or (condition is not None and condition.mark == "error"):
-            raise BrokenTableError(table=table.name, condition=condition, problems=others)
-
-    def _run_all(self, known: Known, status: LogStatus, stored: Stored, *, evaluates_checks: bool) -> None:
-        """Run range after range. evaluates_checks: whether checks that are due are evaluated if nothing is missing."""
+    def run_all(self, seen: Seen) -> Seen:
+        """Run range after range. Return the table after the last one. Errors: RefreshError."""
         while True:
-            todo = plan(self.table, status, known, stored)
-            apply_to_instance(self.instance, self.table.name, todo)
-            if (lost := todo.lost_text(self.table.name)) is not None:
+            answer, seen = answer_of(seen)
+            todo = answer.plan
+            if todo is not None and (lost := todo.lost_text(seen.table.name)) is not None:
                 self.on_warning(lost)
-            ranges, self.is_new = todo.ranges, self.is_new or bool(todo.ranges)
-            if evaluates_checks and not self.is_new:
-                newest = version_with_due_checks(
-                    self.instance, self.settings, self.table, status, known, is_requested=True
-                )
-                ranges = () if newest is None else ((newest, newest),)
-            seen = None if status.listing is None else ListedLog(listing=status.listing, common=stored.common)
-            for first, last in ranges:
-                run_id = str(uuid.uuid4())
-                with handing_over(run_id, self.table.name, seen):
-                    self._run(run_id, first, last)
-                versions = range(first, last + 1)
-                self.materialized.extend(versions)
-                self.on_stored(versions)
-            if todo.num_left == 0 or status.listing is None:
-                return
-            known = _up_to(known_of(self.instance, self.table.name, reads_failed=True), status.latest)
-            stored = what_is_readable(self.settings, self.table, status.listing)
+            for request in answer.requests:
+                self._run(seen, request.first, request.last)
+            if todo is None or not todo.ranges:
+                return seen
+            seen = seen.after_runs(is_complete=todo.num_left == 0)
 
-    def _run(self, run_id: str, first: int, last: int) -> None:
+    def _run(self, seen: Seen, first: int, last: int) -> None:
+        """Run the versions first to last. Errors: RefreshError."""
+        run_id, name, listing = str(uuid.uuid4()), seen.table.name, seen.status.listing
+        common = None if seen.stored is None else seen.stored.common
+
         def listener(event: dg.EventLogEntry) -> None:
-            self.on_event(RefreshEvent(table=self.table.name, first=first, last=last, message=event.message))
+            self.on_event(RefreshEvent(table=name, first=first, last=last, message=event.message))
 
-        self.instance.add_event_listener(run_id, listener)
-        result = self.job.execute_in_process(
-            instance=self.instance,
-            run_id=run_id,
-            tags=run_tags(self.table.name, first, last),
-            raise_on_error=False,
-            run_config={"loggers": {"console": {"config": {"log_level": self.log_level}}}},
-        )
+        seen.instance.add_event_listener(run_id, listener)
+        with handing_over(run_id, name, None if listing is None else ListedLog(listing, common)):
+            result = self.job.execute_in_process(
+                instance=seen.instance,
+                run_id=run_id,
+                tags=run_tags(name, first, last),
+                raise_on_error=False,
+                run_config={"loggers": {"console": {"config": {"log_level": self.log_level}}}},
+            )
         if _was_interrupted(result.all_events):
             raise KeyboardInterrupt
+        stored: Sequence[int] = range(first, last + 1)
         if not result.success:
-            asset, events = dg.AssetKey([self.table.name, STORING_ASSET]), result.get_asset_materialization_events()
-            raise RefreshError(
-                table=self.table.name,
-                run_id=result.run_id,
-                reason=reason_of(result.all_events) or "see the run's log",
-                versions=range(first, last + 1),
-                stored=known_versions({event.partition or "" for event in events if event.asset_key == asset}),
-            )
+            asset, events = dg.AssetKey([name, STORING_ASSET]), result.get_asset_materialization_events()
+            stored = known_versions({event.partition or "" for event in events if event.asset_key == asset})
+        self.on_stored(stored)
+        if not result.success:
+            reason, versions = reason_of(result.all_events) or "see the run's log", range(first, last + 1)
+            raise RefreshError(table=name, run_id=run_id, reason=reason, versions=versions, stored=stored)
+        self.materialized.extend(stored)
 
 
-def _up_to(known: Known, latest: int) -> Known:
-    """Return the facts without later versions: another process may have added them since the log was listed."""
-    return replace(known, versions=tuple(version for version in known.versions if version <= latest))
-
-
-def _failed(error: RefreshError | None) -> Problem | None:
-    return None if error is None else error.failure
+def _raise_if_broken(seen: Seen, problem: RefreshError | None) -> None:
+    """Raise the failure of a run, or BrokenTableError if the fleet shows the table as broken."""
+    if problem is not None:
+        problem.condition = seen.examined
+        raise problem
+    store, name = store_of(seen.settings), seen.table.name
+    current = store.polls.problems(name, system_clock())
+    others = [each for each in current if each.mark == "error" and each.check != LOG]
+    if others or (seen.examined is not None and seen.examined.mark == "error"):
+        raise BrokenTableError(table=name, condition=seen.examined, problems=others)
 
 
 def _was_interrupted(events: Iterable[dg.DagsterEvent]) -> bool:

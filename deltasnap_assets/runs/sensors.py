@@ -17,9 +17,11 @@ from typing import Any
 
 import dagster as dg
 
-from deltasnap_assets.runs.long_reads import LongRead, LongReads
-from deltasnap_assets.runs.table_polls import SensorAnswer, TablePolls
-from deltasnap_assets.runs.table_runs import TablesFailedError
+from deltasnap_assets.runs.apply import Answer, answer_of
+from deltasnap_assets.runs.memory import POLLS, Key, LongRead, key_of_table
+from deltasnap_assets.runs.observe import Asked, Seen, TableRuns
+from deltasnap_assets.runs.planning.sensor_state import SensorState
+from deltasnap_assets.runs.table_runs import TablesFailedError, UnfinishedRuns, failed_lately
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.texts import secrets_hidden, without_secrets
 from deltasnap_core import DeltaSnapError
@@ -40,10 +42,6 @@ _CHECK_EVERY_SECONDS = 0.5
 _log = logger_of(__name__)
 _NEXT = "@next"
 """The key in a shared sensor's cursor of the table that the next tick starts with. No table has this name."""
-
-_Key = tuple[str, str, str | None]
-_long_polls = LongReads[_Key, SensorAnswer | None]()
-"""The polls that did not end within their tick, by store, table and cursor."""
 
 
 class UnfinishedPollError(DeltaSnapError):
@@ -110,8 +108,8 @@ def new_commits_sensor(settings: Settings, table: TableSettings, jobs: Sequence[
         found, problems = _polled(settings, [table], context.instance, {table.name: context.cursor})
         for problem in problems.values():
             raise problem
-        answer = found[table.name] or SensorAnswer(cursor=context.cursor)
-        return _result([answer], answer.cursor)
+        answer = found[table.name]
+        return _result([] if answer is None else [answer], context.cursor if answer is None else answer.state.to_text())
 
     return new_commits
 
@@ -142,7 +140,7 @@ def _shared_sensor(
         answers = {name: answer for name, answer in found.items() if answer is not None}
         has_requests = any(answer.requests for answer in answers.values())
         before = {name: cursors.get(name) for name in names}
-        after = before | {name: answer.cursor for name, answer in answers.items()}
+        after = before | {name: answer.state.to_text() for name, answer in answers.items()}
         if len(answers) < len(tables):
             after[_NEXT] = next(name for name in found if name not in answers)
             context.log.info(f"Polled {len(answers)} of {len(tables)} tables. The next tick continues.")
@@ -166,88 +164,113 @@ class _Poll:
     last_start: after this time, it is not started. began: when it was started; inf: not yet.
     """
 
-    polls: TablePolls
-    table: TableSettings
-    cursor: str | None
+    seen: Seen
     last_start: float
     began: float = math.inf
 
     @property
-    def key(self) -> _Key:
-        return self.polls.settings.storage, self.table.name, self.cursor
+    def name(self) -> str:
+        return self.seen.table.name
 
-    def run(self) -> SensorAnswer | None:
+    @property
+    def key(self) -> tuple[Key, SensorState]:
+        return key_of_table(self.seen.settings, self.seen.table), self.seen.state
+
+    def run(self) -> Answer | None:
         """Return the answer of the table; None: it is too late to start."""
         self.began = time.monotonic()
-        return None if self.began >= self.last_start else self.polls.poll(self.table, self.cursor)
+        return None if self.began >= self.last_start else answer_of(self.seen)[0]
 
-    def answer(self, read: LongRead[SensorAnswer | None]) -> SensorAnswer | None:
+    def answer(self, read: LongRead[Answer | None]) -> Answer | None:
         """Return the answer from the read that runs this poll; a message if it is still running; None: not started.
 
+        The answer of a poll that an earlier tick began counts, unless it requests runs and a run has begun meanwhile.
         Errors: those of the poll; UnfinishedPollError if it takes minutes.
         """
         if read.future.done():
-            _long_polls.end(self.key)
+            POLLS.end(self.key)
             answer = None if read.future.cancelled() else read.future.result()
-            return None if answer is None else self.polls.still_valid(answer, self.table, self.cursor)
+            is_over = answer is None or not answer.requests or self.seen.runs.active is None
+            return answer if is_over else answer_of(self.seen)[0]
         waits = (
-            f"The poll of {self.table.name} has been running {read.since_text}: its storage does not respond, or its "
+            f"The poll of {self.name} has been running {read.since_text}: its storage does not respond, or its "
             "log is long. The poll continues, and a later tick uses its result."
         )
         if read.is_overdue:
             raise UnfinishedPollError(waits)
-        return SensorAnswer(cursor=self.cursor, message=waits, is_problem=True)
+        return Answer(table=self.name, state=self.seen.state, message=waits, is_problem=True)
 
 
 def _polled(
     settings: Settings, turn: Sequence[TableSettings], instance: dg.DagsterInstance, cursors: Mapping[str, str | None]
-) -> tuple[dict[str, SensorAnswer | None], dict[str, Exception]]:
-    """Return the answer of each table by name, None for those that a tick has no time for, and the errors by name."""
-    end, table_polls = time.monotonic() + _MAX_TICK_SECONDS, TablePolls.of(settings, turn, instance)
-    polls = [
-        _Poll(polls=table_polls, table=table, cursor=cursors.get(table.name), last_start=end if number else math.inf)
-        for number, table in enumerate(turn)
-    ]
+) -> tuple[dict[str, Answer | None], dict[str, Exception]]:
+    """Return the answer of each table by name, None for those that a tick has no time for, and the errors by name.
+
+    The instance is queried once for the runs of all tables.
+    """
+    end, names = time.monotonic() + _MAX_TICK_SECONDS, [table.name for table in turn]
+    unfinished, failed = UnfinishedRuns.of(instance, names), failed_lately(instance, names)
+    polls = list[_Poll]()
+    for table in turn:
+        name = table.name
+        runs = TableRuns(
+            active=unfinished.active.get(name), silent=unfinished.silent.get(name, ()), failed=failed.get(name)
+        )
+        state = _state(table, cursors.get(name))
+        seen = Seen(settings=settings, table=table, instance=instance, asked=Asked.TICK, state=state, runs=runs)
+        polls.append(_Poll(seen=seen, last_start=end if polls else math.inf))
     reads = _in_time(polls)
-    found, problems = dict[str, SensorAnswer | None](), dict[str, Exception]()
+    found, problems = dict[str, Answer | None](), dict[str, Exception]()
     for poll in polls:
-        name = poll.table.name
         try:
-            found[name] = poll.answer(reads[name])
+            found[poll.name] = poll.answer(reads[poll.name])
         except Exception as error:  # noqa: BLE001  # for any error, the other tables are read
-            problems[name], message = error, f"{name}: {without_secrets(str(error))}"
-            found[name] = SensorAnswer(cursor=poll.cursor, message=message, is_problem=True)
+            problems[poll.name], message = error, f"{poll.name}: {without_secrets(str(error))}"
+            found[poll.name] = Answer(table=poll.name, state=poll.seen.state, message=message, is_problem=True)
     return found, problems
 
 
-def _in_time(polls: Sequence[_Poll]) -> Mapping[str, LongRead[SensorAnswer | None]]:
+def _in_time(polls: Sequence[_Poll]) -> Mapping[str, LongRead[Answer | None]]:
     """Run the polls of tables in threads. Return their reads by table, when all are done or the time is up.
 
     Then the running polls continue, and the others are canceled, before Dagster ends the tick. A poll that an earlier
     tick started is not awaited, and is restarted only after minutes: one table must not delay the others.
     """
     threads = ReadThreads(_POLLS_AT_ONCE)
-    awaited = [poll for poll in polls if poll.key not in _long_polls]
-    reads = {poll.table.name: _long_polls.of(poll.key, partial(threads.submit, poll.run)) for poll in polls}
+    awaited = [poll for poll in polls if poll.key not in POLLS]
+    reads = {poll.name: POLLS.of(poll.key, partial(threads.submit, poll.run)) for poll in polls}
     end = time.monotonic() + _MAX_TICK_SECONDS + _MAX_POLL_SECONDS
-    while running := [poll for poll in awaited if not reads[poll.table.name].future.done()]:
+    while running := [poll for poll in awaited if not reads[poll.name].future.done()]:
         left = min(end, max(poll.began for poll in running) + _MAX_POLL_SECONDS) - time.monotonic()
         if left <= 0:
             break
         # Not after each poll: there may be thousands.
-        wait([reads[poll.table.name].future for poll in running], timeout=min(left, _CHECK_EVERY_SECONDS))
+        wait([reads[poll.name].future for poll in running], timeout=min(left, _CHECK_EVERY_SECONDS))
     threads.cancel()
     return reads
 
 
-def _result(answers: Sequence[SensorAnswer], cursor: str | None) -> dg.SensorResult:
-    requests = [request for answer in answers for request in answer.requests]
-    if requests:
-        return dg.SensorResult(run_requests=requests, cursor=cursor)
+def _result(answers: Sequence[Answer], cursor: str | None) -> dg.SensorResult:
+    requests = [request for answer in answers for request in answer.run_requests]
+    partitions = [request for answer in answers for request in answer.partitions]
     problems_first = sorted(answers, key=lambda answer: not answer.is_problem)
     messages = [answer.message for answer in problems_first if answer.message]
     reason = " ".join(messages[:_MAX_MESSAGES]) + (" ..." if len(messages) > _MAX_MESSAGES else "")
-    return dg.SensorResult(run_requests=[], skip_reason=reason or None, cursor=cursor)
+    return dg.SensorResult(
+        run_requests=requests,
+        dynamic_partitions_requests=partitions,
+        skip_reason=None if requests else reason or None,
+        cursor=cursor,
+    )
+
+
+def _state(table: TableSettings, cursor: str | None) -> SensorState:
+    """Return the state of a table. An unreadable one is ignored: no version is requested twice without it."""
+    try:
+        return SensorState.from_text(cursor)
+    except (TypeError, ValueError) as error:
+        _log.warning("The cursor of table %s cannot be read, and is ignored: %s", table.name, error)
+        return SensorState()
 
 
 def _cursors_of(text: str | None) -> dict[str, Any]:

@@ -9,8 +9,6 @@ from collections.abc import Collection
 
 import dagster as dg
 
-from deltasnap_assets.runs.condition.poll_findings import UNSHARED_STORE, PollFindings
-from deltasnap_assets.runs.condition.poll_records import record as record_poll
 from deltasnap_assets.runs.planning.known_table import known_of
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.runs.table_runs import last_ended_run, versions_of_run
@@ -34,44 +32,33 @@ class UnsharedStoreError(DeltaSnapError):
         )
 
 
-def is_shared_with_runs(
-    instance: dg.DagsterInstance, settings: Settings, table: TableSettings, stored: Collection[int]
-) -> bool:
-    """Return whether runs store their versions in this store. If not, what it has says nothing about the runs.
-
-    stored: the versions of the table in this store.
-    Errors: UnsharedStoreError, once. The record of the table in this store keeps that it was reported.
-    """
-    store = store_of(settings)
-    if (poll := store.polls.read(table.name)) is None:
-        return True
-    error = _unshared(instance, settings, table, stored, poll)
-    was_reported = any(problem.check == UNSHARED_STORE for problem in poll.problems)
-    if was_reported != (error is not None):
-        problems = () if error is None else (error.problem,)
-        record_poll(store, table, PollFindings(problems={UNSHARED_STORE: problems}))
-    if error is not None and not was_reported:
-        raise error
-    return error is None
-
-
-def _unshared(
-    instance: dg.DagsterInstance, settings: Settings, table: TableSettings, stored: Collection[int], poll: LastPoll
+def unshared_store(
+    instance: dg.DagsterInstance,
+    settings: Settings,
+    table: TableSettings,
+    document: LastPoll | None,
+    stored: Collection[int] | None,
 ) -> UnsharedStoreError | None:
     """Return the error if the last run succeeded but stored none of its versions here; None: there is no sign of that.
 
     A run that shares the store records its checks there. Since before its end, this store has waited for them. The
-    record of a store that was deleted meanwhile, or replaced by an older copy, begins later.
+    document of a store that was deleted meanwhile, or replaced by an older copy, begins later.
+    stored: the versions in this store; None: not listed yet.
     """
-    if poll.unchecked_since_ms is None or (record := last_ended_run(instance, table.name)) is None:
+    if document is None or document.unchecked_since_ms is None:
+        return None
+    record = last_ended_run(instance, table.name)
+    if record is None or record.end_time is None or not record.dagster_run.is_success:
         return None
     run, versions = record.dagster_run, versions_of_run(record.dagster_run)
-    waited = record.end_time is not None and poll.unchecked_since_ms < record.end_time * 1000
-    if not run.is_success or not versions or not waited or any(version in versions for version in stored):
+    if not versions or document.unchecked_since_ms >= record.end_time * 1000:
         return None
-    has_checks = poll.checked_version is not None and poll.checked_version >= versions[0]
-    has_seen = poll.latest_version is not None and poll.latest_version >= versions[-1]
-    if has_checks or not has_seen or not known_of(instance, table.name).done.issuperset(versions):
+    has_checks = document.checked_version is not None and document.checked_version >= versions[0]
+    has_seen = document.latest_version is not None and document.latest_version >= versions[-1]
+    if has_checks or not has_seen:
+        return None
+    here = store_of(settings).versions(table.name) if stored is None else stored
+    if any(version in versions for version in here) or not known_of(instance, table.name).done.issuperset(versions):
         return None
     return UnsharedStoreError(
         table=table.name, run_id=run.run_id, versions=VersionRanges.of(versions), store=settings.storage

@@ -11,7 +11,7 @@ import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 
 from deltasnap_assets.runs.condition.taken_names import check_name
-from deltasnap_assets.runs.log_handover import listed_logs_of
+from deltasnap_assets.runs.memory import listed_logs_of
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, REFRESH_JOB, selects_versions
 from deltasnap_assets.settings.config import Settings
 from deltasnap_assets.spark.java import JavaError, use_java

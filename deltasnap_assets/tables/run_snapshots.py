@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from deltasnap_assets.checks.compaction import Compaction
-from deltasnap_assets.runs.log_handover import ListedLog
+from deltasnap_assets.runs.memory import ListedLog
 from deltasnap_assets.runs.planning.partitions import contiguous
 from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.config import Settings, TableSettings

@@ -8,8 +8,12 @@ from typing import Any
 
 import dagster as dg
 
+from deltasnap_assets.runs import memory
+from deltasnap_assets.runs.apply import Answer, answer_of
+from deltasnap_assets.runs.observe import Asked, Seen
 from deltasnap_assets.runs.planning.known_table import last_observation
 from deltasnap_assets.runs.planning.names import ASSET_NAMES
+from deltasnap_assets.runs.planning.sensor_state import SensorState
 from deltasnap_assets.runs.schedules import refresh_schedule
 from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
@@ -42,6 +46,15 @@ def health(instance: dg.DagsterInstance) -> str:
     last = last_observation(instance, "events")
     assert last is not None
     return str(last.metadata["health"].value)
+
+
+NEW = SensorState()
+
+
+def forget_looks() -> None:
+    """Forget what the ticks of this process have read, as in a new process."""
+    memory.LOOKS.clear()
+    memory.PAGES_READ_MS.clear()
 
 
 class FollowedTable:
@@ -94,6 +107,11 @@ class FollowedTable:
         """Store versions of the log without their rows. computed: with their computed states."""
         store = store_computed_versions if computed else store_versions
         store(stored_table(self.storage), log_of(self.table), versions)
+
+    def poll_log(self, state: SensorState = NEW) -> Answer:
+        """Return the answer of a tick of the sensor in this state, without its runs."""
+        seen = Seen(settings=self.settings, table=self.table, instance=self.instance, asked=Asked.TICK, state=state)
+        return answer_of(seen)[0]
 
     def ask_schedule(self) -> Any:
         """Return the answer of a tick of the schedule."""

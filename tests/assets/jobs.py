@@ -31,10 +31,16 @@ def unfinished_run(instance: dg.DagsterInstance, status: dg.DagsterRunStatus, ta
 
 
 def ticked(sensor: dg.SensorDefinition, instance: dg.DagsterInstance, cursor: str | None = None) -> dg.SensorResult:
-    """Return the result of one tick."""
+    """Return the result of one tick, whose partitions are set as Dagster's daemon does."""
     with dg.build_sensor_context(instance=instance, cursor=cursor) as context:
         result = sensor(context)
     assert isinstance(result, dg.SensorResult)
+    for request in result.dynamic_partitions_requests or ():
+        if isinstance(request, dg.AddDynamicPartitionsRequest):
+            instance.add_dynamic_partitions(request.partitions_def_name, [*request.partition_keys])
+        else:
+            for key in request.partition_keys:
+                instance.delete_dynamic_partition(request.partitions_def_name, key)
     return result
 
 

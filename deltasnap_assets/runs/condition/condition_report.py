@@ -13,7 +13,6 @@ from deltasnap_assets.checks.check import Check, Verdict, not_evaluated
 from deltasnap_assets.checks.registry import CONDITION_CHECKS, LOG_CHECKS
 from deltasnap_assets.runs.condition.check_events import report_checks
 from deltasnap_assets.runs.condition.fault_texts import (
-    CANNOT_BE_LOADED,
     FAULT_ENTRIES,
     condition_tag,
     fault_entries,
@@ -31,12 +30,6 @@ from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.texts import visible
 from deltasnap_core import Problem, ProblemKind, TableCondition
 from deltasnap_core.support import redacted
-
-
-def shows_unloadable(instance: dg.DagsterInstance, table_name: str) -> bool:
-    """Return whether the page of a table shows versions that cannot be loaded."""
-    last = last_observation(instance, table_name)
-    return last is not None and CANNOT_BE_LOADED in last.metadata
 
 
 def report_condition(

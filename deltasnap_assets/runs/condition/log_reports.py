@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import dagster as dg
-
-from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.known_faults import condition_unless_known
 from deltasnap_assets.runs.condition.poll_findings import known_faults
-from deltasnap_assets.runs.condition.taken_names import check_name
 from deltasnap_assets.runs.due import WHOLE_LOG, Examination, LogReads, reads_of_checkpoint
-from deltasnap_assets.runs.planning.known_table import was_broken
-from deltasnap_assets.runs.planning.log_status import compared_with_stored, read_status, what_is_stored
-from deltasnap_assets.runs.planning.plan import Stored
+from deltasnap_assets.runs.planning.log_status import compared_with_stored, what_is_stored
 from deltasnap_assets.runs.stores import log_of, store_of
-from deltasnap_assets.runs.table_runs import failed_run
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_core import DeltaSnapError, LogStatus, Problem, TableCondition
+from deltasnap_core import DeltaSnapError, Problem, TableCondition
 from deltasnap_core.errors import StorageError
 from deltasnap_core.support import redacted
 
@@ -34,26 +27,6 @@ class BrokenTableError(DeltaSnapError):
         self.problems = tuple(problems)
         texts = [f"{problem.check}: {problem.text}" for problem in problems]
         super().__init__(" ".join([*([condition.text] if condition and condition.faults else []), *texts]))
-
-
-def read_status_or_report(
-    settings: Settings, table: TableSettings, instance: dg.DagsterInstance
-) -> tuple[LogStatus, Stored]:
-    """Return the result of `read_status`. Faults of the log are recorded first and then raised as BrokenTableError.
-
-    If the table had a fault before, commits that are not stored yet are read before a run is requested.
-    Errors: also TakenNameError.
-    """
-    check_name(settings, table)
-    failed = failed_run(instance, table.name)
-    try:
-        return read_status(settings, table, examine=failed is not None or was_broken(instance, table.name))
-    except DeltaSnapError as error:
-        condition = condition_after(settings, table, error)
-        report_condition(instance, settings, table, condition, failed)
-        if condition.mark != "error":  # no fault of the log is the reason, so the store failed
-            raise
-        raise BrokenTableError(table=table.name, condition=condition) from error
 
 
 def condition_after(settings: Settings, table: TableSettings, error: DeltaSnapError) -> TableCondition:

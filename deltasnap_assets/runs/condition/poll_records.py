@@ -8,29 +8,22 @@ a storage failure here does not fail a run or a tick.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 
 from deltasnap_assets.runs import due
 from deltasnap_assets.runs.condition.poll_findings import (
     FACTS,
     LOG,
-    STORED_VERSIONS,
-    VERSIONS,
     PollFindings,
     stale_rule,
 )
-from deltasnap_assets.runs.condition.reminders import REMINDERS
 from deltasnap_assets.runs.condition.taken_names import other_path
-from deltasnap_assets.runs.planning.plan import Stored
-from deltasnap_assets.runs.stores import store_of
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import TableSettings
 from deltasnap_core import (
-    LogStatus,
     Problem,
     ProblemKind,
     SnapshotStore,
-    Where,
 )
 from deltasnap_core.errors import StorageError
 from deltasnap_core.support import (
@@ -42,63 +35,6 @@ from deltasnap_core.support import (
 )
 
 _log = logger_of(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EarlierPoll:
-    """The facts that the store had about a table before a poll. The defaults mean that there is nothing to do.
-
-    is_known: see `record_poll`. has_old_checks: whether its checks were last evaluated with other settings.
-    """
-
-    is_known: bool = True
-    has_old_checks: bool = False
-
-
-def record_poll(
-    settings: Settings, table: TableSettings, status: LogStatus | None = None, followed: int | None = None
-) -> EarlierPoll:
-    """Record that a poll read the log of a table, and return what the store knew of the table before.
-
-    The poll is recorded at once if there are new commits, otherwise every hour. The store is read only then. It knows
-    the table if it has recorded the followed version: not if it was lost, replaced by an older copy, or cannot be read.
-    Faults are recorded separately, where they are reported.
-    status: the result of the poll; None: no new commits. followed: the version of the cursor; None: not followed yet.
-    """
-    if not is_record_due(settings, table, status, followed):
-        return EarlierPoll()
-    latest = followed if status is None else status.latest
-    commit = None if status is None else status.commits.get(status.latest)
-    found = PollFindings(
-        latest_version=latest,
-        last_commit_ms=None if commit is None else commit.modification_time,
-        problems={VERSIONS: _none_wanted(table, latest)},
-    )
-    before = record(store_of(settings), table, found)
-    is_known = before is not None and (before.latest_version is None or before.latest_version >= (followed or 0))
-    if is_known or status is not None:  # otherwise the next tick reads the store again
-        REMINDERS.restart("poll", settings, table, latest)
-    return EarlierPoll(is_known=is_known, has_old_checks=due.has_old_checks(before, table))
-
-
-def is_record_due(settings: Settings, table: TableSettings, status: LogStatus | None, followed: int | None) -> bool:
-    """Return whether `record_poll` would record a poll."""
-    latest = followed if status is None else status.latest
-    return REMINDERS.is_due("poll", settings, table, seconds=due.RECORDED_AGAIN_MS / 1000, value=latest)
-
-
-def _none_wanted(table: TableSettings, latest: int | None) -> tuple[Problem, ...]:
-    reason = table.why_none_wanted(latest)
-    return () if reason is None else (Problem.of(ProblemKind.NO_WANTED_VERSION, reason=reason),)
-
-
-def record_unreadable(settings: Settings, table: TableSettings, stored: Stored) -> None:
-    """Record the stored versions that lack a file and cannot be stored again, or that there are none any more."""
-    problems: tuple[Problem, ...] = ()
-    if stored.unreadable:
-        where, reason = Where.of(None, *stored.unreadable), next(iter(stored.unreadable.values()))
-        problems = (Problem.of(ProblemKind.LOST_FILES, where, reason=reason),)
-    record(store_of(settings), table, PollFindings(problems={STORED_VERSIONS: problems}))
 
 
 def record(

@@ -116,20 +116,9 @@ def last_observation(instance: dg.DagsterInstance, table_name: str) -> dg.AssetO
     return records[0].asset_observation if records else None
 
 
-def was_broken(instance: dg.DagsterInstance, table_name: str) -> bool:
-    """Return whether a table had a fault when it was last observed."""
-    last = last_observation(instance, table_name)
-    return last is not None and CONDITION_TAG in last.tags
-
-
 def apply_to_instance(instance: dg.DagsterInstance, table_name: str, todo: Plan) -> None:
-    """Add and drop the partitions of a plan, and record its observation.
-
-    The sensor, the schedule and `refresh` call it before runs start.
-    """
+    """Add and drop the partitions of a plan, and record the plan, before its runs start."""
     partitions = version_partitions(table_name).name or ""
-    if (lost := todo.lost_text(table_name)) is not None:
-        _log.warning("%s", lost)
     for version in todo.drop:
         instance.delete_dynamic_partition(partitions, key_of(version))
     keys = [key_of(version) for version in todo.add]
@@ -137,6 +126,25 @@ def apply_to_instance(instance: dg.DagsterInstance, table_name: str, todo: Plan)
         instance.add_dynamic_partitions(partitions, keys)
     except IntegrityError:  # another process added some of them in the meantime
         instance.add_dynamic_partitions(partitions, keys)
+    record_plan(instance, table_name, todo)
+
+
+def partition_requests(
+    table_name: str, todo: Plan
+) -> tuple[dg.AddDynamicPartitionsRequest | dg.DeleteDynamicPartitionsRequest, ...]:
+    """Return the partitions of a plan as requests of a sensor."""
+    partitions = version_partitions(table_name)
+    drop, add = [key_of(version) for version in todo.drop], [key_of(version) for version in todo.add]
+    return (
+        *([partitions.build_delete_request(drop)] if drop else []),
+        *([partitions.build_add_request(add)] if add else []),
+    )
+
+
+def record_plan(instance: dg.DagsterInstance, table_name: str, todo: Plan) -> None:
+    """Record the observation of a plan, and what identifies the table. Warn of lost versions."""
+    if (lost := todo.lost_text(table_name)) is not None:
+        _log.warning("%s", lost)
     unseen_of_plan = _unseen(instance, table_name, todo)
     _keep_identity(instance, table_name, todo.observation.tags)
     for observation in unseen_of_plan:

@@ -86,12 +86,14 @@ class Stored:
 class Plan:
     """The work for Dagster: partitions to drop and to add (ascending), ranges (first, last) to materialize.
 
+    is_late: whether a version to add belongs before one that has a partition.
     num_left: the number of versions left for a later plan. is_damaged: whether some versions cannot be loaded.
     lost: the versions that neither the store nor the log has: dropped ones, and those between two polls.
     """
 
     drop: tuple[int, ...] = ()
     add: tuple[int, ...] = ()
+    is_late: bool = False
     ranges: tuple[tuple[int, int], ...] = ()
     num_left: int = 0
     observation: dg.AssetObservation
@@ -126,8 +128,9 @@ def plan(table: TableSettings, status: LogStatus, known: Known, stored: Stored |
     """Return the work to do after a poll of the log: at most `max_versions_per_run` versions, the oldest first.
 
     Versions that are done are left out, pruned ones too. These do not count as done any more:
-    - all versions, if the table was dropped and created again. Their partitions are dropped first.
-    - the versions after the last common one, if the log forked. Their partitions are dropped first.
+    - all versions, if the table was dropped and created again
+    - the versions after the last common one, if the log forked. A partition of a version that returns stays: Dagster
+      refuses to delete and add it in one result.
     - versions that the store lost, for example to a fork which a run found
 
     Versions that were never done lose their partitions while they cannot be loaded, or are not selected by the
@@ -162,11 +165,14 @@ def plan(table: TableSettings, status: LogStatus, known: Known, stored: Stored |
     )
     now_of_log = of_log[: table.max_versions_per_run]
     now_of_store = of_store[: table.max_versions_per_run - len(now_of_log)]
-    add = tuple(sorted(done.intersection(in_store).union(now_of_log, now_of_store).difference(kept)))
+    wanted = done.intersection(in_store).union(now_of_log, now_of_store, kept)
+    stays = tuple(v for v in known.versions if v in wanted)
+    add = tuple(sorted(wanted.difference(stays)))
     return Plan(
-        drop=tuple(sorted(set(known.versions).difference(kept))),
+        drop=tuple(sorted(set(known.versions).difference(stays))),
         add=add,
-        ranges=(*contiguous(now_of_log, (*kept, *add)), *contiguous(now_of_store, (*kept, *add))),
+        is_late=bool(add and stays) and add[0] < max(stays),
+        ranges=(*contiguous(now_of_log, (*stays, *add)), *contiguous(now_of_store, (*stays, *add))),
         num_left=len(of_log) + len(of_store) - len(now_of_log) - len(now_of_store),
         observation=_observation(table, status, known, fork, is_recreated=is_recreated),
         is_damaged=bool(unloadable),

@@ -48,11 +48,10 @@ class SensorState:
         """Return the value as a sensor cursor."""
         return self.cursor if self.fault is None else json.dumps(asdict(self))
 
-    @property
-    def pause_left(self) -> float:
-        """Return how many seconds to wait before the next poll; 0 or less: it is due."""
-        left = 0.0 if self.fault is None else self.next_poll - time.time()
-        return left if left <= _MAX_PAUSE_SECONDS else 0.0  # more means that a clock was wrong
+    def pause_left_ms(self, now_ms: int) -> float:
+        """Return how many ms to wait before the next poll; 0 or less: it is due."""
+        left = 0.0 if self.fault is None else self.next_poll * 1000 - now_ms
+        return left if left <= _MAX_PAUSE_SECONDS * 1000 else 0.0  # more means that a clock was wrong
 
     def broken(self, fault: str, cursor: str | None = None) -> SensorState:
         """Return the state after a poll that found a fault. The pauses between polls grow."""

@@ -10,10 +10,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from deltasnap_assets.runs.condition.log_reports import read_status_or_report
 from deltasnap_assets.runs.planning.names import CONDITION_TAG, delta_log_key
 from deltasnap_assets.runs.planning.sensor_state import SensorState
-from deltasnap_assets.runs.table_polls import TablePolls
 from deltasnap_core import DeltaSnapError
 from deltasnap_core.errors import UnsupportedStoreError
 from tests.assets.followed_table import FollowedTable, health, materialize
@@ -24,36 +22,34 @@ def test_table_that_stays_broken_is_a_problem_while_it_waits_and_after_each_poll
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = FollowedTable(tmp_path / "events")
-    settings, table, instance = broken.settings, broken.table, broken.instance
     broken.write(0, 2)
     broken.damage(0)
     with pytest.raises(DeltaSnapError, match="line 1"):
-        TablePolls.of(settings, [table], instance).poll(table, None)
-    again = TablePolls.of(settings, [table], instance).poll(table, None)
+        broken.poll_log()
+    again = broken.poll_log()
     assert (again.is_problem, again.requests) == (True, ())
     assert again.message.startswith("events is still broken: ")
-    waiting = TablePolls.of(settings, [table], instance).poll(table, again.cursor)
-    assert (waiting.is_problem, waiting.cursor) == (True, again.cursor)
+    waiting = broken.poll_log(again.state)
+    assert (waiting.is_problem, waiting.state) == (True, again.state)
     assert waiting.message.startswith("events is broken: ")
-    later = SensorState.from_text(again.cursor).next_poll + 1
+    later = again.state.next_poll + 1
     monkeypatch.setattr(time, "time", lambda: later)
-    after = TablePolls.of(settings, [table], instance).poll(table, again.cursor)
-    assert (after.is_problem, SensorState.from_text(after.cursor).polls) == (True, 2)
+    after = broken.poll_log(again.state)
+    assert (after.is_problem, after.state.polls) == (True, 2)
 
 
 def test_table_that_a_refresh_found_repaired_is_polled_at_once(tmp_path: Path) -> None:
     repaired = FollowedTable(tmp_path / "events")
     repaired.write(0, 2)
-    cursor = SensorState().broken("Version 0 cannot be read.").to_text()
+    state = SensorState().broken("Version 0 cannot be read.")
     repaired.instance.report_runless_asset_event(dg.AssetObservation(delta_log_key("events")))
-    polled = TablePolls.of(repaired.settings, [repaired.table], repaired.instance).poll(repaired.table, cursor)
+    polled = repaired.poll_log(state)
     assert (len(polled.requests), polled.is_problem) == (1, False)
-    assert SensorState.from_text(polled.cursor).fault is None
+    assert polled.state.fault is None
 
 
 def test_error_of_the_store_is_raised_each_time_though_the_log_has_a_warning(tmp_path: Path) -> None:
     followed = FollowedTable(tmp_path / "events")
-    settings, table, instance = followed.settings, followed.table, followed.instance
     followed.write(0, 2)
     followed.store_versions(range(3))
     (followed.log / "_last_checkpoint").write_text("nope")
@@ -61,10 +57,8 @@ def test_error_of_the_store_is_raised_each_time_though_the_log_has_a_warning(tmp
         manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "format": 99}))
     for _ in range(2):
         with pytest.raises(UnsupportedStoreError):
-            TablePolls.of(settings, [table], instance).poll(table, None)
-    with pytest.raises(UnsupportedStoreError):
-        read_status_or_report(settings, table, instance)
-    assert "_last_checkpoint" in health(instance)
+            followed.poll_log()
+    assert "_last_checkpoint" in health(followed.instance)
 
 
 def test_faults_are_reported_again_when_all_loadable_versions_are_materialized(tmp_path: Path) -> None:
@@ -78,7 +72,7 @@ def test_faults_are_reported_again_when_all_loadable_versions_are_materialized(t
     instance.report_runless_asset_event(
         dg.AssetObservation(delta_log_key("events"), tags={CONDITION_TAG: "an-earlier-fault"})
     )
-    polled = TablePolls.of(broken.settings, [broken.table], instance).poll(broken.table, None)
+    polled = broken.poll_log()
     assert (polled.requests, polled.is_problem) == ((), True)
     assert polled.message.startswith("All loadable versions of events are materialized. ")
     assert f"{4:020d}.json" in polled.message

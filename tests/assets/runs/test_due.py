@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +17,6 @@ from deltasnap_assets.runs.due import (
     are_checks_due,
     examination_without_run,
     has_new_checkpoint,
-    has_reason_to_repeat,
     inputs_of_checks,
     is_checkpoint_sound,
     is_examination_due,
@@ -142,21 +140,3 @@ def test_only_an_examination_reads_commits_before_the_first_stored_version(
     common = CommonVersion(version=3, latest_in_log=3, relation=LogRelation.SAME)
     stored = Stored(common=common, versions=frozenset({2, 3}))
     assert reads_of_tick(LastPoll(polled_at_ms=0, examined_at_ms=examined_at_ms), 0, stored).first == first
-
-
-def test_failed_versions_are_repeated_for_a_commit_that_is_newer_than_their_run(table: Table) -> None:
-    table.write(0, 3)
-    status = log_of(table.table).status()
-    committed = status.commits[3].modification_time / 1000
-    assert has_reason_to_repeat(status, committed - 1, range(3))
-    assert not has_reason_to_repeat(status, committed, range(3))
-    assert not has_reason_to_repeat(replace(status, commits={}), committed - 1, range(3))  # only a checkpoint
-
-
-@pytest.mark.parametrize(("unloadable", "expected"), [((0, 0), False), ((1, 1), True), ((2, 9), True), ((3, 3), False)])
-def test_versions_that_failed_beside_one_that_cannot_be_loaded_are_repeated(
-    unloadable: tuple[int, int], expected: bool
-) -> None:
-    damage = condition(fault(ProblemKind.EMPTY_COMMIT, versions=VersionRanges((unloadable,))))
-    status = LogStatus(table_id="t", latest=3, versions=(0, 1, 2, 3), condition=damage)
-    assert has_reason_to_repeat(status, 0.0, range(1, 3)) is expected

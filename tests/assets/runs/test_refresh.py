@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 from collections import Counter
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,12 +20,10 @@ from deltasnap_assets.checks.log.checkpoint_lag import CheckpointLag
 from deltasnap_assets.checks.registry import CheckSettings
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.quantities import HOUR_MS
-from deltasnap_assets.runs import refresh
-from deltasnap_assets.runs.condition.fault_texts import failed_run_problem
 from deltasnap_assets.runs.condition.log_reports import BrokenTableError
 from deltasnap_assets.runs.planning.known_table import known_of
-from deltasnap_assets.runs.planning.names import REFRESH_JOB
-from deltasnap_assets.runs.refresh import RefreshError, RefreshEvent, refresh_table
+from deltasnap_assets.runs.planning.names import RANGE_START_TAG, REFRESH_JOB
+from deltasnap_assets.runs.refresh import RefreshEvent, refresh_table
 from deltasnap_assets.settings.config import Settings, Since, TableSettings
 from deltasnap_assets.tables import run_snapshots
 from deltasnap_assets.tables.fact_queries import FactQueries
@@ -270,40 +267,21 @@ def test_refresh_without_new_versions_sorts_partitions_that_came_late(tmp_path: 
     assert list(table.instance.get_dynamic_partitions("events_versions")) == ["0", "1"]
 
 
-def test_versions_that_another_process_adds_during_a_refresh_are_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table, defs = FollowedTable(tmp_path / "t", max_versions_per_run=1), SimpleNamespace(resolve_job_def=lambda _: None)
+def test_versions_that_another_process_adds_during_a_refresh_are_kept(tmp_path: Path) -> None:
+    table = FollowedTable(tmp_path / "t", max_versions_per_run=1)
     table.write(0, 1)
 
-    def run(_: object, run_id: str, first: int, last: int) -> None:
-        table.store_versions(range(first, last + 1), computed=True)
-        materialize(table.instance, range(first, last + 1))
-        table.instance.add_dynamic_partitions("events_versions", ["2"] if first == 0 else [])
+    def execute(*, tags: dict[str, str], **_: Any) -> Any:
+        version = int(tags[RANGE_START_TAG])
+        table.store_versions([version], computed=True)
+        materialize(table.instance, [version])
+        table.instance.add_dynamic_partitions("events_versions", ["2"] if version == 0 else [])
+        return SimpleNamespace(success=True, all_events=[])
 
-    monkeypatch.setattr(refresh._Refresh, "_run", run)
+    job = SimpleNamespace(execute_in_process=execute)
+    defs = SimpleNamespace(resolve_job_def=lambda _: job)
     assert refresh_table(cast(Any, defs), table.settings, table.table, table.instance) == (0, 1)
     assert set(table.instance.get_dynamic_partitions("events_versions")) == {"0", "1", "2"}
-
-
-@pytest.mark.parametrize("run_id", ["of this refresh", "earlier"])
-def test_report_after_a_refresh_names_its_failed_run_or_else_an_earlier_one(
-    run_id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table, reported = FollowedTable(tmp_path / "t"), list[str]()
-    table.write(0, 0)
-    monkeypatch.setattr(refresh, "is_refresh_suspect", lambda *_, **__: True)
-    monkeypatch.setattr(refresh, "failed_run", lambda *_: failed_run_problem("earlier", "x"))
-    monkeypatch.setattr(refresh, "report_condition", lambda *given: reported.append(given[-1].where.name))
-    made: Any = SimpleNamespace(instance=table.instance, settings=table.settings, table=table.table)
-    problem = (
-        None
-        if run_id == "earlier"
-        else RefreshError(table="events", run_id=run_id, reason="x", versions=range(1), stored=())
-    )
-    with nullcontext() if problem is None else pytest.raises(RefreshError):
-        refresh._Refresh.raise_if_broken(made, cast(Any, None), None, problem)
-    assert reported == [run_id]
 
 
 @pytest.mark.slow

@@ -5,25 +5,25 @@ import os
 import shutil
 import socket
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
 
-from deltasnap_assets.runs import due, schedules
+from deltasnap_assets.runs import observe
+from deltasnap_assets.runs.apply import Answer
 from deltasnap_assets.runs.condition import log_reports
 from deltasnap_assets.runs.condition.log_reports import BrokenTableError
+from deltasnap_assets.runs.decide import Request
+from deltasnap_assets.runs.planning.log_status import read_status
 from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.runs.sensors import _cursors_of, _result, minimum_interval, new_commits_sensor
-from deltasnap_assets.runs.table_polls import SensorAnswer, TablePolls
-from deltasnap_assets.runs.table_runs import UnfinishedRuns
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core.errors import DeltaTableNotFoundError, StorageError
 from deltasnap_core.storage import retries
 from deltasnap_core.support import redacted
-from tests.assets.followed_table import health, materialize, write
+from tests.assets.followed_table import forget_looks, health, materialize, write
 from tests.assets.jobs import idle_job
 from tests.assets.runs.sensors_builders import END, START, Ticks, ended_run, failed_run
 from tests.builders import add, write_log
@@ -45,14 +45,14 @@ def test_interval_is_rounded_down_to_the_checks_of_the_daemon(configured: int, t
     assert next(check for check in checks if check - 0.1 >= minimum_interval(configured)) == ticks
 
 
-def answers(*messages: str, problems: str = "", requests: str = "") -> list[SensorAnswer]:
+def answers(*messages: str, problems: str = "", requests: str = "") -> list[Answer]:
     """Return answers with these messages. problems, requests: those that are a problem, or request a run."""
     return [
-        SensorAnswer(
-            cursor=None,
+        Answer(
+            table=message,
             message=message,
             is_problem=message in problems,
-            requests=(dg.RunRequest(run_key=message),) if message in requests and message else (),
+            requests=(Request(0, 1),) if message in requests and message else (),
         )
         for message in messages
     ]
@@ -74,7 +74,7 @@ def test_message_of_a_tick_has_ten_answers_the_problems_first() -> None:
 
 def test_tick_that_requests_runs_has_no_message() -> None:
     result = _result(answers("a", "b", "c", problems="b", requests="ac"), None)
-    assert [request.run_key for request in result.run_requests or ()] == ["a", "c"]
+    assert [request.job_name for request in result.run_requests or ()] == ["a_snapshots", "c_snapshots"]
     assert result.skip_reason is None
 
 
@@ -98,19 +98,6 @@ def test_cursor_of_a_shared_sensor_that_cannot_be_read_is_ignored(text: str, cap
 def test_error_in_a_folder_names_a_path_below_it(folder: str, path: str, is_in: bool) -> None:
     depth = log_reports._depth_in(folder, StorageError(path=path, reason="timeout"))
     assert depth == (len(redacted(folder).rstrip("/")) if is_in else 0)
-
-
-def test_answer_that_an_earlier_tick_began_counts_unless_it_requests_runs_during_a_run() -> None:
-    polls = TablePolls(
-        settings=Settings(tables=(TABLE,)),
-        instance=dg.DagsterInstance.ephemeral(),
-        unfinished=UnfinishedRuns(active={"events": "run-1"}, silent={}),
-        failed={},
-    )
-    found = SensorAnswer(cursor="new")
-    assert polls.still_valid(found, TABLE, "old") is found
-    dropped = polls.still_valid(replace(found, requests=(dg.RunRequest(),)), TABLE, "old")
-    assert (dropped.requests, dropped.cursor) == ((), "old")
 
 
 @pytest.mark.slow
@@ -200,9 +187,7 @@ def test_new_version_that_is_materialized_but_not_stored_is_requested(tmp_path: 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("is_idle", [False, True])
-def test_older_copy_of_the_store_gets_the_versions_that_it_lacks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_idle: bool
-) -> None:
+def test_older_copy_of_the_store_gets_the_versions_that_it_lacks(tmp_path: Path, is_idle: bool) -> None:
     ticks = Ticks(tmp_path / "t")
     for first, last in ((0, 1), (2, 4)):
         write(tmp_path / "t", first, last)
@@ -213,7 +198,7 @@ def test_older_copy_of_the_store_gets_the_versions_that_it_lacks(
     shutil.rmtree(ticks.storage)
     shutil.copytree(tmp_path / "copy", ticks.storage)
     if is_idle:
-        monkeypatch.setattr(due, "RECORDED_AGAIN_MS", 0)
+        forget_looks()
     else:
         write(tmp_path / "t", 5, 5)
     assert ticks.tick() == [("2", "4" if is_idle else "5")]
@@ -260,7 +245,7 @@ def test_restored_table_is_followed_again_whether_shorter_or_longer(tmp_path: Pa
 
 
 def test_tick_reports_commits_that_were_stored_and_are_gone(tmp_path: Path) -> None:
-    ticks = Ticks(tmp_path, last=4, runs_succeed=False)
+    ticks = Ticks(tmp_path, last=4)
     ticks.store_versions(range(5))
     ticks.tick()
     for version in (3, 4):
@@ -473,15 +458,15 @@ def test_schedule_keeps_a_version_that_the_sensor_added_meanwhile(
     write(tmp_path, 0, 3)
     ticks.tick()
     ticks.store_versions(range(4))
-    read_status_or_report = log_reports.read_status_or_report
 
-    def slow_poll(*polled: Any) -> Any:
-        found = read_status_or_report(*polled)
+    def slow_poll(*polled: Any, **options: Any) -> Any:
+        found = read_status(*polled, **options)
+        monkeypatch.undo()
         write(tmp_path, 4, 4)
         assert ticks.tick() == [("4", "4")]
         return found
 
-    monkeypatch.setattr(schedules, "read_status_or_report", slow_poll)
+    monkeypatch.setattr(observe, "read_status", slow_poll)
     ticks.ask_schedule()
     assert ticks.partitions == ["0", "1", "2", "3", "4"]
 

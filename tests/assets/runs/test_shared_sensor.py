@@ -13,10 +13,9 @@ import dagster as dg
 import fsspec
 import pytest
 
-from deltasnap_assets.runs import sensors, table_polls
+from deltasnap_assets.runs import sensors
 from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.runs.sensors import new_commits_sensors
-from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.runs.table_runs import TablesFailedError
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import DeltaSnapError, TableLog
@@ -64,17 +63,31 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
         else:
             wait(polls, return_when=FIRST_COMPLETED, **options)
 
-    def silence(name: str) -> None:
-        def unresponsive(table: TableSettings) -> TableLog:
-            if table.name == name:
-                end.wait(60)
-            return log_of(table)
+    for_path = TableLog.for_path
 
-        monkeypatch.setattr(table_polls, "log_of", unresponsive)
+    def silence(name: str) -> None:
+        def unresponsive(path: str, *options: Any) -> TableLog:
+            if path.endswith(f"/{name}"):
+                end.wait(60)
+            return for_path(path, *options)
+
+        monkeypatch.setattr(TableLog, "for_path", unresponsive)
         monkeypatch.setattr(sensors, "wait", wait_for_others)
 
     yield silence
     end.set()
+
+
+def refuse(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    """Make the storage of the first table raise an error."""
+    for_path = TableLog.for_path
+
+    def refusing(path: str, *options: Any) -> TableLog:
+        if path.endswith("/t0"):
+            raise error
+        return for_path(path, *options)
+
+    monkeypatch.setattr(TableLog, "for_path", refusing)
 
 
 @pytest.mark.slow
@@ -109,12 +122,7 @@ def test_table_whose_poll_fails_keeps_its_cursor(tmp_path: Path, monkeypatch: py
     instance = dg.DagsterInstance.ephemeral()
     before = ticked(sensor, instance, None).cursor or ""
 
-    def failing(table: TableSettings) -> TableLog:
-        if table.name == "t0":
-            raise DeltaSnapError("no answer")
-        return log_of(table)
-
-    monkeypatch.setattr(table_polls, "log_of", failing)
+    refuse(monkeypatch, DeltaSnapError("no answer"))
     write(Path(settings.tables[1].path), 1, 1)
     after = ticked(sensor, instance, before).cursor or ""
     assert [name for name, each in json.loads(before).items() if json.loads(after)[name] != each] == ["t1"]
@@ -213,13 +221,7 @@ def test_shared_sensor_reports_a_failure_without_credentials(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     sensor, _ = written_tables(tmp_path)
-
-    def refused(table: TableSettings) -> TableLog:
-        if table.name == "t0":
-            raise OSError("s3://me:hunter2@lake/t0 refuses")
-        return log_of(table)
-
-    monkeypatch.setattr(table_polls, "log_of", refused)
+    refuse(monkeypatch, OSError("s3://me:hunter2@lake/t0 refuses"))
     result = ticked(sensor, dg.DagsterInstance.ephemeral())
     assert len(result.run_requests or ()) == SENSORS
     reported = capfd.readouterr().err

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from deltasnap_assets.runs import memory
 from deltasnap_assets.runs.condition import examination
-from deltasnap_assets.runs.condition.examination import examination_of, has_examination
+from deltasnap_assets.runs.condition.examination import examination_of
 from deltasnap_assets.runs.due import Examination
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import TableCondition
@@ -28,8 +29,8 @@ def test_table_does_not_wait_for_the_examination_of_another(tmp_path: Path, monk
     monkeypatch.setattr(examination, "_WAIT_SECONDS", 0.01)
     first = examination_of(settings, clicks, Examination.NEW_CHECKPOINT)
     assert examination_of(settings, events, Examination.NEW_CHECKPOINT).future.result(60).table == "events"
-    assert has_examination(settings, clicks)
+    assert memory.key_of_table(settings, clicks) in memory.EXAMINATIONS
     is_answered.set()
     assert first.future.result(60).table == "clicks"
     examination_of(settings, clicks, Examination.NEW_CHECKPOINT)
-    assert not has_examination(settings, clicks)
+    assert memory.key_of_table(settings, clicks) not in memory.EXAMINATIONS

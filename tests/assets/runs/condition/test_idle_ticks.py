@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import shutil
 import time
 from concurrent.futures import Future, wait
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
-from types import SimpleNamespace
 from typing import Any
 
 import dagster as dg
 import pytest
 
-from deltasnap_assets.runs import due, sensors, table_polls
+from deltasnap_assets.quantities import DAY_MS
+from deltasnap_assets.runs import apply, decide, due, memory, sensors
 from deltasnap_assets.runs.condition import examination
 from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.log_reports import condition_now
 from deltasnap_assets.runs.condition.poll_findings import PollFindings
 from deltasnap_assets.runs.condition.poll_records import record
-from deltasnap_assets.runs.condition.reminders import REMINDERS
-from deltasnap_assets.runs.long_reads import LongReads
+from deltasnap_assets.runs.memory import LongReads
 from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.runs.planning.sensor_state import SensorState
 from deltasnap_assets.runs.stores import log_of
@@ -38,8 +37,8 @@ from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpoin
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.log_store import LogStore
 from deltasnap_core.storage.writable_files import WritableFiles
-from deltasnap_core.support import LastPoll, LastPolls
-from tests.assets.followed_table import materialize, write
+from deltasnap_core.support import LastPoll, LastPolls, LogPoll
+from tests.assets.followed_table import forget_looks, materialize, write
 from tests.assets.jobs import idle_job
 from tests.assets.runs.sensors_builders import Ticks
 from tests.builders import add, metadata, protocol, write_log
@@ -90,11 +89,11 @@ def test_deleted_table_fails_a_tick_and_is_broken(tmp_path: Path, deleted: str) 
 
 
 @pytest.mark.slow
-def test_versions_of_a_deleted_store_are_requested_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_versions_of_a_deleted_store_are_requested_again(tmp_path: Path) -> None:
     ticks = followed(tmp_path / "t")
-    monkeypatch.setattr(due, "RECORDED_AGAIN_MS", 0)
-    assert ticks.tick() == "No new commits in events."
     shutil.rmtree(ticks.storage)
+    assert ticks.tick() == "No new commits in events."
+    forget_looks()  # as an hour later
     assert ticks.tick() == [("0", "3")]
 
 
@@ -103,7 +102,7 @@ def test_every_tick_fails_while_the_store_cannot_be_read_and_examines_no_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ticks = followed(tmp_path / "t")
-    monkeypatch.setattr(due, "RECORDED_AGAIN_MS", 0)
+    forget_looks()
 
     def denied(_: WritableFiles, path: str, *__: object) -> bytes:
         raise StorageError(path=path, reason="access denied")
@@ -132,8 +131,8 @@ def long_examinations(monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], Event
 
     monkeypatch.setattr(examination, "_WAIT_SECONDS", 0.1)
     monkeypatch.setattr(examination, "condition_now", slow)
-    monkeypatch.setattr(due, "EXAMINATION_CHECK_SECONDS", 0.0)
-    monkeypatch.setattr(due, "is_examination_due", lambda *_: True)
+    monkeypatch.setattr(decide, "is_examination_due", lambda *_: True)
+    forget_looks()
     return started, end
 
 
@@ -149,7 +148,7 @@ def test_examination_longer_than_a_tick_runs_once_and_a_later_tick_reports_its_f
         )
     assert condition_of(ticks)[0] != "broken"
     end.set()
-    all_ended(examination._examinations)
+    all_ended(memory.EXAMINATIONS)
     ticks.tick()
     assert condition_of(ticks)[0] == "broken"
     assert started == ["events"]
@@ -164,8 +163,7 @@ def test_new_commits_are_requested_while_the_log_is_examined_and_stay_known(
     write(tmp_path / "t", 4, 4)
     assert ticks.tick() == [("4", "4")]
     end.set()
-    all_ended(examination._examinations)
-    monkeypatch.setattr(due, "EXAMINATION_CHECK_SECONDS", math.inf)
+    all_ended(memory.EXAMINATIONS)
     ticks.tick()
     assert (ticks.poll.latest_version, ticks.poll.examined_at_ms is not None) == (4, True)
 
@@ -184,22 +182,22 @@ def test_schedule_does_not_wait_for_an_examination_and_the_sensor_reports_its_fa
         assert isinstance(ticks.ask_schedule(), dg.SkipReason)
     ticks.instance = sensor_instance
     end.set()
-    all_ended(examination._examinations)
+    all_ended(memory.EXAMINATIONS)
     ticks.tick()
     assert condition_of(ticks)[0] == "broken"
 
 
-def unanswered_polls(monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], Event]:
-    """Polls that do not end until the event is set, in ticks of 0.1 s. And the tables polled."""
-    started, end = list[str](), Event()
+def unanswered_polls(monkeypatch: pytest.MonkeyPatch) -> tuple[list[int], Event]:
+    """Polls that do not end until the event is set, in ticks of 0.1 s. And the versions that they start from."""
+    started, end, poll = list[int](), Event(), TableLog.poll
 
-    def slow(table: TableSettings) -> TableLog:
-        started.append(table.name)
+    def slow(table_log: TableLog, since: LogCursor) -> LogPoll:
+        started.append(since.version)
         end.wait(60)
-        return log_of(table)
+        return poll(table_log, since)
 
     monkeypatch.setattr(sensors, "_MAX_POLL_SECONDS", 0.1)
-    monkeypatch.setattr(table_polls, "log_of", slow)
+    monkeypatch.setattr(TableLog, "poll", slow)
     return started, end
 
 
@@ -212,9 +210,9 @@ def test_poll_longer_than_a_tick_runs_once_and_a_later_tick_uses_it_unless_a_run
     started, end = unanswered_polls(monkeypatch)
     for _ in range(3):
         assert "The poll of events has been running since 20" in ticks.tick()
-    assert started == ["events"]
+    assert started == [3]
     end.set()
-    all_ended(sensors._long_polls)
+    all_ended(memory.POLLS)
     if is_running:
         tags, status = run_tags("events", 0, 3), dg.DagsterRunStatus.STARTED
         run_id = ticks.instance.create_run_for_job(idle_job, status=status, tags=tags).run_id
@@ -240,7 +238,7 @@ def test_poll_that_never_ends_fails_its_ticks_and_is_started_again_after_doublin
                 sensors.UnfinishedPollError, match=rf"The poll of events has been running .*\({minutes} min"
             ):
                 ticks.tick()
-        (read,) = (read for key, read in sensors._long_polls._reads.items() if key[0] == f"{tmp_path}/t-store")
+        (read,) = (read for key, read in memory.POLLS._reads.items() if key[0][0] == f"{tmp_path}/t-store")
         started.append(int(read.started - now) // 60)
     end.set()
     assert started == [0, 5, 5, 15, 15, 35]
@@ -289,7 +287,7 @@ def test_pages_of_a_new_checkpoint_are_read_once(tmp_path: Path, monkeypatch: py
         checkpointed(tmp_path / "t", version)
         for _ in range(3):
             ticks.tick()
-            REMINDERS._done.clear()  # as in a new process
+            forget_looks()  # as in a new process
     assert read == [3, 4]
 
 
@@ -298,7 +296,7 @@ def test_tick_names_the_damage_of_a_stored_commit_that_another_process_found_and
     ticks.store_versions(range(4))
     ticks.damage(1)
     report_condition(ticks.instance, ticks.settings, ticks.table, condition_now(ticks.settings, ticks.table))
-    REMINDERS._done.clear()  # as in a new process
+    forget_looks()  # as in a new process
     assert "Version 1 cannot be read" in ticks.tick()
     assert re.fullmatch(r"events is broken: Version 1 cannot be read: .* Next poll in \d+ s\.", str(ticks.tick()))
 
@@ -317,26 +315,25 @@ def test_store_is_read_once_for_a_checkpoint_that_another_process_has_examined(
         return read(polls, name)
 
     monkeypatch.setattr(LastPolls, "read", counted)
-    for _ in range(3):
+    assert ticks.tick() == "No new commits in events."
+    assert reads
+    reads.clear()
+    for _ in range(2):
         assert ticks.tick() == "No new commits in events."
-    assert reads == ["events"]
+    assert reads == []
 
 
-def test_faults_found_by_an_examination_before_the_last_commit_are_not_reported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ticks, ended, reported = followed(tmp_path / "t"), Future[Any](), list[Any]()
+def test_faults_found_by_an_examination_before_the_last_commit_are_not_reported(tmp_path: Path) -> None:
+    ticks, ended = followed(tmp_path / "t"), Future[Any]()
     sound = ticks.commit(1).read_bytes()
     ticks.damage(1)
     ended.set_result(condition_now(ticks.settings, ticks.table))
     ticks.commit(1).write_bytes(sound)
     write(tmp_path / "t", 4, 4)
     assert ticks.tick() == [("4", "4")]
-    monkeypatch.setattr(table_polls, "has_examination", lambda *_: True)
-    monkeypatch.setattr(table_polls, "examination_of", lambda *_: SimpleNamespace(future=ended))
-    monkeypatch.setattr(table_polls, "report_condition", lambda *given: reported.append(given))
+    memory.EXAMINATIONS.of(memory.key_of_table(ticks.settings, ticks.table), lambda: ended)
     ticks.tick()
-    assert reported == []
+    assert condition_of(ticks)[0] != "broken"
 
 
 def test_tick_examines_no_log_while_too_many_others_are_examined(
@@ -344,7 +341,7 @@ def test_tick_examines_no_log_while_too_many_others_are_examined(
 ) -> None:
     ticks = followed(tmp_path / "t")
     checkpointed(tmp_path / "t", 3, is_damaged=True)
-    monkeypatch.setattr(table_polls, "may_examine", lambda: False)
+    monkeypatch.setattr(apply, "may_examine", lambda: False)
     assert ticks.tick() == "No new commits in events."
     assert condition_of(ticks)[0] == "unknown"  # nothing is stored
     monkeypatch.undo()
@@ -363,7 +360,8 @@ def test_checkpoint_written_during_an_outage_of_the_store_is_examined_afterwards
 
     with monkeypatch.context() as outage:
         outage.setattr(LastPolls, "read", fail)
-        assert ticks.tick() == "No new commits in events."
+        with pytest.raises(StorageError, match="timeout"):
+            ticks.tick()
     ticks.tick()
     assert condition_of(ticks)[0] == "warned"
 
@@ -374,15 +372,16 @@ def test_log_is_examined_only_if_no_other_process_has_examined_it_lately(
 ) -> None:
     ticks = followed(tmp_path / "t")
     ticks.store_versions(range(4))
-    if not is_due:
-        record(ticks.store, ticks.table, PollFindings(is_examined=True))
+    if is_due:
+        day_ago = replace(ticks.poll, examined_at_ms=ticks.poll.polled_at_ms - DAY_MS)
+        ticks.store.polls.write("events", day_ago)
     asked = list[str]()
 
     def examination_of(*given: Any, **options: Any) -> Any:
         asked.append(given[1].name)
         return examination.examination_of(*given, **options)
 
-    monkeypatch.setattr(due, "EXAMINATION_CHECK_SECONDS", 0.0)
-    monkeypatch.setattr(table_polls, "examination_of", examination_of)
-    assert ticks.tick() == "All versions of events are materialized."
+    monkeypatch.setattr(apply, "examination_of", examination_of)
+    forget_looks()
+    assert ticks.tick() == "No new commits in events."
     assert asked == (["events"] if is_due else [])

@@ -18,7 +18,6 @@ from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.log_reports import BrokenTableError
 from deltasnap_assets.runs.condition.poll_findings import PollFindings
 from deltasnap_assets.runs.condition.poll_records import record
-from deltasnap_assets.runs.condition.reminders import REMINDERS
 from deltasnap_assets.runs.refresh import RefreshError
 from deltasnap_assets.runs.sensors import new_commits_sensor
 from deltasnap_assets.runs.stores import store_of
@@ -27,6 +26,7 @@ from deltasnap_assets.tables.pages.table_observation import health_of
 from deltasnap_core import Problem
 from deltasnap_core.errors import StorageError
 from deltasnap_core.store.fleet.last_polls import LastPolls
+from tests.assets.followed_table import forget_looks
 from tests.assets.jobs import idle_job, ticked
 from tests.assets.runs.refresh_builders import STATS, Refreshed
 from tests.assets.runs.sensors_builders import END, START, Ticks
@@ -169,7 +169,7 @@ def test_outage_that_only_a_refresh_saw_is_over_with_the_next_tick(table: Lost) 
         table.refresh()
     assert table.row["condition"] == "broken"
     away.rename(table.path)
-    REMINDERS._done.clear()
+    forget_looks()
     ticks.tick()
     assert table.row["condition"] == healthy
 
@@ -200,7 +200,7 @@ class Polled(Ticks):
         self.tick()
 
     def tick(self) -> list[tuple[str, str]] | str:
-        REMINDERS._done.clear()
+        forget_looks()
         self.sensor = new_commits_sensor(self.lost.settings, self.lost.table, [idle_job])
         if not isinstance(found := super().tick(), str):
             self.instance.create_run_for_job(idle_job, status=self.status, tags=self.tags)

@@ -17,10 +17,9 @@ from deltasnap_assets.checks.commits.fresh_table import FreshTable
 from deltasnap_assets.checks.files.expired_tombstones import ExpiredTombstones
 from deltasnap_assets.checks.files.small_files import SmallFiles
 from deltasnap_assets.checks.log.contiguous_log import ContiguousLog
-from deltasnap_assets.runs import due
+from deltasnap_assets.runs import decide, due
 from deltasnap_assets.runs.condition import poll_records
 from deltasnap_assets.runs.condition.condition_report import report_condition
-from deltasnap_assets.runs.condition.examination import report_condition_without_run
 from deltasnap_assets.runs.condition.fault_texts import failed_run_problem, problems_of
 from deltasnap_assets.runs.condition.log_reports import condition_now
 from deltasnap_assets.runs.condition.poll_findings import (
@@ -33,7 +32,6 @@ from deltasnap_assets.runs.condition.poll_findings import (
 )
 from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.runs.planning.known_table import last_observation
-from deltasnap_assets.runs.planning.log_status import read_status
 from deltasnap_assets.runs.sensors import new_commits_sensor
 from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.config import Since
@@ -49,6 +47,7 @@ from deltasnap_core.log.condition.problem_kinds import TEMPLATES
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.fleet import last_polls
 from deltasnap_core.support import LastPolls, StaleRule, system_clock
+from tests.assets.followed_table import materialize
 from tests.assets.jobs import idle_job, ticked
 from tests.assets.runs.condition.poll_records_builders import WARNING, Table, noted
 
@@ -287,14 +286,15 @@ def test_time_of_a_commit_is_forgotten_with_its_version(table: Table) -> None:
 def test_damage_in_a_log_without_new_commits_is_found_within_a_day(
     table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    table.store_versions(range(3), computed=True)
+    materialize(table.instance, range(3))
     table.check()
     record(table.store, table.table, PollFindings(is_examined=True))
-    status, stored = read_status(table.settings, table.table)
     table.damage(1)
-    report_condition_without_run(table.instance, table.settings, table.table, status, stored)
+    table.poll_log()
     assert table.condition == "healthy"
     monkeypatch.setattr(due, "EXAMINED_AGAIN_MS", 0)
-    report_condition_without_run(table.instance, table.settings, table.table, status, stored)
+    table.poll_log()
     assert table.condition == "broken"
 
 
@@ -304,12 +304,13 @@ def test_damage_in_the_commit_of_a_stored_version_is_found_within_a_day(
     table.store_versions(range(3), computed=True)
     table.check()
     record(table.store, table.table, PollFindings(is_examined=True))
-    (status, stored), commit = read_status(table.settings, table.table), table.commit(1)
+    materialize(table.instance, range(3))
+    commit = table.commit(1)
     times, content = commit.stat(), commit.read_bytes()
     commit.write_bytes(content.replace(b'"add"', b'"\x00dd"'))
     os.utime(commit, ns=(times.st_atime_ns, times.st_mtime_ns))
     monkeypatch.setattr(due, "EXAMINED_AGAIN_MS", 0)
-    report_condition_without_run(table.instance, table.settings, table.table, status, stored)
+    table.poll_log()
     assert table.condition == "broken"
 
 
@@ -384,7 +385,7 @@ def test_idle_tick_reads_the_whole_log_once_an_hour(table: Table, monkeypatch: p
     first = ticked(sensor, table.instance)
     requested = []
     for hour in (HOUR, HOUR, 0):
-        monkeypatch.setattr(due, "EXAMINATION_CHECK_SECONDS", hour)
+        monkeypatch.setattr(decide, "LOOK_MS", hour)
         result = ticked(sensor, table.instance, first.cursor)
         requested.append(len(result.run_requests or ()))  # the versions of the first tick are still missing
     assert requested == [0, 0, 1]
@@ -456,10 +457,11 @@ def test_tick_of_the_sensor_records_the_latest_version(table: Table) -> None:
 def test_poll_without_new_commits_records_a_poll(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     sensor = new_commits_sensor(table.settings, table.table, [idle_job])
     first = ticked(sensor, table.instance)
+    sensor(dg.build_sensor_context(instance=table.instance, cursor=first.cursor))
     (table.storage / "events" / "last_poll.json").unlink()
     sensor(dg.build_sensor_context(instance=table.instance, cursor=first.cursor))
     assert table.store.polls.read("events") is None  # it is not an hour ago
-    monkeypatch.setattr(due, "RECORDED_AGAIN_MS", 0)
+    monkeypatch.setattr(decide, "LOOK_MS", 0)
     sensor(dg.build_sensor_context(instance=table.instance, cursor=first.cursor))
     assert table.poll.latest_version == 2
 
@@ -483,15 +485,3 @@ def test_configured_freshness_applies_without_a_run(table: Table) -> None:
     hourly = table.table.model_copy(update={"checks": checks})
     record(table.store, hourly, PollFindings())
     assert table.condition == "stale"
-
-
-def test_poll_is_recorded_again_while_the_store_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = Table(tmp_path)
-
-    def refuse(*_: object) -> None:
-        raise StorageError(path="store", reason="timeout")
-
-    with monkeypatch.context() as outage:
-        outage.setattr(WritableFiles, "read", refuse)
-        polls = [poll_records.record_poll(table.settings, table.table, followed=1) for _ in range(2)]
-    assert [poll.is_known for poll in polls] == [False, False]

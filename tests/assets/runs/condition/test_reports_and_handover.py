@@ -12,7 +12,7 @@ from deltasnap_assets.checks.check import Check, Verdict, not_evaluated
 from deltasnap_assets.checks.registry import CONDITION_CHECKS
 from deltasnap_assets.runs.condition.check_events import _is_unevaluated, check_evaluation, report_checks
 from deltasnap_assets.runs.condition.fault_texts import condition_tag, failed_run_problem
-from deltasnap_assets.runs.log_handover import ListedLog, handing_over, listed_logs_of
+from deltasnap_assets.runs.memory import ListedLog, handing_over, listed_logs_of
 from deltasnap_core import Problem, ProblemKind, TableLog, Where
 from tests.assets.jobs import idle_job
 from tests.builders import metadata, protocol, write_log

@@ -198,29 +198,29 @@ def test_configuration_chooses_the_versions(case: str) -> None:
     assert plan(table(versions=versions), seen, known).add == expected
 
 
-def test_recreated_table_drops_its_partitions_and_starts_over() -> None:
+def test_recreated_table_starts_over_and_drops_the_partitions_that_do_not_return() -> None:
     known = Known(versions=(0, 1, 2, 3), done=frozenset({0, 1, 2, 3}), table_id="old", last_materialization=77)
     todo = plan(table(), status(0, 1, table_id="new"), known, stored())
-    assert (todo.drop, *requested(todo)) == ((0, 1, 2, 3), (0, 1), ((0, 1),))
+    assert (todo.drop, *requested(todo)) == ((2, 3), (), ((0, 1),))
 
 
-def test_restored_table_drops_its_partitions_and_starts_over() -> None:
+def test_restored_table_starts_over_and_drops_the_partitions_that_do_not_return() -> None:
     known = Known(versions=(0, 1, 2, 3), done=frozenset({0, 1, 2, 3}), table_id="g", last_materialization=77)
     todo = plan(table(), replace(status(0, 2), is_fork=True), known, stored())
-    assert (todo.drop, *requested(todo)) == ((0, 1, 2, 3), (0, 1, 2), ((0, 2),))
+    assert (todo.drop, *requested(todo)) == ((3,), (), ((0, 2),))
 
 
 @pytest.mark.parametrize(
-    ("generations", "dropped", "again"),
+    ("generations", "again"),
     [
-        ((("000001-g", None),), (), ()),
-        ((("000002-g", None), ("000001-g", 3)), (), ()),
-        ((("000002-g", None), ("000001-g", 1)), (2, 3), (2, 3)),
-        ((("000002-g", None),), (0, 1, 2, 3), (0, 1, 2, 3)),
+        ((("000001-g", None),), ()),
+        ((("000002-g", None), ("000001-g", 3)), ()),
+        ((("000002-g", None), ("000001-g", 1)), ((2, 3),)),
+        ((("000002-g", None),), ((0, 3),)),
     ],
 )
 def test_only_versions_of_the_stored_generation_and_those_it_shares_are_done(
-    generations: tuple[tuple[str, int | None], ...], dropped: tuple[int, ...], again: tuple[int, ...]
+    generations: tuple[tuple[str, int | None], ...], again: tuple[tuple[int, int], ...]
 ) -> None:
     instance, seen = dg.DagsterInstance.ephemeral(), stored(0, 1, 2, 3)
     apply_to_instance(instance, "events", plan(table(), status(0, 3), Known()))
@@ -231,7 +231,7 @@ def test_only_versions_of_the_stored_generation_and_those_it_shares_are_done(
     instance.report_runless_asset_event(newest)
     seen = replace(seen, common=replace(seen.common, latest_in_log=3, generations=generations))
     todo = plan(table(), status(0, 3), known_of(instance, "events"), seen)
-    assert (todo.drop, todo.add) == (dropped, again)
+    assert (todo.drop, *requested(todo)) == ((), (), again)
 
 
 def forked_after_3() -> Stored:
@@ -241,10 +241,10 @@ def forked_after_3() -> Stored:
     return Stored(common=common, versions=frozenset(common.current))
 
 
-def test_versions_after_a_fork_are_dropped_and_materialized_again() -> None:
+def test_versions_after_a_fork_are_materialized_again_or_dropped() -> None:
     known = Known(versions=(0, 1, 2, 3, 4, 5), done=frozenset(range(6)), table_id="g")
     todo = plan(table(), status(0, 5), known, forked_after_3())
-    assert (todo.drop, *requested(todo)) == ((4, 5), (4, 5), ((4, 5),))
+    assert (todo.drop, *requested(todo)) == ((), (), ((4, 5),))
     rolled_back = plan(table(), status(0, 3), known, stored(0, 1, 2, 3))
     assert (rolled_back.drop, *requested(rolled_back)) == ((4, 5), (), ())
 
@@ -256,7 +256,7 @@ def test_forks_at_the_same_version_have_different_data_versions_once_a_version_w
         return dict(plan(table(), status(0, 5), known, forked).observation.tags)
 
     known = Known(versions=(0, 1, 2, 3, 4, 5), table_id="g", last_materialization=70)
-    assert plan(table(), status(0, 5), known, forked).drop == (4, 5)
+    assert plan(table(), status(0, 5), known, forked).ranges == ((0, 5),)
     first = tags(known)
     planned = replace(known, forks=forks_of_text(first[FORKS_TAG]))
     assert tags(planned) == first
@@ -354,7 +354,8 @@ def test_every_id_of_a_table_can_be_observed(table_id: str) -> None:
     apply_to_instance(instance, "events", plan(table(), seen, Known()))
     known = known_of(instance, "events")
     assert plan(table(), seen, known).drop == ()
-    assert plan(table(), status(0, 1, table_id=table_id + "2"), known, stored()).drop == (0, 1)
+    recreated = plan(table(), status(0, 1, table_id=table_id + "2"), known, stored())
+    assert recreated.observation.tags["deltasnap/generation"] != known.table_id
 
 
 def test_first_unread_version_follows_the_earliest_run_of_stored_ones() -> None:

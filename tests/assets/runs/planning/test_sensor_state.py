@@ -37,11 +37,11 @@ def test_pauses_double_until_the_longest(now: float) -> None:
 
 def test_poll_is_due_if_the_clock_was_wrong_when_the_pause_began(now: float) -> None:
     followed = SensorState(fault="Version 3 is lost.", polls=1, next_poll=now + 365 * 86_400)
-    assert followed.pause_left == 0
+    assert followed.pause_left_ms(int(now * 1000)) == 0
 
 
 def test_table_without_a_fault_has_no_pause() -> None:
-    assert SensorState(cursor="x").pause_left == 0
+    assert SensorState(cursor="x").pause_left_ms(0) == 0
 
 
 def test_state_survives_the_cursor_of_a_sensor(now: float) -> None:
@@ -54,7 +54,7 @@ def test_state_survives_the_cursor_of_a_sensor(now: float) -> None:
 
 def test_pause_remains_the_longest_after_weeks(now: float) -> None:
     followed = SensorState(fault="Version 3 is lost.", polls=5_000).broken("Version 3 is lost.")
-    assert followed.pause_left == sensor_state._MAX_PAUSE_SECONDS
+    assert followed.pause_left_ms(int(now * 1000)) == sensor_state._MAX_PAUSE_SECONDS * 1000
 
 
 @pytest.mark.parametrize("text", UNREADABLE)

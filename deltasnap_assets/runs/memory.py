@@ -1,14 +1,21 @@
-"""Reads that may take longer than a tick. Each continues in its thread, and a later tick uses its result."""
+"""What a process remembers between ticks. Nothing is lost with it but time: another process reads it again.
+
+These are the only global variables of `runs/`: threads of reads that take longer than a tick, and what was read lately.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from deltasnap_assets.quantities import span_text, time_text
+from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_core import TableCondition
+from deltasnap_core.support import CommonVersion, LogListing
 
 _PATIENCE_SECONDS = 300.0
 """A read that takes longer than this is started again, because its storage may have lost a request. The second read may
@@ -70,3 +77,52 @@ class LongReads(Generic[K, T]):
     def end(self, key: K) -> None:
         """Forget a read: its result is used."""
         self._reads.pop(key, None)
+
+
+Key = tuple[str, str]
+"""A table: the store and its name in it."""
+
+
+def key_of_table(settings: Settings, table: TableSettings) -> Key:
+    return settings.storage, table.name
+
+
+class Look(NamedTuple):
+    """When a tick without new commits last read what is recorded about a table, and the facts that it knew then."""
+
+    facts: Hashable
+    at_ms: int
+
+
+class ListedLog(NamedTuple):
+    """The listing of a table's log, and how the log relates to the stored versions (None: not compared)."""
+
+    listing: LogListing
+    common: CommonVersion | None
+
+
+LOOKS: dict[Key, Look] = {}
+PAGES_READ_MS: dict[Key, float] = {}
+"""When the page of a table was last read."""
+EXAMINATIONS = LongReads[Key, TableCondition]()
+POLLS = LongReads[tuple[Key, Hashable], Any]()
+"""The polls that did not end within their tick, by table and state of its sensor."""
+_LISTED: dict[str, dict[str, ListedLog]] = {}
+
+
+@contextmanager
+def handing_over(run_id: str, table_name: str, listed: ListedLog | None) -> Iterator[None]:
+    """Make the listed log of a table available to the run with this id, while the context is open.
+
+    So `refresh` and the run that it starts in the same process read the log once.
+    """
+    _LISTED[run_id] = {} if listed is None else {table_name: listed}
+    try:
+        yield
+    finally:
+        del _LISTED[run_id]
+
+
+def listed_logs_of(run_id: str) -> Mapping[str, ListedLog]:
+    """Return the listed logs passed to a run, by table; empty for a run in another process."""
+    return dict(_LISTED.get(run_id, {}))

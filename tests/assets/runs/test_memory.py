@@ -7,20 +7,21 @@ from types import SimpleNamespace
 
 import pytest
 
-from deltasnap_assets.runs import long_reads
-from deltasnap_assets.runs.long_reads import LongReads
+from deltasnap_assets.runs import memory
+from deltasnap_assets.runs.memory import LongReads
 from tests.assets.command.cli_builders import FORKS
 
 HANGING_POLL = """
 import signal, sys, threading
 import dagster as dg
-from deltasnap_assets.runs import sensors, table_polls
+from deltasnap_assets.runs import sensors
 from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_core import TableLog
 from tests.assets.jobs import idle_job
 
 signal.alarm(60)
 sensors._MAX_POLL_SECONDS = 0.2
-table_polls.log_of = lambda _: threading.Event().wait()
+TableLog.for_path = lambda *_: threading.Event().wait()
 table = TableSettings(name="events", path=sys.argv[1])
 sensor = sensors.new_commits_sensor(Settings(storage=sys.argv[1] + "-store", tables=(table,)), table, [idle_job])
 with dg.DagsterInstance.ephemeral() as instance:
@@ -36,7 +37,7 @@ NOW = 1_700_000_000.0
 def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The time, which a test may change."""
     times = [NOW]
-    monkeypatch.setattr(long_reads, "time", SimpleNamespace(time=lambda: times[0]))
+    monkeypatch.setattr(memory, "time", SimpleNamespace(time=lambda: times[0]))
     return times
 
 

@@ -1,0 +1,241 @@
+"""What is known of a table when a tick, a schedule or a user asks for it. `decide` sees only these values."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any
+
+import dagster as dg
+
+from deltasnap_assets.runs.condition.fault_texts import CANNOT_BE_LOADED, FAILED_RUN
+from deltasnap_assets.runs.condition.taken_names import check_name
+from deltasnap_assets.runs.memory import EXAMINATIONS, LOOKS, PAGES_READ_MS, key_of_table
+from deltasnap_assets.runs.planning.known_table import known_of
+from deltasnap_assets.runs.planning.log_status import read_status, what_is_readable
+from deltasnap_assets.runs.planning.names import CHECKS_TAG, CONDITION_TAG, delta_log_key
+from deltasnap_assets.runs.planning.plan import Known, Stored
+from deltasnap_assets.runs.planning.sensor_state import SensorState
+from deltasnap_assets.runs.shared_store import UnsharedStoreError, unshared_store
+from deltasnap_assets.runs.stores import log_of, store_of
+from deltasnap_assets.runs.table_runs import SilentRun, failed_run, last_failed, requested_runs
+from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_core import LogCursor, LogStatus, Problem, TableCondition
+from deltasnap_core.support import LastPoll, LogPoll, once
+
+
+class Asked(Enum):
+    """Who asks. A tick waits for nobody and repeats nothing, the schedule retries, and a user waits for the answer."""
+
+    TICK = "tick"
+    SCHEDULE = "schedule"
+    USER = "user"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRuns:
+    """The runs of a table, from one query for all tables. See `UnfinishedRuns` and `failed_lately`."""
+
+    active: str | None = None
+    silent: Sequence[dg.RunRecord] = ()
+    failed: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """The last observation of a table. event: its id. failed_run: the id of the failed run that it shows."""
+
+    event: int | None = None
+    has_fault: bool = False
+    is_unloadable: bool = False
+    failed_run: str | None = None
+
+    @classmethod
+    def of(cls, instance: dg.DagsterInstance, table_name: str) -> Page:
+        """Return the page of a table, as Dagster has recorded it."""
+        records = instance.fetch_observations(delta_log_key(table_name), limit=1).records
+        if not records or (last := records[0].asset_observation) is None:
+            return cls()
+        failed = last.metadata.get(FAILED_RUN)
+        return cls(
+            event=records[0].storage_id,
+            has_fault=CONDITION_TAG in last.tags,
+            is_unloadable=CANNOT_BE_LOADED in last.metadata,
+            failed_run=None if failed is None else str(failed.value),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """A table as it is seen now. Its parts are read on first use, and once: an idle tick needs few of them.
+
+    state: of the sensor. runs: of a tick. examined: the result of an examination of the log by the last step.
+    failure: the failed run of this refresh. is_complete: whether this refresh has run all that was missing.
+    """
+
+    settings: Settings
+    table: TableSettings
+    instance: dg.DagsterInstance
+    asked: Asked
+    state: SensorState = field(default_factory=SensorState)
+    runs: TableRuns = field(default_factory=TableRuns)
+    examined: TableCondition | None = None
+    failure: Problem | None = None
+    is_complete: bool = False
+
+    def given(self, **parts: Any) -> Seen:
+        """Return this value with parts that are known already, and are not read."""
+        vars(self).update(parts)
+        return self
+
+    def after_examination(self, condition: TableCondition) -> Seen:
+        """Return the table after an examination of its log was recorded: its page and its document have changed."""
+        kept = {name: vars(self)[name] for name in ("known", "news", "log", "silent") if name in vars(self)}
+        return replace(self, examined=condition).given(**kept)
+
+    def after_runs(self, *, is_complete: bool) -> Seen:
+        """Return the table after runs, with the same log: another process may have added versions since it was read."""
+        if is_complete:
+            return replace(self, is_complete=True).given(log=self.log)
+        known, latest = self._known(), self.status.latest
+        known = replace(known, versions=tuple(version for version in known.versions if version <= latest))
+        listing = self.status.listing
+        stored = None if listing is None else what_is_readable(self.settings, self.table, listing)
+        return replace(self).given(known=known, log=(self.status, stored))
+
+    @once
+    def news(self) -> LogPoll | None:
+        """The new commits since the cursor: one small listing. None: the table is not followed yet."""
+        return None if self.cursor is None else log_of(self.table).poll(self.cursor)
+
+    @once
+    def cursor(self) -> LogCursor | None:
+        """The last commit that was followed; None: none yet."""
+        return None if self.state.cursor is None else LogCursor.from_text(self.state.cursor)
+
+    @once
+    def page(self) -> Page:
+        """What Dagster shows about the table."""
+        PAGES_READ_MS[key_of_table(self.settings, self.table)] = time.time() * 1000
+        return Page.of(self.instance, self.table.name)
+
+    @once
+    def known(self) -> Known:
+        """What Dagster has recorded."""
+        return self._known()
+
+    def _known(self) -> Known:
+        return known_of(self.instance, self.table.name, reads_failed=self.asked is not Asked.TICK)
+
+    @once
+    def document(self) -> LastPoll | None:
+        """What the store has recorded about the table. Errors: TakenNameError."""
+        document = store_of(self.settings).polls.read(self.table.name)
+        if document is not None and document.is_elsewhere(self.table.path):
+            check_name(self.settings, self.table)
+        return document
+
+    @once
+    def log(self) -> tuple[LogStatus, Stored | None]:
+        """The log, and the stored versions compared with it; None: a tick lists only new commits if nothing is missing.
+
+        Errors: DeltaSnapError.
+        """
+        _ = self.document, self.known  # first: a version that another process adds in the meantime is not lost
+        news = None if self.news is None else self.news.status
+        if news is not None and not self.is_suspect and self._misses_only(news):
+            return news, None
+        status, stored = read_status(self.settings, self.table, examine=self.is_suspect)
+        return (status if news is None else replace(status, is_fork=news.is_fork)), stored
+
+    def _misses_only(self, news: LogStatus) -> bool:
+        """Return whether new commits continue the log, and no earlier version is missing."""
+        done, version = self.known.done, -1 if self.cursor is None else self.cursor.version
+        is_complete = done.issuperset(self.known.versions) and done.isdisjoint(news.versions)
+        return is_complete and min(news.versions) > version and not self.is_document_lost
+
+    @property
+    def status(self) -> LogStatus:
+        """The log, see `log`."""
+        return self.log[0]
+
+    @property
+    def stored(self) -> Stored | None:
+        """The stored versions, see `log`."""
+        return self.log[1]
+
+    @property
+    def latest(self) -> int | None:
+        """The latest version that is known; None: the log was not read yet."""
+        if "log" in vars(self):
+            return self.status.latest
+        return None if self.cursor is None else self.cursor.version
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether commits are read for faults before versions are requested."""
+        return self.state.fault is not None or self.page.has_fault or self.failed is not None
+
+    @property
+    def is_document_lost(self) -> bool:
+        """Whether the document of the table is gone, or older than the versions that were followed: so is the store."""
+        if self.cursor is None:
+            return False
+        latest = None if self.document is None else self.document.latest_version
+        return self.document is None or (latest is not None and latest < self.cursor.version)
+
+    @once
+    def failed(self) -> Problem | None:
+        """The failed run of the table; None: there is none. A tick reads it only if a run failed within a day."""
+        if self.failure is not None:
+            return self.failure
+        if self.asked is Asked.TICK and self.runs.failed is None:
+            return None
+        return failed_run(self.instance, self.table.name)
+
+    @once
+    def silent(self) -> SilentRun | None:
+        """The run that may be dead and left versions missing; None: there is none."""
+        return SilentRun.of(self.instance, self.table.name, self.runs.silent)
+
+    @once
+    def last_failed(self) -> dg.RunRecord | None:
+        """The last failed run whose versions are missing; None: there is none."""
+        record, missing = last_failed(self.instance, self.table.name)
+        return record if missing else None
+
+    @once
+    def last_for_checks(self) -> dg.DagsterRun | None:
+        """The last run that was requested only for the checks; None: there is none."""
+        runs = (record.dagster_run for record in requested_runs(self.instance, self.table.name))
+        return next((run for run in runs if CHECKS_TAG in run.tags), None)
+
+    @once
+    def unshared(self) -> UnsharedStoreError | None:
+        """The error that runs store their versions elsewhere; None: there is no sign of that."""
+        versions = None if "log" not in vars(self) or self.stored is None else self.stored.versions
+        return unshared_store(self.instance, self.settings, self.table, self.document, versions)
+
+    @once
+    def facts(self) -> Hashable:
+        """What a tick without new commits knows of the table without reading its records."""
+        checkpoint = None if self.news is None else self.news.checkpoint
+        return self.state.cursor, checkpoint, self.runs.failed and (self.runs.failed, self.page.event)
+
+    @once
+    def looked_ms(self) -> int | None:
+        """When a tick last read the records of the table; None: never, or before these facts."""
+        look = LOOKS.get(key_of_table(self.settings, self.table))
+        return None if look is None or look.facts != self.facts else look.at_ms
+
+    @once
+    def page_read_ms(self) -> float | None:
+        """When a tick last read the page of the table; None: never."""
+        return PAGES_READ_MS.get(key_of_table(self.settings, self.table))
+
+    @once
+    def is_examined_now(self) -> bool:
+        """Whether an examination of the log is in progress, or its result was not used yet."""
+        return key_of_table(self.settings, self.table) in EXAMINATIONS
