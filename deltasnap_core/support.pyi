@@ -16,7 +16,10 @@ from .log.commits.commit_reader import read_commits as read_commits
 from .log.commits.commit_summary import CommitSummary as CommitSummary
 from .log.condition.commit_findings import CommitFindings as CommitFindings
 from .log.condition.loadable_versions import SoundVersion as SoundVersion
-from .log.condition.problem_kinds import Severity as Severity
+from .log.condition.problem_kinds import (
+    TEMPLATES as TEMPLATES,
+    Severity as Severity,
+)
 from .log.listing.log_listing import LogListing as LogListing
 from .log.polling.log_poll import LogPoll as LogPoll
 from .once import once as once
@@ -88,7 +91,6 @@ from .storage.urls import (
 from .store.fleet.fleet_row import FLEET_SCHEMA as FLEET_SCHEMA
 from .store.fleet.last_poll import (
     LastPoll as LastPoll,
-    StaleRule as StaleRule,
     problem_json as problem_json,
 )
 from .store.fleet.last_polls import (

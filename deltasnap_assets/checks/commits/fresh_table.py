@@ -10,7 +10,8 @@ from pydantic import Field
 
 from deltasnap_assets.checks.check import Limits, TableCheck, Verdict, not_evaluated
 from deltasnap_assets.quantities import DAY_MS, HOUR_MS, span_text
-from deltasnap_core.support import CLOCK_SKEW_MS
+from deltasnap_core import ProblemKind
+from deltasnap_core.support import CLOCK_SKEW_MS, TEMPLATES
 
 if TYPE_CHECKING:
     from deltasnap_assets.checks.facts import TableFacts
@@ -38,10 +39,7 @@ class FreshTable(TableCheck[FreshTableLimits]):
     name = "fresh_table"
     asset = "log_segment"
     expects = "The last commit is recent."
-    advice = (
-        "Check the job that writes the table. If it writes rarely on purpose, raise `fresh_within_hours` in the checks "
-        "of the table."
-    )
+    advice = TEMPLATES[ProblemKind.STALE].advice
 
     def verdict(self, facts: TableFacts, limits: FreshTableLimits) -> Verdict:
         return self.of_commits(facts.commit_times_ms, limits, now_ms=facts.now_ms)

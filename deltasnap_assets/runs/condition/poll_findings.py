@@ -12,7 +12,7 @@ from deltasnap_assets.checks.files.expired_tombstones import ExpiredTombstones
 from deltasnap_assets.checks.registry import CONDITION_CHECKS
 from deltasnap_assets.quantities import HOUR_MS
 from deltasnap_core import Problem
-from deltasnap_core.support import LastPoll, StaleRule
+from deltasnap_core.support import LastPoll
 
 LOG = "log"
 """The name of problems that are faults of the log itself."""
@@ -49,7 +49,7 @@ class PollFindings:
     latest_version: int | None = None
     last_commit_ms: int | None = None
     problems: Mapping[str, tuple[Problem, ...]] = field(default_factory=dict)
-    stale_rule: StaleRule | None = None
+    stale_after_ms: int | None = None
     facts_version: int | None = None
     vacuum_bytes: int | None = None
     counted_files: Mapping[str, Any] | None = None
@@ -63,7 +63,7 @@ class PollFindings:
 FACTS = (
     "latest_version",
     "last_commit_ms",
-    "stale_rule",
+    "stale_after_ms",
     "facts_version",
     "vacuum_bytes",
     "counted_files",
@@ -80,16 +80,18 @@ def found_by_checks(verdicts: Mapping[Check, Verdict]) -> PollFindings:
     Checks of the log's condition are omitted, unless they failed to run, because its faults are recorded.
     `fresh_table` is recorded as the rule for when the table becomes stale, because that happens without runs.
     """
-    problems, rule, vacuum = dict[str, tuple[Problem, ...]](), None, None
+    problems, patience, vacuum = dict[str, tuple[Problem, ...]](), None, None
     for check, verdict in verdicts.items():
         name = check.name
-        if name == FreshTable.name and (found := stale_rule(verdict.numbers.get("hours_expected"))) is not None:
-            rule, problems[name] = found, ()
+        if name == FreshTable.name and (found := stale_after_ms(verdict.numbers.get("hours_expected"))) is not None:
+            patience, problems[name] = found, ()
         elif name not in _CONDITION_NAMES or verdict.has_failed_to_run:
             problems[name] = () if verdict.passed else (check.problem_of(verdict),)
         if name == ExpiredTombstones.name:
             vacuum = verdict.numbers.get("expired_bytes")
-    return PollFindings(problems=problems, stale_rule=rule, vacuum_bytes=None if vacuum is None else int(vacuum))
+    return PollFindings(
+        problems=problems, stale_after_ms=patience, vacuum_bytes=None if vacuum is None else int(vacuum)
+    )
 
 
 def known_errors(poll: LastPoll | None) -> tuple[Problem, ...]:
@@ -102,8 +104,6 @@ def known_faults(poll: LastPoll | None) -> tuple[Problem, ...]:
     return () if poll is None else tuple(problem for problem in poll.problems if problem.kind.is_in_commits)
 
 
-def stale_rule(hours: float | None) -> StaleRule | None:
-    """Return the rule for when a table becomes stale; None: it never does. hours: after its last commit."""
-    if hours is None:
-        return None
-    return StaleRule(patience_ms=int(hours * HOUR_MS), check=FreshTable.name, advice=FreshTable.advice)
+def stale_after_ms(hours: float | None) -> int | None:
+    """Return the age of the last commit after which a table is stale; None: it never is. hours: the same age."""
+    return None if hours is None else int(hours * HOUR_MS)

@@ -16,7 +16,7 @@ from deltasnap_assets.runs.condition.poll_findings import (
     FACTS,
     LOG,
     PollFindings,
-    stale_rule,
+    stale_after_ms,
 )
 from deltasnap_assets.runs.condition.taken_names import other_path
 from deltasnap_assets.settings.config import TableSettings
@@ -80,7 +80,7 @@ def _merged(before: LastPoll, table: TableSettings, found: PollFindings) -> Last
     forgotten = {
         "last_commit_ms": found.latest_version not in (None, before.latest_version),
         "checked_version": found.is_replaced,
-        "stale_rule": found.checked_version is not None,  # it may have been configured
+        "stale_after_ms": found.checked_version is not None,  # it may have been configured
     }
     facts = {name: fact for name in FACTS if (fact := getattr(found, name)) is not None}
     after = replace(before, **{name: None for name, is_old in forgotten.items() if is_old} | facts)
@@ -89,7 +89,7 @@ def _merged(before: LastPoll, table: TableSettings, found: PollFindings) -> Last
         after,
         unchecked_since_ms=None if table.why_none_wanted(after.latest_version) else _unchecked_since(before, after),
         problems=(*chain(*problems.values()), *(each for each in before.problems if each.check not in problems)),
-        stale_rule=stale_rule(table.checks.fresh_within_hours) or after.stale_rule,
+        stale_after_ms=stale_after_ms(table.checks.fresh_within_hours) or after.stale_after_ms,
         small_file_bytes=table.checks.small_file_bytes,
         owners=table.owners,
         path=redacted(table.path),

@@ -355,13 +355,17 @@ TEMPLATES: dict[ProblemKind, Template] = {
         found_by="versions",
     ),
     ProblemKind.STALE: Template(
-        "stale", "The last commit is {age} old, at most {patience} expected.", "", found_by=None
+        "stale",
+        "The last commit is {age} old, at most {patience} expected.",
+        "Check the job that writes the table. If it writes rarely on purpose, raise `fresh_within_hours` in the checks "
+        "of the table.",
+        found_by="fresh_table",
     ),
     ProblemKind.FUTURE_COMMIT: Template(
         "warning",
         "The time of the last commit is {age} in the future.",
         "Correct the clock of the writer.",
-        found_by=None,
+        found_by="fresh_table",
     ),
     ProblemKind.DAMAGED_STORE: Template("error", "{reason}", "", found_by="store"),
     ProblemKind.LOST_MANIFEST: Template(

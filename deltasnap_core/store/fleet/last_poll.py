@@ -94,18 +94,6 @@ def _problems_of(values: object) -> object:
     return tuple(each if isinstance(each, Problem) else _RecordedProblem.from_json(each).problem for each in values)
 
 
-@safe_repr
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StaleRule(JsonRecord):
-    """When a table is stale: its last commit is older than `patience_ms`. check, advice: to be shown then."""
-
-    json_name = "staleRule"
-
-    patience_ms: Long
-    check: str
-    advice: str = ""
-
-
 def _points_of(values: object) -> object:
     try:
         if isinstance(values, Mapping):
@@ -141,7 +129,7 @@ class LastPoll(JsonRecord):
     checked_inputs:   identifies the settings and the checkpoint that these checks used; None: unknown.
     unchecked_since_ms: when a poll first found a version after `checked_version`; None: it found none.
     problems:         the current problems, the latest first; empty: none was found.
-    stale_rule:       None: the table never counts as stale.
+    stale_after_ms:   the age of the last commit after which the table is stale; None: it never is.
     small_file_bytes: a file below this size counts as small.
     facts_version:    the version of the two facts below; None: they are unknown.
     vacuum_bytes:     the bytes of files past their retention; None: unknown. Beyond 64 bits, it is stored as unknown.
@@ -163,7 +151,7 @@ class LastPoll(JsonRecord):
     checked_inputs: str | None = None
     unchecked_since_ms: Long | None = None
     problems: Annotated[tuple[Annotated[Problem, SkipValidation], ...], BeforeValidator(_problems_of)] = ()
-    stale_rule: StaleRule | None = None
+    stale_after_ms: Long | None = None
     small_file_bytes: Long = DEFAULT_SMALL_FILE_BYTES
     facts_version: Long | None = None
     vacuum_bytes: Long | None = None
@@ -179,7 +167,8 @@ class LastPoll(JsonRecord):
         found = values.get("format") if isinstance(values, Mapping) else None
         if found != POLL_FORMAT:
             raise ValueError(f"expected format {POLL_FORMAT}, found {found!r}")
-        return cls.from_json(values)
+        rule = values.get("staleRule")  # of an earlier release
+        return cls.from_json({"staleAfter": rule.get("patience"), **values} if isinstance(rule, Mapping) else values)
 
     def is_elsewhere(self, path: str) -> bool:
         """Return whether this is the poll of a table at another path. A path that is not recorded may be the same.

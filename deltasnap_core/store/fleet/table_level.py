@@ -118,16 +118,14 @@ def table_status(poll: LastPoll | None, last_commit_ms: int | None, now_ms: int)
 
 def problems_now(poll: LastPoll, last_commit_ms: int | None, now_ms: int) -> tuple[Problem, ...]:
     """Return the problems of a table: the recorded ones, and that its last commit is too old or in the future."""
-    rule = poll.stale_rule
-    if rule is None or last_commit_ms is None:
+    if poll.stale_after_ms is None or last_commit_ms is None:
         return poll.problems
-    where, age_ms = Where(name=rule.check), now_ms - last_commit_ms
+    age_ms, patience = now_ms - last_commit_ms, _age_text(poll.stale_after_ms)
     if age_ms < -CLOCK_SKEW_MS:
-        return (*poll.problems, Problem.of(ProblemKind.FUTURE_COMMIT, where, age=_age_text(-age_ms)))
-    if age_ms <= rule.patience_ms:
+        return (*poll.problems, Problem.of(ProblemKind.FUTURE_COMMIT, age=_age_text(-age_ms)))
+    if age_ms <= poll.stale_after_ms:
         return poll.problems
-    age, patience = _age_text(age_ms), _age_text(rule.patience_ms)
-    return (*poll.problems, Problem.of(ProblemKind.STALE, where, age=age, patience=patience, advice=rule.advice))
+    return (*poll.problems, Problem.of(ProblemKind.STALE, age=_age_text(age_ms), patience=patience))
 
 
 def of_another_table(poll: LastPoll) -> Problem:

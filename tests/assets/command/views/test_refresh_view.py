@@ -25,7 +25,7 @@ from deltasnap_assets.settings.config import Settings, Since, TableSettings
 from deltasnap_assets.settings.loading import demo_settings
 from deltasnap_assets.spark.java import JavaError
 from deltasnap_core import DeltaTableNotFoundError, Problem, ProblemKind
-from deltasnap_core.support import LastPoll, StaleRule, problem_json, system_clock
+from deltasnap_core.support import LastPoll, problem_json, system_clock
 from tests.assets.checks.known import condition, fault, versions
 from tests.builders import metadata, protocol, write_log
 
@@ -87,8 +87,8 @@ def test_result_of_a_stale_table_has_the_problem_that_the_fleet_shows(
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("DAGSTER_HOME", raising=False)
     monkeypatch.setattr(refresh_view, "refresh_table", lambda *_, **__: ())
-    now, rule = system_clock(), StaleRule(patience_ms=DAY_MS, check="fresh_table", advice="Check the job.")
-    poll = LastPoll(polled_at_ms=now, checked_version=0, last_commit_ms=now - 8 * DAY_MS, stale_rule=rule)
+    now = system_clock()
+    poll = LastPoll(polled_at_ms=now, checked_version=0, last_commit_ms=now - 8 * DAY_MS, stale_after_ms=DAY_MS)
     store_of(settings).polls.write(table.name, poll)
     (problem,) = refresh_tables(settings, [table.name], as_json=True)[table.name].problems
     (row,) = fleet_of(settings)

@@ -31,7 +31,7 @@ from deltasnap_assets.tables.pages.fleet_page import fleet_page
 from deltasnap_core import DeltaSnapError, Problem
 from deltasnap_core.errors import StorageError
 from deltasnap_core.storage.writable_files import WritableFiles
-from deltasnap_core.support import LastPoll, StaleRule, TableStatus, system_clock
+from deltasnap_core.support import LastPoll, TableStatus, system_clock
 from tests.builders import metadata, protocol, write_log
 
 SECRET = "T000/B000/a-very-secret-token"
@@ -207,8 +207,7 @@ def test_table_that_alternates_between_warning_and_error_is_reported_twice(fleet
 
 def test_each_new_warning_of_a_table_is_reported(fleet: Fleet, chat: Chat) -> None:
     failed = Problem.of_check(check="run", severity="warning", text="The last run failed.")
-    rule = StaleRule(patience_ms=24 * HOUR, check="fresh_table", advice="Check the job.")
-    late: dict[str, Any] = {"stale_rule": rule, "last_commit_ms": system_clock() - 30 * HOUR}
+    late: dict[str, Any] = {"stale_after_ms": 24 * HOUR, "last_commit_ms": system_clock() - 30 * HOUR}
     for problems in ((WARNING,), (WARNING, failed), (WARNING,), (WARNING, failed)):
         fleet.note(*problems)
         fleet.tick()
@@ -496,10 +495,9 @@ def test_table_that_is_no_longer_polled_is_reported(fleet: Fleet, chat: Chat) ->
 
 
 def test_table_that_becomes_stale_is_reported(fleet: Fleet, chat: Chat) -> None:
-    rule = StaleRule(patience_ms=24 * HOUR, check="fresh_table", advice="Check the job.")
-    fleet.note(stale_rule=rule, last_commit_ms=system_clock() - 30 * HOUR)
+    fleet.note(stale_after_ms=24 * HOUR, last_commit_ms=system_clock() - 30 * HOUR)
     fleet.tick()
-    reported = "Table events is stale. The last commit is 30 hours old, at most 24 hours expected. Check the job. "
+    reported = "Table events is stale. The last commit is 30 hours old, at most 24 hours expected. Check the job that "
     assert chat.taken()[0].startswith(reported)
 
 

@@ -47,8 +47,8 @@ class Lost(Refreshed):
 
     @property
     def patience_hours(self) -> int | None:
-        rule = self.poll.stale_rule
-        return None if rule is None else rule.patience_ms // 3_600_000
+        patience = self.poll.stale_after_ms
+        return None if patience is None else patience // 3_600_000
 
 
 LAGS = CheckSettings(max_commits_since_checkpoint=3, fresh_within_hours=HOURS)

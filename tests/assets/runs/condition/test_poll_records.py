@@ -46,7 +46,7 @@ from deltasnap_core.errors import StorageError
 from deltasnap_core.log.condition.problem_kinds import TEMPLATES
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.fleet import last_polls
-from deltasnap_core.support import LastPolls, StaleRule, system_clock
+from deltasnap_core.support import LastPolls, system_clock
 from tests.assets.followed_table import materialize
 from tests.assets.jobs import idle_job, ticked
 from tests.assets.runs.condition.poll_records_builders import WARNING, Table, noted
@@ -92,7 +92,7 @@ def test_error_of_a_check_is_an_error_of_the_table() -> None:
 def test_freshness_is_recorded_as_a_rule() -> None:
     found = found_by(FreshTable(), passed=True, hours_expected=26)
     assert found.problems == {"fresh_table": ()}
-    assert found.stale_rule == StaleRule(patience_ms=26 * HOUR, check="fresh_table", advice=FreshTable.advice)
+    assert found.stale_after_ms == 26 * HOUR
 
 
 @pytest.mark.parametrize("check", [FreshTable(), ContiguousLog()])
@@ -139,7 +139,7 @@ def test_nothing_is_written_again_if_nothing_changed(table: Table, monkeypatch: 
         (1, {"facts_version": 2}, True),
         (1, {"vacuum_bytes": 5}, True),
         (1, {"checked_inputs": "other"}, True),
-        (1, {"stale_rule": StaleRule(patience_ms=1, check="c", advice="a")}, True),
+        (1, {"stale_after_ms": 1}, True),
     ],
 )
 def test_poll_is_written_if_something_changed_or_after_an_hour(
@@ -163,13 +163,12 @@ def test_examination_is_recorded_if_the_last_one_is_an_hour_old(table: Table, mo
 
 
 def test_poll_keeps_what_was_not_examined_again(table: Table) -> None:
-    rule = StaleRule(patience_ms=1, check="fresh_table", advice="a")
     first: dict[str, Any] = {
         "facts_version": 2,
         "vacuum_bytes": 5,
         "checked_inputs": "x",
         "examined_checkpoint": "7",
-        "stale_rule": rule,
+        "stale_after_ms": 1,
     }
     record(table.store, table.table, PollFindings(latest_version=2, last_commit_ms=9, checked_version=2, **first))
     before = table.poll
@@ -181,7 +180,7 @@ def test_poll_keeps_what_was_not_examined_again(table: Table) -> None:
     assert (table.poll.checked_version, table.poll.latest_version) == (None, 2)
     record(table.store, table.table, PollFindings(checked_version=1, last_commit_ms=8))
     again = table.poll
-    assert (again.checked_version, again.last_commit_ms, again.stale_rule, again.facts_version) == (1, 8, None, 2)
+    assert (again.checked_version, again.last_commit_ms, again.stale_after_ms, again.facts_version) == (1, 8, None, 2)
     record(table.store, table.table, PollFindings(facts_version=3, vacuum_bytes=0))
     assert (table.poll.facts_version, table.poll.vacuum_bytes) == (3, 0)
 
@@ -203,7 +202,7 @@ def test_number_of_a_check_may_be_absent() -> None:
     assert found_by(ExpiredTombstones(), passed=True).vacuum_bytes is None
     assert found_by(ExpiredTombstones(), passed=True, expired_bytes=2.9).vacuum_bytes == 2
     found = found_by(FreshTable(), passed=False)
-    assert (found.stale_rule, [each.severity for each in found.problems["fresh_table"]]) == (None, ["warning"])
+    assert (found.stale_after_ms, [each.severity for each in found.problems["fresh_table"]]) == (None, ["warning"])
 
 
 def test_poll_of_another_process_is_kept_while_the_checks_of_a_run_are_recorded(

@@ -15,13 +15,13 @@ import pyarrow as pa
 import pytest
 
 from benchmarks.stored_fleet import FILE_BYTES, store_table
-from deltasnap_core import Problem, SnapshotStore
+from deltasnap_core import Problem, ProblemKind, SnapshotStore
 from deltasnap_core.errors import CorruptStoreError, StorageError, StoredVersionNotFoundError
 from deltasnap_core.protocol.actions import Protocol
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.fleet import last_polls
 from deltasnap_core.store.versions.stored_table import StoredTable
-from deltasnap_core.support import FLEET_SCHEMA, LastPoll, StaleRule
+from deltasnap_core.support import FLEET_SCHEMA, TEMPLATES, LastPoll
 
 HOUR = 3_600_000
 DAY = 24 * HOUR
@@ -193,11 +193,14 @@ def test_broken_table_stays_broken_without_further_polls(tmp_path: Path) -> None
 def test_table_is_stale_when_its_last_commit_is_older_than_the_patience(tmp_path: Path) -> None:
     store_table(tmp_path, "events", COMMITS)
     store = opened(tmp_path)
-    rule = StaleRule(patience_ms=5 * HOUR, check="fresh_table", advice="Check the job.")
-    store.polls.write("events", poll(stale_rule=rule))
+    store.polls.write("events", poll(stale_after_ms=5 * HOUR))
     assert row_of(store, now_ms=NOW + 5 * HOUR)["condition"] == "healthy"
     row = row_of(store, now_ms=NOW + 6 * HOUR)
-    assert (row["condition"], row["check"], row["advice"]) == ("stale", "fresh_table", "Check the job.")
+    assert (row["condition"], row["check"], row["advice"]) == (
+        "stale",
+        "fresh_table",
+        TEMPLATES[ProblemKind.STALE].advice,
+    )
     assert row["reason"] == "The last commit is 6 hours old, at most 5 hours expected."
     assert row["age_ratio"] == 0.25
 
@@ -218,7 +221,7 @@ def test_commit_dated_just_after_now_has_no_age(tmp_path: Path) -> None:
 def test_store_that_is_behind_does_not_make_a_table_stale(tmp_path: Path) -> None:
     store_table(tmp_path, "events", COMMITS)
     store = opened(tmp_path)
-    late = poll(latest_version=41, last_commit_ms=None, stale_rule=StaleRule(patience_ms=1, check="fresh_table"))
+    late = poll(latest_version=41, last_commit_ms=None, stale_after_ms=1)
     store.polls.write("events", late)
     row = row_of(store, now_ms=NOW + HOUR)
     assert (row["condition"], row["age_ms"], row["versions_behind"]) == ("healthy", None, 1)

@@ -12,7 +12,7 @@ import pytest
 from deltasnap_core.log.condition.problem import Problem, Where
 from deltasnap_core.log.condition.problem_kinds import ProblemKind
 from deltasnap_core.ranges import VersionRanges
-from deltasnap_core.store.fleet.last_poll import LastPoll, StaleRule
+from deltasnap_core.store.fleet.last_poll import LastPoll
 from deltasnap_core.store.fleet.timeline import VersionPoint
 from deltasnap_core.store.format.layout import ManifestName
 
@@ -32,7 +32,7 @@ POLL = LastPoll(
         Problem.of_check(check="small_files", severity="warning", text="Too many.", advice="Run `OPTIMIZE`."),
         FAULT,
     ),
-    stale_rule=StaleRule(patience_ms=9, check="fresh_table", advice="Check the job."),
+    stale_after_ms=9,
     small_file_bytes=10,
     facts_version=6,
     vacuum_bytes=3,
@@ -76,7 +76,7 @@ POLL_JSON: dict[str, Any] = {
             "facts": {"reason": "no JSON"},
         },
     ],
-    "staleRule": {"patience": 9, "check": "fresh_table", "advice": "Check the job."},
+    "staleAfter": 9,
     "smallFileBytes": 10,
     "factsVersion": 6,
     "vacuumBytes": 3,
@@ -113,6 +113,7 @@ def test_bytes_beyond_64_bits_are_unknown() -> None:
 def test_document_of_an_earlier_release_is_read() -> None:
     values = json.loads(POLL.to_bytes())
     del values["uncheckedSince"], values["checkedInputs"]
+    values["staleRule"] = {"patience": values.pop("staleAfter"), "check": "fresh_table"}
     earlier = replace(POLL, unchecked_since_ms=None, checked_inputs=None)
     assert LastPoll.from_bytes(json.dumps(values).encode()) == earlier
 
@@ -161,7 +162,7 @@ def test_document_has_no_credentials_and_no_long_texts() -> None:
         ({"points": {"000001-id": {"1": [None, 2]}}}, "points: expected a time and a size"),
         ({"points": {"000001-id": 7}}, "points"),
         ({"points": [1]}, "points"),
-        ({"staleRule": 1}, "^poll.staleRule: expected an object"),
+        ({"staleAfter": "x"}, "^poll.staleAfter: expected a 64-bit integer"),
     ],
 )
 def test_damaged_document_is_rejected_with_a_reason(changed: dict[str, object], reason: str) -> None:

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from deltasnap_core import Problem
+from deltasnap_core import Problem, ProblemKind
 from deltasnap_core.store.fleet.table_level import TableStatus, is_new, table_status
-from deltasnap_core.support import LastPoll, StaleRule, TableLevel
+from deltasnap_core.support import TEMPLATES, LastPoll, TableLevel
 
 NOW = 1_700_000_000_000
 MINUTE = 60_000
 HOUR = 60 * MINUTE
 DAY = 24 * HOUR
-RULE = StaleRule(check="fresh_table", patience_ms=HOUR, advice="Ask the writer.")
+WRITER = TEMPLATES[ProblemKind.STALE].advice
 
 
 def problem(severity: Any, text: str, advice: str = "") -> Problem:
@@ -66,8 +66,8 @@ def test_damage_stays_known_when_the_poll_is_old() -> None:
 def test_ages_of_a_stale_table_have_a_unit_that_shows_the_difference_to_the_limit(
     age_hours: float, patience_hours: float, expected: str
 ) -> None:
-    rule = StaleRule(check="fresh", patience_ms=int(patience_hours * HOUR))
-    found = status(NOW - int(age_hours * HOUR), stale_rule=rule)
+    patience = int(patience_hours * HOUR)
+    found = status(NOW - int(age_hours * HOUR), stale_after_ms=patience)
     assert found.level is TableLevel.STALE
     assert expected in found.reason
 
@@ -83,12 +83,12 @@ LEVELS: dict[str, tuple[dict[str, Any], int | None, TableLevel]] = {
     "examined too long ago": ({"examined_at_ms": NOW - 2 * DAY - 1}, None, TableLevel.UNKNOWN),
     "just waiting": ({"unchecked_since_ms": NOW - DAY}, None, TableLevel.HEALTHY),
     "waiting too long": ({"unchecked_since_ms": NOW - DAY - 1}, None, TableLevel.UNKNOWN),
-    "fresh": ({"stale_rule": RULE}, NOW - HOUR, TableLevel.HEALTHY),
-    "stale": ({"stale_rule": RULE}, NOW - HOUR - 1, TableLevel.STALE),
-    "of an unknown age": ({"stale_rule": RULE}, None, TableLevel.HEALTHY),
+    "fresh": ({"stale_after_ms": HOUR}, NOW - HOUR, TableLevel.HEALTHY),
+    "stale": ({"stale_after_ms": HOUR}, NOW - HOUR - 1, TableLevel.STALE),
+    "of an unknown age": ({"stale_after_ms": HOUR}, None, TableLevel.HEALTHY),
     "without a rule": ({}, 0, TableLevel.HEALTHY),
-    "a little in the future": ({"stale_rule": RULE}, NOW + 5 * MINUTE, TableLevel.HEALTHY),
-    "in the future": ({"stale_rule": RULE}, NOW + 5 * MINUTE + 1, TableLevel.WARNED),
+    "a little in the future": ({"stale_after_ms": HOUR}, NOW + 5 * MINUTE, TableLevel.HEALTHY),
+    "in the future": ({"stale_after_ms": HOUR}, NOW + 5 * MINUTE + 1, TableLevel.WARNED),
 }
 
 
@@ -125,14 +125,14 @@ STATUSES: list[tuple[dict[str, Any], int, tuple[TableLevel, str, str, str]]] = [
         NOW,
         (UNKNOWN, f"{UNCHECKED} Slow.", "Slo", "Refresh the table. Look."),
     ),
-    ({"stale_rule": RULE}, NOW - 2 * HOUR, (TableLevel.STALE, OLD, "fresh_table", "Ask the writer.")),
+    ({"stale_after_ms": HOUR}, NOW - 2 * HOUR, (TableLevel.STALE, OLD, "fresh_table", WRITER)),
     (
-        {"stale_rule": RULE, "problems": (WARNING,)},
+        {"stale_after_ms": HOUR, "problems": (WARNING,)},
         NOW - 2 * HOUR,
-        (TableLevel.WARNED, f"Slow. {OLD}", "Slo, fresh_table", "Look. Ask the writer."),
+        (TableLevel.WARNED, f"Slow. {OLD}", "Slo, fresh_table", f"Look. {WRITER}"),
     ),
     (
-        {"stale_rule": RULE},
+        {"stale_after_ms": HOUR},
         NOW + HOUR,
         (
             TableLevel.WARNED,
@@ -141,7 +141,7 @@ STATUSES: list[tuple[dict[str, Any], int, tuple[TableLevel, str, str, str]]] = [
             "Correct the clock of the writer.",
         ),
     ),
-    ({"stale_rule": RULE}, NOW, (TableLevel.HEALTHY, "", "", "")),
+    ({"stale_after_ms": HOUR}, NOW, (TableLevel.HEALTHY, "", "", "")),
 ]
 
 
