@@ -90,10 +90,8 @@ class RowJoins:
         is_known = F.col(_NUMBER).isNotNull()
         known = joined.withColumn(_NUMBER, F.when(is_known, F.col(_NUMBER)).otherwise(unknown))
 
-        def of_file(name: str) -> Column:
-            return F.when(is_known, F.col(name)).otherwise(unknown)
-
-        return known, {column: of_file(name) for column, name in names.items()}, [of_file(tag) for tag in tags]
+        of_file = {name: F.when(is_known, F.col(name)).otherwise(unknown) for name in (*names.values(), *tags)}
+        return known, {column: of_file[name] for column, name in names.items()}, [of_file[tag] for tag in tags]
 
     def of_listed(self, rows: DataFrame, listed: ListedRows) -> DataFrame:
         """Return rows of `with_files` without those that deletion vectors delete, or only the chosen rows.

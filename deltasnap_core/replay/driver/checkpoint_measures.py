@@ -25,13 +25,14 @@ def map_measures(store: LogStore, contents: CheckpointContents, function: Callab
     Errors: CorruptLogError naming the file that cannot be read.
     """
 
-    def of_share(share: Share, use_threads: bool) -> list[T]:
-        return [function(rows) for rows in _gathered(_measures(store, share, use_threads=use_threads))]
-
     shares = [share for part in contents.files_with_file_actions for share in shares_of(part, _leaves_to_read(part))]
     in_json = lines_with(contents.lines, *FILE_ACTIONS).select(MEASURED_ACTION.names)
     found = [function(in_json)] if in_json.num_rows else []
-    return found + list(chain.from_iterable(map_shares(shares, of_share)))
+    return found + list(chain.from_iterable(map_shares(shares, partial(_results, store, function))))
+
+
+def _results(store: LogStore, function: Callable[[pa.Table], T], share: Share, use_threads: bool) -> list[T]:
+    return [function(rows) for rows in _gathered(_measures(store, share, use_threads=use_threads))]
 
 
 def _leaves_to_read(part: CheckpointFile) -> tuple[str, ...]:

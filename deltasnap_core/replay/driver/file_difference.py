@@ -73,12 +73,15 @@ def _live_among(store: LogStore, log_path: str, wanted: pa.Table, log: LoadedLog
         ["commit_version", "line_number"]
     )
 
-    def of_checkpoint(batch: pa.Table) -> pa.Table:
-        return without_keys_of(_among(_keyed(batch, log_path), wanted), own)
-
-    found = [] if log.checkpoint is None else map_measures(store, log.checkpoint, of_checkpoint)
+    read = partial(_of_checkpoint, log_path, wanted, own)
+    found = [] if log.checkpoint is None else map_measures(store, log.checkpoint, read)
     rows = pa.concat_tables([own, *found])
     return rows.filter(rows["deleted_at"].is_null())
+
+
+def _of_checkpoint(log_path: str, wanted: pa.Table, own: pa.Table, batch: pa.Table) -> pa.Table:
+    """Return the wanted files of a checkpoint. own: those with an action in the commits."""
+    return without_keys_of(_among(_keyed(batch, log_path), wanted), own)
 
 
 def _keyed(measures: pa.Table, log_path: str) -> pa.Table:

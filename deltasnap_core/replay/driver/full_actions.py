@@ -38,13 +38,10 @@ def live_adds(store: LogStore, log: LoadedLog, log_path: str) -> pa.Table:
     lines = newest_lines(log.batch, log_path)
     parts = _plain_parts(log)
 
-    def read(share: Share, use_threads: bool) -> list[pa.Table]:
-        with damage_as(partial(unreadable, share.part.file.path)):
-            return [full_actions(batch) for batch in share.batches(store, use_threads=use_threads)]
-
     columns = [*(f"add.{field.name}" for field in ADDS), "remove.path"]
     shares = [share for part in parts for share in shares_of(part, leaves_of(part, columns))]
-    in_checkpoint = pa.concat_tables([FULL_ACTION.empty_table(), *chain.from_iterable(map_shares(shares, read))])
+    read = map_shares(shares, partial(_read, store))
+    in_checkpoint = pa.concat_tables([FULL_ACTION.empty_table(), *chain.from_iterable(read)])
     added = lines.filter(lines["deleted_at"].is_null())
     kept = pa.concat_tables([_without_changed(in_checkpoint, lines, log_path), decoded(added["line"].to_pylist())])
     adds = kept["add"].combine_chunks()
@@ -52,6 +49,11 @@ def live_adds(store: LogStore, log: LoadedLog, log_path: str) -> pa.Table:
     rows = columns_of(adds.filter(pc.struct_field(adds, "path").is_valid()), ADDS.names)
     paths = canonical_paths(rows["path"].combine_chunks(), log_path)
     return rows.set_column(0, ADDS.field("path"), paths)
+
+
+def _read(store: LogStore, share: Share, use_threads: bool) -> list[pa.Table]:
+    with damage_as(partial(unreadable, share.part.file.path)):
+        return [full_actions(batch) for batch in share.batches(store, use_threads=use_threads)]
 
 
 def newest_lines(batch: CommitBatch, log_path: str, *, within: Sequence[str] = ()) -> pa.Table:

@@ -84,19 +84,11 @@ class HeldFiles:
         """
         files = cls(log.version, log_path)
         changed = newest_file_actions(measured_commits(log.batch, log_path))
-        gathered = _Gathered(files._budget.free if hold else -1)
-        gathered.add(changed.drop_columns(["commit_version", "line_number"]))
-
-        def groups_in(batch: pa.Table) -> list[MeasureGroup]:
-            rows = with_path_keys(batch, log_path) if hold or changed.num_rows else batch
-            rows = without_keys_of(rows, changed) if changed.num_rows else rows
-            gathered.add(rows)
-            return groups_of(unexpired(rows, retention))
-
+        counting = _Count(log_path, changed, retention, budget=files._budget.free if hold else None)
         groups = groups_of(unexpired(changed, retention))
-        for found in [] if log.checkpoint is None else map_measures(store, log.checkpoint, groups_in):
+        for found in [] if log.checkpoint is None else map_measures(store, log.checkpoint, counting.groups_in):
             groups += found
-        files._hold(gathered.tables)
+        files._hold(counting.held)
         return files, counted(groups, log.non_file)
 
     def delta(self, known: KnownState, log: LoadedLog, retention: Retention) -> Answer[StateDelta] | None:
@@ -132,18 +124,35 @@ class HeldFiles:
             self._release_memory = weakref.finalize(self, self._budget.release, rows.nbytes)
 
 
-class _Gathered:
-    """Tables collected by several threads. If they exceed the budget, all of them are dropped."""
+class _Count:
+    """Groups the files of a checkpoint without newer actions, and collects them. Several threads share it.
 
-    def __init__(self, budget: int) -> None:
-        self._budget = budget
+    changed: the newest action of each file among the commits.
+    budget:  the bytes that may be collected: if the files need more, all are dropped. None: collect none.
+    held:    the collected files.
+    """
+
+    def __init__(self, log_path: str, changed: pa.Table, retention: Retention, *, budget: int | None) -> None:
+        self._log_path = log_path
+        self._changed = changed
+        self._retention = retention
+        self._needs_keys = budget is not None or changed.num_rows > 0
+        self._free = -1 if budget is None else budget
         self._lock = Lock()
-        self.tables: list[pa.Table] | None = []
+        self.held: list[pa.Table] | None = []
+        self._hold(changed.drop_columns(["commit_version", "line_number"]))
 
-    def add(self, table: pa.Table) -> None:
+    def groups_in(self, batch: pa.Table) -> list[MeasureGroup]:
+        """Return the groups of some file actions of the checkpoint."""
+        rows = with_path_keys(batch, self._log_path) if self._needs_keys else batch
+        rows = without_keys_of(rows, self._changed) if self._changed.num_rows else rows
+        self._hold(rows)
+        return groups_of(unexpired(rows, self._retention))
+
+    def _hold(self, rows: pa.Table) -> None:
         with self._lock:
-            self._budget -= table.nbytes
-            if self._budget < 0:
-                self.tables = None
-            elif self.tables is not None:
-                self.tables.append(table)
+            self._free -= rows.nbytes
+            if self._free < 0:
+                self.held = None
+            elif self.held is not None:
+                self.held.append(rows)

@@ -46,12 +46,16 @@ def delta_between(
     since = pa.concat_tables([earlier, newer])
     held = touched_or_expiring(files, since, before, after)
 
-    def totals(commits: pa.Table, kept: Retention, sign: int) -> FileTotals:
-        changed = newest_file_actions(commits).select(held.column_names)
-        known = pa.concat_tables([without_keys_of(held, changed), changed])
-        return FileTotals(groups_of(unexpired(known, kept), sign=sign))
+    begun, ended = _known(held, since, after), _known(held, earlier, before)
+    return StateDelta(
+        begun=FileTotals(groups_of(begun)), ended=FileTotals(groups_of(ended, sign=-1)), non_file=non_file
+    )
 
-    return StateDelta(begun=totals(since, after, 1), ended=totals(earlier, before, -1), non_file=non_file)
+
+def _known(files: pa.Table, commits: pa.Table, kept: Retention) -> pa.Table:
+    """Return the files after commits, without the tombstones that have expired."""
+    changed = newest_file_actions(commits).select(files.column_names)
+    return unexpired(pa.concat_tables([without_keys_of(files, changed), changed]), kept)
 
 
 def deltas_of_range(

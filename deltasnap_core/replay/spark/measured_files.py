@@ -15,7 +15,7 @@ from deltasnap_core.replay.spark.reading.action_reader import ActionReader
 from deltasnap_core.replay.spark.reading.file_action_layout import MEASURED, measured
 from deltasnap_core.replay.spark.session.state_cache import StateCache, job_description
 from deltasnap_core.replay.spark.state_deltas import counted, delta_between
-from deltasnap_core.replay.spark.state_reconstruction import is_small, reconcile
+from deltasnap_core.replay.spark.state_reconstruction import is_small
 from deltasnap_core.replay.state_delta import StateDelta
 
 
@@ -67,7 +67,7 @@ def measure_files(
     checkpoint = None if log.checkpoint is None else reader.checkpoint_actions(log.checkpoint)
     base = None if checkpoint is None else measured(checkpoint)
     commits = reader.commit_measures(log.batch)
-    rows = reconcile(base, commits, MEASURED, broadcast=is_small(log.batch), partitions=partitions)
+    rows = MEASURED.reconcile(base, commits, broadcast=is_small(log.batch), partitions=partitions)
     if rows is not None and cache is not None:
         rows = cache.cached(rows)
     return MeasuredFiles(reader=reader, version=log.version, rows=rows, cache=cache)

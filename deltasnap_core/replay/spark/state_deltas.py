@@ -15,11 +15,10 @@ from pyspark.sql import Column, DataFrame, Row, functions as F
 
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.properties.retention import Retention
-from deltasnap_core.replay.spark.reading.file_action_layout import FULL, MEASURED, FileActionLayout, measures_sql
+from deltasnap_core.replay.spark.reading.file_action_layout import FULL, MEASURED, measures_sql
 from deltasnap_core.replay.spark.session.grouping import aggregated
-from deltasnap_core.replay.spark.state_reconstruction import NEXT_VERSION, newest_file_actions, reconcile
+from deltasnap_core.replay.spark.state_reconstruction import NEXT_VERSION
 from deltasnap_core.replay.state_delta import StateDelta
-from deltasnap_core.rules.expiry import expiring_sql
 from deltasnap_core.rules.totals.aggregates import FileTotals, MeasureGroup, grouping_sql, sums_sql
 from deltasnap_core.rules.totals.measures import MEASURES
 
@@ -53,11 +52,11 @@ def delta_between(
     before, after: the retention before and after the newer commits; `after` never keeps more.
     Errors:   MissingSizeError.
     """
-    known = reconcile(files, earlier, MEASURED, broadcast=True)
-    newest = None if newer is None else newest_file_actions(newer, MEASURED)
+    known = MEASURED.reconcile(files, earlier, broadcast=True)
+    newest = None if newer is None else MEASURED.newest(newer)
     changes = []
     if known is not None:
-        gone = touched_or_expiring(known, newest, MEASURED, before, after, broadcast=True)
+        gone = MEASURED.touched_or_expiring(known, newest, before, after, broadcast=True)
         changes.append(MEASURED.unexpired(gone, before).selectExpr("-1 as sign", *MEASURES))
     if newest is not None:
         changes.append(MEASURED.unexpired(newest, after).selectExpr("1 as sign", *MEASURES))
@@ -105,7 +104,7 @@ def changes_of_versions(commits: DataFrame) -> DataFrame:
 
     In: the result of ActionReader.commit_actions.
     """
-    newest = newest_file_actions(commits, within=("commit_version",))
+    newest = FULL.newest(commits, within=("commit_version",))
     return newest.select(F.col("commit_version").alias("version"), *FULL.columns)
 
 
@@ -115,33 +114,6 @@ def grouped(rows: DataFrame, *by: str, sign: str | None = None) -> Iterator[Row]
     by: more columns to group by, as SQL. sign: see `sums_sql`.
     """
     yield from aggregated(rows, [*map(F.expr, [*by, *grouping_sql()])], *map(F.expr, sums_sql(sign))).collect()
-
-
-def touched_or_expiring(
-    files: DataFrame,
-    changed: DataFrame | None,
-    layout: FileActionLayout,
-    before: Retention,
-    after: Retention,
-    *,
-    broadcast: bool,
-) -> DataFrame:
-    """Return the rows whose key is in `changed`, and tombstones that expire between two retentions, in one scan.
-
-    Out: the columns of `files`, and perhaps others.
-
-    files:   in the layout.
-    changed: has the layout's key columns, each key once; None: nothing changed.
-    before, after: see `delta_between`.
-    broadcast: send the keys to every task.
-    """
-    expires = expiring_sql(before, after, f"({layout.deleted_at})")
-    if changed is None:
-        return files.where(expires)
-    if before.is_within(after):
-        return layout.join(files, changed, how="left_semi", broadcast=broadcast)
-    looked_up = layout.join(files, changed, "true as is_touched", how="left", broadcast=broadcast)
-    return looked_up.where(f"is_touched or {expires}")
 
 
 def _group(row: Row) -> MeasureGroup:
@@ -159,7 +131,7 @@ def _timeline(
     if files is not None:
         first, last = min(retentions), max(retentions)
         keys = None if changes is None else changes.select(*FULL.key).distinct()
-        found = touched_or_expiring(files, keys, FULL, retentions[first], retentions[last], broadcast=broadcast)
+        found = FULL.touched_or_expiring(files, keys, retentions[first], retentions[last], broadcast=broadcast)
         known = found.select(F.lit(first).cast("long").alias("version"), *FULL.columns)
     if changes is None or known is None:
         return changes if known is None else known

@@ -10,7 +10,7 @@ from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.replay.spark.reading.action_reader import ActionReader
-from deltasnap_core.replay.spark.reading.file_action_layout import FULL, FileActionLayout
+from deltasnap_core.replay.spark.reading.file_action_layout import FULL
 from deltasnap_core.replay.spark.reading.schemas import ADD, REMOVE, STATE
 from deltasnap_core.replay.spark.session.local_rows import local_rows
 from deltasnap_core.rules.file_actions import vector_sql
@@ -40,53 +40,6 @@ _BROADCAST_BYTES = 32 << 20
 """Commits up to this size are sent to every task that scans the base, so that the base is not shuffled."""
 
 
-def newest_file_actions(
-    commits: DataFrame, layout: FileActionLayout = FULL, *, within: tuple[str, ...] = ()
-) -> DataFrame:
-    """Return the newest action of each logical file among commits.
-
-    In:  the columns of the layout, commit_version, line_number.
-    Out: the same columns, and others; one row for each key of the layout, or for each (*within, key).
-    If one commit has an add and a remove of one key, the add wins. The protocol does not define this; a test pins it.
-    Source: PROTOCOL.md, Action Reconciliation.
-    """
-    key = ", ".join((*within, *layout.key))
-    newest_first = f"commit_version desc, {layout.is_add} desc, line_number desc"
-    rank = f"row_number() over (partition by {key} order by {newest_first})"
-    return commits.selectExpr("*", f"{rank} as rank").where("rank = 1")
-
-
-def reconcile(
-    base: DataFrame | None,
-    commits: DataFrame | None,
-    layout: FileActionLayout = FULL,
-    *,
-    broadcast: bool,
-    changed: DataFrame | None = None,
-    partitions: int | None = None,
-) -> DataFrame | None:
-    """Return a reconciled base, a checkpoint or a stored state, with the newest actions of later commits applied.
-
-    In:  base: the columns of the layout, one row per key. commits: as for `newest_file_actions`. None: no rows.
-    Out: the columns of the layout, one row per key, any order. With `broadcast`, the base is scanned but not shuffled.
-
-    changed: the keys of the commits; None: they are read again from the commits.
-    partitions: of the shuffles, if the keys are not broadcast; None: Spark's default.
-    Source: PROTOCOL.md, Action Reconciliation. Delta's `stateReconstruction`, whose tasks run `InMemoryLogReplay`.
-    """
-    if commits is None:
-        return base
-    if not broadcast:
-        commits = layout.partitioned(commits, partitions)
-    newest = newest_file_actions(commits, layout).selectExpr(*layout.columns)
-    if base is None:
-        return newest
-    # Some keys are duplicates: removing them takes longer than sending them.
-    rest = base if broadcast else layout.partitioned(base, partitions)
-    keys = commits if changed is None else changed
-    return layout.join(rest, keys, how="left_anti", broadcast=broadcast).union(newest)
-
-
 def reconciled_files(reader: ActionReader, log: LoadedLog, *, partitions: int | None = None) -> DataFrame | None:
     """Return the newest action of each logical file (FULL), including expired tombstones. None: there are none.
 
@@ -97,7 +50,7 @@ def reconciled_files(reader: ActionReader, log: LoadedLog, *, partitions: int | 
     commits = reader.commit_actions(log.batch)
     broadcast = is_small(log.batch)
     changed = reader.commit_keys(log.batch) if base is not None and broadcast else None
-    return reconcile(base, commits, broadcast=broadcast, changed=changed, partitions=partitions)
+    return FULL.reconcile(base, commits, broadcast=broadcast, changed=changed, partitions=partitions)
 
 
 def is_small(batch: CommitBatch) -> bool:

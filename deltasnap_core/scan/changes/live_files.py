@@ -84,14 +84,15 @@ class LiveFilesOfLog:
             raise UnusualError("file actions of a checkpoint in JSON")
         parts = () if log.checkpoint is None else log.checkpoint.files_with_file_actions
 
-        def read(share: Share, use_threads: bool) -> list[pa.Table]:
-            with damage_as(partial(unreadable, share.part.file.path)):
-                batches = share.batches(self.store, use_threads=use_threads)
-                return [_adds(full_actions(self._among(batch, wanted))) for batch in batches]
-
         columns = [f"add.{name}" for name in LIVE_FILE_COLUMNS]
         shares = [share for part in parts for share in shares_of(part, leaves_of(part, columns))]
-        return pa.concat_tables([_adds(decoded([])), *chain.from_iterable(map_shares(shares, read))])
+        read = map_shares(shares, partial(self._read, wanted))
+        return pa.concat_tables([_adds(decoded([])), *chain.from_iterable(read)])
+
+    def _read(self, wanted: pa.StringArray, share: Share, use_threads: bool) -> list[pa.Table]:
+        with damage_as(partial(unreadable, share.part.file.path)):
+            batches = share.batches(self.store, use_threads=use_threads)
+            return [_adds(full_actions(self._among(batch, wanted))) for batch in batches]
 
     def _among(self, actions: pa.Table, wanted: pa.StringArray) -> pa.Table:
         """Return the adds with the wanted path keys."""

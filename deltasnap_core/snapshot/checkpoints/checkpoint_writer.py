@@ -8,7 +8,6 @@ Source: PROTOCOL.md, Checkpoints; V2 Spec; Last Checkpoint File. Delta's `Checkp
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from uuid import NAMESPACE_URL, uuid4, uuid5
@@ -164,29 +163,23 @@ class CheckpointWriter:
             return self._v2(log, columns, staging) if self._is_v2 else self._classic(log, columns, staging)
 
     def _classic(self, log: LoadedLog, columns: CheckpointColumns, staging: str) -> tuple[_Draft, FileDigest]:
-        non_file = self.snapshot.log.non_file
-
-        def rows(files: DataFrame | None) -> DataFrame:
-            rows = columns.all_rows(self.context.session(_WORK), files, non_file)
-            if self._num_actions <= ACTIONS_A_SIDECAR:
-                return rows.coalesce(1)
-            return rows.repartition(1)  # all tasks parse the statistics, one writes
-
-        parts, digest = self._write_rows(log, columns, staging, rows)
-        (part,) = parts
+        files, observed = self._files(log, columns)
+        rows = columns.all_rows(self.context.session(_WORK), files, self.snapshot.log.non_file)
+        # Many: all tasks parse the statistics, one writes.
+        in_one = rows.coalesce(1) if self._num_actions <= ACTIONS_A_SIDECAR else rows.repartition(1)
+        (part,) = self._written_files(in_one, staging)
+        digest = NO_FILES if files is None else FileDigest.of(observed.get)
         target = join_url(self._log_path, checkpoint_file(self._version))
         return _Draft(top_level=part, provider=self._provider(part), target=target), digest
 
     def _v2(self, log: LoadedLog, columns: CheckpointColumns, staging: str) -> tuple[_Draft, FileDigest]:
         count = max(1, -(-self._num_actions // ACTIONS_A_SIDECAR))
-
-        def rows(files: DataFrame | None) -> DataFrame | None:
-            if files is None:
-                return None
+        files, observed = self._files(log, columns)
+        parts, digest = list[FileStatus](), NO_FILES
+        if files is not None:
             in_files = files.coalesce(1) if count == 1 else files.repartition(count, "path_key")
-            return columns.file_rows(in_files)
-
-        parts, digest = self._write_rows(log, columns, staging, rows)
+            parts = self._written_files(columns.file_rows(in_files), staging)
+            digest = FileDigest.of(observed.get)
         placed = list[FileStatus]()
         try:
             for part in parts:
@@ -212,27 +205,20 @@ class CheckpointWriter:
             sidecars=sidecars,
         )
 
-    def _write_rows(
-        self,
-        log: LoadedLog,
-        columns: CheckpointColumns,
-        staging: str,
-        rows_of: Callable[[DataFrame | None], DataFrame | None],
-    ) -> tuple[list[FileStatus], FileDigest]:
-        """Write rows into a new folder. Return its files with rows, and the digest of the file actions, as read."""
-        reader = self.context.reader(self.context.session(_WORK))
+    def _files(self, log: LoadedLog, columns: CheckpointColumns) -> tuple[DataFrame | None, Observation]:
+        """Return the file actions (None: there are none), and what observes their digest while Spark writes them."""
+        reader, observed = self.context.reader(self.context.session(_WORK)), Observation()
         files = reconciled_files(reader, log, partitions=self.context.options.snapshot_partitions)
-        observed = Observation()
-        if files is not None:
-            files = FULL.unexpired(files, self._retention).observe(observed, *columns.digest())
-        rows = rows_of(files)
-        if rows is None:
-            return [], NO_FILES
+        if files is None:
+            return None, observed
+        return FULL.unexpired(files, self._retention).observe(observed, *columns.digest()), observed
+
+    def _written_files(self, rows: DataFrame, staging: str) -> list[FileStatus]:
+        """Write rows into a new folder. Return its files with rows."""
         folder = join_url(staging, uuid4().hex)
         write_parquet(self.context.files, rows, folder, _OPTIONS)
-        digest = NO_FILES if files is None else FileDigest.of(observed.get)
         written = self.storage.walk(folder)
-        return [status for status in written if status.name.endswith(".parquet") and status.size], digest
+        return [status for status in written if status.name.endswith(".parquet") and status.size]
 
     def _placed_sidecar(self, part: FileStatus) -> FileStatus:
         target = join_url(join_url(self._log_path, SIDECAR_FOLDER), f"{uuid4()}.parquet")

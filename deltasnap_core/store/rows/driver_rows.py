@@ -179,10 +179,7 @@ class DriverRows:
         """
         path = join_url(self.folder, file.path)
 
-        def corrupt(error: Exception) -> CorruptStoreError:
-            return CorruptStoreError(path=path, reason=f"file actions could not be read: {one_line(error)}")
-
-        with damage_as(corrupt, KeyError):
+        with damage_as(partial(_corrupt, path), KeyError):
             with self.storage.open(path) as stream:
                 known = checked(parsed_footer(read_footer(stream, file.size, file.footer)), file.size)
                 if keys is None:
@@ -192,6 +189,10 @@ class DriverRows:
                     return made(_rows_with(keys, stream, known, groups, columns))
             with self.storage.open_parts(path, file.size, byte_ranges(known, groups, columns)) as stream:
                 return made(_rows_with(keys, stream, known, groups, columns))
+
+
+def _corrupt(path: str, error: Exception) -> CorruptStoreError:
+    return CorruptStoreError(path=path, reason=f"file actions could not be read: {one_line(error)}")
 
 
 def _change_rows(changed: pa.Table, actions: pa.Table) -> pa.Table:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 KEY_COLUMN = "key"
 ROWS_A_GROUP = 10_000
@@ -24,14 +25,15 @@ def groups_with(metadata: pq.FileMetaData, keys: pa.Array) -> list[int]:
     """Return the row groups that may have rows with some of the keys (long), by the statistics of the key column."""
     wanted = np.sort(keys.to_numpy(zero_copy_only=False))
     place = _leaves(metadata).index(KEY_COLUMN)
+    known = ((group, metadata.row_group(group).column(place).statistics) for group in range(metadata.num_row_groups))
+    return [group for group, statistics in known if _may_have(wanted, statistics)]
 
-    def may_have(group: int) -> bool:
-        known = metadata.row_group(group).column(place).statistics
-        if known is None or not known.has_min_max:
-            return True
-        return bool(np.searchsorted(wanted, known.min, "left") < np.searchsorted(wanted, known.max, "right"))
 
-    return [group for group in range(metadata.num_row_groups) if may_have(group)]
+def _may_have(wanted: NDArray[np.int64], known: pq.Statistics | None) -> bool:
+    """Return whether rows with these statistics may have one of the keys, which are sorted."""
+    if known is None or not known.has_min_max:
+        return True
+    return bool(np.searchsorted(wanted, known.min, "left") < np.searchsorted(wanted, known.max, "right"))
 
 
 def byte_ranges(metadata: pq.FileMetaData, groups: Sequence[int], columns: Collection[str]) -> list[range]:

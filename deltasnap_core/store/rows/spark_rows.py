@@ -16,11 +16,11 @@ from pyspark.sql.types import LongType, StructField, StructType
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.replay.spark.reading.action_reader import MEASURED_FILE_ACTIONS, ActionReader, with_keys
-from deltasnap_core.replay.spark.reading.file_action_layout import measured
+from deltasnap_core.replay.spark.reading.file_action_layout import FULL, measured
 from deltasnap_core.replay.spark.reading.schemas import FILE_ACTION_COLUMNS
 from deltasnap_core.replay.spark.session.spark_failures import translated
 from deltasnap_core.replay.spark.state_deltas import changes_of_versions, counted, deltas_of_range
-from deltasnap_core.replay.spark.state_reconstruction import is_small, reconcile
+from deltasnap_core.replay.spark.state_reconstruction import is_small
 from deltasnap_core.replay.state_delta import StateDelta
 from deltasnap_core.rules.expiry import expiring_sql
 from deltasnap_core.storage.urls import join_url
@@ -75,7 +75,7 @@ class SparkRows:
         if changes is not None:
             in_one = changes.coalesce(1) if manifest.change_rows <= SINGLE_TASK_ROWS else changes
             commits = in_one.selectExpr("*", "version as commit_version", "0 as line_number")
-        return reconcile(self.base_of(manifest, keys), commits, broadcast=manifest.change_rows <= BROADCAST_ROWS)
+        return FULL.reconcile(self.base_of(manifest, keys), commits, broadcast=manifest.change_rows <= BROADCAST_ROWS)
 
     def keys_touched_or_expiring(
         self, manifest: VersionManifest, changes: DataFrame | None, after: Retention

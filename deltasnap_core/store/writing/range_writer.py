@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from pyspark.sql import SparkSession
 
@@ -121,18 +122,15 @@ class RangeWriter:
         file_actions = {commit.version: commit.file_actions for commit in new.batch.commits}
         for version in versions:
             number, segment = version.version, self.log_range.segment(version.version)
-            draft = self._manifest(
-                number,
-                new.timestamps[number],
-                new.non_file[number],
-                new.previous.base,
-                version.retention,
-                sets,
+            data = [new.previous.base, *sets]
+            draft = replace(
+                self._manifest(number, new.timestamps[number], new.non_file[number], version.retention, data),
+                version_changes=_version_changes(version),
                 computed_by=_computed_by(computed_by, number, file_actions.get(number, 0)),
             )
             complete = new.commits.added_to(shared.added_to(draft, version.computed_state, segment), identity, segment)
             identity = complete.identity
-            manifests.append(replace(complete, version_changes=_version_changes(version)))
+            manifests.append(complete)
         return manifests
 
     def _applied(self, step: ApplyStep) -> Answer[ApplyResult]:
@@ -141,26 +139,25 @@ class RangeWriter:
         return self.context.engine.answer(
             sizes if step.batch.measures is not None else dict.fromkeys(sizes),
             work=actions_text(step.batch.num_file_actions, f"applied to version {step.previous.version}"),
-            driver=lambda: self.driver_rows.apply(step),
-            spark=lambda session: self.spark_rows.apply(step, self.context.reader(session)),
+            driver=partial(self.driver_rows.apply, step),
+            spark=partial(self._apply_on_spark, step),
         )
+
+    def _apply_on_spark(self, step: ApplyStep, session: SparkSession) -> ApplyResult:
+        return self.spark_rows.apply(step, self.context.reader(session))
 
     def _write_base(self, log: LoadedLog) -> tuple[CommitFacts, VersionManifest, SnapshotState]:
         """Write the base of a version. Return the facts about its commit, a draft of its manifest, and its state."""
-        version, folder = log.version, new_folder(BASE, log.version, log.version)
-
-        def on_spark(session: SparkSession) -> DataSet:
-            return self.spark_rows.write_base(reconciled_files(self.context.reader(session), log), folder, version)
-
+        version = log.version
+        reason = f"the base of version {version} of table {self.stored.name}"
         with translated(log.files):
-            base = self.context.engine.on_spark(f"the base of version {version} of table {self.stored.name}", on_spark)
+            base = self.context.engine.on_spark(reason, partial(self._base_on_spark, log))
         commits = self._commits_of(log)
         timestamps = self.log_range.timestamps({version: log.non_file}, commits.infos)
         time = times_of_expiry(timestamps, self.context.table_log.clock())[version]
         retention = retention_at(log.non_file, time)
-        draft = self._manifest(
-            version, timestamps[version], log.non_file, base.value, retention, computed_by=base.computed_by
-        )
+        draft = self._manifest(version, timestamps[version], log.non_file, retention, [base.value])
+        draft = replace(draft, computed_by=base.computed_by)
         in_force = log.non_file.without_expired_transactions(time)
         with translated(stored_files=self.spark_rows.urls(draft)):
             try:
@@ -168,6 +165,11 @@ class RangeWriter:
             except MissingSizeError as error:  # the base has the same files as the log
                 raise CorruptLogError(path=log.files[0], reason=str(error)) from error
         return commits, draft, counted.applied_to(None)
+
+    def _base_on_spark(self, log: LoadedLog, session: SparkSession) -> DataSet:
+        folder = new_folder(BASE, log.version, log.version)
+        files = reconciled_files(self.context.reader(session), log)
+        return self.spark_rows.write_base(files, folder, log.version)
 
     def _commits_of(self, loaded: LoadedLog) -> CommitFacts:
         """Return the facts about the commit of a version. Reads it only if a checkpoint replaced it in the batch."""
@@ -202,16 +204,9 @@ class RangeWriter:
         )
 
     def _manifest(
-        self,
-        version: int,
-        timestamp: int,
-        non_file: NonFileActions,
-        base: DataSet,
-        retention: Retention,
-        sets: tuple[DataSet, ...] = (),
-        *,
-        computed_by: str,
+        self, version: int, timestamp: int, non_file: NonFileActions, retention: Retention, data: Sequence[DataSet]
     ) -> VersionManifest:
+        """Return a draft of a manifest. data: the base, and the changes that follow it."""
         return VersionManifest(
             table=self.stored.name,
             version=version,
@@ -220,9 +215,8 @@ class RangeWriter:
             log_path=self.context.table_log.log_path,
             timestamp=timestamp,
             min_file_retention_timestamp=retention.min_file_retention_timestamp,
-            base=base,
-            changes=sets,
-            computed_by=computed_by,
+            base=data[0],
+            changes=tuple(data[1:]),
         )
 
 

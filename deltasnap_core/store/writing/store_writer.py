@@ -109,23 +109,17 @@ class StoreWriter:
         Errors: those of reading the log; LogChangedError; StoreChangedError; CorruptStoreError. Stored versions are
         then not changed.
         """
-        known = self._known(wanted, listing, common)
-        missing = [version for version in wanted if version not in known.manifests]
-        findings = CommitFindings()
-        try:
-            generation, new = self._write_missing(known, missing, findings)
-        except Exception as error:
-            # If the log was replaced in the meantime, any file may be missing.
-            now = self._check_unchanged(known.listing)
-            if not isinstance(error, CorruptLogError):
+        known, findings = self._known(wanted, listing, common), CommitFindings()
+        written = None
+        while written is None:
+            try:
+                written = self._write_missing(known, wanted, findings)
+            except CorruptLogError as error:
+                known, findings = self._known_after(error, known, wanted), CommitFindings()
+            except Exception:
+                self._check_unchanged(known.listing)  # if the log was replaced in the meantime, any file may be missing
                 raise
-            if is_cleaned_up(error.path, known.listing, now):
-                return self.write(wanted, as_plain_parquet=as_plain_parquet, listing=None)
-            readable = without_damaged(self._table_log.store, known.listing, wanted[0], wanted[-1])
-            if readable.commits == known.listing.commits:
-                raise
-            _log.warning("Table %s: %s; its checkpoint replaces it", self.stored.name, error)
-            return self.write(wanted, as_plain_parquet=as_plain_parquet, listing=readable, common=known.common)
+        generation, new = written
         found = [{**known.manifests, **new}[version] for version in wanted]
         plain = self._with_plain_parquet(found, known.listing) if as_plain_parquet else {}
         changed = {**new, **plain}
@@ -153,10 +147,22 @@ class StoreWriter:
         manifests = self._complete(held, common, listing)
         return _StoredBefore(versions=versions, listing=listing, common=common, manifests=manifests)
 
+    def _known_after(self, error: CorruptLogError, known: _StoredBefore, wanted: Sequence[int]) -> _StoredBefore:
+        """Return what to write the versions from instead, after an error. Errors: the given one; LogChangedError."""
+        now = self._check_unchanged(known.listing)
+        if is_cleaned_up(error.path, known.listing, now):
+            return self._known(wanted, None, None)
+        readable = without_damaged(self._table_log.store, known.listing, wanted[0], wanted[-1])
+        if readable.commits == known.listing.commits:
+            raise error
+        _log.warning("Table %s: %s; its checkpoint replaces it", self.stored.name, error)
+        return self._known(wanted, readable, known.common)
+
     def _write_missing(
-        self, known: _StoredBefore, missing: Sequence[int], findings: CommitFindings
+        self, known: _StoredBefore, wanted: Sequence[int], findings: CommitFindings
     ) -> tuple[str, dict[int, VersionManifest]]:
-        """Write the data of versions. Return their generation, and their manifests by version, not committed."""
+        """Write the data of missing versions. Return their generation, and the manifests by version, not committed."""
+        missing = [version for version in wanted if version not in known.manifests]
         generation, loaded = self._generation(known, missing)
         new = dict[int, VersionManifest]()
         for start, end in contiguous_runs(missing):

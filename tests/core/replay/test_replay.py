@@ -20,7 +20,7 @@ from deltasnap_core.replay.spark.reading.action_reader import ActionReader
 from deltasnap_core.replay.spark.reading.file_action_layout import FULL, MEASURED, FileActionLayout, measured
 from deltasnap_core.replay.spark.session.spark_files import SparkFiles
 from deltasnap_core.replay.spark.state_deltas import changes_of_versions, counted, deltas_of_range
-from deltasnap_core.replay.spark.state_reconstruction import live_files, reconcile, state_actions, unexpired_tombstones
+from deltasnap_core.replay.spark.state_reconstruction import live_files, state_actions, unexpired_tombstones
 from deltasnap_core.replay.version_range import RangeStart, RangeVersion, monotonic_retentions, versions_of
 from tests.builders import (
     FIRST_COMMIT_MS,
@@ -69,7 +69,7 @@ class Replay:
     def files(self) -> DataFrame:
         base = None if self.contents is None else self.reader.checkpoint_actions(self.contents)
         commits = self.reader.commit_actions(self.batch)
-        files = reconcile(base, commits, broadcast=True, changed=self.reader.commit_keys(self.batch))
+        files = FULL.reconcile(base, commits, broadcast=True, changed=self.reader.commit_keys(self.batch))
         assert files is not None
         return files
 
@@ -150,7 +150,7 @@ def test_actions_too_many_to_broadcast_are_shuffled_into_the_configured_number_o
     spark.conf.set("spark.sql.adaptive.enabled", "false")
     spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
     try:
-        files = reconcile(base, commits, layout, broadcast=False, partitions=3)
+        files = layout.reconcile(base, commits, broadcast=False, partitions=3)
         assert files is not None
         assert files.where(layout.is_add).count() == 2
         jvm: Any = files.sparkSession.sparkContext._jvm

@@ -21,7 +21,6 @@ from deltasnap_core.replay.driver.reconciliation import newest_file_actions, wit
 from deltasnap_core.replay.spark import state_deltas as spark_deltas
 from deltasnap_core.replay.spark.reading.action_reader import ActionReader
 from deltasnap_core.replay.spark.reading.file_action_layout import MEASURED
-from deltasnap_core.replay.spark.state_reconstruction import reconcile
 from deltasnap_core.replay.state_delta import StateDelta
 from deltasnap_core.rules.expiry import unexpired
 from deltasnap_core.rules.totals.aggregates import groups_of
@@ -143,7 +142,7 @@ def test_spark_deltas_match_the_driver(spark: SparkSession, made: RandomLog) -> 
     reader = ActionReader(spark=spark, files=files, log_path=LOG_PATH, stats=StatsPolicy.NUM_RECORDS)
 
     def reconciled(version: int) -> DataFrame | None:
-        return reconcile(None, reader.commit_measures(log.batch.up_to(version)), MEASURED, broadcast=True)
+        return MEASURED.reconcile(None, reader.commit_measures(log.batch.up_to(version)), broadcast=True)
 
     middle = log.last // 2
     counted = spark_deltas.counted(reconciled(middle), log.non_file(middle), ALL)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, functions as F
 
 from deltasnap_core.protocol.properties.retention import Retention
-from deltasnap_core.rules.expiry import kept_sql
+from deltasnap_core.rules.expiry import expiring_sql, kept_sql
 from deltasnap_core.rules.totals.measures import DELETED_AT, MEASURES
 from deltasnap_core.rules.totals.num_records import checked_number_sql, first_number_sql, first_text_sql
 
@@ -58,6 +58,68 @@ class FileActionLayout:
         None: Spark's default.
         """
         return files if partitions is None else files.repartition(partitions, *self.shuffle_key)
+
+    def newest(self, commits: DataFrame, *, within: tuple[str, ...] = ()) -> DataFrame:
+        """Return the newest action of each logical file among commits.
+
+        In:  the columns of the layout, commit_version, line_number.
+        Out: the same columns, and others; one row for each key, or for each (*within, key).
+        If one commit has an add and a remove of one key, the add wins. The protocol does not define this; a test pins
+        it.
+        Source: PROTOCOL.md, Action Reconciliation.
+        """
+        key = ", ".join((*within, *self.key))
+        newest_first = f"commit_version desc, {self.is_add} desc, line_number desc"
+        rank = f"row_number() over (partition by {key} order by {newest_first})"
+        return commits.selectExpr("*", f"{rank} as rank").where("rank = 1")
+
+    def reconcile(
+        self,
+        base: DataFrame | None,
+        commits: DataFrame | None,
+        *,
+        broadcast: bool,
+        changed: DataFrame | None = None,
+        partitions: int | None = None,
+    ) -> DataFrame | None:
+        """Return a reconciled base, a checkpoint or a stored state, with the newest actions of later commits applied.
+
+        In:  base: one row per key. commits: as for `newest`. None: no rows.
+        Out: one row per key, any order. With `broadcast`, the base is scanned but not shuffled.
+
+        changed: the keys of the commits; None: they are read again from the commits.
+        partitions: of the shuffles, if the keys are not broadcast; None: Spark's default.
+        Source: PROTOCOL.md, Action Reconciliation. Delta's `stateReconstruction`, whose tasks run `InMemoryLogReplay`.
+        """
+        if commits is None:
+            return base
+        if not broadcast:
+            commits = self.partitioned(commits, partitions)
+        newest = self.newest(commits).selectExpr(*self.columns)
+        if base is None:
+            return newest
+        # Some keys are duplicates: removing them takes longer than sending them.
+        rest = base if broadcast else self.partitioned(base, partitions)
+        keys = commits if changed is None else changed
+        return self.join(rest, keys, how="left_anti", broadcast=broadcast).union(newest)
+
+    def touched_or_expiring(
+        self, files: DataFrame, changed: DataFrame | None, before: Retention, after: Retention, *, broadcast: bool
+    ) -> DataFrame:
+        """Return the rows whose key is in `changed`, and tombstones that expire between two retentions, in one scan.
+
+        Out: the columns of `files`, and perhaps others.
+
+        changed: has the key columns, each key once; None: nothing changed.
+        broadcast: send the keys to every task.
+        """
+        expires = expiring_sql(before, after, f"({self.deleted_at})")
+        if changed is None:
+            return files.where(expires)
+        if before.is_within(after):
+            return self.join(files, changed, how="left_semi", broadcast=broadcast)
+        looked_up = self.join(files, changed, "true as is_touched", how="left", broadcast=broadcast)
+        return looked_up.where(f"is_touched or {expires}")
 
 
 FULL = FileActionLayout(

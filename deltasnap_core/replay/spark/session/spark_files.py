@@ -105,15 +105,13 @@ class SparkFiles:
         root = Path(local_folder)
         names = [path.relative_to(root).as_posix() for path in sorted(root.rglob("*")) if path.is_file()]
         names = [name for name in names if not name.rpartition("/")[2].startswith((".", "_"))]
+        return tuple(map_concurrently(lambda name: self._put(root / name, join_url(url, name)), names))
 
-        def put(name: str) -> str:
-            target = join_url(url, name)
-            filesystem, fs_path = filesystem_of(target, self._storage_options)
-            retrying(lambda: filesystem.makedirs(split_url(fs_path)[0], exist_ok=True))
-            retrying(lambda: filesystem.put_file(str(root / name), fs_path))
-            return target
-
-        return tuple(map_concurrently(put, names))
+    def _put(self, file: Path, target: str) -> str:
+        filesystem, fs_path = filesystem_of(target, self._storage_options)
+        retrying(lambda: filesystem.makedirs(split_url(fs_path)[0], exist_ok=True))
+        retrying(lambda: filesystem.put_file(str(file), fs_path))
+        return target
 
     def _readable(self, file: str | FileStatus) -> str:
         url = file if isinstance(file, str) else file.path

@@ -15,8 +15,8 @@ from deltasnap_core.log.commits.commit_reader import read_commits
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
 from deltasnap_core.protocol.log_files.file_names import CheckpointKind
 from deltasnap_core.replay.spark.reading.action_reader import PARSED, ActionReader
+from deltasnap_core.replay.spark.reading.file_action_layout import FULL
 from deltasnap_core.replay.spark.session.spark_files import SparkFiles
-from deltasnap_core.replay.spark.state_reconstruction import newest_file_actions
 from deltasnap_core.replay.stats_policy import StatsPolicy
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.log_store import FileStatus
@@ -160,7 +160,7 @@ def test_lines_of_commits_that_are_read_by_path_keep_their_order(
         actions = reader(spark, log).commit_actions(commits)
         assert actions is not None
         rows = actions.orderBy("commit_version", "line_number").selectExpr("commit_version", "add.size").collect()
-        newest = newest_file_actions(actions).selectExpr("add.path", "add.size").collect()
+        newest = FULL.newest(actions).selectExpr("add.path", "add.size").collect()
     finally:
         spark.conf.unset("spark.sql.files.maxPartitionBytes")
     assert [row.size for row in rows if row.commit_version == 1] == [*sizes]
