@@ -31,6 +31,9 @@ from deltasnap_core.storage.log_store import FileStatus
 Rows: TypeAlias = pa.Table | DataFrame
 """The rows of a query that runs now: in Arrow if the driver read them, otherwise in Spark."""
 
+LIVE_FILE_COLUMNS = ("path", "partitionValues", "size", "modificationTime", "dataChange", "deletionVector")
+"""The columns of AddFile that a lookup reads."""
+
 ReadFiles: TypeAlias = tuple[Sequence[str], Sequence[str]]
 """URLs of files of a log, and of a store."""
 
@@ -128,6 +131,9 @@ class Version(Files, Protocol):
 
     def tombstones(self, retention: Retention | None = None) -> DataFrame:
         """Return the tombstones that a retention (None: the version's) keeps, with the columns of RemoveFile."""
+
+    def live_files(self, wanted: pa.StringArray) -> pa.Table:
+        """Return the live files (LIVE_FILE_COLUMNS) with the wanted path keys, see `path_keys`."""
 
     def commits(self, first: int = 0) -> list[DeltaHistory]:
         """Return the commits from a version up to this one that still exist, newest first."""

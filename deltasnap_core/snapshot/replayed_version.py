@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from deltasnap_core.errors import (
@@ -49,6 +50,7 @@ from deltasnap_core.replay.stats_policy import StatsPolicy
 from deltasnap_core.rules.file_actions import values_of
 from deltasnap_core.rules.texts.statistics_schema import StatisticPath
 from deltasnap_core.scan.changes.changed_rows import change_data
+from deltasnap_core.scan.changes.live_files import live_files_in_driver, live_files_on_spark
 from deltasnap_core.scan.scan_options import ScanOptions
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.tables.log_tables import listed_versions
@@ -195,6 +197,16 @@ class ReplayedVersion:
         ).value
         return rows if columns is None else rows.select(list(columns))
 
+    def live_files(self, wanted: pa.StringArray) -> pa.Table:
+        """Return the live files with the wanted path keys. The driver reads them as long as it may count all files."""
+        count = action_count(self.log.loaded)
+        return self.context.engine.answer(
+            {Question.COUNT: count},
+            work=actions_text(count, "read"),
+            driver=partial(self._live_files_in_driver, wanted),
+            spark=partial(self._live_files_on_spark, wanted),
+        ).value
+
     def read_live_files(self) -> list[AddFile]:
         """Return the live files as values, with their statistics. Errors: CorruptLogError."""
         log = self.log.replayable
@@ -268,6 +280,12 @@ class ReplayedVersion:
 
     def _files_in_driver(self) -> Rows:
         return live_adds(self.context.table_log.store, self.log.replayable, self.log_path)
+
+    def _live_files_in_driver(self, wanted: pa.StringArray) -> pa.Table:
+        return live_files_in_driver(self.context.table_log.store, self.log.loaded, self.log_path, wanted)
+
+    def _live_files_on_spark(self, wanted: pa.StringArray, session: SparkSession) -> pa.Table:
+        return live_files_on_spark(self.context.reader(session, StatsPolicy.NONE), self.log.loaded, wanted)
 
     def _files_on_spark(self, statistics: frozenset[StatisticPath], session: SparkSession) -> Rows:
         checkpoint = self.log.replayable.checkpoint

@@ -16,6 +16,7 @@ from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.log.log_range import LogRange
 from deltasnap_core.log.non_file_actions import NonFileActions, non_file_actions_by_version
+from deltasnap_core.log.version_log import VersionLog
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.table_features import has_change_data_feed, metadata_to_read
 from deltasnap_core.redaction import redacted
@@ -25,11 +26,12 @@ from deltasnap_core.replay.spark.session.spark_failures import translated
 from deltasnap_core.replay.stats_policy import StatsPolicy
 from deltasnap_core.rules.file_actions import FULL_ACTION, values_of
 from deltasnap_core.scan.changes.changed_rows import FileAction, LiveFilesBefore, change_data, file_actions
-from deltasnap_core.scan.changes.live_files import LiveFilesOfLog, live_files_with
+from deltasnap_core.scan.changes.live_files import live_files_before
 from deltasnap_core.scan.changes.row_changes import RowChanges, changed_versions, planned_changes
 from deltasnap_core.scan.scan_options import ScanOptions
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.version import Version
+from deltasnap_core.snapshot.replayed_version import ReplayedVersion
 from deltasnap_core.snapshot.table_context import TableContext
 
 
@@ -66,7 +68,7 @@ def read_row_changes(
         known = at_start.metadata and metadata_to_read(at_start.protocol, at_start.metadata)
         live_before = _live_before(context, loaded, actions, first)
     elif before is not None:
-        known, live_before = before.scanned(options).metadata, partial(live_files_with, before)
+        known, live_before = before.scanned(options).metadata, partial(live_files_before, before)
     else:
         if not any(rows.version == first for rows in recorded) and _may_have_changed_schema(batch, actions, first):
             reason = "it changes the metadata and removes files, and the log no longer has the schema before it"
@@ -107,13 +109,8 @@ def _live_before(
     """
     if log is None:
         return None
-    live_files = LiveFilesOfLog(
-        engine=context.engine,
-        store=context.table_log.store,
-        log_path=context.table_log.log_path,
-        log=log,
-        reader=lambda session: context.reader(session, StatsPolicy.NONE),
-    )
+    of_log = VersionLog(loader=log.loader, segment=log.segment, now_ms=context.table_log.clock(), log=log)
+    live_files = partial(live_files_before, ReplayedVersion(context=context, log=of_log))
     if log.version < first:
         return live_files
     changed = {action.key for action in actions if action.version == first}

@@ -23,10 +23,9 @@ from deltasnap_core.replay.driver.reconciliation import KEY, without_keys_of
 from deltasnap_core.rules.file_actions import KEY_FIELDS, values_of, vector_ids
 from deltasnap_core.rules.paths import path_keys
 from deltasnap_core.scan.changes.changed_rows import FileAction, file_actions
-from deltasnap_core.scan.changes.live_files import LIVE_FILE_COLUMNS
 from deltasnap_core.scan.changes.row_changes import RowChanges, changed_versions, planned_changes
 from deltasnap_core.scan.scan_options import ScanOptions
-from deltasnap_core.scan.version import rows_in_arrow
+from deltasnap_core.scan.version import LIVE_FILE_COLUMNS, rows_in_arrow
 from deltasnap_core.snapshot.row_changes_of_log import read_row_changes
 from deltasnap_core.store.format.commit_facts import commit_times
 from deltasnap_core.store.format.manifest import DataSet, VersionManifest

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Literal, Never, Protocol as PythonProtocol, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -36,11 +37,12 @@ from deltasnap_core.replay.spark.session.spark_failures import translated
 from deltasnap_core.replay.spark.session.spark_files import SparkFiles
 from deltasnap_core.replay.spark.state_reconstruction import live_files, state_actions, unexpired_tombstones
 from deltasnap_core.rules.file_actions import ADDS, REMOVES
+from deltasnap_core.rules.paths import path_keys
 from deltasnap_core.rules.texts.statistics_schema import StatisticPath
 from deltasnap_core.scan.scan_options import ScanOptions
 from deltasnap_core.scan.scanned_table import ScannedTable
 from deltasnap_core.scan.tables.vacuum_candidates import LOG_IS_GONE
-from deltasnap_core.scan.version import FileHistory, ReadFiles, ReferencedFiles, Rows, rows_in_arrow
+from deltasnap_core.scan.version import LIVE_FILE_COLUMNS, FileHistory, ReadFiles, ReferencedFiles, Rows, rows_in_arrow
 from deltasnap_core.snapshot.replayed_version import events_of_commits, file_history, referenced_files
 from deltasnap_core.snapshot.snapshot_options import SnapshotOptions
 from deltasnap_core.snapshot.table_context import TableContext
@@ -253,6 +255,11 @@ class StoredVersion:
             partial(self.driver_rows.all_files, self.manifest, columns),
             lambda _: self._live if columns is None else self._live.select(*columns),
         )
+
+    def live_files(self, wanted: pa.StringArray) -> pa.Table:
+        """Return the live files (LIVE_FILE_COLUMNS) with the wanted path keys."""
+        files = rows_in_arrow(self, LIVE_FILE_COLUMNS)
+        return files.filter(pc.is_in(path_keys(files["path"].combine_chunks(), self.log_path), wanted))
 
     def count(self, query: FileQuery[T]) -> T:
         """Return the result of a query over files and tombstones: see SnapshotStore.count_files."""

@@ -1,9 +1,8 @@
-"""Looks up the live files of a version by their paths, on the suitable engine."""
+"""Looks up the live files of a version by their paths, on either engine."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -11,16 +10,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession, functions as F
+from pyspark.sql import DataFrame, functions as F
 
 from deltasnap_core.log.checkpoints.verified_parquet import damage_as
 from deltasnap_core.log.commits.action_lines import FILE_ACTIONS, lines_with
 from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.replay.driver.checkpoint_shares import Share, leaves_of, map_shares, shares_of, unreadable
 from deltasnap_core.replay.driver.full_actions import decoded, full_actions, newest_lines
-from deltasnap_core.replay.driver.held_files import action_count
 from deltasnap_core.replay.driver.reconciliation import KEY, without_keys_of
-from deltasnap_core.replay.engine import Question, ReplayEngine, UnusualError, actions_text
+from deltasnap_core.replay.engine import UnusualError
 from deltasnap_core.replay.fallback import Fallback
 from deltasnap_core.replay.spark.reading.action_reader import ActionReader
 from deltasnap_core.replay.spark.session.local_rows import arrow_rows
@@ -29,101 +27,79 @@ from deltasnap_core.replay.spark.state_reconstruction import live_files, reconci
 from deltasnap_core.rules.file_actions import KEY_FIELDS, columns_of, fitted, values_of, vector_ids
 from deltasnap_core.rules.paths import path_key_sql, path_keys
 from deltasnap_core.scan.changes.changed_rows import FileAction, file_actions
-from deltasnap_core.scan.version import Version, rows_in_arrow
+from deltasnap_core.scan.version import LIVE_FILE_COLUMNS, Version
 from deltasnap_core.storage.log_store import LogStore
-
-LIVE_FILE_COLUMNS = ("path", "partitionValues", "size", "modificationTime", "dataChange", "deletionVector")
-"""The fields of an add that a lookup reads."""
 
 _KEY = "path_key"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LiveFilesOfLog:
-    """Looks up live files in a loaded log. A LiveFilesBefore.
+def live_files_before(version: Version, keys: Sequence[str]) -> list[FileAction]:
+    """Return the live files of a version with some path keys, as adds. With a version, a LiveFilesBefore.
 
-    Commits are in memory. Of the checkpoint, only LIVE_FILE_COLUMNS are read: by the driver as long as it may count the
-    version's files, otherwise by Spark.
-    reader: on Spark.
+    Errors: CorruptLogError; CorruptStoreError; SparkRequiredError.
     """
-
-    engine: ReplayEngine
-    store: LogStore
-    log_path: str
-    log: LoadedLog
-    reader: Callable[[SparkSession], ActionReader]
-
-    def __call__(self, keys: Sequence[str]) -> list[FileAction]:
-        """Return the live files with these path keys. Errors: CorruptLogError; SparkRequiredError."""
-        wanted = pa.array(keys, pa.string())
-        rows = Fallback(self.log).run(partial(self._rows, wanted))
-        return adds_of(self.log.version, rows, self.log_path)
-
-    def _rows(self, wanted: pa.StringArray, log: LoadedLog) -> list[dict[str, Any]]:
-        count = action_count(log)
-        return self.engine.answer(
-            {Question.COUNT: count},
-            work=actions_text(count, "read"),
-            driver=partial(self._by_driver, wanted, log),
-            spark=partial(self._on_spark, wanted, log),
-        ).value
-
-    def _by_driver(self, wanted: pa.StringArray, log: LoadedLog) -> list[dict[str, Any]]:
-        newest = newest_lines(log.batch, self.log_path)
-        newest = newest.filter(pc.is_in(newest[_KEY], wanted))
-        added = decoded(newest.filter(newest["deleted_at"].is_null())["line"].to_pylist())
-        older = self._in_checkpoint(wanted, log)
-        # Arrow cannot join rows with structs and maps.
-        keys = _keys(older, self.log_path).append_column("row", pa.array(np.arange(older.num_rows)))
-        older = older.take(without_keys_of(keys, newest)["row"])
-        return values_of(pa.concat_tables([_adds(added), older]))
-
-    def _in_checkpoint(self, wanted: pa.StringArray, log: LoadedLog) -> pa.Table:
-        """Return the wanted files of the checkpoint (LIVE_FILE_COLUMNS)."""
-        if log.checkpoint is not None and lines_with(log.checkpoint.lines, *FILE_ACTIONS).num_rows:
-            raise UnusualError("file actions of a checkpoint in JSON")
-        parts = () if log.checkpoint is None else log.checkpoint.files_with_file_actions
-
-        columns = [f"add.{name}" for name in LIVE_FILE_COLUMNS]
-        shares = [share for part in parts for share in shares_of(part, leaves_of(part, columns))]
-        read = map_shares(shares, partial(self._read, wanted))
-        return pa.concat_tables([_adds(decoded([])), *chain.from_iterable(read)])
-
-    def _read(self, wanted: pa.StringArray, share: Share, use_threads: bool) -> list[pa.Table]:
-        with damage_as(partial(unreadable, share.part.file.path)):
-            batches = share.batches(self.store, use_threads=use_threads)
-            return [_adds(full_actions(self._among(batch, wanted))) for batch in batches]
-
-    def _among(self, actions: pa.Table, wanted: pa.StringArray) -> pa.Table:
-        """Return the adds with the wanted path keys."""
-        if "add" not in actions.column_names:
-            return actions.slice(0, 0)
-        try:
-            paths = fitted(pc.struct_field(actions["add"].combine_chunks(), "path"), pa.string())
-        except pa.ArrowException as error:
-            raise UnusualError(str(error)) from error
-        is_add = paths.is_valid()
-        return actions.filter(is_add).filter(pc.is_in(path_keys(paths.filter(is_add), self.log_path), wanted))
-
-    def _on_spark(self, wanted: pa.StringArray, log: LoadedLog, session: SparkSession) -> list[dict[str, Any]]:
-        with translated(log.files):
-            files = reconciled_files(self.reader(session), log)
-            if files is None:
-                return []
-            keys = F.broadcast(arrow_rows(session, pa.table({_KEY: wanted})))
-            return values_of(_with_keys(live_files(files), keys, self.log_path).toArrow())
-
-
-def live_files_with(version: Version, keys: Sequence[str]) -> list[FileAction]:
-    """Return the live files of any version with some path keys. With a version, a LiveFilesBefore."""
-    files, log_path = rows_in_arrow(version, LIVE_FILE_COLUMNS), version.log_path
-    found = pc.is_in(path_keys(files["path"].combine_chunks(), log_path), pa.array(keys, pa.string()))
-    return adds_of(version.number, values_of(files.filter(found)), log_path)
+    wanted = pa.array(keys, pa.string())
+    files = Fallback(version).run(lambda found: found.live_files(wanted))
+    return adds_of(version.number, values_of(files), version.log_path)
 
 
 def adds_of(version: int, files: Iterable[dict[str, Any]], log_path: str) -> list[FileAction]:
     """Return live files of a version as adds. files: with the fields LIVE_FILE_COLUMNS."""
     return file_actions([{"commit_version": version, "add": each, "remove": None} for each in files], log_path=log_path)
+
+
+def live_files_in_driver(store: LogStore, log: LoadedLog, log_path: str, wanted: pa.StringArray) -> pa.Table:
+    """Return the live files (LIVE_FILE_COLUMNS) of a log with the wanted path keys.
+
+    Commits are in memory. Of the checkpoint, only these columns are read. Errors: UnusualError; CorruptLogError.
+    """
+    newest = newest_lines(log.batch, log_path)
+    newest = newest.filter(pc.is_in(newest[_KEY], wanted))
+    added = decoded(newest.filter(newest["deleted_at"].is_null())["line"].to_pylist())
+    older = _in_checkpoint(store, log, log_path, wanted)
+    # Arrow cannot join rows with structs and maps.
+    keys = _keys(older, log_path).append_column("row", pa.array(np.arange(older.num_rows)))
+    older = older.take(without_keys_of(keys, newest)["row"])
+    return pa.concat_tables([_adds(added), older])
+
+
+def live_files_on_spark(reader: ActionReader, log: LoadedLog, wanted: pa.StringArray) -> pa.Table:
+    """Return the same files, read by Spark. Errors: CorruptLogError."""
+    with translated(log.files):
+        files = reconciled_files(reader, log)
+        if files is None:
+            return _adds(decoded([]))
+        keys = F.broadcast(arrow_rows(reader.spark, pa.table({_KEY: wanted})))
+        return _with_keys(live_files(files), keys, reader.log_path).toArrow()
+
+
+def _in_checkpoint(store: LogStore, log: LoadedLog, log_path: str, wanted: pa.StringArray) -> pa.Table:
+    """Return the wanted files of the checkpoint (LIVE_FILE_COLUMNS)."""
+    if log.checkpoint is not None and lines_with(log.checkpoint.lines, *FILE_ACTIONS).num_rows:
+        raise UnusualError("file actions of a checkpoint in JSON")
+    parts = () if log.checkpoint is None else log.checkpoint.files_with_file_actions
+    columns = [f"add.{name}" for name in LIVE_FILE_COLUMNS]
+    shares = [share for part in parts for share in shares_of(part, leaves_of(part, columns))]
+    read = map_shares(shares, partial(_read, store, log_path, wanted))
+    return pa.concat_tables([_adds(decoded([])), *chain.from_iterable(read)])
+
+
+def _read(store: LogStore, log_path: str, wanted: pa.StringArray, share: Share, use_threads: bool) -> list[pa.Table]:
+    with damage_as(partial(unreadable, share.part.file.path)):
+        batches = share.batches(store, use_threads=use_threads)
+        return [_adds(full_actions(_among(batch, log_path, wanted))) for batch in batches]
+
+
+def _among(actions: pa.Table, log_path: str, wanted: pa.StringArray) -> pa.Table:
+    """Return the adds with the wanted path keys."""
+    if "add" not in actions.column_names:
+        return actions.slice(0, 0)
+    try:
+        paths = fitted(pc.struct_field(actions["add"].combine_chunks(), "path"), pa.string())
+    except pa.ArrowException as error:
+        raise UnusualError(str(error)) from error
+    is_add = paths.is_valid()
+    return actions.filter(is_add).filter(pc.is_in(path_keys(paths.filter(is_add), log_path), wanted))
 
 
 def _with_keys(files: DataFrame, keys: DataFrame, log_path: str) -> DataFrame:

@@ -12,7 +12,7 @@ import pytest
 from deltasnap_core import DeltaLog, SnapshotOptions
 from deltasnap_core.errors import DataFileNotFoundError
 from deltasnap_core.log.commits import commit_batch
-from deltasnap_core.scan.changes.live_files import LiveFilesOfLog
+from deltasnap_core.snapshot.replayed_version import ReplayedVersion
 from tests.builders import add, commit_info, field, remove, schema
 from tests.core.scan.changes.row_changes_builders import FEED, ID_AND_TEXT, changes, removed, table_of
 from tests.core.scan.files.deletion_vectors_builders import inline_vector
@@ -147,9 +147,9 @@ def test_small_tables_look_up_live_files_without_spark_and_only_if_data_changes(
     def unexpected(*_: object) -> NoReturn:
         raise AssertionError("another engine")
 
-    monkeypatch.setattr(LiveFilesOfLog, "_on_spark", unexpected)
+    monkeypatch.setattr(ReplayedVersion, "_live_files_on_spark", unexpected)
     assert changes(log.row_changes(2, 3)) == [(1, "delete", 2), (2, "insert", 2)]
-    monkeypatch.setattr(LiveFilesOfLog, "_by_driver", unexpected)
+    monkeypatch.setattr(ReplayedVersion, "_live_files_in_driver", unexpected)
     assert changes(log.row_changes(3, 3)) == []
 
 
