@@ -9,8 +9,13 @@ import dagster as dg
 
 from deltasnap_assets.runs.condition.check_events import report_freshness
 from deltasnap_assets.runs.condition.condition_report import report_condition
-from deltasnap_assets.runs.condition.examination import examination_of, may_examine
-from deltasnap_assets.runs.condition.log_reports import BrokenTableError, condition_after, condition_now
+from deltasnap_assets.runs.condition.log_conditions import (
+    BrokenTableError,
+    condition_after,
+    condition_now,
+    examination_of,
+    may_examine,
+)
 from deltasnap_assets.runs.condition.poll_findings import PollFindings
 from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.runs.decide import (

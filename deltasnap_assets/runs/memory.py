@@ -101,7 +101,17 @@ class ListedLog(NamedTuple):
     common: CommonVersion | None
 
 
+class ReadCondition(NamedTuple):
+    """The condition of a log, the inputs from which it was read, and when (`time.monotonic`)."""
+
+    inputs: object
+    condition: TableCondition
+    at: float
+
+
 LOOKS: dict[Key, Look] = {}
+CONDITIONS: dict[tuple[Key, bool], ReadCondition] = {}
+"""The last conditions with faults, by table and whether pages were read."""
 PAGES_READ_MS: dict[Key, float] = {}
 """When the page of a table was last read."""
 EXAMINATIONS = LongReads[Key, TableCondition]()

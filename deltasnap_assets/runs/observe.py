@@ -132,9 +132,9 @@ class Seen:
     @once
     def document(self) -> LastPoll | None:
         """What the store has recorded about the table. Errors: TakenNameError."""
-        document = store_of(self.settings).polls.read(self.table.name)
-        if document is not None and document.is_elsewhere(self.table.path):
-            check_name(self.settings, self.table)
+        store = store_of(self.settings)
+        document = store.polls.read(self.table.name)
+        check_name(store, self.table, document)
         return document
 
     @once

@@ -11,7 +11,7 @@ import dagster as dg
 from deltasnap_assets.runs.apply import answer_of
 from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.fault_texts import failed_run_problem
-from deltasnap_assets.runs.condition.log_reports import BrokenTableError, condition_now
+from deltasnap_assets.runs.condition.log_conditions import BrokenTableError, condition_now
 from deltasnap_assets.runs.condition.poll_findings import LOG
 from deltasnap_assets.runs.failure_reason import reason_of
 from deltasnap_assets.runs.memory import ListedLog, handing_over

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
-from functools import partial
 from typing import Any
 
 import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 
-from deltasnap_assets.runs.condition.taken_names import check_name
 from deltasnap_assets.runs.memory import listed_logs_of
 from deltasnap_assets.runs.planning.names import ASSET_NAMES, REFRESH_JOB, selects_versions
 from deltasnap_assets.settings.config import Settings
@@ -58,7 +56,6 @@ def resources(settings: Settings) -> dict[str, Any]:
             sessions,
             listed_logs,
             queries_ahead=_materializes_all(run),
-            check_name=partial(check_name, settings),
         )
         with closing(made):
             yield made

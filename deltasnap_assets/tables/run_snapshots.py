@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from deltasnap_assets.checks.compaction import Compaction
+from deltasnap_assets.runs.condition.taken_names import check_name
 from deltasnap_assets.runs.memory import ListedLog
 from deltasnap_assets.runs.planning.partitions import contiguous
 from deltasnap_assets.runs.stores import log_of
@@ -41,15 +42,12 @@ class RunSnapshots:
         listed_logs: Mapping[str, ListedLog] | None = None,
         *,
         queries_ahead: bool = False,
-        check_name: Callable[[TableSettings], None] = lambda _: None,
     ) -> None:
         """listed_logs: by table, a recent listing of its log.
 
         queries_ahead: whether the run will need all facts about its newest version. They are then computed as soon as
         that version is stored, while Dagster records the events of earlier assets.
-        check_name: called once for each table before its stored versions are used. Raises if they are of another table.
         """
-        self._check_name = check_name
         self._checked_names = set[str]()
         self._settings = settings
         self._sessions = sessions
@@ -91,7 +89,7 @@ class RunSnapshots:
         Errors: the errors of reading the log and of the store; TakenNameError.
         """
         if table.name not in self._checked_names:
-            self._check_name(table)
+            check_name(self.store, table, self.store.polls.read(table.name))
             self._checked_names.add(table.name)
         if wanted := self.versions.not_held(table.name, versions):  # `write_versions` writes only those not stored
             stored = self.store.write_versions(

@@ -20,7 +20,7 @@ from deltasnap_assets.command.local.local_instance import use_local_instance
 from deltasnap_assets.command.terminal import error_text, output_to, print_line, print_problem, shown
 from deltasnap_assets.command.views.condition_view import condition_lines
 from deltasnap_assets.runs.condition.fault_texts import unexplained
-from deltasnap_assets.runs.condition.log_reports import BrokenTableError
+from deltasnap_assets.runs.condition.log_conditions import BrokenTableError
 from deltasnap_assets.runs.condition.poll_findings import VERSIONS
 from deltasnap_assets.runs.fleet import unfollowed_tables
 from deltasnap_assets.runs.planning.names import ASSET_NAMES

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 
 from deltasnap_assets.runs.due import LogReads
+from deltasnap_assets.runs.memory import CONDITIONS, ReadCondition, key_of_table
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import (
     Problem,
@@ -18,16 +18,6 @@ from deltasnap_core.support import LogListing, redacted
 _MAX_AGE_SECONDS = 24 * 3600.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _LastCondition:
-    inputs: tuple[LogListing, LogReads]
-    condition: TableCondition
-    at: float
-
-
-_last_conditions: dict[tuple[str, str, bool], _LastCondition] = {}
-
-
 def condition_unless_known(
     settings: Settings, table: TableSettings, log: TableLog, listing: LogListing, reads: LogReads
 ) -> TableCondition:
@@ -36,17 +26,17 @@ def condition_unless_known(
     The files with errors are read again, because a restored file may have the size and the time of the damaged one. The
     newest checkpoint and the hint are read again too, because a listing does not show their content.
     """
-    key, inputs = (settings.storage, table.name, reads.read_pages), (listing, reads)
-    last = _last_conditions.pop(key, None)
+    key, inputs = (key_of_table(settings, table), reads.read_pages), (listing, reads)
+    last = CONDITIONS.pop(key, None)
     if last is None or last.inputs != inputs or not _still_holds(log, listing, last):
         condition = log.condition(listing, first=reads.first, sound=reads.sound, read_pages=reads.read_pages)
-        last = _LastCondition(inputs=inputs, condition=condition, at=time.monotonic())
+        last = ReadCondition(inputs, condition, time.monotonic())
     if last.condition.faults and last.condition.is_reachable:
-        _last_conditions[key] = last
+        CONDITIONS[key] = last
     return last.condition
 
 
-def _still_holds(log: TableLog, listing: LogListing, last: _LastCondition) -> bool:
+def _still_holds(log: TableLog, listing: LogListing, last: ReadCondition) -> bool:
     """Return whether the condition is recent, and its errors and those of hints remain. Reads no other commit."""
     if time.monotonic() - last.at >= _MAX_AGE_SECONDS:
         return False

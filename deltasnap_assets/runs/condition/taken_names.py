@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from deltasnap_assets.runs.stores import log_of, store_of
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.runs.stores import log_of
+from deltasnap_assets.settings.config import TableSettings
 from deltasnap_core import DeltaSnapError, SnapshotStore
-from deltasnap_core.errors import StorageError
 from deltasnap_core.support import LastPoll, redacted
 
 
@@ -25,12 +24,9 @@ class TakenNameError(DeltaSnapError):
         )
 
 
-def check_name(settings: Settings, table: TableSettings) -> None:
+def check_name(store: SnapshotStore, table: TableSettings, recorded: LastPoll | None) -> None:
     """Raise TakenNameError if the store has another table under the name of this one, see `other_path`."""
-    store, path = store_of(settings), None
-    with suppress(StorageError):  # reported where the store is needed
-        path = other_path(store, table, store.polls.read(table.name))
-    if path is not None:
+    if (path := other_path(store, table, recorded)) is not None:
         raise TakenNameError(table=table.name, path=path, own_path=redacted(table.path))
 
 

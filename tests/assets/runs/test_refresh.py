@@ -20,7 +20,7 @@ from deltasnap_assets.checks.log.checkpoint_lag import CheckpointLag
 from deltasnap_assets.checks.registry import CheckSettings
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.quantities import HOUR_MS
-from deltasnap_assets.runs.condition.log_reports import BrokenTableError
+from deltasnap_assets.runs.condition.log_conditions import BrokenTableError
 from deltasnap_assets.runs.planning.known_table import known_of
 from deltasnap_assets.runs.planning.names import RANGE_START_TAG, REFRESH_JOB
 from deltasnap_assets.runs.refresh import RefreshEvent, refresh_table

@@ -13,8 +13,8 @@ import pytest
 
 from deltasnap_assets.runs import observe
 from deltasnap_assets.runs.apply import Answer
-from deltasnap_assets.runs.condition import log_reports
-from deltasnap_assets.runs.condition.log_reports import BrokenTableError
+from deltasnap_assets.runs.condition import log_conditions
+from deltasnap_assets.runs.condition.log_conditions import BrokenTableError
 from deltasnap_assets.runs.decide import Request
 from deltasnap_assets.runs.planning.log_status import read_status
 from deltasnap_assets.runs.planning.names import run_tags
@@ -96,7 +96,7 @@ def test_cursor_of_a_shared_sensor_that_cannot_be_read_is_ignored(text: str, cap
     ],
 )
 def test_error_in_a_folder_names_a_path_below_it(folder: str, path: str, is_in: bool) -> None:
-    depth = log_reports._depth_in(folder, StorageError(path=path, reason="timeout"))
+    depth = log_conditions._depth_in(folder, StorageError(path=path, reason="timeout"))
     assert depth == (len(redacted(folder).rstrip("/")) if is_in else 0)
 
 

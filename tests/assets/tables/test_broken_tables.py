@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-from deltasnap_assets.runs.condition.log_reports import BrokenTableError  # noqa: E402
+from deltasnap_assets.runs.condition.log_conditions import BrokenTableError  # noqa: E402
 from deltasnap_assets.runs.refresh import RefreshError  # noqa: E402
 from deltasnap_assets.runs.sensors import new_commits_sensor  # noqa: E402
 from deltasnap_core import DeltaTableNotFoundError  # noqa: E402

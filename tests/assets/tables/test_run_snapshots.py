@@ -23,12 +23,13 @@ from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.spark.session.run_session import PlainSession, RunSession
+from deltasnap_assets.tables import run_snapshots
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_core import ProblemKind
 from deltasnap_core.protocol.log_files.file_names import checksum_file, commit_file
 from tests.assets.checks.files.small_files_builders import candidate
 from tests.assets.checks.known import counted, partitions
-from tests.assets.tables.run_snapshots_builders import refresh, run_of, settings_of
+from tests.assets.tables.run_snapshots_builders import refresh, run_of
 from tests.builders import add, protocol, write_log
 from tests.checkpoint_files import write_checkpoint
 from tests.core.store.format.manifest_builders import BASE, FILE, MANIFEST
@@ -165,14 +166,14 @@ def test_versions_lost_in_the_log_come_from_the_store(spark: Any, tmp_path: Path
     assert again.log_segments(table, [2]) == {2: expected[2]}  # its commit exists, but not all before it
 
 
-def test_name_of_a_table_is_checked_once_in_a_run(spark: Any, tmp_path: Path) -> None:
+def test_name_of_a_table_is_checked_once_in_a_run(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_log(tmp_path / "events", {version: commit_actions(version) for version in range(2)})
-    settings, checked = settings_of(tmp_path), list[TableSettings]()
-    pyspark: Any = SimpleNamespace(spark_session=spark, spark_config={})
-    snapshots = RunSnapshots(settings, RunSession(pyspark), check_name=checked.append)
+    checked = list[TableSettings]()
+    monkeypatch.setattr(run_snapshots, "check_name", lambda _, table, __: checked.append(table))
+    snapshots, table = run_of(spark, tmp_path)
     for version in range(2):
-        snapshots.ensure_stored(settings.tables[0], [version], lambda *_: None)
-    assert checked == list(settings.tables)
+        snapshots.ensure_stored(table, [version], lambda *_: None)
+    assert checked == [table]
 
 
 def test_wrong_checksum_is_left_to_its_check(spark: Any, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from deltasnap_assets.command.cli import app
 from deltasnap_assets.command.views import refresh_view
 from deltasnap_assets.command.views.refresh_view import Refreshed, RunProgress, refresh_tables, versions_text
 from deltasnap_assets.quantities import DAY_MS
-from deltasnap_assets.runs.condition.log_reports import BrokenTableError
+from deltasnap_assets.runs.condition.log_conditions import BrokenTableError
 from deltasnap_assets.runs.fleet import fleet_of
 from deltasnap_assets.runs.planning.names import ASSET_NAMES
 from deltasnap_assets.runs.refresh import RefreshEvent

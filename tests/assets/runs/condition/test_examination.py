@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from deltasnap_assets.runs import memory
-from deltasnap_assets.runs.condition import examination
-from deltasnap_assets.runs.condition.examination import examination_of
+from deltasnap_assets.runs.condition import log_conditions
+from deltasnap_assets.runs.condition.log_conditions import examination_of
 from deltasnap_assets.runs.due import Examination
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import TableCondition
@@ -25,8 +25,8 @@ def test_table_does_not_wait_for_the_examination_of_another(tmp_path: Path, monk
             is_answered.wait(60)
         return TableCondition(table=table.name)
 
-    monkeypatch.setattr(examination, "condition_now", condition_now)
-    monkeypatch.setattr(examination, "_WAIT_SECONDS", 0.01)
+    monkeypatch.setattr(log_conditions, "condition_now", condition_now)
+    monkeypatch.setattr(log_conditions, "_WAIT_SECONDS", 0.01)
     first = examination_of(settings, clicks, Examination.NEW_CHECKPOINT)
     assert examination_of(settings, events, Examination.NEW_CHECKPOINT).future.result(60).table == "events"
     assert memory.key_of_table(settings, clicks) in memory.EXAMINATIONS

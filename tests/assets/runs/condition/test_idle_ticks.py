@@ -17,9 +17,9 @@ import pytest
 
 from deltasnap_assets.quantities import DAY_MS
 from deltasnap_assets.runs import apply, decide, due, memory, sensors
-from deltasnap_assets.runs.condition import examination
+from deltasnap_assets.runs.condition import log_conditions
 from deltasnap_assets.runs.condition.condition_report import report_condition
-from deltasnap_assets.runs.condition.log_reports import condition_now
+from deltasnap_assets.runs.condition.log_conditions import condition_now
 from deltasnap_assets.runs.condition.poll_findings import PollFindings
 from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.runs.memory import LongReads
@@ -129,8 +129,8 @@ def long_examinations(monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], Event
         end.wait(60)
         return condition
 
-    monkeypatch.setattr(examination, "_WAIT_SECONDS", 0.1)
-    monkeypatch.setattr(examination, "condition_now", slow)
+    monkeypatch.setattr(log_conditions, "_WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(log_conditions, "condition_now", slow)
     monkeypatch.setattr(decide, "is_examination_due", lambda *_: True)
     forget_looks()
     return started, end
@@ -379,7 +379,7 @@ def test_log_is_examined_only_if_no_other_process_has_examined_it_lately(
 
     def examination_of(*given: Any, **options: Any) -> Any:
         asked.append(given[1].name)
-        return examination.examination_of(*given, **options)
+        return log_conditions.examination_of(*given, **options)
 
     monkeypatch.setattr(apply, "examination_of", examination_of)
     forget_looks()

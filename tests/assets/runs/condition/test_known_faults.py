@@ -14,7 +14,7 @@ import pytest
 from deltasnap_assets.runs import apply
 from deltasnap_assets.runs.condition import known_faults
 from deltasnap_assets.runs.condition.condition_report import report_condition
-from deltasnap_assets.runs.condition.log_reports import BrokenTableError, condition_now
+from deltasnap_assets.runs.condition.log_conditions import BrokenTableError, condition_now
 from deltasnap_assets.runs.planning.log_status import read_status
 from deltasnap_core import ProblemKind
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore

@@ -15,7 +15,7 @@ import pytest
 
 from deltasnap_assets.checks.registry import CheckSettings
 from deltasnap_assets.runs.condition.condition_report import report_condition
-from deltasnap_assets.runs.condition.log_reports import BrokenTableError
+from deltasnap_assets.runs.condition.log_conditions import BrokenTableError
 from deltasnap_assets.runs.condition.poll_findings import PollFindings
 from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.runs.refresh import RefreshError

@@ -15,7 +15,7 @@ from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs import due
 from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.fault_texts import FAILED_RUN
-from deltasnap_assets.runs.condition.log_reports import BrokenTableError, condition_after, condition_now
+from deltasnap_assets.runs.condition.log_conditions import BrokenTableError, condition_after, condition_now
 from deltasnap_assets.runs.condition.poll_findings import PollFindings, known_errors
 from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.runs.planning.known_table import last_observation, observation_tags

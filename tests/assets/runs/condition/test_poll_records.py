@@ -21,7 +21,7 @@ from deltasnap_assets.runs import decide, due
 from deltasnap_assets.runs.condition import poll_records
 from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.fault_texts import failed_run_problem, problems_of
-from deltasnap_assets.runs.condition.log_reports import condition_now
+from deltasnap_assets.runs.condition.log_conditions import condition_now
 from deltasnap_assets.runs.condition.poll_findings import (
     LOG,
     RUN,

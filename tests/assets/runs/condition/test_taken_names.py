@@ -9,7 +9,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from deltasnap_assets.runs.condition.log_reports import BrokenTableError
+from deltasnap_assets.runs.condition.log_conditions import BrokenTableError
 from deltasnap_assets.runs.condition.taken_names import TakenNameError
 from deltasnap_assets.runs.failure_reason import reason_of
 from deltasnap_assets.runs.fleet import fleet_of

@@ -7,7 +7,7 @@ import pytest
 
 from deltasnap_assets.command import doctor
 from deltasnap_assets.runs.condition.condition_report import report_condition
-from deltasnap_assets.runs.condition.log_reports import condition_now
+from deltasnap_assets.runs.condition.log_conditions import condition_now
 from deltasnap_assets.runs.condition.poll_findings import LOG
 from deltasnap_assets.runs.due import Examination
 from deltasnap_assets.runs.planning.known_table import last_observation

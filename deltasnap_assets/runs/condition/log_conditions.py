@@ -1,18 +1,25 @@
-"""Reads the log of a table that may be damaged. Faults are recorded before the error is raised."""
+"""The condition of a table now: its log is read for faults, also while ticks continue, if that takes longer."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import wait
+from functools import partial
 
 from deltasnap_assets.runs.condition.known_faults import condition_unless_known
 from deltasnap_assets.runs.condition.poll_findings import known_faults
 from deltasnap_assets.runs.due import WHOLE_LOG, Examination, LogReads, reads_of_checkpoint
+from deltasnap_assets.runs.memory import EXAMINATIONS, LongRead, key_of_table
 from deltasnap_assets.runs.planning.log_status import compared_with_stored, what_is_stored
 from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import DeltaSnapError, Problem, TableCondition
 from deltasnap_core.errors import StorageError
-from deltasnap_core.support import redacted
+from deltasnap_core.support import ReadThreads, redacted
+
+_AT_ONCE = 16
+_WAIT_SECONDS = 5.0
+"""How long a tick waits for an examination that it starts. Most logs are short."""
 
 
 class BrokenTableError(DeltaSnapError):
@@ -67,3 +74,23 @@ def condition_now(
     reads = WHOLE_LOG if is_whole else reads_of_checkpoint(poll, stored, listing.newest_checkpoint)
     found = condition_unless_known(settings, table, log, listing, reads).with_known_faults(known_faults(poll))
     return compared_with_stored(settings, table, found, stored)
+
+
+def may_examine() -> bool:
+    """Return whether few enough examinations are in progress to start another one."""
+    return EXAMINATIONS.num_running < _AT_ONCE
+
+
+def examination_of(settings: Settings, table: TableSettings, examination: Examination) -> LongRead[TableCondition]:
+    """Return the examination of a table, a run of `condition_now`. Start it if there is none.
+
+    The caller must use the result of an ended examination now: the next call starts another one.
+    """
+    key = key_of_table(settings, table)
+    seconds = 0.0 if key in EXAMINATIONS else _WAIT_SECONDS
+    read = partial(condition_now, settings, table, examination)
+    found = EXAMINATIONS.of(key, lambda: ReadThreads(1).submit(read))
+    wait([found.future], timeout=seconds)
+    if found.future.done():
+        EXAMINATIONS.end(key)
+    return found
