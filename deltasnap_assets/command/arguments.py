@@ -69,6 +69,7 @@ TablePaths = Annotated[
     list[str],
     typer.Argument(metavar="PATH", help="Folders or URLs of tables; * and ? match.", callback=_none_empty),
 ]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 StorageOptions = Annotated[
     list[str] | None,
     typer.Option(

@@ -18,15 +18,11 @@ from rich.console import Console
 from typer.exceptions import TyperException
 
 from deltasnap_assets.command.commands.changes_command import changes
-from deltasnap_assets.command.commands.checkpoint_command import checkpoint
-from deltasnap_assets.command.commands.demo_command import demo
 from deltasnap_assets.command.commands.driver_commands import diff, doctor, fleet, history, init
-from deltasnap_assets.command.commands.inspect_command import inspect_table
+from deltasnap_assets.command.commands.local_commands import demo, ui
 from deltasnap_assets.command.commands.refresh_command import refresh
 from deltasnap_assets.command.commands.scan_command import scan
-from deltasnap_assets.command.commands.ui_command import ui
-from deltasnap_assets.command.commands.vacuum_command import vacuum
-from deltasnap_assets.command.commands.verify_command import verify
+from deltasnap_assets.command.commands.table_commands import checkpoint, inspect_table, vacuum, verify
 from deltasnap_assets.command.endings import fail, problem_of_a_folder, problem_of_stdout, usage_text
 from deltasnap_assets.command.help_text import CommandLine
 from deltasnap_assets.command.terminal import WarningLines, prepare_terminal, print_problem

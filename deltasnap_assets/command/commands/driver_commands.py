@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from deltasnap_assets.command.arguments import (
+    AsJson,
     StorageOptions,
     TablePath,
     TablePaths,
@@ -22,7 +23,6 @@ from deltasnap_assets.command.views.fleet.fleet_format import FleetFormat
 from deltasnap_assets.tables.fleet_totals import FleetOrder
 from deltasnap_core.support import TableLevel
 
-_Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 _ORDERS = f"The sort order: {', '.join(FleetOrder)}."
 _ONLY = f"Show only tables in this condition: {', '.join(TableLevel)}; repeatable."
 _MARKS = {"ok": "green", "warning": "yellow", "error": "red"}
@@ -33,7 +33,7 @@ def init(
     option: StorageOptions = None,
     out: Annotated[Path, typer.Option(metavar="FILE", help="The file to write.")] = Path("deltasnap.yaml"),
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
-    as_json: _Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Generate a commented deltasnap.yaml for existing tables. Reads the log of each table."""
     from deltasnap_assets.command.init import configuration, find_tables, secret_options, variable_of
@@ -78,7 +78,7 @@ def history(
         ),
     ] = None,
     option: StorageOptions = None,
-    as_json: _Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show who committed what and when, newest first.
 
@@ -111,7 +111,7 @@ def diff(
     one: Annotated[int, typer.Argument(metavar="V1", min=0, help="A version.")],
     other: Annotated[int, typer.Argument(metavar="V2", min=0, help="Another version.")],
     option: StorageOptions = None,
-    as_json: _Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show the differences between two versions: schema, properties, protocol, domains, files.
 
@@ -137,7 +137,7 @@ def diff(
         show_diff(output_console(), found)
 
 
-def doctor(as_json: _Json = False) -> None:
+def doctor(as_json: AsJson = False) -> None:
     """Check everything that a refresh needs: Java, Spark, configuration, tables, store, runs.
 
     Exits with 1 if a check fails, or if other readers cannot read a table.
@@ -170,7 +170,7 @@ def fleet(
             show_default=False,
         ),
     ] = None,
-    as_json: _Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show all followed tables, the worst first: condition, last commit, size, growth, and what VACUUM would free.
 

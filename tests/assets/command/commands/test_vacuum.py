@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from deltasnap_assets.command.commands.vacuum_command import vacuum
+from deltasnap_assets.command.commands.table_commands import vacuum
 from deltasnap_assets.command.views import vacuum_view
 from deltasnap_assets.command.views.vacuum_view import VacuumReport, _condition
 from deltasnap_core import (

@@ -1,4 +1,4 @@
-"""`deltasnap ui`: Dagster's UI."""
+"""Commands that run Dagster on this machine: its UI, and a demo."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -62,3 +63,32 @@ def _check_port(family: socket.AddressFamily, host: str, port: int) -> None:
     with socket.socket(family) as client:
         if client.connect_ex((host, port)) == 0:
             fail(f"Port {port} of {host} is in use. Choose another with --port.")
+
+
+def demo(
+    remote: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="A Spark Connect server: sc://HOST:PORT."),
+    ] = None,
+) -> None:
+    """Write a demo table, materialize each of its versions with Dagster, and show the result.
+
+    A second run adds a few commits and refreshes only those. All files are below .deltasnap in this folder.
+    """
+    require_package("deltalake", "demo")
+    from pydantic import ValidationError
+
+    from deltasnap_assets.settings.config import SparkSettings
+    from deltasnap_assets.settings.loading import message_of
+    from deltasnap_assets.spark.java import check_java
+
+    try:
+        spark = SparkSettings(remote=remote)
+    except ValidationError as error:
+        raise typer.BadParameter(message_of(error.errors()[0]), param_hint="--remote") from error
+    if remote is None:
+        check_java()
+    from deltasnap_assets.command.local.demo_run import run_demo
+
+    if not run_demo(Path.cwd(), spark):
+        raise typer.Exit(1)
