@@ -386,11 +386,6 @@ class CorruptStoreError(DeltaSnapError):
         self.advice = advice
         super().__init__(f"Corrupt snapshot store file {path}: {reason}{advice and f'. {advice}'}")
 
-    @property
-    def problem(self) -> str:
-        """The message without the advice."""
-        return str(self).removesuffix(f" {self.advice}")
-
 
 class UnsupportedStoreError(DeltaSnapError):
     """A later release of deltasnap wrote the file `path` of a snapshot store. It is never replaced.

@@ -158,8 +158,7 @@ def test_stored_version_or_table_that_is_missing_is_named() -> None:
 def test_advice_follows_the_problem_of_a_damaged_store() -> None:
     error = CorruptStoreError(path="p", reason="not JSON", advice="Move it away.")
     assert str(error) == "Corrupt snapshot store file p: not JSON. Move it away."
-    assert (error.problem, error.advice) == ("Corrupt snapshot store file p: not JSON.", "Move it away.")
-    assert CorruptStoreError(path="p", reason="not JSON").problem == "Corrupt snapshot store file p: not JSON"
+    assert (error.reason, error.advice) == ("not JSON", "Move it away.")
 
 
 def test_text_of_an_error_fits_on_one_line() -> None:

@@ -367,7 +367,9 @@ TEMPLATES: dict[ProblemKind, Template] = {
         "Correct the clock of the writer.",
         found_by="fresh_table",
     ),
-    ProblemKind.DAMAGED_STORE: Template("error", "{reason}", "", found_by="store"),
+    ProblemKind.DAMAGED_STORE: Template(
+        "error", "Corrupt snapshot store file {place}: {reason:.}", "", "{reason}", found_by="store"
+    ),
     ProblemKind.LOST_MANIFEST: Template(
         "error",
         "Version {at} was stored, but its manifest is gone from the store.",

@@ -283,4 +283,4 @@ def _lost(poll: LastPoll | None, stored: int) -> Problem | None:
 
 def damaged_store(error: CorruptStoreError) -> Problem:
     """Return the problem of a damaged file of the store."""
-    return Problem.of(ProblemKind.DAMAGED_STORE, Where.of(error.path), reason=error.problem, advice=error.advice)
+    return Problem.of(ProblemKind.DAMAGED_STORE, Where.of(error.path), reason=error.reason, advice=error.advice)

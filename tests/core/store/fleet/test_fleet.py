@@ -15,13 +15,13 @@ import pyarrow as pa
 import pytest
 
 from benchmarks.stored_fleet import FILE_BYTES, store_table
-from deltasnap_core import Problem, ProblemKind, SnapshotStore
+from deltasnap_core import Problem, SnapshotStore
 from deltasnap_core.errors import CorruptStoreError, StorageError, StoredVersionNotFoundError
 from deltasnap_core.protocol.actions import Protocol
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.fleet import last_polls
 from deltasnap_core.store.versions.stored_table import StoredTable
-from deltasnap_core.support import FLEET_SCHEMA, TEMPLATES, LastPoll
+from deltasnap_core.support import FLEET_SCHEMA, LastPoll
 
 HOUR = 3_600_000
 DAY = 24 * HOUR
@@ -137,15 +137,6 @@ def test_unchecked_table_is_unknown_unless_it_is_broken(tmp_path: Path) -> None:
     assert row_of(store)["condition"] == "broken"
 
 
-def test_table_without_a_poll_for_a_day_is_unknown(tmp_path: Path) -> None:
-    store_table(tmp_path, "events", COMMITS)
-    store = opened(tmp_path)
-    store.polls.write("events", poll())
-    assert row_of(store, now_ms=NOW + DAY)["condition"] == "healthy"
-    row = row_of(store, now_ms=NOW + 3 * DAY)
-    assert (row["condition"], row["reason"]) == ("unknown", "deltasnap last read the log of this table 72 hours ago.")
-
-
 @pytest.mark.parametrize(
     ("problems", "condition", "reason", "advice"),
     [
@@ -164,15 +155,6 @@ def test_condition_comes_from_the_last_poll(
     assert (row["condition"], row["reason"], row["advice"]) == (condition, reason, advice)
 
 
-def test_poll_from_the_future_is_ignored(tmp_path: Path) -> None:
-    store_table(tmp_path, "events", COMMITS)
-    store = opened(tmp_path)
-    store.polls.write("events", poll(polled_at_ms=NOW + HOUR))
-    row = row_of(store)
-    reason = "The time of the last poll of this table is 60 minutes in the future: a clock was wrong."
-    assert (row["condition"], row["reason"]) == ("unknown", reason)
-
-
 def test_age_of_a_table_whose_last_commit_is_in_the_future_is_unknown(tmp_path: Path) -> None:
     store_table(tmp_path, "events", [(NOW - DAY * number, 1) for number in range(5, -1, -1)])
     store = opened(tmp_path)
@@ -182,27 +164,13 @@ def test_age_of_a_table_whose_last_commit_is_in_the_future_is_unknown(tmp_path: 
     assert (row["last_commit_ms"], row["age_ms"], row["age_ratio"]) == (NOW, None, None)
 
 
-def test_broken_table_stays_broken_without_further_polls(tmp_path: Path) -> None:
-    store = opened(tmp_path)
-    store.polls.write("events", poll(problems=(ERROR,)))
-    row = row_of(store, now_ms=NOW + 9 * DAY)
-    assert row["condition"] == "broken"
-    assert row["reason"] == "Version 3 is lost. deltasnap last read the log of this table 9 days ago."
-
-
 def test_table_is_stale_when_its_last_commit_is_older_than_the_patience(tmp_path: Path) -> None:
     store_table(tmp_path, "events", COMMITS)
     store = opened(tmp_path)
     store.polls.write("events", poll(stale_after_ms=5 * HOUR))
     assert row_of(store, now_ms=NOW + 5 * HOUR)["condition"] == "healthy"
     row = row_of(store, now_ms=NOW + 6 * HOUR)
-    assert (row["condition"], row["check"], row["advice"]) == (
-        "stale",
-        "fresh_table",
-        TEMPLATES[ProblemKind.STALE].advice,
-    )
-    assert row["reason"] == "The last commit is 6 hours old, at most 5 hours expected."
-    assert row["age_ratio"] == 0.25
+    assert (row["condition"], row["check"], row["age_ratio"]) == ("stale", "fresh_table", 0.25)
 
 
 @pytest.mark.parametrize(("pause_ms", "expected"), [(3, 120.0), (59_999, 120.0), (60_000, 120.0), (120_000, 60.0)])
@@ -414,15 +382,6 @@ def test_status_for_alerts_matches_the_fleet(tmp_path: Path, damaged: str) -> No
     status, row = store.polls.statuses(["events"], NOW)["events"], row_of(store)
     assert status is not None
     assert (status.level, status.reason, status.checks) == (row["condition"], row["reason"], ("store",))
-
-
-def test_table_with_new_versions_unchecked_for_a_day_is_unknown(tmp_path: Path) -> None:
-    store = opened(tmp_path)
-    for hours, condition in {24: "healthy", 25: "unknown"}.items():
-        store.polls.write("events", poll(latest_version=500, unchecked_since_ms=NOW - hours * HOUR))
-        assert row_of(store)["condition"] == condition
-    reason = "No run has checked this table for 25 hours, and it has new versions."
-    assert row_of(store)["reason"] == reason
 
 
 @pytest.mark.parametrize("fields", [{"polled_at_ms": NOW - 10 * DAY}, {"unchecked_since_ms": NOW - 2 * DAY}])

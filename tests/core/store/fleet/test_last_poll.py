@@ -43,6 +43,10 @@ POLL = LastPoll(
 )
 
 
+NAMES = (
+    *("text", "advice", "table", "reason", "action", "error", "needs", "change", "fields", "column", "columns"),
+    *("age", "patience"),
+)
 POLL_JSON: dict[str, Any] = {
     "format": 1,
     "polledAt": 1,
@@ -116,6 +120,18 @@ def test_document_of_an_earlier_release_is_read() -> None:
     values["staleRule"] = {"patience": values.pop("staleAfter"), "check": "fresh_table"}
     earlier = replace(POLL, unchecked_since_ms=None, checked_inputs=None)
     assert LastPoll.from_bytes(json.dumps(values).encode()) == earlier
+
+
+@pytest.mark.parametrize("kind", ProblemKind)
+@pytest.mark.parametrize("versions", [(), (3, 4, 7)])
+def test_problem_of_each_kind_is_read_back_with_its_key_and_texts(kind: ProblemKind, versions: tuple[int, ...]) -> None:
+    facts: dict[str, Any] = dict.fromkeys(NAMES, "x")
+    where = Where(file="s3://lake/t/3.json", line=7, name="r1", versions=VersionRanges.of([3]))
+    problem = Problem.of(kind, where, VersionRanges.of(versions), **{**facts, "latest": 9, "found": 3, "stored": 2})
+    (found,) = LastPoll.from_bytes(replace(POLL, problems=(problem,)).to_bytes()).problems
+    assert found == problem
+    shown = ("key", "severity", "check", "text", "advice", "reason")
+    assert [getattr(found, name) for name in shown] == [getattr(problem, name) for name in shown]
 
 
 def read_back(*problems: dict[str, Any]) -> tuple[Problem, ...]:
