@@ -93,14 +93,12 @@ def _opaque(column: Column) -> Column:
 
 def _read_with_void(column: Column, physical: DataType, logical: DataType, mode: ColumnMappingMode) -> Column:
     """Return an array or map that has a void inside. A cast cannot add fields."""
-
-    def read(value: Column, inside: DataType, kind: DataType) -> Column:
-        return _read(value, StructField("value", inside), StructField("value", kind), mode)
-
     if isinstance(logical, ArrayType) and isinstance(physical, ArrayType) and _is_nested(logical.elementType):
-        return F.transform(column, lambda each: read(each, physical.elementType, logical.elementType))
+        inside, kind = StructField("value", physical.elementType), StructField("value", logical.elementType)
+        return F.transform(column, lambda each: _read(each, inside, kind, mode))
     if isinstance(logical, MapType) and isinstance(physical, MapType) and _is_nested(logical.valueType):
-        return F.transform_values(column, lambda _, each: read(each, physical.valueType, logical.valueType))
+        inside, kind = StructField("value", physical.valueType), StructField("value", logical.valueType)
+        return F.transform_values(column, lambda _, each: _read(each, inside, kind, mode))
     return column  # an array of void, a map from structs with a void: left to Spark
 
 

@@ -68,7 +68,8 @@ def read_row_changes(
         known = at_start.metadata and metadata_to_read(at_start.protocol, at_start.metadata)
         live_before = _live_before(context, loaded, actions, first)
     elif before is not None:
-        known, live_before = before.scanned(options).metadata, partial(live_files_before, before)
+        known = metadata_to_read(before.facts.protocol, before.facts.metadata)
+        live_before = partial(live_files_before, before)
     else:
         if not any(rows.version == first for rows in recorded) and _may_have_changed_schema(batch, actions, first):
             reason = "it changes the metadata and removes files, and the log no longer has the schema before it"
