@@ -59,7 +59,21 @@ def compare_with_log(
     Source: PROTOCOL.md, Version Checksum File Schema; Delta's `ValidateChecksum`.
     """
     is_known = is_commit_known or in_commit_timestamp is not None
-    return _differences(_compared(checksum, state, in_commit_timestamp, is_known, all_files, log_path))
+    actions = NonFileActions(
+        protocol=state.protocol,
+        metadata=state.metadata,
+        transactions={each.app_id: each for each in state.set_transactions},
+        domains={each.domain: each for each in state.domain_metadata},
+    )
+    return _differences(
+        [
+            ("table_size_bytes", checksum.table_size_bytes, state.size_in_bytes),
+            ("num_files", checksum.num_files, state.num_of_files),
+            *_compared_actions(checksum, actions, in_commit_timestamp, is_known),
+            *_compared_counts(checksum, state),
+            *_compared_files(checksum, all_files, state.metadata, log_path),
+        ]
+    )
 
 
 def compare_actions_with_log(
@@ -77,23 +91,7 @@ def _differences(compared: Iterable[tuple[str, Any, Any]]) -> tuple[ChecksumDiff
     )
 
 
-def _compared(
-    checksum: VersionChecksum,
-    state: SnapshotState,
-    in_commit_timestamp: int | None,
-    is_commit_known: bool,
-    files: Iterable[AddFile] | None,
-    log_path: str,
-) -> Iterator[tuple[str, Any, Any]]:
-    yield "table_size_bytes", checksum.table_size_bytes, state.size_in_bytes
-    yield "num_files", checksum.num_files, state.num_of_files
-    actions = NonFileActions(
-        protocol=state.protocol,
-        metadata=state.metadata,
-        transactions={each.app_id: each for each in state.set_transactions},
-        domains={each.domain: each for each in state.domain_metadata},
-    )
-    yield from _compared_actions(checksum, actions, in_commit_timestamp, is_commit_known)
+def _compared_counts(checksum: VersionChecksum, state: SnapshotState) -> Iterator[tuple[str, Any, Any]]:
     yield "num_deletion_vectors", checksum.num_deletion_vectors, state.num_deletion_vectors
     yield "num_deleted_records", checksum.num_deleted_records, state.num_deleted_records
     said, sizes = checksum.file_size_histogram, state.file_size_histogram
@@ -101,9 +99,14 @@ def _compared(
         yield "file_size_histogram", said.in_bins_of(sizes), sizes.in_bins_of(said)
     deleted = checksum.deleted_record_counts_histogram
     yield "deleted_record_counts_histogram", deleted, state.deleted_record_counts_histogram
+
+
+def _compared_files(
+    checksum: VersionChecksum, files: Iterable[AddFile] | None, metadata: Metadata | None, log_path: str
+) -> Iterator[tuple[str, Any, Any]]:
     if checksum.all_files is not None and files is not None:
         listed, found = _comparable_files(checksum.all_files, log_path), _comparable_files(files, log_path)
-        if not _are_same_files(listed, found, state.metadata):
+        if not _are_same_files(listed, found, metadata):
             yield "all_files", listed, found
 
 
