@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 import dagster as dg
+from dagster_shared.libraries import DagsterLibraryRegistry
 
 from deltasnap_assets.runs.condition.alerts import alerts_sensor
 from deltasnap_assets.runs.planning.names import job_name
@@ -29,6 +30,10 @@ from deltasnap_assets.tables.assets.table_assets import table_assets
 from deltasnap_assets.tables.checks.asset_checks import table_checks
 from deltasnap_assets.tables.checks.maintenance import checkpoint_job, prune_job
 from deltasnap_assets.tables.resources import resources
+from deltasnap_core import __version__
+from deltasnap_core.support import DISTRIBUTION
+
+DagsterLibraryRegistry.register(DISTRIBUTION, __version__, is_dagster_package=False)
 
 
 def build_definitions(settings: Settings) -> dg.Definitions:

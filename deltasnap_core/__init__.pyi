@@ -64,3 +64,5 @@ from .storage.log_store import (
 from .store.fleet.fleet_row import FleetRow as FleetRow
 from .store.format.manifest import VersionManifest as VersionManifest
 from .store.snapshot_store import SnapshotStore as SnapshotStore
+
+__version__: str

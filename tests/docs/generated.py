@@ -30,7 +30,7 @@ from deltasnap_core.replay.engine import LIMITS, Question
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = (
-    *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")),
+    *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")),
     *sorted((ROOT / "docs").rglob("*.md")),
 )
 

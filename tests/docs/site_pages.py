@@ -15,6 +15,7 @@ ROOT_PAGES = {
     "README.md": "index.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security.md",
     "ARCHITECTURE.md": "architecture.md",
     "benchmarks/CAPACITY.md": "capacity.md",
 }

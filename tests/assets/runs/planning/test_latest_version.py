@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+from importlib.metadata import version
+
 import dagster as dg
 import pytest
 
+import dagster_deltasnap
 import deltasnap_assets
+import deltasnap_core
 from deltasnap_assets import LatestVersion
 from deltasnap_assets.runs.planning.partitions import version_partitions
 
@@ -84,12 +88,8 @@ def test_processes_without_this_package_see_the_last_partition() -> None:
     assert type(edge.partition_mapping) is dg.LastPartitionMapping
 
 
-def test_public_names_are_found_without_dagster_being_loaded_first() -> None:
-    assert {name for name in deltasnap_assets.__all__ if getattr(deltasnap_assets, name)} == {
-        "DeltaTableSnapshots",
-        "LatestVersion",
-        "build_definitions",
-        "load_settings",
-    }
-    with pytest.raises(AttributeError):
-        _ = deltasnap_assets.nothing
+def test_public_names_can_be_imported_under_both_names_of_the_package() -> None:
+    names = {"DeltaTableSnapshots", "LatestVersion", "build_definitions", "load_settings"}
+    assert {*vars(deltasnap_assets)["__all__"]} == names
+    assert all(getattr(dagster_deltasnap, name) is getattr(deltasnap_assets, name) for name in names)
+    assert dagster_deltasnap.__version__ == deltasnap_core.__version__ == version("dagster-deltasnap")
