@@ -1,7 +1,8 @@
 """Limits on the text of a predicate, checked before sqlglot or Spark parses it. No Spark.
 
 A predicate is untrusted input. Parsers and optimizers are recursive: a deeply nested text overflows their stack, and a
-very large one takes minutes.
+very large one takes minutes. Functions of Spark call methods of the JVM, and a query reads any file. Spark decides
+whether a text is valid that sqlglot cannot parse, so these are found in its tokens.
 """
 
 from __future__ import annotations
@@ -26,6 +27,13 @@ OPENING = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, 
 CLOSING = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END})
 _JOINING = frozenset({TokenType.AND, TokenType.OR, TokenType.WHEN})
 _SEPARATING = _JOINING | {TokenType.COMMA, TokenType.THEN, TokenType.ELSE}
+_CALLS_JAVA = frozenset({"reflect", "try_reflect", "java_method", "identifier"})
+"""Functions that call a method of the JVM. `identifier` calls a function whose name is a text."""
+_BEGINS_QUERY = frozenset({"select", "table", "from", "with", "values", "map", "reduce"})
+"""Words that begin a query after a bracket, unless they are names of columns or functions: see `_is_a_name`."""
+_WORDS_AFTER_A_NAME = frozenset({
+    "is", "in", "not", "and", "or", "like", "ilike", "rlike", "regexp", "between", "div"
+})  # fmt: skip
 _FLAT = frozenset({TokenType.NUMBER, TokenType.STRING, TokenType.IDENTIFIER, TokenType.VAR})
 
 
@@ -36,7 +44,15 @@ def check_size(where: str) -> None:
 
 
 def check_tokens(where: str, tokens: Sequence[Token]) -> None:
-    """Raise PredicateError if a text has too many conditions, or is nested too deeply."""
+    """Raise PredicateError if a text has too many conditions, is nested too deeply, calls Java, or has a query."""
+    for before, token, after in zip([None, *tokens], tokens, tokens[1:], strict=False):
+        word = token.text.lower()
+        if word in _CALLS_JAVA and after.token_type is TokenType.L_PAREN:
+            raise _not_allowed(where, token.start, "a function that calls Java")
+        is_first = before is not None and before.token_type is TokenType.L_PAREN
+        runs_a_script = word == "using" and after.token_type is TokenType.STRING
+        if runs_a_script or (is_first and word in _BEGINS_QUERY and not _is_a_name(token, after)):
+            raise _not_allowed(where, token.start, "a query")
     joined = [token for token in tokens if token.token_type in _JOINING]
     if len(joined) >= MAX_CONDITIONS:
         raise _beyond(where, joined[MAX_CONDITIONS - 1].start, "conditions", MAX_CONDITIONS, len(joined) + 1)
@@ -75,10 +91,29 @@ def _place_beyond(tokens: Sequence[Token]) -> Token | None:
 
 
 def check_untokenized(where: str) -> None:
-    """Raise PredicateError for a text that cannot be split into tokens and that may be nested too deeply."""
+    """Raise PredicateError for a text that cannot be split into tokens and that may break the rules for tokens."""
     words = re.findall(r"\w+|[^\w\s]", where)
+    if not (_CALLS_JAVA | _BEGINS_QUERY).isdisjoint(word.lower() for word in words):
+        raise _not_allowed(where, None, "a query, or a function that calls Java,")
     if len(words) > MAX_DEPTH:
         raise _beyond(where, None, "words in a text that cannot be tokenized", MAX_DEPTH, len(words))
+
+
+def _is_a_name(token: Token, after: Token) -> bool:
+    """Return whether a word that may begin a query is the name of a column or, as `map(1, 2)`, of a function."""
+    if token.token_type is TokenType.IDENTIFIER:  # in quotes
+        return True
+    word, following = token.text.lower(), after.text.lower()
+    if after.token_type is TokenType.L_PAREN:
+        return word in ("map", "reduce")
+    if word == "select" and following in ("+", "-", "*", "not"):
+        return False
+    is_operator = after.token_type not in _FLAT and not following[:1].isalnum()
+    return is_operator or following in _WORDS_AFTER_A_NAME
+
+
+def _not_allowed(where: str, position: int | None, what: str) -> PredicateError:
+    return PredicateError(predicate=where, position=position, reason=f"{what} cannot be used here")
 
 
 def _beyond(where: str, position: int | None, what: str, limit: int, found: int | None = None) -> PredicateError:

@@ -52,6 +52,49 @@ def test_predicate_nested_too_deeply_names_the_limit(shape: str, times: int) -> 
         skipping_of(before * times + inner + after * times, columns())
 
 
+READS_OR_RUNS = {
+    "reflect": "reflect('java.lang.System', 'getProperty', 'user.name') = 'root'",
+    "try_reflect": "id = 1 or try_reflect('java.lang.System', 'exit', 1) is null",
+    "java_method in quotes": "`java_method`/**/('java.lang.System', 'getProperty', 'user.name') = 'root'",
+    "with its catalog": "system.builtin.REFLECT ('java.lang.System', 'getProperty', 'user.name') = 'root'",
+    "a name that is a text": "identifier('ref' || 'lect')('java.lang.System', 'getProperty', 'user.name') = 'root'",
+    "select": "(select count(*) from text.`/etc/passwd`) > 3",
+    "negative number": "id > (select -1)",
+    "exists": "exists(table text.`/etc/passwd`)",
+    "table": "(table text.`/etc/passwd` limit 1) is not null",
+    "pipe": "id in (from text.`/etc/passwd` |> select value)",
+    "with": "id in ((with t as (values (1)) table t))",
+    "values": "id in (values (1), (2))",
+    "script": "exists(map id using 'cat' from text.`/etc/passwd`)",
+    "script with brackets": "exists(map (id) using 'cat' as (x) from text.`/etc/passwd`)",
+}
+
+
+@pytest.mark.parametrize("where", READS_OR_RUNS.values(), ids=READS_OR_RUNS)
+def test_predicate_that_reads_another_table_or_runs_code_is_an_error(where: str) -> None:
+    with pytest.raises(PredicateError, match=r"a (query|function that calls Java) cannot be used here"):
+        skipping_of(where, columns())
+
+
+def test_text_without_tokens_that_may_be_a_query_is_an_error() -> None:
+    with pytest.raises(PredicateError, match="a query, or a function that calls Java, cannot be used here"):
+        skipping_of("exists(table text.`/etc/passwd`) or '", columns())
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "map(1, id)[1] = 1",
+        "(map(1, id)[1]) = 1",
+        "(reduce(items, 0, (x, y) -> x + y)) = 3",
+        "(`select` - 1) > 0",
+        "(table = 1) or (values is null) or (from.a < 3) or (with in (1))",
+    ],
+)
+def test_names_of_columns_and_functions_are_no_queries(where: str) -> None:
+    check_tokens(where, Spark().tokenize(where))
+
+
 @pytest.mark.parametrize("word", ["and", "or"])
 def test_predicate_of_too_many_conditions_names_the_limit(word: str) -> None:
     where = f" {word} ".join(["id <> 5"] * (MAX_CONDITIONS + 1))
