@@ -19,7 +19,6 @@ from pyspark.sql.types import StructType
 from deltasnap_assets.quantities import bytes_text
 from deltasnap_assets.runs.planning.names import GENERATION
 from deltasnap_assets.tables.pages.column_schema import table_schema
-from deltasnap_assets.tables.pages.file_columns import FILE_COLUMNS
 from deltasnap_assets.texts import markdown_code, visible
 from deltasnap_core import (
     CommitInfo,
@@ -37,6 +36,23 @@ Entries = dict[str, dg.MetadataValue]
 _MAX_PARTS = 100
 _MAX_LEVELS = 10
 _MAX_NUMBER = 1 << 63
+
+_FILE_COLUMNS: Mapping[str, str] = {
+    "path": "The data file: relative to the table's folder or a URI, with percent escapes as in the log.",
+    "partitionValues": "The value of each partition column, as text; null for SQL's NULL.",
+    "size": "The size of the file in bytes.",
+    "modificationTime": "When the file was written, in ms since the epoch.",
+    "deletionTimestamp": "When the file was removed, in ms since the epoch. Its retention starts then.",
+    "dataChange": "False: the commit only rearranged existing rows, as OPTIMIZE does, or a checkpoint has the file.",
+    "extendedFileMetadata": "Whether partitionValues, size and tags are set.",
+    "stats": "Statistics of the file as JSON: the number of records; minimum, maximum and null count by column.",
+    "tags": "Tags that the writer set on the file.",
+    "deletionVector": "The deletion vector: which rows of the file are deleted; null: none.",
+    "baseRowId": "The row id of the first row, where row tracking is enabled.",
+    "defaultRowCommitVersion": "The version that committed the rows, unless a row has its own (row tracking).",
+    "clusteringProvider": "The clustering provider of the file; null: not clustered.",
+}
+"""The descriptions of the columns of `all_files` and `tombstones`. Source: PROTOCOL.md, Add File and Remove File."""
 
 P = ParamSpec("P")
 
@@ -208,7 +224,7 @@ def file_columns(schema: StructType) -> dg.TableSchemaMetadataValue:
         dg.TableColumn(
             name=field.name,
             type=field.dataType.simpleString(),
-            description=FILE_COLUMNS[field.name],
+            description=_FILE_COLUMNS[field.name],
             constraints=dg.TableColumnConstraints(nullable=field.nullable),
         )
         for field in schema.fields
