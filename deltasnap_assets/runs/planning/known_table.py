@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 
 import dagster as dg
@@ -36,7 +35,7 @@ def known_of(instance: dg.DagsterInstance, table_name: str, *, reads_failed: boo
     """
     partitions = version_partitions(table_name).name or ""
     versions = versions_in_order(instance.get_dynamic_partitions(partitions))
-    identity = _known_identity(instance, table_name)
+    identity = _identity_of(last_observation(instance, table_name))
     assets = [dg.AssetKey([table_name, name]) for name in ASSET_NAMES]
     latest = [record for asset in assets for record in instance.fetch_materializations(asset, limit=1).records]
     done = _materialized(instance, assets, identity)
@@ -142,48 +141,35 @@ def partition_requests(
 
 
 def record_plan(instance: dg.DagsterInstance, table_name: str, todo: Plan) -> None:
-    """Record the observation of a plan, and what identifies the table. Warn of lost versions."""
+    """Record the observation of a plan, if its runs record none. Warn of lost versions."""
     if (lost := todo.lost_text(table_name)) is not None:
         _log.warning("%s", lost)
-    unseen_of_plan = _unseen(instance, table_name, todo)
-    _keep_identity(instance, table_name, todo.observation.tags)
-    for observation in unseen_of_plan:
+    if (observation := _to_record(last_observation(instance, table_name), todo)) is not None:
         instance.report_runless_asset_event(observation)
 
 
-def _unseen(instance: dg.DagsterInstance, table_name: str, todo: Plan) -> list[dg.AssetObservation]:
-    """Return the observation of a plan, unless a run will record one, or it equals the last one.
+def _to_record(last: dg.AssetObservation | None, todo: Plan) -> dg.AssetObservation | None:
+    """Return the observation to record before the runs of a plan start; None: there is none.
 
-    A run records one observation for all its versions, with their numbers. The page of a damaged table keeps the
-    numbers of its last good version, and its faults are recorded with them.
+    A run records one observation for all its versions, with their numbers. It may fail before: tags that identify the
+    table are added to the last page if they have changed. The page of a damaged table keeps the numbers of its last
+    good version, and its faults are recorded with them.
     """
-    last = last_observation(instance, table_name)
-    if (
-        todo.ranges
-        or (todo.is_damaged and last is not None)
-        or (last is not None and _version_tags(last) == todo.observation.tags)
-    ):
-        return []
-    return [todo.observation]
+    if last is None:
+        return None if todo.ranges else todo.observation
+    if not todo.ranges and not todo.is_damaged:
+        return None if _version_tags(last) == todo.observation.tags else todo.observation
+    identity = _identity_of(todo.observation)
+    if identity == _identity_of(last):
+        return None
+    tags = {name: tag for name, tag in last.tags.items() if name not in _IDENTITY} | identity
+    return dg.AssetObservation(last.asset_key, description=last.description, metadata=last.metadata, tags=tags)
 
 
 def _version_tags(observation: dg.AssetObservation) -> dict[str, str]:
     return {name: tag for name, tag in observation.tags.items() if name != CONDITION_TAG}
 
 
-def _known_identity(instance: dg.DagsterInstance, table_name: str) -> Mapping[str, str]:
-    """Return the tags of _IDENTITY from the last plan, or, for an earlier release, from the last observation."""
-    key = f"{TABLE_ID_TAG}/{table_name}"
-    if (text := instance.daemon_cursor_storage.get_cursor_values({key}).get(key)) is not None:
-        kept: dict[str, str] = json.loads(text)
-        return kept
-    last = last_observation(instance, table_name)
-    return {} if last is None else {name: tag for name, tag in last.tags.items() if name in _IDENTITY}
-
-
-def _keep_identity(instance: dg.DagsterInstance, table_name: str, tags: Mapping[str, str]) -> None:
-    """Store the identity of the table with these versions: a run may fail before it records an observation."""
-    identity = {name: tag for name, tag in tags.items() if name in _IDENTITY}
-    if identity != _known_identity(instance, table_name):
-        key = f"{TABLE_ID_TAG}/{table_name}"
-        instance.daemon_cursor_storage.set_cursor_values({key: json.dumps(identity)})
+def _identity_of(observation: dg.AssetObservation | None) -> dict[str, str]:
+    """Return the tags of an observation that identify the table, and which of its materializations count."""
+    return {} if observation is None else {name: tag for name, tag in observation.tags.items() if name in _IDENTITY}

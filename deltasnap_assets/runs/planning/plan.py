@@ -139,7 +139,7 @@ def plan(table: TableSettings, status: LogStatus, known: Known, stored: Stored |
     another instance. One that is done and stored, but shown as failed, is materialized from the store again.
     known: read before `status`, so that a version which another process adds in the meantime is not taken for lost.
     """
-    is_recreated = known.table_id is not None and _is_recreated(status, known, stored)
+    is_recreated = _is_recreated(status, known, stored)
     fork = None if is_recreated else _fork(status, known, stored)
     done = frozenset[int]() if is_recreated else known.done - _no_longer_stored(known, stored)
     unloadable = _unloadable(status)
@@ -187,6 +187,8 @@ def _is_recreated(status: LogStatus, known: Known, stored: Stored | None) -> boo
     """
     if stored is None:
         return False
+    if known.table_id is None:  # not observed yet: a run may have been killed before it did
+        return bool(known.done) and stored.common.relation is LogRelation.RECREATED
     if stored.common.names:
         return stored.common.relation is LogRelation.RECREATED or _last_shared(known, stored.common) is None
     return status.is_fork or known.table_id != tag_value(status.table_id)

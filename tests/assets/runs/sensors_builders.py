@@ -8,7 +8,8 @@ from typing import Any
 
 import dagster as dg
 
-from deltasnap_assets.runs.planning.names import run_tags
+from deltasnap_assets.runs.planning.known_table import observation_tags
+from deltasnap_assets.runs.planning.names import delta_log_key, run_tags
 from deltasnap_assets.runs.sensors import new_commits_sensor
 from tests.assets.followed_table import FollowedTable, materialize
 from tests.assets.jobs import idle_job, ticked
@@ -17,7 +18,7 @@ START, END = "dagster/asset_partition_range_start", "dagster/asset_partition_ran
 
 
 class Ticks(FollowedTable):
-    """A sensor evaluated by the test: partitions are added and runs succeed immediately.
+    """A sensor evaluated by the test: partitions are added, and runs succeed immediately and observe the table.
 
     last: the version of the last commit; None: there is no log.
     """
@@ -43,6 +44,8 @@ class Ticks(FollowedTable):
         self.tags = result.run_requests[-1].tags if result.run_requests else {}
         for first, last in ranges if self.runs_succeed else ():
             materialize(self.instance, range(int(first), int(last) + 1))
+            tags = observation_tags(self.instance, self.table, int(last), "table-id")
+            self.instance.report_runless_asset_event(dg.AssetObservation(delta_log_key("events"), tags=tags))
         return ranges
 
     @property

@@ -131,7 +131,7 @@ def test_tick_without_a_new_commit_does_not_query_what_is_materialized(
 
 
 def test_tick_that_requests_a_run_records_no_observation(tmp_path: Path) -> None:
-    ticks = Ticks(tmp_path, last=4, versions="latest")
+    ticks = Ticks(tmp_path, last=4, versions="latest", runs_succeed=False)
     assert ticks.tick() == [("4", "4")]
     assert not ticks.instance.fetch_observations(dg.AssetKey(["events", "delta_log"]), limit=5).records
 

@@ -43,6 +43,12 @@ def requested(todo: Plan) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]
     return todo.add, todo.ranges
 
 
+def run(instance: dg.DagsterInstance, todo: Plan) -> None:
+    """Apply a plan, and observe the table as its run does."""
+    apply_to_instance(instance, "events", todo)
+    instance.report_runless_asset_event(todo.observation)
+
+
 def test_first_poll_requests_the_oldest_versions_up_to_the_limit() -> None:
     todo = plan(table(max_versions_per_run=3), status(0, 9), Known())
     assert requested(todo) == ((0, 1, 2), ((0, 2),))
@@ -204,6 +210,14 @@ def test_recreated_table_starts_over_and_drops_the_partitions_that_do_not_return
     assert (todo.drop, *requested(todo)) == ((2, 3), (), ((0, 1),))
 
 
+def test_recreated_table_starts_over_though_a_run_was_killed_before_it_observed_the_table() -> None:
+    known = Known(versions=(0, 1), done=frozenset({0, 1}))
+    found = stored(0, 1)
+    anew = replace(found, common=replace(found.common, relation=LogRelation.RECREATED, version=None))
+    assert plan(table(), status(0, 1, table_id="new"), known, anew).ranges == ((0, 1),)
+    assert plan(table(), status(0, 1), known, found).ranges == ()
+
+
 def test_restored_table_starts_over_and_drops_the_partitions_that_do_not_return() -> None:
     known = Known(versions=(0, 1, 2, 3), done=frozenset({0, 1, 2, 3}), table_id="g", last_materialization=77)
     todo = plan(table(), replace(status(0, 2), is_fork=True), known, stored())
@@ -223,7 +237,7 @@ def test_only_versions_of_the_stored_generation_and_those_it_shares_are_done(
     generations: tuple[tuple[str, int | None], ...], again: tuple[tuple[int, int], ...]
 ) -> None:
     instance, seen = dg.DagsterInstance.ephemeral(), stored(0, 1, 2, 3)
-    apply_to_instance(instance, "events", plan(table(), status(0, 3), Known()))
+    run(instance, plan(table(), status(0, 3), Known()))
     materialize(instance, range(4))
     newest = dg.AssetMaterialization(
         dg.AssetKey(["events", STORING_ASSET]), partition="3", metadata={GENERATION: "000001-g"}
@@ -284,7 +298,7 @@ def test_partitions_that_another_process_adds_at_the_same_time_are_no_error(monk
 def test_instance_provides_partitions_materializations_and_table_id() -> None:
     instance = dg.DagsterInstance.ephemeral()
     assert known_of(instance, "events") == Known()
-    apply_to_instance(instance, "events", plan(table(), status(8, 11), Known()))
+    run(instance, plan(table(), status(8, 11), Known()))
     instance.add_dynamic_partitions("events_versions", ["by hand"])
     materialize(instance, [8, 9])
     materialize(instance, [10], ASSET_NAMES[:2])
@@ -294,7 +308,7 @@ def test_instance_provides_partitions_materializations_and_table_id() -> None:
 
 def test_materializations_of_a_dropped_table_do_not_count_for_its_successor() -> None:
     instance = dg.DagsterInstance.ephemeral()
-    apply_to_instance(instance, "events", plan(table(), status(0, 3), Known()))
+    run(instance, plan(table(), status(0, 3), Known()))
     materialize(instance, range(4))
     anew = status(0, 3, table_id="new")
     for done in (frozenset[int](), frozenset({0})):
@@ -327,6 +341,27 @@ def test_stored_version_shown_as_failed_waits_while_it_lacks_a_file_that_only_th
     assert plan(table(), status(1, 1), known, kept).ranges == ((1, 1),)
 
 
+def test_identity_of_a_new_table_is_recorded_on_its_last_page_before_a_run_that_may_fail() -> None:
+    instance = dg.DagsterInstance.ephemeral()
+    run(instance, plan(table(), status(0, 3), Known()))
+    page = dg.AssetObservation(
+        delta_log_key("events"),
+        metadata={"num_files": 7},
+        tags={"dagster/data_version": "3", "deltasnap/generation": "g"},
+    )
+    instance.report_runless_asset_event(page)
+    materialize(instance, range(4))
+    todo = plan(table(), status(0, 3, table_id="new"), known_of(instance, "events"), stored())
+    for _ in range(2):
+        apply_to_instance(instance, "events", todo)
+    (last, before) = instance.fetch_observations(delta_log_key("events"), limit=2).records
+    assert last.asset_observation is not None
+    assert (before.asset_observation, last.asset_observation.metadata) == (page, page.metadata)
+    assert last.asset_observation.tags["dagster/data_version"] == "3"  # nothing downstream is triggered yet
+    known = known_of(instance, "events")
+    assert (known.table_id, known.done) == ("new", frozenset())
+
+
 def test_observation_carries_the_latest_commit_as_data_version() -> None:
     observation = plan(table(), status(0, 7), Known()).observation
     assert observation.asset_key == delta_log_key("events")
@@ -351,7 +386,7 @@ IDS = ["", "a b/c", "x" * 5000, "\ud800", "\x00", "größe"]
 def test_every_id_of_a_table_can_be_observed(table_id: str) -> None:
     instance = dg.DagsterInstance.ephemeral()
     seen = status(0, 1, table_id=table_id)
-    apply_to_instance(instance, "events", plan(table(), seen, Known()))
+    run(instance, plan(table(), seen, Known()))
     known = known_of(instance, "events")
     assert plan(table(), seen, known).drop == ()
     recreated = plan(table(), status(0, 1, table_id=table_id + "2"), known, stored())
