@@ -230,9 +230,8 @@ def _repeated_paths(settings: Settings) -> Iterator[Finding]:
 
 def _unfollowed_tables(settings: Settings) -> Iterator[Finding]:
     with suppress(DeltaSnapError):  # the store is checked separately
-        for name, other in unfollowed_tables(settings).items():
-            message = _line(f"{name}: {other.status.reason}")
-            yield _bad("discover", "warning", message, other.status.advice)
+        for name, problem in unfollowed_tables(settings).items():
+            yield Finding(subject="discover", message=_line(f"{name}: {problem.text}"), problem=problem)
 
 
 def _other_tables(settings: Settings) -> Iterator[Finding]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from deltasnap_assets.runs.stores import store_of
-from deltasnap_assets.settings.config import Settings, Unfollowed, is_dagster_name
+from deltasnap_assets.settings.config import Settings, is_dagster_name
 from deltasnap_assets.settings.discovery import DiscoveryError, no_longer_found
 from deltasnap_core import Problem, ProblemKind, Where
 from deltasnap_core.support import (
@@ -17,50 +17,37 @@ from deltasnap_core.support import (
 _log = logger_of(__name__)
 
 
-class UnfollowedTable(NamedTuple):
-    """A table that is not followed: no asset can report its condition."""
-
-    path: str
-    status: TableStatus
-
-
 def fleet_of(settings: Settings, *, keep: bool = False) -> list[dict[str, Any]]:
     """Return the rows of followed and of unfollowed tables, see `SnapshotStore.fleet`. Errors: StorageError."""
-    others = {name: each.status for name, each in unfollowed_tables(settings).items()}
+    others = {name: TableStatus.of(problem) for name, problem in unfollowed_tables(settings).items()}
     paths = {table.name: table.path for table in settings.tables}
     names = [*paths, *(name for name in others if is_dagster_name(name))]
     rows: list[dict[str, Any]] = store_of(settings).fleet(names, keep=keep, conditions=others, paths=paths).to_pylist()
     return rows
 
 
-def unfollowed_tables(settings: Settings) -> dict[str, UnfollowedTable]:
-    """Return the lost tables by name, and those that cannot be followed by path, because they have no name.
+def unfollowed_tables(settings: Settings) -> dict[str, Problem]:
+    """Return why tables are not followed: lost tables by name, those that have no name by path. `where.file`: the path.
 
     The store is read, and perhaps the folders of patterns, but no log. Errors: StorageError.
     """
     if not settings.discover:
         return {}
     unfollowed = {
-        redacted(path): UnfollowedTable(path, _unfollowed(each)) for path, each in settings.unfollowed.items()
+        redacted(path): Problem.of(ProblemKind.NOT_FOLLOWED, Where.of(path), reason=each.reason, advice=each.advice)
+        for path, each in settings.unfollowed.items()
     }
     return unfollowed | _lost_tables(settings)
 
 
-def _unfollowed(table: Unfollowed) -> TableStatus:
-    return TableStatus.of(Problem.of(ProblemKind.NOT_FOLLOWED, reason=table.reason, advice=table.advice))
-
-
-def _lost_tables(settings: Settings) -> dict[str, UnfollowedTable]:
-    """Return the stored tables whose log or folder is gone."""
+def _lost_tables(settings: Settings) -> dict[str, Problem]:
+    """Return the problems of stored tables whose log or folder is gone."""
     polls, followed = store_of(settings).polls, {table.name for table in settings.tables}
     found = {name: polls.read(name) for name in polls.table_names() if name not in followed}
     stored = {name: poll.path for name, poll in found.items() if poll is not None and poll.path}
     try:
-        return {name: UnfollowedTable(stored[name], _lost(stored[name])) for name in no_longer_found(settings, stored)}
+        lost = no_longer_found(settings, stored)
     except DiscoveryError as error:  # then it is unknown whether they are lost
         _log.warning("%s", error)
         return {}
-
-
-def _lost(path: str) -> TableStatus:
-    return TableStatus.of(Problem.of(ProblemKind.LOST_TABLE, Where.of(path)))
+    return {name: Problem.of(ProblemKind.LOST_TABLE, Where.of(stored[name])) for name in lost}

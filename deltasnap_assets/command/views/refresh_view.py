@@ -69,8 +69,8 @@ def refresh_tables(settings: Settings, names: Sequence[str], *, as_json: bool = 
 def report_unfollowed_tables(settings: Settings) -> None:
     """Print a warning for each table that `discover` no longer finds or cannot follow."""
     with suppress(DeltaSnapError):  # of the store: each refresh reports it
-        for name, other in unfollowed_tables(settings).items():
-            print_problem(Console(stderr=True), "warning", f"{name}: {other.status.reason} {other.status.advice}")
+        for name, problem in unfollowed_tables(settings).items():
+            print_problem(Console(stderr=True), problem.mark, f"{name}: {problem.text} {problem.advice}")
 
 
 def _refresh(

@@ -202,7 +202,8 @@ def _conditions(settings: Settings, instance: dg.DagsterInstance, now_ms: int) -
         status = known or _of_a_lost_poll(instance, polls, name)
         if status is not None:
             found[name] = paths[name], status
-    return found | unfollowed_tables(settings)
+    others = unfollowed_tables(settings)
+    return found | {name: (each.where.file or name, TableStatus.of(each)) for name, each in others.items()}
 
 
 def _of_a_lost_poll(instance: dg.DagsterInstance, polls: LastPolls, table_name: str) -> TableStatus | None:

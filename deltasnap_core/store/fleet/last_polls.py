@@ -153,7 +153,7 @@ class LastPolls:
 
     def _each(self, tables: Sequence[str], now_ms: int, paths: Mapping[str, str]) -> list[_Read]:
         found = self.storage.on_each(lambda table: self._read_row(table, now_ms, paths.get(table)), tables)
-        if any(each.is_unreadable for each in found):
+        if any(each.damage is not None and each.damage.kind is ProblemKind.UNREADABLE_STORE for each in found):
             self.storage.folders(self.root)  # raises if the problem is not that of a table
         return found
 
@@ -169,7 +169,7 @@ class LastPolls:
         except StorageError as error:
             unread = Problem.of(ProblemKind.UNREADABLE_STORE, error=str(error))
             row = FleetRow(table=table, status=TableStatus.of(unread))
-            return _Read(row=row, damage=unread, is_unreadable=True)
+            return _Read(row=row, damage=unread)
 
     def _stored(self, table: str) -> StoredTable:
         return StoredTable(storage=self.storage, root=self.root, name=table)
@@ -185,7 +185,6 @@ class _Read:
     row: FleetRow
     poll: LastPoll | None = None
     damage: Problem | None
-    is_unreadable: bool = False
 
 
 class _TableReader:
