@@ -103,30 +103,30 @@ class LogLoader:
         """
         if known is not None and segment.continues(known.segment):
             return replace(self._extended(segment, known), catalog=catalog)
-        return self._load_or_fall_back(segment, segment, known, frozenset(), None, catalog)
+        return self._load_or_fall_back(segment, known, frozenset(), None, catalog)
 
     def load_without_checkpoint(self, log: LoadedLog, error: CorruptLogError) -> LoadedLog:
         """Return the same version without the checkpoint of `log`. See LoadedLog.without."""
         if log.checkpoint is None or error.path in {commit.path for commit in log.batch.files}:
             raise error
         unreadable = log.unreadable | log.checkpoint.names
-        used = self._without(unreadable, log.segment, error, error, log.catalog)
-        return self._load_or_fall_back(log.segment, used, log, unreadable, error, log.catalog)
+        return self._load_or_fall_back(log.segment, log, unreadable, error, log.catalog)
 
     def _load_or_fall_back(
         self,
         segment: LogSegment,
-        used: LogSegment,
         known: LoadedLog | None,
         unreadable: frozenset[str],
         first_error: CorruptLogError | None,
         catalog: CatalogCommits,
     ) -> LoadedLog:
-        """Return `segment`, loaded from the checkpoint of `used`, or from others if it is damaged.
+        """Return `segment`, loaded from its checkpoint, or from others if that is damaged or among the unreadable ones.
 
-        used:        a segment of the same version whose checkpoint is not among the unreadable ones.
-        first_error: raised if nothing can replace the checkpoint; None: the first error that occurs here.
+        first_error: of the unreadable checkpoint, raised if nothing can replace it; None: the first that occurs here.
         """
+        used = segment
+        if first_error is not None:
+            used = self._without(unreadable, segment, first_error, first_error, catalog)
         while True:
             try:
                 batch = self._commits(used.deltas, known)
