@@ -223,9 +223,11 @@ def _work(seen: Seen, now_ms: int) -> Iterator[Step]:
         yield Examine(examination, is_brief=seen.asked is not Asked.USER)
     condition = seen.status.condition if seen.examined is None else seen.examined
     fault = without_secrets(condition.text) if condition is not None and condition.unloadable else None
-    if seen.asked is Asked.TICK:
-        yield from _end_of_tick(seen, fault, in_vain)
-        return
+    yield from _end_of_tick(seen, fault, in_vain) if seen.asked is Asked.TICK else _end(seen, fault)
+
+
+def _end(seen: Seen, fault: str | None) -> Iterator[Step]:
+    """Yield the end of a schedule or a refresh without missing versions. fault: why versions cannot be loaded."""
     if seen.asked is Asked.SCHEDULE:
         yield ReportFreshness()
     newest = None if seen.failure is not None else _version_with_due_checks(seen)

@@ -17,7 +17,6 @@ from deltasnap_assets.runs.condition import log_conditions
 from deltasnap_assets.runs.condition.log_conditions import BrokenTableError
 from deltasnap_assets.runs.decide import Request
 from deltasnap_assets.runs.planning.log_status import read_status
-from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.runs.sensors import _cursors_of, _result, minimum_interval, new_commits_sensor
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core.errors import DeltaTableNotFoundError, StorageError
@@ -151,18 +150,6 @@ def test_versions_that_the_store_lost_are_requested_again(tmp_path: Path) -> Non
     ticks.tick()
     ticks.cursor = None
     assert ticks.tick() == [("0", "1")]
-
-
-@pytest.mark.slow
-def test_backlog_of_a_lost_store_is_worked_off_range_by_range(tmp_path: Path) -> None:
-    ticks = Ticks(tmp_path, last=4, max_versions_per_run=2)
-    for _ in range(3):
-        ticks.tick()
-    ticks.cursor, requested = None, list[Any]()
-    for versions in (range(2), range(2, 4), range(4, 5)):
-        requested.append(ticks.tick())
-        ticks.store_versions(versions)
-    assert requested == [[("0", "1")], [("2", "3")], [("4", "4")]]
 
 
 @pytest.mark.parametrize("is_copied", [False, True])
@@ -440,16 +427,6 @@ def test_unreachable_s3_endpoint_is_reported_within_a_tick(
 
 
 @pytest.mark.slow
-def test_schedule_requests_versions_that_are_not_materialized(tmp_path: Path) -> None:
-    ticks = Ticks(tmp_path, last=3)
-    with local_instance(tmp_path) as ticks.instance:
-        for _ in range(2):  # nothing was materialized in between: the same again
-            requests = ticks.ask_schedule()
-            assert [(request.tags[START], request.tags[END]) for request in requests] == [("0", "3")]
-        assert ticks.partitions == ["0", "1", "2", "3"]
-
-
-@pytest.mark.slow
 def test_schedule_keeps_a_version_that_the_sensor_added_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -469,17 +446,6 @@ def test_schedule_keeps_a_version_that_the_sensor_added_meanwhile(
     monkeypatch.setattr(observe, "read_status", slow_poll)
     ticks.ask_schedule()
     assert ticks.partitions == ["0", "1", "2", "3", "4"]
-
-
-def test_schedule_requests_nothing_while_a_run_is_in_progress(tmp_path: Path) -> None:
-    ticks = Ticks(tmp_path / "t", last=3)
-    with local_instance(tmp_path) as ticks.instance:
-        status = dg.DagsterRunStatus.STARTED
-        tags = run_tags("events", 0, 1)
-        run = ticks.instance.create_run_for_job(idle_job, status=status, tags=tags)
-        assert ticks.ask_schedule() == dg.SkipReason(f"Run {run.run_id} of events is in progress.")
-        ticks.instance.report_run_failed(run)
-        assert isinstance(ticks.ask_schedule(), list)
 
 
 @pytest.mark.parametrize("asked", ["tick", "schedule"])
@@ -540,22 +506,6 @@ def test_versions_of_a_silent_run_are_requested_once_also_in_a_backlog(
         write(tmp_path / "t", last + 1, last + 1)
         os.utime(ticks.commit(last + 1), (now, now))
         assert ticks.tick() == [("0", "3")] if last == 9 else [("0", "4")]
-
-
-@pytest.mark.parametrize("status", FAILED)
-def test_versions_of_a_silent_run_are_not_requested_again_if_their_second_run_failed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: dg.DagsterRunStatus
-) -> None:
-    ticks = Ticks(tmp_path / "t", last=3, runs_succeed=False)
-    with local_instance(tmp_path) as ticks.instance:
-        ticks.tick()
-        ticks.instance.create_run_for_job(idle_job, status=dg.DagsterRunStatus.STARTED, tags=ticks.tags)
-        now = time.time()
-        monkeypatch.setattr(time, "time", lambda: now + 605)
-        assert ticks.tick() == [("0", "3")]
-        ended_run(ticks.instance, 0, 3, status)
-        for _ in range(2):
-            assert "materializes what is missing." in ticks.tick()
 
 
 def test_schedule_reports_damage_before_it_fails(tmp_path: Path) -> None:

@@ -48,6 +48,17 @@ def test_range_of_partitions_is_a_version_range_in_any_insertion_order() -> None
     assert list(partitions.get_partition_keys_in_range(dg.PartitionKeyRange("7", "7"))) == ["7"]
 
 
+def test_range_of_dagsters_own_definition_is_a_version_range_once_late_versions_are_moved() -> None:
+    plain, found = dg.DynamicPartitionsDefinition(name="events_versions"), []
+    with dg.DagsterInstance.ephemeral() as instance:
+        instance.add_dynamic_partitions("events_versions", ["7", "0", "1"])
+        for _ in range(2):
+            with dg.partition_loading_context(dynamic_partitions_store=instance):
+                found.append([*plain.get_partition_keys_in_range(dg.PartitionKeyRange("0", "7"))])
+            sort_partitions(instance, "events")
+    assert found == [[], ["0", "1", "7"]]
+
+
 def test_version_partitions_serialize_as_dynamic_partitions() -> None:
     assert version_partitions("events") == dg.DynamicPartitionsDefinition(name="events_versions")
     assert isinstance(version_partitions("events"), VersionPartitions)
