@@ -42,7 +42,7 @@ def checked_skipping(table: ScannedTable, where: str) -> Skipping:
         ) from error
     if _reads_otherwise(table, where):
         return Skipping(unused=(*skipping.used, *skipping.unused))
-    return replace(skipping, may_fail=skipping.may_fail and _is_ansi(table))
+    return skipping if _is_ansi(table) else replace(skipping, sure=None)
 
 
 @contextmanager

@@ -28,7 +28,7 @@ from deltasnap_core.scan.predicate_analysis import checked_skipping
 from deltasnap_core.scan.predicates.spark_text import spark_text
 from deltasnap_core.scan.row_reader import RowReader
 from deltasnap_core.scan.scanned_table import ScannedTable
-from deltasnap_core.scan.skipping.data_skipping import Skipping, skipping_of
+from deltasnap_core.scan.skipping.data_skipping import Skipping
 from deltasnap_core.scan.version import Files, frame_of
 
 _MOST_ROWS = 2**31 - 1
@@ -166,8 +166,6 @@ class Scan:
     def _skipping(self) -> Skipping:
         """The file conditions. Conditions that fail on the values of some partition only filter rows."""
         checked = self._checked
-        if self.where is None or not checked.may_fail:
+        if checked.sure is None or self._files.run(self._can_evaluate):
             return checked
-        if self._files.run(self._can_evaluate):
-            return checked
-        return skipping_of(self.where, self._table.columns, may_fail=False)
+        return checked.sure

@@ -8,7 +8,6 @@ from deltasnap_core.replay.spark.session.local_rows import arrow_rows
 from deltasnap_core.scan.changes.changed_rows import ChangedRows
 from deltasnap_core.scan.predicate_analysis import checked_skipping
 from deltasnap_core.scan.scanned_table import ScannedTable
-from deltasnap_core.scan.skipping.data_skipping import skipping_of
 
 
 def rows_in_partitions(table: ScannedTable, rows: list[ChangedRows], where: str) -> list[ChangedRows]:
@@ -19,9 +18,8 @@ def rows_in_partitions(table: ScannedTable, rows: list[ChangedRows], where: str)
     """
     if not table.metadata.partition_columns:
         return rows
-    skipping = checked_skipping(table, where)
-    if skipping.may_fail:
-        skipping = skipping_of(where, table.columns, may_fail=False)
+    checked = checked_skipping(table, where)
+    skipping = checked.sure or checked
     if skipping.partitions is None:
         return rows
     values = [list((each.partition_values or {}).items()) for each in rows]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from operator import itemgetter
 
@@ -50,7 +50,8 @@ class Skipping:
     statistics:  SQL over `s`, the statistics of a file in the type `schema`, and over `partitionValues`.
     statistics_read: the statistics that this SQL reads.
     used, unused: the parts of the predicate, as the caller wrote them, that select files, and those that cannot.
-    may_fail:    whether Spark may fail to evaluate `partitions`, for example when it casts a text to a number.
+    sure:        the same without conditions that Spark may fail to evaluate, for example when it casts the text of a
+                 partition to a number; None: there are none.
     pushed:      conditions on rows that Spark may push down into data files, as SQL over their columns.
     """
 
@@ -59,8 +60,8 @@ class Skipping:
     statistics_read: frozenset[StatisticPath] = frozenset()
     used: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
-    may_fail: bool = False
     pushed: tuple[str, ...] = ()
+    sure: Skipping | None = None
 
     @property
     def schema(self) -> str | None:
@@ -68,40 +69,45 @@ class Skipping:
         return text_schema(self.statistics_read) if self.statistics_read else None
 
 
-def skipping_of(where: str, columns: TableColumns, *, may_fail: bool = True) -> Skipping:
-    """Return the file conditions for a predicate over the rows of a table.
-
-    may_fail: False: leave out conditions that may fail, see Skipping.
-    Errors: PredicateError.
-    """
+def skipping_of(where: str, columns: TableColumns) -> Skipping:
+    """Return the file conditions for a predicate over the rows of a table. Errors: PredicateError."""
     try:
-        return _skipping_of(where, columns, may_fail=may_fail)
+        return _skipping_of(where, columns)
     except RecursionError:
         return Skipping(unused=(where,))
 
 
-def _skipping_of(where: str, columns: TableColumns, *, may_fail: bool) -> Skipping:
+def _skipping_of(where: str, columns: TableColumns) -> Skipping:
     # The meaning of a backslash in a string depends on the session: no string constant is reliable.
     strings_are_sure = "\\" not in where
     conjuncts = parse_predicate(where, columns)
-    selections = [_selection(conjunct, columns, strings_are_sure, may_fail) for conjunct in conjuncts]
     pushed = [text for conjunct in conjuncts for text in pushed_conditions(conjunct.tree, columns)]
+    nothing = Skipping(pushed=tuple(pushed) if strings_are_sure else ())
+    selections = [_selection(each, columns, strings_are_sure, may_fail=True) for each in conjuncts]
+    found = _selecting(nothing, selections, columns)
+    if not any(each.may_fail for each in selections):
+        return found
+    sure = [_selection(each, columns, strings_are_sure, may_fail=False) for each in conjuncts]
+    return replace(found, sure=_selecting(nothing, sure, columns))
+
+
+def _selecting(nothing: Skipping, selections: Sequence[_Selection], columns: TableColumns) -> Skipping:
+    """Return `nothing` with the conditions of selections."""
     partitions = _unless_malformed(all_of(each.partitions for each in selections), columns)
     statistics = _unless_malformed(all_of(each.statistics for each in selections), columns)
-    return Skipping(
+    return replace(
+        nothing,
         partitions=None if partitions is None else partitions.text,
         statistics=None if statistics is None else statistics.text,
         statistics_read=frozenset() if statistics is None else statistics.statistics,
         used=tuple(each.text for each in selections if each.is_used),
         unused=tuple(each.text for each in selections if not each.is_used),
-        may_fail=any(each.may_fail for each in selections),
-        pushed=tuple(pushed) if strings_are_sure else (),
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Selection:
-    """How a condition of the predicate selects files. may_fail: as in Skipping."""
+    """How a condition of the predicate selects files. may_fail: whether Spark may fail to evaluate it."""
 
     text: str
     partitions: FileSql | None
@@ -113,7 +119,7 @@ class _Selection:
         return self.partitions is not None or self.statistics is not None
 
 
-def _selection(conjunct: Conjunct, columns: TableColumns, strings_are_sure: bool, may_fail: bool) -> _Selection:
+def _selection(conjunct: Conjunct, columns: TableColumns, strings_are_sure: bool, *, may_fail: bool) -> _Selection:
     over_partitions = _Rewriter(columns, strings_are_sure, with_statistics=False).rewritten(conjunct.tree)
     # A text that was rewritten completely has only comparisons that cannot fail.
     cannot_fail = over_partitions is not None and over_partitions.is_whole

@@ -263,10 +263,10 @@ def test_uncertain_conditions_skip_no_files_and_are_reported(where: str) -> None
 
 def test_partition_conditions_that_may_fail_can_be_excluded() -> None:
     where = "cast(region as int) = 5 and region = 5 and region like 'e%'"
-    assert skipping_of(where, columns()).may_fail
-    safe = skipping_of(where, columns(), may_fail=False)
-    assert (safe.may_fail, safe.used) == (False, ("region like 'e%'",))
-    assert not skipping_of("region in ('eu', 'us') and day < '2026-01-01'", columns()).may_fail
+    sure = skipping_of(where, columns()).sure
+    assert sure is not None
+    assert (sure.sure, sure.used) == (None, ("region like 'e%'",))
+    assert skipping_of("region in ('eu', 'us') and day < '2026-01-01'", columns()).sure is None
 
 
 @pytest.mark.parametrize("where", ["items.a is null", "items.a[0] = 1 and id = 5", "labels.colour = 'red'"])
