@@ -84,12 +84,12 @@ def _merged(before: LastPoll, table: TableSettings, found: PollFindings) -> Last
     }
     facts = {name: fact for name in FACTS if (fact := getattr(found, name)) is not None}
     after = replace(before, **{name: None for name, is_old in forgotten.items() if is_old} | facts)
-    problems = _problems(before, found)
+    problems, configured = _problems(before, found), stale_after_ms(table.checks.fresh_within_hours)
     return replace(
         after,
         unchecked_since_ms=None if table.why_none_wanted(after.latest_version) else _unchecked_since(before, after),
         problems=(*chain(*problems.values()), *(each for each in before.problems if each.check not in problems)),
-        stale_after_ms=stale_after_ms(table.checks.fresh_within_hours) or after.stale_after_ms,
+        stale_after_ms=after.stale_after_ms if configured is None else configured,
         small_file_bytes=table.checks.small_file_bytes,
         owners=table.owners,
         path=redacted(table.path),
