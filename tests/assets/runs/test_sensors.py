@@ -31,6 +31,24 @@ from tests.fast_dagster import local_instance
 TABLE = TableSettings(name="events", path="/lake")
 
 
+def test_tick_requests_its_partitions_with_its_result_and_adds_none_itself(tmp_path: Path) -> None:
+    ticks = Ticks(tmp_path / "t", last=2)
+    result = ticks.sensor(dg.build_sensor_context(instance=ticks.instance))
+    assert isinstance(result, dg.SensorResult)
+    assert result.dynamic_partitions_requests == [dg.AddDynamicPartitionsRequest("events_versions", ["0", "1", "2"])]
+    assert ticks.partitions == []
+
+
+def test_tick_drops_the_partitions_that_do_not_return_and_keeps_the_others(tmp_path: Path) -> None:
+    ticks = Ticks(tmp_path / "t", last=4)
+    ticks.tick()
+    shutil.rmtree(ticks.log)
+    ticks.write(0, 2, table_id="another")
+    result = ticks.sensor(dg.build_sensor_context(instance=ticks.instance, cursor=ticks.cursor))
+    assert isinstance(result, dg.SensorResult)
+    assert result.dynamic_partitions_requests == [dg.DeleteDynamicPartitionsRequest("events_versions", ["3", "4"])]
+
+
 def test_partitions_of_requested_versions_are_sorted(tmp_path: Path) -> None:
     ticks = Ticks(tmp_path / "t", last=2)
     ticks.instance.add_dynamic_partitions("events_versions", ["2", "0"])
