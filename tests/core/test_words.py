@@ -20,7 +20,10 @@ WORDS: dict[type[Enum], str] = {
         "corrupt_checkpoint, wrong_checkpoint, broken_hint, wrong_checksum, lost_versions, "
         "unpublished_commit, repeated_metadata, repeated_protocol, repeated_transaction, repeated_domain_metadata, "
         "repeated_add, repeated_remove, contradictory_commit, repeated_partition_column, decreasing_timestamp, "
-        "future_timestamp, incomplete_enablement, negative_number"
+        "future_timestamp, incomplete_enablement, negative_number, failed_check, unread_facts, failed_run, "
+        "no_wanted_version, stale, future_commit, damaged_store, lost_manifest, lost_files, unshared_store, "
+        "unreadable_store, later_store, damaged_status, lost_status, other_table, never_polled, old_poll, future_poll, "
+        "old_examination, never_checked, unchecked_versions, not_followed, lost_table"
     ),
     CheckpointKind: "classic, multipart, uuid",
     LogFileKind: "commit, staged commit, checkpoint, log compaction, version checksum",

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from deltasnap_assets.checks.registry import CHECKS
-from deltasnap_core import errors
+from deltasnap_core import ALL_FILES_SCHEMA, TOMBSTONES_SCHEMA, errors
 from tests.docs.generated import DOCUMENTS, ROOT, filled_in
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -88,7 +88,8 @@ def entry_names() -> set[str]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             keys = node.keys if isinstance(node, ast.Dict) else [node.slice] if isinstance(node, ast.Subscript) else []
             names |= {key.value for key in keys if isinstance(key, ast.Constant) and isinstance(key.value, str)}
-    return names - {check.name for check in CHECKS} - {"..."}
+    columns = {*ALL_FILES_SCHEMA.fieldNames(), *TOMBSTONES_SCHEMA.fieldNames()}  # with a description
+    return names - {check.name for check in CHECKS} - columns - {"..."}
 
 
 def anchors(file: Path) -> set[str]:
