@@ -139,6 +139,8 @@ def _file_facts(
 
 def _first_files(files: pa.Table, order: str) -> list[tuple[str, int]]:
     """Return path and bytes of the first files by size, then by path."""
+    if not files.num_rows:
+        return []  # releases of pyarrow before 26 cannot select from no rows
     keys = [("size", order), ("path", "ascending")]
     rows = files.select(["path", "size"])
     found = rows.take(pc.select_k_unstable(rows, _NAMED_FILES, keys)).to_pylist()

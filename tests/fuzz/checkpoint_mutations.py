@@ -175,7 +175,11 @@ def put_two_in_a_row(table: MadeTable, rng: Random) -> Mutation | None:
     for row in rng.sample(others, rng.randint(1, len(others))):
         row[kind] = extra[kind]
     blanks: list[Any] = [dict.fromkeys(rows.column_names)] * rng.choice((0, 0, len(actions)))
-    _write(file, pa.Table.from_pylist(actions + blanks, schema=rows.schema), write_statistics=rng.random() < 0.8)
+    try:
+        changed = pa.Table.from_pylist(actions + blanks, schema=rows.schema)
+    except pa.ArrowInvalid:  # an earlier mutation gave a column another type
+        return None
+    _write(file, changed, write_statistics=rng.random() < 0.8)
     # Reading the rows detects a second file action. Other actions of a sidecar have no meaning.
     return made(Meaning.ANY, f"{kind} in rows of other actions of {file.name}, {len(blanks)} blank rows", file)
 
