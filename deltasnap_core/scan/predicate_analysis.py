@@ -19,6 +19,7 @@ _ANSI = "spark.sql.ansi.enabled"
 _DOUBLE_QUOTED_NAMES = "spark.sql.ansi.doubleQuotedIdentifiers"
 _RESERVED_NAMES = "spark.sql.ansi.enforceReservedKeywords"
 _TIMESTAMPS, _ZONED = "spark.sql.timestampType", "timestamp_ltz"
+_ESCAPED_STRINGS = "spark.sql.parser.escapedStringLiterals"
 _DATES_AS_TEXT = "spark.sql.legacy.typeCoercion.datetimeToString.enabled"
 
 
@@ -30,6 +31,10 @@ def checked_skipping(table: ScannedTable, where: str) -> Skipping:
     rows = table.no_rows
     if "${" in where and table.replaces_variables:
         check_names(where)
+    if "\\" in where and _setting(table, _ESCAPED_STRINGS, "false") == "true":
+        # A text would end elsewhere: what follows was not checked.
+        reason = f"with {_ESCAPED_STRINGS}=true, a backslash cannot be used here"
+        raise PredicateError(predicate=where, position=where.index("\\"), reason=reason)
     try:
         skipping = skipping_of(where, table.columns)
     except NotParsedError:

@@ -29,11 +29,10 @@ _JOINING = frozenset({TokenType.AND, TokenType.OR, TokenType.WHEN})
 _SEPARATING = _JOINING | {TokenType.COMMA, TokenType.THEN, TokenType.ELSE}
 _CALLS_JAVA = frozenset({"reflect", "try_reflect", "java_method", "identifier"})
 """Functions that call a method of the JVM. `identifier` calls a function whose name is a text."""
-_BEGINS_QUERY = frozenset({"select", "table", "from", "with", "values", "map", "reduce"})
-"""Words that begin a query after a bracket, unless they are names of columns or functions: see `_is_a_name`."""
-_WORDS_AFTER_A_NAME = frozenset({
-    "is", "in", "not", "and", "or", "like", "ilike", "rlike", "regexp", "between", "div"
-})  # fmt: skip
+_BEGINS_QUERY = frozenset({"select", "table", "from", "with", "values"})
+"""Words that begin a query after a bracket. A column of that name is in quotes, or before one of _AFTER_A_NAME."""
+_AFTER_A_NAME = frozenset(") , [ = == <=> <> != < <= > >= / % & | ^ || :: ->".split())  # noqa: SIM905
+"""What may follow a name, and begins no expression: `values -1` and `select .5` are queries."""
 _FLAT = frozenset({TokenType.NUMBER, TokenType.STRING, TokenType.IDENTIFIER, TokenType.VAR})
 
 
@@ -50,8 +49,9 @@ def check_tokens(where: str, tokens: Sequence[Token]) -> None:
         if word in _CALLS_JAVA and after.token_type is TokenType.L_PAREN:
             raise _not_allowed(where, token.start, "a function that calls Java")
         is_first = before is not None and before.token_type is TokenType.L_PAREN
-        runs_a_script = word == "using" and after.token_type is TokenType.STRING
-        if runs_a_script or (is_first and word in _BEGINS_QUERY and not _is_a_name(token, after)):
+        is_name = token.token_type is TokenType.IDENTIFIER or after.text in _AFTER_A_NAME  # the former is in quotes
+        # `using` is followed by the text of a script.
+        if not is_name and ((is_first and word in _BEGINS_QUERY) or word == "using"):
             raise _not_allowed(where, token.start, "a query")
     joined = [token for token in tokens if token.token_type in _JOINING]
     if len(joined) >= MAX_CONDITIONS:
@@ -93,23 +93,10 @@ def _place_beyond(tokens: Sequence[Token]) -> Token | None:
 def check_untokenized(where: str) -> None:
     """Raise PredicateError for a text that cannot be split into tokens and that may break the rules for tokens."""
     words = re.findall(r"\w+|[^\w\s]", where)
-    if not (_CALLS_JAVA | _BEGINS_QUERY).isdisjoint(word.lower() for word in words):
+    if not (_CALLS_JAVA | _BEGINS_QUERY | {"using"}).isdisjoint(word.lower() for word in words):
         raise _not_allowed(where, None, "a query, or a function that calls Java,")
     if len(words) > MAX_DEPTH:
         raise _beyond(where, None, "words in a text that cannot be tokenized", MAX_DEPTH, len(words))
-
-
-def _is_a_name(token: Token, after: Token) -> bool:
-    """Return whether a word that may begin a query is the name of a column or, as `map(1, 2)`, of a function."""
-    if token.token_type is TokenType.IDENTIFIER:  # in quotes
-        return True
-    word, following = token.text.lower(), after.text.lower()
-    if after.token_type is TokenType.L_PAREN:
-        return word in ("map", "reduce")
-    if word == "select" and following in ("+", "-", "*", "not"):
-        return False
-    is_operator = after.token_type not in _FLAT and not following[:1].isalnum()
-    return is_operator or following in _WORDS_AFTER_A_NAME
 
 
 def _not_allowed(where: str, position: int | None, what: str) -> PredicateError:

@@ -88,6 +88,16 @@ def test_quoted_name_that_spark_would_replace_is_refused_with_its_place() -> Non
     checked_skipping(table({"spark.sql.variable.substitute": "false"}), where)
 
 
+def test_backslash_is_refused_where_the_session_does_not_unescape_texts() -> None:
+    escaped = {"spark.sql.parser.escapedStringLiterals": "true"}
+    where = r"name = '\' or exists(table text.`/etc/passwd`) or '' = ''"
+    with pytest.raises(PredicateError, match="escapedStringLiterals=true, a backslash") as raised:
+        checked_skipping(table(escaped), where)
+    assert raised.value.position == where.index("\\")
+    checked_skipping(table(escaped), "name = 'a'")
+    checked_skipping(table(), r"name = 'a\\b'")
+
+
 class Context:
     def __init__(self, start: int | Exception) -> None:
         self._start = start

@@ -65,6 +65,12 @@ READS_OR_RUNS = {
     "pipe": "id in (from text.`/etc/passwd` |> select value)",
     "with": "id in ((with t as (values (1)) table t))",
     "values": "id in (values (1), (2))",
+    "values without brackets": "id in (values -1 union table text.`/etc/passwd`)",
+    "fractions": "id in (values .5 union table text.`/etc/passwd`)",
+    "bits": "(select ~1 from text.`/etc/passwd` limit 1) = 1",
+    "negation": "(select not true from text.`/etc/passwd` limit 1)",
+    "table named like an operator": "exists(table div union table text.`/etc/passwd`)",
+    "script that is a raw text": "exists(map id using r'cat' from text.`/etc/passwd`)",
     "script": "exists(map id using 'cat' from text.`/etc/passwd`)",
     "script with brackets": "exists(map (id) using 'cat' as (x) from text.`/etc/passwd`)",
 }
@@ -88,7 +94,8 @@ def test_text_without_tokens_that_may_be_a_query_is_an_error() -> None:
         "(map(1, id)[1]) = 1",
         "(reduce(items, 0, (x, y) -> x + y)) = 3",
         "(`select` - 1) > 0",
-        "(table = 1) or (values is null) or (from.a < 3) or (with in (1))",
+        "(table = 1) or array_contains(values, 1) or size(values) > (from % 3) or `using` is null or using = 1",
+        "a is distinct from b and extract(year from day) = 2026 and trim(both 'x' from s) = ''",
     ],
 )
 def test_names_of_columns_and_functions_are_no_queries(where: str) -> None:
