@@ -62,12 +62,12 @@ def build_definitions(settings: Settings) -> dg.Definitions:
             ],
             sensors=[
                 *new_commits_sensors(settings, jobs, observe_job),
-                fleet_sensor(),
+                fleet_sensor(settings),
                 *([alerts_sensor(settings)] if settings.alerts.urls else []),
             ],
             schedules=[
-                *(refresh_schedule(settings, table, table.refresh) for table in settings.tables if table.refresh),
-                fleet_schedule(),
+                *(refresh_schedule(settings, table, cron) for table in settings.tables if (cron := table.refresh_cron)),
+                fleet_schedule(settings),
             ],
             resources=shared,
         )

@@ -50,6 +50,7 @@ class DeltaTableSnapshots(dg.Component, dg.Model, dg.Resolvable):
     spark: _Resolved = Field(default={}, repr=False)
     alerts: _Resolved = Field(default={}, repr=False)
     fleet_asset: _Resolved = DEFAULT_FLEET_ASSET
+    default_status: _Resolved = "running"
 
     @classmethod
     def model(cls) -> type[BaseModel]:

@@ -31,6 +31,7 @@ class ComponentAttributes(dg.Model):
     spark: Any = None
     alerts: Any = None
     fleet_asset: Any = None
+    default_status: Any = None
 
     @model_validator(mode="before")
     @classmethod

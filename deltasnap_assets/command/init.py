@@ -39,7 +39,7 @@ tables:
 _TABLE_COMMENTS = """\
     # versions: all               # all | latest | {since: 100}
     # poll_seconds: 30            # interval of polls for new commits
-    # refresh: "0 * * * *"        # cron; null: never
+    # refresh: H * * * *          # cron, H: a minute for each table; null: never
 """
 
 

@@ -25,7 +25,7 @@ def refresh_schedule(settings: Settings, table: TableSettings, cron: str) -> dg.
         name=f"{table.name}_refresh",
         job_name=job_name(table.name),
         cron_schedule=cron,
-        default_status=dg.DefaultScheduleStatus.RUNNING,
+        default_status=dg.DefaultScheduleStatus(settings.default_status.upper()),
         description=f"Materializes all new and missing versions of {table.name}.",
     )
     @secrets_hidden()

@@ -100,7 +100,7 @@ def new_commits_sensor(settings: Settings, table: TableSettings, jobs: Sequence[
         name=f"{table.name}_new_commits",
         jobs=jobs,
         minimum_interval_seconds=minimum_interval(table.poll_seconds),
-        default_status=dg.DefaultSensorStatus.RUNNING,
+        default_status=dg.DefaultSensorStatus(settings.default_status.upper()),
         description=f"Polls the log of {table.name} and materializes its new versions.",
     )
     @secrets_hidden()
@@ -128,7 +128,7 @@ def _shared_sensor(
         name=f"new_commits_every_{poll_seconds}_seconds",
         jobs=jobs,
         minimum_interval_seconds=minimum_interval(poll_seconds),
-        default_status=dg.DefaultSensorStatus.RUNNING,
+        default_status=dg.DefaultSensorStatus(settings.default_status.upper()),
         description=f"Polls the logs of {len(tables)} tables and materializes their new versions.",
     )
     @secrets_hidden()

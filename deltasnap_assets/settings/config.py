@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
+from zlib import crc32
 
 from pydantic import (
     AfterValidator,
@@ -45,7 +46,8 @@ _TAG = re.compile(r"[A-Za-z0-9_.-]{0,63}", re.ASCII)
 _TAG_KEY = re.compile(r"([A-Za-z0-9_.-]{1,63}/)?[A-Za-z0-9_.-]{1,63}", re.ASCII)
 _HTTP = re.compile(r"https?://[!-~]+")
 _SERVICE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[!-~]+")
-_HOURLY = "0 * * * *"
+_HOURLY = "H * * * *"
+_SPREAD_MINUTE = re.compile(r"\s*H(?=\s)")
 
 
 class _Settings(NumericSettings):
@@ -116,7 +118,7 @@ class _FollowedSettings(_Settings):
     """
     refresh: str | None = _HOURLY
     """When to materialize versions that the sensor missed or whose run failed: a cron expression, in UTC; `null`:
-    never.
+    never. The minute `H` is derived from the name of the table, so that many tables do not start together.
     """
     materialize_as: Literal["view", "table"] = "view"
     """`table` also stores each version's file lists as plain Parquet, for readers without deltasnap."""
@@ -156,7 +158,7 @@ class _FollowedSettings(_Settings):
     @classmethod
     def _is_cron(cls, refresh: str | None) -> str | None:
         if refresh not in (None, _HOURLY):
-            _check_cron(refresh)
+            _check_cron(_with_minute(refresh, 0))
         return refresh
 
 
@@ -168,6 +170,11 @@ class TableSettings(_FollowedSettings):
     path: FolderOrUrl = Field(min_length=1)
     """The folder or URL of the table (`s3://lake/events`)."""
     _defined_at: tuple[str, int] | None = PrivateAttr(default=None)
+
+    @property
+    def refresh_cron(self) -> str | None:
+        """The cron expression of `refresh`, with the minute of this table; None: never."""
+        return None if self.refresh is None else _with_minute(self.refresh, crc32(self.name.encode()) % 60)
 
     @property
     def defined_at(self) -> tuple[str, int] | None:
@@ -339,6 +346,8 @@ class Settings(_Settings):
     """The key of the asset that shows all tables. If your project or another code location has an asset `fleet`, choose
     another key, such as `deltasnap/fleet`.
     """
+    default_status: Literal["running", "stopped"] = "running"
+    """Whether the sensors and schedules run from the start, or wait until somebody starts them in Dagster."""
     discover: tuple[DiscoverSettings, ...] = ()
     """Tables to follow by pattern, see below."""
     tables: tuple[TableSettings, ...]
@@ -396,6 +405,11 @@ def is_dagster_name(name: str) -> bool:
 def is_key_of(asset_key: str, table_name: str) -> bool:
     """Return whether an asset key starts like the keys of a table's assets."""
     return asset_key.startswith(f"{table_name}/")
+
+
+def _with_minute(cron: str, minute: int) -> str:
+    """Return a cron expression with this minute in place of `H`, as in Jenkins."""
+    return _SPREAD_MINUTE.sub(str(minute), cron, count=1) if _SPREAD_MINUTE.match(cron) else cron
 
 
 def _check_cron(text: str) -> None:

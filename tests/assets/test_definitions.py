@@ -40,7 +40,7 @@ def test_definitions_load_with_the_documented_names(defs: dg.Definitions) -> Non
     }
     assert defs.resolve_job_def("events_snapshots").run_tags["deltasnap/table"] == "events"
     assert defs.resolve_sensor_def("events_new_commits").minimum_interval_seconds == 8  # of each ten
-    assert defs.resolve_schedule_def("events_refresh").cron_schedule == "0 * * * *"
+    assert defs.resolve_schedule_def("events_refresh").cron_schedule == "34 * * * *"
 
 
 def test_jobs_sensors_and_schedules_are_complete() -> None:
@@ -67,12 +67,21 @@ def test_jobs_sensors_and_schedules_are_complete() -> None:
     ]
     schedules = [each for each in defs.schedules or () if isinstance(each, dg.ScheduleDefinition)]
     assert [(each.name, each.job_name, each.cron_schedule) for each in schedules] == [
-        ("events_refresh", "events_snapshots", "0 * * * *"),
+        ("events_refresh", "events_snapshots", "34 * * * *"),
         ("deltasnap_fleet_hourly", "deltasnap_fleet", "30 * * * *"),
     ]
     statuses = [*(each.default_status for each in sensors), *(each.default_status for each in schedules)]
     assert {status.value for status in statuses} == {"RUNNING"}
     assert {*(defs.resources or {})} == {"pyspark", "snapshots", "snapshot_io_manager"}
+
+
+def test_sensors_and_schedules_can_wait_until_somebody_starts_them() -> None:
+    alerts = AlertSettings.model_validate({"urls": ["json://h/x"]})
+    for count in (1, MAX_SENSORS + 1):
+        tables = tuple(TableSettings(name=f"t{number}", path=f"/{number}") for number in range(count))
+        defs = build_definitions(Settings(storage="/s", tables=tables, alerts=alerts, default_status="stopped"))
+        automation: list[Any] = [*(defs.sensors or ()), *(defs.schedules or ())]
+        assert {each.default_status.value for each in automation} == {"STOPPED"}
 
 
 def test_assets_of_a_table_show_their_kinds_and_their_table(defs: dg.Definitions) -> None:

@@ -77,25 +77,25 @@ def fleet_job(settings: Settings) -> Any:
     )
 
 
-def fleet_schedule() -> dg.ScheduleDefinition:
+def fleet_schedule(settings: Settings) -> dg.ScheduleDefinition:
     """Return the schedule. It is needed because tables become stale without new commits."""
     return dg.ScheduleDefinition(
         name=FLEET_SCHEDULE,
         job_name=FLEET_JOB,
         cron_schedule=_HOURLY,
-        default_status=dg.DefaultScheduleStatus.RUNNING,
+        default_status=dg.DefaultScheduleStatus(settings.default_status.upper()),
         description="Materializes the page of all tables every hour.",
     )
 
 
-def fleet_sensor() -> dg.SensorDefinition:
+def fleet_sensor(settings: Settings) -> dg.SensorDefinition:
     """Return the sensor: one run after all refreshes of the last minutes. Its cursor is the last run that it saw."""
 
     @dg.sensor(
         name=FLEET_SENSOR,
         job_name=FLEET_JOB,
         minimum_interval_seconds=_EVERY_SECONDS,
-        default_status=dg.DefaultSensorStatus.RUNNING,
+        default_status=dg.DefaultSensorStatus(settings.default_status.upper()),
         description="Materializes the page of all tables after refreshes, at most every five minutes.",
     )
     @secrets_hidden()

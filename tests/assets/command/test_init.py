@@ -193,7 +193,7 @@ tables:
     path: lake/events
     # versions: all               # all | latest | {{since: 100}}
     # poll_seconds: 30            # interval of polls for new commits
-    # refresh: "0 * * * *"        # cron; null: never
+    # refresh: H * * * *          # cron, H: a minute for each table; null: never
   - name: Events_2  # version 1 of 2023-11-14T22:14:20+00:00
     path: {tmp_path}/a/Events
 """

@@ -486,7 +486,17 @@ def test_demo_settings_follow_the_demo_table(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["0 * * * *", "*/5 1-3,7 * jan-mar mon,fri", "0 0 1 1 7", "@daily", "0 0 * * sat-sun", "0 0 L * *", "0 0 * * 5#2"],
+    [
+        "0 * * * *",
+        "*/5 1-3,7 * jan-mar mon,fri",
+        "0 0 1 1 7",
+        "@daily",
+        "0 0 * * sat-sun",
+        "0 0 L * *",
+        "0 0 * * 5#2",
+        "H * * * *",
+        "H */6 * * *",
+    ],
 )
 def test_cron_is_accepted(text: str, tmp_path: Path) -> None:
     path = write(tmp_path, f'tables: [{{name: a, path: /a, refresh: "{text}"}}]')
@@ -494,12 +504,34 @@ def test_cron_is_accepted(text: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "* * * *", "60 * * * *", "* 24 * * *", "*/0 * * * *", "* * * 13 *", "0 0 31 2 *", "* * * * * *"]
+    "text",
+    [
+        "",
+        "* * * *",
+        "60 * * * *",
+        "* 24 * * *",
+        "*/0 * * * *",
+        "* * * 13 *",
+        "0 0 31 2 *",
+        "* * * * * *",
+        "H * * *",
+        "0 H * * *",
+        "H/5 * * * *",
+    ],
 )
 def test_invalid_cron_is_rejected(text: str, tmp_path: Path) -> None:
     path = write(tmp_path, f'tables: [{{name: a, path: /a, refresh: "{text}"}}]')
     with pytest.raises(ConfigError, match=r"tables\[0\]\.refresh"):
         read_settings(path, {})
+
+
+def test_minute_h_of_a_schedule_depends_on_the_name_alone() -> None:
+    tables = [TableSettings(name=f"t{number}", path="/t", refresh="H 5 * * *") for number in range(60)]
+    crons = [table.refresh_cron or "" for table in tables]
+    assert crons == [table.model_copy(update={"path": "/u"}).refresh_cron for table in tables]
+    assert {cron.split(maxsplit=1)[1] for cron in crons} == {"5 * * *"}
+    assert len(set(crons)) > 30
+    assert all(0 <= int(cron.split()[0]) < 60 for cron in crons)
 
 
 def test_table_has_the_location_of_its_configuration(tmp_path: Path) -> None:

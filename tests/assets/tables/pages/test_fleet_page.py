@@ -267,7 +267,7 @@ def test_run_of_a_fleet_that_another_code_location_materializes_warns(
 
 
 def test_sensor_requests_one_run_after_refreshes(fleet: Fleet) -> None:
-    sensor, instance = fleet_sensor(), dg.DagsterInstance.ephemeral()
+    sensor, instance = fleet_sensor(fleet.settings), dg.DagsterInstance.ephemeral()
     defs = dg.Definitions(assets=[fleet_asset(fleet.settings)], jobs=[fleet_job(fleet.settings)])
     cursor: str | None = None
 
