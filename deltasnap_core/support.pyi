@@ -8,14 +8,14 @@ from .distribution import (
 )
 from .log.checksum_validation import (
     ChecksumDifference as ChecksumDifference,
+    compare_time_with_log as compare_time_with_log,
     compare_with_log as compare_with_log,
     read_checksum as read_checksum,
 )
 from .log.commits.commit_batch import ChangedFile as ChangedFile
 from .log.commits.commit_reader import read_commits as read_commits
 from .log.commits.commit_summary import CommitSummary as CommitSummary
-from .log.condition.commit_findings import CommitFindings as CommitFindings
-from .log.condition.loadable_versions import SoundVersion as SoundVersion
+from .log.condition.commit_findings import CommitFindings as CommitFindings, SoundVersion as SoundVersion
 from .log.condition.problem_kinds import (
     TEMPLATES as TEMPLATES,
     Severity as Severity,

@@ -71,10 +71,8 @@ class RunConditions:
         found = log_of(table).condition(
             listing,
             first=reads.first,
-            sound=reads.sound,
-            newest_sound=self._newest_of(table.name, reads.sound),
             read_pages=reads.read_pages,
-            findings=findings,
+            known=replace(findings, sound=reads.sound, newest_sound=self._newest_of(table.name, reads.sound)),
         )
         found = found.without(ProblemKind.WRONG_CHECKSUM)  # `checksum_agrees` reports it
         if not found.is_complete:

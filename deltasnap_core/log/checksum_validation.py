@@ -40,25 +40,17 @@ class ChecksumDifference:
 
 
 def compare_with_log(
-    checksum: VersionChecksum,
-    state: SnapshotState,
-    *,
-    in_commit_timestamp: int | None,
-    is_commit_known: bool = False,
-    all_files: Iterable[AddFile] | None,
-    log_path: str = "",
+    checksum: VersionChecksum, state: SnapshotState, all_files: Iterable[AddFile] | None = None, log_path: str = ""
 ) -> tuple[ChecksumDifference, ...]:
     """Return the fields in which a checksum differs from the state of its version; empty: no difference.
 
-    A field that the checksum leaves out is not compared. Histograms of sizes are compared in the bins that both have,
-    transactions only if none can expire, because a checksum lists those at the time it was written.
+    A field that the checksum leaves out is not compared, nor is the time: see `compare_time_with_log`. Histograms of
+    sizes are compared in the bins that both have, transactions only if none can expire, because a checksum lists those
+    at the time it was written.
     state:     reconstructed from the log, never from a checksum.
-    in_commit_timestamp: of the commit (ms); None: it has none, or it is unknown.
-    is_commit_known: whether None means that the commit has none; then the checksum must have none either.
     all_files: the live files; needed only if the checksum lists them. log_path: of the log, which resolves their paths.
     Source: PROTOCOL.md, Version Checksum File Schema; Delta's `ValidateChecksum`.
     """
-    is_known = is_commit_known or in_commit_timestamp is not None
     actions = NonFileActions(
         protocol=state.protocol,
         metadata=state.metadata,
@@ -69,18 +61,21 @@ def compare_with_log(
         [
             ("table_size_bytes", checksum.table_size_bytes, state.size_in_bytes),
             ("num_files", checksum.num_files, state.num_of_files),
-            *_compared_actions(checksum, actions, in_commit_timestamp, is_known),
+            *_compared_actions(checksum, actions),
             *_compared_counts(checksum, state),
             *_compared_files(checksum, all_files, state.metadata, log_path),
         ]
     )
 
 
-def compare_actions_with_log(
-    checksum: VersionChecksum, actions: NonFileActions, *, in_commit_timestamp: int | None, is_commit_known: bool
-) -> tuple[ChecksumDifference, ...]:
+def compare_actions_with_log(checksum: VersionChecksum, actions: NonFileActions) -> tuple[ChecksumDifference, ...]:
     """Return the fields of `compare_with_log` that need no file actions. actions: at the version, from the log."""
-    return _differences(_compared_actions(checksum, actions, in_commit_timestamp, is_commit_known))
+    return _differences(_compared_actions(checksum, actions))
+
+
+def compare_time_with_log(checksum: VersionChecksum, in_commit_timestamp: int | None) -> tuple[ChecksumDifference, ...]:
+    """Return the in-commit timestamp (ms) if it differs from that of the commit, which is known. None: it has none."""
+    return _differences([("in_commit_timestamp", checksum.in_commit_timestamp, in_commit_timestamp)])
 
 
 def _differences(compared: Iterable[tuple[str, Any, Any]]) -> tuple[ChecksumDifference, ...]:
@@ -110,17 +105,13 @@ def _compared_files(
             yield "all_files", listed, found
 
 
-def _compared_actions(
-    checksum: VersionChecksum, actions: NonFileActions, in_commit_timestamp: int | None, is_commit_known: bool
-) -> Iterator[tuple[str, Any, Any]]:
+def _compared_actions(checksum: VersionChecksum, actions: NonFileActions) -> Iterator[tuple[str, Any, Any]]:
     metadata = actions.metadata
     yield "num_metadata", checksum.num_metadata, int(metadata is not None)
     yield "num_protocol", checksum.num_protocol, int(actions.protocol is not None)
     if not _is_same_metadata(checksum.metadata, metadata):
         yield "metadata", checksum.metadata, metadata
     yield "protocol", _unordered(checksum.protocol), _unordered(actions.protocol)
-    if is_commit_known:
-        yield "in_commit_timestamp", checksum.in_commit_timestamp, in_commit_timestamp
     if metadata is None or set_transaction_retention_ms(metadata.configuration) is None:
         yield "set_transactions", _by_name(checksum.set_transactions), _by_name((*actions.transactions.values(),))
     yield "domain_metadata", _by_name(checksum.domain_metadata), _by_name((*actions.domains.values(),))

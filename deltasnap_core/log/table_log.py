@@ -9,10 +9,11 @@ from datetime import datetime
 from typing import Any
 
 from deltasnap_core.clock import Clock, milliseconds, system_clock
-from deltasnap_core.errors import ActionNotFoundError, CorruptLogError, DeltaTableNotFoundError
+from deltasnap_core.errors import ActionNotFoundError, CorruptLogError, DeltaTableNotFoundError, StorageError
+from deltasnap_core.log.condition.access_faults import no_table, storage_fault
 from deltasnap_core.log.condition.commit_findings import CommitFindings
-from deltasnap_core.log.condition.loadable_versions import SoundVersion
-from deltasnap_core.log.condition.log_examination import examine_log
+from deltasnap_core.log.condition.examined_files import ExaminedFiles
+from deltasnap_core.log.condition.log_examination import condition_of
 from deltasnap_core.log.condition.table_condition import TableCondition
 from deltasnap_core.log.history.delta_history_manager import DeltaHistoryManager
 from deltasnap_core.log.listing.catalog_commits import NO_CATALOG, CatalogCommits
@@ -27,7 +28,6 @@ from deltasnap_core.log.polling.log_poll import LogCursor, LogPoll, LogStatus, c
 from deltasnap_core.log.polling.new_commits import NewCommits, find_new_commits
 from deltasnap_core.log.version_log import VersionLog
 from deltasnap_core.protocol.log_files.file_names import LOG_FOLDER, commit_version
-from deltasnap_core.ranges import NO_VERSIONS, VersionRanges
 from deltasnap_core.redaction import redacted, safe_repr
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.log_store import LogStore
@@ -76,7 +76,7 @@ class TableLog:
         catalog: the commits of the catalog of a catalog-managed table.
         """
         segment = self.builder.build(hint=self.builder.read_hint(), catalog=catalog)
-        return self._version_log(segment, catalog)
+        return self.version_log(segment, catalog)
 
     def at(
         self,
@@ -99,7 +99,7 @@ class TableLog:
             history = DeltaHistoryManager(self.store, self.log_path, catalog=catalog)
             version = history.get_active_commit_at_time(milliseconds(timestamp), can_return_last_commit=True).version
         segment = self.builder.build(version, hint=self.builder.read_hint(), catalog=catalog)
-        return self._version_log(segment, catalog)
+        return self.version_log(segment, catalog)
 
     def list(self, first: int = 0) -> LogListing:
         """Return a listing of the log. `status`, `range` and `history_of` may share it.
@@ -125,7 +125,7 @@ class TableLog:
         """Return the log of the latest version of a listing. Errors: as `latest`."""
         if listing.latest_version is None:
             raise DeltaTableNotFoundError(path=self.table_path)
-        return self._version_log(LogSegment.from_listing(listing, listing.latest_version), NO_CATALOG)
+        return self.version_log(LogSegment.from_listing(listing, listing.latest_version))
 
     def history_of(
         self, listing: LogListing, configuration: Callable[[], Mapping[str, str]] | None = None
@@ -141,37 +141,42 @@ class TableLog:
         listing: LogListing | None = None,
         *,
         first: int | None = None,
-        sound: VersionRanges = NO_VERSIONS,
-        newest_sound: SoundVersion | None = None,
         read_pages: bool = True,
         max_page_bytes: int | None = None,
-        findings: CommitFindings | None = None,
+        known: CommitFindings | None = None,
     ) -> TableCondition:
         """Return which versions can be loaded, the faults of the log, and advice. Never raises DeltaSnapError.
 
+        If a file of the listing can no longer be read and has changed since, or the newest checkpoint was replaced, the
+        log is listed and examined again, at most twice. Then the pages of another checkpoint are read in any case.
+
         listing:    of the whole log; None: list the log.
         first:      the first version to check; None: the latest. Everything that it and later versions need is read.
-        sound:      the versions whose commits are known to be sound, for example because they are stored. Only these
-                    commits are not read: a version says nothing about the commits before it if a checkpoint replaces
-                    them.
-        newest_sound: the newest of them; None: unknown. Then the times and the schema of later commits are not checked.
         read_pages: whether to read every page of the newest checkpoint; False: only its footers and non-file actions.
                     Only reading the pages detects damaged pages.
         max_page_bytes: the pages of a larger checkpoint are not read; None: no limit.
-        findings:   about commits of the listing that are read already, for example to store them.
+        known:      about commits that are not read again; None: nothing is known.
         """
-        return examine_log(
-            self.store,
-            self.builder,
-            listing=listing,
-            first=first,
-            sound=sound,
-            newest_sound=newest_sound,
-            read_pages=read_pages,
-            max_page_bytes=max_page_bytes,
-            findings=findings,
-            now_ms=self.clock(),
-        )
+        try:
+            listing = self.list() if listing is None else listing
+            if listing.latest_version is None:
+                raise DeltaTableNotFoundError(path=self.table_path)
+            for is_last in (False, False, True):
+                files = ExaminedFiles(self.store, listing, read_pages=read_pages, max_page_bytes=max_page_bytes)
+                found = condition_of(self.builder, files, first, known or CommitFindings(), self.clock())
+                if is_last or not files.is_suspect:
+                    break
+                # A writer may clean up the log, or replace a checkpoint, while it is read.
+                before, listing = listing, self.list()
+                if not files.has_outdated(listing):
+                    break
+                # The caller may know the pages of the checkpoint in its listing, but not those of another one.
+                read_pages = read_pages or listing.newest_checkpoint != before.newest_checkpoint
+            return found
+        except DeltaTableNotFoundError:
+            return TableCondition(table=redacted(self.table_path), faults=(no_table(self.store, self.table_path),))
+        except StorageError as error:
+            return TableCondition(table=redacted(self.table_path), faults=(storage_fault(error),))
 
     def status(
         self,
@@ -255,5 +260,6 @@ class TableLog:
             raise ActionNotFoundError(action="metadata", version=segment.version, path=self.table_path)
         return metadata.id
 
-    def _version_log(self, segment: LogSegment, catalog: CatalogCommits) -> VersionLog:
+    def version_log(self, segment: LogSegment, catalog: CatalogCommits = NO_CATALOG) -> VersionLog:
+        """Return the log of the version of a segment; nothing is read yet. catalog: what the segment was built with."""
         return VersionLog(loader=self.loader, segment=segment, now_ms=self.clock(), catalog=catalog)

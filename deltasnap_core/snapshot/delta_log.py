@@ -301,12 +301,9 @@ class DeltaLog:
         listing = self._context.table_log.builder.list_versions(first, catalog=catalog)
         with suppress(VersionGapError, VersionNotFoundError):
             segment = LogSegment.from_listing(listing, version, listing.best_checkpoint(first))
+            log = self._context.table_log.version_log(segment, catalog)
             return load_snapshot(
-                self._context,
-                segment,
-                predecessor=snapshot,
-                min_file_retention_timestamp=KEEPS_EVERYTHING,
-                catalog=catalog,
+                self._context, log, predecessor=snapshot, min_file_retention_timestamp=KEEPS_EVERYTHING
             )
         return snapshot
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from deltasnap_core.log.checksum_validation import ChecksumDifference, compare_with_log
+from deltasnap_core.log.checksum_validation import ChecksumDifference, compare_time_with_log, compare_with_log
 from deltasnap_core.log.version_log import VersionLog
 from deltasnap_core.protocol.state.version_checksum import VersionChecksum
 from deltasnap_core.redaction import logger_of, redacted
@@ -94,14 +94,10 @@ class Snapshot(TableVersion):
         if checksum is None:
             return ()
         all_files = None if checksum.all_files is None else self._versions.run(ReplayedVersion.read_live_files)
-        return compare_with_log(
-            checksum,
-            self.computed_state,
-            in_commit_timestamp=self.log.in_commit_timestamp,
-            is_commit_known=self.log_segment.last_commit_file is not None,
-            all_files=all_files,
-            log_path=self.path,
-        )
+        found = compare_with_log(checksum, self.computed_state, all_files, self.path)
+        if self.log_segment.last_commit_file is None:
+            return found
+        return (*found, *compare_time_with_log(checksum, self.log.in_commit_timestamp))
 
     def close(self, successor: Snapshot | None = None) -> None:
         """Release the data that Spark caches, except data that a successor needs. The snapshot keeps working."""

@@ -1,12 +1,11 @@
-"""Creates a snapshot from a log segment. The snapshot reuses the data of the previous one."""
+"""Creates a snapshot from the log of its version. The snapshot reuses the data of the previous one."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from deltasnap_core.errors import DeltaSnapError
-from deltasnap_core.log.listing.catalog_commits import NO_CATALOG, CatalogCommits
-from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.version_log import VersionLog
-from deltasnap_core.protocol.state.version_checksum import VersionChecksum
 from deltasnap_core.redaction import logger_of, redacted
 from deltasnap_core.snapshot.snapshot import Snapshot
 from deltasnap_core.snapshot.table_context import TableContext
@@ -18,36 +17,29 @@ _STARTING_FROM = " starting from checkpoint %d"
 
 def load_snapshot(
     context: TableContext,
-    segment: LogSegment,
+    log: VersionLog,
     *,
     predecessor: Snapshot | None = None,
-    checksum: VersionChecksum | None = None,
     min_file_retention_timestamp: int | None = None,
     is_current: bool = False,
-    catalog: CatalogCommits = NO_CATALOG,
 ) -> Snapshot:
-    """Return the snapshot of a segment; nothing is read yet. Delta's `createSnapshot`.
+    """Return the snapshot of a version; nothing is read yet. Delta's `createSnapshot`.
 
+    log:         of the version, from `TableLog.version_log`.
     predecessor: a snapshot of any version of the same table, whose data is reused.
-    checksum:    the version's checksum, if known already.
     min_file_retention_timestamp: see Snapshot.
     is_current:  whether it is the current snapshot, the only one whose state Spark may cache.
-    catalog:     see VersionLog.
     """
-    start = "" if segment.checkpoint_provider.is_empty else _STARTING_FROM % segment.checkpoint_provider.version
-    _log.info("Loading version %d%s.", segment.version, start)
-    log = VersionLog(
-        loader=context.table_log.loader,
-        segment=segment,
-        now_ms=context.table_log.clock(),
-        known=None if predecessor is None else predecessor.log.best_known,
-        known_checksum=checksum,
-        validate_state=context.options.validate_state is not False,
-        catalog=catalog,
-    )
+    provider = log.segment.checkpoint_provider
+    start = "" if provider.is_empty else _STARTING_FROM % provider.version
+    _log.info("Loading version %d%s.", log.version, start)
     return Snapshot(
         context,
-        log,
+        replace(
+            log,
+            known=None if predecessor is None else predecessor.log.best_known,
+            validate_state=context.options.validate_state is not False,
+        ),
         min_file_retention_timestamp=min_file_retention_timestamp,
         known_state=None if predecessor is None else predecessor.known_state,
         keep_state=is_current and context.options.cache_state,

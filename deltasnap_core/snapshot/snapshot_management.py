@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock, RLock, Thread
 
 from deltasnap_core.errors import DeltaSnapError
@@ -92,8 +92,10 @@ class SnapshotManagement:
                 return previous
             segment = self.get_log_segment_after_commit(committed_version, pre_commit_segment)
             _log.info("Creating a new snapshot v%d for commit version %d", segment.version, committed_version)
-            checksum = new_checksum if segment.version == committed_version else None
-            snapshot = load_snapshot(self._context, segment, predecessor=previous, checksum=checksum, is_current=True)
+            log = self._context.table_log.version_log(segment)
+            if segment.version == committed_version:
+                log = replace(log, known_checksum=new_checksum)
+            snapshot = load_snapshot(self._context, log, predecessor=previous, is_current=True)
             return self._replace_snapshot(previous, snapshot, started)
 
     def get_log_segment_after_commit(self, committed_version: int, pre_commit_segment: LogSegment | None) -> LogSegment:
@@ -131,10 +133,9 @@ class SnapshotManagement:
             segment = self._builder.build(version, checkpoint_version=checkpoint, catalog=catalog)
         return load_snapshot(
             self._context,
-            segment,
+            self._context.table_log.version_log(segment, catalog),
             predecessor=current,
             min_file_retention_timestamp=min_file_retention_timestamp,
-            catalog=catalog,
         )
 
     def close(self) -> None:
@@ -168,7 +169,8 @@ class SnapshotManagement:
     def _snapshot_of(self, segment: LogSegment | None, previous: Snapshot | None, catalog: CatalogCommits) -> Snapshot:
         if segment is None:
             return InitialSnapshot(self._context, now_ms=self._context.table_log.clock())
-        return load_snapshot(self._context, segment, predecessor=previous, is_current=True, catalog=catalog)
+        log = self._context.table_log.version_log(segment, catalog)
+        return load_snapshot(self._context, log, predecessor=previous, is_current=True)
 
     def _replace_snapshot(self, previous: Snapshot, snapshot: Snapshot, started: int) -> Snapshot:
         self._captured = CapturedSnapshot(snapshot=snapshot, update_timestamp=started)

@@ -10,7 +10,6 @@ import re
 from collections.abc import Sequence
 from urllib.parse import unquote
 
-from deltasnap_core.errors import CorruptLogError
 from deltasnap_core.redaction import redacted
 from deltasnap_core.storage.urls import is_local, is_url, join_url, to_url
 
@@ -21,7 +20,6 @@ def resolve_path(
     root: str,
     path: str,
     *,
-    named_in: str,
     base: str | None = None,
     allowed_roots: Sequence[str] = (),
     by_spark: bool = False,
@@ -31,33 +29,32 @@ def resolve_path(
     root:          URL of the folder that must contain the file: the table's, or that of its sidecars.
     path:          as in the log: URI-encoded, relative to `base` (None: to `root`), or absolute with or without a
                    scheme. It is percent-decoded once, as the protocol requires, and then checked.
-    named_in:      the file of the log that names it, for the error.
     allowed_roots: paths or URLs of other folders whose files may be opened. They may be percent-encoded, as in a log.
                    A path with `..` is opened only if its target is in one of them.
     by_spark:      whether only Spark opens local files. Then `::`, which a partition's value may contain, is harmless.
     Symbolic links are followed: anyone who can create one in the table's folder can also put the file there.
-    Errors: CorruptLogError for a path outside of these folders, or an invalid path.
+    Errors: ValueError, with the path, for one outside of these folders, or an invalid one.
     Source: PROTOCOL.md, Add File and Remove File; Sidecar File Information; Deletion Vector Descriptor Schema.
     """
     try:
         decoded = unquote(path, errors="strict")
         decoded.encode()
     except UnicodeError as error:
-        raise _refused(named_in, path, "is not UTF-8") from error
+        raise _refused(path, "is not UTF-8") from error
     if not decoded or "\0" in decoded:
-        raise _refused(named_in, path, "cannot be the path of a file")
+        raise _refused(path, "cannot be the path of a file")
     if "::" in decoded and not (by_spark and is_local(root) and ":/" not in decoded):
         # fsspec treats it as a chain of protocols, the last of which may be anything
-        raise _refused(named_in, path, "contains '::'")
+        raise _refused(path, "contains '::'")
     url = _absolute(root, base or root, decoded)
     if ".." in re.split(r"[/\\]", decoded):
         # A storage may take `..` literally, so only an allowed root counts, and what is opened has no `..`.
         resolved = _without_parents(url)
         if resolved is None or not _is_allowed(resolved, allowed_roots):
-            raise _refused(named_in, path, "leaves its folder through '..'")
+            raise _refused(path, "leaves its folder through '..'")
         return resolved
     if not (url.startswith(join_url(root, "")) or _is_allowed(url, allowed_roots)):
-        raise _refused(named_in, path, f"is outside {redacted(root)}")
+        raise _refused(path, f"is outside {redacted(root)}")
     return url
 
 
@@ -99,7 +96,7 @@ def _absolute(root: str, base: str, path: str) -> str:
     return join_url(base, path)
 
 
-def _refused(named_in: str, path: str, problem: str) -> CorruptLogError:
+def _refused(path: str, problem: str) -> ValueError:
     shown = ascii(redacted(path))
     shown = shown if len(shown) <= _MAX_SHOWN else f"{shown[:_MAX_SHOWN]}..."
-    return CorruptLogError(path=named_in, reason=f"the path {shown} {problem}, so the file is not opened")
+    return ValueError(f"the path {shown} {problem}, so the file is not opened")

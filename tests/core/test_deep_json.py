@@ -88,7 +88,7 @@ def test_checksum_with_deep_statistics_is_compared(depth: int, tmp_path: Path) -
     said = {"tableSizeBytes": 1, "numFiles": 1, "numMetadata": 1, "numProtocol": 1}
     checksum = VersionChecksum.parse(json.dumps({**said, "allFiles": [add("a", stats=deep)["add"]]}).encode())
     files = [AddFile.from_json(add("a", stats="{}")["add"])]
-    (found,) = compare_with_log(checksum, state, in_commit_timestamp=None, all_files=files)
+    (found,) = compare_with_log(checksum, state, files)
     assert found.field == "all_files"
 
 

@@ -21,6 +21,6 @@ def count(facts: InspectedVersion, storage_options: Mapping[str, Any]) -> Counte
     with spark_aside(facts.path):
         snapshot = delta_log_of(facts.path, storage_options).get_snapshot_at(version=facts.segment.version)
         state, checksum = snapshot.computed_state, snapshot.checksum
-        found = () if checksum is None else compare_with_log(checksum, state, in_commit_timestamp=None, all_files=None)
+        found = () if checksum is None else compare_with_log(checksum, state)
         wrong = tuple(difference.field for difference in found)
         return Counted(state=state, computed_by=snapshot.computed_by, wrong_in_checksum=wrong)

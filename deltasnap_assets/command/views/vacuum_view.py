@@ -26,6 +26,7 @@ from deltasnap_core import (
 )
 from deltasnap_core.support import (
     AGES_DAYS,
+    CommitFindings,
     VacuumGroup,
     contiguous_runs,
     deleted_file_retention_ms,
@@ -104,7 +105,8 @@ def show_vacuum(path: str, storage_options: Mapping[str, Any], *, retention_ms: 
 def _condition(table: TableLog) -> TableCondition:
     """Return the condition of a log of which every commit was just read: reads no commit and no page again."""
     listing = table.list()
-    return table.condition(listing, first=0, sound=VersionRanges.of(listing.commits), read_pages=False)
+    known = CommitFindings(sound=VersionRanges.of(listing.commits))
+    return table.condition(listing, first=0, read_pages=False, known=known)
 
 
 def _report(path: str, table: TableLog, snapshot: Snapshot, summary: VacuumSummary) -> VacuumReport:

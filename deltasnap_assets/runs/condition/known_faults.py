@@ -13,7 +13,7 @@ from deltasnap_core import (
     TableLog,
     VersionRanges,
 )
-from deltasnap_core.support import LogListing, redacted
+from deltasnap_core.support import CommitFindings, LogListing, redacted
 
 _MAX_AGE_SECONDS = 24 * 3600.0
 
@@ -29,7 +29,8 @@ def condition_unless_known(
     key, inputs = (key_of_table(settings, table), reads.read_pages), (listing, reads)
     last = CONDITIONS.pop(key, None)
     if last is None or last.inputs != inputs or not _still_holds(log, listing, last):
-        condition = log.condition(listing, first=reads.first, sound=reads.sound, read_pages=reads.read_pages)
+        known = CommitFindings(sound=reads.sound)
+        condition = log.condition(listing, first=reads.first, read_pages=reads.read_pages, known=known)
         last = ReadCondition(inputs, condition, time.monotonic())
     if last.condition.faults and last.condition.is_reachable:
         CONDITIONS[key] = last
@@ -45,7 +46,7 @@ def _still_holds(log: TableLog, listing: LogListing, last: ReadCondition) -> boo
     read_pages = last.condition.pages_read and any(
         fault.kind.is_of_checkpoint_or_hint for fault in last.condition.faults
     )
-    now = log.condition(listing, first=0, sound=sound, read_pages=read_pages)
+    now = log.condition(listing, first=0, read_pages=read_pages, known=CommitFindings(sound=sound))
     return _errors(now) == _errors(last.condition)
 
 

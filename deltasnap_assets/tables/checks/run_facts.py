@@ -27,6 +27,7 @@ from deltasnap_core import (
 from deltasnap_core.errors import StoredVersionNotFoundError
 from deltasnap_core.support import (
     ChecksumDifference,
+    compare_time_with_log,
     compare_with_log,
     read_checksum,
     system_clock,
@@ -130,14 +131,9 @@ class RunFacts:
         for version, checksum in found.items():
             identity = manifests[version].identity
             commit = None if identity is None else identity.commit  # without one, the time of the version is another
-            timestamp = None if commit is None else commit.in_commit_timestamp
-            differences[version] = compare_with_log(
-                checksum,
-                states[version],
-                in_commit_timestamp=timestamp,
-                is_commit_known=commit is not None,
-                all_files=None,
-            )
+            differences[version] = compare_with_log(checksum, states[version])
+            if commit is not None:
+                differences[version] += compare_time_with_log(checksum, commit.in_commit_timestamp)
         return differences
 
 

@@ -344,7 +344,10 @@ def _sidecars_of_lines(path: str, lines: pa.Table) -> list[dict[str, Any]]:
 def _sidecar_status(log_path: str, named_in: str, name: str) -> FileStatus:
     """Return the file of a sidecar from its path in the checkpoint: URI-encoded, below `_sidecars` unless absolute."""
     folder = join_url(log_path, SIDECAR_FOLDER)
-    path = resolve_path(table_path(log_path), name, named_in=named_in, base=folder)
+    try:
+        path = resolve_path(table_path(log_path), name, base=folder)
+    except ValueError as error:
+        raise CorruptLogError(path=named_in, reason=str(error)) from error
     return FileStatus(path=path, size=0, modification_time=0)
 
 

@@ -19,7 +19,6 @@ from deltasnap_core.log.protocol_checks import check_no_manifest_commits
 from deltasnap_core.once import once
 from deltasnap_core.protocol.log_files.file_names import commit_version
 from deltasnap_core.protocol.state.version_checksum import VersionChecksum
-from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 
 _ROUNDED_MS = 1000
@@ -120,15 +119,12 @@ class ExaminedFiles:
         """Return the checksum of the latest version; None: there is none, or it is not usable."""
         return read_checksum(self._store, self.listing.checksums.get(self.latest))
 
-    def read_commits_from(self, first: int, sound: VersionRanges, known: CommitFindings) -> CommitFindings:
-        """Read the commits from a version on, except those that are known to be sound.
-
-        known: of the commits that are read already; those of this listing are part of the result.
-        """
-        found = CommitFindings()
+    def read_commits_from(self, first: int, known: CommitFindings) -> CommitFindings:
+        """Read the commits from a version on, except those that are known. Known ones of this listing count too."""
+        found = CommitFindings(sound=known.sound, newest_sound=known.newest_sound)
         found.merge(known, self.listing.commits)
         listed = {commit_version(commit.path): commit for commit in self.listing.commits_between(first, self.latest)}
-        wanted = [commit for v, commit in listed.items() if v not in sound and v not in found.versions]
+        wanted = [commit for v, commit in listed.items() if v not in known.sound and v not in found.versions]
         for place in range(0, len(wanted), COMMITS_AT_ONCE):
             commits = wanted[place : place + COMMITS_AT_ONCE]
             try:

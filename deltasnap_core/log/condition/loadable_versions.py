@@ -11,29 +11,10 @@ from deltasnap_core.log.condition.commit_findings import CommitFindings
 from deltasnap_core.log.condition.examined_files import ExaminedFiles
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.actions import Metadata, Protocol
-from deltasnap_core.protocol.properties.table_config import in_commit_timestamps_enabled
-from deltasnap_core.protocol.table_features import properties_in_force
 from deltasnap_core.ranges import VersionRanges
-from deltasnap_core.redaction import safe_repr
 
 # A version known to be sound has both a protocol and metadata, and deltasnap supports the protocol.
 SOUND = NonFileActions(protocol=Protocol(min_reader_version=1, min_writer_version=1), metadata=Metadata(id=""))
-
-
-@safe_repr
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SoundVersion:
-    """A version whose commit is known to be sound, and need not be read. timestamp: of the commit, in ms."""
-
-    version: int
-    protocol: Protocol | None
-    metadata: Metadata | None
-    timestamp: int
-
-    @property
-    def has_own_time(self) -> bool:
-        """Whether the timestamp is an in-commit timestamp."""
-        return in_commit_timestamps_enabled(properties_in_force(self.protocol, self.metadata))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -118,18 +99,13 @@ def replaced_commits(
             yield Unloadable(start=version, missing=(version, version), is_replaced=True)
 
 
-def known_states(
-    files: ExaminedFiles,
-    commits: CommitFindings,
-    sound: VersionRanges,
-    readable: VersionRanges,
-    newest_sound: SoundVersion | None,
-) -> Iterator[ExaminedState]:
+def known_states(files: ExaminedFiles, commits: CommitFindings, readable: VersionRanges) -> Iterator[ExaminedState]:
     """Yield the states of readable versions, ascending: at known checkpoints and at commits with non-file actions.
 
     A run of versions begins at a checkpoint, at version 0, or after versions that are known to be sound. Of these, only
-    the state of `newest_sound` is known (None: unknown).
+    the state of `newest_sound` is known.
     """
+    sound, newest_sound = commits.sound, commits.newest_sound
     known = sorted({*files.states, *commits.actions, *(last for _, last in sound.runs)})
     for first, last in readable.runs:
         state = NonFileActions() if first == 0 else None

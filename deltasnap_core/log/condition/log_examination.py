@@ -1,15 +1,12 @@
-"""Examines a log: reads the newest checkpoint and the commits after it, and finds which versions can be loaded."""
+"""The condition of a log: reads its newest checkpoint and the commits after it, and finds the loadable versions."""
 
 from __future__ import annotations
 
-from deltasnap_core.errors import DeltaTableNotFoundError, StorageError
-from deltasnap_core.log.condition.access_faults import no_table, storage_fault
 from deltasnap_core.log.condition.commit_findings import CommitFindings
 from deltasnap_core.log.condition.examined_files import ExaminedFiles
 from deltasnap_core.log.condition.hint_faults import hint_faults
 from deltasnap_core.log.condition.loadable_versions import (
     SOUND,
-    SoundVersion,
     known_states,
     loadable_versions,
     replaced_commits,
@@ -28,76 +25,28 @@ from deltasnap_core.log.condition.log_faults import (
     unpublished_commit_faults,
 )
 from deltasnap_core.log.condition.table_condition import TableCondition, joined
-from deltasnap_core.log.listing.log_listing import LogListing, table_path
+from deltasnap_core.log.listing.log_listing import table_path
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.readable_schema import Place
 from deltasnap_core.ranges import VersionRanges
 from deltasnap_core.redaction import redacted
-from deltasnap_core.storage.log_store import LogStore
 
 
-def examine_log(
-    store: LogStore,
-    builder: LogSegmentBuilder,
-    *,
-    listing: LogListing | None,
-    first: int | None,
-    sound: VersionRanges,
-    newest_sound: SoundVersion | None,
-    read_pages: bool,
-    max_page_bytes: int | None,
-    findings: CommitFindings | None,
-    now_ms: int,
+def condition_of(
+    builder: LogSegmentBuilder, files: ExaminedFiles, first: int | None, known: CommitFindings, now_ms: int
 ) -> TableCondition:
-    """Return the condition of a table, as `TableLog.condition`. Problems become faults, not errors.
-
-    If a file of the listing can no longer be read and has changed since, or the newest checkpoint was replaced, the log
-    is listed and examined again, at most twice. Then the pages of another checkpoint are read in any case.
-    """
-    table = table_path(builder.log_path)
-    try:
-        listing = builder.list_versions(0) if listing is None else listing
-        if listing.latest_version is None:
-            raise DeltaTableNotFoundError(path=table)
-        for is_last in (False, False, True):
-            files = ExaminedFiles(store, listing, read_pages=read_pages, max_page_bytes=max_page_bytes)
-            found = _condition(builder, files, first, sound, newest_sound, findings or CommitFindings(), now_ms)
-            if is_last or not files.is_suspect:
-                break
-            # A writer may clean up the log, or replace a checkpoint, while it is read.
-            before, listing = listing, builder.list_versions(0)
-            if not files.has_outdated(listing):
-                break
-            # The caller may know the pages of the checkpoint in its listing, but not those of another one.
-            read_pages = read_pages or listing.newest_checkpoint != before.newest_checkpoint
-        return found
-    except DeltaTableNotFoundError:
-        return TableCondition(table=redacted(table), faults=(no_table(store, table),))
-    except StorageError as error:
-        return TableCondition(table=redacted(table), faults=(storage_fault(error),))
-
-
-def _condition(
-    builder: LogSegmentBuilder,
-    files: ExaminedFiles,
-    first: int | None,
-    sound: VersionRanges,
-    newest_sound: SoundVersion | None,
-    findings: CommitFindings,
-    now_ms: int,
-) -> TableCondition:
-    """Return the condition of a listed log. The others: as for `examine_log`."""
+    """Return the condition of a table, from the files of a whole listed log. first, known: see `TableLog.condition`."""
     table, listing = table_path(builder.log_path), files.listing
     start = files.start
-    first = start + 1 if first is None else _first_to_read(files, start, first, sound)
-    commits = files.read_commits_from(min(first, start + 1), sound, findings)
+    first = start + 1 if first is None else _first_to_read(files, start, first, known.sound)
+    commits = files.read_commits_from(min(first, start + 1), known)
     loadable, unloadable = loadable_versions(files, commits.broken, first)
-    states = [*known_states(files, commits, sound, VersionRanges.of(loadable), newest_sound)]
+    states = [*known_states(files, commits, VersionRanges.of(loadable))]
     newest = states[-1].actions if states else SOUND
     unreadable = [
         *protocol_faults(table, states),
-        *timestamp_faults(listing, commits, states, sound, newest_sound, now_ms),
+        *timestamp_faults(listing, commits, states, now_ms),
     ]
     faults = [
         *commit_faults(table, [*unloadable, *replaced_commits(files, commits.broken, loadable)]),
@@ -108,7 +57,7 @@ def _condition(
         *enablement_faults(table, newest),
         *unpublished_commit_faults(builder, files.latest, newest),
         *(partition_column_faults(table, newest.metadata) if newest.metadata else ()),
-        *(checksum_faults(files, commits, states[-1]) if states and files.read_pages and not sound else ()),
+        *(checksum_faults(files, commits, states[-1]) if states and files.read_pages and not known.sound else ()),
         *checkpoint_faults(files, VersionRanges.of(loadable)),
         *hint_faults(builder, files),
     ]

@@ -10,11 +10,11 @@ from itertools import groupby
 from typing import Any
 
 from deltasnap_core.errors import CorruptLogError, StorageError, UnsupportedProtocolError
-from deltasnap_core.log.checksum_validation import compare_actions_with_log
+from deltasnap_core.log.checksum_validation import compare_actions_with_log, compare_time_with_log
 from deltasnap_core.log.condition.access_faults import storage_fault
 from deltasnap_core.log.condition.commit_findings import CommitFindings
 from deltasnap_core.log.condition.examined_files import ExaminedFiles
-from deltasnap_core.log.condition.loadable_versions import SOUND, ExaminedState, SoundVersion, Unloadable
+from deltasnap_core.log.condition.loadable_versions import SOUND, ExaminedState, Unloadable
 from deltasnap_core.log.condition.problem import NOWHERE, Problem, Where
 from deltasnap_core.log.condition.problem_kinds import ProblemKind
 from deltasnap_core.log.condition.table_condition import wrong_checksum
@@ -42,6 +42,7 @@ _ONCE: dict[ProblemKind, tuple[type, Callable[[Any], object]]] = {
     ProblemKind.REPEATED_TRANSACTION: (SetTransaction, lambda txn: txn.app_id),
     ProblemKind.REPEATED_DOMAIN_METADATA: (DomainMetadata, lambda metadata: metadata.domain),
 }
+_OF_FILES = (ProblemKind.CONTRADICTORY_COMMIT, ProblemKind.REPEATED_ADD, ProblemKind.REPEATED_REMOVE)
 _DAY_MS = 24 * 3600 * 1000  # no clock of a writer differs so much by accident, and no time zone does
 
 
@@ -62,16 +63,14 @@ def commit_faults(table: str, unloadable: Iterable[Unloadable]) -> Iterator[Prob
 def empty_commit_faults(table: str, listing: LogListing, commits: CommitFindings) -> Iterator[Problem]:
     # A commit that was not read is known to be empty only if it is too short for any line.
     short = {v for v, commit in listing.commits.items() if commit.size < _SHORTEST_LINE}
-    if empty := VersionRanges.of(sorted(commits.blank | short.difference(commits.versions))):
-        yield Problem.of(ProblemKind.EMPTY_COMMIT, Where(versions=empty), table=table)
+    if empty := commits.versions_with(ProblemKind.EMPTY_COMMIT) | short.difference(commits.versions):
+        yield Problem.of(ProblemKind.EMPTY_COMMIT, Where(versions=VersionRanges.of(sorted(empty))), table=table)
 
 
 def ambiguous_commit_faults(table: str, commits: CommitFindings) -> Iterator[Problem]:
     found = {
         **{kind: _repeating(commits, *once) for kind, once in _ONCE.items()},
-        ProblemKind.CONTRADICTORY_COMMIT: commits.contradictory,
-        ProblemKind.REPEATED_ADD: commits.repeating,
-        ProblemKind.REPEATED_REMOVE: commits.removing_again,
+        **{kind: commits.versions_with(kind) for kind in _OF_FILES},
     }
     for kind, versions in found.items():
         if versions:
@@ -93,7 +92,7 @@ def partition_column_faults(table: str, metadata: Metadata) -> Iterator[Problem]
 
 
 def negative_number_faults(table: str, files: ExaminedFiles, commits: CommitFindings) -> Iterator[Problem]:
-    if versions := VersionRanges.of(sorted(files.negative | commits.negative)):
+    if versions := VersionRanges.of(sorted(files.negative | commits.versions_with(ProblemKind.NEGATIVE_NUMBER))):
         yield Problem.of(ProblemKind.NEGATIVE_NUMBER, Where(versions=versions), table=table)
 
 
@@ -105,9 +104,11 @@ def checksum_faults(files: ExaminedFiles, commits: CommitFindings, newest: Exami
     checksum = files.read_checksum() if newest.last == files.latest else None
     if checksum is None or newest.actions.metadata is None:
         return
-    info, is_known = commits.infos.get(files.latest), files.latest in commits.infos
-    time = None if info is None else info.in_commit_timestamp
-    if found := compare_actions_with_log(checksum, newest.actions, in_commit_timestamp=time, is_commit_known=is_known):
+    found = compare_actions_with_log(checksum, newest.actions)
+    if files.latest in commits.infos:
+        info = commits.infos[files.latest]
+        found += compare_time_with_log(checksum, None if info is None else info.in_commit_timestamp)
+    if found:
         path = files.listing.checksums[files.latest].path
         yield wrong_checksum(files.latest, path, [each.field for each in found])
 
@@ -145,22 +146,17 @@ def protocol_faults(table: str, states: Iterable[ExaminedState]) -> Iterator[Pro
 
 
 def timestamp_faults(
-    listing: LogListing,
-    commits: CommitFindings,
-    states: Sequence[ExaminedState],
-    sound: VersionRanges,
-    newest_sound: SoundVersion | None,
-    now_ms: int,
+    listing: LogListing, commits: CommitFindings, states: Sequence[ExaminedState], now_ms: int
 ) -> Iterator[Problem]:
     """Yield the faults of timestamps: in-commit ones that are required and missing, or decrease; any in the future.
 
-    Without in-commit timestamps, those of the files count. sound, newest_sound: as for `examine_log`.
+    Without in-commit timestamps, those of the files count.
     Source: PROTOCOL.md, In-Commit Timestamps.
     """
     table = table_path(listing.log_path)
     errors: dict[int, CorruptLogError] = {}
     times: dict[int, int] = {}
-    if newest_sound is not None and newest_sound.has_own_time:
+    if (newest_sound := commits.newest_sound) is not None and newest_sound.has_own_time:
         times[newest_sound.version] = newest_sound.timestamp
     for state in states:
         if state.version in commits.infos and in_commit_timestamps_enabled(state.actions.configuration):
@@ -178,7 +174,7 @@ def timestamp_faults(
     is_known = newest.metadata is not None and newest.metadata is not SOUND.metadata
     if is_known and not in_commit_timestamps_enabled(newest.configuration):
         times |= {v: commit.modification_time for v, commit in listing.commits.items()}
-    late = (version for version, time in times.items() if time > now_ms + _DAY_MS and version not in sound)
+    late = (version for version, time in times.items() if time > now_ms + _DAY_MS and version not in commits.sound)
     if future := VersionRanges.of(sorted(late)):
         yield Problem.of(ProblemKind.FUTURE_TIMESTAMP, Where(versions=future), table=table)
 

@@ -17,7 +17,7 @@ from deltasnap_core.replay.driver.reconciliation import (
     with_path_keys,
     without_keys_of,
 )
-from deltasnap_core.replay.driver.state_deltas import counted, delta_between
+from deltasnap_core.replay.driver.state_deltas import counted, totals_between
 from deltasnap_core.replay.engine import Answer, actions_text
 from deltasnap_core.replay.known_state import KnownState
 from deltasnap_core.replay.state_delta import StateDelta
@@ -98,14 +98,9 @@ class HeldFiles:
         since = measured_commits(log.batch.after(self.version), self._log_path)
         is_newer = pc.greater(since["commit_version"], known.log.version)
         newer = since.filter(is_newer)
-        change = delta_between(
-            self._rows,
-            since.filter(pc.invert(is_newer)),
-            newer,
-            log.non_file,
-            before=known.retention,
-            after=retention,
-        )
+        earlier = since.filter(pc.invert(is_newer))
+        begun, ended = totals_between(self._rows, earlier, newer, known.retention, retention)
+        change = StateDelta(begun=begun, ended=ended, non_file=log.non_file)
         work = actions_text(newer.num_rows, f"applied to version {known.log.version}")
         return Answer(value=change, computed_by=f"driver: {work}")
 

@@ -26,16 +26,10 @@ def counted(groups: Iterable[MeasureGroup], non_file: NonFileActions) -> StateDe
     return StateDelta(begun=FileTotals(groups), ended=FileTotals(), non_file=non_file)
 
 
-def delta_between(
-    files: pa.Table,
-    earlier: pa.Table,
-    newer: pa.Table,
-    non_file: NonFileActions,
-    *,
-    before: Retention,
-    after: Retention,
-) -> StateDelta:
-    """Return the changes that some commits make.
+def totals_between(
+    files: pa.Table, earlier: pa.Table, newer: pa.Table, before: Retention, after: Retention
+) -> tuple[FileTotals, FileTotals]:
+    """Return the totals that begin, and those that end, with some commits: as in StateDelta.
 
     files:   the reconciled files of the version before the newer commits, or of an earlier version.
     earlier: the commits from the version of `files` to the version before the newer commits.
@@ -47,9 +41,7 @@ def delta_between(
     held = touched_or_expiring(files, since, before, after)
 
     begun, ended = _known(held, since, after), _known(held, earlier, before)
-    return StateDelta(
-        begun=FileTotals(groups_of(begun)), ended=FileTotals(groups_of(ended, sign=-1)), non_file=non_file
-    )
+    return FileTotals(groups_of(begun)), FileTotals(groups_of(ended, sign=-1))
 
 
 def _known(files: pa.Table, commits: pa.Table, kept: Retention) -> pa.Table:

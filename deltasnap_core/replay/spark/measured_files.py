@@ -14,7 +14,7 @@ from deltasnap_core.replay.known_state import KnownState
 from deltasnap_core.replay.spark.reading.action_reader import ActionReader
 from deltasnap_core.replay.spark.reading.file_action_layout import MEASURED, measured
 from deltasnap_core.replay.spark.session.state_cache import StateCache, job_description
-from deltasnap_core.replay.spark.state_deltas import counted, delta_between
+from deltasnap_core.replay.spark.state_deltas import counted, totals_between
 from deltasnap_core.replay.spark.state_reconstruction import is_small
 from deltasnap_core.replay.state_delta import StateDelta
 
@@ -41,14 +41,10 @@ class MeasuredFiles:
         """Return the changes of the commits after a known state. See KnownFiles."""
         since = log.batch.after(self.version)
         with self._described(log):
-            change = delta_between(
-                self.rows,
-                self.reader.commit_measures(since.up_to(known.log.version)),
-                self.reader.commit_measures(since.after(known.log.version)),
-                log.non_file,
-                before=known.retention,
-                after=retention,
-            )
+            earlier = self.reader.commit_measures(since.up_to(known.log.version))
+            newer = self.reader.commit_measures(since.after(known.log.version))
+            begun, ended = totals_between(self.rows, earlier, newer, known.retention, retention)
+        change = StateDelta(begun=begun, ended=ended, non_file=log.non_file)
         return Answer(value=change, computed_by=known.computed_by)
 
     def release(self) -> None:

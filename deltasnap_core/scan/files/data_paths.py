@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-from deltasnap_core.errors import CorruptLogError, DataPathError
+from deltasnap_core.errors import DataPathError
 from deltasnap_core.storage.trusted_paths import resolve_path
 
 _UNQUOTED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-!.~'()*:@&=+$,;/")
@@ -22,11 +22,10 @@ def data_file_url(path: str, table_path: str, roots: Sequence[str] = ()) -> str:
     Source: PROTOCOL.md, Add File and Remove File.
     """
     try:
-        return resolve_path(table_path, path, named_in=table_path, allowed_roots=roots, by_spark=True)
-    except CorruptLogError as error:
-        raise DataPathError(
-            path=path, table=table_path, reason=f"{error.reason} (`data_roots` allows folders)"
-        ) from error
+        return resolve_path(table_path, path, allowed_roots=roots, by_spark=True)
+    except ValueError as error:
+        reason = f"{error} (`data_roots` allows folders)"
+        raise DataPathError(path=path, table=table_path, reason=reason) from error
 
 
 def plain_url(url: str) -> str:

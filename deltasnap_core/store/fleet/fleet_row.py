@@ -8,7 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from deltasnap_core.log.condition.problem import Problem
 from deltasnap_core.protocol.state.file_size_histogram import files_below
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.store.fleet.last_poll import DEFAULT_SMALL_FILE_BYTES, LastPoll
@@ -125,15 +124,12 @@ def fleet_row(
     poll: LastPoll | None,
     newest: VersionManifest | None,
     timeline: Timeline,
-    *,
-    num_versions: int,
     now_ms: int,
-    damage: Problem | None,
 ) -> FleetRow:
     """Return the row of a table.
 
-    newest: the manifest of the newest stored version; None: there is none, or it cannot be read.
-    damage: the damage of the store, which is the condition of the table then; None: none was found.
+    newest:   the manifest of the newest stored version; None: there is none, or it cannot be read.
+    timeline: of the stored versions.
     """
     latest = None if poll is None else poll.latest_version
     stored = None if newest is None else newest.version
@@ -142,10 +138,9 @@ def fleet_row(
     is_future = last_commit is not None and last_commit - now_ms > CLOCK_SKEW_MS
     age = None if last_commit is None or is_future else max(now_ms - last_commit, 0)
     pause, growth_7d, growth_30d = read_growth(timeline, now_ms)
-    status = table_status(poll, last_commit, now_ms) if damage is None else TableStatus.of(damage)
     return FleetRow(
         table=table,
-        status=status,
+        status=table_status(poll, last_commit, now_ms),
         polled_at_ms=None if poll is None else poll.polled_at_ms,
         last_commit_ms=last_commit,
         age_ms=age,
@@ -154,7 +149,7 @@ def fleet_row(
         latest_version=latest,
         stored_version=stored,
         versions_behind=behind,
-        num_versions=num_versions,
+        num_versions=timeline.num_versions,
         growth_7d_bytes=growth_7d,
         growth_30d_bytes=growth_30d,
         vacuum_bytes=poll.vacuum_bytes if poll is not None and poll.facts_version == stored else None,

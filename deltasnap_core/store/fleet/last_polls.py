@@ -219,15 +219,8 @@ class _TableReader:
         return self._timeline.used
 
     def _row(self, newest: VersionManifest | None) -> FleetRow:
-        return fleet_row(
-            self._stored.name,
-            self._poll,
-            newest,
-            self._timeline,
-            num_versions=len(self._names),
-            now_ms=self._now_ms,
-            damage=self.damage,
-        )
+        found = fleet_row(self._stored.name, self._poll, newest, self._timeline, self._now_ms)
+        return found if self.damage is None else replace(found, status=TableStatus.of(self.damage))
 
     def _newest(self) -> VersionManifest | None:
         """Return the newest manifest; None: there is none, or it cannot be read. Notes damage."""

@@ -45,6 +45,11 @@ class Timeline:
         self._used: set[int] = set()
 
     @property
+    def num_versions(self) -> int:
+        """The number of versions."""
+        return len(self._names)
+
+    @property
     def used(self) -> dict[ManifestName, VersionPoint]:
         """The points that were needed so far, to be stored for the next time."""
         return {self._names[index]: self._points[index] for index in sorted(self._used) if index in self._points}

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from deltasnap_core import TableLog
-from deltasnap_core.log.checksum_validation import ChecksumDifference, compare_with_log
+from deltasnap_core.log.checksum_validation import ChecksumDifference, compare_time_with_log, compare_with_log
 from deltasnap_core.protocol.actions import AddFile
 from deltasnap_core.protocol.log_files.file_names import checksum_file
 from deltasnap_core.protocol.state.file_size_histogram import DEFAULT_BIN_BOUNDARIES
@@ -28,7 +28,7 @@ def differences(table: Path, *, listed: str = "a", stats: str | None = None, **s
     state = log_without_spark(TableLog.for_path(table, clock=FixedClock())).snapshot.computed_state
     checksum = VersionChecksum.parse(json.dumps({**COUNTS, **said}).encode())
     files = [AddFile.from_json(add(listed, stats=stats)["add"])]
-    found = compare_with_log(checksum, state, in_commit_timestamp=None, all_files=files, log_path=LOG_PATH)
+    found = compare_with_log(checksum, state, files, LOG_PATH)
     return [difference.field for difference in found]
 
 
@@ -128,9 +128,7 @@ def test_statistics_are_compared_as_texts_if_the_schema_is_unknown(tmp_path: Pat
     checksum = VersionChecksum.parse(json.dumps({**COUNTS, "allFiles": [file]}).encode())
     for stats, is_same in (('{"minValues":{},"numRecords":1}', True), ('{"numRecords":1}', False)):
         files = [AddFile.from_json({**file, "stats": stats})]
-        found = compare_with_log(
-            checksum, replace(state, metadata=unknown), in_commit_timestamp=None, all_files=files, log_path=LOG_PATH
-        )
+        found = compare_with_log(checksum, replace(state, metadata=unknown), files, LOG_PATH)
         assert ("all_files" not in {each.field for each in found}) is is_same
 
 
@@ -187,7 +185,7 @@ def test_each_field_is_compared(tmp_path: Path, said: dict[str, Any], expected: 
     write_log(tmp_path, {0: [features, metadata(), domain, file]})
     state = log_without_spark(TableLog.for_path(tmp_path, clock=FixedClock())).snapshot.computed_state
     checksum = VersionChecksum.parse(json.dumps({**COUNTS, **said}).encode())
-    found = compare_with_log(checksum, state, in_commit_timestamp=5, all_files=None, log_path=LOG_PATH)
+    found = (*compare_with_log(checksum, state), *compare_time_with_log(checksum, 5))
     assert [difference.field for difference in found] == expected
 
 

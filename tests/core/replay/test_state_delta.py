@@ -73,9 +73,8 @@ class Log:
         """The changes of the versions (first, last] by the driver, from the files of an earlier version."""
         since = self.batch.after(files_of).up_to(last)
         earlier, newer = (self.measured(each) for each in (since.up_to(first), since.after(first)))
-        return driver.delta_between(
-            self.rows(files_of), earlier, newer, self.non_file(last), before=before, after=after
-        )
+        begun, ended = driver.totals_between(self.rows(files_of), earlier, newer, before, after)
+        return StateDelta(begun=begun, ended=ended, non_file=self.non_file(last))
 
 
 @pytest.mark.slow
@@ -147,14 +146,11 @@ def test_spark_deltas_match_the_driver(spark: SparkSession, made: RandomLog) -> 
     middle = log.last // 2
     counted = spark_deltas.counted(reconciled(middle), log.non_file(middle), ALL)
     assert counted.applied_to(None) == log.state(middle, ALL)
-    change = spark_deltas.delta_between(
-        reconciled(0),
-        reader.commit_measures(log.batch.after(0).up_to(middle)),
-        reader.commit_measures(log.batch.after(middle)),
-        log.non_file(log.last),
-        before=ALL,
-        after=LATER,
+    earlier, newer = (
+        reader.commit_measures(each) for each in (log.batch.after(0).up_to(middle), log.batch.after(middle))
     )
+    begun, ended = spark_deltas.totals_between(reconciled(0), earlier, newer, ALL, LATER)
+    change = StateDelta(begun=begun, ended=ended, non_file=log.non_file(log.last))
     # Across the engines: the driver's state, Spark's change.
     assert change.applied_to(log.state(middle, ALL)) == log.state(log.last, LATER)
     assert change.applied_to(log.state(middle, ALL)) == log.delta(0, middle, log.last, ALL, LATER).applied_to(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from deltasnap_core.log.condition.commit_findings import CommitFindings
+from deltasnap_core.log.condition.problem_kinds import ProblemKind
 
 
 def test_only_wanted_commits_of_another_reader_are_added() -> None:
@@ -11,11 +12,7 @@ def test_only_wanted_commits_of_another_reader_are_added() -> None:
             versions={*versions},
             infos=dict.fromkeys(versions),
             actions={version: [version] for version in versions},
-            negative={*versions},
-            contradictory={*versions},
-            repeating={*versions},
-            removing_again={*versions},
-            blank={*versions},
+            marked={ProblemKind.EMPTY_COMMIT: {*versions}},
         )
 
     found = read(1)

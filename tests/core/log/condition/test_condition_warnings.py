@@ -14,7 +14,7 @@ import pytest
 from deltasnap_core import ProblemKind, TableLog, VersionRanges
 from deltasnap_core.log.commits import commit_batch, commit_reader
 from deltasnap_core.protocol.log_files.file_names import checkpoint_file, checksum_file, commit_file
-from deltasnap_core.support import SoundVersion
+from deltasnap_core.support import CommitFindings, SoundVersion
 from tests.builders import (
     add,
     commit_info,
@@ -99,7 +99,9 @@ def test_times_of_new_commits_are_compared_with_the_newest_sound_version(
     os.utime(log / commit_file(3), (FAR_MS / 1000, FAR_MS / 1000))
     state = log_without_spark(TableLog.for_path(tmp_path / "t")).get_snapshot_at(1)
     stored = SoundVersion(version=1, protocol=state.protocol, metadata=state.metadata, timestamp=30)
-    found = condition(tmp_path / "t", first=2, sound=VersionRanges(((0, 1),)), newest_sound=stored)
+    found = condition(
+        tmp_path / "t", first=2, known=CommitFindings(sound=VersionRanges(((0, 1),)), newest_sound=stored)
+    )
     (fault,) = found.faults
     assert (fault.kind, text in fault.text, [*found.commits_read]) == (kind, True, [2, 3])
 
@@ -230,7 +232,8 @@ def test_condition_warns_of_a_checksum_that_differs_from_the_log(
     newest = TableLog.for_path(tmp_path / "t").latest()
     stored = SoundVersion(version=1, protocol=newest.protocol, metadata=newest.metadata, timestamp=5)
     # Not every action of stored versions is known.
-    assert condition(tmp_path / "t", sound=VersionRanges.of(range(2)), newest_sound=stored).text == ""
+    known = CommitFindings(sound=VersionRanges.of(range(2)), newest_sound=stored)
+    assert condition(tmp_path / "t", known=known).text == ""
 
 
 def test_condition_of_an_invalid_hint_warns(tmp_path: Path) -> None:

@@ -307,7 +307,7 @@ def test_condition_reads_earlier_commits_on_request_unless_they_are_read_already
     found = condition(tmp_path / "t", first=0)
     assert found.faults[0].versions == (3, 4, 5)
     assert found.is_readable
-    assert condition(tmp_path / "t", first=0, findings=CommitFindings(versions={3})).mark == "ok"
+    assert condition(tmp_path / "t", first=0, known=CommitFindings(versions={3})).mark == "ok"
 
 
 @pytest.mark.parametrize(
@@ -392,7 +392,7 @@ def test_condition_reports_a_log_without_protocol_or_metadata(tmp_path: Path, mi
 def test_condition_uses_known_schemas_of_stored_versions(tmp_path: Path) -> None:
     broken = metadata(schemaString="{")
     write_log(tmp_path / "t", {0: [FIRST[0], broken], 1: [add("b")]})
-    found = TableLog.for_path(str(tmp_path / "t")).condition(sound=VersionRanges.of(range(2)))
+    found = TableLog.for_path(str(tmp_path / "t")).condition(known=CommitFindings(sound=VersionRanges.of(range(2))))
     assert found.mark == "ok"
     known = Metadata.from_json(broken["metaData"])
     assert found.with_schema_of(known, None).mark == "error"
@@ -404,7 +404,7 @@ def test_condition_uses_known_schemas_of_stored_versions(tmp_path: Path) -> None
 def test_stored_version_after_a_checkpoint_does_not_vouch_for_the_commits_before_it(tmp_path: Path) -> None:
     log = make_log(tmp_path / "t", 6, checkpoint=5)
     (log / commit_file(3)).write_bytes(b"{nope")
-    found = condition(tmp_path / "t", first=3, sound=VersionRanges.of([2, 5]))
+    found = condition(tmp_path / "t", first=3, known=CommitFindings(sound=VersionRanges.of([2, 5])))
     assert [[*found.commits_read], [*found.unloadable], [*found.unread]] == [[3, 4, 6], [3, 4], [0, 1, 2, 5]]
     assert not found.is_complete
     assert condition(tmp_path / "t", first=0).is_complete
@@ -414,7 +414,8 @@ def test_condition_reports_an_empty_commit_of_a_stored_version(tmp_path: Path) -
     log = make_log(tmp_path / "t", 6)
     (log / commit_file(5)).write_bytes(b"\n")
     (log / commit_file(6)).write_bytes(b"")
-    assert "commits of versions 5 to 6 are empty" in condition(tmp_path / "t", sound=VersionRanges.of(range(7))).text
+    known = CommitFindings(sound=VersionRanges.of(range(7)))
+    assert "commits of versions 5 to 6 are empty" in condition(tmp_path / "t", known=known).text
 
 
 class RefusingStore(MemoryLogStore):
@@ -546,7 +547,7 @@ def test_condition_agrees_with_loading(data: st.DataObject, tmp_path_factory: py
     assert not set(able) & set(later.unloadable), (later, since, able)
     sound = VersionRanges.of(data.draw(st.sets(st.sampled_from(able))) if able else ())
     first = sound.runs[0][1] + 1 if sound else 0
-    known = condition(table, first=first, sound=sound)
+    known = condition(table, first=first, known=CommitFindings(sound=sound))
     assert [v for v in known.loadable if v >= first] == [v for v in able if v >= first], (known, sound, able)
     assert not set(known.commits_read) & set(sound)
 
