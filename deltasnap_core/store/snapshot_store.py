@@ -18,13 +18,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal, TypeVar, Unpack
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from deltasnap_core.clock import system_clock
-from deltasnap_core.errors import StoredVersionNotFoundError
+from deltasnap_core.errors import StorageError, StoredVersionNotFoundError
 from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.listing.log_segment_builder import check_versions
@@ -32,24 +33,30 @@ from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.redaction import safe_repr
-from deltasnap_core.replay.engine import EngineUse, Question
+from deltasnap_core.replay.engine import EngineUse, Question, ReplayEngine
 from deltasnap_core.replay.fallback import Fallback
-from deltasnap_core.replay.sessions import SparkProvider
-from deltasnap_core.scan.changes.row_changes import RowChangeOptions, check_options
+from deltasnap_core.replay.sessions import SparkProvider, provider_of
+from deltasnap_core.replay.spark.session.spark_files import SparkFiles
+from deltasnap_core.scan.changes.row_changes import RowChangeOptions, RowChanges, check_options
 from deltasnap_core.scan.file_changes import FileChanges
 from deltasnap_core.scan.scan import Scan
 from deltasnap_core.scan.scan_options import ScanOptions
 from deltasnap_core.scan.table_version import TableVersion
 from deltasnap_core.scan.tables.metadata_tables import MetadataTables
 from deltasnap_core.snapshot.delta_log import DeltaLog
+from deltasnap_core.storage.urls import is_local, local_path, to_url
+from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.fleet.fleet_history import FleetHistory
 from deltasnap_core.store.fleet.fleet_row import fleet_table, worst_first
 from deltasnap_core.store.fleet.last_polls import LastPolls
 from deltasnap_core.store.fleet.table_level import TableStatus
 from deltasnap_core.store.format.change_sets import ChangePolicy
 from deltasnap_core.store.format.manifest import VersionManifest
-from deltasnap_core.store.store_reader import StoreReader, VersionNumber
-from deltasnap_core.store.stored_version import FileQuery, RowKind
+from deltasnap_core.store.rows.driver_rows import DriverRows
+from deltasnap_core.store.rows.parquet_files import ParquetFiles
+from deltasnap_core.store.rows.spark_rows import SparkRows
+from deltasnap_core.store.stored_row_changes import stored_row_changes, stored_rows_as_inserts
+from deltasnap_core.store.stored_version import FileQuery, RowKind, StoredVersion
 from deltasnap_core.store.versions.common_version import CommonVersion, begin_fork, find_common_version
 from deltasnap_core.store.versions.pruning import DAY_MS, PruneReport, StoreUsage, prune, usage
 from deltasnap_core.store.versions.stored_table import StoredTable
@@ -57,6 +64,9 @@ from deltasnap_core.store.writing.range_writer import Progress
 from deltasnap_core.store.writing.store_writer import StoredRange, StoreWriter
 
 MaterializeAs = Literal["view", "table"]
+VersionNumber = int | VersionManifest
+"""A stored version: its number, or its manifest."""
+
 T = TypeVar("T")
 
 
@@ -74,10 +84,21 @@ class SnapshotStore:
     the file and call `write_range`.
     """
 
-    def __init__(self, reader: StoreReader, policy: ChangePolicy | None = None) -> None:
-        self._reader = reader
+    def __init__(
+        self,
+        engine: ReplayEngine,
+        parquet: ParquetFiles,
+        policy: ChangePolicy | None = None,
+        *,
+        check_pages: bool = False,
+    ) -> None:
+        """Create a store. parquet: of the root, with the storage. policy, check_pages: as for `open`."""
+        self._engine = engine
+        self._parquet = parquet
+        self._storage = parquet.storage
         self._policy = policy or ChangePolicy()
-        self.root = reader.root
+        self._check_pages = check_pages
+        self.root = parquet.folder
 
     @classmethod
     def open(
@@ -98,8 +119,17 @@ class SnapshotStore:
         policy:          when changes are merged and when a new base is written.
         check_pages:     whether to read every DataFrame once before returning it.
         """
-        reader = StoreReader.open(spark, root_url, storage_options, engine=engine, check_pages=check_pages)
-        return cls(reader, policy)
+        root = to_url(root_url)
+        if is_local(root) and Path(local_path(root)).is_file():
+            raise StorageError(path=root, reason="expected a folder, found a file")
+        sessions = provider_of(spark)
+        parquet = ParquetFiles(
+            sessions=sessions,
+            storage=WritableFiles(root, storage_options),
+            spark_files=SparkFiles.of(storage_options, sessions),
+            folder=root,
+        )
+        return cls(ReplayEngine(sessions, engine), parquet, policy, check_pages=check_pages)
 
     def __repr__(self) -> str:
         return f"SnapshotStore({self.root})"
@@ -114,7 +144,7 @@ class SnapshotStore:
 
     def table(self, name: str) -> StoredTable:
         """Return the stored data of one table: its manifests, and values of several versions. Needs no Spark."""
-        return self._reader.table(name)
+        return StoredTable(storage=self._storage, root=self.root, name=name)
 
     def version(self, table: str, version: VersionNumber) -> TableVersion:
         """Return a stored version: a value with the members of a Snapshot. Only members that read rows may need Spark.
@@ -122,7 +152,7 @@ class SnapshotStore:
         `min_file_retention_timestamp` is the time of the commit minus `delta.deletedFileRetentionDuration`, so the rows
         are always the same.
         """
-        return TableVersion(Fallback(self._reader.version(table, version)))
+        return TableVersion(Fallback(self._version(table, version)))
 
     def computed_state(self, table: str, version: VersionNumber) -> SnapshotState:
         """Return the computed state of a version, as Snapshot.computed_state. Needs no Spark."""
@@ -159,7 +189,7 @@ class SnapshotStore:
         min_file_retention_timestamp: tombstones of this time (ms) or before have expired; 0: none have; None: the
         commit's timestamp minus `delta.deletedFileRetentionDuration`, so that the result is always the same.
         """
-        found = self._reader.version(table, version)
+        found = self._version(table, version)
         return found.actions_kept_by(_retention(min_file_retention_timestamp) or found.retention)
 
     def all_files(self, table: str, version: VersionNumber) -> DataFrame:
@@ -170,7 +200,7 @@ class SnapshotStore:
         self, table: str, version: VersionNumber, *, min_file_retention_timestamp: int | None = None
     ) -> DataFrame:
         """Return the tombstones that have not expired, with the columns of TOMBSTONES_SCHEMA; see `state`."""
-        return self._reader.version(table, version).tombstones(_retention(min_file_retention_timestamp))
+        return self._version(table, version).tombstones(_retention(min_file_retention_timestamp))
 
     def read_arrow(
         self,
@@ -185,7 +215,7 @@ class SnapshotStore:
         Spark.
         columns: some of the existing ones; None: all. Errors: ValueError for an unknown column.
         """
-        return self._reader.version(table, version).arrow(kind, columns)
+        return self._version(table, version).arrow(kind, columns)
 
     def reason_for_spark(self, table: str) -> str | None:
         """Return why the version after the newest stored one needs Spark; None: the driver can probably write it."""
@@ -193,8 +223,8 @@ class SnapshotStore:
         current = stored.current_names()
         newest = max(current, default=None)
         if newest is None:
-            return self._reader.engine.reason_for_spark({Question.RECONSTRUCT: None})
-        return self._reader.engine.reason_for_spark({Question.COUNT: stored.manifests([newest], current)[newest].rows})
+            return self._engine.reason_for_spark({Question.RECONSTRUCT: None})
+        return self._engine.reason_for_spark({Question.COUNT: stored.manifests([newest], current)[newest].rows})
 
     def count_files(self, table: str, version: VersionNumber, query: FileQuery[T]) -> T:
         """Return the result of a query over the files and the tombstones of a version, from one pass over its rows.
@@ -202,7 +232,7 @@ class SnapshotStore:
         The driver answers it up to the limit of a computed state: a run that computes a version without Spark also
         counts its files without Spark.
         """
-        return self._reader.version(table, version).count(query)
+        return self._version(table, version).count(query)
 
     def scan(
         self,
@@ -230,7 +260,10 @@ class SnapshotStore:
         versions.
         """
         check_versions(from_version, to_version)
-        return self._reader.file_changes(table, from_version, to_version, options)
+        before, after = self._versions(table, [from_version, to_version])
+        later = max(before, after, key=lambda version: version.number)
+        commits = later.commits(min(from_version, to_version) + 1)
+        return FileChanges(Fallback(before), Fallback(after), commits=commits, options=options)
 
     def row_changes(self, table: str, first: int, last: int, **wanted: Unpack[RowChangeOptions]) -> DataFrame:
         """Return the rows that stored versions changed, as DeltaLog.row_changes. Their data files must exist.
@@ -245,7 +278,7 @@ class SnapshotStore:
         if first > last:
             raise ValueError(f"Expected first <= last, found {first} and {last}")
         check_options(wanted)
-        return self._reader.row_changes(table, first, last, wanted.get("options")).to_df(wanted)
+        return self._row_changes(table, first, last, wanted.get("options")).to_df(wanted)
 
     def row_changes_since(
         self, table: str, since: int | None, last: int, **wanted: Unpack[RowChangeOptions]
@@ -259,7 +292,7 @@ class SnapshotStore:
         if since is not None and since > last:
             raise ValueError(f"Expected since <= last, found {since} and {last}")
         check_options(wanted)
-        return self._reader.row_changes_since(table, since, last, wanted.get("options")).to_df(wanted)
+        return self._row_changes_since(table, since, last, wanted.get("options")).to_df(wanted)
 
     def tables(
         self, table: str, version: VersionNumber | None = None, *, options: ScanOptions | None = None
@@ -274,7 +307,7 @@ class SnapshotStore:
             version = max(self.versions(table), default=None)
         if version is None:
             raise StoredVersionNotFoundError(store=self.root, table=table, version=None)
-        return MetadataTables(Fallback(self._reader.version(table, version)), options)
+        return MetadataTables(Fallback(self._version(table, version)), options)
 
     def write_range(
         self,
@@ -333,10 +366,9 @@ class SnapshotStore:
         check_versions(*versions)
         if materialize_as not in ("view", "table"):
             raise ValueError(f"expected materialize_as to be 'view' or 'table', found {materialize_as!r}")
-        stored = self.table(table)
         writer = StoreWriter(
-            stored=stored,
-            parquet=self._reader.parquet(stored.folder),
+            stored=self.table(table),
+            parquet=self._parquet,
             log=log,
             policy=self._policy,
             progress=on_progress or (lambda *_: None),
@@ -383,12 +415,12 @@ class SnapshotStore:
 
     @property
     def _fleet_history(self) -> FleetHistory:
-        return FleetHistory(storage=self._reader.storage, root=self.root)
+        return FleetHistory(storage=self._storage, root=self.root)
 
     @property
     def polls(self) -> LastPolls:
         """The result of the last poll of the log of each table, to read and to replace. No Spark."""
-        return LastPolls(storage=self._reader.storage, root=self.root)
+        return LastPolls(storage=self._storage, root=self.root)
 
     def usage(self, table: str) -> StoreUsage:
         """Return the number of versions and generations of a table, and of its files with their bytes. No Spark.
@@ -414,6 +446,44 @@ class SnapshotStore:
         would remain. In both cases, nothing is removed. StorageError.
         """
         return prune(self.table(table), keep=keep, keep_generations=keep_generations, min_age_ms=min_age_ms)
+
+    def _version(self, table: str, version: VersionNumber) -> StoredVersion:
+        (found,) = self._versions(table, [version])
+        return found
+
+    def _versions(self, table: str, versions: Collection[VersionNumber]) -> list[StoredVersion]:
+        """Return versions, as given. They are found in one listing: a later one may have another generation's."""
+        stored = self.table(table)
+        numbers = [version for version in versions if not isinstance(version, VersionManifest)]
+        read = stored.manifests(numbers) if numbers else {}
+        found = (version if isinstance(version, VersionManifest) else read[version] for version in versions)
+        return [self._opened(stored, manifest) for manifest in found]
+
+    def _opened(self, stored: StoredTable, manifest: VersionManifest) -> StoredVersion:
+        folder, log_path = stored.generation_folder(manifest.generation), manifest.log_path
+        return StoredVersion(
+            engine=self._engine,
+            stored=stored,
+            manifest=manifest,
+            spark_rows=SparkRows(parquet=self._parquet.below(folder), log_path=log_path),
+            driver_rows=DriverRows(storage=self._storage, folder=folder, log_path=log_path),
+            check_pages=self._check_pages,
+        )
+
+    def _row_changes(self, table: str, first: int, last: int, options: ScanOptions | None) -> RowChanges:
+        stored = self.table(table)
+        current = stored.current_names()
+        stored.manifests([last], current)  # first, because the range may have 2**62 versions
+        manifests = stored.manifests(range(first, last + 1), current)
+        versions = [self._opened(stored, each) for each in manifests.values()]
+        before = [name for name in (current.get(first - 1),) if name is not None]
+        earlier = [self._opened(stored, each) for each in stored.read_sound_manifests(before)]
+        return stored_row_changes(versions, next(iter(earlier), None), options)
+
+    def _row_changes_since(self, table: str, since: int | None, last: int, options: ScanOptions | None) -> RowChanges:
+        if since is not None and since != last:
+            return self._row_changes(table, since + 1, last, options)
+        return stored_rows_as_inserts(self._version(table, last), options, unchanged=since == last)
 
 
 def _retention(chosen: int | None) -> Retention | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -88,7 +88,6 @@ class StoredVersion:
     spark_rows, driver_rows: the rows of its generation, for each engine.
     check_pages:     read every page of a DataFrame before returning it.
     check_files:     check once that all its files exist, before rows are read.
-    storage_options: for the data files of the table; None: none.
     now_ms:          when the version was opened (ms).
     Errors: CorruptStoreError naming the file.
     """
@@ -100,7 +99,6 @@ class StoredVersion:
     driver_rows: DriverRows
     check_pages: bool = False
     check_files: bool = True
-    storage_options: Mapping[str, Any] | None = None
     now_ms: int = field(default_factory=system_clock)
 
     def without(self, error: DeltaSnapError) -> Never:
@@ -191,7 +189,9 @@ class StoredVersion:
         protocol, options = self.computed_state.protocol, options or ScanOptions()
         if protocol is not None:
             check_readable(protocol, path=self.table_path, version=self.number)
-        storage_options = self.storage_options if options.storage_options is None else options.storage_options
+        storage_options = options.storage_options
+        if storage_options is None:
+            storage_options = self.spark_rows.parquet.spark_files.storage_options
         return ScannedTable(
             sessions=self.engine.sessions,
             table_path=self.table_path,

@@ -65,7 +65,7 @@ def found_by(before: StoredVersion | None, versions: Sequence[StoredVersion]) ->
 
 
 def check(store: SnapshotStore, first: int, last: int, starts: Sequence[int] = (0, 1, 5)) -> None:
-    stored = [store._reader.version("t", version) for version in range(first, last + 1)]
+    stored = [store._version("t", version) for version in range(first, last + 1)]
     for start in (start for start in starts if start < len(stored)):
         before = stored[start - 1] if start else None
         if before is None and first:

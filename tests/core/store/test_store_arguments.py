@@ -12,7 +12,6 @@ import pytest
 from deltasnap_core import ScanOptions, SnapshotStore
 from deltasnap_core.errors import StoredVersionNotFoundError
 from deltasnap_core.protocol.actions import Metadata
-from deltasnap_core.store.store_reader import StoreReader
 
 NO_LOG: Any = None
 INVALID: dict[str, tuple[Callable[[SnapshotStore], object], str]] = {
@@ -74,6 +73,5 @@ def test_data_files_are_read_with_the_options_of_the_store_unless_a_scan_has_its
     state = SimpleNamespace(protocol=None, metadata=Metadata(id="t", schema_string='{"type":"struct","fields":[]}'))
     stored: Any = SimpleNamespace(computed_states=lambda manifests: {0: state}, generation_folder=str)
     manifest: Any = SimpleNamespace(version=0, log_path="file:///t/_delta_log", generation="1")
-    reader = StoreReader.open(None, tmp_path / "store", {"anon": True}, engine="auto", check_pages=False)
-    found = reader._opened(stored, manifest)
+    found = SnapshotStore.open(None, tmp_path / "store", {"anon": True})._opened(stored, manifest)
     assert found.scanned(ScanOptions(storage_options=chosen)).spark_files.storage_options == expected

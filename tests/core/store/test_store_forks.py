@@ -23,8 +23,8 @@ from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.log_store import FileStatus, LogStore
 from deltasnap_core.storage.urls import to_url
 from deltasnap_core.storage.writable_files import WritableFiles
+from deltasnap_core.store.rows.parquet_files import ParquetFiles
 from deltasnap_core.store.snapshot_store import SnapshotStore
-from deltasnap_core.store.store_reader import StoreReader
 from deltasnap_core.store.versions.common_version import LogRelation
 from tests.builders import CountingLogStore, metadata, mtime_of, protocol, write_log
 from tests.checkpoint_files import write_checkpoint
@@ -287,13 +287,9 @@ def asked_for(folder: Path, count: int, gaps: Mapping[int, int]) -> dict[str, in
     log_store = CountingLogStore(FsspecLogStore())
     files = CountingFiles(to_url(folder / "store"))
     sessions = NoSession()
-    reader = StoreReader(
-        engine=ReplayEngine(sessions),
-        root=to_url(folder / "store"),
-        storage=files,
-        spark_files=SparkFiles.of(None, sessions),
-    )
-    store = SnapshotStore(reader)
+    spark_files = SparkFiles.of(None, sessions)
+    parquet = ParquetFiles(sessions=sessions, storage=files, spark_files=spark_files, folder=to_url(folder / "store"))
+    store = SnapshotStore(ReplayEngine(sessions), parquet)
     log = log_of(folder / "events", log_store)
     store.write_range("events", log, 0, 0)
     for first, last in gaps.items():

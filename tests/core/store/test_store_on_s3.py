@@ -16,8 +16,8 @@ from deltasnap_core.replay.engine import ReplayEngine
 from deltasnap_core.replay.sessions import GivenSession
 from deltasnap_core.replay.spark.session.spark_files import SparkFiles, can_read
 from deltasnap_core.snapshot.delta_log import DeltaLog
+from deltasnap_core.store.rows.parquet_files import ParquetFiles
 from deltasnap_core.store.snapshot_store import SnapshotStore
-from deltasnap_core.store.store_reader import StoreReader
 from tests.builders import write_log
 from tests.core.store.killing import KilledError, MortalFiles
 from tests.core.store.manifests import commit_actions
@@ -111,8 +111,9 @@ def test_run_killed_on_s3_is_repaired_by_the_next(
     for steps in (0, 1, 3):  # before the base is known, before the changes are, among the manifests
         files = MortalFiles(root, steps, s3_options)
         spark_files = SparkFiles(s3_options, partial(can_read, spark))
-        engine = ReplayEngine(GivenSession(spark))
-        mortal = SnapshotStore(StoreReader(engine=engine, root=root, storage=files, spark_files=spark_files))
+        session = GivenSession(spark)
+        parquet = ParquetFiles(sessions=session, storage=files, spark_files=spark_files, folder=root)
+        mortal = SnapshotStore(ReplayEngine(session), parquet)
         with pytest.raises(KilledError):
             mortal.write_range("events", log, 0, LATEST)
         assert len(reader.versions("events")) <= LATEST

@@ -54,7 +54,7 @@ def test_rows_are_compared_if_the_store_no_longer_has_the_tombstone_of_a_file(
     write_log(tmp_path / "t", {0: [protocol(), at_once, add("a")], 1: moved})
     store = SnapshotStore.open(spark, tmp_path / "store", policy=ChangePolicy(base_fraction=0.3, least_rows=1))
     write_versions(store, DeltaLog.for_table(spark, tmp_path / "t"), (1,))
-    stored = [store._reader.version("t", version) for version in range(2)]
+    stored = [store._version("t", version) for version in range(2)]
     assert stored[1].manifest.base.last == 1
     assert {each.path: each.data_change for each in _actions(stored[0], stored[1:])} == {"a": True, "b": True}
 

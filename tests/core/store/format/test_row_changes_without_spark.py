@@ -69,7 +69,7 @@ def test_a_moved_file_is_not_a_delete_after_its_tombstone_expired(spark: None, t
     write_log(tmp_path / "t", {0: [protocol(), at_once, add("a%20b")], 1: moved})
     store = SnapshotStore.open(None, tmp_path / "store")
     write_versions(store, DeltaLog.for_table(None, tmp_path / "t"), (1,))
-    stored = [store._reader.version("t", version) for version in range(2)]
+    stored = [store._version("t", version) for version in range(2)]
     found = {each.path: each.data_change for each in _actions(stored[0], stored[1:])}
     assert found == {"a%20b": False, "moved": False, "new": True}
 
@@ -84,7 +84,7 @@ def test_actions_of_consecutive_versions_read_the_base_once_and_parse_only_chang
     write_log(tmp_path / "t", {0: first, **later})
     store = SnapshotStore.open(None, tmp_path / "store")
     write_versions(store, DeltaLog.for_table(None, tmp_path / "t"), (1,))
-    stored = [store._reader.version("t", version) for version in range(versions)]
+    stored = [store._version("t", version) for version in range(versions)]
     read: list[int] = []
 
     def counting(rows: DriverRows, *arguments: Any) -> pa.Table:
@@ -106,7 +106,7 @@ def rows(changes: RowChanges) -> list[tuple[int, str | None, str]]:
 
 @pytest.mark.slow
 def test_changes_of_stored_versions_need_no_log(stored: SnapshotStore) -> None:
-    changes = stored._reader.row_changes("t", 6, 7, ScanOptions())
+    changes = stored._row_changes("t", 6, 7, ScanOptions())
     assert sorted(rows(changes), key=str) == [(7, "delete", "c2"), (7, "insert", "b"), (7, "insert", "c")]
     assert {version: each.timestamp for version, each in changes.versions.items()} == {6: mtime_of(6), 7: mtime_of(7)}
     assert not any(each.is_recorded for each in changes.versions.values())
@@ -114,16 +114,14 @@ def test_changes_of_stored_versions_need_no_log(stored: SnapshotStore) -> None:
 
 @pytest.mark.slow
 def test_changes_since_a_version_are_those_of_the_later_ones(stored: SnapshotStore) -> None:
-    reader = stored._reader
-    assert rows(reader.row_changes_since("t", 4, 7, ScanOptions())) == rows(
-        reader.row_changes("t", 5, 7, ScanOptions())
-    )
-    assert rows(reader.row_changes_since("t", 3, 3, ScanOptions())) == []
+    later = rows(stored._row_changes("t", 5, 7, ScanOptions()))
+    assert rows(stored._row_changes_since("t", 4, 7, ScanOptions())) == later
+    assert rows(stored._row_changes_since("t", 3, 3, ScanOptions())) == []
 
 
 def test_changes_without_an_earlier_version_are_all_rows_as_inserts(stored: SnapshotStore) -> None:
-    changes = stored._reader.row_changes_since("t", None, 3, ScanOptions())
-    live = {row["path"] for row in stored._reader.version("t", 3).arrow("all_files").to_pylist()}
+    changes = stored._row_changes_since("t", None, 3, ScanOptions())
+    live = {row["path"] for row in stored._version("t", 3).arrow("all_files").to_pylist()}
     assert {(version, change) for version, change, _ in rows(changes)} == {(3, "insert")}
     assert sorted(path for *_, path in rows(changes)) == sorted(live)
     assert list(changes.versions) == [3]
@@ -135,9 +133,9 @@ def test_log_is_read_while_it_has_the_commits(spark: None, tmp_path: Path) -> No
     log = write_log(tmp_path / "t", {0: [protocol(), feed, add("a")], 1: [recorded, remove("a")]})
     store = SnapshotStore.open(None, tmp_path / "store")
     write_versions(store, DeltaLog.for_table(None, tmp_path / "t"), ())
-    assert rows(store._reader.row_changes("t", 1, 1, ScanOptions())) == [(1, None, "_change_data/1")]
+    assert rows(store._row_changes("t", 1, 1, ScanOptions())) == [(1, None, "_change_data/1")]
     (log / commit_file(1)).unlink()
-    assert rows(store._reader.row_changes("t", 1, 1, ScanOptions())) == [(1, "delete", "a")]
+    assert rows(store._row_changes("t", 1, 1, ScanOptions())) == [(1, "delete", "a")]
 
 
 def test_version_before_need_not_be_stored_while_the_log_has_the_commits(spark: None, tmp_path: Path) -> None:
@@ -149,10 +147,10 @@ def test_version_before_need_not_be_stored_while_the_log_has_the_commits(spark: 
     for version in (0, 1):
         (log / commit_file(version)).unlink()
     expected = [(2, "delete", "a"), (2, "insert", "d"), (3, "insert", "e")]
-    assert sorted(rows(store._reader.row_changes("t", 2, 3, ScanOptions()))) == expected
+    assert sorted(rows(store._row_changes("t", 2, 3, ScanOptions()))) == expected
     shutil.rmtree(log)
     with pytest.raises(StoredVersionNotFoundError, match="no version 1"):
-        store._reader.row_changes("t", 2, 3, ScanOptions())
+        store._row_changes("t", 2, 3, ScanOptions())
 
 
 def test_stored_version_before_shows_what_commits_changed_while_the_log_has_only_these(
@@ -167,7 +165,7 @@ def test_stored_version_before_shows_what_commits_changed_while_the_log_has_only
     store.write_range("t", DeltaLog.for_table(None, tmp_path / "t"), 1, 3)
     for version in (0, 1):
         (log / commit_file(version)).unlink()
-    changes = store._reader.row_changes("t", 2, 3, ScanOptions())
+    changes = store._row_changes("t", 2, 3, ScanOptions())
     assert sorted(rows(changes)) == [(2, "delete", "b"), (2, "insert", "d"), (3, "delete", "c")]
     (deleted,) = (each for each in changes.rows if each.path == "b")
     assert deleted.partition_values == {"id": "7"}
@@ -180,9 +178,9 @@ def test_first_changed_version_deletes_rows_of_the_metadata_before_it(spark: Non
     store = SnapshotStore.open(None, tmp_path / "store")
     store.write_range("t", DeltaLog.for_table(None, tmp_path / "t"), 0, 2)
     shutil.rmtree(tmp_path / "t")
-    changes = store._reader.row_changes("t", 1, 2, ScanOptions())
+    changes = store._row_changes("t", 1, 2, ScanOptions())
     names = {version: (each.metadata_before.name, each.metadata.name) for version, each in changes.versions.items()}
     assert names == {1: ("old", "new"), 2: ("new", "new")}
     assert rows(changes) == [(1, "delete", "a"), (2, "insert", "b")]
-    first = store._reader.row_changes("t", 0, 0, ScanOptions()).versions[0]
+    first = store._row_changes("t", 0, 0, ScanOptions()).versions[0]
     assert (first.metadata_before.name, first.metadata.name) == ("old", "old")

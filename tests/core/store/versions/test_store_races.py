@@ -108,7 +108,7 @@ def test_versions_that_are_compared_are_of_one_generation(
     shutil.rmtree(table)
 
     def changed() -> object:
-        return store._reader.row_changes("events", 2, 2, ScanOptions()).rows
+        return store._row_changes("events", 2, 2, ScanOptions()).rows
 
     expected, list_names = changed(), StoredTable.current_names
 
@@ -126,7 +126,7 @@ def test_versions_that_are_compared_are_of_one_generation(
     assert changed() == expected
     assert changed() != expected
     monkeypatch.setattr(StoredTable, "current_names", listed_before_a_replacement)
-    assert len({version.manifest.generation for version in store._reader.versions("events", [1, 3])}) == 1
+    assert len({version.manifest.generation for version in store._versions("events", [1, 3])}) == 1
 
 
 def test_history_of_stored_version_is_not_that_of_another_table(
