@@ -19,9 +19,9 @@ from benchmarks.cpu import cpu_seconds
 from benchmarks.measure import Finding, Samples
 from deltasnap_assets.command.local.local_instance import DAGSTER_YAML
 from deltasnap_assets.definitions import build_definitions
-from deltasnap_assets.runs.planning.names import ASSET_NAMES, job_name, run_tags
+from deltasnap_assets.runs.planning.names import job_name, run_tags
 from deltasnap_assets.runs.planning.partitions import key_of, version_partitions
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import ASSET_NAMES, Settings, TableSettings
 from deltasnap_core import DeltaLog, SnapshotStore
 
 R = TypeVar("R")

@@ -9,7 +9,7 @@ import dagster as dg
 from dagster_shared.libraries import DagsterLibraryRegistry
 
 from deltasnap_assets.runs.condition.alerts import alerts_sensor
-from deltasnap_assets.runs.planning.names import job_name
+from deltasnap_assets.runs.planning.names import job_name, version_keys
 from deltasnap_assets.runs.refresh_job import refresh_job
 from deltasnap_assets.runs.schedules import refresh_schedule
 from deltasnap_assets.runs.sensors import new_commits_sensors
@@ -18,15 +18,13 @@ from deltasnap_assets.settings.loading import load_settings
 from deltasnap_assets.settings.store_place import check_store_place
 from deltasnap_assets.tables.assets.delta_log_asset import observe_job
 from deltasnap_assets.tables.assets.fleet_asset import (
-    FLEET,
     fleet_asset,
     fleet_job,
-    fleet_key,
     fleet_schedule,
     fleet_sensor,
 )
-from deltasnap_assets.tables.assets.group_job import GroupJob
 from deltasnap_assets.tables.assets.table_assets import table_assets
+from deltasnap_assets.tables.assets.table_job import TableJob
 from deltasnap_assets.tables.checks.asset_checks import table_checks
 from deltasnap_assets.tables.checks.maintenance import checkpoint_job, prune_job
 from deltasnap_assets.tables.resources import resources
@@ -47,7 +45,7 @@ def build_definitions(settings: Settings) -> dg.Definitions:
     """
     check_store_place(settings)
     shared = resources(settings)
-    jobs = {table.name: _job(settings, table) for table in settings.tables}
+    jobs = {table.name: _job(table) for table in settings.tables}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)  # needed for backfill policies that run a range in one run
         defs = dg.Definitions(
@@ -83,14 +81,10 @@ def configured_definitions() -> dg.Definitions:
     return dg.Definitions.merge(build_definitions(load_settings()), own)
 
 
-def _job(settings: Settings, table: TableSettings) -> Any:
-    selection: dg.AssetSelection = dg.AssetSelection.groups(table.name)
-    if table.name == FLEET:  # the group of the asset of all tables
-        selection = selection - dg.AssetSelection.assets(fleet_key(settings))
-    return GroupJob(
-        table.name,
+def _job(table: TableSettings) -> Any:
+    return TableJob(
+        version_keys(table),
         name=job_name(table.name),
-        selection=selection,
         description=f"Materializes versions of {table.name}: each of its assets, and its checks.",
         tags={TABLE_TAG: table.name},
         executor_def=dg.in_process_executor,  # one process for all steps of a run: they share a Spark session

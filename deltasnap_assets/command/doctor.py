@@ -188,8 +188,8 @@ def _advice_for(error: BaseException | None, home: Path) -> str:
 
 
 def _runs_of(instance: dg.DagsterInstance, table: TableSettings) -> Finding:
-    subject, unfinished = f"runs of {table.name}", UnfinishedRuns.of(instance, [table.name])
-    run, last = unfinished.active.get(table.name), failed_run(instance, table.name)
+    subject, unfinished = f"runs of {table.name}", UnfinishedRuns.of(instance, [table])
+    run, last = unfinished.active.get(table.name), failed_run(instance, table)
     if silent := unfinished.silent.get(table.name):
         message = f"{silent[0].dagster_run.run_id} has written no event for ten minutes, and may be dead"
         advice = "If its process is gone, terminate it in the UI. Its versions are requested again without that."

@@ -160,9 +160,9 @@ def _record(seen: Seen, step: Record | Report | ReportFreshness | Looked) -> Non
 def _set_partitions(seen: Seen, plan: Plan) -> tuple[PartitionRequest, ...]:
     """Set the partitions of a plan. A tick requests them with its result, unless versions must be moved for them."""
     if seen.asked is Asked.TICK and not plan.is_late:
-        record_plan(seen.instance, seen.table.name, plan)
+        record_plan(seen.instance, seen.table, plan)
         return partition_requests(seen.table.name, plan)
-    apply_to_instance(seen.instance, seen.table.name, plan)
+    apply_to_instance(seen.instance, seen.table, plan)
     sort_partitions(seen.instance, seen.table.name)
     return ()
 

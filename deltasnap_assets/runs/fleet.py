@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from deltasnap_assets.runs.stores import store_of
-from deltasnap_assets.settings.config import Settings, is_dagster_name
+from deltasnap_assets.settings.config import TABLE_ASSET, Settings, default_asset, is_dagster_name
 from deltasnap_assets.settings.discovery import DiscoveryError, no_longer_found
 from deltasnap_core import Problem, ProblemKind, Where
 from deltasnap_core.support import (
@@ -24,6 +24,12 @@ def fleet_of(settings: Settings, *, keep: bool = False) -> list[dict[str, Any]]:
     names = [*paths, *(name for name in others if is_dagster_name(name))]
     rows: list[dict[str, Any]] = store_of(settings).fleet(names, keep=keep, conditions=others, paths=paths).to_pylist()
     return rows
+
+
+def asset_of(settings: Settings, table_name: str) -> str | None:
+    """Return the key of the asset of a table in the fleet; None: no asset can have its name."""
+    found = (table.key_of(TABLE_ASSET) for table in settings.tables if table.name == table_name)
+    return next(found, default_asset(table_name))
 
 
 def unfollowed_tables(settings: Settings) -> dict[str, Problem]:

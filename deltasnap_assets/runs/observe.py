@@ -15,7 +15,7 @@ from deltasnap_assets.runs.condition.taken_names import check_name
 from deltasnap_assets.runs.memory import EXAMINATIONS, LOOKS, PAGES_READ_MS, key_of_table
 from deltasnap_assets.runs.planning.known_table import known_of
 from deltasnap_assets.runs.planning.log_status import read_status, what_is_readable
-from deltasnap_assets.runs.planning.names import CHECKS_TAG, CONDITION_TAG, delta_log_key
+from deltasnap_assets.runs.planning.names import CHECKS_TAG, CONDITION_TAG, table_key
 from deltasnap_assets.runs.planning.plan import Known, Stored
 from deltasnap_assets.runs.planning.sensor_state import SensorState
 from deltasnap_assets.runs.shared_store import UnsharedStoreError, unshared_store
@@ -53,9 +53,9 @@ class Page:
     failed_run: str | None = None
 
     @classmethod
-    def of(cls, instance: dg.DagsterInstance, table_name: str) -> Page:
+    def of(cls, instance: dg.DagsterInstance, table: TableSettings) -> Page:
         """Return the page of a table, as Dagster has recorded it."""
-        records = instance.fetch_observations(delta_log_key(table_name), limit=1).records
+        records = instance.fetch_observations(table_key(table), limit=1).records
         if not records or (last := records[0].asset_observation) is None:
             return cls()
         failed = last.metadata.get(FAILED_RUN)
@@ -119,7 +119,7 @@ class Seen:
     def page(self) -> Page:
         """What Dagster shows about the table."""
         PAGES_READ_MS[key_of_table(self.settings, self.table)] = time.time() * 1000
-        return Page.of(self.instance, self.table.name)
+        return Page.of(self.instance, self.table)
 
     @once
     def known(self) -> Known:
@@ -127,7 +127,7 @@ class Seen:
         return self._known()
 
     def _known(self) -> Known:
-        return known_of(self.instance, self.table.name, reads_failed=self.asked is not Asked.TICK)
+        return known_of(self.instance, self.table, reads_failed=self.asked is not Asked.TICK)
 
     @once
     def document(self) -> LastPoll | None:
@@ -193,17 +193,17 @@ class Seen:
             return self.failure
         if self.asked is Asked.TICK and self.runs.failed is None:
             return None
-        return failed_run(self.instance, self.table.name)
+        return failed_run(self.instance, self.table)
 
     @once
     def silent(self) -> SilentRun | None:
         """The run that may be dead and left versions missing; None: there is none."""
-        return SilentRun.of(self.instance, self.table.name, self.runs.silent)
+        return SilentRun.of(self.instance, self.table, self.runs.silent)
 
     @once
     def last_failed(self) -> dg.RunRecord | None:
         """The last failed run whose versions are missing; None: there is none."""
-        record, missing = last_failed(self.instance, self.table.name)
+        record, missing = last_failed(self.instance, self.table)
         return record if missing else None
 
     @once

@@ -16,7 +16,7 @@ from deltasnap_assets.runs.condition.poll_findings import LOG
 from deltasnap_assets.runs.failure_reason import reason_of
 from deltasnap_assets.runs.memory import ListedLog, handing_over
 from deltasnap_assets.runs.observe import Asked, Seen
-from deltasnap_assets.runs.planning.names import STORING_ASSET, job_name, run_tags
+from deltasnap_assets.runs.planning.names import STORING_ASSET, asset_key, job_name, run_tags
 from deltasnap_assets.runs.planning.partitions import known_versions
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
@@ -145,7 +145,7 @@ class _Refresh:
             raise KeyboardInterrupt
         stored: Sequence[int] = range(first, last + 1)
         if not result.success:
-            asset, events = dg.AssetKey([name, STORING_ASSET]), result.get_asset_materialization_events()
+            asset, events = asset_key(seen.table, STORING_ASSET), result.get_asset_materialization_events()
             stored = known_versions({event.partition or "" for event in events if event.asset_key == asset})
         self.on_stored(stored)
         if not result.success:

@@ -30,7 +30,7 @@ def refresh_schedule(settings: Settings, table: TableSettings, cron: str) -> dg.
     )
     @secrets_hidden()
     def refresh(context: dg.ScheduleEvaluationContext) -> list[dg.RunRequest] | dg.SkipReason:
-        instance, active = context.instance, UnfinishedRuns.of(context.instance, [table.name]).active
+        instance, active = context.instance, UnfinishedRuns.of(context.instance, [table]).active
         runs = TableRuns(active=active.get(table.name))
         seen = Seen(settings=settings, table=table, instance=instance, asked=Asked.SCHEDULE, runs=runs)
         answer, _ = answer_of(seen)

@@ -68,7 +68,9 @@ def new_commits_sensors(
     """
     if len(settings.tables) <= MAX_SENSORS:
         return [
-            new_commits_sensor(settings, table, [jobs[table.name], observe_job(f"{table.name}_observe", [table])])
+            new_commits_sensor(
+                settings, table, [jobs[table.name], *_observed(observe_job, f"{table.name}_observe", [table])]
+            )
             for table in settings.tables
         ]
     by_interval: dict[int, list[TableSettings]] = {}
@@ -78,11 +80,22 @@ def new_commits_sensors(
         _shared_sensor(
             settings,
             tables,
-            [*(jobs[table.name] for table in tables), observe_job(f"observe_every_{seconds}_seconds", tables)],
+            [
+                *(jobs[table.name] for table in tables),
+                *_observed(observe_job, f"observe_every_{seconds}_seconds", tables),
+            ],
             seconds,
         )
         for seconds, tables in sorted(by_interval.items())
     ]
+
+
+def _observed(
+    observe_job: Callable[[str, Sequence[TableSettings]], Any], name: str, tables: Sequence[TableSettings]
+) -> list[Any]:
+    """Return the job that observes tables, without those that are assets of the project; empty: all of them are."""
+    own = [table for table in tables if not table.attach]
+    return [observe_job(name, own)] if own else []
 
 
 def new_commits_sensor(settings: Settings, table: TableSettings, jobs: Sequence[Any]) -> dg.SensorDefinition:
@@ -208,8 +221,8 @@ def _polled(
 
     The instance is queried once for the runs of all tables.
     """
-    end, names = time.monotonic() + _MAX_TICK_SECONDS, [table.name for table in turn]
-    unfinished, failed = UnfinishedRuns.of(instance, names), failed_lately(instance, names)
+    end = time.monotonic() + _MAX_TICK_SECONDS
+    unfinished, failed = UnfinishedRuns.of(instance, turn), failed_lately(instance, turn)
     polls = list[_Poll]()
     for table in turn:
         name = table.name

@@ -58,7 +58,7 @@ def unshared_store(
     if has_checks or not has_seen:
         return None
     here = store_of(settings).versions(table.name) if stored is None else stored
-    if any(version in versions for version in here) or not known_of(instance, table.name).done.issuperset(versions):
+    if any(version in versions for version in here) or not known_of(instance, table).done.issuperset(versions):
         return None
     return UnsharedStoreError(
         table=table.name, run_id=run.run_id, versions=VersionRanges.of(versions), store=settings.storage

@@ -15,17 +15,17 @@ from deltasnap_assets.runs.condition.fault_texts import failed_run_problem
 from deltasnap_assets.runs.failure_reason import failure_reason
 from deltasnap_assets.runs.planning.known_table import known_of
 from deltasnap_assets.runs.planning.names import (
-    ASSET_NAMES,
     CHECKPOINT_JOB,
     PRUNE_JOB,
     RANGE_END_TAG,
     RANGE_START_TAG,
     job_name,
     selects_versions,
+    version_keys,
 )
 from deltasnap_assets.runs.planning.partitions import known_versions
 from deltasnap_assets.runs.planning.plan import Known
-from deltasnap_assets.settings.config import TABLE_TAG
+from deltasnap_assets.settings.config import TABLE_TAG, TableSettings
 from deltasnap_core import DeltaSnapError, Problem
 
 _REMEMBERED_SECONDS = 86_400
@@ -71,18 +71,18 @@ class UnfinishedRuns:
     silent: Mapping[str, Sequence[dg.RunRecord]]
 
     @classmethod
-    def of(cls, instance: dg.DagsterInstance, table_names: Collection[str]) -> UnfinishedRuns:
+    def of(cls, instance: dg.DagsterInstance, tables: Collection[TableSettings]) -> UnfinishedRuns:
         """Return the unfinished runs of tables."""
         active, silent = dict[str, str](), defaultdict[str, list[dg.RunRecord]](list)
         for record in instance.get_run_records(dg.RunsFilter(statuses=_UNFINISHED)):
-            tables = _tables_of(record.dagster_run, table_names)
-            if not tables:
+            names = _tables_of(record.dagster_run, tables)
+            if not names:
                 continue
             if _is_silent(instance, record):
-                for name in tables:
+                for name in names:
                     silent[name].append(record)
             else:
-                active.update(dict.fromkeys(tables, record.dagster_run.run_id))
+                active.update(dict.fromkeys(names, record.dagster_run.run_id))
         return cls(active=active, silent=silent)
 
 
@@ -109,7 +109,7 @@ class SilentRun:
     was_repeated: bool
 
     @classmethod
-    def of(cls, instance: dg.DagsterInstance, table_name: str, silent: Sequence[dg.RunRecord]) -> SilentRun | None:
+    def of(cls, instance: dg.DagsterInstance, table: TableSettings, silent: Sequence[dg.RunRecord]) -> SilentRun | None:
         """Return the last silent run of a table; None: there is none, or no version is missing.
 
         A run that repeats another silent one is not repeated. silent: see `UnfinishedRuns`.
@@ -117,15 +117,15 @@ class SilentRun:
         if not silent:
             return None
         record, *earlier = silent
-        missing = known_of(instance, table_name).missing(versions_of_run(record.dagster_run))
+        missing = known_of(instance, table).missing(versions_of_run(record.dagster_run))
         if not missing:
             return None
-        later = [each for each in requested_runs(instance, table_name) if each.storage_id > record.storage_id]
+        later = [each for each in requested_runs(instance, table.name) if each.storage_id > record.storage_id]
         again = set[int]().union(*(versions_of_run(each.dagster_run) for each in (*earlier, *later)))
         return cls(record=record, was_repeated=again.issuperset(missing))
 
 
-def failed_lately(instance: dg.DagsterInstance, table_names: Collection[str]) -> Mapping[str, str]:
+def failed_lately(instance: dg.DagsterInstance, tables: Collection[TableSettings]) -> Mapping[str, str]:
     """Return the last run of each table that failed or was canceled within a day, by table. One query for all tables.
 
     Nothing may be missing any more: see `failed_run`.
@@ -134,17 +134,17 @@ def failed_lately(instance: dg.DagsterInstance, table_names: Collection[str]) ->
     filters = dg.RunsFilter(statuses=_FAILED, updated_after=since)
     failed = filter(_has_versions, reversed(instance.get_run_records(filters, limit=_MAX_FAILURES)))
     runs = [record.dagster_run for record in failed]
-    return {name: run.run_id for run in runs for name in _tables_of(run, table_names)}
+    return {name: run.run_id for run in runs for name in _tables_of(run, tables)}
 
 
-def failed_run(instance: dg.DagsterInstance, table_name: str) -> Problem | None:
+def failed_run(instance: dg.DagsterInstance, table: TableSettings) -> Problem | None:
     """Return the failed run of a table, with the reason; None: there is none.
 
     It is the last failed run whose versions are still missing. Later runs of other versions do not change that. If no
     versions are missing, it is the last run, if that failed within a day. A canceled run counts only if its versions
     are missing.
     """
-    record, missing = last_failed(instance, table_name)
+    record, missing = last_failed(instance, table)
     if record is None:
         return None
     run = record.dagster_run
@@ -158,11 +158,11 @@ def failed_run(instance: dg.DagsterInstance, table_name: str) -> Problem | None:
     return failed_run_problem(run.run_id, reason, missing)
 
 
-def last_failed(instance: dg.DagsterInstance, table_name: str) -> tuple[dg.RunRecord | None, Sequence[int]]:
+def last_failed(instance: dg.DagsterInstance, table: TableSettings) -> tuple[dg.RunRecord | None, Sequence[int]]:
     """Return the run of `failed_run`, however old, and its missing versions. Versions are queried if a run failed."""
-    runs = list(filter(_has_versions, _ended_runs(instance, table_name)))
+    runs = list(filter(_has_versions, _ended_runs(instance, table)))
     failed = [record for record in runs if record.dagster_run.status in _FAILED]
-    known = known_of(instance, table_name) if failed else Known()
+    known = known_of(instance, table) if failed else Known()
     for record in failed:
         if missing := known.missing(versions_of_run(record.dagster_run)):
             return record, missing
@@ -177,9 +177,9 @@ def stores_versions(run: dg.DagsterRun) -> bool:
     return selects_versions(run.tags) and bool(run.asset_selection or not run.asset_check_selection)
 
 
-def ends_failure(instance: dg.DagsterInstance, table_name: str, run: dg.DagsterRun) -> bool:
+def ends_failure(instance: dg.DagsterInstance, table: TableSettings, run: dg.DagsterRun) -> bool:
     """Return whether a run that succeeds ends the failure of its table: no other version is missing."""
-    return stores_versions(run) and set(last_failed(instance, table_name)[1]).issubset(versions_of_run(run))
+    return stores_versions(run) and set(last_failed(instance, table)[1]).issubset(versions_of_run(run))
 
 
 def last_ended_run(instance: dg.DagsterInstance, table_name: str) -> dg.RunRecord | None:
@@ -202,14 +202,14 @@ def _has_versions(record: dg.RunRecord) -> bool:
     return stores_versions(record.dagster_run)
 
 
-def _ended_runs(instance: dg.DagsterInstance, table_name: str) -> list[dg.RunRecord]:
+def _ended_runs(instance: dg.DagsterInstance, table: TableSettings) -> list[dg.RunRecord]:
     """Return the runs of a table that ended, however started, the latest first.
 
     A run without the tag of the table is found by the assets of the table: Dagster keeps the last run of each.
     """
-    tagged = dg.RunsFilter(tags={TABLE_TAG: table_name}, statuses=_ENDED)
+    tagged = dg.RunsFilter(tags={TABLE_TAG: table.name}, statuses=_ENDED)
     records = list(instance.get_run_records(tagged, limit=_MAX_LATER_RUNS))
-    assets = instance.get_asset_records([dg.AssetKey([table_name, name]) for name in ASSET_NAMES])
+    assets = instance.get_asset_records(version_keys(table))
     entries = [asset.asset_entry for asset in assets]
     events = [entry.last_materialization for entry in entries if entry.last_materialization is not None]
     run_ids = {entry.last_run_id for entry in entries} | {event.run_id for event in events}
@@ -223,18 +223,16 @@ def requested_runs(instance: dg.DagsterInstance, table_name: str) -> Sequence[dg
     return instance.get_run_records(dg.RunsFilter(tags={TABLE_TAG: table_name}), limit=_MAX_LATER_RUNS)
 
 
-def _tables_of(run: dg.DagsterRun, table_names: Collection[str]) -> list[str]:
-    """Return the tables whose assets a run materializes."""
+def _tables_of(run: dg.DagsterRun, tables: Collection[TableSettings]) -> list[str]:
+    """Return the names of the tables whose assets a run materializes."""
     tagged = run.tags.get(TABLE_TAG)
-    if tagged is None:
-        return [name for name in table_names if _is_of(run, name)]
-    return [tagged] if tagged in table_names else []
+    return [table.name for table in tables if (_is_of(run, table) if tagged is None else table.name == tagged)]
 
 
-def _is_of(run: dg.DagsterRun, table_name: str) -> bool:
+def _is_of(run: dg.DagsterRun, table: TableSettings) -> bool:
     """Return whether a run without our tag, from Dagster's UI or a backfill, materializes assets of a table."""
-    if run.job_name == job_name(table_name):
+    if run.job_name == job_name(table.name):
         return True
     if run.asset_selection is None:
         return run.job_name == _ALL_ASSETS
-    return any(dg.AssetKey([table_name, name]) in run.asset_selection for name in ASSET_NAMES)
+    return not run.asset_selection.isdisjoint(version_keys(table))

@@ -9,7 +9,7 @@ import re
 import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 from zlib import crc32
 
 from pydantic import (
@@ -39,8 +39,13 @@ DEFAULT_STORAGE = Path(".deltasnap") / "store"
 DEFAULT_FLEET_ASSET = "fleet"
 TABLE_TAG = "deltasnap/table"  # on every run of a table: `dagster.yaml` can limit them to one at a time
 
+TABLE_ASSET = "delta_log"
+"""The name of the asset that is the table itself."""
+ASSET_NAMES = ("log_segment", "reconstructed_state", "computed_state", "all_files", "tombstones")
+"""The names of the five assets with a partition per version."""
+
 _NAME = re.compile(r"[A-Za-z0-9_]+", re.ASCII)
-_ASSET_KEY = re.compile(r"[A-Za-z0-9_]+(/[A-Za-z0-9_]+)*", re.ASCII)
+_ASSET_KEY = re.compile(r"[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*", re.ASCII)
 _OWNER = re.compile(r"team:[A-Za-z0-9_.-]+|[A-Za-z0-9_][A-Za-z0-9._%+-]*@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}")
 _TAG = re.compile(r"[A-Za-z0-9_.-]{0,63}", re.ASCII)
 _TAG_KEY = re.compile(r"([A-Za-z0-9_.-]{1,63}/)?[A-Za-z0-9_.-]{1,63}", re.ASCII)
@@ -104,8 +109,21 @@ class CheckpointSettings(_Settings):
     """After a refresh, write a checkpoint if this many commits follow the newest one; `null`: never."""
 
 
+def _accepted_key(key: str) -> str:
+    if not _ASSET_KEY.fullmatch(key):
+        raise ValueError("expected an asset key: letters, digits, _, - and ., its parts separated by /")
+    return key
+
+
+def _example(text: str) -> str:
+    return _resolved(text, "a", "a")
+
+
 class _FollowedSettings(_Settings):
     """How to follow a table: the keys shared by tables and discovered tables."""
+
+    has_placeholders: ClassVar[bool] = False
+    """Whether `{name}` and `{parent}` stand for folders in its texts."""
 
     storage_options: _StorageOptions = Field(default_factory=dict, repr=False)
     """Options of the table's filesystem, for fsspec: `{key: "${AWS_ACCESS_KEY_ID}"}`."""
@@ -134,6 +152,51 @@ class _FollowedSettings(_Settings):
     """E-mail addresses, or `team:NAME`, shown with each asset of the table."""
     tags: dict[str, str] = Field(default_factory=dict)
     """Dagster tags of each asset of the table."""
+    asset_key: str | None = None
+    """The key of the asset that is the table itself, such as `silver/events`; `null`: `NAME/delta_log`."""
+    attach: bool = False
+    """Whether your project defines the asset `asset_key`, for example as a dbt model. deltasnap then adds checks and
+    observations to it, and does not define it.
+    """
+    key_prefix: str | None = None
+    """A prefix of the keys of the other five assets: with `deltasnap`, they are `deltasnap/NAME/log_segment` and so on.
+    """
+    group: str | None = None
+    """The asset group of the table; `null`: its name."""
+    deps: tuple[str, ...] = ()
+    """The keys of the assets upstream of the table. With `attach`, your own definition has them."""
+    table_name: str | None = None
+    """The name of the table in a catalog, `main.silver.events`: the metadata `dagster/table_name` of the table's asset;
+    `null`: its name here. With `attach`, your own definition has it.
+    """
+    trigger_on: Literal["data", "commit"] = "data"
+    """What gives the table's asset a new data version, which starts `AutomationCondition.eager()` downstream: commits
+    that change `data`, or any `commit`, also OPTIMIZE and VACUUM. An error together with `attach`: Dagster then
+    compares no data versions.
+    """
+
+    @field_validator("asset_key", "key_prefix", "deps")
+    @classmethod
+    def _are_keys(cls, value: str | tuple[str, ...] | None) -> str | tuple[str, ...] | None:
+        for key in (value,) if isinstance(value, str) else value or ():
+            _accepted_key(_example(key) if cls.has_placeholders else key)
+        return value
+
+    @field_validator("group")
+    @classmethod
+    def _is_group(cls, group: str | None) -> str | None:
+        if group is not None:
+            _accepted_name(_example(group) if cls.has_placeholders else group)
+        return group
+
+    @model_validator(mode="after")
+    def _triggers_by_observations(self) -> Self:
+        if self.attach and "trigger_on" in self.model_fields_set:
+            raise ValueError(
+                "trigger_on has no effect with attach: Dagster counts the materializations of your asset, not its data "
+                "versions"
+            )
+        return self
 
     @field_validator("owners")
     @classmethod
@@ -166,7 +229,7 @@ class TableSettings(_FollowedSettings):
     """One tracked table. `path` is a URL or an absolute path."""
 
     name: str
-    """Letters, digits and `_`: the first part of its asset keys, its asset group, and its folder in the store."""
+    """Letters, digits and `_`: part of its asset keys, its asset group by default, and its folder in the store."""
     path: FolderOrUrl = Field(min_length=1)
     """The folder or URL of the table (`s3://lake/events`)."""
     _defined_at: tuple[str, int] | None = PrivateAttr(default=None)
@@ -180,6 +243,23 @@ class TableSettings(_FollowedSettings):
     def defined_at(self) -> tuple[str, int] | None:
         """The configuration file that defines this table, and the line; None: no file."""
         return self._defined_at
+
+    @property
+    def group_name(self) -> str:
+        """The asset group of the table."""
+        return self.group or self.name
+
+    def key_of(self, asset: str) -> str:
+        """Return the key of an asset of the table: TABLE_ASSET, or one of ASSET_NAMES. Its parts are separated by /."""
+        if asset == TABLE_ASSET and self.asset_key is not None:
+            return self.asset_key
+        prefix = f"{self.key_prefix}/" if self.key_prefix and asset != TABLE_ASSET else ""
+        return f"{prefix}{self.name}/{asset}"
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys of all assets of the table, the table itself first."""
+        return tuple(map(self.key_of, (TABLE_ASSET, *ASSET_NAMES)))
 
     def why_none_wanted(self, latest: int | None) -> str | None:
         """Return why no version up to the latest one is to be stored; None: some are. latest: None: unknown."""
@@ -209,20 +289,34 @@ class DiscoverSettings(_FollowedSettings):
     exclude: tuple[str, ...] = ()
     """Patterns of folder names to skip."""
     name: str = "{name}"
-    """The name of each table: `{name}` is its folder, `{parent}` the folder above."""
+    """The name of each table: `{name}` is its folder, `{parent}` the folder above. `asset_key`, `key_prefix`, `group`,
+    `deps` and `table_name` may contain them too.
+    """
+    has_placeholders: ClassVar[bool] = True
 
     @field_validator("name")
     @classmethod
     def _names_tables(cls, name: str) -> str:
-        example = name.replace("{name}", "a").replace("{parent}", "a")
+        example = _example(name)
         if {"{", "}"}.intersection(example):
             raise ValueError("only {name} and {parent} are resolved")
         _accepted_name(example)
         return name
 
-    def name_of(self, folder: str, parent: str) -> str:
-        """Return the name of a table in a folder. folder, parent: letters, digits and `_`."""
-        return self.name.replace("{name}", folder).replace("{parent}", parent)
+    def resolved(self, key: str, folder: str, parent: str) -> Any:
+        """Return the value of a key for the table in a folder. folder, parent: letters, digits and `_`."""
+        value = getattr(self, key)
+        if key not in _WITH_PLACEHOLDERS or value is None:
+            return value
+        found = [_resolved(text, folder, parent) for text in ((value,) if isinstance(value, str) else value)]
+        return found[0] if isinstance(value, str) else tuple(found)
+
+
+_WITH_PLACEHOLDERS = ("name", "asset_key", "key_prefix", "group", "deps", "table_name")
+
+
+def _resolved(text: str, folder: str, parent: str) -> str:
+    return text.replace("{name}", folder).replace("{parent}", parent)
 
 
 def _is_property(value: object) -> object:
@@ -364,18 +458,17 @@ class Settings(_Settings):
     @field_validator("fleet_asset")
     @classmethod
     def _asset_key(cls, key: str) -> str:
-        if not _ASSET_KEY.fullmatch(key):
-            raise ValueError("expected an asset key: letters, digits and _, its parts separated by /")
-        return key
+        return _accepted_key(key)
 
     @field_validator("tables")
     @classmethod
     def _some(cls, tables: tuple[TableSettings, ...], info: ValidationInfo) -> tuple[TableSettings, ...]:
         if not tables and info.data.get("discover") == ():  # not if `discover` is invalid: that is reported
             raise ValueError("expected at least one table")
-        fleet_asset = str(info.data.get("fleet_asset"))
-        if taken := [table.name for table in tables if is_key_of(fleet_asset, table.name)]:
-            raise ValueError(f"{fleet_asset} is among the assets of table {taken[0]}: choose another fleet_asset")
+        taken = TakenKeys(str(info.data.get("fleet_asset")))
+        for table in tables:
+            if (found := taken.add(table)) is not None:
+                raise ValueError("{}: choose another {}".format(*found))
         return tables
 
     @property
@@ -402,9 +495,36 @@ def is_dagster_name(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
-def is_key_of(asset_key: str, table_name: str) -> bool:
-    """Return whether an asset key starts like the keys of a table's assets."""
-    return asset_key.startswith(f"{table_name}/")
+def default_asset(table_name: str) -> str | None:
+    """Return the key of a table's asset without its settings; None: no asset can have this name."""
+    return f"{table_name}/{TABLE_ASSET}" if is_dagster_name(table_name) else None
+
+
+class TakenKeys:
+    """The asset keys that are in use: that of the fleet, and those of some tables."""
+
+    def __init__(self, fleet_asset: str) -> None:
+        self._owners = {_identifier(fleet_asset): ""}
+
+    def add(self, table: TableSettings) -> tuple[str, str] | None:
+        """Add the keys of a table. Return why they cannot be used, and what to change; None: they can.
+
+        Dagster derives the names of steps from the keys: keys that give the same name count as the same.
+        """
+        for key in table.keys:
+            owner = self._owners.get(_identifier(key))
+            if owner == "":
+                return f"{key} is among the assets of table {table.name}", "fleet_asset"
+            if owner is not None and owner.casefold() != table.name.casefold():
+                return f"the tables {owner} and {table.name} both have the asset key {key}", "asset_key"
+        if len({*map(_identifier, table.keys)}) < len(table.keys):
+            return f"the asset_key of table {table.name} is also the key of another of its assets", "asset_key"
+        self._owners |= dict.fromkeys(map(_identifier, table.keys), table.name)
+        return None
+
+
+def _identifier(key: str) -> str:
+    return re.sub("[.-]", "_", key.replace("/", "__"))
 
 
 def _with_minute(cron: str, minute: int) -> str:

@@ -6,7 +6,7 @@ This happens when the definitions load. Dagster shows a new table after its code
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +14,9 @@ from deltasnap_assets.settings.config import (
     DiscoverSettings,
     Settings,
     TableSettings,
+    TakenKeys,
     Unfollowed,
     is_dagster_name,
-    is_key_of,
 )
 from deltasnap_core import DeltaSnapError
 from deltasnap_core.errors import NoFilesystemError
@@ -87,11 +87,6 @@ def _with_names(settings: Settings, found: Iterable[tuple[str, DiscoverSettings]
                 reason=f"its folder gives the name {name!r}, and Dagster allows only letters, digits and underscores",
                 advice="Rename its folder, or list it in `tables` with a name.",
             )
-        elif is_key_of(settings.fleet_asset, name):
-            unfollowed[path] = Unfollowed(
-                reason=f"{settings.fleet_asset} would be among the assets of table {name}",
-                advice="Choose another `fleet_asset`.",
-            )
         else:
             by_name.setdefault(name.casefold(), []).append(_table_at(path, name, pattern))
     followed = [_followed(settings, tables) for tables in by_name.values()]
@@ -102,7 +97,19 @@ def _with_names(settings: Settings, found: Iterable[tuple[str, DiscoverSettings]
                     reason=f"{redacted(one.path)} has the same name, {one.name}",
                     advice='Set the key `name` of its pattern, for example to "{parent}_{name}".',
                 )
-    return settings.with_tables(followed, unfollowed)
+    return settings.with_tables(_with_own_keys(settings, followed, unfollowed), unfollowed)
+
+
+def _with_own_keys(
+    settings: Settings, followed: Iterable[TableSettings], unfollowed: dict[str, Unfollowed]
+) -> Iterator[TableSettings]:
+    """Yield the tables whose asset keys no earlier table has. The others are added to `unfollowed`."""
+    taken = TakenKeys(settings.fleet_asset)
+    for table in followed:
+        if (found := taken.add(table)) is None:
+            yield table
+        else:
+            unfollowed[table.path] = Unfollowed(reason=found[0], advice=f"Choose another `{found[1]}`.")
 
 
 def _followed(settings: Settings, tables: Sequence[TableSettings]) -> TableSettings:
@@ -152,12 +159,18 @@ def _is_excluded(path: str, pattern: DiscoverSettings) -> bool:
 
 
 def _name_of(path: str, pattern: DiscoverSettings) -> str:
+    return str(pattern.resolved("name", *_folders_of(path)))
+
+
+def _folders_of(path: str) -> tuple[str, str]:
+    """Return the folder of a table and the one above, as parts of names."""
     parent, folder = path.rstrip("/").split("/")[-2:]
-    return pattern.name_of(_plain(folder), _plain(parent))
+    return _plain(folder), _plain(parent)
 
 
 def _table_at(path: str, name: str, pattern: DiscoverSettings) -> TableSettings:
-    shared = {key: getattr(pattern, key) for key in pattern.model_fields_set if key in _SHARED}
+    folders = _folders_of(path)
+    shared = {key: pattern.resolved(key, *folders) for key in pattern.model_fields_set if key in _SHARED}
     return TableSettings(name=name, path=path, **shared)
 
 

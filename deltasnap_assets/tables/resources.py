@@ -10,8 +10,8 @@ import dagster as dg
 from dagster_pyspark import LazyPySparkResource
 
 from deltasnap_assets.runs.memory import listed_logs_of
-from deltasnap_assets.runs.planning.names import ASSET_NAMES, REFRESH_JOB, selects_versions
-from deltasnap_assets.settings.config import Settings
+from deltasnap_assets.runs.planning.names import REFRESH_JOB, selects_versions, version_keys
+from deltasnap_assets.settings.config import ASSET_NAMES, Settings
 from deltasnap_assets.spark.java import JavaError, use_java
 from deltasnap_assets.spark.session.run_session import RunSession
 from deltasnap_assets.spark.session_config import session_config
@@ -76,9 +76,7 @@ def _check_partition(run: dg.DagsterRun, instance: dg.DagsterInstance, settings:
     if selects_versions(run.tags) or run.execution_plan_snapshot_id is None:
         return
     steps = instance.get_execution_plan_snapshot(run.execution_plan_snapshot_id).step_keys_to_execute
-    assets = {
-        dg.AssetKey([table.name, name]).to_python_identifier() for table in settings.tables for name in ASSET_NAMES
-    }
+    assets = {key.to_python_identifier() for table in settings.tables for key in version_keys(table)}
     if not assets.isdisjoint(steps):
         # Dagster retries a run that fails outside of its steps, but here every attempt would fail.
         instance.add_run_tags(run.run_id, {_MAX_RETRIES: "0"})

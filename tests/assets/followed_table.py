@@ -12,16 +12,18 @@ from deltasnap_assets.runs import memory
 from deltasnap_assets.runs.apply import Answer, answer_of
 from deltasnap_assets.runs.observe import Asked, Seen
 from deltasnap_assets.runs.planning.known_table import last_observation
-from deltasnap_assets.runs.planning.names import ASSET_NAMES
 from deltasnap_assets.runs.planning.sensor_state import SensorState
 from deltasnap_assets.runs.schedules import refresh_schedule
 from deltasnap_assets.runs.stores import log_of, store_of
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import ASSET_NAMES, Settings, TableSettings
 from deltasnap_core import SnapshotStore
 from deltasnap_core.support import LastPoll
 from tests.builders import add, metadata, protocol, write_log
 from tests.checkpoint_files import write_checkpoint
 from tests.core.store.manifests import store_computed_versions, store_versions, stored_table
+
+EVENTS = TableSettings(name="events", path="/data/events")
+"""The settings of a table, for what Dagster has recorded about it."""
 
 
 def write(path: Path, first: int, last: int, *, table_id: str = "table-id") -> None:
@@ -43,7 +45,7 @@ def materialize(instance: dg.DagsterInstance, versions: Iterable[int], names: It
 
 def health(instance: dg.DagsterInstance) -> str:
     """Return the health on the page of the table `events`."""
-    last = last_observation(instance, "events")
+    last = last_observation(instance, EVENTS)
     assert last is not None
     return str(last.metadata["health"].value)
 

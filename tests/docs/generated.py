@@ -16,8 +16,8 @@ from pydantic.fields import FieldInfo
 from deltasnap_assets.checks.registry import CHECKS, CheckSettings
 from deltasnap_assets.command.cli import app
 from deltasnap_assets.definitions import build_definitions
-from deltasnap_assets.runs.planning.names import ASSET_NAMES
 from deltasnap_assets.settings.config import (
+    ASSET_NAMES,
     AlertSettings,
     CheckpointSettings,
     DiscoverSettings,

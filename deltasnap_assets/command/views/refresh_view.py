@@ -23,10 +23,9 @@ from deltasnap_assets.runs.condition.fault_texts import unexplained
 from deltasnap_assets.runs.condition.log_conditions import BrokenTableError
 from deltasnap_assets.runs.condition.poll_findings import VERSIONS
 from deltasnap_assets.runs.fleet import unfollowed_tables
-from deltasnap_assets.runs.planning.names import ASSET_NAMES
 from deltasnap_assets.runs.refresh import RefreshError, RefreshEvent, refresh_table
 from deltasnap_assets.runs.stores import store_of
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import ASSET_NAMES, Settings, TableSettings
 from deltasnap_assets.tables.pages.table_observation import health_of
 from deltasnap_core import DeltaSnapError, Problem, TableCondition
 from deltasnap_core.support import problem_json, system_clock
@@ -102,7 +101,7 @@ def _refresh(
         print_problem(err, "warning", f"{none_wanted[0].text} {none_wanted[0].advice}")
     else:
         out.print(f"{table.name}: {versions_text(sorted(stored))}", highlight=False)
-    if health := health_of(instance, table.name):
+    if health := health_of(instance, table):
         print_line(out, Text(error_text(f"{table.name}: {health}")))
     return Refreshed(versions=tuple(sorted(stored)), health=health)
 

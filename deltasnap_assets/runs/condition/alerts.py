@@ -13,10 +13,10 @@ import dagster as dg
 
 from deltasnap_assets.quantities import counted
 from deltasnap_assets.runs.condition.services import AlertError, Tone, check_apprise, send, service_of
-from deltasnap_assets.runs.fleet import unfollowed_tables
-from deltasnap_assets.runs.planning.names import ASSET_NAMES, delta_log_key
+from deltasnap_assets.runs.fleet import asset_of, unfollowed_tables
+from deltasnap_assets.runs.planning.names import asset_key
 from deltasnap_assets.runs.stores import store_of
-from deltasnap_assets.settings.config import AlertSettings, Settings, is_dagster_name
+from deltasnap_assets.settings.config import ASSET_NAMES, Settings, TableSettings
 from deltasnap_assets.texts import lines_joined, secrets_hidden, visible
 from deltasnap_core import Problem, ProblemKind
 from deltasnap_core.support import (
@@ -71,7 +71,7 @@ _POLLED_AFTER_MS = 60 * 60 * 1000
 """A table that moved was polled by then: the store has its new path."""
 
 
-def alert_of(table: str, status: TableStatus, reported: Reported, settings: AlertSettings, now_ms: int) -> str | None:
+def alert_of(table: str, status: TableStatus, reported: Reported, settings: Settings, now_ms: int) -> str | None:
     """Return the message to send; None: no message.
 
     There is one message for each new problem, one when the table is healthy again, and none in between: a table that
@@ -82,7 +82,7 @@ def alert_of(table: str, status: TableStatus, reported: Reported, settings: Aler
         return _message(table, "has recovered", "It is healthy now.", settings) if reported else None
     gone_since = (reported.get(name, -_FORGOTTEN_AFTER_MS) for name in _problems(status))
     is_worse = any(since is not None and now_ms - since >= _FORGOTTEN_AFTER_MS for since in gone_since)
-    if not is_worse or level not in settings.on:
+    if not is_worse or level not in settings.alerts.on:
         return None
     return _message(table, _WHAT[status.level], f"{status.reason} {status.advice}".strip(), settings)
 
@@ -171,7 +171,7 @@ def send_alerts(settings: Settings, instance: dg.DagsterInstance, before: Delive
             path, status = found[name]
             key = _key(name, path, url)
             reported = before.get(key, {})
-            alert, after = alert_of(name, status, reported, settings.alerts, now), seen(status, reported, now)
+            alert, after = alert_of(name, status, reported, settings, now), seen(status, reported, now)
             if alert is not None:
                 if time.monotonic() > ends_at:
                     is_late = True
@@ -196,20 +196,21 @@ def _keep(delivered: dict[str, Reported], key: str, reported: Reported) -> None:
 
 def _conditions(settings: Settings, instance: dg.DagsterInstance, now_ms: int) -> dict[str, Condition]:
     """Return the path and condition of each table, except of new ones: those have no new problem."""
-    polls, paths = store_of(settings).polls, {table.name: table.path for table in settings.tables}
+    polls, tables = store_of(settings).polls, {table.name: table for table in settings.tables}
+    paths = {name: table.path for name, table in tables.items()}
     found = dict[str, Condition]()
     for name, known in polls.statuses(list(paths), now_ms, paths).items():
-        status = known or _of_a_lost_poll(instance, polls, name)
+        status = known or _of_a_lost_poll(instance, polls, tables[name])
         if status is not None:
             found[name] = paths[name], status
     others = unfollowed_tables(settings)
     return found | {name: (each.where.file or name, TableStatus.of(each)) for name, each in others.items()}
 
 
-def _of_a_lost_poll(instance: dg.DagsterInstance, polls: LastPolls, table_name: str) -> TableStatus | None:
+def _of_a_lost_poll(instance: dg.DagsterInstance, polls: LastPolls, table: TableSettings) -> TableStatus | None:
     """Return the condition of a table that has materializations, but no poll in the store; None: it is new."""
-    asset = dg.AssetKey([table_name, ASSET_NAMES[0]])
-    if polls.read(table_name) is not None or not instance.fetch_materializations(asset, limit=1).records:
+    asset = asset_key(table, ASSET_NAMES[0])
+    if polls.read(table.name) is not None or not instance.fetch_materializations(asset, limit=1).records:
         return None
     return TableStatus.of(Problem.of(ProblemKind.LOST_STATUS))
 
@@ -229,8 +230,9 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _message(table: str, what: str, text: str, settings: AlertSettings) -> str:
-    link = f" {settings.ui}/assets/{'/'.join(delta_log_key(table).path)}" if is_dagster_name(table) else ""
+def _message(table: str, what: str, text: str, settings: Settings) -> str:
+    asset = asset_of(settings, table)
+    link = "" if asset is None else f" {settings.alerts.ui}/assets/{asset}"
     return f"Table {_plain(table)} {what}. {_plain(text)}{link}"
 
 

@@ -16,6 +16,7 @@ from deltasnap_assets.dagster_internals import (
     AssetCheckEvaluationPlanned,
     AssetCheckExecutionRecordStatus,
 )
+from deltasnap_assets.runs.planning.names import asset_key
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_core import (
     ActionNotFoundError,
@@ -54,20 +55,20 @@ def report_freshness(instance: dg.DagsterInstance, table: TableSettings, history
         return
     if times:  # otherwise the log has only a checkpoint
         verdict = FRESH_TABLE.of_commits(times, table.checks, now_ms=system_clock())
-        instance.report_runless_asset_event(check_evaluation(table.name, FRESH_TABLE, verdict))
+        instance.report_runless_asset_event(check_evaluation(table, FRESH_TABLE, verdict))
 
 
 def report_checks(
     instance: dg.DagsterInstance,
-    table_name: str,
+    table: TableSettings,
     verdicts: Mapping[Check, Verdict],
     failed: Problem | None,
 ) -> None:
     for check, verdict in verdicts.items():
         if verdict.is_evaluated:
-            instance.report_runless_asset_event(check_evaluation(table_name, check, verdict))
+            instance.report_runless_asset_event(check_evaluation(table, check, verdict))
         else:
-            _report_skipped(instance, dg.AssetCheckKey(dg.AssetKey([table_name, check.asset]), check.name))
+            _report_skipped(instance, dg.AssetCheckKey(asset_key(table, check.asset), check.name))
     if failed is None:
         return
     names, run_id = {check.name for check in verdicts}, failed.where.name or ""
@@ -77,10 +78,10 @@ def report_checks(
             _report_skipped(instance, dg.AssetCheckKey(planned.asset_key, planned.check_name))
 
 
-def check_evaluation(table_name: str, check: Check, verdict: Verdict) -> dg.AssetCheckEvaluation:
+def check_evaluation(table: TableSettings, check: Check, verdict: Verdict) -> dg.AssetCheckEvaluation:
     """Return a check evaluation for Dagster to record."""
     return dg.AssetCheckEvaluation(
-        asset_key=dg.AssetKey([table_name, check.asset]),
+        asset_key=asset_key(table, check.asset),
         check_name=check.name,
         passed=verdict.passed,
         severity=severity_of(check, verdict),

@@ -24,7 +24,7 @@ from deltasnap_assets.runs.condition.poll_findings import PollFindings
 from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.runs.due import is_failure_over
 from deltasnap_assets.runs.planning.known_table import last_observation
-from deltasnap_assets.runs.planning.names import CONDITION_TAG, delta_log_key
+from deltasnap_assets.runs.planning.names import CONDITION_TAG, table_key
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.texts import visible
@@ -61,11 +61,11 @@ def report_condition(
     )
     record(store_of(settings), table, found)
     verdicts = {} if condition is None else _verdicts(condition)
-    page = _page(table, condition, failed, verdicts, last_observation(instance, table.name))
+    page = _page(table, condition, failed, verdicts, last_observation(instance, table))
     if page is None:
         return False
     instance.report_runless_asset_event(page)
-    report_checks(instance, table.name, verdicts, failed)
+    report_checks(instance, table, verdicts, failed)
     return True
 
 
@@ -99,7 +99,7 @@ def _page(
         rows = [f"- {check.name}: {in_cell(condition.table, why.description)}" for check, why in skipped.items()]
         entries["checks_not_evaluated"] = dg.MetadataValue.md("\n".join(rows))
     return dg.AssetObservation(
-        asset_key=delta_log_key(table.name),
+        asset_key=table_key(table),
         description=visible(lines[0]),
         metadata={**entries, "dagster/uri": redacted(table.path), **metadata},
         tags=tags if tag is None else {**tags, CONDITION_TAG: tag},

@@ -8,7 +8,14 @@ import dagster as dg
 from sqlalchemy.exc import IntegrityError
 
 from deltasnap_assets.runs.planning.forks import forks_of_text, materialized_since
-from deltasnap_assets.runs.planning.names import ASSET_NAMES, CONDITION_TAG, GENERATION, STORING_ASSET, delta_log_key
+from deltasnap_assets.runs.planning.names import (
+    CONDITION_TAG,
+    GENERATION,
+    STORING_ASSET,
+    asset_key,
+    table_key,
+    version_keys,
+)
 from deltasnap_assets.runs.planning.partitions import key_of, version_partitions, versions_in_order
 from deltasnap_assets.runs.planning.plan import (
     BEGAN_AFTER_TAG,
@@ -28,15 +35,15 @@ _log = logger_of(__name__)
 _IDENTITY = (TABLE_ID_TAG, FORKS_TAG, BEGAN_AFTER_TAG)
 
 
-def known_of(instance: dg.DagsterInstance, table_name: str, *, reads_failed: bool = False) -> Known:
+def known_of(instance: dg.DagsterInstance, table: TableSettings, *, reads_failed: bool = False) -> Known:
     """Return the facts about a table in an instance. Ignores partition keys that are not versions.
 
     reads_failed: whether to query the versions that Dagster shows as failed. It takes as long as the other queries.
     """
-    partitions = version_partitions(table_name).name or ""
+    partitions = version_partitions(table.name).name or ""
     versions = versions_in_order(instance.get_dynamic_partitions(partitions))
-    identity = _identity_of(last_observation(instance, table_name))
-    assets = [dg.AssetKey([table_name, name]) for name in ASSET_NAMES]
+    identity = _identity_of(last_observation(instance, table))
+    assets = version_keys(table)
     latest = [record for asset in assets for record in instance.fetch_materializations(asset, limit=1).records]
     done = _materialized(instance, assets, identity)
     return Known(
@@ -46,24 +53,24 @@ def known_of(instance: dg.DagsterInstance, table_name: str, *, reads_failed: boo
         began_after=_began_after(identity),
         forks=forks_of_text(identity.get(FORKS_TAG)),
         last_materialization=max((record.storage_id for record in latest), default=None),
-        newest=_with_generation(instance, table_name, max(done)) if done else None,
-        failed=_failed(instance, table_name, versions) if reads_failed else frozenset(),
+        newest=_with_generation(instance, table, max(done)) if done else None,
+        failed=_failed(instance, table, versions) if reads_failed else frozenset(),
     )
 
 
-def _failed(instance: dg.DagsterInstance, table_name: str, versions: Sequence[int]) -> frozenset[int]:
+def _failed(instance: dg.DagsterInstance, table: TableSettings, versions: Sequence[int]) -> frozenset[int]:
     """Return the versions with a partition that Dagster shows as failed for some asset, as on its pages."""
-    partitions, keys = version_partitions(table_name), [key_of(version) for version in versions]
+    partitions, keys = version_partitions(table.name), [key_of(version) for version in versions]
     failed = set[str]()
-    for name in ASSET_NAMES:
-        statuses = instance.get_status_by_partition(dg.AssetKey([table_name, name]), keys, partitions) or {}
+    for asset in version_keys(table):
+        statuses = instance.get_status_by_partition(asset, keys, partitions) or {}
         failed.update(key for key, status in statuses.items() if status is dg.AssetPartitionStatus.FAILED)
     return frozenset(versions_in_order(failed))
 
 
-def _with_generation(instance: dg.DagsterInstance, table_name: str, version: int) -> tuple[int, str] | None:
+def _with_generation(instance: dg.DagsterInstance, table: TableSettings, version: int) -> tuple[int, str] | None:
     """Return a materialized version and its stored generation; None: an earlier release did not record it."""
-    asset = dg.AssetKey([table_name, STORING_ASSET])
+    asset = asset_key(table, STORING_ASSET)
     filters = dg.AssetRecordsFilter(asset_key=asset, asset_partitions=[key_of(version)])
     for record in instance.fetch_materializations(filters, limit=1).records:
         if (event := record.asset_materialization) is not None and GENERATION in event.metadata:
@@ -89,7 +96,7 @@ def _began_after(identity: Mapping[str, str]) -> int | None:
 
 def observation_tags(instance: dg.DagsterInstance, table: TableSettings, version: int, table_id: str) -> dict[str, str]:
     """Return the tags of an observation at a stored version. table_id: used if none is known yet."""
-    known = known_of(instance, table.name)
+    known = known_of(instance, table)
     return version_tags(known.table_id or tag_value(table_id), version, known.began_after, known.forks)
 
 
@@ -98,7 +105,7 @@ def observed_by_hand(instance: dg.DagsterInstance, table: TableSettings, status:
 
     A table that was dropped and created again keeps its known id here: the next plan detects the change.
     """
-    last, known = last_observation(instance, table.name), known_of(instance, table.name)
+    last, known = last_observation(instance, table), known_of(instance, table)
     seen = observation_of(table, status, known.began_after, known.forks)
     tags = {**seen.tags, TABLE_ID_TAG: known.table_id or seen.tags[TABLE_ID_TAG]}
     is_known = last is not None and _version_tags(last) == tags
@@ -109,15 +116,15 @@ def observed_by_hand(instance: dg.DagsterInstance, table: TableSettings, status:
     )
 
 
-def last_observation(instance: dg.DagsterInstance, table_name: str) -> dg.AssetObservation | None:
+def last_observation(instance: dg.DagsterInstance, table: TableSettings) -> dg.AssetObservation | None:
     """Return the last observation of the table; None: none yet."""
-    records = instance.fetch_observations(delta_log_key(table_name), limit=1).records
+    records = instance.fetch_observations(table_key(table), limit=1).records
     return records[0].asset_observation if records else None
 
 
-def apply_to_instance(instance: dg.DagsterInstance, table_name: str, todo: Plan) -> None:
+def apply_to_instance(instance: dg.DagsterInstance, table: TableSettings, todo: Plan) -> None:
     """Add and drop the partitions of a plan, and record the plan, before its runs start."""
-    partitions = version_partitions(table_name).name or ""
+    partitions = version_partitions(table.name).name or ""
     for version in todo.drop:
         instance.delete_dynamic_partition(partitions, key_of(version))
     keys = [key_of(version) for version in todo.add]
@@ -125,7 +132,7 @@ def apply_to_instance(instance: dg.DagsterInstance, table_name: str, todo: Plan)
         instance.add_dynamic_partitions(partitions, keys)
     except IntegrityError:  # another process added some of them in the meantime
         instance.add_dynamic_partitions(partitions, keys)
-    record_plan(instance, table_name, todo)
+    record_plan(instance, table, todo)
 
 
 def partition_requests(
@@ -140,11 +147,11 @@ def partition_requests(
     )
 
 
-def record_plan(instance: dg.DagsterInstance, table_name: str, todo: Plan) -> None:
+def record_plan(instance: dg.DagsterInstance, table: TableSettings, todo: Plan) -> None:
     """Record the observation of a plan, if its runs record none. Warn of lost versions."""
-    if (lost := todo.lost_text(table_name)) is not None:
+    if (lost := todo.lost_text(table.name)) is not None:
         _log.warning("%s", lost)
-    if (observation := _to_record(last_observation(instance, table_name), todo)) is not None:
+    if (observation := _to_record(last_observation(instance, table), todo)) is not None:
         instance.report_runless_asset_event(observation)
 
 

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 import dagster as dg
 
 from deltasnap_assets.runs.planning.partitions import key_of
-from deltasnap_assets.settings.config import TABLE_TAG
+from deltasnap_assets.settings.config import ASSET_NAMES, TABLE_ASSET, TABLE_TAG, TableSettings
 
-ASSET_NAMES = ("log_segment", "reconstructed_state", "computed_state", "all_files", "tombstones")
 STORING_ASSET = "reconstructed_state"
 """The asset whose step writes the versions of a run to the store."""
 GENERATION = "generation"
@@ -38,9 +37,19 @@ def job_name(table_name: str) -> str:
     return f"{table_name}_snapshots"
 
 
-def delta_log_key(table_name: str) -> dg.AssetKey:
-    """Return the key of the external asset for the table itself."""
-    return dg.AssetKey([table_name, "delta_log"])
+def asset_key(table: TableSettings, asset: str) -> dg.AssetKey:
+    """Return the key of an asset of a table: TABLE_ASSET, or one of ASSET_NAMES."""
+    return dg.AssetKey.from_user_string(table.key_of(asset))
+
+
+def table_key(table: TableSettings) -> dg.AssetKey:
+    """Return the key of the asset that is the table itself."""
+    return asset_key(table, TABLE_ASSET)
+
+
+def version_keys(table: TableSettings) -> list[dg.AssetKey]:
+    """Return the keys of the five assets with a partition per version."""
+    return [asset_key(table, name) for name in ASSET_NAMES]
 
 
 def selects_versions(tags: Mapping[str, str]) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import dagster as dg
 
 from deltasnap_assets.runs.planning.forks import Fork, forks_text, with_fork
-from deltasnap_assets.runs.planning.names import delta_log_key
+from deltasnap_assets.runs.planning.names import table_key
 from deltasnap_assets.runs.planning.partitions import contiguous
 from deltasnap_assets.settings.config import Since, TableSettings
 from deltasnap_assets.texts import visible
@@ -272,7 +272,7 @@ def observation_of(
         table_id = tag_value(status.table_id)
     tags = version_tags(table_id, latest, began_after, forks)
     return dg.AssetObservation(
-        asset_key=delta_log_key(table.name),
+        asset_key=table_key(table),
         description=f"Latest version: {latest}" + (f"; forked after {forks[-1].version}" if forks else ""),
         metadata={
             "latest_version": latest,

@@ -24,7 +24,7 @@ def without_cleaned_up(
     first_in_log = min(snapshots.listing(table).reconstructable_versions(), default=0)
     if min(versions) >= first_in_log:
         return tuple(versions)
-    done = known_of(context.instance, table.name).done  # pruned ones keep their partition
+    done = known_of(context.instance, table).done  # pruned ones keep their partition
     gone = cleaned_up(versions, first_in_log, done.union(snapshots.stored_versions(table)))
     left = tuple(version for version in versions if version not in gone)
     if not gone or not left:  # without any version, the run fails with an error that names the versions of the log

@@ -14,7 +14,7 @@ from typing import Any
 import dagster as dg
 
 from deltasnap_assets.runs.planning.known_table import observed_by_hand
-from deltasnap_assets.runs.planning.names import delta_log_key
+from deltasnap_assets.runs.planning.names import table_key
 from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.assets.steps import observation_step
@@ -33,10 +33,16 @@ def code_references(table: TableSettings) -> dict[str, dg.CodeReferencesMetadata
 def delta_log_asset(table: TableSettings) -> dg.AssetsDefinition:
     """Return `<table>/delta_log`. A manual observation reads the log and stores nothing."""
     spec = dg.AssetSpec(
-        delta_log_key(table.name),
-        group_name=table.name,
+        table_key(table),
+        group_name=table.group_name,
         description=table.description or "The Delta table itself, observed at each new version.",
-        metadata={"dagster/uri": redacted(table.path), "dagster/table_name": table.name, **code_references(table)},
+        deps=[dg.AssetKey.from_user_string(key) for key in table.deps],
+        metadata={
+            "dagster/uri": redacted(table.path),
+            "dagster/table_name": table.table_name or table.name,
+            "dagster/storage_kind": "deltalake",
+            **code_references(table),
+        },
         kinds={"deltalake"},
         owners=table.owners,
         tags=table.tags,
@@ -59,7 +65,7 @@ def observe_job(name: str, tables: Sequence[TableSettings]) -> Any:
     logs = f"log of {tables[0].name}" if len(tables) == 1 else f"logs of {len(tables)} tables"
     return dg.define_asset_job(
         name,
-        dg.AssetSelection.assets(*(delta_log_key(table.name) for table in tables)),
+        dg.AssetSelection.assets(*(table_key(table) for table in tables)),
         description=f"Reads the {logs} and records what it finds. Materializes nothing.",
         executor_def=dg.in_process_executor,
     )

@@ -8,7 +8,7 @@ from typing import Any
 import dagster as dg
 
 from deltasnap_assets.quantities import counted
-from deltasnap_assets.runs.fleet import fleet_of
+from deltasnap_assets.runs.fleet import asset_of, fleet_of
 from deltasnap_assets.runs.planning.names import MAX_RUNTIME_SECONDS, MAX_RUNTIME_TAG
 from deltasnap_assets.runs.table_runs import has_active_run
 from deltasnap_assets.settings.config import TABLE_TAG, Settings
@@ -48,7 +48,8 @@ def fleet_asset(settings: Settings) -> dg.AssetsDefinition:
                 )
             rows = fleet_of(settings, keep=True)
             context.log.info(counted(len(rows), "table"))
-            return dg.MaterializeResult(metadata=fleet_page(rows))
+            shown = [{**row, "asset": asset_of(settings, row["table"])} for row in rows]
+            return dg.MaterializeResult(metadata=fleet_page(shown))
 
     return fleet
 

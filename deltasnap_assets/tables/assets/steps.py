@@ -61,10 +61,16 @@ def asset_step(spec: dg.AssetSpec, compute: Compute) -> dg.AssetsDefinition:
 
 def observation_step(spec: dg.AssetSpec, compute: Compute) -> dg.AssetsDefinition:
     """Return an external asset that a run can observe."""
-    name = spec.key.to_python_identifier()
-    outs = {name: _OBSERVED}
-    op = dg.OpDefinition(compute_fn=_retried(compute), name=name, outs=outs, config_schema={})  # no configuration
+    name, inputs = spec.key.to_python_identifier(), _inputs(dep.asset_key for dep in spec.deps)
+    op = dg.OpDefinition(
+        compute_fn=_retried(compute),
+        name=name,
+        config_schema={},  # no configuration
+        ins=dict.fromkeys(inputs, _INPUT),
+        outs={name: _OBSERVED},
+    )
     return dg.AssetsDefinition(
+        keys_by_input_name=inputs,
         keys_by_output_name={name: spec.key},
         node_def=op,
         specs=[spec],
@@ -112,4 +118,4 @@ def _retried(compute: Compute) -> Compute:
 
 
 def _inputs(keys: Iterable[dg.AssetKey]) -> dict[str, dg.AssetKey]:
-    return {"_".join(key.path): key for key in keys}
+    return {key.to_python_identifier(): key for key in keys}

@@ -16,6 +16,7 @@ from functools import partial
 import dagster as dg
 
 from deltasnap_assets.checks.facts import CountedFiles
+from deltasnap_assets.runs.planning.names import asset_key
 from deltasnap_assets.runs.planning.partitions import (
     key_of,
     keys_read_once,
@@ -24,7 +25,7 @@ from deltasnap_assets.runs.planning.partitions import (
     versions_of_keys,
 )
 from deltasnap_assets.runs.run_progress import progress_logged
-from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.settings.config import TABLE_ASSET, TableSettings
 from deltasnap_assets.spark.session.failures import using_spark
 from deltasnap_assets.tables.assets.cleaned_up_versions import without_cleaned_up
 from deltasnap_assets.tables.assets.delta_log_asset import code_references, delta_log_asset
@@ -154,7 +155,7 @@ def _tombstones(run: _Run) -> dict[int, Entries]:
 _ASSETS = (
     _VersionAsset(
         name="log_segment",
-        after="delta_log",
+        after=TABLE_ASSET,
         kinds=frozenset({"json"}),
         description="The files of the log that make up a version.",
         describe=_log_segment,
@@ -194,8 +195,15 @@ _SHOWS_THE_TABLE = "all_files"  # the last asset that reads the store: its mater
 
 
 def table_assets(table: TableSettings) -> list[dg.AssetsDefinition]:
-    """Return `<table>/delta_log` and the five assets derived from it."""
-    return [delta_log_asset(table), *(_definition(table, asset) for asset in _ASSETS)]
+    """Return the table itself, unless the project defines it, and the five assets derived from it."""
+    own = [] if table.attach else [delta_log_asset(table)]
+    return [*own, *(_definition(table, asset) for asset in _ASSETS)]
+
+
+def _dep(table: TableSettings, asset: str) -> dg.AssetDep:
+    """Return the dependency on an asset of the table. An asset of the project may have any partitions, or none."""
+    mapping = dg.AllPartitionMapping() if table.attach and asset == TABLE_ASSET else None
+    return dg.AssetDep(asset_key(table, asset), partition_mapping=mapping)
 
 
 def _definition(table: TableSettings, asset: _VersionAsset) -> dg.AssetsDefinition:
@@ -204,15 +212,15 @@ def _definition(table: TableSettings, asset: _VersionAsset) -> dg.AssetsDefiniti
     columns = {} if asset.columns is None else {"dagster/column_schema": asset.columns}
 
     spec = dg.AssetSpec(
-        [table.name, asset.name],
-        deps=[[table.name, asset.after]],
-        group_name=table.name,
+        asset_key(table, asset.name),
+        deps=[_dep(table, asset.after)],
+        group_name=table.group_name,
         partitions_def=version_partitions(table.name),
         kinds={"pyspark", "parquet"} if is_parquet else set(asset.kinds),
         owners=table.owners,
         tags=table.tags,
         description=asset.description,
-        metadata={"dagster/table_name": table.name, **columns, **code_references(table)},
+        metadata={**columns, **code_references(table)},
         freshness_policy=_freshness_policy(table) if asset.name == "log_segment" else None,
     )
 

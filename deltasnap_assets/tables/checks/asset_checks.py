@@ -14,6 +14,7 @@ from deltasnap_assets.checks.log.condition_check import unsupported
 from deltasnap_assets.checks.log.readable_protocol import ReadableProtocol
 from deltasnap_assets.checks.registry import TABLE_CHECKS
 from deltasnap_assets.runs.condition.check_events import LOG_ERRORS, severity_of
+from deltasnap_assets.runs.planning.names import asset_key
 from deltasnap_assets.runs.run_progress import progress_logged
 from deltasnap_assets.runs.table_runs import ends_failure
 from deltasnap_assets.settings.config import TableSettings
@@ -40,7 +41,7 @@ def _checks_of_now(table: TableSettings) -> dg.AssetChecksDefinition:
 
     specs = [
         dg.AssetCheckSpec(
-            check.name, asset=[table.name, check.asset], description=check.expects, blocking=check.is_blocking
+            check.name, asset=asset_key(table, check.asset), description=check.expects, blocking=check.is_blocking
         )
         for check in TABLE_CHECKS
     ]
@@ -62,13 +63,13 @@ def _results(context: dg.AssetCheckExecutionContext, table: TableSettings) -> It
         verdict = _verdict(check, facts)
         if verdict.is_evaluated:
             of_run |= {check: verdict} if verdict.is_of_run else {}
-            yield _result(table.name, check, verdict)
+            yield _result(table, check, verdict)
         else:  # Dagster shows it as skipped
             ended.extend([check.name] if verdict.passed else [])
             log = context.log.info if verdict.passed else context.log.warning
             log(f"{check.name}: {visible(verdict.description, MAX_TEXT_LENGTH)}")
     are_all = selected.issuperset(check.name for check in TABLE_CHECKS)
-    is_over = ends_failure(context.instance, table.name, context.run)
+    is_over = ends_failure(context.instance, table, context.run)
     record_table_checks(snapshots, table, of_run, context.run, ended=ended, are_all=are_all, ends_failure=is_over)
 
 
@@ -88,10 +89,10 @@ def _verdict(check: TableCheck[Any], facts: RunFacts) -> Verdict:
         return failed_to_run(f"{type(error).__name__}: {error}")
 
 
-def _result(table_name: str, check: TableCheck[Any], verdict: Verdict) -> dg.AssetCheckResult:
+def _result(table: TableSettings, check: TableCheck[Any], verdict: Verdict) -> dg.AssetCheckResult:
     return dg.AssetCheckResult(
         check_name=check.name,
-        asset_key=[table_name, check.asset],
+        asset_key=asset_key(table, check.asset),
         passed=verdict.passed,
         severity=severity_of(check, verdict),
         description=check.text_of(verdict),

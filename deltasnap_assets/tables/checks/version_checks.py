@@ -19,7 +19,7 @@ from deltasnap_assets.dagster_internals import (
     AssetCheckExecutionRecordStatus,
 )
 from deltasnap_assets.runs.condition.check_events import severity_of
-from deltasnap_assets.runs.planning.names import selects_versions
+from deltasnap_assets.runs.planning.names import asset_key, selects_versions
 from deltasnap_assets.runs.planning.partitions import key_of, known_versions, version_partitions
 from deltasnap_assets.runs.run_progress import progress_logged
 from deltasnap_assets.settings.config import TableSettings
@@ -40,7 +40,7 @@ def version_checks(table: TableSettings) -> dg.AssetChecksDefinition:
     worst one. A run without a partition, as Dagster's UI starts it for all checks of an asset, evaluates the newest
     stored version.
     """
-    return checks_step(f"{table.name}__version_expectations", _specs(table.name), partial(_evaluate, table))
+    return checks_step(f"{table.name}__version_expectations", _specs(table), partial(_evaluate, table))
 
 
 def _evaluate(
@@ -83,16 +83,16 @@ def _results(
     record_version_checks(snapshots, table, of_run, versions, selected)
 
 
-def _specs(table_name: str) -> list[dg.AssetCheckSpec]:
+def _specs(table: TableSettings) -> list[dg.AssetCheckSpec]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # partitioned checks are a preview feature of Dagster
         return [
             dg.AssetCheckSpec(
                 check.name,
-                asset=[table_name, check.asset],
+                asset=asset_key(table, check.asset),
                 description=check.expects,
                 blocking=check.is_blocking,
-                partitions_def=version_partitions(table_name),
+                partitions_def=version_partitions(table.name),
             )
             for check in VERSION_CHECKS
         ]

@@ -12,6 +12,7 @@ from deltasnap_assets.checks.facts import CountedFiles, FileFacts
 from deltasnap_assets.checks.registry import PAGE_CHECKS, CheckSettings
 from deltasnap_assets.quantities import bytes_text, counted, span_text
 from deltasnap_assets.runs.condition.fault_texts import fault_entries, fault_lines, plain_text
+from deltasnap_assets.runs.planning.names import asset_key
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.changes import state_changes
 from deltasnap_assets.tables.pages.column_schema import MAX_COLUMNS, columns_of, table_schema
@@ -197,7 +198,7 @@ def table_page(table: TableSettings, shown: ShownVersion) -> Entries:
         entries |= _schema_entries(state.metadata) | _described(state.metadata)
     if state.protocol is not None:
         entries["protocol"] = text_value(protocol_text(state.protocol))
-    links = {name: dg.MetadataValue.asset(dg.AssetKey([table.name, name])) for name in ("computed_state", "all_files")}
+    links = {name: dg.MetadataValue.asset(asset_key(table, name)) for name in ("computed_state", "all_files")}
     return {**entries, **links, "dagster/uri": text_value(redacted(table.path)), **_numbers(state, segment)}
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 import dagster as dg
 
 from deltasnap_assets.quantities import bytes_text
-from deltasnap_assets.settings.config import is_dagster_name
+from deltasnap_assets.settings.config import default_asset, is_dagster_name
 from deltasnap_assets.tables.fleet_totals import FleetOrder, Row, largest, ordered_rows, totals_of_fleet
 from deltasnap_assets.tables.pages.fleet_texts import (
     age_text,
@@ -99,8 +99,8 @@ def _with_number_left(shown: str, number: int) -> str:
 
 def _name_and_condition(row: Row) -> list[str]:
     name, text = row["table"], _name(row)
-    link = f"[{text}](/assets/{name}/delta_log)" if is_dagster_name(name) else text
-    return [link, TableLevel(row["condition"]).value]
+    asset = row.get("asset") or default_asset(name)
+    return [text if asset is None else f"[{text}](/assets/{asset})", TableLevel(row["condition"]).value]
 
 
 def _name(row: Row) -> str:

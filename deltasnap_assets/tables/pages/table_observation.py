@@ -10,7 +10,7 @@ from deltasnap_assets.checks.check import Check, Verdict
 from deltasnap_assets.checks.registry import FRESH_TABLE, VERSION_CHECKS
 from deltasnap_assets.runs.condition.fault_texts import condition_tag
 from deltasnap_assets.runs.planning.known_table import observation_tags
-from deltasnap_assets.runs.planning.names import CONDITION_TAG, delta_log_key
+from deltasnap_assets.runs.planning.names import CONDITION_TAG, table_key
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.checks.run_facts import facts_of_versions
 from deltasnap_assets.tables.checks.version_checks import verdict_of_run
@@ -73,7 +73,7 @@ def table_observation(
     if (tag := condition_tag(*condition.faults)) is not None:
         tags[CONDITION_TAG] = tag
     return dg.AssetObservation(
-        asset_key=delta_log_key(table.name),
+        asset_key=table_key(table),
         description=f"Latest version: {version}",
         metadata={**faults_first, "latest_version": version, **page},
         tags=tags,
@@ -97,9 +97,9 @@ def _other_verdicts(
     return [(FRESH_TABLE, FRESH_TABLE.of_commits(times, table.checks, now_ms=system_clock())), *verdicts]
 
 
-def health_of(instance: dg.DagsterInstance, table_name: str) -> str | None:
+def health_of(instance: dg.DagsterInstance, table: TableSettings) -> str | None:
     """Return the health of a table's page as plain text on one line; None: nothing is recorded yet."""
-    for record in instance.fetch_observations(delta_log_key(table_name), limit=1).records:
+    for record in instance.fetch_observations(table_key(table), limit=1).records:
         seen = record.asset_observation
         line = None if seen is None else seen.metadata.get("health")
         return None if line is None else plain_of_markdown(str(line.value))

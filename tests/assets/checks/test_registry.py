@@ -13,8 +13,7 @@ from deltasnap_assets import checks
 from deltasnap_assets.checks.check import Check, Limits, Verdict
 from deltasnap_assets.checks.files.small_files import SmallFiles
 from deltasnap_assets.checks.registry import CHECKS, CheckSettings
-from deltasnap_assets.runs.planning.names import ASSET_NAMES
-from deltasnap_assets.settings.config import TableSettings
+from deltasnap_assets.settings.config import ASSET_NAMES, TableSettings
 from deltasnap_assets.tables.checks.asset_checks import table_checks
 
 NOT_CHECKS = {"compaction", "__init__", "check", "condition_check", "facts", "partition_files", "registry"}

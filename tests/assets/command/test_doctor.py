@@ -394,10 +394,11 @@ def test_runs_of_a_table_are_reported(
     found_runs = UnfinishedRuns(
         active={"events": in_progress} if in_progress else {}, silent={"events": [record]} if silent else {}
     )
-    of = SimpleNamespace(of=lambda *of: found_runs if of == (instance, ["events"]) else "another")
+    table = TableSettings(name="events", path="lake/events")
+    of = SimpleNamespace(of=lambda *of: found_runs if of == (instance, [table]) else "another")
     monkeypatch.setattr(doctor, "UnfinishedRuns", of)
-    monkeypatch.setattr(doctor, "failed_run", lambda *of: failed if of == (instance, "events") else "another")
-    found = doctor._runs_of(instance, TableSettings(name="events", path="lake/events"))
+    monkeypatch.setattr(doctor, "failed_run", lambda *of: failed if of == (instance, table) else "another")
+    found = doctor._runs_of(instance, table)
     assert (found.subject, found.mark, found.message, found.advice) == ("runs of events", *expected)
 
 

@@ -11,7 +11,7 @@ from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.planning.known_table import last_observation
 from deltasnap_assets.runs.refresh import refresh_table
 from deltasnap_core import SnapshotStore
-from tests.assets.followed_table import FollowedTable
+from tests.assets.followed_table import EVENTS, FollowedTable
 from tests.builders import add, commit_info, metadata, protocol, write_log
 
 STATS = '{"numRecords": 1}'
@@ -52,7 +52,7 @@ class Refreshed(FollowedTable):
 
     def shown(self, name: str) -> object:
         """Return an entry on the page of the table; None: it is not there."""
-        last = last_observation(self.instance, "events")
+        last = last_observation(self.instance, EVENTS)
         entry = None if last is None else last.metadata.get(name)
         return None if entry is None else entry.value
 

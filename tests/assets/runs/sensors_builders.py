@@ -9,9 +9,9 @@ from typing import Any
 import dagster as dg
 
 from deltasnap_assets.runs.planning.known_table import observation_tags
-from deltasnap_assets.runs.planning.names import delta_log_key, run_tags
+from deltasnap_assets.runs.planning.names import run_tags, table_key
 from deltasnap_assets.runs.sensors import new_commits_sensor
-from tests.assets.followed_table import FollowedTable, materialize
+from tests.assets.followed_table import EVENTS, FollowedTable, materialize
 from tests.assets.jobs import idle_job, ticked
 
 START, END = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
@@ -45,7 +45,7 @@ class Ticks(FollowedTable):
         for first, last in ranges if self.runs_succeed else ():
             materialize(self.instance, range(int(first), int(last) + 1))
             tags = observation_tags(self.instance, self.table, int(last), "table-id")
-            self.instance.report_runless_asset_event(dg.AssetObservation(delta_log_key("events"), tags=tags))
+            self.instance.report_runless_asset_event(dg.AssetObservation(table_key(EVENTS), tags=tags))
         return ranges
 
     @property

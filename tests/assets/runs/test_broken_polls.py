@@ -10,11 +10,11 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from deltasnap_assets.runs.planning.names import CONDITION_TAG, delta_log_key
+from deltasnap_assets.runs.planning.names import CONDITION_TAG, table_key
 from deltasnap_assets.runs.planning.sensor_state import SensorState
 from deltasnap_core import DeltaSnapError
 from deltasnap_core.errors import UnsupportedStoreError
-from tests.assets.followed_table import FollowedTable, health, materialize
+from tests.assets.followed_table import EVENTS, FollowedTable, health, materialize
 from tests.assets.runs.sensors_builders import Ticks, failed_run
 
 
@@ -42,7 +42,7 @@ def test_table_that_a_refresh_found_repaired_is_polled_at_once(tmp_path: Path) -
     repaired = FollowedTable(tmp_path / "events")
     repaired.write(0, 2)
     state = SensorState().broken("Version 0 cannot be read.")
-    repaired.instance.report_runless_asset_event(dg.AssetObservation(delta_log_key("events")))
+    repaired.instance.report_runless_asset_event(dg.AssetObservation(table_key(EVENTS)))
     polled = repaired.poll_log(state)
     assert (len(polled.requests), polled.is_problem) == (1, False)
     assert polled.state.fault is None
@@ -70,7 +70,7 @@ def test_faults_are_reported_again_when_all_loadable_versions_are_materialized(t
     broken.store_versions(loadable)
     materialize(instance, loadable)
     instance.report_runless_asset_event(
-        dg.AssetObservation(delta_log_key("events"), tags={CONDITION_TAG: "an-earlier-fault"})
+        dg.AssetObservation(table_key(EVENTS), tags={CONDITION_TAG: "an-earlier-fault"})
     )
     polled = broken.poll_log()
     assert (polled.requests, polled.is_problem) == ((), True)

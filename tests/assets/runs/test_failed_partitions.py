@@ -10,10 +10,11 @@ import pytest
 
 from deltasnap_assets import build_definitions
 from deltasnap_assets.runs.planning.known_table import known_of
-from deltasnap_assets.runs.planning.names import ASSET_NAMES, RANGE_END_TAG, RANGE_START_TAG, run_tags
+from deltasnap_assets.runs.planning.names import RANGE_END_TAG, RANGE_START_TAG, run_tags
 from deltasnap_assets.runs.planning.partitions import key_of, version_partitions
 from deltasnap_assets.runs.refresh import refresh_table
-from tests.assets.followed_table import FollowedTable
+from deltasnap_assets.settings.config import ASSET_NAMES
+from tests.assets.followed_table import EVENTS, FollowedTable
 from tests.driver_bases import use_driver_bases
 from tests.fast_dagster import local_instance
 
@@ -117,7 +118,7 @@ def test_failed_version_of_one_asset_is_recorded_again_for_all(table: Stored) ->
 def test_failed_version_that_is_not_stored_any_more_is_left_as_it_is(table: Stored) -> None:
     table.store.prune("events", keep=2, min_age_ms=0)
     table.fail(0, 1)
-    assert known_of(table.instance, "events", reads_failed=True).failed == {0, 1}
+    assert known_of(table.instance, EVENTS, reads_failed=True).failed == {0, 1}
     assert table.refresh() == (3,)  # only its checks are due, after a failed run
     assert table.statuses("all_files") == [FAILED, FAILED, MATERIALIZED, MATERIALIZED]
 

@@ -14,10 +14,10 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.definitions import build_definitions
-from deltasnap_assets.runs.planning.names import ASSET_NAMES, run_tags
+from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.runs.planning.partitions import key_of, version_partitions
 from deltasnap_assets.runs.sensors import new_commits_sensor
-from deltasnap_assets.settings.config import Settings, TableSettings
+from deltasnap_assets.settings.config import ASSET_NAMES, Settings, TableSettings
 from tests.assets.followed_table import write
 from tests.assets.jobs import idle_job, skip_message, ticked
 from tests.driver_bases import use_driver_bases

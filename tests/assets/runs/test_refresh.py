@@ -29,7 +29,7 @@ from deltasnap_assets.tables import run_snapshots
 from deltasnap_assets.tables.fact_queries import FactQueries
 from deltasnap_core import DeltaLog, DeltaSnapError, SnapshotStore
 from deltasnap_core.support import LastPoll
-from tests.assets.followed_table import FollowedTable, health, materialize
+from tests.assets.followed_table import EVENTS, FollowedTable, health, materialize
 from tests.assets.runs.refresh_builders import STATS, Refreshed
 from tests.builders import Action, add, metadata, protocol, remove, write_log
 from tests.checkpoint_files import write_checkpoint
@@ -74,7 +74,7 @@ def test_restored_table_with_new_commits_is_stored_again_after_the_last_common_v
         {"6", "b5.parquet"},
     ]
     assert table.partitions == [str(version) for version in range(6)]
-    assert known_of(table.instance, "events").done == frozenset(range(6))
+    assert known_of(table.instance, EVENTS).done == frozenset(range(6))
     assert table.refresh() == ()
 
 
@@ -207,7 +207,7 @@ def test_job_refreshes_the_other_tables_if_one_of_them_fails(tmp_path: Path) -> 
     (failure,) = [event.step_failure_data.error for event in result.all_events if event.is_step_failure]
     assert failure is not None
     assert "1 table failed. gone: No Delta table" in failure.to_string()
-    assert {table.name: known_of(instance, table.name).done for table in tables} == {"gone": set(), "events": {0, 1}}
+    assert {table.name: known_of(instance, table).done for table in tables} == {"gone": set(), "events": {0, 1}}
 
 
 @pytest.mark.slow

@@ -30,11 +30,12 @@ from deltasnap_assets.runs.table_runs import (
 from deltasnap_assets.settings.config import TABLE_TAG, Settings, TableSettings
 from deltasnap_assets.tables.checks.maintenance import checkpoint_job, prune_job
 from deltasnap_core import TableCondition
-from tests.assets.followed_table import materialize
+from tests.assets.followed_table import EVENTS, materialize
 from tests.assets.jobs import idle_job, unfinished_run
 
 TEN = " ".join(f"t{each}: broken" for each in range(10))
 ENGINE = dg.DagsterEventType.ENGINE_EVENT
+OTHER, FINE, CLICKS = (TableSettings(name=name, path=f"/data/{name}") for name in ("other", "fine", "clicks"))
 FAILURE, SUCCESS = dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.SUCCESS
 
 
@@ -64,12 +65,12 @@ def test_failed_run_is_remembered_until_a_run_succeeds(monkeypatch: pytest.Monke
     instance = with_partitions(4)
     run_id, later = ended(instance, "events", FAILURE), time.time() + 3 * 86_400
     monkeypatch.setattr(time, "time", lambda: later)
-    failed = failed_run(instance, "events")
+    failed = failed_run(instance, EVENTS)
     assert failed is not None
     assert failed.where.name == run_id
     materialize(instance, range(4))
     ended(instance, "events", SUCCESS)
-    assert failed_run(instance, "events") is None
+    assert failed_run(instance, EVENTS) is None
 
 
 def test_run_of_other_versions_does_not_end_a_failure_that_left_versions_missing() -> None:
@@ -77,15 +78,15 @@ def test_run_of_other_versions_does_not_end_a_failure_that_left_versions_missing
     run_id = ended(instance, "events", FAILURE)
     other = instance.create_run_for_job(idle_job, status=SUCCESS, tags=run_tags("events", 5, 8))
     materialize(instance, range(5, 9))
-    failed = failed_run(instance, "events")
+    failed = failed_run(instance, EVENTS)
     assert failed is not None
     assert (failed.where.name, failed.where.versions[0]) == (run_id, 0)
-    assert not ends_failure(instance, "events", other)
+    assert not ends_failure(instance, EVENTS, other)
     materialize(instance, range(3))
     last = instance.create_run_for_job(idle_job, tags=run_tags("events", 3, 3))
-    assert ends_failure(instance, "events", last)
+    assert ends_failure(instance, EVENTS, last)
     instance.delete_dynamic_partition("events_versions", "3")  # the log no longer has this version
-    assert failed_run(instance, "events") is None
+    assert failed_run(instance, EVENTS) is None
 
 
 @pytest.mark.parametrize("job_of", [prune_job, checkpoint_job])
@@ -96,14 +97,14 @@ def test_job_of_maintenance_neither_fails_a_table_nor_ends_its_failure(
     job = job_of(settings, {"snapshots": dg.ResourceDefinition.none_resource()})
     instance, tags = dg.DagsterInstance.ephemeral(), {"dagster/partition": "events", TABLE_TAG: "events"}
     instance.create_run_for_job(job, status=FAILURE, tags=tags)
-    assert failed_run(instance, "events") is None
-    assert failed_lately(instance, ["events"]) == {}
+    assert failed_run(instance, EVENTS) is None
+    assert failed_lately(instance, [EVENTS]) == {}
     run_id = ended(instance, "events", FAILURE)
     instance.create_run_for_job(job, status=SUCCESS, tags=tags)
-    failed = failed_run(instance, "events")
+    failed = failed_run(instance, EVENTS)
     assert failed is not None
     assert failed.where.name == run_id
-    assert failed_lately(instance, ["events"]) == {"events": run_id}
+    assert failed_lately(instance, [EVENTS]) == {"events": run_id}
 
 
 def test_run_that_failed_after_its_versions_were_materialized_is_forgotten_after_a_day(
@@ -112,20 +113,20 @@ def test_run_that_failed_after_its_versions_were_materialized_is_forgotten_after
     instance = dg.DagsterInstance.ephemeral()
     materialize(instance, range(4))
     ended(instance, "events", FAILURE)
-    assert failed_run(instance, "events") is not None
+    assert failed_run(instance, EVENTS) is not None
     later = time.time() + 86_401
     monkeypatch.setattr(time, "time", lambda: later)
-    assert failed_run(instance, "events") is None
+    assert failed_run(instance, EVENTS) is None
 
 
 def test_canceled_run_without_missing_versions_neither_fails_a_table_nor_ends_its_failure() -> None:
     instance = dg.DagsterInstance.ephemeral()
     materialize(instance, range(4))
     ended(instance, "events", dg.DagsterRunStatus.CANCELED)
-    assert failed_run(instance, "events") is None
+    assert failed_run(instance, EVENTS) is None
     run_id = ended(instance, "events", FAILURE)
     ended(instance, "events", dg.DagsterRunStatus.CANCELED)
-    failed = failed_run(instance, "events")
+    failed = failed_run(instance, EVENTS)
     assert failed is not None
     assert failed.where.name == run_id
 
@@ -133,7 +134,7 @@ def test_canceled_run_without_missing_versions_neither_fails_a_table_nor_ends_it
 def test_failure_is_over_once_the_whole_log_is_read_and_no_longer_has_its_versions() -> None:
     instance = with_partitions(4)
     ended(instance, "events", FAILURE)
-    failed = failed_run(instance, "events")
+    failed = failed_run(instance, EVENTS)
     assert failed is not None
     assert failed.where.versions[0] == 0
     read = TableCondition(table="events", latest=2, pages_read=True)
@@ -150,7 +151,7 @@ def test_runs_of_other_tables_do_not_hide_that_a_later_run_succeeded() -> None:
         ended(instance, "events", status)
     for _ in range(table_runs._MAX_LATER_RUNS):
         ended(instance, "other", SUCCESS)
-    assert failed_run(instance, "events") is None
+    assert failed_run(instance, EVENTS) is None
 
 
 def failed_on_its_page(instance: dg.DagsterInstance) -> str:
@@ -166,7 +167,7 @@ def failed_on_its_page(instance: dg.DagsterInstance) -> str:
 
 
 def test_last_failure_of_each_table_counts_however_its_run_was_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    instance, tables = dg.DagsterInstance.ephemeral(), ["events", "other", "fine"]
+    instance, tables = dg.DagsterInstance.ephemeral(), [EVENTS, OTHER, FINE]
     for _ in range(2):
         tagged, other = ended(instance, "events", FAILURE), ended(instance, "other", dg.DagsterRunStatus.CANCELED)
         assert failed_lately(instance, tables) == {"events": tagged, "other": other}
@@ -184,7 +185,7 @@ def test_run_from_the_page_of_an_asset_counts(status: dg.DagsterRunStatus) -> No
     instance = dg.DagsterInstance.ephemeral()
     ended(instance, "events", FAILURE if status is SUCCESS else SUCCESS)
     from_its_page(instance, status)
-    assert (failed_run(instance, "events") is not None) == (status is FAILURE)
+    assert (failed_run(instance, EVENTS) is not None) == (status is FAILURE)
 
 
 @pytest.mark.parametrize("status", [SUCCESS, FAILURE])
@@ -197,7 +198,7 @@ def test_run_from_the_page_of_an_asset_counts_though_other_tables_had_many_later
     from_its_page(instance, status)
     for _ in range(4):
         ended(instance, "other", SUCCESS)
-    assert (failed_run(instance, "events") is not None) == (status is FAILURE)
+    assert (failed_run(instance, EVENTS) is not None) == (status is FAILURE)
 
 
 @pytest.mark.parametrize(
@@ -303,9 +304,9 @@ def test_unfinished_run_is_waited_for_and_stays_as_it_is(
 ) -> None:
     instance = with_partitions(4)
     run = unfinished(instance, status)
-    assert UnfinishedRuns.of(instance, ["events", "other"]).active == {"events": run.run_id}
+    assert UnfinishedRuns.of(instance, [EVENTS, OTHER]).active == {"events": run.run_id}
     seconds_later(605, monkeypatch)
-    found = UnfinishedRuns.of(instance, ["events", "other"])
+    found = UnfinishedRuns.of(instance, [EVENTS, OTHER])
     if status is QUEUED:
         assert (found.active, found.silent) == ({"events": run.run_id}, {})
     else:
@@ -323,22 +324,22 @@ def test_run_that_writes_events_is_waited_for_however_long_it_takes(
     for _ in range(3):
         seconds_later(595, monkeypatch)
         instance.report_engine_event("It runs.", run)
-        assert UnfinishedRuns.of(instance, ["events"]).active == {"events": run.run_id}
+        assert UnfinishedRuns.of(instance, [EVENTS]).active == {"events": run.run_id}
     seconds_later(595, monkeypatch)
-    assert UnfinishedRuns.of(instance, ["events"]).active == {"events": run.run_id}
+    assert UnfinishedRuns.of(instance, [EVENTS]).active == {"events": run.run_id}
     seconds_later(10, monkeypatch)
-    assert UnfinishedRuns.of(instance, ["events"]).active == {}
+    assert UnfinishedRuns.of(instance, [EVENTS]).active == {}
 
 
 def test_last_event_is_not_read_of_a_run_that_just_started(monkeypatch: pytest.MonkeyPatch) -> None:
     instance = dg.DagsterInstance.ephemeral()
     run = unfinished(instance, STARTED)
     monkeypatch.setattr(instance, "get_records_for_run", None)
-    assert UnfinishedRuns.of(instance, ["events"]).active == {"events": run.run_id}
+    assert UnfinishedRuns.of(instance, [EVENTS]).active == {"events": run.run_id}
 
 
 def silent_run(instance: dg.DagsterInstance) -> SilentRun | None:
-    return SilentRun.of(instance, "events", UnfinishedRuns.of(instance, ["events"]).silent.get("events", ()))
+    return SilentRun.of(instance, EVENTS, UnfinishedRuns.of(instance, [EVENTS]).silent.get("events", ()))
 
 
 def test_silent_run_is_repeated_once_while_its_versions_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -349,7 +350,7 @@ def test_silent_run_is_repeated_once_while_its_versions_are_missing(monkeypatch:
     found = silent_run(instance)
     assert found is not None
     assert (found.record.dagster_run.run_id, found.was_repeated) == (run.run_id, False)
-    assert failed_run(instance, "events") is None  # nothing reports it as failed
+    assert failed_run(instance, EVENTS) is None  # nothing reports it as failed
     ended(instance, "events", FAILURE)
     found = silent_run(instance)
     assert found is not None
@@ -391,4 +392,4 @@ def test_run_of_all_assets_is_a_run_of_each_table() -> None:
     run = instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED)
     instance.create_run_for_job(idle_job, status=dg.DagsterRunStatus.STARTED)
     assert run.asset_selection is None
-    assert UnfinishedRuns.of(instance, ["events", "clicks"]).active == {"events": run.run_id, "clicks": run.run_id}
+    assert UnfinishedRuns.of(instance, [EVENTS, CLICKS]).active == {"events": run.run_id, "clicks": run.run_id}

@@ -13,6 +13,7 @@ import pytest
 from pydantic import ValidationError
 
 from deltasnap_assets.settings.config import (
+    ASSET_NAMES,
     AlertSettings,
     DiscoverSettings,
     Settings,
@@ -77,6 +78,15 @@ tables:
     assert settings.table("clicks") is clicks
     with pytest.raises(ValueError, match=r"No table named x. Configured: events, clicks"):
         settings.table("x")
+
+
+def test_keys_of_a_table_follow_its_settings() -> None:
+    plain = TableSettings(name="a", path="/a")
+    assert plain.keys == tuple(f"a/{each}" for each in ("delta_log", *ASSET_NAMES))
+    assert plain.group_name == "a"
+    own = TableSettings(name="a", path="/a", asset_key="silver/my-a.b", key_prefix="ops/deltasnap", group="silver")
+    assert own.keys == ("silver/my-a.b", *(f"ops/deltasnap/a/{each}" for each in ASSET_NAMES))
+    assert own.group_name == "silver"
 
 
 MISTAKES = {
@@ -177,6 +187,46 @@ MISTAKES = {
     "fleet among the assets of a table": (
         "fleet_asset: a/all_files\ntables: [{name: a, path: /a}]\n",
         ":2: tables: a/all_files is among the assets of table a: choose another fleet_asset",
+    ),
+    "two tables with one asset key": (
+        "tables:\n  - {name: a, path: /a, asset_key: lake/x}\n  - {name: b, path: /b, asset_key: lake/x}\n",
+        ":1: tables: the tables a and b both have the asset key lake/x: choose another asset_key",
+    ),
+    "an asset key that is one of another table": (
+        "tables:\n  - {name: a, path: /a}\n  - {name: b, path: /b, asset_key: a/all_files}\n",
+        ":1: tables: the tables a and b both have the asset key a/all_files: choose another asset_key",
+    ),
+    "an asset key that names the same step as another": (
+        "tables:\n  - {name: a, path: /a, asset_key: lake/x-y}\n  - {name: b, path: /b, asset_key: lake__x_y}\n",
+        ":1: tables: the tables a and b both have the asset key lake__x_y: choose another asset_key",
+    ),
+    "an asset key that is another of the table": (
+        "tables: [{name: a, path: /a, asset_key: d/a/all_files, key_prefix: d}]\n",
+        ":1: tables: the asset_key of table a is also the key of another of its assets: choose another asset_key",
+    ),
+    "the asset key of the fleet": (
+        "tables: [{name: a, path: /a, asset_key: fleet}]\n",
+        ":1: tables: fleet is among the assets of table a: choose another fleet_asset",
+    ),
+    **{
+        f"invalid {key}": (
+            f"tables:\n  - name: a\n    path: /a\n    {key}: {value}\n",
+            f":4: tables[0].{key}: expected an asset key: letters, digits, _, - and ., its parts separated by /{found}",
+        )
+        for key, value, found in (
+            ("asset_key", "a//b", " (found: 'a//b')"),
+            ("key_prefix", "a b", " (found: 'a b')"),
+            ("deps", "[raw/clicks, /x]", ""),
+        )
+    },
+    "invalid group": (
+        "tables:\n  - name: a\n    path: /a\n    group: my-group\n",
+        ":4: tables[0].group: Dagster allows only letters, digits and underscores (found: 'my-group')",
+    ),
+    "trigger of an attached table": (
+        "tables:\n  - {name: a, path: /a, asset_key: lake/a, attach: true, trigger_on: data}\n",
+        ":2: tables[0]: trigger_on has no effect with attach: Dagster counts the materializations of your asset, not "
+        "its data versions",
     ),
     "no table": ("tables: []\n", ":1: tables: expected at least one table"),
     "two tables of one name": (

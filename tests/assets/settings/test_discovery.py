@@ -120,11 +120,29 @@ def test_folder_whose_name_dagster_does_not_allow_is_not_followed(tmp_path: Path
     }
 
 
+def test_folders_are_in_the_asset_keys_of_found_tables(tmp_path: Path) -> None:
+    lake(tmp_path, "bronze/my-events")
+    keys = "asset_key: '{parent}/{name}', key_prefix: '{parent}', group: '{parent}', deps: ['raw/{name}'], attach: true"
+    settings = load(tmp_path, f"discover: [{{path: lake/bronze/*, table_name: 'main.{{parent}}.{{name}}', {keys}}}]")
+    (table,) = settings.tables
+    assert (table.key_of("delta_log"), table.key_of("all_files")) == ("bronze/my_events", "bronze/my_events/all_files")
+    assert (table.group_name, table.deps, table.attach) == ("bronze", ("raw/my_events",), True)
+    assert table.table_name == "main.bronze.my_events"
+
+
+def test_found_table_with_the_asset_key_of_another_is_not_followed(tmp_path: Path) -> None:
+    lake(tmp_path, "bronze/events", "bronze/views")
+    settings = load(tmp_path, "discover: [{path: lake/bronze/*, asset_key: lake/x}]")
+    assert followed(settings) == {"events": "bronze/events"}
+    reason = "the tables events and views both have the asset key lake/x"
+    assert unfollowed(settings) == {"bronze/views": reason}
+
+
 def test_table_whose_assets_would_contain_the_fleet_is_not_followed(tmp_path: Path) -> None:
     lake(tmp_path, "bronze/events", "bronze/views")
     settings = load(tmp_path, "fleet_asset: events/all_files\ndiscover: [{path: lake/bronze/*}]")
     assert followed(settings) == {"views": "bronze/views"}
-    assert unfollowed(settings) == {"bronze/events": "events/all_files would be among the assets of table events"}
+    assert unfollowed(settings) == {"bronze/events": "events/all_files is among the assets of table events"}
 
 
 def test_mistake_in_a_pattern_is_reported_with_its_key(tmp_path: Path) -> None:

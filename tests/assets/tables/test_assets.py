@@ -12,8 +12,9 @@ pytest.importorskip("deltalake")
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-from deltasnap_assets.runs.planning.names import ASSET_NAMES  # noqa: E402
+from deltasnap_assets.settings.config import ASSET_NAMES  # noqa: E402
 from deltasnap_assets.tables.pages.table_observation import health_of  # noqa: E402
+from tests.assets.followed_table import EVENTS  # noqa: E402
 from tests.assets.tables.assets_builders import (  # noqa: E402
     VERSIONS,
     App,
@@ -97,7 +98,7 @@ def test_table_observation_describes_its_newest_version(app: App) -> None:
     assert seen.data_version == str(VERSIONS - 1)
     assert {"health", "num_of_files", "bytes_by_partition", "schema", "operations"} <= set(seen.metadata)
     assert seen.metadata["num_of_files"].value == len(live_paths(app.path, VERSIONS - 1))
-    assert health_of(app.instance, "events") == " ".join(str(seen.metadata["health"].value).split())
+    assert health_of(app.instance, EVENTS) == " ".join(str(seen.metadata["health"].value).split())
 
 
 def test_page_of_the_newest_version_shows_files_and_tombstones(app: App) -> None:

@@ -18,10 +18,9 @@ from deltasnap_assets.command.views.refresh_view import Refreshed, RunProgress, 
 from deltasnap_assets.quantities import DAY_MS
 from deltasnap_assets.runs.condition.log_conditions import BrokenTableError
 from deltasnap_assets.runs.fleet import fleet_of
-from deltasnap_assets.runs.planning.names import ASSET_NAMES
 from deltasnap_assets.runs.refresh import RefreshEvent
 from deltasnap_assets.runs.stores import store_of
-from deltasnap_assets.settings.config import Settings, Since, TableSettings
+from deltasnap_assets.settings.config import ASSET_NAMES, Settings, Since, TableSettings
 from deltasnap_assets.settings.loading import demo_settings
 from deltasnap_assets.spark.java import JavaError
 from deltasnap_core import DeltaTableNotFoundError, Problem, ProblemKind

@@ -21,9 +21,8 @@ from deltasnap_assets.runs.condition import alerts, services
 from deltasnap_assets.runs.condition.alerts import Reported, alert_of, alerts_sensor
 from deltasnap_assets.runs.condition.services import AlertError, send
 from deltasnap_assets.runs.fleet import fleet_of
-from deltasnap_assets.runs.planning.names import ASSET_NAMES
 from deltasnap_assets.runs.stores import store_of
-from deltasnap_assets.settings.config import AlertSettings, Settings
+from deltasnap_assets.settings.config import ASSET_NAMES, AlertSettings, Settings, TableSettings
 from deltasnap_assets.settings.discovery import with_discovered
 from deltasnap_assets.settings.loading import read_settings
 from deltasnap_assets.settings.yaml_source import ConfigError
@@ -159,7 +158,8 @@ def test_one_message_is_sent_when_a_table_gets_worse_and_one_when_it_recovers(tm
 )
 def test_each_condition_is_reported_once_with_its_words(severity: Any, what: str, on: Any) -> None:
     def alert(status: TableStatus, reported: Reported, **settings: Any) -> str | None:
-        return alert_of("events", status, reported, AlertSettings(**settings), 0)
+        table = TableSettings(name="events", path="/data/events")
+        return alert_of("events", status, reported, Settings(alerts=AlertSettings(**settings), tables=(table,)), 0)
 
     problem = Problem.of_check(check="c", severity=severity, text="<!channel> a & b\n", advice="Do it.")
     status = TableStatus.of(problem)

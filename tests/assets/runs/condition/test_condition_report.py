@@ -23,10 +23,11 @@ from deltasnap_assets.runs.condition.fault_texts import (
 from deltasnap_assets.runs.condition.poll_findings import RUN
 from deltasnap_assets.runs.failure_reason import failure_reason, reason_of
 from deltasnap_assets.runs.planning.known_table import last_observation
-from deltasnap_assets.runs.planning.names import delta_log_key
+from deltasnap_assets.runs.planning.names import table_key
 from deltasnap_assets.settings.yaml_source import ConfigError, ConfigProblem
 from deltasnap_core import Problem, ProblemKind, TableLog, Where
 from tests.assets.checks.known import NO_TABLE, condition, fault, versions
+from tests.assets.followed_table import EVENTS
 from tests.assets.jobs import idle_job
 from tests.assets.runs.condition.poll_records_builders import Table
 from tests.builders import add, metadata, protocol, write_log
@@ -105,13 +106,13 @@ def test_page_of_a_broken_table_has_its_faults_and_the_numbers_of_its_last_good_
     table = Table(tmp_path)
     tags = {"dagster/data_version": "0", "deltasnap/generation": "table-id"}
     numbers: dict[str, Any] = {"latest_version": 0, "health": "OK", "num_rows": 7}
-    table.instance.report_runless_asset_event(dg.AssetObservation(delta_log_key("events"), metadata=numbers, tags=tags))
+    table.instance.report_runless_asset_event(dg.AssetObservation(table_key(EVENTS), metadata=numbers, tags=tags))
     commit = table.log / f"{1:020}.json"
     content = commit.read_bytes()
     commit.write_bytes(b"{nope\n")
     failed = failed_run_problem("r1", "The disk is full.")
     table.report(failed)
-    page = last_observation(table.instance, "events")
+    page = last_observation(table.instance, EVENTS)
     assert page is not None
     (of_run, problem) = table.poll.problems
     why = (
@@ -139,7 +140,7 @@ def test_page_of_a_broken_table_has_its_faults_and_the_numbers_of_its_last_good_
     }
     commit.write_bytes(content)
     table.report()
-    page = last_observation(table.instance, "events")
+    page = last_observation(table.instance, EVENTS)
     assert page is not None
     assert {name: entry.value for name, entry in page.metadata.items()} == {
         "health": "The log no longer has faults: every version can be loaded. The next run evaluates the other checks.",

@@ -26,7 +26,7 @@ from deltasnap_assets.tables.pages.table_observation import health_of
 from deltasnap_core import Problem
 from deltasnap_core.errors import StorageError
 from deltasnap_core.store.fleet.last_polls import LastPolls
-from tests.assets.followed_table import forget_looks
+from tests.assets.followed_table import EVENTS, forget_looks
 from tests.assets.jobs import idle_job, ticked
 from tests.assets.runs.refresh_builders import STATS, Refreshed
 from tests.assets.runs.sensors_builders import END, START, Ticks
@@ -180,7 +180,7 @@ def test_refresh_ends_a_warning_after_its_remedy(lagging: Lost) -> None:
     write_checkpoint(lagging.log, 3, "classic", actions)
     assert lagging.refresh() == (3,)
     assert lagging.row["condition"] == "healthy"
-    assert (health_of(lagging.instance, "events") or "").startswith("OK: ")
+    assert (health_of(lagging.instance, EVENTS) or "").startswith("OK: ")
     assert lagging.refresh() == ()
 
 
@@ -308,7 +308,7 @@ def test_patience_counts_until_it_is_no_longer_configured(table: Lost) -> None:
 def test_refresh_ends_the_warning_of_a_killed_run_that_recorded_all_its_versions(table: Lost) -> None:
     (run,) = table.instance.get_runs()
     table.instance.report_run_failed(run, "The process of this run no longer exists.")
-    failed = failed_run(table.instance, "events")
+    failed = failed_run(table.instance, EVENTS)
     report_condition(table.instance, table.settings, table.table, None, failed)
     assert (table.row["condition"], table.row["check"]) == ("warned", "run, fresh_table")
     assert "retry" not in table.row["advice"]

@@ -19,11 +19,11 @@ from deltasnap_assets.runs.condition.log_conditions import BrokenTableError, con
 from deltasnap_assets.runs.condition.poll_findings import PollFindings, known_errors
 from deltasnap_assets.runs.condition.poll_records import record
 from deltasnap_assets.runs.planning.known_table import last_observation, observation_tags
-from deltasnap_assets.runs.planning.names import delta_log_key, run_tags
+from deltasnap_assets.runs.planning.names import run_tags, table_key
 from deltasnap_assets.runs.refresh import refresh_table
 from deltasnap_assets.runs.stores import log_of
 from deltasnap_core.errors import StorageError
-from tests.assets.followed_table import FollowedTable
+from tests.assets.followed_table import EVENTS, FollowedTable
 from tests.assets.jobs import idle_job
 from tests.assets.runs.sensors_builders import Ticks
 from tests.fast_dagster import local_instance
@@ -40,9 +40,7 @@ class Examined(Ticks):
         self.tick()
         tags = observation_tags(self.instance, self.table, 5, "table-id")
         numbers: dict[str, Any] = {"latest_version": 5, "health": "OK", "num_rows": 7}
-        self.instance.report_runless_asset_event(
-            dg.AssetObservation(delta_log_key("events"), metadata=numbers, tags=tags)
-        )
+        self.instance.report_runless_asset_event(dg.AssetObservation(table_key(EVENTS), metadata=numbers, tags=tags))
         record(self.store, self.table, PollFindings(checked_version=5))
         assert isinstance(self.ask_schedule(), dg.SkipReason)
 
@@ -56,7 +54,7 @@ class Examined(Ticks):
 
     @property
     def page(self) -> dict[str, Any]:
-        last = last_observation(self.instance, "events")
+        last = last_observation(self.instance, EVENTS)
         assert last is not None
         return {name: entry.value for name, entry in last.metadata.items()}
 
@@ -166,10 +164,10 @@ def test_failed_run_of_an_idle_table_is_observed_once(examined: Examined) -> Non
     run = examined.instance.create_run_for_job(idle_job, status=status, tags=tags)
     examined.tick()
     assert examined.page[FAILED_RUN] == run.run_id
-    observed = last_observation(examined.instance, "events")
+    observed = last_observation(examined.instance, EVENTS)
     for _ in range(2):
         examined.tick()
-        assert last_observation(examined.instance, "events") == observed
+        assert last_observation(examined.instance, EVENTS) == observed
 
 
 @pytest.mark.slow

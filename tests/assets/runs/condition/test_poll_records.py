@@ -47,7 +47,7 @@ from deltasnap_core.log.condition.problem_kinds import TEMPLATES
 from deltasnap_core.storage.writable_files import WritableFiles
 from deltasnap_core.store.fleet import last_polls
 from deltasnap_core.support import LastPolls, system_clock
-from tests.assets.followed_table import materialize
+from tests.assets.followed_table import EVENTS, materialize
 from tests.assets.jobs import idle_job, ticked
 from tests.assets.runs.condition.poll_records_builders import WARNING, Table, noted
 
@@ -372,11 +372,11 @@ def test_storage_failure_does_not_show_that_the_faults_of_a_log_are_gone(table: 
     content = commit.read_bytes()
     table.damage(1)
     table.report()
-    before = last_observation(table.instance, "events")
+    before = last_observation(table.instance, EVENTS)
     commit.write_bytes(content)
     for condition in (None, log_of(table.table).condition(read_pages=False)):
         assert not report_condition(table.instance, table.settings, table.table, condition)
-    assert last_observation(table.instance, "events") == before
+    assert last_observation(table.instance, EVENTS) == before
 
 
 def test_idle_tick_reads_the_whole_log_once_an_hour(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from deltasnap_assets.runs.condition.check_events import _is_unevaluated, check_
 from deltasnap_assets.runs.condition.fault_texts import condition_tag, failed_run_problem
 from deltasnap_assets.runs.memory import ListedLog, handing_over, listed_logs_of
 from deltasnap_core import Problem, ProblemKind, TableLog, Where
+from tests.assets.followed_table import EVENTS
 from tests.assets.jobs import idle_job
 from tests.builders import metadata, protocol, write_log
 
@@ -73,11 +74,11 @@ def test_checks_that_a_failed_run_did_not_evaluate_are_reported_as_skipped() -> 
     with dg.DagsterInstance.ephemeral() as instance:
         run_id = planned_run(instance, "one")
         before = status_of(instance, "events", "two")
-        report_checks(instance, "events", {}, failed_run_problem(run_id, "broken"))
+        report_checks(instance, EVENTS, {}, failed_run_problem(run_id, "broken"))
         assert status_of(instance, "events", "one") == ["SUCCEEDED"]
         assert len(status_of(instance, "events", "two")) == len(before) + 1 == 2
         again = status_of(instance, "events", "two")
-        report_checks(instance, "events", {}, failed_run_problem(run_id, "broken"))
+        report_checks(instance, EVENTS, {}, failed_run_problem(run_id, "broken"))
         assert status_of(instance, "events", "two") == again
 
 
@@ -88,14 +89,14 @@ def test_checks_of_a_condition_are_recorded_with_their_verdict_or_as_skipped() -
         second: not_evaluated("no log"),
     }
     with dg.DagsterInstance.ephemeral() as instance:
-        report_checks(instance, "events", verdicts, None)
+        report_checks(instance, EVENTS, verdicts, None)
         assert status_of(instance, "events", first.asset, first.name) == ["FAILED"]
         assert status_of(instance, "events", second.asset, second.name) == ["PLANNED"]
 
 
 def test_evaluation_of_a_check_has_its_asset_severity_numbers_and_advice() -> None:
     check = CONDITION_CHECKS[0]
-    found = check_evaluation("events", check, Verdict(passed=False, description="bad \x1b", numbers={"n": 1}))
+    found = check_evaluation(EVENTS, check, Verdict(passed=False, description="bad \x1b", numbers={"n": 1}))
     assert (found.asset_key.path, found.check_name, found.passed) == (["events", check.asset], check.name, False)
     assert found.severity.value.lower().startswith(
         check.severity_of(Verdict(passed=False, description="", numbers={}))[:4]

@@ -14,6 +14,7 @@ from deltasnap_assets.runs.planning.known_table import last_observation
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_core import ProblemKind, SnapshotStore
 from deltasnap_core.errors import CorruptStoreError
+from tests.assets.followed_table import EVENTS
 from tests.assets.tables.checks.checks_alone_builders import LAST, Table, original, table
 from tests.builders import add, metadata, protocol, remove
 from tests.checkpoint_files import STYLES, CheckpointStyle, write_checkpoint
@@ -41,7 +42,7 @@ def test_checkpoint_with_other_files_than_the_stored_version_is_on_the_page_in_i
 ) -> None:
     put_checkpoint(table, 3, style=style)
     report(table)
-    page = last_observation(table.instance, "events")
+    page = last_observation(table.instance, EVENTS)
     assert page is not None
     assert EXPECTED in str(page.metadata["health"].value)
     assert " has 3 files, the stored version has 5." in str(page.metadata["health"].value)

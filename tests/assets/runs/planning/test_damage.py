@@ -8,9 +8,10 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.runs.planning.log_status import read_status, stored_state
-from deltasnap_assets.runs.planning.names import CONDITION_TAG, delta_log_key
+from deltasnap_assets.runs.planning.names import CONDITION_TAG, table_key
 from deltasnap_assets.runs.table_runs import failed_run as last_failed_run
 from deltasnap_assets.settings.config import TABLE_TAG
+from tests.assets.followed_table import EVENTS
 from tests.assets.jobs import idle_job
 from tests.assets.runs.sensors_builders import Ticks, failed_run
 from tests.builders import add, write_log
@@ -27,9 +28,7 @@ def test_damage_before_a_checkpoint_blocks_only_its_versions(tmp_path: Path) -> 
     assert status.versions == (0, 1, 2, 5, 6, 7)
     assert status.condition is not None
     assert status.condition.unloadable == (3, 4)
-    ticks.instance.report_runless_asset_event(
-        dg.AssetObservation(delta_log_key("events"), tags={CONDITION_TAG: "a-fault"})
-    )
+    ticks.instance.report_runless_asset_event(dg.AssetObservation(table_key(EVENTS), tags={CONDITION_TAG: "a-fault"}))
     assert ticks.tick() == [("0", "2"), ("5", "7")]
 
 
@@ -48,6 +47,6 @@ def test_failed_run_stays_the_last_one_when_the_store_is_pruned(tmp_path: Path) 
     prune = ticks.instance.create_run_for_job(idle_job, tags={TABLE_TAG: "events"})
     ticks.instance.report_run_failed(prune, "No access")
     ticks.instance.create_run_for_job(idle_job, tags={TABLE_TAG: "events"}, status=dg.DagsterRunStatus.SUCCESS)
-    found = last_failed_run(ticks.instance, "events")
+    found = last_failed_run(ticks.instance, EVENTS)
     assert found is not None
     assert found.where.name == run_id

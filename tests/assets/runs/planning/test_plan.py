@@ -11,15 +11,14 @@ from sqlalchemy.exc import IntegrityError
 from deltasnap_assets.runs.planning.forks import forks_of_text
 from deltasnap_assets.runs.planning.known_table import apply_to_instance, known_of
 from deltasnap_assets.runs.planning.names import (
-    ASSET_NAMES,
     CONDITION_TAG,
     GENERATION,
     STORING_ASSET,
-    delta_log_key,
+    table_key,
 )
 from deltasnap_assets.runs.planning.partitions import key_of
 from deltasnap_assets.runs.planning.plan import FORKS_TAG, Known, Plan, Stored, plan
-from deltasnap_assets.settings.config import Since, TableSettings
+from deltasnap_assets.settings.config import ASSET_NAMES, Since, TableSettings
 from deltasnap_core import (
     LogStatus,
     Problem,
@@ -28,7 +27,7 @@ from deltasnap_core import (
     VersionRanges,
 )
 from deltasnap_core.support import CommonVersion, LogRelation, ManifestName
-from tests.assets.followed_table import materialize
+from tests.assets.followed_table import EVENTS, materialize
 
 
 def table(**settings: Any) -> TableSettings:
@@ -45,7 +44,7 @@ def requested(todo: Plan) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]
 
 def run(instance: dg.DagsterInstance, todo: Plan) -> None:
     """Apply a plan, and observe the table as its run does."""
-    apply_to_instance(instance, "events", todo)
+    apply_to_instance(instance, EVENTS, todo)
     instance.report_runless_asset_event(todo.observation)
 
 
@@ -98,7 +97,7 @@ def test_versions_that_the_store_and_the_log_lost_have_no_partition(caplog: pyte
     known = Known(versions=(0, 1, 2, 3), done=frozenset({0, 1, 2, 3}), table_id="g")
     todo = plan(table(), status(2, 4), known, stored())  # the store was deleted after the log was cleaned up
     assert (todo.drop, *requested(todo)) == ((0, 1), (4,), ((2, 4),))
-    apply_to_instance(dg.DagsterInstance.ephemeral(), "events", todo)
+    apply_to_instance(dg.DagsterInstance.ephemeral(), EVENTS, todo)
     assert "events: versions are lost: 0 to 1. Neither the store nor the log has them" in caplog.text
     assert plan(table(), status(2, 4), replace(known, done=frozenset()), stored()).lost == (0, 1)  # wiped, too
     kept = plan(table(), status(2, 4), known, stored(0, 1, 2, 3))
@@ -244,7 +243,7 @@ def test_only_versions_of_the_stored_generation_and_those_it_shares_are_done(
     )
     instance.report_runless_asset_event(newest)
     seen = replace(seen, common=replace(seen.common, latest_in_log=3, generations=generations))
-    todo = plan(table(), status(0, 3), known_of(instance, "events"), seen)
+    todo = plan(table(), status(0, 3), known_of(instance, EVENTS), seen)
     assert (todo.drop, *requested(todo)) == ((), (), again)
 
 
@@ -291,18 +290,18 @@ def test_partitions_that_another_process_adds_at_the_same_time_are_no_error(monk
         raise IntegrityError("insert", {}, Exception("UNIQUE constraint failed"))
 
     monkeypatch.setattr(instance, "add_dynamic_partitions", too_late)
-    apply_to_instance(instance, "events", plan(table(), status(0, 3), Known()))
+    apply_to_instance(instance, EVENTS, plan(table(), status(0, 3), Known()))
     assert instance.get_dynamic_partitions("events_versions") == [key_of(version) for version in range(4)]
 
 
 def test_instance_provides_partitions_materializations_and_table_id() -> None:
     instance = dg.DagsterInstance.ephemeral()
-    assert known_of(instance, "events") == Known()
+    assert known_of(instance, EVENTS) == Known()
     run(instance, plan(table(), status(8, 11), Known()))
     instance.add_dynamic_partitions("events_versions", ["by hand"])
     materialize(instance, [8, 9])
     materialize(instance, [10], ASSET_NAMES[:2])
-    known = known_of(instance, "events")
+    known = known_of(instance, EVENTS)
     assert (known.versions, known.done, known.table_id) == ((8, 9, 10, 11), frozenset({8, 9}), "g")
 
 
@@ -312,12 +311,12 @@ def test_materializations_of_a_dropped_table_do_not_count_for_its_successor() ->
     materialize(instance, range(4))
     anew = status(0, 3, table_id="new")
     for done in (frozenset[int](), frozenset({0})):
-        todo = plan(table(max_versions_per_run=1), anew, known_of(instance, "events"), stored(*done))
-        apply_to_instance(instance, "events", todo)
-        known = known_of(instance, "events")
+        todo = plan(table(max_versions_per_run=1), anew, known_of(instance, EVENTS), stored(*done))
+        apply_to_instance(instance, EVENTS, todo)
+        known = known_of(instance, EVENTS)
         assert (known.table_id, known.done) == ("new", done)
         materialize(instance, [len(done)])
-    assert known_of(instance, "events").versions == (0, 1)
+    assert known_of(instance, EVENTS).versions == (0, 1)
 
 
 @pytest.mark.parametrize(
@@ -345,26 +344,26 @@ def test_identity_of_a_new_table_is_recorded_on_its_last_page_before_a_run_that_
     instance = dg.DagsterInstance.ephemeral()
     run(instance, plan(table(), status(0, 3), Known()))
     page = dg.AssetObservation(
-        delta_log_key("events"),
+        table_key(EVENTS),
         metadata={"num_files": 7},
         tags={"dagster/data_version": "3", "deltasnap/generation": "g"},
     )
     instance.report_runless_asset_event(page)
     materialize(instance, range(4))
-    todo = plan(table(), status(0, 3, table_id="new"), known_of(instance, "events"), stored())
+    todo = plan(table(), status(0, 3, table_id="new"), known_of(instance, EVENTS), stored())
     for _ in range(2):
-        apply_to_instance(instance, "events", todo)
-    (last, before) = instance.fetch_observations(delta_log_key("events"), limit=2).records
+        apply_to_instance(instance, EVENTS, todo)
+    (last, before) = instance.fetch_observations(table_key(EVENTS), limit=2).records
     assert last.asset_observation is not None
     assert (before.asset_observation, last.asset_observation.metadata) == (page, page.metadata)
     assert last.asset_observation.tags["dagster/data_version"] == "3"  # nothing downstream is triggered yet
-    known = known_of(instance, "events")
+    known = known_of(instance, EVENTS)
     assert (known.table_id, known.done) == ("new", frozenset())
 
 
 def test_observation_carries_the_latest_commit_as_data_version() -> None:
     observation = plan(table(), status(0, 7), Known()).observation
-    assert observation.asset_key == delta_log_key("events")
+    assert observation.asset_key == table_key(EVENTS)
     assert observation.data_version == "7"
 
 
@@ -373,10 +372,10 @@ def test_plan_is_observed_again_only_if_it_differs_whatever_the_condition_of_the
     done = Known(versions=(0, 1), done=frozenset({0, 1}), table_id="g")
     first = plan(table(), status(0, 1), done)
     tags = {**first.observation.tags, CONDITION_TAG: "a_fault"}
-    instance.report_runless_asset_event(dg.AssetObservation(delta_log_key("events"), tags=tags))
+    instance.report_runless_asset_event(dg.AssetObservation(table_key(EVENTS), tags=tags))
     for todo, expected in ((first, 1), (plan(table(), status(0, 2), done), 2)):
-        apply_to_instance(instance, "events", replace(todo, ranges=()))
-        assert len(instance.fetch_observations(delta_log_key("events"), limit=9).records) == expected
+        apply_to_instance(instance, EVENTS, replace(todo, ranges=()))
+        assert len(instance.fetch_observations(table_key(EVENTS), limit=9).records) == expected
 
 
 IDS = ["", "a b/c", "x" * 5000, "\ud800", "\x00", "größe"]
@@ -387,7 +386,7 @@ def test_every_id_of_a_table_can_be_observed(table_id: str) -> None:
     instance = dg.DagsterInstance.ephemeral()
     seen = status(0, 1, table_id=table_id)
     run(instance, plan(table(), seen, Known()))
-    known = known_of(instance, "events")
+    known = known_of(instance, EVENTS)
     assert plan(table(), seen, known).drop == ()
     recreated = plan(table(), status(0, 1, table_id=table_id + "2"), known, stored())
     assert recreated.observation.tags["deltasnap/generation"] != known.table_id

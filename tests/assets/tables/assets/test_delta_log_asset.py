@@ -12,13 +12,14 @@ import pytest
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.planning.known_table import apply_to_instance, known_of, observation_tags, observed_by_hand
 from deltasnap_assets.runs.planning.log_status import read_status
-from deltasnap_assets.runs.planning.names import CONDITION_TAG, delta_log_key
+from deltasnap_assets.runs.planning.names import CONDITION_TAG, table_key
 from deltasnap_assets.runs.planning.plan import plan
 from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.config import Settings, TableSettings
+from tests.assets.followed_table import EVENTS
 from tests.builders import add, commit_info, metadata, protocol, write_log
 
-LOG = delta_log_key("events")
+LOG = table_key(EVENTS)
 
 
 class Follower:
@@ -45,8 +46,8 @@ class Follower:
     def poll(self) -> None:
         """The effect of a tick, and of the observation at the end of its run."""
         sight = log_of(self.table).status()
-        todo = plan(self.table, sight, known_of(self.instance, "events"))
-        apply_to_instance(self.instance, "events", todo)
+        todo = plan(self.table, sight, known_of(self.instance, EVENTS))
+        apply_to_instance(self.instance, EVENTS, todo)
         if todo.last not in (None, self.run_of):
             self.run_of = todo.last
             tags = observation_tags(self.instance, self.table, sight.latest, sight.table_id)
@@ -95,7 +96,7 @@ def test_manual_observation_records_the_version_and_triggers_nothing_twice(follo
     follower.poll()
     assert follower.requested() == 0
     assert [seen.data_version for seen in follower.observations()] == ["1", "1"]  # by hand, and of the run
-    assert known_of(follower.instance, "events").table_id == "table-id"
+    assert known_of(follower.instance, EVENTS).table_id == "table-id"
 
 
 def test_manual_observation_repeats_the_page_until_there_are_new_commits(follower: Follower) -> None:
@@ -128,7 +129,7 @@ def test_manual_observation_leaves_a_recreated_table_to_the_next_plan(follower: 
     follower.poll()
     write_log(follower.path, {0: [commit_info(), protocol(), metadata(table_id="another")]})
     follower.observe()
-    known = known_of(follower.instance, "events")
+    known = known_of(follower.instance, EVENTS)
     status, stored = read_status(follower.settings, follower.table)
     planned = plan(follower.table, status, known, stored).observation.tags
     assert known.table_id not in (None, "another")

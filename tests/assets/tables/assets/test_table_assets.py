@@ -10,8 +10,10 @@ import pytest
 
 from deltasnap_assets.checks.registry import VERSION_CHECKS
 from deltasnap_assets.runs.failure_reason import failure_reason
-from deltasnap_assets.runs.planning.names import ASSET_NAMES, delta_log_key, job_name, run_tags
+from deltasnap_assets.runs.planning.names import job_name, run_tags, table_key
+from deltasnap_assets.settings.config import ASSET_NAMES
 from deltasnap_assets.tables.assets.input_forms import InputTypeError
+from tests.assets.followed_table import EVENTS
 from tests.assets.runs.refresh_builders import Refreshed
 from tests.assets.tables.pages.pictures_builders import texts
 from tests.builders import VECTOR_AT_4, add, commit_info, metadata, protocol, remove, write_log
@@ -204,7 +206,7 @@ def test_page_of_a_version_is_complete(table: Refreshed, name: str, version: str
 
 
 def test_page_of_the_table_is_complete(table: Refreshed) -> None:
-    records = table.instance.fetch_observations(delta_log_key("events"), limit=20).records
+    records = table.instance.fetch_observations(table_key(EVENTS), limit=20).records
     pages = [record.asset_observation for record in records if record.asset_observation is not None]
     seen = next(page for page in pages if page.data_version == "4")
     assert seen.tags == {"dagster/data_version": "4", "deltasnap/generation": "table-id"}
@@ -401,7 +403,7 @@ def test_input_of_a_version_that_never_existed_says_so(table: Refreshed, metadat
 
 def test_table_itself_cannot_be_an_input(table: Refreshed) -> None:
     with pytest.raises(InputTypeError, match="events/delta_log cannot be loaded as an input: expected a dependency"):
-        table.defs.load_asset_value(delta_log_key("events"), instance=table.instance)
+        table.defs.load_asset_value(table_key(EVENTS), instance=table.instance)
 
 
 @pytest.mark.parametrize("versions", [(0, 2), (3, 3)])

@@ -19,6 +19,7 @@ from deltasnap_assets.tables.checks.asset_checks import _result
 from deltasnap_assets.tables.checks.run_facts import versions_of_run
 from deltasnap_core import TableLog
 from deltasnap_core.support import commit_file
+from tests.assets.followed_table import EVENTS
 from tests.builders import metadata, mtime_of, protocol, write_log
 from tests.checkpoint_files import write_checkpoint
 
@@ -28,7 +29,7 @@ KEY = dg.AssetCheckKey(dg.AssetKey(["events", "all_files"]), "small_files")
 
 
 def result_of(**values: Any) -> dg.AssetCheckResult:
-    return _result("events", SmallFiles(), Verdict(description="told", **values))
+    return _result(EVENTS, SmallFiles(), Verdict(description="told", **values))
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,12 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from deltasnap_assets.runs.planning.names import delta_log_key
+from deltasnap_assets.runs.planning.names import table_key
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.tables.pages import asset_pages
 from deltasnap_assets.tables.pages.table_observation import health_of, recent_commits, table_observation
 from tests.assets.checks.known import condition
+from tests.assets.followed_table import EVENTS
 from tests.assets.tables.pages.metadata_builders import state
 
 TABLE = TableSettings(name="events", path="/t")
@@ -47,8 +48,8 @@ def test_page_that_cannot_be_shown_is_a_note_on_the_page(monkeypatch: pytest.Mon
 
 def test_health_is_that_of_the_last_observation_as_plain_text() -> None:
     instance = dg.DagsterInstance.ephemeral()
-    assert health_of(instance, "events") is None
+    assert health_of(instance, EVENTS) is None
     for text in ("broken\\.", "healthy\\."):
         metadata = {"health": dg.MetadataValue.md(text)}
-        instance.report_runless_asset_event(dg.AssetObservation(delta_log_key("events"), metadata=metadata))
-    assert health_of(instance, "events") == "healthy."
+        instance.report_runless_asset_event(dg.AssetObservation(table_key(EVENTS), metadata=metadata))
+    assert health_of(instance, EVENTS) == "healthy."

@@ -1,4 +1,4 @@
-"""Jobs over the assets of one group: the same as those of Dagster, without a search in other groups."""
+"""Jobs over the assets of one table: the same as those of Dagster, without a search in other tables."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from deltasnap_assets.tables.assets.group_job import GroupJob
+from deltasnap_assets.tables.assets.table_job import TableJob
 
 DAYS = dg.DailyPartitionsDefinition("2026-01-01")
 
@@ -40,12 +40,15 @@ def resolved(job: Any) -> dg.JobDefinition:
 
 
 @pytest.mark.parametrize("group", ["lake", "reports"])
-@pytest.mark.parametrize("selected", ["the group", "one asset"])
-def test_job_of_a_group_is_the_job_of_dagster(group: str, selected: str) -> None:
-    keys = {"lake": "clean", "reports": "report"}
-    groups = dg.AssetSelection.groups(group)
-    selection = groups if selected == "the group" else dg.AssetSelection.assets(keys[group])
-    job = resolved(GroupJob(group, name="own", selection=selection, tags={"a": "b"}))
+@pytest.mark.parametrize("selected", ["a group", "one asset", "one asset and a check"])
+def test_job_of_a_table_is_the_job_of_dagster(group: str, selected: str) -> None:
+    groups = {"lake": [raw.key, clean.key], "reports": [report.key]}
+    other = {"lake": complete, "reports": no_gaps}[group].check_key
+    assets = groups[group] if selected == "a group" else groups[group][-1:]
+    checks = [other] if selected == "one asset and a check" else []
+    selection: dg.AssetSelection = dg.AssetSelection.assets(*assets)
+    selection = selection | dg.AssetSelection.checks(*checks) if checks else selection
+    job = resolved(TableJob(assets, checks, name="own", tags={"a": "b"}))
     expected = resolved(dg.define_asset_job("own", selection=selection, tags={"a": "b"}))
     assert job.get_job_snapshot_id() == expected.get_job_snapshot_id()
     layer, expected_layer = job.asset_layer.asset_graph, expected.asset_layer.asset_graph
@@ -56,20 +59,20 @@ def test_job_of_a_group_is_the_job_of_dagster(group: str, selected: str) -> None
     }
 
 
-def test_job_of_a_group_searches_only_the_group_and_what_it_reads() -> None:
-    job = resolved(GroupJob("lake", name="own", selection=dg.AssetSelection.groups("lake")))
+def test_job_of_a_table_searches_only_its_assets_and_what_they_read() -> None:
+    job = resolved(TableJob([raw.key, clean.key], name="own"))
     graph = job.asset_layer.asset_graph.source_asset_graph
     assert graph.get_all_asset_keys() == {raw.key, clean.key}
     assert {key.name for key in graph.asset_check_keys} == {"no_gaps"}
 
 
-def test_copy_of_a_job_in_a_dg_project_keeps_its_group() -> None:
-    job: Any = GroupJob("lake", name="own", selection=dg.AssetSelection.groups("lake"))
+def test_copy_of_a_job_in_a_dg_project_keeps_its_assets() -> None:
+    job: Any = TableJob([raw.key, clean.key], name="own")
     copied = dg.Definitions(jobs=[job]).with_definition_metadata_update(lambda _: {"file": "defs.yaml"})
     graph = resolved(next(iter(copied.jobs or ()))).asset_layer.asset_graph.source_asset_graph
     assert graph.get_all_asset_keys() == {raw.key, clean.key}
 
 
-def test_job_of_an_unknown_group_has_no_assets() -> None:
+def test_job_of_unknown_assets_fails() -> None:
     with pytest.raises(dg.DagsterInvalidDefinitionError, match="Failed to resolve asset job own"):
-        resolved(GroupJob("other", name="own", selection=dg.AssetSelection.assets("clean")))
+        resolved(TableJob([dg.AssetKey("nowhere")], name="own"))
