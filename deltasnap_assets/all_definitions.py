@@ -28,23 +28,24 @@ from deltasnap_assets.tables.assets.table_job import TableJob
 from deltasnap_assets.tables.checks.asset_checks import table_checks
 from deltasnap_assets.tables.checks.maintenance import checkpoint_job, prune_job
 from deltasnap_assets.tables.resources import resources
-from deltasnap_core import __version__
+from deltasnap_core import DeltaSnapError, __version__
 from deltasnap_core.support import DISTRIBUTION
 
 DagsterLibraryRegistry.register(DISTRIBUTION, __version__, is_dagster_package=False)
 
 
-def build_definitions(settings: Settings) -> dg.Definitions:
+def build_definitions(settings: Settings, *, spark: Any = None) -> dg.Definitions:
     """Return all definitions for the tables of a configuration, for merging with other definitions.
 
         defs = dg.Definitions.merge(build_definitions(load_settings(Path("deltasnap.yaml"))), dg.Definitions(...))
 
     They contain no executor. The jobs of the tables use a single-process executor, so that their steps share a Spark
     session. Runs started from an asset's page use the executor of the project.
+    spark: the session of the project to use, with its settings: a `SparkSession`, or a resource with a `spark_session`,
+    such as those of dagster-pyspark. None: as the key `spark` of the settings says.
     Errors: MisplacedStoreError.
     """
     check_store_place(settings)
-    shared = resources(settings)
     jobs = {table.name: _job(table) for table in settings.tables}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dg.BetaWarning)  # needed for backfill policies that run a range in one run
@@ -54,8 +55,8 @@ def build_definitions(settings: Settings) -> dg.Definitions:
             jobs=[
                 refresh_job(settings, lambda: defs),
                 *jobs.values(),
-                prune_job(settings, shared),
-                checkpoint_job(settings, shared),
+                prune_job(settings),
+                checkpoint_job(settings),
                 fleet_job(settings),
             ],
             sensors=[
@@ -67,7 +68,7 @@ def build_definitions(settings: Settings) -> dg.Definitions:
                 *(refresh_schedule(settings, table, cron) for table in settings.tables if (cron := table.refresh_cron)),
                 fleet_schedule(settings),
             ],
-            resources=shared,
+            resources=resources(settings, spark),
         )
     return defs
 
@@ -75,10 +76,16 @@ def build_definitions(settings: Settings) -> dg.Definitions:
 def configured_definitions() -> dg.Definitions:
     """Return the definitions of the configuration file in use, with the executor of the code location.
 
-    Errors: ConfigError, MisplacedStoreError.
+    Errors: ConfigError, MisplacedStoreError; DeltaSnapError if the session is a resource of a project.
     """
+    settings = load_settings()
+    if settings.spark.resource is not None:
+        raise DeltaSnapError(
+            f"`spark.resource` names {settings.spark.resource}, a resource of a project, which this code location does "
+            "not have: use `master` or `remote`, or merge `build_definitions()` into the project."
+        )
     own = dg.Definitions(executor=dg.in_process_executor)  # not shared: every run has its own Spark session
-    return dg.Definitions.merge(build_definitions(load_settings()), own)
+    return dg.Definitions.merge(build_definitions(settings), own)
 
 
 def _job(table: TableSettings) -> Any:

@@ -340,6 +340,10 @@ class SparkSettings(_Settings):
     """Where a run starts its own session: `local[*]`, `spark://host:7077`, `yarn`, `k8s://https://host:6443`."""
     remote: str | None = None
     """The Spark Connect server to use instead: `sc://host:15002`."""
+    resource: str | None = None
+    """The key of a resource of your project whose session to use instead, with its settings: a `SparkSession`, or a
+    resource with a `spark_session`, such as those of dagster-pyspark. Only in a project.
+    """
     config: dict[str, _Property] = Field(default_factory=dict, repr=False)
     """Spark properties: `{spark.driver.memory: 2g}`."""
 
@@ -356,9 +360,11 @@ class SparkSettings(_Settings):
         return "spark" if self.use == "always" else "auto"
 
     @model_validator(mode="after")
-    def _one_of_both(self) -> SparkSettings:
-        if self.master is not None and self.remote is not None:
-            raise ValueError("set master or remote, not both")
+    def _one_of_all(self) -> SparkSettings:
+        if len(given := [name for name in ("master", "remote", "resource") if getattr(self, name) is not None]) > 1:
+            raise ValueError(f"set {' or '.join(given)}, not {'both' if len(given) == 2 else 'all'}")
+        if self.resource is not None and self.config:
+            raise ValueError("config does not apply to the session of a resource: set the properties there")
         return self
 
 

@@ -6,15 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 from deltasnap_assets.settings.config import Settings
-from deltasnap_assets.spark.session.run_session import RunSession
 from deltasnap_core import SnapshotState, SnapshotStore, VersionManifest
-from deltasnap_core.support import ManifestName
+from deltasnap_core.support import ManifestName, SparkProvider
 
 
 class HeldVersions:
     """Manifests and states by table name and version. Errors: StoredVersionNotFoundError, CorruptStoreError."""
 
-    def __init__(self, settings: Settings, sessions: RunSession) -> None:
+    def __init__(self, settings: Settings, sessions: SparkProvider) -> None:
         self._settings = settings
         self._sessions = sessions
         self._current: dict[str, Mapping[int, ManifestName]] = {}

@@ -1,25 +1,29 @@
-"""The resources of the code location: the Spark session on dagster-pyspark, and the objects that use it."""
+"""The resources of the code location: the Spark session, and the objects that use it."""
 
-from __future__ import annotations
+# No `from __future__ import annotations` here: Dagster reads the annotations of resources and rejects strings.
+# ruff: noqa: I002
 
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from typing import Any
 
 import dagster as dg
-from dagster_pyspark import LazyPySparkResource
+from pydantic import Field
+from pyspark.sql import SparkSession
 
 from deltasnap_assets.runs.memory import listed_logs_of
 from deltasnap_assets.runs.planning.names import REFRESH_JOB, selects_versions, version_keys
-from deltasnap_assets.settings.config import ASSET_NAMES, Settings
-from deltasnap_assets.spark.java import JavaError, use_java
-from deltasnap_assets.spark.session.run_session import RunSession
+from deltasnap_assets.settings.config import ASSET_NAMES, Settings, SparkSettings
+from deltasnap_assets.spark.java import use_java
+from deltasnap_assets.spark.session.run_session import PlainSession, RunSession, SharedSession
 from deltasnap_assets.spark.session_config import session_config
 from deltasnap_assets.tables.assets.io_manager import IO_MANAGER_KEY, SnapshotIOManager
+from deltasnap_assets.tables.assets.steps import SNAPSHOTS_KEY
 from deltasnap_assets.tables.run_snapshots import RunSnapshots
 from deltasnap_core import DeltaSnapError
 from deltasnap_core.support import redacted
 
+SPARK_KEY = "deltasnap_pyspark"
 _MAX_RETRIES = "dagster/max_retries"
 _NO_VERSION = (
     "This run has no partition: choose the version to materialize, as in `dg launch --partition 12`. The job "
@@ -27,44 +31,63 @@ _NO_VERSION = (
 )
 
 
-def resources(settings: Settings) -> dict[str, Any]:
+class SparkResource(dg.ConfigurableResource[Any]):
+    """The Spark session of a run, started on first use."""
+
+    # Not a field of the configuration: Dagster shows that to every user of its UI, and a property may be a credential.
+    of_file: dg.ResourceDependency[SparkSettings]
+    config: dict[str, str] = Field(
+        default={},
+        description="Spark properties of one run, over those of the configuration file: `spark.driver.memory: 8g`.",
+    )
+
+    @property
+    def spark_config(self) -> dict[str, str]:
+        """The settings of the session."""
+        return session_config(self.of_file.model_copy(update={"config": {**self.of_file.config, **self.config}}))
+
+    @property
+    def spark_session(self) -> SparkSession:
+        """The session. Errors: JavaError."""
+        if self.of_file.remote is None:
+            use_java()
+        return PlainSession(self.spark_config).spark_session
+
+
+def resources(settings: Settings, spark: Any = None) -> dict[str, Any]:
     """Return the resources of the code location.
 
-    They are functions rather than configured resources: Dagster shows the configuration of a resource to every user of
-    its UI, and a Spark setting or a storage option may be a credential.
+    Those for the store are functions rather than configured resources: Dagster shows the configuration of a resource to
+    every user of its UI, and a storage option may be a credential.
+    spark: the session of the project, or a resource with a `spark_session`; None: as configured.
     """
-
-    @dg.resource(description="The Spark session, started on first use.")
-    def pyspark() -> LazyPySparkResource:
-        config = session_config(settings.spark)
-        if "spark.remote" not in config:
-            with suppress(JavaError):  # raised again when a session starts; an asset may not need one
-                use_java()
-        return LazyPySparkResource(spark_config=config)
-
+    spark_key = settings.spark.resource or SPARK_KEY
     store = redacted(settings.storage)
 
-    @dg.resource(required_resource_keys={"pyspark"}, description=f"Delta logs, and the store at {store}.")
+    @dg.resource(required_resource_keys={spark_key}, description=f"Delta logs, and the store at {store}.")
     def snapshots(context: dg.InitResourceContext) -> Iterator[RunSnapshots]:
         run, instance = context.run, context.instance
         if run is not None and instance is not None:
             _check_partition(run, instance, settings)
         listed_logs = {} if run is None else listed_logs_of(run.run_id)
-        sessions = RunSession(context.resources.pyspark, _run_log(context))
+        source, log = getattr(context.resources, spark_key), _run_log(context)
         made = RunSnapshots(
             settings,
-            sessions,
+            RunSession(source, log) if isinstance(source, SparkResource) else SharedSession(source, log),
             listed_logs,
             queries_ahead=_materializes_all(run),
         )
         with closing(made):
             yield made
 
-    @dg.io_manager(required_resource_keys={"snapshots"}, description="Stored versions as inputs.")
+    @dg.io_manager(required_resource_keys={SNAPSHOTS_KEY}, description="Stored versions as inputs.")
     def snapshot_io_manager(context: dg.InitResourceContext) -> SnapshotIOManager:
         return SnapshotIOManager(context.resources.snapshots)
 
-    return {"pyspark": pyspark, "snapshots": snapshots, IO_MANAGER_KEY: snapshot_io_manager}
+    found = {SNAPSHOTS_KEY: snapshots, IO_MANAGER_KEY: snapshot_io_manager}
+    if spark is None and settings.spark.resource is not None:  # the project defines it
+        return found
+    return {spark_key: spark or SparkResource(of_file=settings.spark), **found}
 
 
 def _check_partition(run: dg.DagsterRun, instance: dg.DagsterInstance, settings: Settings) -> None:

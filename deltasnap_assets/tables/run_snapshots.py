@@ -10,7 +10,6 @@ from deltasnap_assets.runs.memory import ListedLog
 from deltasnap_assets.runs.planning.partitions import contiguous
 from deltasnap_assets.runs.stores import log_of
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_assets.spark.session.run_session import RunSession
 from deltasnap_assets.tables.fact_queries import MANY_ROWS, FactQueries, OnProgress
 from deltasnap_assets.tables.held_versions import HeldVersions
 from deltasnap_assets.tables.run_conditions import RunConditions
@@ -25,7 +24,7 @@ from deltasnap_core import (
     VersionNotFoundError,
 )
 from deltasnap_core.errors import StoredVersionNotFoundError
-from deltasnap_core.support import LogListing
+from deltasnap_core.support import LogListing, SparkProvider
 
 
 class RunSnapshots:
@@ -38,7 +37,7 @@ class RunSnapshots:
     def __init__(
         self,
         settings: Settings,
-        sessions: RunSession,
+        sessions: SparkProvider,
         listed_logs: Mapping[str, ListedLog] | None = None,
         *,
         queries_ahead: bool = False,

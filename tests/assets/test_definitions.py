@@ -6,13 +6,16 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.remote_representation.external_data import RepositorySnap  # what the UI gets; no public name
 
+from deltasnap_assets.all_definitions import configured_definitions
 from deltasnap_assets.checks.registry import CheckSettings
 from deltasnap_assets.definitions import build_definitions
 from deltasnap_assets.runs.sensors import MAX_SENSORS
-from deltasnap_assets.settings.config import AlertSettings, Settings, TableSettings
+from deltasnap_assets.settings.config import AlertSettings, Settings, SparkSettings, TableSettings
 from deltasnap_assets.settings.loading import demo_settings, read_settings
 from deltasnap_assets.settings.yaml_source import ConfigError
+from deltasnap_core import DeltaSnapError
 from tests.assets.command.cli_builders import FORKS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -72,7 +75,7 @@ def test_jobs_sensors_and_schedules_are_complete() -> None:
     ]
     statuses = [*(each.default_status for each in sensors), *(each.default_status for each in schedules)]
     assert {status.value for status in statuses} == {"RUNNING"}
-    assert {*(defs.resources or {})} == {"pyspark", "snapshots", "snapshot_io_manager"}
+    assert {*(defs.resources or {})} == {"deltasnap_pyspark", "snapshots", "snapshot_io_manager"}
 
 
 def test_sensors_and_schedules_can_wait_until_somebody_starts_them() -> None:
@@ -200,16 +203,52 @@ def test_assets_link_to_the_configuration_of_their_table(tmp_path: Path) -> None
         assert (place.file_path, place.line_number) == (str(tmp_path / "deltasnap.yaml"), 2)
 
 
-def test_credentials_are_not_shown_in_resources() -> None:
-    table = TableSettings(name="a", path="s3://b/a", storage_options={"secret": "hunter2"})
-    settings = Settings(storage="/s", tables=(table,), storage_options={"secret": "hunter2"})
-    defs = build_definitions(settings)
-    repository = defs.get_repository_def()
-    for resource in repository.get_top_level_resources().values():
-        assert "hunter2" not in str(
-            resource.config_schema.default_value if resource.config_schema.default_provided else ""
-        )
-    assert "hunter2" not in repr(settings)
+def test_snapshot_of_the_code_location_has_no_secret() -> None:
+    secret = "hunter2hunter2"
+    settings = Settings.model_validate(
+        {
+            "storage": f"s3://{secret}:{secret}@b/store",
+            "storage_options": {"secret": secret},
+            "spark": {"remote": f"sc://h:1/;token={secret}", "config": {"spark.password": secret}},
+            "alerts": {"urls": [f"json://{secret}@h/x"]},
+            "tables": [{"name": "a", "path": f"s3://{secret}:{secret}@b/a", "storage_options": {"secret": secret}}],
+        }
+    )
+    repository = build_definitions(settings).get_repository_def()
+    snapshot = dg.serialize_value(RepositorySnap.from_def(repository))
+    assert '"deltasnap_pyspark"' in snapshot
+    assert secret not in snapshot
+    assert secret not in repr(settings)
+
+
+def test_run_can_have_spark_properties_of_its_own() -> None:
+    spark = SparkSettings(master="local[2]", config={"spark.driver.memory": "2g", "spark.x": "1"})
+    settings = Settings(storage="/s", tables=(TableSettings(name="a", path="/t"),), spark=spark)
+    found = list[dict[str, str]]()
+
+    @dg.op(required_resource_keys={"deltasnap_pyspark"})
+    def properties(context) -> None:  # type: ignore[no-untyped-def]  # Dagster rejects a string
+        found.append(context.resources.deltasnap_pyspark.spark_config)
+
+    @dg.job
+    def shows_properties() -> None:
+        properties()
+
+    defs = dg.Definitions.merge(build_definitions(settings), dg.Definitions(jobs=[shows_properties]))
+    run_config = {"resources": {"deltasnap_pyspark": {"config": {"config": {"spark.driver.memory": "8g"}}}}}
+    for config in ({}, run_config):
+        defs.resolve_job_def("shows_properties").execute_in_process(run_config=config)
+    assert [each["spark.driver.memory"] for each in found] == ["2g", "8g"]
+    assert [(each["spark.master"], each["spark.x"]) for each in found] == [("local[2]", "1")] * 2
+
+
+def test_code_location_of_the_file_has_no_resource_of_a_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "deltasnap.yaml").write_text("spark: {resource: my_spark}\ntables: [{name: a, path: /a}]")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DeltaSnapError, match="my_spark, a resource of a project, which this code location does not"):
+        configured_definitions()
 
 
 @pytest.mark.slow

@@ -1,4 +1,7 @@
-"""The Spark session of a run. It starts when a query needs it, and the run log shows the reason."""
+"""The Spark session of a run, its own or that of the project.
+
+It starts when a query needs it, and the run log shows the reason.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,11 @@ from pyspark.sql import SparkSession
 from deltasnap_assets.spark.connect_check import RemoteError, address_of, check_remote, limit_retries
 from deltasnap_assets.spark.java import use_java
 from deltasnap_assets.spark.session.failures import starting_spark
+from deltasnap_core import DeltaSnapError
 
 
 class SessionSource(Protocol):
-    """Starts a session on first use, as dagster-pyspark's `LazyPySparkResource` does."""
+    """Starts a session of our own on first use."""
 
     @property
     def spark_config(self) -> Mapping[str, Any]:
@@ -88,6 +92,52 @@ class RunSession:
             limit_retries(session)
             _check_missing_files(session)
         return session
+
+
+class SharedSession:
+    """The session of a project, whose own assets use it, too. SparkProvider.
+
+    It is used as it is: its settings would also be those of the project's queries. Ours only save time, and the core
+    reads a table correctly with any.
+    source: the session, or a resource with a `spark_session`, such as those of dagster-pyspark. log: as in RunSession.
+    """
+
+    def __init__(self, source: Any, log: Callable[[str], None] = lambda _: None) -> None:
+        self._source = source
+        self._log = log
+        self._starting = threading.Lock()
+        self._session: Any = None
+
+    def session(self, reason: str) -> SparkSession:
+        """Return the session. reason: why it is needed, for the line in the log.
+
+        Errors: DeltaSnapError if the source is no session and has none; RemoteError as in RunSession.
+        """
+        with self._starting:
+            if self._session is None:
+                self._log(f"Using the Spark session of the project: {reason}")
+                self._session = self._found()
+            session: SparkSession = self._session
+            return session
+
+    def _found(self) -> Any:
+        session = getattr(self._source, "spark_session", self._source)
+        if not hasattr(session, "createDataFrame"):
+            found = type(self._source).__name__
+            raise DeltaSnapError(f"Expected a SparkSession, or a resource with a `spark_session`, found {found}.")
+        if not isinstance(session, SparkSession):  # a client of Spark Connect
+            _check_missing_files(session)
+        return session
+
+    def setting(self, name: str) -> str | None:
+        """Return a property of the session; before it starts, from the configuration of its resource."""
+        session = self._source if self._session is None else self._session
+        value: str | None
+        if hasattr(session, "conf"):
+            value = session.conf.get(name, None)
+        else:
+            value = getattr(session, "spark_config", {}).get(name)
+        return value
 
 
 def _check_missing_files(session: SparkSession) -> None:

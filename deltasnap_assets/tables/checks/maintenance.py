@@ -7,9 +7,6 @@ much as three assets.
 # No `from __future__ import annotations` here: Dagster inspects the annotation of `context` and rejects a string.
 # ruff: noqa: I002
 
-from collections.abc import Mapping
-from typing import Any
-
 import dagster as dg
 from pydantic import Field
 
@@ -87,25 +84,23 @@ def _write_checkpoint(
         context.log.info(write_checkpoint(snapshots, table, config.version))
 
 
-def prune_job(settings: Settings, resources: Mapping[str, Any]) -> dg.JobDefinition:
+def prune_job(settings: Settings) -> dg.JobDefinition:
     """Return the job `deltasnap_prune`: it removes old versions and unreferenced files of a table from the store.
 
     It also removes the partitions of these versions. Dagster's event log keeps their materializations, so they are not
     materialized again.
     """
     description = "Removes old versions of a table and unreferenced files from the snapshot store."
-    return _job_of(_prune_store, PRUNE_JOB, description, settings, resources)
+    return _job_of(_prune_store, PRUNE_JOB, description, settings)
 
 
-def checkpoint_job(settings: Settings, resources: Mapping[str, Any]) -> dg.JobDefinition:
+def checkpoint_job(settings: Settings) -> dg.JobDefinition:
     """Return the job `deltasnap_checkpoint`: it writes a checkpoint into the log. It never runs automatically."""
     description = "Writes a checkpoint into the log of a table, so that readers can skip earlier commits."
-    return _job_of(_write_checkpoint, CHECKPOINT_JOB, description, settings, resources)
+    return _job_of(_write_checkpoint, CHECKPOINT_JOB, description, settings)
 
 
-def _job_of(
-    op: dg.OpDefinition, name: str, description: str, settings: Settings, resources: Mapping[str, Any]
-) -> dg.JobDefinition:
+def _job_of(op: dg.OpDefinition, name: str, description: str, settings: Settings) -> dg.JobDefinition:
     """Return a job of one step with a partition per table. It tags its runs like those of the table's job."""
     tables = dg.PartitionedConfig(
         partitions_def=dg.StaticPartitionsDefinition([table.name for table in settings.tables]),
@@ -116,7 +111,6 @@ def _job_of(
         description=description,
         config=tables,
         executor_def=dg.in_process_executor,
-        resource_defs=dict(resources),
     )
 
 

@@ -96,7 +96,7 @@ MISTAKES = {
     ),
     "unknown key, nothing near": (
         "tables: [{name: a, path: /a}]\nspark:\n  zzz: 1\n",
-        ":3: spark.zzz: unknown key, expected one of use, master, remote, config (found: '1')",
+        ":3: spark.zzz: unknown key, expected one of use, master, remote, resource, config (found: '1')",
     ),
     "unknown key of a checkpoint": (
         "tables:\n  - name: a\n    path: /a\n    checkpoint: {after_commit: 5}\n",
@@ -269,6 +269,14 @@ MISTAKES = {
     "master and remote": (
         "spark:\n  master: local\n  remote: sc://h\ntables: [{name: a, path: /a}]\n",
         ":1: spark: set master or remote, not both",
+    ),
+    "remote and resource": (
+        "spark:\n  resource: my_spark\n  remote: sc://h\ntables: [{name: a, path: /a}]\n",
+        ":1: spark: set remote or resource, not both",
+    ),
+    "properties of a resource": (
+        "spark:\n  resource: my_spark\n  config: {spark.x: 1}\ntables: [{name: a, path: /a}]\n",
+        ":1: spark: config does not apply to the session of a resource: set the properties there",
     ),
     "remote without scheme": (
         "spark: {remote: host}\ntables: [{name: a, path: /a}]\n",

@@ -46,10 +46,16 @@ class Pruned:
         return 2
 
 
+def job_of(make: Any, snapshots: object) -> Any:
+    """Return a job with the resource of its step."""
+    job = make(TABLES)
+    resource: Any = dg.ResourceDefinition.hardcoded_resource(snapshots)
+    return dg.Definitions(jobs=[job], resources={"snapshots": resource}).resolve_job_def(job.name)
+
+
 def pruned(instance: dg.DagsterInstance, config: dict[str, Any], pruned_before: int = 0) -> tuple[list[Any], list[str]]:
     snapshots = Pruned(pruned_before)
-    resource: Any = dg.ResourceDefinition.hardcoded_resource(snapshots)
-    job = prune_job(TABLES, {"snapshots": resource})
+    job = job_of(prune_job, snapshots)
     (op,) = job.nodes
     run_config = {"ops": {op.name: {"config": config}}}
     result = job.execute_in_process(run_config=run_config, instance=instance, partition_key="events")
@@ -117,8 +123,7 @@ class RefusedCheckpoint:
 
 
 def test_checkpoint_that_cannot_be_written_fails_its_job_without_credentials() -> None:
-    resource: Any = dg.ResourceDefinition.hardcoded_resource(RefusedCheckpoint())
-    job = checkpoint_job(TABLES, {"snapshots": resource})
+    job = job_of(checkpoint_job, RefusedCheckpoint())
     with dg.DagsterInstance.ephemeral() as instance:
         result = job.execute_in_process(instance=instance, raise_on_error=False, partition_key="events")
         assert not result.success
@@ -131,14 +136,14 @@ def test_checkpoint_that_cannot_be_written_fails_its_job_without_credentials() -
 
 @pytest.mark.parametrize("make", [prune_job, checkpoint_job])
 def test_run_of_a_partition_has_the_tag_of_its_table(make: Any) -> None:
-    job = make(TABLES, {"snapshots": dg.ResourceDefinition.hardcoded_resource(RefusedCheckpoint())})
+    job = make(TABLES)
     assert list(job.partitions_def.get_partition_keys()) == ["clicks", "events"]
     assert job.get_tags_for_partition_key("events", None)[TABLE_TAG] == "events"
 
 
 @pytest.mark.parametrize("make", [prune_job, checkpoint_job])
 def test_run_without_a_table_asks_for_one(make: Any) -> None:
-    job = make(TABLES, {"snapshots": dg.ResourceDefinition.hardcoded_resource(RefusedCheckpoint())})
+    job = job_of(make, RefusedCheckpoint())
     with dg.DagsterInstance.ephemeral() as instance:
         result = job.execute_in_process(instance=instance, raise_on_error=False)
         (failure,) = result.get_step_failure_events()
