@@ -54,8 +54,7 @@ from .scan.tables.metadata_tables import MetadataTables as MetadataTables
 from .scan.tables.vacuum_summary import VacuumSummary as VacuumSummary
 from .snapshot.checkpoints.written_checkpoint import WrittenCheckpoint as WrittenCheckpoint
 from .snapshot.delta_log import DeltaLog as DeltaLog
-from .snapshot.initial_snapshot import InitialSnapshot as InitialSnapshot
-from .snapshot.snapshot import Snapshot as Snapshot
+from .snapshot.snapshot import InitialSnapshot as InitialSnapshot, Snapshot as Snapshot
 from .snapshot.snapshot_options import SnapshotOptions as SnapshotOptions
 from .storage.log_store import (
     FileStatus as FileStatus,

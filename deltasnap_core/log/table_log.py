@@ -17,7 +17,7 @@ from deltasnap_core.log.condition.log_examination import condition_of
 from deltasnap_core.log.condition.table_condition import TableCondition
 from deltasnap_core.log.history.delta_history_manager import DeltaHistoryManager
 from deltasnap_core.log.listing.catalog_commits import NO_CATALOG, CatalogCommits
-from deltasnap_core.log.listing.cleaned_up_log import read_or_list_again
+from deltasnap_core.log.listing.changing_log import read_or_list_again
 from deltasnap_core.log.listing.log_listing import LogListing, table_path
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder

@@ -16,7 +16,7 @@ from deltasnap_core.replay.spark.measured_files import measure_files
 from deltasnap_core.replay.spark.session.spark_failures import translated
 from deltasnap_core.replay.spark.session.state_cache import StateCache
 from deltasnap_core.replay.state_delta import StateDelta
-from deltasnap_core.replay.stats_policy import StatsPolicy
+from deltasnap_core.rules.texts.statistics_schema import StatsPolicy
 from deltasnap_core.snapshot.table_context import TableContext
 
 

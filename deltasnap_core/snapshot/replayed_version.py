@@ -46,9 +46,8 @@ from deltasnap_core.replay.spark.state_reconstruction import (
     state_actions,
     unexpired_tombstones,
 )
-from deltasnap_core.replay.stats_policy import StatsPolicy
 from deltasnap_core.rules.file_actions import values_of
-from deltasnap_core.rules.texts.statistics_schema import StatisticPath
+from deltasnap_core.rules.texts.statistics_schema import StatisticPath, StatsPolicy
 from deltasnap_core.scan.changes.changed_rows import change_data
 from deltasnap_core.scan.changes.live_files import live_files_in_driver, live_files_on_spark
 from deltasnap_core.scan.scan_options import ScanOptions

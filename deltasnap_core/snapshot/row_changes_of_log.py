@@ -23,8 +23,8 @@ from deltasnap_core.redaction import redacted
 from deltasnap_core.replay.driver.full_actions import decoded
 from deltasnap_core.replay.engine import Question, UnusualError, actions_text
 from deltasnap_core.replay.spark.session.spark_failures import translated
-from deltasnap_core.replay.stats_policy import StatsPolicy
 from deltasnap_core.rules.file_actions import FULL_ACTION, values_of
+from deltasnap_core.rules.texts.statistics_schema import StatsPolicy
 from deltasnap_core.scan.changes.changed_rows import FileAction, LiveFilesBefore, change_data, file_actions
 from deltasnap_core.scan.changes.live_files import live_files_before
 from deltasnap_core.scan.changes.row_changes import RowChanges, changed_versions, planned_changes

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from deltasnap_core.log.checksum_validation import ChecksumDifference, compare_time_with_log, compare_with_log
+from deltasnap_core.log.listing.checkpoint_provider import EmptyCheckpointProvider
+from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.version_log import VersionLog
 from deltasnap_core.protocol.state.version_checksum import VersionChecksum
 from deltasnap_core.redaction import logger_of, redacted
@@ -128,3 +130,21 @@ class Snapshot(TableVersion):
     def known_state(self) -> KnownState | None:
         """The computed state; if not computed yet, that of an earlier version; None: neither is known."""
         return self._versions.version.best_known
+
+
+class InitialSnapshot(Snapshot):
+    """Version -1 of a table: no files, no transactions, no domains, timestamp -1.
+
+    It has no protocol and no metadata. Members that need them raise DeltaTableNotFoundError.
+    """
+
+    def __init__(self, context: TableContext, *, now_ms: int) -> None:
+        segment = LogSegment(
+            log_path=context.table_log.log_path,
+            version=-1,
+            deltas=(),
+            checkpoint_provider=EmptyCheckpointProvider(),
+            last_commit_timestamp=-1,
+        )
+        log = VersionLog(loader=context.table_log.loader, segment=segment, now_ms=now_ms, validate_state=False)
+        super().__init__(context, log)

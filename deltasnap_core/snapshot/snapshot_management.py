@@ -11,9 +11,8 @@ from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpointInfo
 from deltasnap_core.protocol.state.version_checksum import VersionChecksum
 from deltasnap_core.redaction import logger_of
-from deltasnap_core.snapshot.initial_snapshot import InitialSnapshot
 from deltasnap_core.snapshot.segment_refresh import first_segment, next_segment, segment_after_commit, updated_segment
-from deltasnap_core.snapshot.snapshot import Snapshot
+from deltasnap_core.snapshot.snapshot import InitialSnapshot, Snapshot
 from deltasnap_core.snapshot.snapshot_loader import load_snapshot, warn_of_replaced_log
 from deltasnap_core.snapshot.table_context import TableContext
 from deltasnap_core.storage.log_store import FileStatus

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from deltasnap_core.redaction import safe_repr
 from deltasnap_core.replay.engine import EngineUse
-from deltasnap_core.replay.stats_policy import StatsPolicy
+from deltasnap_core.rules.texts.statistics_schema import StatsPolicy
 
 
 @safe_repr

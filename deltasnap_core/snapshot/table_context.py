@@ -10,8 +10,7 @@ from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.replay.engine import ReplayEngine
 from deltasnap_core.replay.spark.reading.action_reader import ActionReader
 from deltasnap_core.replay.spark.session.spark_files import SparkFiles
-from deltasnap_core.replay.stats_policy import StatsPolicy
-from deltasnap_core.rules.texts.statistics_schema import StatisticPath
+from deltasnap_core.rules.texts.statistics_schema import StatisticPath, StatsPolicy
 from deltasnap_core.snapshot.snapshot_options import SnapshotOptions
 
 

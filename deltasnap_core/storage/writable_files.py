@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 import shutil
 import tempfile
@@ -18,7 +19,6 @@ from fsspec import AbstractFileSystem
 from deltasnap_core.errors import StorageError
 from deltasnap_core.storage.concurrency import map_concurrently
 from deltasnap_core.storage.file_info import status_of
-from deltasnap_core.storage.file_parts import FileParts
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore, filesystem_of
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.retries import error_code, retrying
@@ -307,3 +307,36 @@ def _protocol(filesystem: AbstractFileSystem) -> str:
 def _part_of(filesystem: Any, target: str, part: range) -> bytes:
     # Not `cat_ranges`: fsspec before 2026.6 returns errors as contents.
     return cast(bytes, retrying(lambda: filesystem.cat_file(target, start=part.start, end=part.stop)))
+
+
+class FileParts(io.RawIOBase):
+    """A file of `size` bytes, opened for reading `parts`: the content by offset. Errors: OSError for other bytes."""
+
+    def __init__(self, size: int, parts: Mapping[int, bytes]) -> None:
+        self._size = size
+        self._parts = parts
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        self._position = start + offset
+        return self._position
+
+    def readinto(self, buffer: Any) -> int:
+        view = memoryview(buffer).cast("B")
+        for start, content in self._parts.items():
+            offset = self._position - start
+            if offset >= 0 and offset + len(view) <= len(content):
+                view[:] = content[offset : offset + len(view)]
+                self._position += len(view)
+                return len(view)
+        raise OSError(f"expected to read only the requested parts, not {len(view)} bytes at {self._position}")

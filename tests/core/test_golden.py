@@ -16,8 +16,7 @@ from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.replay.spark.reading.action_reader import ActionReader
 from deltasnap_core.replay.spark.state_deltas import changes_of_versions, deltas_of_range
 from deltasnap_core.replay.spark.state_reconstruction import reconciled_files
-from deltasnap_core.replay.stats_policy import StatsPolicy
-from deltasnap_core.replay.version_range import RangeStart, monotonic_retentions, versions_of
+from deltasnap_core.rules.texts.statistics_schema import StatsPolicy
 from tests.conftest import FixedClock, golden_folder
 from tests.golden import ERRORS, GoldenTable, expected_counts, expected_facts, facts, load_golden_tables
 from tests.oracle import counts_of
@@ -169,20 +168,16 @@ def test_golden_range_pass_returns_the_counts_of_every_version(
     if len(batch.files) < len(rest):
         pytest.skip("the log has lost commits that checkpoints stand in for")
     actions = reader.commit_actions(batch)
-    base = RangeStart(
-        version=first,
-        computed_state=start.computed_state,
-        retention=Retention.after(KEEP_ALL),
-    )
     non_file, by_version = start.log.non_file, non_file_actions_by_version(batch)
     states = {version: (non_file := non_file.advanced(by_version.get(version, ()))) for version in rest}
-    retentions = monotonic_retentions(base, dict.fromkeys(rest, Retention.after(KEEP_ALL)))
+    retentions = dict.fromkeys((first, *rest), Retention.after(KEEP_ALL))
     changes = None if actions is None else changes_of_versions(actions)
     files = reconciled_files(reader, start.log.loaded)
     deltas = deltas_of_range(files, changes, states, retentions, broadcast=True)
-    found = {
-        each.version: commit_counts(counts_of(each.computed_state)) for each in versions_of(base, deltas, retentions)
-    }
+    state, found = start.computed_state, {}
+    for version in rest:
+        state = deltas[version].applied_to(state)
+        found[version] = commit_counts(counts_of(state))
     assert found == {version: commit_counts(expected_counts(table.states[version])) for version in rest}
 
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 from deltasnap_core.log.condition.examined_files import ExaminedFiles
 from deltasnap_core.log.condition.problem import Problem, Where
 from deltasnap_core.log.condition.problem_kinds import ProblemKind
+from deltasnap_core.log.listing.changing_log import list_again
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
-from deltasnap_core.log.listing.cleaned_up_log import list_again
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.protocol.log_files.file_names import LAST_CHECKPOINT
 from deltasnap_core.protocol.log_files.last_checkpoint_info import LastCheckpointInfo

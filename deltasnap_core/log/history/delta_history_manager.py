@@ -29,7 +29,7 @@ from deltasnap_core.log.history.commit_timestamps import (
     read_latest_configuration,
 )
 from deltasnap_core.log.listing.catalog_commits import NO_CATALOG, CatalogCommits
-from deltasnap_core.log.listing.cleaned_up_log import read_or_list_again
+from deltasnap_core.log.listing.changing_log import read_or_list_again
 from deltasnap_core.log.listing.log_listing import LogListing, list_log, table_path
 from deltasnap_core.protocol.actions import CommitInfo
 from deltasnap_core.protocol.log_files.file_names import commit_version

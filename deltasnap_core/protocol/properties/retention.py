@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 KEEPS_EVERYTHING = 0
@@ -47,3 +48,15 @@ class Retention:
 
 
 KEEP_ALL = Retention(expired_until=None)
+
+
+def monotonic_retentions(retentions: Mapping[int, Retention]) -> dict[int, Retention]:
+    """Return the retention of each version, ascending; none keeps more than the previous one.
+
+    An expired tombstone never comes back: a version whose retention would keep it gets the previous version's
+    retention.
+    """
+    in_force, strictest = dict[int, Retention](), KEEP_ALL
+    for version in sorted(retentions):
+        in_force[version] = strictest = retentions[version].later_of(strictest)
+    return in_force

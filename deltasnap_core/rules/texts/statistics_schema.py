@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
+from enum import Enum
 from functools import reduce
 from typing import Any
 
@@ -23,6 +24,19 @@ _CUT_CHARACTER = string_sql("[?\ufffd]")
 _MAYBE_APPENDED = string_sql("?\ufffd\x7f\uffff\U0010ffff")
 _USUAL_LENGTH = 32
 _WITH_ZONE = "'.*(Z|[+-][0-9]{2}:?[0-9]{2})$'"
+
+
+class StatsPolicy(Enum):
+    """Which statistics of files are read. They are by far the largest column of most logs.
+
+    ALL:         every action with all its fields, as in the log.
+    NUM_RECORDS: only the fields that the measures need; `stats` is read only for the number of records.
+    NONE:        every action, with `stats` null.
+    """
+
+    ALL = "all"
+    NUM_RECORDS = "num_records"
+    NONE = "none"
 
 
 def bound_sql(text: str, data_type: str, kind: str) -> str | None:

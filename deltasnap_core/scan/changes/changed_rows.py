@@ -17,9 +17,17 @@ from deltasnap_core.log.commits.action_lines import CHANGE_DATA_ACTION
 from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.protocol.actions import AddCDCFile, DeletionVectorDescriptor
 from deltasnap_core.rules.paths import canonical_paths, path_keys
-from deltasnap_core.scan.changes.change_columns import DELETE, INSERT
 from deltasnap_core.scan.files.roaring import Rows
 from deltasnap_core.storage.concurrency import map_concurrently
+
+CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = "_change_type", "_commit_version", "_commit_timestamp"
+CHANGE_COLUMNS = (CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP)
+"""Source: PROTOCOL.md, Reader Requirements for AddCDCFile."""
+
+INSERT, DELETE, PREIMAGE, POSTIMAGE = "insert", "delete", "update_preimage", "update_postimage"
+CHANGE_TYPES = (INSERT, DELETE, PREIMAGE, POSTIMAGE)
+"""The values of `_change_type`."""
+
 
 FileKey = tuple[str, str | None]
 """A logical file: the key of its path, and the id of its deletion vector (None: it has none)."""

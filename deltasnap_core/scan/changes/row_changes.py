@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, TypedDict
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
@@ -16,9 +17,9 @@ from deltasnap_core.errors import RowChangesError
 from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.json_text import decode_json
 from deltasnap_core.redaction import redacted
-from deltasnap_core.replay.spark.session.local_rows import no_rows
+from deltasnap_core.replay.spark.session.local_rows import arrow_rows, no_rows
 from deltasnap_core.rules.texts.sql_text import quoted, timestamp_sql
-from deltasnap_core.scan.changes.change_columns import (
+from deltasnap_core.scan.changes.changed_rows import (
     CHANGE_COLUMNS,
     CHANGE_TYPE,
     CHANGE_TYPES,
@@ -26,9 +27,11 @@ from deltasnap_core.scan.changes.change_columns import (
     COMMIT_VERSION,
     DELETE,
     INSERT,
+    ChangedRows,
+    FileAction,
+    LiveFilesBefore,
+    changed_rows,
 )
-from deltasnap_core.scan.changes.changed_rows import ChangedRows, FileAction, LiveFilesBefore, changed_rows
-from deltasnap_core.scan.changes.partition_pruning import rows_in_partitions
 from deltasnap_core.scan.changes.row_comparison import RowComparison
 from deltasnap_core.scan.changes.schema_changes import check_schemas
 from deltasnap_core.scan.file_lookup import FileLookup
@@ -331,3 +334,25 @@ def _with_fields(table: ScannedTable, *fields: StructField) -> ScannedTable:
 
 def _with_metadata(table: ScannedTable, metadata: Metadata, *, version: int | None) -> ScannedTable:
     return replace(table, version=version, metadata=metadata, is_checked=True, place=None)
+
+
+def rows_in_partitions(table: ScannedTable, rows: list[ChangedRows], where: str) -> list[ChangedRows]:
+    """Return the rows whose partition values do not rule out a condition; at most one Spark job.
+
+    table: with the columns that the condition may use, and the partition columns of the files.
+    Errors: PredicateError.
+    """
+    if not table.metadata.partition_columns:
+        return rows
+    checked = checked_skipping(table, where)
+    skipping = checked.sure or checked
+    if skipping.partitions is None:
+        return rows
+    values = [list((each.partition_values or {}).items()) for each in rows]
+    numbered = {
+        "number": pa.array(range(len(rows)), pa.int64()),
+        "partitionValues": pa.array(values, pa.map_(pa.string(), pa.string())),
+    }
+    files = arrow_rows(table.spark, pa.table(numbered))
+    found = files.where(f"coalesce({skipping.partitions}, true)").select("number").toArrow()
+    return [rows[number] for number in sorted(found["number"].to_pylist())]

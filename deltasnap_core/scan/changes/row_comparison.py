@@ -17,7 +17,7 @@ from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, MapTyp
 
 from deltasnap_core.replay.spark.session.grouping import aggregated
 from deltasnap_core.rules.texts.sql_text import quoted
-from deltasnap_core.scan.changes.change_columns import (
+from deltasnap_core.scan.changes.changed_rows import (
     CHANGE_COLUMNS,
     CHANGE_TYPE,
     COMMIT_TIMESTAMP,

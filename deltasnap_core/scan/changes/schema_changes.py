@@ -26,7 +26,7 @@ from deltasnap_core.protocol.actions import Metadata
 from deltasnap_core.protocol.properties.table_config import ColumnMappingMode, column_mapping_mode
 from deltasnap_core.protocol.schema_text import FIELD_ID, PHYSICAL_NAME, TYPE_CHANGES, type_name
 from deltasnap_core.replay.spark.reading.table_schema import schema_of
-from deltasnap_core.scan.changes.change_columns import CHANGE_COLUMNS
+from deltasnap_core.scan.changes.changed_rows import CHANGE_COLUMNS
 from deltasnap_core.scan.physical_schema import OWN_PREFIX
 
 _INTEGERS: Sequence[type[DataType]] = (ByteType, ShortType, IntegerType, LongType)

@@ -23,12 +23,12 @@ from deltasnap_core.errors import (
 )
 from deltasnap_core.log.checkpoints.checkpoint_contents import CheckpointContents, open_checkpoint
 from deltasnap_core.log.commits.commit_batch import EMPTY_BATCH
+from deltasnap_core.log.listing.changing_log import check_unchanged
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
 from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.log.listing.log_segment import LogSegment
 from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.log.non_file_actions import load_non_file_actions
-from deltasnap_core.log.polling.unchanged_log import check_unchanged
 from deltasnap_core.protocol.log_files.file_names import (
     SIDECAR_FOLDER,
     CheckpointKind,

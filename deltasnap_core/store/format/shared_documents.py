@@ -66,14 +66,6 @@ class Part(JsonRecord):
         return {key: whole[key] for key in sorted(whole)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SplitPart:
-    """A part, and the shared document to write before a manifest names it (None: it exists already)."""
-
-    part: Part
-    document: JsonObject | None = None
-
-
 def encode_document(value: JsonObject) -> bytes:
     """Return the canonical text of an object: equal content always gives equal bytes."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
@@ -90,21 +82,18 @@ def document_digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:32]
 
 
-def split_document(value: JsonObject, previous: Part | None, documents: Mapping[str, JsonObject]) -> SplitPart:
-    """Return an object split into a part for the manifest and a shared document.
+def part_of(value: JsonObject, previous: Part | None, documents: Mapping[str, JsonObject]) -> Part:
+    """Return an object as a part. Reuses the document of the previous part, or names a new one by its content.
 
-    Reuses the document of the previous part.
     documents: by digest. If they include the previous part's document, a small difference is stored as a patch.
     """
     shared = None if previous is None else previous.shared
     if shared is not None and shared in documents:
         patch = _patch(value, documents[shared], shared)
         if patch.is_small:
-            return SplitPart(part=patch)
+            return patch
     whole = Part(entries=value)
-    if whole.is_small:
-        return SplitPart(part=whole)
-    return SplitPart(part=Part(shared=document_digest(encode_document(value))), document=value)
+    return whole if whole.is_small else Part(shared=document_digest(encode_document(value)))
 
 
 def _patch(value: JsonObject, document: JsonObject, name: str) -> Part:

@@ -15,9 +15,7 @@ from deltasnap_core.store.format.manifest import VersionManifest
 from deltasnap_core.store.format.shared_documents import (
     JsonObject,
     Part,
-    document_digest,
-    encode_document,
-    split_document,
+    part_of,
 )
 
 METADATA = "metadata"
@@ -63,12 +61,10 @@ class VersionDocuments:
         return self._part(DELTAS, _by_name(segment.deltas, segment.log_path))
 
     def _part(self, name: str, whole: JsonObject) -> Part:
-        found = split_document(whole, self._parts.get(name), self._documents)
-        if found.document is not None:
-            new = {document_digest(encode_document(found.document)): found.document}
-            self._documents.update(new)
-            self.new.update(new)
-        return found.part
+        part = part_of(whole, self._parts.get(name), self._documents)
+        if part.shared is not None and part.shared not in self._documents:
+            self.new[part.shared] = self._documents[part.shared] = whole
+        return part
 
 
 def computed_state_of(manifest: VersionManifest, documents: Mapping[str, JsonObject]) -> SnapshotState:

@@ -33,10 +33,16 @@ from deltasnap_core.rules.totals.aggregates import MissingSizeError
 from deltasnap_core.rules.totals.measures import MEASURED_ACTION, MEASURED_COLUMNS, measures_of
 from deltasnap_core.storage.urls import join_url
 from deltasnap_core.storage.writable_files import WritableFiles
-from deltasnap_core.store.format.footer import footer_digest, read_footer
 from deltasnap_core.store.format.manifest import DataSet, StoreFile, VersionManifest
 from deltasnap_core.store.rows.apply_step import ApplyResult, ApplyStep
-from deltasnap_core.store.rows.row_groups import KEY_COLUMN, ROWS_A_GROUP, byte_ranges, groups_with
+from deltasnap_core.store.rows.row_groups import (
+    KEY_COLUMN,
+    ROWS_A_GROUP,
+    byte_ranges,
+    footer_digest,
+    groups_with,
+    read_footer,
+)
 
 T = TypeVar("T")
 

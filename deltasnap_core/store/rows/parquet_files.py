@@ -21,9 +21,8 @@ from deltasnap_core.replay.spark.session.spark_files import SparkFiles, file_rea
 from deltasnap_core.storage.log_store import FileStatus
 from deltasnap_core.storage.urls import join_url
 from deltasnap_core.storage.writable_files import WritableFiles
-from deltasnap_core.store.format.footer import footer_digest, read_footer
 from deltasnap_core.store.format.manifest import StoreFile
-from deltasnap_core.store.rows.row_groups import KEY_COLUMN, ROWS_A_GROUP, ROWS_A_PAGE
+from deltasnap_core.store.rows.row_groups import KEY_COLUMN, ROWS_A_GROUP, ROWS_A_PAGE, footer_digest, read_footer
 
 _OPTIONS = {
     "compression": "zstd",

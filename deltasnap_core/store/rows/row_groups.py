@@ -1,16 +1,22 @@
-"""The row groups of a stored file, sorted by key: which ones may have the rows of some keys, and where they are. Pure.
+"""The parts of a stored Parquet file: its footer, and the row groups that may have the rows of some keys. Pure.
 
-They are small, so that a version that changes a few files reads little of a base of a million.
+Pages have checksums, a footer has none: a flipped bit in it may rename a column, whose values are then null. So its
+digest is in the manifest. Rows are sorted by key, in small groups: a version that changes a few files reads little of a
+base of a million.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Iterator, Sequence
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
+
+from deltasnap_core.log.checkpoints.parquet_footer import footer_bytes
 
 KEY_COLUMN = "key"
 ROWS_A_GROUP = 10_000
@@ -66,3 +72,20 @@ def _merged(chunks: Sequence[range]) -> Iterator[range]:
             found = range(found.start, max(found.stop, chunk.stop))
     if found is not None:
         yield found
+
+
+def read_footer(stream: BinaryIO, size: int, written: str | None = None) -> bytes:
+    """Return the footer of a file of `size` bytes, with its end. It can be parsed like a file without rows.
+
+    written: the digest of the footer that was written; None: unknown.
+    Errors: OSError if the file does not end like Parquet, or has another footer.
+    """
+    footer = footer_bytes(stream, size)
+    if written is not None and footer_digest(footer) != written:
+        raise OSError("expected the footer that was written, found another")
+    return footer
+
+
+def footer_digest(footer: bytes) -> str:
+    """Return the digest of a footer for the manifest."""
+    return hashlib.sha256(footer).hexdigest()[:32]

@@ -9,8 +9,8 @@ from deltasnap_core.log.commits.commit_batch import CommitBatch
 from deltasnap_core.log.expiry_times import retention_at, times_of_expiry
 from deltasnap_core.log.log_range import LogRange
 from deltasnap_core.log.non_file_actions import NonFileActions
-from deltasnap_core.protocol.properties.retention import Retention
-from deltasnap_core.replay.version_range import RangeStart, monotonic_retentions
+from deltasnap_core.protocol.properties.retention import Retention, monotonic_retentions
+from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.store.format.commit_facts import CommitFacts
 from deltasnap_core.store.format.manifest import VersionManifest
 from deltasnap_core.store.format.shared_documents import JsonObject
@@ -23,7 +23,8 @@ class NewVersions:
 
     non_file, timestamps: by version, the non-file actions in force, and the time of the commit (ms).
     expiry_times:         by version, the time (ms) at which expiry is decided.
-    start, retentions:    the state of the stored version, and the retention of it and of each later version.
+    known:                the computed state of the stored version.
+    retentions:           of the stored version, and of each later one.
     """
 
     previous: VersionManifest
@@ -32,7 +33,7 @@ class NewVersions:
     non_file: Mapping[int, NonFileActions]
     timestamps: Mapping[int, int]
     expiry_times: Mapping[int, int]
-    start: RangeStart
+    known: SnapshotState
     retentions: Mapping[int, Retention]
 
 
@@ -51,7 +52,6 @@ def read_new_versions(
     non_file = log_range.non_file_actions(non_file_actions_of(known), batch, first, last)
     timestamps = log_range.timestamps(non_file, commits.infos)
     expiry_times = times_of_expiry(timestamps, now_ms)
-    start = RangeStart(version=previous.version, computed_state=known, retention=previous.retention)
     retentions = {version: retention_at(actions, expiry_times[version]) for version, actions in non_file.items()}
     return NewVersions(
         previous=previous,
@@ -60,6 +60,6 @@ def read_new_versions(
         non_file=non_file,
         timestamps=timestamps,
         expiry_times=expiry_times,
-        start=start,
-        retentions=monotonic_retentions(start, retentions),
+        known=known,
+        retentions=monotonic_retentions({previous.version: previous.retention, **retentions}),
     )

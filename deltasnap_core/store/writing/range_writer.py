@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -21,7 +21,7 @@ from deltasnap_core.replay.fallback import Fallback
 from deltasnap_core.replay.spark.reading.file_action_layout import FULL
 from deltasnap_core.replay.spark.session.spark_failures import translated
 from deltasnap_core.replay.spark.state_reconstruction import reconciled_files
-from deltasnap_core.replay.version_range import RangeVersion, versions_of
+from deltasnap_core.replay.state_delta import StateDelta
 from deltasnap_core.rules.paths import have_equal_keys
 from deltasnap_core.rules.totals.aggregates import MissingSizeError
 from deltasnap_core.snapshot.table_context import TableContext
@@ -100,9 +100,8 @@ class RangeWriter:
         )
         self.progress(f"Writing the changes of versions {first} to {last}", 0, count)
         applied = self._applied(step)
-        versions = [*versions_of(new.start, applied.value.deltas, new.retentions)]
         shared = VersionDocuments(previous, documents)
-        manifests = self._manifests(new, versions, shared, (*kept, applied.value.changes), applied.computed_by)
+        manifests = self._manifests(new, applied, shared, kept)
         with translated(stored_files=self.spark_rows.urls(manifests[-1])):
             manifests[-1] = self._rebased(manifests[-1])
         self.stored.write_documents(self.generation, shared.new)
@@ -112,23 +111,22 @@ class RangeWriter:
     def _manifests(
         self,
         new: NewVersions,
-        versions: Iterable[RangeVersion],
+        applied: Answer[ApplyResult],
         shared: VersionDocuments,
-        sets: tuple[DataSet, ...],
-        computed_by: str,
+        kept: tuple[DataSet, ...],
     ) -> list[VersionManifest]:
-        """Return the manifests of new versions. sets: their changes. computed_by: of the whole range."""
-        manifests, identity = [], new.previous.identity
+        """Return the manifests of new versions. kept: the sets of changes before the new one."""
+        manifests, identity, state = [], new.previous.identity, new.known
+        data = [new.previous.base, *kept, applied.value.changes]
         file_actions = {commit.version: commit.file_actions for commit in new.batch.commits}
-        for version in versions:
-            number, segment = version.version, self.log_range.segment(version.version)
-            data = [new.previous.base, *sets]
+        for version, delta in sorted(applied.value.deltas.items()):
+            state, segment = delta.applied_to(state), self.log_range.segment(version)
             draft = replace(
-                self._manifest(number, new.timestamps[number], new.non_file[number], version.retention, data),
-                version_changes=_version_changes(version),
-                computed_by=_computed_by(computed_by, number, file_actions.get(number, 0)),
+                self._manifest(version, new.timestamps[version], new.non_file[version], new.retentions[version], data),
+                version_changes=_version_changes(delta),
+                computed_by=_computed_by(applied.computed_by, version, file_actions.get(version, 0)),
             )
-            complete = new.commits.added_to(shared.added_to(draft, version.computed_state, segment), identity, segment)
+            complete = new.commits.added_to(shared.added_to(draft, state, segment), identity, segment)
             identity = complete.identity
             manifests.append(complete)
         return manifests
@@ -220,12 +218,12 @@ class RangeWriter:
         )
 
 
-def _version_changes(version: RangeVersion) -> VersionChanges:
+def _version_changes(delta: StateDelta) -> VersionChanges:
     return VersionChanges(
-        num_added_files=version.files_added,
-        num_removed_files=version.files_removed,
-        added_bytes=version.bytes_added,
-        removed_bytes=version.bytes_removed,
+        num_added_files=delta.begun["num_of_files"],
+        num_removed_files=-delta.ended["num_of_files"],
+        added_bytes=delta.begun["size_in_bytes"],
+        removed_bytes=-delta.ended["size_in_bytes"],
     )
 
 

@@ -10,11 +10,10 @@ from typing import overload
 from deltasnap_core.errors import CorruptLogError, StoreChangedError
 from deltasnap_core.log.condition.commit_findings import CommitFindings
 from deltasnap_core.log.damaged_commit import without_damaged
-from deltasnap_core.log.listing.cleaned_up_log import is_cleaned_up, list_again
+from deltasnap_core.log.listing.changing_log import check_unchanged, is_cleaned_up, list_again
 from deltasnap_core.log.listing.log_listing import LogListing
 from deltasnap_core.log.loaded_log import LoadedLog
 from deltasnap_core.log.log_range import LogRange
-from deltasnap_core.log.polling.unchanged_log import check_unchanged
 from deltasnap_core.log.table_log import TableLog
 from deltasnap_core.ranges import contiguous_runs
 from deltasnap_core.redaction import logger_of

@@ -11,7 +11,7 @@ from deltasnap_core.errors import (
     VersionGapError,
     VersionNotFoundError,
 )
-from deltasnap_core.log.listing.cleaned_up_log import list_again
+from deltasnap_core.log.listing.changing_log import list_again
 from deltasnap_core.log.listing.log_segment_builder import LogSegmentBuilder
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.log.table_log import TableLog

@@ -12,7 +12,7 @@ from deltasnap_core.log.commits.commit_reader import read_commits
 from deltasnap_core.log.listing.checkpoint_provider import CheckpointProvider
 from deltasnap_core.log.non_file_actions import NonFileActions, load_non_file_actions, non_file_actions_by_version
 from deltasnap_core.protocol.log_files.file_names import CheckpointKind
-from deltasnap_core.protocol.properties.retention import KEEP_ALL, Retention
+from deltasnap_core.protocol.properties.retention import KEEP_ALL, Retention, monotonic_retentions
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
 from deltasnap_core.replay.driver import state_deltas as driver_deltas
 from deltasnap_core.replay.driver.reconciliation import newest_file_actions, with_path_keys
@@ -21,7 +21,7 @@ from deltasnap_core.replay.spark.reading.file_action_layout import FULL, MEASURE
 from deltasnap_core.replay.spark.session.spark_files import SparkFiles
 from deltasnap_core.replay.spark.state_deltas import changes_of_versions, counted, deltas_of_range
 from deltasnap_core.replay.spark.state_reconstruction import live_files, state_actions, unexpired_tombstones
-from deltasnap_core.replay.version_range import RangeStart, RangeVersion, monotonic_retentions, versions_of
+from deltasnap_core.replay.state_delta import StateDelta
 from tests.builders import (
     FIRST_COMMIT_MS,
     LOG_PATH,
@@ -247,8 +247,10 @@ HISTORY: list[list[Action]] = [
 ]
 
 
-def ranged(spark: SparkSession, first: int, last: int, retention: dict[int, int]) -> tuple[RangeVersion, ...]:
-    """Return the versions first to last, from a base that is the replay of the earlier ones."""
+def ranged(
+    spark: SparkSession, first: int, last: int, retention: dict[int, int]
+) -> list[tuple[StateDelta, SnapshotState]]:
+    """Return the versions first to last, each with its change, from a base that is the replay of the earlier ones."""
     base, rest = Replay(spark, *HISTORY[:first]), Replay(spark, *HISTORY[: last + 1])
     start = retention.get(first - 1, 0)
     after = rest.batch.after(first - 1)
@@ -257,19 +259,16 @@ def ranged(spark: SparkSession, first: int, last: int, retention: dict[int, int]
     by_version = non_file_actions_by_version(after)
     for version in range(first, last + 1):
         non_file = states[version] = non_file.advanced(by_version.get(version, ()))
-    range_base = RangeStart(
-        version=first - 1,
-        computed_state=base.computed(start) if first else counted(None, NonFileActions(), KEEP_ALL).applied_to(None),
-        retention=Retention.after(start),
-    )
-    retentions = {version: Retention.after(retention.get(version, 0)) for version in range(first, last + 1)}
+    state = base.computed(start) if first else counted(None, NonFileActions(), KEEP_ALL).applied_to(None)
+    retentions = {version: Retention.after(retention.get(version, 0)) for version in range(first - 1, last + 1)}
     changes = None if commits is None else changes_of_versions(commits)
-    in_force = monotonic_retentions(range_base, retentions)
+    in_force = monotonic_retentions(retentions)
     on_spark = deltas_of_range(base.files if first else None, changes, states, in_force, broadcast=True)
     files, actions = (with_path_keys(each.measures, LOG_PATH) for each in (rest.batch.up_to(first - 1), after))
     held = newest_file_actions(files).drop_columns(["commit_version", "line_number"])
     assert driver_deltas.deltas_of_range(held, actions, states, in_force) == on_spark
-    return versions_of(range_base, on_spark, in_force)
+    changed = [on_spark[version] for version in range(first, last + 1)]
+    return [(delta, state := delta.applied_to(state)) for delta in changed]
 
 
 @pytest.mark.slow
@@ -277,6 +276,9 @@ def test_a_range_reports_the_added_and_removed_files_of_each_version(spark: Spar
     retention = {**dict.fromkeys((1, 2), 0), 3: FIRST_COMMIT_MS - 1, **dict.fromkeys((4, 5, 6), FIRST_COMMIT_MS)}
     versions = ranged(spark, 1, 6, retention)
 
-    reported = [(v.files_added, v.bytes_added, v.files_removed, v.bytes_removed) for v in versions]
+    reported = [
+        tuple(abs(files[name]) for files in (delta.begun, delta.ended) for name in ("num_of_files", "size_in_bytes"))
+        for delta, _ in versions
+    ]
     assert reported == [(1, 4, 1, 1), (1, 2, 1, 2), (0, 0, 0, 0), (1, 8, 1, 4), (1, 2, 2, 10), (1, 16, 1, 2)]
-    assert [v.computed_state.num_of_removes for v in versions] == [1, 1, 1, 0, 0, 0]
+    assert [state.num_of_removes for _, state in versions] == [1, 1, 1, 0, 0, 0]

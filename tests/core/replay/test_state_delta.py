@@ -134,7 +134,7 @@ def test_rows_of_a_file_that_a_checkpoint_has_twice_end_together() -> None:
 @given(made=random_logs())
 def test_spark_deltas_match_the_driver(spark: SparkSession, made: RandomLog) -> None:
     from deltasnap_core.replay.spark.session.spark_files import SparkFiles
-    from deltasnap_core.replay.stats_policy import StatsPolicy
+    from deltasnap_core.rules.texts.statistics_schema import StatsPolicy
 
     log = Log(made.commits)
     files = SparkFiles(None, lambda _: True)
@@ -160,7 +160,7 @@ def test_spark_deltas_match_the_driver(spark: SparkSession, made: RandomLog) -> 
 
 def test_file_actions_too_many_to_hold_are_read_again_by_spark(spark: SparkSession) -> None:
     from deltasnap_core.replay.spark.session.spark_files import SparkFiles
-    from deltasnap_core.replay.stats_policy import StatsPolicy
+    from deltasnap_core.rules.texts.statistics_schema import StatsPolicy
 
     batch = Log([[add("a", size=5), add("b")], [remove("a"), add("c%20d", size=7)]]).batch
     files = SparkFiles(None, lambda _: True)

@@ -23,10 +23,9 @@ from deltasnap_core.replay.spark.reading.parsed_statistics import as_texts, has_
 from deltasnap_core.replay.spark.reading.schemas import ADD, DELETION_VECTOR, REMOVE
 from deltasnap_core.replay.spark.session.local_rows import FAIL_FAST, arrow_rows
 from deltasnap_core.replay.spark.session.spark_files import SparkFiles, file_reader
-from deltasnap_core.replay.stats_policy import StatsPolicy
 from deltasnap_core.rules.file_actions import KEY_FIELDS, file_vector_id_sql, one_action_sql
 from deltasnap_core.rules.paths import canonical_path_sql, path_key_sql
-from deltasnap_core.rules.texts.statistics_schema import StatisticPath, text_schema
+from deltasnap_core.rules.texts.statistics_schema import StatisticPath, StatsPolicy, text_schema
 
 PARSED = "parsed_statistics"
 """A field of `add`: some statistics as values, in the type of `text_schema`; null: use the JSON."""

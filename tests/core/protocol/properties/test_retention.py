@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deltasnap_core.protocol.properties.retention import KEEP_ALL, Retention
+from deltasnap_core.protocol.properties.retention import KEEP_ALL, Retention, monotonic_retentions
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,10 @@ def test_retention_is_within_another_that_keeps_at_least_as_much(one: int, other
 @pytest.mark.parametrize(("one", "other", "later"), [(0, 5, 5), (5, 0, 5), (4, 5, 5), (0, 0, 0)])
 def test_later_of_two_retentions_keeps_less(one: int, other: int, later: int) -> None:
     assert Retention.after(one).later_of(Retention.after(other)) == Retention.after(later)
+
+
+def test_no_version_keeps_more_tombstones_than_the_one_before() -> None:
+    requested = {6: Retention.after(4), 3: Retention.after(3), 4: Retention.after(2), 5: Retention.after(8)}
+    found = monotonic_retentions(requested)
+    assert found == {3: Retention.after(3), 4: Retention.after(3), 5: Retention.after(8), 6: Retention.after(8)}
+    assert list(found) == [3, 4, 5, 6]

@@ -17,7 +17,7 @@ from deltasnap_core.protocol.log_files.file_names import CheckpointKind
 from deltasnap_core.replay.spark.reading.action_reader import PARSED, ActionReader
 from deltasnap_core.replay.spark.reading.file_action_layout import FULL
 from deltasnap_core.replay.spark.session.spark_files import SparkFiles
-from deltasnap_core.replay.stats_policy import StatsPolicy
+from deltasnap_core.rules.texts.statistics_schema import StatsPolicy
 from deltasnap_core.storage.fsspec_log_store import FsspecLogStore
 from deltasnap_core.storage.log_store import FileStatus
 from tests.builders import Action, add, metadata, protocol, remove, write_log

@@ -13,8 +13,7 @@ from hypothesis import given, strategies as st
 
 from deltasnap_core import CorruptLogError
 from deltasnap_core.protocol.actions import DeletionVectorDescriptor
-from deltasnap_core.scan.changes.change_columns import DELETE, INSERT
-from deltasnap_core.scan.changes.changed_rows import ChangedRows, FileAction, changed_rows, file_actions
+from deltasnap_core.scan.changes.changed_rows import DELETE, INSERT, ChangedRows, FileAction, changed_rows, file_actions
 from deltasnap_core.scan.files.roaring import Rows
 from tests.builders import LOG_PATH, TABLE_PATH, VECTOR, Action, add, remove
 from tests.oracle import OracleState

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from deltasnap_core.scan.changes.change_columns import CHANGE_COLUMNS
+from deltasnap_core.scan.changes.changed_rows import CHANGE_COLUMNS
 from deltasnap_core.scan.changes.row_comparison import RowComparison
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from deltasnap_core.store.format.shared_documents import (
     Part,
     document_digest,
     encode_document,
-    split_document,
+    part_of,
 )
 from tests.core.store.manifests import log_store, store_versions, stored_table, table_log
 
@@ -31,34 +31,33 @@ def test_name_of_a_document_is_that_of_earlier_releases() -> None:
 
 
 def test_small_object_stays_in_the_manifest() -> None:
-    found = split_document({"a": 1}, None, {})
-    assert (found.part, found.document) == (Part(entries={"a": 1}), None)
+    found = part_of({"a": 1}, None, {})
+    assert found == Part(entries={"a": 1})
 
 
 def test_large_object_is_a_document_named_by_its_content() -> None:
-    found = split_document(BIG, None, {})
-    assert (found.part, found.document) == (Part(shared=BIG_DIGEST), BIG)
+    found = part_of(BIG, None, {})
+    assert found == Part(shared=BIG_DIGEST)
 
 
 def test_unchanged_object_shares_the_document_of_the_version_before() -> None:
-    found = split_document(dict(BIG), Part(shared=BIG_DIGEST), {BIG_DIGEST: BIG})
-    assert (found.part, found.document) == (Part(shared=BIG_DIGEST), None)
+    found = part_of(dict(BIG), Part(shared=BIG_DIGEST), {BIG_DIGEST: BIG})
+    assert found == Part(shared=BIG_DIGEST)
 
 
 def test_small_difference_is_stored_next_to_the_shared_document() -> None:
     value = {**BIG, "key00001": {"version": -1}, "new": 1}
     del value["key00002"]
-    found = split_document(value, Part(shared=BIG_DIGEST), {BIG_DIGEST: BIG})
-    assert found.document is None
-    assert found.part == Part(shared=BIG_DIGEST, entries={"key00001": {"version": -1}, "new": 1}, removed=("key00002",))
-    assert found.part.resolve({BIG_DIGEST: BIG}) == value
+    found = part_of(value, Part(shared=BIG_DIGEST), {BIG_DIGEST: BIG})
+    assert found == Part(shared=BIG_DIGEST, entries={"key00001": {"version": -1}, "new": 1}, removed=("key00002",))
+    assert found.resolve({BIG_DIGEST: BIG}) == value
 
 
 @pytest.mark.parametrize("length", [INLINE_BYTES, INLINE_BYTES + 1])
 def test_object_up_to_a_size_stays_in_the_manifest(length: int) -> None:
     value = {"a": "x" * (length - len(encode_document({"a": ""})))}
-    found = split_document(value, None, {})
-    assert (found.document is None) is (length == INLINE_BYTES)
+    found = part_of(value, None, {})
+    assert (found.shared is None) is (length == INLINE_BYTES)
 
 
 def test_name_of_a_shared_document_must_be_a_text() -> None:
@@ -85,18 +84,18 @@ def test_part_is_small_up_to_a_size() -> None:
 
 def test_large_difference_starts_a_new_document() -> None:
     value = {key: {"version": -1} for key in BIG}
-    found = split_document(value, Part(shared=BIG_DIGEST), {BIG_DIGEST: BIG})
-    assert found.document == value
+    found = part_of(value, Part(shared=BIG_DIGEST), {BIG_DIGEST: BIG})
+    assert found == Part(shared=document_digest(encode_document(value)))
 
 
 def test_object_that_became_small_leaves_its_document() -> None:
-    found = split_document({"a": 1}, Part(shared=BIG_DIGEST), {BIG_DIGEST: BIG})
-    assert found.part == Part(entries={"a": 1})
+    found = part_of({"a": 1}, Part(shared=BIG_DIGEST), {BIG_DIGEST: BIG})
+    assert found == Part(entries={"a": 1})
 
 
 def test_missing_document_is_not_used_as_a_base() -> None:
-    found = split_document(BIG, Part(shared="gone"), {})
-    assert found.part == Part(shared=BIG_DIGEST)
+    found = part_of(BIG, Part(shared="gone"), {})
+    assert found == Part(shared=BIG_DIGEST)
 
 
 def test_bytes_per_version_stay_bounded_while_a_large_object_grows() -> None:
@@ -106,14 +105,13 @@ def test_bytes_per_version_stay_bounded_while_a_large_object_grows() -> None:
     versions = 200
     for version in range(versions):
         value = {**value, f"app{version}": {"version": version}}
-        found = split_document(value, previous, documents)
-        if found.document is not None:
-            content = encode_document(found.document)
-            documents[document_digest(content)] = found.document
-            shared_bytes += len(content)
-        in_manifests = max(in_manifests, len(encode_document(found.part.to_json())))
-        assert found.part.resolve(documents) == {key: value[key] for key in sorted(value)}
-        previous = found.part
+        found = part_of(value, previous, documents)
+        if found.shared is not None and found.shared not in documents:
+            documents[found.shared] = value
+            shared_bytes += len(encode_document(value))
+        in_manifests = max(in_manifests, len(encode_document(found.to_json())))
+        assert found.resolve(documents) == {key: value[key] for key in sorted(value)}
+        previous = found
     assert in_manifests <= max(INLINE_BYTES, PATCH_BYTES) + 100
     assert shared_bytes / versions < 1024
 
@@ -127,12 +125,12 @@ def test_object_is_restored_from_shared_documents(values: list[dict[str, str]]) 
     documents: dict[str, JsonObject] = {}
     previous = None
     for value in values:
-        found = split_document(value, previous, documents)
-        if found.document is not None:
-            documents[document_digest(encode_document(found.document))] = found.document
-        assert Part.from_json(found.part.to_json()) == found.part
-        assert found.part.resolve(documents) == value
-        previous = found.part
+        found = part_of(value, previous, documents)
+        if found.shared is not None:
+            documents.setdefault(found.shared, value)
+        assert Part.from_json(found.to_json()) == found
+        assert found.resolve(documents) == value
+        previous = found
 
 
 def test_missing_shared_document_is_named(tmp_path: Path) -> None:

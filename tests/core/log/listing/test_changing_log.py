@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from deltasnap_core.errors import LogChangedError
+from deltasnap_core.log.listing.changing_log import check_unchanged
 from deltasnap_core.log.listing.log_listing import LogListing, list_log
-from deltasnap_core.log.polling.unchanged_log import check_unchanged
 from deltasnap_core.storage.log_store import FileStatus
 from tests.builders import LOG_PATH, MemoryLogStore, checkpoint, commits
 

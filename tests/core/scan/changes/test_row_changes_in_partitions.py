@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from deltasnap_core import DeltaLog
-from deltasnap_core.scan.changes.partition_pruning import rows_in_partitions
-from deltasnap_core.scan.changes.row_changes import RowChanges
+from deltasnap_core.scan.changes.row_changes import RowChanges, rows_in_partitions
 from deltasnap_core.snapshot.row_changes_of_log import read_row_changes
 from tests.builders import add, field, metadata, protocol, schema, write_log
 
