@@ -2,6 +2,20 @@
 
 from __future__ import annotations
 
-from deltasnap_assets import DeltaTableSnapshots, LatestVersion, __version__, build_definitions, load_settings
+from deltasnap_assets import (
+    DeltaTableSnapshots,
+    LatestVersion,
+    __version__,
+    build_definitions,
+    load_settings,
+    versions_of_time_window,
+)
 
-__all__ = ["DeltaTableSnapshots", "LatestVersion", "__version__", "build_definitions", "load_settings"]
+__all__ = [
+    "DeltaTableSnapshots",
+    "LatestVersion",
+    "__version__",
+    "build_definitions",
+    "load_settings",
+    "versions_of_time_window",
+]

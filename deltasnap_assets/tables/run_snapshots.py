@@ -65,6 +65,10 @@ class RunSnapshots:
         """Return the settings of a table."""
         return self._settings.table(name)
 
+    def has_table(self, name: str) -> bool:
+        """Return whether a table is configured."""
+        return any(table.name == name for table in self._settings.tables)
+
     def log(self, table: TableSettings) -> DeltaLog:
         """Return the log of a table."""
         options = SnapshotOptions(engine=self._settings.spark.engine)

@@ -51,6 +51,7 @@ from deltasnap_core.store.fleet.fleet_row import fleet_table, worst_first
 from deltasnap_core.store.fleet.last_polls import LastPolls
 from deltasnap_core.store.fleet.table_level import TableStatus
 from deltasnap_core.store.format.change_sets import ChangePolicy
+from deltasnap_core.store.format.commit_facts import commit_times
 from deltasnap_core.store.format.manifest import VersionManifest
 from deltasnap_core.store.rows.driver_rows import DriverRows
 from deltasnap_core.store.rows.parquet_files import ParquetFiles
@@ -137,6 +138,14 @@ class SnapshotStore:
     def versions(self, table: str) -> list[int]:
         """Return the complete stored versions, ascending, from one listing; empty for a table that was never stored."""
         return [name.version for name in self.table(table).stored_versions().current]
+
+    def commit_timestamps(self, table: str) -> dict[int, int]:
+        """Return the timestamp in ms of each stored version, ascending, as in the history of its log.
+
+        Reads all manifests. Errors: StorageError, CorruptStoreError.
+        """
+        times = commit_times(self.table(table).manifests().values())
+        return {version: times[version] for version in sorted(times)}
 
     def manifest(self, table: str, version: int) -> VersionManifest:
         """Return the manifest of a version."""
