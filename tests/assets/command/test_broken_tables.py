@@ -335,14 +335,6 @@ def test_history_warns_of_damaged_pages_of_a_small_checkpoint(table: Path) -> No
 
 
 @pytest.mark.slow
-def test_doctor_reports_a_damaged_commit_before_the_checkpoint(table: Path) -> None:
-    (table / "_delta_log" / commit_file(3)).write_bytes(b"{nope")
-    code, findings = parsed(table, "doctor")
-    assert (code, of_table(findings)["mark"]) == (1, "error")
-    assert "Version 3 cannot be read" in of_table(findings)["message"]
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("damage", [gap, garbage])
 def test_diff_across_lost_commits_has_advice(damage: Callable[[Path], None], table: Path) -> None:
     damage(table)
@@ -351,17 +343,6 @@ def test_diff_across_lost_commits_has_advice(damage: Callable[[Path], None], tab
     assert code == 1
     assert "Restore" in problem
     assert run(table, "diff", "events", "2", "5")[0] == 0
-
-
-def test_version_lost_in_a_gap_is_explained_by_the_gap(table: Path) -> None:
-    gap(table)
-    code, problems, _ = run(table, "inspect", "events", "--version", "6")
-    assert code == 1
-    assert "The commit of version 6 is missing" in problems[0]
-    code, problems, out = run(table, "inspect", "events", "--version", "5")
-    assert code == 0
-    assert "the newest loadable version" not in out
-    assert len(problems) == 1
 
 
 @pytest.mark.spark  # a server

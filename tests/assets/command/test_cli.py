@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from deltasnap_assets.demo.demo_table import grow
 from deltasnap_assets.spark.java import JavaError, check_java, java_major
 from deltasnap_core import DeltaLog, SnapshotStore
 from deltasnap_core.support import LastPoll, how_to_install
@@ -41,10 +40,6 @@ def test_help_loads_neither_pyspark_nor_dagster(tmp_path: Path) -> None:
     assert result.stdout.strip().endswith("[]")
     for command in ("demo", "ui", "refresh", "inspect"):
         assert command in result.stdout
-
-
-def test_version_names_the_distribution(tmp_path: Path) -> None:
-    assert deltasnap("--version", folder=tmp_path).stdout.startswith("deltasnap")
 
 
 @pytest.mark.parametrize("command", [["demo"], ["ui"], ["refresh"]], ids=lambda command: command[0])
@@ -173,20 +168,10 @@ def test_inspect_path_without_table_is_one_line(tmp_path: Path) -> None:
     assert_one_line_of_error(deltasnap("inspect", "nothing", folder=tmp_path), "No Delta table at", "no such folder")
 
 
-def test_inspect_path_of_unknown_kind_is_one_line(tmp_path: Path) -> None:
-    assert_one_line_of_error(deltasnap("inspect", "foo://a/b", folder=tmp_path), "foo")
-
-
 def test_inspect_of_an_unknown_version_reports_the_range(tmp_path: Path) -> None:
     small_table(tmp_path / "t")
     result = deltasnap("inspect", "t", "--version", "7", folder=tmp_path)
     assert_one_line_of_error(result, "Version 7", "0 to 1")
-
-
-def test_inspect_damaged_commit_names_file_and_line(tmp_path: Path) -> None:
-    table = small_table(tmp_path / "t")
-    (table / "_delta_log" / f"{1:020}.json").write_text('{"add": {"pa', encoding="utf-8")
-    assert_one_line_of_error(deltasnap("inspect", "t", folder=tmp_path), f"{1:020}.json", "line 1")
 
 
 @pytest.mark.parametrize(
@@ -206,23 +191,6 @@ def test_inspect_of_an_unsupported_table_shows_facts_without_a_replay(tmp_path: 
     assert_one_line_of_error(result, "fromTheFuture", "does not support")
     for part in ("a-table", "reader 3, writer 7", "versions 0 to 1", "CREATE TABLE", "ada", "id", "bigint"):
         assert part in result.stdout
-
-
-@pytest.mark.spark
-def test_inspect_shows_counts_at_a_version(tmp_path: Path) -> None:
-    list(grow(tmp_path / "events", 14))
-    result = deltasnap("inspect", "events", "--version", "12", folder=tmp_path)
-    assert result.returncode == 0, result.stderr
-    for part in (
-        "version         12",
-        "versions 0 to 13",
-        "MERGE",
-        "transaction events-ingest",
-        "11",
-        "partitioned by",
-    ):
-        assert part in result.stdout
-    assert result.stderr == ""
 
 
 @pytest.mark.parametrize(

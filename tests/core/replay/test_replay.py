@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.usefixtures("compiled")
 
 VECTOR = {"storageType": "u", "pathOrInlineDv": "abc", "sizeInBytes": 10, "cardinality": 3}
-DAY_MS = 86_400_000
 
 
 class Replay:
@@ -108,17 +107,6 @@ def test_newest_action_of_a_logical_file_counts(spark: SparkSession) -> None:
     assert replay.tombstones() == {"removed", "v", "w"}
 
 
-@pytest.mark.slow
-def test_spellings_of_a_path_are_one_file_and_similar_paths_are_others(spark: SparkSession) -> None:
-    added = ["/x/a%20b", "file:///x/a", "p=%3D/a", "a=b"]
-    removed = ["file:/x/a%20b", "file:/x/a", "p=%3d/a", "a%3Db"]
-    similar = ["a b", "a%20b", "a%25zz2"]  # a plus is no space, paths are decoded once, an invalid escape is kept
-    others = ["a+b", "a%2520b", "a%zz", "/y/a%20b"]
-    replay = Replay(spark, [*map(add, [*added, *others])], [*map(remove, [*removed, *similar])])
-
-    assert set(replay.live()) == {*others[:3], "file:/y/a%20b"}
-
-
 def test_filesystem_name_may_need_quoting_in_sql(spark: SparkSession) -> None:
     replay = Replay(spark, [add("/x")])
     replay.reader = replace(replay.reader, log_path="s3://it's\\nice/t/_delta_log")
@@ -162,15 +150,6 @@ def test_actions_too_many_to_broadcast_are_shuffled_into_the_configured_number_o
 
 
 @pytest.mark.slow
-def test_tombstones_expire_strictly_and_one_without_a_time_first_of_all(spark: SparkSession) -> None:
-    timeless = remove("timeless", deletion_timestamp=None)
-    replay = Replay(spark, [remove("at", deletion_timestamp=100), remove("after", deletion_timestamp=101), timeless])
-
-    assert replay.tombstones(100) == {"after"}
-    assert replay.tombstones(0) == {"at", "after", "timeless"}
-
-
-@pytest.mark.slow
 def test_state_has_one_action_per_row(spark: SparkSession) -> None:
     replay = Replay(spark, [protocol(), metadata(), add("a"), remove("b"), {"txn": {"appId": "x", "version": 1}}])
 
@@ -198,42 +177,12 @@ def test_computed_state_counts_files_bytes_records_and_deletion_vectors(spark: S
 
 
 @pytest.mark.slow
-def test_every_size_falls_into_its_bin(spark: SparkSession) -> None:
-    from deltasnap_core.protocol.state.file_size_histogram import DEFAULT_BIN_BOUNDARIES, FileSizeHistogram
-
-    edges = [size for boundary in DEFAULT_BIN_BOUNDARIES for size in (boundary - 1, boundary, boundary + 1)]
-    sizes = [size for size in edges if size >= 0]
-    state = Replay(spark, [add(f"f{size}", size=size) for size in set(sizes)]).computed()
-
-    assert state.file_size_histogram == FileSizeHistogram.of_sizes(set(sizes))
-
-
-@pytest.mark.slow
 def test_the_number_of_records_is_unknown_if_one_file_has_no_count(spark: SparkSession) -> None:
     replay = Replay(spark, [add("a", stats='{"numRecords":5}'), add("b"), add("c", stats='{"minValues":{}}')])
 
     state = replay.computed()
 
     assert (state.num_records, state.num_known_records, state.num_files_without_records) == (None, 5, 2)
-
-
-@pytest.mark.slow
-def test_records_are_found_in_any_form_of_statistics(spark: SparkSession) -> None:
-    records = {
-        '{"numRecords":5,"minValues":{}}': 5,
-        '{"numRecords":9223372036854775807,"minValues":{}}': 2**63 - 1,
-        '{"numRecords": 5 , "minValues": {}}': 5,
-        '{ "minValues":{"a":1},"numRecords":5}': 5,
-        '{"minValues":{"numRecords":99},"numRecords":5}': 5,
-        '{"numRecords":92233720368547758070,"minValues":{}}': None,
-        '{"numRecords":null,"minValues":{}}': None,
-        '{"numRecords":"x,y","minValues":{}}': None,
-        '{"numRecords":5': None,
-        "": None,
-    }
-    files = Replay(spark, [add(f"{number}", stats=stats) for number, stats in enumerate(records)]).files
-    found = {int(row.path): row.records for row in measured(files, "path").select("path", "records").collect()}
-    assert {stats: found[number] for number, stats in enumerate(records)} == records
 
 
 HISTORY: list[list[Action]] = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from deltasnap_core.rules.file_actions import FULL_ACTION, fitted, values_of
+from deltasnap_core.rules.file_actions import FULL_ACTION, check_one_action, fitted, values_of
 
 TWICE = [("p", "x"), ("q", "z"), ("p", "y")]
 
@@ -49,3 +49,15 @@ def test_fields_that_a_struct_lacks_are_null() -> None:
     wanted = pa.struct([("a", pa.int64()), ("b", pa.string())])
     found = fitted(pa.array([{"a": 1}, None], pa.struct([("a", pa.int32())])), wanted)
     assert (found.type, found.to_pylist()) == (wanted, [{"a": 1, "b": None}, None])
+
+
+def paths(*values: str | None) -> pa.Array:
+    return pa.array(values, pa.string())
+
+
+def test_row_contains_an_add_or_a_remove_or_neither() -> None:
+    check_one_action(paths("a", None, None), paths(None, "b", None))
+    check_one_action(paths("a", "b"), paths(None, None))
+    check_one_action(paths("a"), None)
+    with pytest.raises(ValueError, match="at most one action in a row"):
+        check_one_action(paths(None, "a", None), paths("b", "a", None))

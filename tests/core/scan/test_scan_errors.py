@@ -72,19 +72,6 @@ def test_partition_value_under_the_name_in_another_case_is_an_error(
     assert found(snapshot_of(spark, tmp_path / "right", [right], **kinds).scan("p = 'y'")) == [(0, "y")]
 
 
-@pytest.mark.spark
-@pytest.mark.parametrize(
-    "damage", one_in(3, [{"pathOrInlineDv": None}, {"sizeInBytes": -5}, {"offset": -1, "storageType": "p"}])
-)
-def test_incomplete_deletion_vector_is_an_error(spark: SparkSession, tmp_path: Path, damage: dict[str, Any]) -> None:
-    (tmp_path / "v.bin").write_bytes(b"\x01" + bytes(40))
-    place = {"storageType": "p", "pathOrInlineDv": f"{tmp_path}/v.bin", "offset": 1, "sizeInBytes": 8, "cardinality": 1}
-    adds = [file(tmp_path, "a", ids(1, 2), deletionVector={**place, **damage})]
-    snapshot = snapshot_of(spark, tmp_path, adds, features=["deletionVectors"])
-    with pytest.raises(CorruptLogError, match="deletion vector"):
-        snapshot.scan().to_df().collect()
-
-
 def test_damaged_deletion_vector_is_a_corrupt_log(spark: SparkSession, tmp_path: Path) -> None:
     vector = {"storageType": "i", "pathOrInlineDv": encode_z85(b"12345678"), "sizeInBytes": 8, "cardinality": 2}
     snapshot = snapshot_of(
@@ -291,12 +278,6 @@ def test_data_file_live_under_two_spellings_is_a_corrupt_log(
     assert other.removeprefix("file://") in raised.value.reason
 
 
-def test_file_that_spark_would_ignore_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
-    snapshot = snapshot_of(spark, tmp_path, [file(tmp_path, "_a.parquet", ids(1)), file(tmp_path, "b", ids(2))])
-    with pytest.raises(DataPathError, match="skips files"):
-        snapshot.scan().to_df()
-
-
 @pytest.mark.parametrize("path", ["day", "day/"])
 def test_folder_in_place_of_a_data_file_is_an_error(spark: SparkSession, tmp_path: Path, path: str) -> None:
     (tmp_path / "day").mkdir()
@@ -369,20 +350,6 @@ def test_damaged_checkpoint_is_replaced_or_reported(spark: SparkSession, tmp_pat
         _ = snapshot.scan("id < 5").report
     with pytest.raises(CorruptLogError, match=checkpoint.name):
         snapshot.scan().to_df()
-
-
-def test_partition_value_of_the_wrong_type_is_a_corrupt_log(spark: SparkSession, tmp_path: Path) -> None:
-    adds = [
-        file(tmp_path, name, ids(1), partitionValues={"n": value})
-        for name, value in (("a", "1"), ("b", "x"), ("c", ""))
-    ]
-    fields = schema(field("n", "integer"), field("id", "long"))
-    snapshot = snapshot_of(spark, tmp_path, adds, schemaString=fields, partitionColumns=["N"])
-    for where in (None, "n is not null", "n = 1"):
-        with pytest.raises(
-            CorruptLogError, match="file b, partition column n: expected a value of type integer, found 'x'"
-        ):
-            snapshot.scan(where).to_df()
 
 
 def test_file_of_a_partitioned_table_without_partition_values_is_a_corrupt_log(

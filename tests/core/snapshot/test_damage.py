@@ -120,17 +120,6 @@ def test_computed_state_falls_back_from_a_damaged_checkpoint(
     assert DeltaLog.for_table(spark, tmp_path, clock=FixedClock()).update().computed_state.num_of_files == 102
 
 
-@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_damaged_checkpoint_without_fallback_is_named(spark: SparkSession, tmp_path: Path, damage: Damage) -> None:
-    file = make_table(tmp_path, with_commits=False)
-    damage(file)
-    with pytest.raises(CorruptLogError, match=file.name) as found:
-        _ = opened(spark, tmp_path).computed_state
-    assert found.value.path == file.as_uri()
-    assert len(str(found.value)) < 800
-    assert "\n" not in str(found.value)
-
-
 @pytest.fixture
 def ignoring(spark: SparkSession) -> Iterator[None]:
     """Use a session that skips damaged and missing files."""
@@ -237,12 +226,6 @@ def test_stale_checksum_file_of_hadoop_is_ignored(spark: SparkSession, tmp_path:
     assert snapshot.all_files.count() == 101
 
 
-@pytest.mark.slow
-def test_frames_fall_back_from_pages_with_one_flipped_byte(spark: SparkSession, tmp_path: Path) -> None:
-    flip_one(make_table(tmp_path))
-    assert opened(spark, tmp_path, check_pages=True).all_files.selectExpr("sum(size)").collect()[0][0] == BYTES + 1
-
-
 def test_checksum_is_compared_with_the_log_even_if_the_checkpoint_is_damaged(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -322,14 +305,3 @@ def test_sums_beyond_64_bits_are_correct(spark: SparkSession, tmp_path: Path, an
         assert store.manifest("t", 2).version_changes is not None
     finally:
         spark.conf.set("spark.sql.ansi.enabled", before or "true")
-
-
-def test_negative_sizes_count_in_sums_but_not_in_bins(spark: SparkSession, tmp_path: Path) -> None:
-    vector = {"storageType": "u", "pathOrInlineDv": "abc", "sizeInBytes": 1, "cardinality": -4}
-    negative = [add("a", size=-1), add("b", size=-(2**63)), add("c", size=5, deletionVector=vector)]
-    write_log(tmp_path, {0: [protocol(), metadata(), *negative]})
-    state = opened(spark, tmp_path).computed_state
-    assert (state.num_of_files, state.size_in_bytes, state.num_of_removes) == (3, 4 - 2**63, 0)
-    assert (sum(state.file_size_histogram.file_counts), sum(state.file_size_histogram.total_bytes)) == (1, 5)
-    assert (state.num_deletion_vectors, state.num_deleted_records) == (1, -4)
-    assert sum(state.deleted_record_counts_histogram.deleted_record_counts) == 2

@@ -115,18 +115,6 @@ def test_update_reads_the_new_commits_and_not_the_checkpoint(table: Table) -> No
     assert log.snapshot.log.loaded.checkpoint is not None
 
 
-def test_a_new_checkpoint_is_not_read_until_many_commits_follow_the_known_one(table: Table) -> None:
-    table.commits(0, 12)
-    log = table.log()
-    assert log.snapshot.protocol is not None
-    table.checkpoint(12)
-    assert log.update().log_segment.checkpoint_provider.is_empty
-    table.commits(13, 120)
-    assert log.update().log_segment.checkpoint_provider.is_empty
-    table.commit(121)
-    assert log.update().log_segment.checkpoint_provider.version == 12
-
-
 def test_replacing_the_snapshot_closes_the_old_one_and_logs_it(table: Table, caplog: pytest.LogCaptureFixture) -> None:
     table.commits(0, 1)
     log = table.log()
@@ -352,17 +340,6 @@ def test_update_after_commit_beyond_unknown_commits_lists_the_log(table: Table) 
     with pytest.raises(VersionNotFoundError) as caught:
         log.get_log_segment_after_commit(7)
     assert (caught.value.version, caught.value.latest) == (7, 5)
-
-
-def test_updated_log_segment_has_only_the_new_commits(table: Table) -> None:
-    table.commits(0, 2)
-    log = table.log()
-    old = log.snapshot.log_segment
-    table.commits(3, 4)
-    segment, newer = log.get_updated_log_segment(old)
-    assert (segment.version, [file.name for file in newer]) == (4, [commit_name(3), commit_name(4)])
-    assert log.snapshot.version == 2
-    assert log.get_updated_log_segment(segment) == (segment, ())
 
 
 def test_snapshot_at_the_current_version_is_the_current_snapshot(table: Table) -> None:

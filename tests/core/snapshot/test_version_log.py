@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ import pytest
 from deltasnap_core.errors import ActionNotFoundError, CorruptLogError, TimestampNotFoundError, UnsupportedProtocolError
 from deltasnap_core.protocol.log_files import file_names
 from tests.builders import (
-    FIRST_COMMIT_MS,
     LOG_PATH,
     TABLE_PATH,
     add,
@@ -100,16 +98,6 @@ def test_timestamp_of_a_version_without_its_commit_comes_from_the_checksum(table
     if is_read:
         assert snapshot.computed_state.num_of_files == 0
     assert snapshot.timestamp == 77
-
-
-def test_checksum_that_cannot_be_parsed_is_ignored_with_a_warning(
-    table: Table, caplog: pytest.LogCaptureFixture
-) -> None:
-    table.commit(0)
-    table.files.put(file_names.checksum_file(0), b"not json")
-    snapshot = table.log().snapshot
-    assert (snapshot.checksum, snapshot.metadata.id, snapshot.validate_checksum()) == (None, "table-id", ())
-    assert f"{file_names.checksum_file(0)} is ignored" in caplog.text
 
 
 def test_partition_columns_match_the_schema_in_any_case(table: Table) -> None:
@@ -273,15 +261,6 @@ def tampered(table: Table) -> dict[int, int]:
     return {0: five, 1: five + 1, 2: five + 2, 3: nine, 4: nine + 1}
 
 
-def test_time_travel_over_tampered_times_finds_the_last_version_at_or_before(table: Table) -> None:
-    times = tampered(table)
-    log = table.log()
-    for version, time in times.items():
-        assert log.get_snapshot_at(timestamp=time).version == version
-    assert log.get_snapshot_at(timestamp=times[3] - 1).version == 2
-    assert {commit.version: commit.timestamp for commit in log.history.get_history()} == times
-
-
 def test_time_travel_outside_the_range_is_an_error_or_allowed(table: Table) -> None:
     times = tampered(table)
     log = table.log()
@@ -291,33 +270,6 @@ def test_time_travel_outside_the_range_is_an_error_or_allowed(table: Table) -> N
         assert (caught.value.earliest_ms, caught.value.latest_ms) == (times[0], times[4])
     assert log.get_snapshot_at(timestamp=times[4] + 1, can_return_last_commit=True).version == 4
     assert log.get_snapshot_at(timestamp=times[0] - 1, can_return_earliest_commit=True).version == 0
-
-
-def test_time_travel_accepts_a_datetime_in_any_zone(table: Table) -> None:
-    table.commits(0, 2)
-    log = table.log()
-    exactly = datetime.fromtimestamp(mtime_of(1) / 1000, UTC)
-    assert log.get_snapshot_at(timestamp=exactly).version == 1
-    assert log.get_snapshot_at(timestamp=exactly.astimezone(timezone(timedelta(hours=-7)))).version == 1
-    assert log.get_snapshot_at(timestamp=exactly.astimezone().replace(tzinfo=None)).version == 1
-    assert log.get_snapshot_at(timestamp=exactly - timedelta(milliseconds=1)).version == 0
-
-
-def test_in_commit_timestamps_count_from_the_version_that_enabled_them(table: Table) -> None:
-    enabled = {
-        **ICT,
-        "delta.inCommitTimestampEnablementVersion": "2",
-        "delta.inCommitTimestampEnablementTimestamp": str(FIRST_COMMIT_MS + 500_000),
-    }
-    table.commits(0, 1)
-    enabling = commit_info(inCommitTimestamp=FIRST_COMMIT_MS + 500_000)
-    table.commit(2, enabling, timed_protocol(), metadata(configuration=enabled))
-    table.commit(3, commit_info(inCommitTimestamp=FIRST_COMMIT_MS + 600_000), add("x"))
-    log = table.log()
-    times = [mtime_of(0), mtime_of(1), FIRST_COMMIT_MS + 500_000, FIRST_COMMIT_MS + 600_000]
-    assert [log.get_snapshot_at(version).timestamp for version in range(4)] == times
-    assert [log.get_snapshot_at(timestamp=time).version for time in times] == [0, 1, 2, 3]
-    assert log.get_snapshot_at(timestamp=times[2] - 1).version == 1
 
 
 @pytest.mark.parametrize("schema", ['{"type":"struct"}', "[]", "{", '{"type":"array","elementType":' * 20_000])

@@ -13,11 +13,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from deltasnap_core.errors import (
-    CorruptLogError,
     CorruptStoreError,
     DeltaTableNotFoundError,
-    SparkRequiredError,
-    StoredVersionNotFoundError,
     UnsupportedStoreError,
     VersionNotFoundError,
 )
@@ -108,35 +105,12 @@ def test_all_files_match_delta_rs(stored: SnapshotStore, table: Path) -> None:
 
 
 @pytest.mark.slow
-def test_tombstones_are_retained_by_the_time_of_the_commit(stored: SnapshotStore, log: DeltaLog) -> None:
-    manifest = stored.manifest("events", LATEST)
-    assert manifest.min_file_retention_timestamp == manifest.timestamp - 7 * 24 * 60 * 60 * 1000
-    kept = as_rows(stored.tombstones("events", LATEST))
-    assert len(kept) == stored.computed_state("events", LATEST).num_of_removes > 0
-    everything = log.get_snapshot_at(version=LATEST, min_file_retention_timestamp=0).tombstones
-    assert as_rows(stored.tombstones("events", LATEST, min_file_retention_timestamp=0)) == as_rows(everything)
-    expired = stored.tombstones("events", LATEST, min_file_retention_timestamp=manifest.timestamp + 1)
-    assert as_rows(expired) == []
-
-
-@pytest.mark.slow
 def test_range_is_one_base_and_one_set_of_changes(stored: SnapshotStore) -> None:
     first, *following = [stored.manifest("events", version) for version in range(LATEST + 1)]
     assert (first.base.first, first.base.last, first.changes) == (0, 0, ())
     assert {manifest.base for manifest in following} == {first.base}
     (changes,) = {data_set for manifest in following for data_set in manifest.changes}
     assert (changes.first, changes.last, len(changes.files)) == (1, LATEST, 1)
-
-
-@pytest.mark.slow
-def test_manifest_contains_the_changes_of_a_version(stored: SnapshotStore) -> None:
-    before = stored.computed_state("events", 0)
-    for version in range(1, LATEST + 1):
-        changes, state = stored.manifest("events", version).version_changes, stored.computed_state("events", version)
-        assert changes is not None
-        assert state.num_of_files == before.num_of_files + changes.num_added_files - changes.num_removed_files
-        assert state.size_in_bytes == before.size_in_bytes + changes.added_bytes - changes.removed_bytes
-        before = state
 
 
 def test_layout_opens_with_plain_readers(spark: SparkSession, stored: SnapshotStore) -> None:
@@ -146,13 +120,6 @@ def test_layout_opens_with_plain_readers(spark: SparkSession, stored: SnapshotSt
     frame = spark.read.parquet(to_url(changes.parent))
     assert {row.version for row in frame.select("version").collect()} <= set(range(1, LATEST + 1))
     assert {path.suffix for path in folder_of(stored).rglob("*") if path.is_file()} == {".json", ".parquet"}
-
-
-def test_version_written_again_writes_nothing(copied: SnapshotStore, log: DeltaLog) -> None:
-    before = {path: path.stat().st_mtime_ns for path in folder_of(copied).rglob("*")}
-    manifests = copied.write_range("events", log, 3, LATEST)
-    assert [manifest.version for manifest in manifests] == list(range(3, LATEST + 1))
-    assert {path: path.stat().st_mtime_ns for path in folder_of(copied).rglob("*")} == before
 
 
 @pytest.mark.thorough
@@ -215,14 +182,6 @@ def test_lost_file_is_reported_and_repaired(
         assert_same_rows(copied, stored, version)
 
 
-def test_truncated_file_is_reported(copied: SnapshotStore) -> None:
-    (path,) = (folder_of(copied) / "events").glob("*/changes/*/*.parquet")
-    path.write_bytes(path.read_bytes()[:-10])
-    with pytest.raises(CorruptStoreError, match=r"expected \d+ bytes, found"):
-        copied.all_files("events", 5)
-    assert copied.all_files("events", 0).count() > 0
-
-
 @pytest.mark.parametrize("damage", [b"", b"{"], ids=["empty", "cut off"])
 def test_broken_manifest_is_reported_and_repaired(
     copied: SnapshotStore, stored: SnapshotStore, log: DeltaLog, damage: bytes, caplog: pytest.LogCaptureFixture
@@ -250,22 +209,6 @@ def test_manifest_of_a_later_release_is_reported_and_never_replaced(copied: Snap
             use()
         assert error.value.path == to_url(path)
     assert path.read_bytes() == b'{"format": 99}'
-
-
-def test_missing_stored_version_is_reported(stored: SnapshotStore) -> None:
-    with pytest.raises(StoredVersionNotFoundError, match=f"no version {LATEST + 1} of table events"):
-        stored.all_files("events", LATEST + 1)
-    with pytest.raises(StoredVersionNotFoundError, match="of table others"):
-        stored.manifest("others", 0)
-
-
-def test_small_values_do_not_need_spark(stored: SnapshotStore) -> None:
-    store = SnapshotStore.open(None, folder_of(stored))
-    assert store.versions("events") == list(range(LATEST + 1))
-    assert store.computed_state("events", 3) == stored.computed_state("events", 3)
-    assert store.log_segment("events", 3) == stored.log_segment("events", 3)
-    with pytest.raises(SparkRequiredError, match="rows of the snapshot store"):
-        store.all_files("events", 3)
 
 
 @pytest.mark.parametrize(("first", "last"), [(-1, 0), (3, 2)])
@@ -374,35 +317,6 @@ def test_two_writers_at_once_store_the_same(
     stores[0].prune("events", min_age_ms=-60_000)
     assert stores[0].usage("events").num_unreferenced_files == 0
     assert content(stores[0], "events", 7) == content_of(7)
-
-
-@pytest.mark.slow
-def test_prune_keeps_the_latest_versions(copied: SnapshotStore, content_of: ContentOf, log: DeltaLog) -> None:
-    report = copied.prune("events", keep=3, min_age_ms=-60_000)
-    assert report.versions == tuple(range(LATEST - 2))
-    assert copied.versions("events") == [LATEST - 2, LATEST - 1, LATEST]
-    assert report.num_files == LATEST - 2
-    assert content(copied, "events", LATEST) == content_of(LATEST)
-    assert copied.usage("events").num_versions == 3
-
-
-@pytest.mark.slow
-def test_damaged_commit_does_not_change_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    use_driver_bases(monkeypatch)
-    path, store = tmp_path / "table", SnapshotStore.open(None, tmp_path / "store")
-    make_table(path, 4)
-    commit = path / "_delta_log" / f"{2:020d}.json"
-    whole = commit.read_text()
-    log = DeltaLog.for_table(None, path)
-    store.write_range("events", log, 0, 1)
-    commit.write_text(whole[:-40])
-    with pytest.raises(CorruptLogError) as error:
-        store.write_range("events", log, 2, 3)
-    assert error.value.path == to_url(commit)
-    assert store.versions("events") == [0, 1]
-    commit.write_text(whole)
-    store.write_range("events", log, 0, 3)
-    assert store.versions("events") == [0, 1, 2, 3]
 
 
 @pytest.mark.slow

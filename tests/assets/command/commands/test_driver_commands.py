@@ -13,20 +13,7 @@ from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.settings.loading import read_settings
 from tests.assets.command.commands.driver_commands_builders import parsed, run, table
 from tests.builders import commit_info, metadata, protocol, write_log
-from tests.checkpoint_files import write_checkpoint
 from tests.core.scan.catalog_tables import write_catalog_managed
-
-
-def test_history_is_ordered_newest_first(tmp_path: Path) -> None:
-    path = table(tmp_path)
-    commits = parsed("history", path, "--limit", 4)
-    assert [commit["version"] for commit in commits] == [4, 3, 2, 1]
-    assert commits[-1]["operation"] == "MERGE"
-    assert commits[0]["committedAt"] == "2023-11-14T22:17:20+00:00"
-    shown = run("history", path).stdout
-    assert "RESTORE" in shown
-    assert "files=1" in shown
-    assert "\x1b[31m" not in shown
 
 
 def test_history_has_a_line_for_the_commits_lost_at_the_start(tmp_path: Path) -> None:
@@ -38,15 +25,6 @@ def test_history_has_a_line_for_the_commits_lost_at_the_start(tmp_path: Path) ->
     assert [(each["version"], each.get("lastVersion")) for each in json.loads(result.stdout)] == [
         (4, None), (3, None), (2, None), (0, 1),
     ]  # fmt: skip
-
-
-def test_history_fails_for_a_damaged_commit_that_a_checkpoint_replaces(tmp_path: Path) -> None:
-    created = [protocol(), metadata()]
-    log = write_log(tmp_path, {0: created, 1: [commit_info()], 2: [commit_info()]})
-    write_checkpoint(log, 1, "classic", created)
-    (log / f"{0:020}.json").write_bytes(b"{nope\n")
-    result = run("history", tmp_path)
-    assert (result.exit_code, "line 1: " in result.stdout) == (1, True)
 
 
 def test_history_reports_that_the_default_limit_leaves_out_commits(tmp_path: Path) -> None:
@@ -87,31 +65,12 @@ def test_duplicate_table_is_discovered_once(tmp_path: Path, monkeypatch: pytest.
     assert [each.name for each in read_settings(tmp_path / "deltasnap.yaml").tables] == ["events"]
 
 
-def test_diff_shows_the_net_difference(tmp_path: Path) -> None:
-    found = parsed("diff", table(tmp_path), 4, 0)
-    assert (found["first"], found["last"]) == (0, 4)
-    assert found["changes"] == ["property x = 1 added", "domain app = {} added"]
-    assert found["added"] == [{"path": "c", "size": 30}]
-    assert [file["path"] for file in found["removed"]] == ["b"]
-    assert [each["operation"] for each in found["operations"]] == ["MERGE", "SET TBLPROPERTIES", "RESTORE", "DELETE"]
-    assert "+ 1 file, 30 B" in run("diff", tmp_path / "events", 0, 4).stdout
-    assert parsed("diff", tmp_path / "events", 2, 2)["added"] == []
-
-
 @pytest.mark.parametrize("command", [("diff", 0, 2), ("inspect", "--version", 2)], ids=str)
 def test_version_that_is_only_staged_is_reported_as_staged(command: tuple[object, ...], tmp_path: Path) -> None:
     write_catalog_managed(tmp_path)
     result = run(command[0], tmp_path, *command[1:])
     assert result.exit_code != 0
     assert "The commits of versions 1 to 2 are staged, but not published" in result.stderr
-
-
-def test_inspect_prints_json(tmp_path: Path) -> None:
-    found = parsed("inspect", table(tmp_path), "--version", 3, "--commits", 2)
-    assert (found["version"], found["earliestVersion"], found["latestVersion"]) == (3, 0, 4)
-    assert found["state"]["numOfFiles"] == 3
-    assert found["metadata"]["configuration"] == {"x": "1"}
-    assert [commit["version"] for commit in found["history"]] == [3, 2]
 
 
 def test_init_writes_a_configuration_that_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,17 +126,6 @@ def test_init_reports_paths_that_are_not_tables(tmp_path: Path, monkeypatch: pyt
 
 def findings(result: Result) -> dict[str, dict[str, str]]:
     return {finding["subject"]: finding for finding in json.loads(result.stdout)}
-
-
-def test_doctor_reports_successful_checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("DELTASNAP_CONFIG", raising=False)
-    monkeypatch.delenv("DAGSTER_HOME", raising=False)
-    table(tmp_path)
-    (tmp_path / "deltasnap.yaml").write_text("tables: [{name: events, path: events}]\nstorage: store")
-    found = findings(run("doctor", "--json"))
-    assert found["table events"]["message"] == "version 4 can be read"
-    assert found["store"]["mark"] == found["configuration"]["mark"] == found["runs"]["mark"] == "ok"
 
 
 def test_doctor_fails_with_advice_for_each_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

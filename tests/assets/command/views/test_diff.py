@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
@@ -19,14 +19,13 @@ from deltasnap_core.log.commits import commit_reader
 from deltasnap_core.protocol.log_files.file_names import checksum_file
 from deltasnap_core.support import commit_file, file_difference, read_commits
 from tests.assets.command.commands.driver_commands_builders import parsed, run
-from tests.builders import VECTOR, Action, add, metadata, protocol, remove, write_log
-from tests.checkpoint_files import STYLES, CheckpointStyle, write_checkpoint
+from tests.builders import add, metadata, protocol, remove, write_log
+from tests.checkpoint_files import write_checkpoint
 from tests.golden import GoldenTable, load_golden_tables
 from tests.oracle import OracleState, replay
 from tests.random_logs import RandomLog, random_logs, write
 from tests.thorough import one_in
 
-AT_0 = {**VECTOR, "offset": 0}
 CREATED = (protocol(), metadata())
 
 Files = set[tuple[str, str | None]]
@@ -106,44 +105,6 @@ def oracle_files(state: OracleState) -> Files:
     return set(state.files)  # their paths are decoded already
 
 
-DIFFERENCES: dict[str, tuple[Sequence[Action], Sequence[Action], Files, Files]] = {
-    "file added again": ([add("a")], [add("a", dataChange=False, stats="{}")], set(), set()),
-    "file removed and added in one commit, the add first": ([add("a")], [add("a"), remove("a")], set(), set()),
-    "file removed that is not live": ([add("a")], [remove("b")], set(), set()),
-    "file added and removed in one commit": ([], [remove("a"), add("a")], {("a", None)}, set()),
-    "other spelling of the path": ([add("x%41")], [remove("%78A")], set(), {("xA", None)}),
-    "first vector": (
-        [add("a")],
-        [remove("a"), add("a", deletionVector=AT_0)],
-        {("a", "uab^-aqEH.-t@S}K{vb[*k^@0")},
-        {("a", None)},
-    ),
-    "same vector at offset 0 instead of none": (
-        [add("a", deletionVector=VECTOR)],
-        [remove("a", deletionVector=VECTOR), add("a", deletionVector=AT_0)],
-        {("a", "uab^-aqEH.-t@S}K{vb[*k^@0")},
-        {("a", "uab^-aqEH.-t@S}K{vb[*k^")},
-    ),
-}
-
-
-@pytest.mark.parametrize("style", [None, *one_in(3, STYLES)])
-@pytest.mark.parametrize(("before", "commit", "added", "removed"), DIFFERENCES.values(), ids=DIFFERENCES)
-def test_diff_compares_logical_files(
-    before: Sequence[Action],
-    commit: Sequence[Action],
-    added: Files,
-    removed: Files,
-    style: CheckpointStyle | None,
-    tmp_path: Path,
-) -> None:
-    log = write_log(tmp_path, {0: [*CREATED, *before], 1: commit})
-    if style is not None:
-        write_checkpoint(log, 0, style, [*CREATED, *before])
-        (log / commit_file(0)).unlink()
-    assert files_of(compared(tmp_path, 0, 1)) == (added, removed)
-
-
 @pytest.mark.parametrize("version", [0, 1])
 def test_wrong_checksum_changes_no_difference(tmp_path: Path, version: int) -> None:
     log = write_log(tmp_path, {0: [*CREATED], 1: [add("a")]})
@@ -177,18 +138,6 @@ def test_diff_with_a_commit_that_does_not_fit_into_memory_names_it(
     monkeypatch.setattr(commit_reader, "MEASURED_BYTES", 10)
     with pytest.raises(LargeCommitError, match=r"0001\.json is too large to compare in memory.*with Spark instead"):
         compared(tmp_path, *versions)
-
-
-def test_diff_shows_a_file_with_a_changed_vector_as_removed_and_added(tmp_path: Path) -> None:
-    write_log(tmp_path, {0: [*CREATED, add("a", size=7)], 1: [remove("a"), add("a", size=7, deletionVector=AT_0)]})
-    found = parsed("diff", tmp_path, 0, 1)
-    assert found["added"] == [{"path": "a", "size": 7, "deletionVectorId": "uab^-aqEH.-t@S}K{vb[*k^@0"}]
-    assert found["removed"] == [{"path": "a", "size": 7}]
-    assert found["files_with_other_vector"] == 1
-    assert (
-        "1 data file with a different deletion vector: listed as removed and added"
-        in run("diff", tmp_path, 0, 1).stdout
-    )
 
 
 def test_diff_has_the_size_of_a_removed_file_without_a_size_in_its_remove(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from deltasnap_core.log.commits import action_lines, commit_batch, commit_pieces
 from deltasnap_core.log.commits.commit_batch import EMPTY_BATCH, ChangedFile
 from deltasnap_core.log.commits.commit_reader import read_commits
 from deltasnap_core.log.commits.commit_scan import read_commit_infos
+from deltasnap_core.protocol.log_files.file_names import commit_file
 from tests.builders import CountingLogStore, MemoryLogStore, add, commit_info, commits, content, metadata, remove
 
 
@@ -216,3 +217,12 @@ def test_history_finds_an_escaped_commit_info_and_nothing_else(streamed: bool) -
 
     assert info is not None
     assert (info.operation, info.in_commit_timestamp) == ("YES", 1000)
+
+
+def test_small_commits_are_parsed_together_up_to_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commit_pieces, "PIECE_BYTES", 10)
+    monkeypatch.setattr(commit_batch, "LARGE_COMMIT_BYTES", 10)
+    store = MemoryLogStore()
+    files = [store.put(commit_file(version), b"x" * size) for version, size in enumerate([4, 4, 4, 4, 10, 1])]
+    pieces = [[*piece.path_of] for piece in commit_pieces.pieces_of(store, files)]
+    assert pieces == [[0, 1, 2], [3, 4], [5]]

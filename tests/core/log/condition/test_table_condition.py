@@ -439,21 +439,6 @@ def test_errors_are_the_first_faults_of_a_condition(tmp_path: Path) -> None:
     assert [fault.mark for fault in condition(tmp_path / "t").faults] == ["error", "warning"]
 
 
-def test_condition_as_json_is_plain(tmp_path: Path) -> None:
-    log = make_log(tmp_path / "t", 5)
-    (log / commit_file(3)).unlink()
-    reported = json.loads(json.dumps(condition(tmp_path / "t").to_json()))
-    assert reported["mark"] == "error"
-    assert reported["unloadable_versions"] == [[3, 5]]
-    assert reported["unread_versions"] == []
-    (fault,) = reported["faults"]
-    assert (fault["kind"], fault["mark"], fault["missing"], fault["versions"]) == (
-        "missing_commit", "error", [[3, 3]], [[3, 5]],
-    )  # fmt: skip
-    names = ("kind", "mark", "text", "advice", "file", "line", "reason", "versions", "missing", "read_instead")
-    assert tuple(fault) == names
-
-
 def damaged(log: Path, *, checkpoint: int, gone: Sequence[int]) -> None:
     """Truncate a checkpoint, and delete commits."""
     file = log / checkpoint_file(checkpoint)
@@ -613,3 +598,17 @@ def test_commit_that_is_deleted_while_the_log_is_examined_is_missing(tmp_path: P
     log = make_log(tmp_path / "t", 6, checkpoint=4)
     found = condition_while(tmp_path / "t", (log / commit_file(5)).unlink)
     assert [(fault.kind, [*fault.versions]) for fault in found.faults] == [(ProblemKind.MISSING_COMMIT, [5, 6])]
+
+
+def test_only_wanted_commits_of_another_reader_are_added() -> None:
+    def read(*versions: int) -> CommitFindings:
+        return CommitFindings(
+            versions={*versions},
+            infos=dict.fromkeys(versions),
+            actions={version: [version] for version in versions},
+            marked={ProblemKind.EMPTY_COMMIT: {*versions}},
+        )
+
+    found = read(1)
+    found.merge(read(2, 3), range(1, 3))
+    assert found == read(1, 2)

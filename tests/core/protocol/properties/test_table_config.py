@@ -8,8 +8,10 @@ import pytest
 from deltasnap_core.protocol.properties import table_config
 from deltasnap_core.protocol.properties.table_config import (
     checkpoint_policy,
+    parse_size_bytes,
     protected_checkpoints_before,
     stats_columns,
+    target_file_size_bytes,
     writes_stats_as_json,
     writes_stats_as_struct,
 )
@@ -120,3 +122,34 @@ def test_earlier_name_of_the_change_data_feed_counts_only_without_the_current_on
     earlier = {"delta.enableChangeDataCapture": "true"}
     assert table_config.change_data_feed_enabled(earlier)
     assert not table_config.change_data_feed_enabled({**earlier, "delta.enableChangeDataFeed": "false"})
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("104857600", 100 << 20),
+        ("100mb", 100 << 20),
+        (" 1GB ", 1 << 30),
+        ("64k", 64 << 10),
+        ("2t", 2 << 40),
+        ("7b", 7),
+        ("4096p", 1 << 62),
+    ],
+)
+def test_size_is_a_number_of_bytes_or_has_a_unit(text: str, size: int) -> None:
+    assert parse_size_bytes(text) == size
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "mb", "0", "-1", "1.5gb", "1 gb", "1kib", "9e9", "٣", f"{(1 << 62) + 1}", f"{1 << 62}0", "5000p1", "4097p"],
+)
+def test_other_text_is_not_a_size(text: str) -> None:
+    with pytest.raises(ValueError, match="expected a size"):
+        parse_size_bytes(text)
+
+
+def test_target_size_comes_from_the_table_or_is_128_mib() -> None:
+    assert target_file_size_bytes({"delta.targetFileSize": "1mb"}) == 1 << 20
+    assert target_file_size_bytes({}) == 128 << 20
+    assert target_file_size_bytes({"delta.targetFileSize": "many"}) == 128 << 20

@@ -13,7 +13,7 @@ from deltasnap_core import DeltaLog, SnapshotOptions
 from deltasnap_core.errors import DataFileNotFoundError
 from deltasnap_core.log.commits import commit_batch
 from deltasnap_core.snapshot.replayed_version import ReplayedVersion
-from tests.builders import add, commit_info, field, remove, schema
+from tests.builders import add, commit_info, remove
 from tests.core.scan.changes.row_changes_builders import FEED, ID_AND_TEXT, changes, removed, table_of
 from tests.core.scan.files.deletion_vectors_builders import inline_vector
 from tests.core.scan.scan_builders import file, found_by, ids
@@ -95,17 +95,6 @@ def test_files_of_other_partitions_are_not_opened_unless_changes_are_paired(
         log.row_changes(0, 1, where="text = 'a'", key="id")
 
 
-@pytest.mark.parametrize(("first", "spelled"), [(0, "old"), (1, "old"), (1, "%6Fld")])
-def test_missing_partition_values_of_a_remove_come_from_the_add(
-    spark: SparkSession, tmp_path: Path, first: int, spelled: str
-) -> None:
-    text = schema(field("id", "long"), field("day", "date"))
-    old = file(tmp_path, "old", ids(1), partitionValues={"day": "2026-01-02"})
-    table = table_of(tmp_path, {0: [old], 1: [remove(spelled)]}, schemaString=text, partitionColumns=["day"])
-    found = DeltaLog.for_table(spark, table).row_changes(first, 1, where="_change_type = 'delete'").toArrow()
-    assert [(row["id"], str(row["day"])) for row in found.to_pylist()] == [(1, "2026-01-02")]
-
-
 @pytest.mark.spark
 def test_files_live_in_the_checkpoint_before_are_found_in_any_spelling(spark: SparkSession, tmp_path: Path) -> None:
     values: dict[str, Any] = {"partitionValues": {"text": "x"}}
@@ -151,16 +140,6 @@ def test_small_tables_look_up_live_files_without_spark_and_only_if_data_changes(
     assert changes(log.row_changes(2, 3)) == [(1, "delete", 2), (2, "insert", 2)]
     monkeypatch.setattr(ReplayedVersion, "_live_files_in_driver", unexpected)
     assert changes(log.row_changes(3, 3)) == []
-
-
-@pytest.mark.spark
-def test_without_the_version_before_the_actions_alone_decide(spark: SparkSession, tmp_path: Path) -> None:
-    old, new = file(tmp_path, "old", ids(1)), file(tmp_path, "new", ids(2))
-    log = DeltaLog.for_table(spark, table_of(tmp_path, {0: [old], 1: [removed(old), new], 2: [new, removed(old)]}))
-    log.checkpoint(1)
-    (tmp_path / "_delta_log" / f"{0:020}.json").unlink()
-    DeltaLog.clear_cache()
-    assert changes(DeltaLog.for_table(spark, tmp_path).row_changes(1, 2)) == [(1, "delete", 1), (2, "insert", 1)]
 
 
 def test_partition_values_of_a_remove_come_from_an_add_in_a_version_with_change_data(

@@ -12,8 +12,8 @@ import pytest
 from deltasnap_core import DeltaLog
 from deltasnap_core.errors import DataFileNotFoundError, RowChangesError
 from deltasnap_core.support import SPARK_FAILURES
-from tests.builders import field, mapped, metadata, schema
-from tests.core.scan.changes.row_changes_builders import FEED, ID_AND_TEXT, changes, removed, table_of
+from tests.builders import mapped, metadata, schema
+from tests.core.scan.changes.row_changes_builders import FEED, changes, removed, table_of
 from tests.core.scan.scan_builders import file, ids
 
 if TYPE_CHECKING:
@@ -49,14 +49,6 @@ def test_change_data_of_an_unknown_type_is_an_error(
             read()
 
 
-def test_change_data_without_partition_values_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
-    rows = pa.table({"id": [1], "_change_type": ["insert"]})
-    data = {"path": "a.cdc", "size": file(tmp_path, "a.cdc", rows)["add"]["size"]}
-    table = table_of(tmp_path, {0: [{"cdc": data}]}, schemaString=ID_AND_TEXT, partitionColumns=["text"])
-    with pytest.raises(RowChangesError, match=r"values of the file of change data a\.cdc, found none"):
-        DeltaLog.for_table(spark, table).row_changes(0, 0)
-
-
 @pytest.mark.parametrize(
     ("later", "reported"),
     [
@@ -85,22 +77,6 @@ def test_a_schema_that_cannot_read_earlier_versions_is_named_with_its_version(
     assert len(changes(log.row_changes(2, 3))) == 1
 
 
-def test_rows_written_before_column_mapping_ended_are_an_error(spark: SparkSession, tmp_path: Path) -> None:
-    configuration = {"delta.columnMapping.mode": "name"}
-    old = file(tmp_path, "a", pa.table({"p1": [1]}))
-    versions = {
-        0: [old],
-        1: [metadata(schemaString=schema(field("id", "long"))), removed(old), file(tmp_path, "b", ids(1))],
-    }
-    fields = schema(mapped("id", "long", 1, "p1"))
-    table = table_of(tmp_path, versions, schemaString=fields, configuration=configuration, features=["columnMapping"])
-    log = DeltaLog.for_table(spark, table)
-    assert changes(log.row_changes(0, 0)) == [(1, "insert", 0)]
-    for first in (0, 1):
-        with pytest.raises(RowChangesError, match="column mapping ends, and column id has"):
-            log.row_changes(first, 1)
-
-
 @pytest.mark.slow
 def test_an_overwrite_with_another_type_can_be_read_neither_alone_nor_with_others(
     spark: SparkSession, tmp_path: Path
@@ -116,13 +92,6 @@ def test_an_overwrite_with_another_type_can_be_read_neither_alone_nor_with_other
         assert raised.value.version == 2
     assert [row[0] for row in changes(log.row_changes(0, 1))] == [1, 2]
     assert [row[0] for row in changes(log.row_changes(3, 3))] == ["y"]
-
-
-@pytest.mark.parametrize("name", ["_Commit_Version", "__deltasnap_ms", "__DeltaSnap_is_insert"])
-def test_a_table_with_a_reserved_row_change_column_is_rejected(spark: SparkSession, tmp_path: Path, name: str) -> None:
-    table = table_of(tmp_path, {0: []}, schemaString=schema(field(name, "long")))
-    with pytest.raises(RowChangesError, match=name):
-        DeltaLog.for_table(spark, table).row_changes(0, 0)
 
 
 def test_removed_files_of_an_earlier_schema_that_the_log_lost_are_an_error(spark: SparkSession, tmp_path: Path) -> None:

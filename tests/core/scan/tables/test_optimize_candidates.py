@@ -106,22 +106,6 @@ def test_small_files_are_packed_into_files_of_the_target_size(spark: SparkSessio
 
 
 @pytest.mark.slow
-def test_files_with_many_deleted_rows_are_rewritten_if_they_fit(spark: SparkSession, tmp_path: Path) -> None:
-    adds = [
-        with_deletes("many", size=40, deleted=6, records=100),
-        with_deletes("unknown", size=40, deleted=1, records=None),
-        with_deletes("few", size=100, deleted=5, records=100),
-        with_deletes("none", size=100, deleted=0, records=0),
-        with_deletes("large", size=500, deleted=90, records=100),
-    ]
-    (found,) = candidates(spark, table(tmp_path / "t", adds))
-    assert (found["small_files"], found["files_with_deletes"]) == (2, 3)
-    assert (found["rewritten_files"], found["rewritten_bytes"], found["files_after"]) == (3, 580, 4)
-    assert found["statement"] == f"OPTIMIZE delta.`{tmp_path / 't'}`"
-    assert found["partition"] == {}
-
-
-@pytest.mark.slow
 def test_packing_follows_the_rule_for_random_sizes_and_for_those_beyond_64_bits(
     spark: SparkSession, tmp_path: Path
 ) -> None:

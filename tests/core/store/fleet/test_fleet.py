@@ -127,16 +127,6 @@ def test_table_without_a_poll_is_unknown(tmp_path: Path) -> None:
     assert (row["num_files"], row["growth_7d_bytes"], row["age_ms"]) == (41, 7 * FILE_BYTES, 0)
 
 
-def test_unchecked_table_is_unknown_unless_it_is_broken(tmp_path: Path) -> None:
-    store = opened(tmp_path)
-    store.polls.write("events", poll(checked_version=None))
-    assert row_of(store)["condition"] == "unknown"
-    assert row_of(store)["reason"] == "No run has checked this table yet."
-    assert store.polls.statuses(["events", "others"], NOW) == {"events": None, "others": None}
-    store.polls.write("events", poll(checked_version=None, problems=(ERROR,)))
-    assert row_of(store)["condition"] == "broken"
-
-
 @pytest.mark.parametrize(
     ("problems", "condition", "reason", "advice"),
     [
@@ -162,15 +152,6 @@ def test_age_of_a_table_whose_last_commit_is_in_the_future_is_unknown(tmp_path: 
     assert (row["last_commit_ms"], row["age_ms"], row["age_ratio"]) == (NOW, 0, 0.0)  # the clocks of two machines
     row = row_of(store, now_ms=NOW - HOUR // 12 - 1)
     assert (row["last_commit_ms"], row["age_ms"], row["age_ratio"]) == (NOW, None, None)
-
-
-def test_table_is_stale_when_its_last_commit_is_older_than_the_patience(tmp_path: Path) -> None:
-    store_table(tmp_path, "events", COMMITS)
-    store = opened(tmp_path)
-    store.polls.write("events", poll(stale_after_ms=5 * HOUR))
-    assert row_of(store, now_ms=NOW + 5 * HOUR)["condition"] == "healthy"
-    row = row_of(store, now_ms=NOW + 6 * HOUR)
-    assert (row["condition"], row["check"], row["age_ratio"]) == ("stale", "fresh_table", 0.25)
 
 
 @pytest.mark.parametrize(("pause_ms", "expected"), [(3, 120.0), (59_999, 120.0), (60_000, 120.0), (120_000, 60.0)])
@@ -382,15 +363,6 @@ def test_status_for_alerts_matches_the_fleet(tmp_path: Path, damaged: str) -> No
     status, row = store.polls.statuses(["events"], NOW)["events"], row_of(store)
     assert status is not None
     assert (status.level, status.reason, status.checks) == (row["condition"], row["reason"], ("store",))
-
-
-@pytest.mark.parametrize("fields", [{"polled_at_ms": NOW - 10 * DAY}, {"unchecked_since_ms": NOW - 2 * DAY}])
-def test_table_unchecked_for_too_long_is_not_new(tmp_path: Path, fields: dict[str, int]) -> None:
-    store = opened(tmp_path)
-    store.polls.write("events", poll(checked_version=None, **fields))
-    status = store.polls.statuses(["events"], NOW)["events"]
-    assert status is not None
-    assert status.reason == row_of(store)["reason"]
 
 
 def test_rows_are_sorted_worst_first_then_by_name(tmp_path: Path) -> None:

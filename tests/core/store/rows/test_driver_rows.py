@@ -127,12 +127,6 @@ def test_maps_with_values_that_are_not_strings_are_read_by_spark() -> None:
     assert changes(add("a", partitionValues={"p": None})).num_rows == 1
 
 
-def test_unknown_action_columns_are_rejected(tmp_path: Path) -> None:
-    rows = driver_rows(tmp_path)
-    with pytest.raises(ValueError, match="found colour"):
-        rows.all_files(empty_version(), columns=["path", "colour"])
-
-
 @pytest.mark.parametrize(("column", "damaged"), [(b"version", b"wersion"), (b"path", b"qath")])
 def test_renamed_column_of_a_damaged_footer_is_an_error(column: bytes, damaged: bytes, tmp_path: Path) -> None:
     rows = driver_rows(tmp_path)
