@@ -21,7 +21,7 @@ from deltasnap_assets.quantities import counted
 from deltasnap_assets.runs.condition.services import check_apprise, service_of
 from deltasnap_assets.runs.fleet import unfollowed_tables
 from deltasnap_assets.runs.stores import store_of
-from deltasnap_assets.runs.table_runs import UnfinishedRuns, failed_run
+from deltasnap_assets.runs.table_runs import TableRuns, failed_run
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.settings.loading import NoConfigError, find_config, load_settings
 from deltasnap_assets.settings.yaml_source import ConfigError
@@ -188,10 +188,10 @@ def _advice_for(error: BaseException | None, home: Path) -> str:
 
 
 def _runs_of(instance: dg.DagsterInstance, table: TableSettings) -> Finding:
-    subject, unfinished = f"runs of {table.name}", UnfinishedRuns.of(instance, [table])
-    run, last = unfinished.active.get(table.name), failed_run(instance, table)
-    if silent := unfinished.silent.get(table.name):
-        message = f"{silent[0].dagster_run.run_id} has written no event for ten minutes, and may be dead"
+    subject, runs = f"runs of {table.name}", TableRuns.of(instance, [table])[table.name]
+    run, last = runs.active, failed_run(instance, table)
+    if runs.silent:
+        message = f"{runs.silent[0].dagster_run.run_id} has written no event for ten minutes, and may be dead"
         advice = "If its process is gone, terminate it in the UI. Its versions are requested again without that."
         return _bad(subject, "warning", message, advice)
     if last is not None and run is None:

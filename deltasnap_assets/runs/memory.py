@@ -59,11 +59,6 @@ class LongReads(Generic[K, T]):
     def __contains__(self, key: K) -> bool:
         return key in self._reads
 
-    @property
-    def num_running(self) -> int:
-        """Return the number of reads in progress, without those that were given up."""
-        return sum(not read.future.done() and not read.is_given_up for read in list(self._reads.values()))
-
     def of(self, key: K, start: Callable[[], Future[T]]) -> LongRead[T]:
         """Return the read of a key. It is started if there is none, or if it was given up."""
         before, now = self._reads.get(key), time.time()
@@ -88,10 +83,15 @@ def key_of_table(settings: Settings, table: TableSettings) -> Key:
 
 
 class Look(NamedTuple):
-    """When a tick without new commits last read what is recorded about a table, and the facts that it knew then."""
+    """When a tick last read the records of a table without requesting a run.
 
-    facts: Hashable
+    failed: the failed runs that it knew of, see `Seen.failed_lately`.
+    fault: why versions cannot be loaded; None: they can.
+    """
+
     at_ms: int
+    failed: Hashable = None
+    fault: str | None = None
 
 
 class ListedLog(NamedTuple):
@@ -110,13 +110,11 @@ class ReadCondition(NamedTuple):
 
 
 LOOKS: dict[Key, Look] = {}
+"""What ticks last read. A look counts until a run is requested, or until another one fails."""
 CONDITIONS: dict[tuple[Key, bool], ReadCondition] = {}
 """The last conditions with faults, by table and whether pages were read."""
-PAGES_READ_MS: dict[Key, float] = {}
-"""When the page of a table was last read."""
-EXAMINATIONS = LongReads[Key, TableCondition]()
-POLLS = LongReads[tuple[Key, Hashable], Any]()
-"""The polls that did not end within their tick, by table and state of its sensor."""
+POLLS = LongReads[Hashable, Any]()
+"""The polls that did not end within their tick."""
 _LISTED: dict[str, dict[str, ListedLog]] = {}
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
@@ -12,15 +10,14 @@ import dagster as dg
 
 from deltasnap_assets.runs.condition.fault_texts import CANNOT_BE_LOADED, FAILED_RUN
 from deltasnap_assets.runs.condition.taken_names import check_name
-from deltasnap_assets.runs.memory import EXAMINATIONS, LOOKS, PAGES_READ_MS, key_of_table
-from deltasnap_assets.runs.planning.known_table import known_of
+from deltasnap_assets.runs.memory import LOOKS, Look, key_of_table
+from deltasnap_assets.runs.planning.known_table import known_of, last_observation
 from deltasnap_assets.runs.planning.log_status import read_status, what_is_readable
-from deltasnap_assets.runs.planning.names import CHECKS_TAG, CONDITION_TAG, table_key
+from deltasnap_assets.runs.planning.names import CONDITION_TAG
 from deltasnap_assets.runs.planning.plan import Known, Stored
-from deltasnap_assets.runs.planning.sensor_state import SensorState
-from deltasnap_assets.runs.shared_store import UnsharedStoreError, unshared_store
+from deltasnap_assets.runs.shared_store import unshared_store
 from deltasnap_assets.runs.stores import log_of, store_of
-from deltasnap_assets.runs.table_runs import SilentRun, failed_run, last_failed, requested_runs
+from deltasnap_assets.runs.table_runs import MissedRun, TableRuns, failed_run
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import LogCursor, LogStatus, Problem, TableCondition
 from deltasnap_core.support import LastPoll, LogPoll, once
@@ -35,19 +32,9 @@ class Asked(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableRuns:
-    """The runs of a table, from one query for all tables. See `UnfinishedRuns` and `failed_lately`."""
-
-    active: str | None = None
-    silent: Sequence[dg.RunRecord] = ()
-    failed: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """The last observation of a table. event: its id. failed_run: the id of the failed run that it shows."""
+    """The last observation of a table. failed_run: the id of the failed run that it shows."""
 
-    event: int | None = None
     has_fault: bool = False
     is_unloadable: bool = False
     failed_run: str | None = None
@@ -55,12 +42,10 @@ class Page:
     @classmethod
     def of(cls, instance: dg.DagsterInstance, table: TableSettings) -> Page:
         """Return the page of a table, as Dagster has recorded it."""
-        records = instance.fetch_observations(table_key(table), limit=1).records
-        if not records or (last := records[0].asset_observation) is None:
+        if (last := last_observation(instance, table)) is None:
             return cls()
         failed = last.metadata.get(FAILED_RUN)
         return cls(
-            event=records[0].storage_id,
             has_fault=CONDITION_TAG in last.tags,
             is_unloadable=CANNOT_BE_LOADED in last.metadata,
             failed_run=None if failed is None else str(failed.value),
@@ -71,7 +56,8 @@ class Page:
 class Seen:
     """A table as it is seen now. Its parts are read on first use, and once: an idle tick needs few of them.
 
-    state: of the sensor. runs: of a tick. examined: the result of an examination of the log by the last step.
+    cursor: the last commit that the sensor followed; None: none yet. runs: of a tick or the schedule.
+    examined: the result of an examination of the log by the last step.
     failure: the failed run of this refresh. is_complete: whether this refresh has run all that was missing.
     """
 
@@ -79,7 +65,7 @@ class Seen:
     table: TableSettings
     instance: dg.DagsterInstance
     asked: Asked
-    state: SensorState = field(default_factory=SensorState)
+    cursor: LogCursor | None = None
     runs: TableRuns = field(default_factory=TableRuns)
     examined: TableCondition | None = None
     failure: Problem | None = None
@@ -92,14 +78,14 @@ class Seen:
 
     def after_examination(self, condition: TableCondition) -> Seen:
         """Return the table after an examination of its log was recorded: its page and its document have changed."""
-        kept = {name: vars(self)[name] for name in ("known", "news", "log", "silent") if name in vars(self)}
+        kept = {name: vars(self)[name] for name in ("known", "news", "log", "missed") if name in vars(self)}
         return replace(self, examined=condition).given(**kept)
 
     def after_runs(self, *, is_complete: bool) -> Seen:
         """Return the table after runs, with the same log: another process may have added versions since it was read."""
         if is_complete:
             return replace(self, is_complete=True).given(log=self.log)
-        known, latest = self._known(), self.status.latest
+        known, latest = known_of(self.instance, self.table), self.status.latest
         known = replace(known, versions=tuple(version for version in known.versions if version <= latest))
         listing = self.status.listing
         stored = None if listing is None else what_is_readable(self.settings, self.table, listing)
@@ -111,23 +97,14 @@ class Seen:
         return None if self.cursor is None else log_of(self.table).poll(self.cursor)
 
     @once
-    def cursor(self) -> LogCursor | None:
-        """The last commit that was followed; None: none yet."""
-        return None if self.state.cursor is None else LogCursor.from_text(self.state.cursor)
-
-    @once
     def page(self) -> Page:
         """What Dagster shows about the table."""
-        PAGES_READ_MS[key_of_table(self.settings, self.table)] = time.time() * 1000
         return Page.of(self.instance, self.table)
 
     @once
     def known(self) -> Known:
         """What Dagster has recorded."""
-        return self._known()
-
-    def _known(self) -> Known:
-        return known_of(self.instance, self.table, reads_failed=self.asked is not Asked.TICK)
+        return known_of(self.instance, self.table)
 
     @once
     def document(self) -> LastPoll | None:
@@ -167,16 +144,9 @@ class Seen:
         return self.log[1]
 
     @property
-    def latest(self) -> int | None:
-        """The latest version that is known; None: the log was not read yet."""
-        if "log" in vars(self):
-            return self.status.latest
-        return None if self.cursor is None else self.cursor.version
-
-    @property
     def is_suspect(self) -> bool:
         """Whether commits are read for faults before versions are requested."""
-        return self.state.fault is not None or self.page.has_fault or self.failed is not None
+        return self.page.has_fault or self.failed is not None
 
     @property
     def is_document_lost(self) -> bool:
@@ -196,46 +166,23 @@ class Seen:
         return failed_run(self.instance, self.table)
 
     @once
-    def silent(self) -> SilentRun | None:
-        """The run that may be dead and left versions missing; None: there is none."""
-        return SilentRun.of(self.instance, self.table, self.runs.silent)
+    def missed(self) -> MissedRun | None:
+        """The last run that left versions missing; None: there is none."""
+        return MissedRun.of(self.instance, self.table, self.runs.silent)
 
     @once
-    def last_failed(self) -> dg.RunRecord | None:
-        """The last failed run whose versions are missing; None: there is none."""
-        record, missing = last_failed(self.instance, self.table)
-        return record if missing else None
-
-    @once
-    def last_for_checks(self) -> dg.DagsterRun | None:
-        """The last run that was requested only for the checks; None: there is none."""
-        runs = (record.dagster_run for record in requested_runs(self.instance, self.table.name))
-        return next((run for run in runs if CHECKS_TAG in run.tags), None)
-
-    @once
-    def unshared(self) -> UnsharedStoreError | None:
-        """The error that runs store their versions elsewhere; None: there is no sign of that."""
+    def unshared(self) -> str | None:
+        """The message that runs store their versions elsewhere; None: there is no sign of that."""
         versions = None if "log" not in vars(self) or self.stored is None else self.stored.versions
         return unshared_store(self.instance, self.settings, self.table, self.document, versions)
 
     @once
-    def facts(self) -> Hashable:
-        """What a tick without new commits knows of the table without reading its records."""
-        checkpoint = None if self.news is None else self.news.checkpoint
-        return self.state.cursor, checkpoint, self.runs.failed and (self.runs.failed, self.page.event)
-
-    @once
-    def looked_ms(self) -> int | None:
-        """When a tick last read the records of the table; None: never, or before these facts."""
+    def look(self) -> Look | None:
+        """The last look of a tick; None: there was none, or another run has failed since then."""
         look = LOOKS.get(key_of_table(self.settings, self.table))
-        return None if look is None or look.facts != self.facts else look.at_ms
+        return look if look is not None and look.failed == self.failed_lately else None
 
-    @once
-    def page_read_ms(self) -> float | None:
-        """When a tick last read the page of the table; None: never."""
-        return PAGES_READ_MS.get(key_of_table(self.settings, self.table))
-
-    @once
-    def is_examined_now(self) -> bool:
-        """Whether an examination of the log is in progress, or its result was not used yet."""
-        return key_of_table(self.settings, self.table) in EXAMINATIONS
+    @property
+    def failed_lately(self) -> tuple[str, str | None] | None:
+        """The run that failed within a day, and the failed run on the page; None: none failed."""
+        return None if self.runs.failed is None else (self.runs.failed, self.page.failed_run)

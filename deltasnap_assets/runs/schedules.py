@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import dagster as dg
 
-from deltasnap_assets.runs.apply import answer_of
-from deltasnap_assets.runs.observe import Asked, Seen, TableRuns
+from deltasnap_assets.runs.observe import Asked
 from deltasnap_assets.runs.planning.names import job_name
-from deltasnap_assets.runs.table_runs import UnfinishedRuns
+from deltasnap_assets.runs.polls import polled
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.texts import secrets_hidden
 
@@ -17,7 +16,7 @@ def refresh_schedule(settings: Settings, table: TableSettings, cron: str) -> dg.
 
     The sensor requests each version once. The schedule reads the whole log, so it also retries versions whose run
     failed, and reports damage that a poll for new commits does not detect. If reading a long log takes longer than a
-    tick may, the sensor reports its damage later. Without missing versions, it requests the newest one again if its
+    tick may, the next tick has the answer. Without missing versions, it requests the newest one again if its
     checks are due.
     """
 
@@ -30,10 +29,12 @@ def refresh_schedule(settings: Settings, table: TableSettings, cron: str) -> dg.
     )
     @secrets_hidden()
     def refresh(context: dg.ScheduleEvaluationContext) -> list[dg.RunRequest] | dg.SkipReason:
-        instance, active = context.instance, UnfinishedRuns.of(context.instance, [table]).active
-        runs = TableRuns(active=active.get(table.name))
-        seen = Seen(settings=settings, table=table, instance=instance, asked=Asked.SCHEDULE, runs=runs)
-        answer, _ = answer_of(seen)
-        return answer.run_requests or dg.SkipReason(answer.message)
+        found, problems = polled(settings, [table], context.instance, Asked.SCHEDULE, {})
+        for problem in problems.values():
+            raise problem
+        answer = found[table.name]
+        if answer is None or not answer.requests:
+            return dg.SkipReason("" if answer is None else answer.message)
+        return answer.run_requests
 
     return refresh

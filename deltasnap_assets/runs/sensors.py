@@ -7,45 +7,28 @@ that reads their logs in parallel: a tick costs Dagster's daemon more time than 
 from __future__ import annotations
 
 import json
-import math
-import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import wait
-from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import dagster as dg
 
-from deltasnap_assets.runs.apply import Answer, answer_of
-from deltasnap_assets.runs.memory import POLLS, Key, LongRead, key_of_table
-from deltasnap_assets.runs.observe import Asked, Seen, TableRuns
-from deltasnap_assets.runs.planning.sensor_state import SensorState
-from deltasnap_assets.runs.table_runs import TablesFailedError, UnfinishedRuns, failed_lately
+from deltasnap_assets.runs.apply import Answer
+from deltasnap_assets.runs.observe import Asked
+from deltasnap_assets.runs.polls import polled
+from deltasnap_assets.runs.table_runs import TablesFailedError
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_assets.texts import secrets_hidden, without_secrets
-from deltasnap_core import DeltaSnapError
-from deltasnap_core.support import ReadThreads, logger_of
+from deltasnap_core import LogCursor
+from deltasnap_core.support import logger_of
 
 MAX_SENSORS = 20
 """Up to this many tables have a sensor each. With more, tables with the same `poll_seconds` share one."""
 
 _DAEMON_ROUND_SECONDS = 5
-_POLLS_AT_ONCE = 16
 _MAX_MESSAGES = 10
-_MAX_TICK_SECONDS = 30
-"""Dagster ends a tick after 60 seconds, and its results are lost. No poll of a table is started after this time."""
-_MAX_POLL_SECONDS = 15
-"""How long a tick waits for the poll that began last. A storage may not respond at all."""
-_CHECK_EVERY_SECONDS = 0.5
-"""How often a tick compares its running polls with these limits."""
 _log = logger_of(__name__)
 _NEXT = "@next"
 """The key in a shared sensor's cursor of the table that the next tick starts with. No table has this name."""
-
-
-class UnfinishedPollError(DeltaSnapError):
-    """The poll of a table takes much longer than a tick."""
 
 
 def minimum_interval(poll_seconds: int) -> int:
@@ -101,12 +84,11 @@ def _observed(
 def new_commits_sensor(settings: Settings, table: TableSettings, jobs: Sequence[Any]) -> dg.SensorDefinition:
     """Return the sensor `<table>_new_commits`: a tick adds the partitions of new versions and requests their range.
 
-    The cursor is a `SensorState`: the last commit handled, and for a broken table its fault and the time of the next
-    poll. While a run of the table is in progress, ticks are skipped: a table has one run at a time on any instance, and
-    new commits become one range afterwards, with all versions that are missing. Versions whose run failed are not
-    requested again without new commits. For a damaged table, the loadable versions are requested. A fault fails one
-    tick and is recorded on the page of the table. Later ticks skip, and poll again after increasing pauses. While the
-    store cannot be reached, every tick fails.
+    The cursor is the last commit handled, a `LogCursor`. While a run of the table is in progress, ticks are skipped: a
+    table has one run at a time on any instance, and new commits become one range afterwards, with all versions that are
+    missing. Versions whose run failed are not requested again without new commits. For a damaged table, the loadable
+    versions are requested. A fault fails one tick and is recorded on the page of the table. Later ticks skip, and poll
+    again each minute. While the store cannot be reached, every tick fails.
     """
 
     @dg.sensor(
@@ -118,11 +100,12 @@ def new_commits_sensor(settings: Settings, table: TableSettings, jobs: Sequence[
     )
     @secrets_hidden()
     def new_commits(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        found, problems = _polled(settings, [table], context.instance, {table.name: context.cursor})
+        cursor = _cursor_of(table.name, context.cursor)
+        found, problems = polled(settings, [table], context.instance, Asked.TICK, {table.name: cursor})
         for problem in problems.values():
             raise problem
-        answer = found[table.name]
-        return _result([] if answer is None else [answer], context.cursor if answer is None else answer.state.to_text())
+        answers = [answer for answer in found.values() if answer is not None]
+        return _result(answers, _text_of(answers[0].cursor) if answers else context.cursor)
 
     return new_commits
 
@@ -146,14 +129,16 @@ def _shared_sensor(
     )
     @secrets_hidden()
     def new_commits(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        cursors = _cursors_of(context.cursor)
-        next_name = cursors.pop(_NEXT, None)
+        texts = _cursors_of(context.cursor)
+        next_name = texts.pop(_NEXT, None)
         first = names.index(next_name) if next_name in names else 0
-        found, problems = _polled(settings, [*tables[first:], *tables[:first]], context.instance, cursors)
+        cursors = {name: _cursor_of(name, texts.get(name)) for name in names}
+        turn = [*tables[first:], *tables[:first]]
+        found, problems = polled(settings, turn, context.instance, Asked.TICK, cursors)
         answers = {name: answer for name, answer in found.items() if answer is not None}
         has_requests = any(answer.requests for answer in answers.values())
-        before = {name: cursors.get(name) for name in names}
-        after = before | {name: answer.state.to_text() for name, answer in answers.items()}
+        before = {name: texts.get(name) for name in names}
+        after = before | {name: _text_of(answer.cursor) for name, answer in answers.items()}
         if len(answers) < len(tables):
             after[_NEXT] = next(name for name in found if name not in answers)
             context.log.info(f"Polled {len(answers)} of {len(tables)} tables. The next tick continues.")
@@ -170,99 +155,6 @@ def _shared_sensor(
     return new_commits
 
 
-@dataclass(slots=True, kw_only=True)
-class _Poll:
-    """The poll of a table in a tick. Times are monotonic.
-
-    last_start: after this time, it is not started. began: when it was started; inf: not yet.
-    """
-
-    seen: Seen
-    last_start: float
-    began: float = math.inf
-
-    @property
-    def name(self) -> str:
-        return self.seen.table.name
-
-    @property
-    def key(self) -> tuple[Key, SensorState]:
-        return key_of_table(self.seen.settings, self.seen.table), self.seen.state
-
-    def run(self) -> Answer | None:
-        """Return the answer of the table; None: it is too late to start."""
-        self.began = time.monotonic()
-        return None if self.began >= self.last_start else answer_of(self.seen)[0]
-
-    def answer(self, read: LongRead[Answer | None]) -> Answer | None:
-        """Return the answer from the read that runs this poll; a message if it is still running; None: not started.
-
-        The answer of a poll that an earlier tick began counts, unless it requests runs and a run has begun meanwhile.
-        Errors: those of the poll; UnfinishedPollError if it takes minutes.
-        """
-        if read.future.done():
-            POLLS.end(self.key)
-            answer = None if read.future.cancelled() else read.future.result()
-            is_over = answer is None or not answer.requests or self.seen.runs.active is None
-            return answer if is_over else answer_of(self.seen)[0]
-        waits = (
-            f"The poll of {self.name} has been running {read.since_text}: its storage does not respond, or its "
-            "log is long. The poll continues, and a later tick uses its result."
-        )
-        if read.is_overdue:
-            raise UnfinishedPollError(waits)
-        return Answer(table=self.name, state=self.seen.state, message=waits, is_problem=True)
-
-
-def _polled(
-    settings: Settings, turn: Sequence[TableSettings], instance: dg.DagsterInstance, cursors: Mapping[str, str | None]
-) -> tuple[dict[str, Answer | None], dict[str, Exception]]:
-    """Return the answer of each table by name, None for those that a tick has no time for, and the errors by name.
-
-    The instance is queried once for the runs of all tables.
-    """
-    end = time.monotonic() + _MAX_TICK_SECONDS
-    unfinished, failed = UnfinishedRuns.of(instance, turn), failed_lately(instance, turn)
-    polls = list[_Poll]()
-    for table in turn:
-        name = table.name
-        runs = TableRuns(
-            active=unfinished.active.get(name), silent=unfinished.silent.get(name, ()), failed=failed.get(name)
-        )
-        state = _state(table, cursors.get(name))
-        seen = Seen(settings=settings, table=table, instance=instance, asked=Asked.TICK, state=state, runs=runs)
-        polls.append(_Poll(seen=seen, last_start=end if polls else math.inf))
-    reads = _in_time(polls)
-    found, problems = dict[str, Answer | None](), dict[str, Exception]()
-    for poll in polls:
-        try:
-            found[poll.name] = poll.answer(reads[poll.name])
-        except Exception as error:  # noqa: BLE001  # for any error, the other tables are read
-            problems[poll.name], message = error, f"{poll.name}: {without_secrets(str(error))}"
-            found[poll.name] = Answer(table=poll.name, state=poll.seen.state, message=message, is_problem=True)
-    return found, problems
-
-
-def _in_time(polls: Sequence[_Poll]) -> Mapping[str, LongRead[Answer | None]]:
-    """Run the polls of tables in threads. Return their reads by table, when all are done or the time is up.
-
-    Then the running polls continue, and the others are canceled, before Dagster ends the tick. A poll that an earlier
-    tick started is not awaited, and is restarted only after minutes: one table must not delay the others.
-    """
-    threads = ReadThreads(_POLLS_AT_ONCE)
-    awaited = [poll for poll in polls if poll.key not in POLLS]
-    reads = {poll.name: POLLS.of(poll.key, partial(threads.submit, poll.run)) for poll in polls}
-    end = time.monotonic() + _MAX_TICK_SECONDS + _MAX_POLL_SECONDS
-    while running := [poll for poll in awaited if not reads[poll.name].future.done()]:
-        left = min(end, max(poll.began for poll in running) + _MAX_POLL_SECONDS) - time.monotonic()
-        if left <= 0:
-            break
-        # Not after each poll: there may be thousands.
-        wait([reads[poll.name].future for poll in running], timeout=min(left, _CHECK_EVERY_SECONDS))
-    threads.cancel()
-    return reads
-
-
 def _result(answers: Sequence[Answer], cursor: str | None) -> dg.SensorResult:
     requests = [request for answer in answers for request in answer.run_requests]
     partitions = [request for answer in answers for request in answer.partitions]
@@ -277,13 +169,17 @@ def _result(answers: Sequence[Answer], cursor: str | None) -> dg.SensorResult:
     )
 
 
-def _state(table: TableSettings, cursor: str | None) -> SensorState:
-    """Return the state of a table. An unreadable one is ignored: no version is requested twice without it."""
+def _cursor_of(name: str, text: str | None) -> LogCursor | None:
+    """Return the cursor of a table. An unreadable one is ignored: no version is requested twice without it."""
     try:
-        return SensorState.from_text(cursor)
+        return None if not text else LogCursor.from_text(text)
     except (TypeError, ValueError) as error:
-        _log.warning("The cursor of table %s cannot be read, and is ignored: %s", table.name, error)
-        return SensorState()
+        _log.warning("The cursor of table %s cannot be read, and is ignored: %s", name, error)
+        return None
+
+
+def _text_of(cursor: LogCursor | None) -> str | None:
+    return None if cursor is None else cursor.to_text()
 
 
 def _cursors_of(text: str | None) -> dict[str, Any]:

@@ -13,23 +13,8 @@ from deltasnap_assets.runs.planning.known_table import known_of
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_assets.runs.table_runs import last_ended_run, versions_of_run
 from deltasnap_assets.settings.config import Settings, TableSettings
-from deltasnap_core import DeltaSnapError, Problem, ProblemKind, VersionRanges
+from deltasnap_core import Problem, ProblemKind, VersionRanges
 from deltasnap_core.support import LastPoll, redacted
-
-
-class UnsharedStoreError(DeltaSnapError):
-    """The run `run_id` stored `versions` of `table` elsewhere: they are not in the store `store`."""
-
-    def __init__(self, *, table: str, run_id: str, versions: VersionRanges, store: str) -> None:
-        self.table = table
-        self.run_id = run_id
-        self.versions = versions
-        self.store = redacted(store)
-        self.problem = Problem.of(ProblemKind.UNSHARED_STORE)
-        super().__init__(
-            f"Run {run_id} of {table} succeeded, but its versions {versions.text()} are not in the store {self.store}: "
-            f"the process of the run has another store. They are not requested again. {self.problem.advice}"
-        )
 
 
 def unshared_store(
@@ -38,8 +23,8 @@ def unshared_store(
     table: TableSettings,
     document: LastPoll | None,
     stored: Collection[int] | None,
-) -> UnsharedStoreError | None:
-    """Return the error if the last run succeeded but stored none of its versions here; None: there is no sign of that.
+) -> str | None:
+    """Return the message that the last run succeeded but stored none of its versions here; None: there is no sign.
 
     A run that shares the store records its checks there. Since before its end, this store has waited for them. The
     document of a store that was deleted meanwhile, or replaced by an older copy, begins later.
@@ -60,6 +45,8 @@ def unshared_store(
     here = store_of(settings).versions(table.name) if stored is None else stored
     if any(version in versions for version in here) or not known_of(instance, table).done.issuperset(versions):
         return None
-    return UnsharedStoreError(
-        table=table.name, run_id=run.run_id, versions=VersionRanges.of(versions), store=settings.storage
+    return (
+        f"Run {run.run_id} of {table.name} succeeded, but its versions {VersionRanges.of(versions).text()} are not in "
+        f"the store {redacted(settings.storage)}: the process of the run has another store. They are not requested "
+        f"again. {Problem.of(ProblemKind.UNSHARED_STORE).advice}"
     )

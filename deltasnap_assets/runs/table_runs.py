@@ -59,31 +59,36 @@ class TablesFailedError(DeltaSnapError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnfinishedRuns:
-    """The unfinished runs of tables, by table. Tables without one are left out.
+class TableRuns:
+    """The runs of a table. A run belongs to a table if it materializes its assets, no matter how it was started.
 
-    A run belongs to a table if it materializes the table's assets, no matter how it was started.
     active: the id of a run that a tick waits for: one that is queued, or writes events.
     silent: the runs that may be dead: started, and without an event for ten minutes. The latest first.
+    failed: the id of the last run that failed or was canceled within a day. Nothing may be missing any more.
     """
 
-    active: Mapping[str, str]
-    silent: Mapping[str, Sequence[dg.RunRecord]]
+    active: str | None = None
+    silent: Sequence[dg.RunRecord] = ()
+    failed: str | None = None
 
     @classmethod
-    def of(cls, instance: dg.DagsterInstance, tables: Collection[TableSettings]) -> UnfinishedRuns:
-        """Return the unfinished runs of tables."""
+    def of(cls, instance: dg.DagsterInstance, tables: Collection[TableSettings]) -> Mapping[str, TableRuns]:
+        """Return the runs of tables, by table. Two queries for all of them."""
         active, silent = dict[str, str](), defaultdict[str, list[dg.RunRecord]](list)
         for record in instance.get_run_records(dg.RunsFilter(statuses=_UNFINISHED)):
-            names = _tables_of(record.dagster_run, tables)
-            if not names:
-                continue
-            if _is_silent(instance, record):
+            if names := _tables_of(record.dagster_run, tables):
+                is_silent = _is_silent(instance, record)
                 for name in names:
-                    silent[name].append(record)
-            else:
-                active.update(dict.fromkeys(names, record.dagster_run.run_id))
-        return cls(active=active, silent=silent)
+                    silent[name].extend([record] if is_silent else [])
+                active.update({} if is_silent else dict.fromkeys(names, record.dagster_run.run_id))
+        since = datetime.fromtimestamp(time.time() - _REMEMBERED_SECONDS, UTC)
+        filters = dg.RunsFilter(statuses=_FAILED, updated_after=since)
+        records = filter(_has_versions, reversed(instance.get_run_records(filters, limit=_MAX_FAILURES)))
+        failed = {n: each.dagster_run.run_id for each in records for n in _tables_of(each.dagster_run, tables)}
+        return {
+            n: cls(active=active.get(n), silent=silent[n], failed=failed.get(n))
+            for n in (table.name for table in tables)
+        }
 
 
 def has_active_run(instance: dg.DagsterInstance, job: str) -> bool:
@@ -102,39 +107,35 @@ def _is_silent(instance: dg.DagsterInstance, record: dg.RunRecord) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SilentRun:
-    """A run that may be dead, and left versions missing. was_repeated: whether all of them were requested again."""
+class MissedRun:
+    """The last run of a table that left versions missing: it failed, was canceled, or may be dead.
+
+    missing: these versions. is_last_attempt: whether a tick does not repeat it: a run that ended is not repeated, a
+    silent one only once.
+    """
 
     record: dg.RunRecord
-    was_repeated: bool
+    missing: Sequence[int]
+    is_last_attempt: bool = True
 
     @classmethod
-    def of(cls, instance: dg.DagsterInstance, table: TableSettings, silent: Sequence[dg.RunRecord]) -> SilentRun | None:
-        """Return the last silent run of a table; None: there is none, or no version is missing.
-
-        A run that repeats another silent one is not repeated. silent: see `UnfinishedRuns`.
-        """
-        if not silent:
+    def of(
+        cls, instance: dg.DagsterInstance, table: TableSettings, silent: Sequence[dg.RunRecord] = ()
+    ) -> MissedRun | None:
+        """Return the value; None: no version is missing. silent: see `TableRuns`."""
+        ended = [record for record in _ended_runs(instance, table) if record.dagster_run.status in _FAILED]
+        record, missing = _first_missed(instance, table, [*ended, *silent])
+        if record is None:
             return None
-        record, *earlier = silent
-        missing = known_of(instance, table).missing(versions_of_run(record.dagster_run))
-        if not missing:
-            return None
-        later = [each for each in requested_runs(instance, table.name) if each.storage_id > record.storage_id]
-        again = set[int]().union(*(versions_of_run(each.dagster_run) for each in (*earlier, *later)))
-        return cls(record=record, was_repeated=again.issuperset(missing))
+        if record not in silent:
+            return cls(record=record, missing=missing)
+        tagged = requested_runs(instance, table.name)
+        attempts = sum(missing[-1] in versions_of_run(each.dagster_run) for each in tagged)
+        return cls(record=record, missing=missing, is_last_attempt=attempts > 1)
 
-
-def failed_lately(instance: dg.DagsterInstance, tables: Collection[TableSettings]) -> Mapping[str, str]:
-    """Return the last run of each table that failed or was canceled within a day, by table. One query for all tables.
-
-    Nothing may be missing any more: see `failed_run`.
-    """
-    since = datetime.fromtimestamp(time.time() - _REMEMBERED_SECONDS, UTC)
-    filters = dg.RunsFilter(statuses=_FAILED, updated_after=since)
-    failed = filter(_has_versions, reversed(instance.get_run_records(filters, limit=_MAX_FAILURES)))
-    runs = [record.dagster_run for record in failed]
-    return {name: run.run_id for run in runs for name in _tables_of(run, tables)}
+    @property
+    def run_id(self) -> str:
+        return self.record.dagster_run.run_id
 
 
 def failed_run(instance: dg.DagsterInstance, table: TableSettings) -> Problem | None:
@@ -144,13 +145,15 @@ def failed_run(instance: dg.DagsterInstance, table: TableSettings) -> Problem | 
     versions are missing, it is the last run, if that failed within a day. A canceled run counts only if its versions
     are missing.
     """
-    record, missing = last_failed(instance, table)
+    ended = _ended_runs(instance, table)
+    record, missing = _first_missed(instance, table, [r for r in ended if r.dagster_run.status in _FAILED])
     if record is None:
-        return None
+        record = next((each for each in ended if each.dagster_run.status is not _CANCELED), None)
+        if record is None or record.dagster_run.is_success:
+            return None
+        if time.time() - record.update_timestamp.timestamp() >= _REMEMBERED_SECONDS:
+            return None
     run = record.dagster_run
-    is_recent = time.time() - record.update_timestamp.timestamp() < _REMEMBERED_SECONDS
-    if not is_recent and not missing:
-        return None
     if run.status is _CANCELED:
         reason = f"version {missing[0]} is missing, because the run was canceled."
     else:
@@ -158,16 +161,15 @@ def failed_run(instance: dg.DagsterInstance, table: TableSettings) -> Problem | 
     return failed_run_problem(run.run_id, reason, missing)
 
 
-def last_failed(instance: dg.DagsterInstance, table: TableSettings) -> tuple[dg.RunRecord | None, Sequence[int]]:
-    """Return the run of `failed_run`, however old, and its missing versions. Versions are queried if a run failed."""
-    runs = list(filter(_has_versions, _ended_runs(instance, table)))
-    failed = [record for record in runs if record.dagster_run.status in _FAILED]
-    known = known_of(instance, table) if failed else Known()
-    for record in failed:
+def _first_missed(
+    instance: dg.DagsterInstance, table: TableSettings, runs: Sequence[dg.RunRecord]
+) -> tuple[dg.RunRecord | None, Sequence[int]]:
+    """Return the latest of the runs that left versions missing, and those. Versions are queried if there are runs."""
+    known = known_of(instance, table) if runs else Known()
+    for record in sorted(runs, key=_storage_id, reverse=True):
         if missing := known.missing(versions_of_run(record.dagster_run)):
             return record, missing
-    last = next((record for record in runs if record.dagster_run.status is not _CANCELED), None)
-    return (last if last in failed else None), ()
+    return None, ()
 
 
 def stores_versions(run: dg.DagsterRun) -> bool:
@@ -179,7 +181,8 @@ def stores_versions(run: dg.DagsterRun) -> bool:
 
 def ends_failure(instance: dg.DagsterInstance, table: TableSettings, run: dg.DagsterRun) -> bool:
     """Return whether a run that succeeds ends the failure of its table: no other version is missing."""
-    return stores_versions(run) and set(last_failed(instance, table)[1]).issubset(versions_of_run(run))
+    missed = MissedRun.of(instance, table)
+    return stores_versions(run) and (missed is None or set(missed.missing).issubset(versions_of_run(run)))
 
 
 def last_ended_run(instance: dg.DagsterInstance, table_name: str) -> dg.RunRecord | None:
@@ -203,7 +206,7 @@ def _has_versions(record: dg.RunRecord) -> bool:
 
 
 def _ended_runs(instance: dg.DagsterInstance, table: TableSettings) -> list[dg.RunRecord]:
-    """Return the runs of a table that ended, however started, the latest first.
+    """Return the runs of a table that materialized versions and ended, however started, the latest first.
 
     A run without the tag of the table is found by the assets of the table: Dagster keeps the last run of each.
     """
@@ -215,7 +218,7 @@ def _ended_runs(instance: dg.DagsterInstance, table: TableSettings) -> list[dg.R
     run_ids = {entry.last_run_id for entry in entries} | {event.run_id for event in events}
     if found := [run_id for run_id in run_ids if run_id]:
         records += instance.get_run_records(dg.RunsFilter(run_ids=found, statuses=_ENDED))
-    return sorted(records, key=_storage_id, reverse=True)
+    return sorted(filter(_has_versions, records), key=_storage_id, reverse=True)
 
 
 def requested_runs(instance: dg.DagsterInstance, table_name: str) -> Sequence[dg.RunRecord]:

@@ -12,11 +12,10 @@ from deltasnap_assets.runs import memory
 from deltasnap_assets.runs.apply import Answer, answer_of
 from deltasnap_assets.runs.observe import Asked, Seen
 from deltasnap_assets.runs.planning.known_table import last_observation
-from deltasnap_assets.runs.planning.sensor_state import SensorState
 from deltasnap_assets.runs.schedules import refresh_schedule
 from deltasnap_assets.runs.stores import log_of, store_of
 from deltasnap_assets.settings.config import ASSET_NAMES, Settings, TableSettings
-from deltasnap_core import SnapshotStore
+from deltasnap_core import LogCursor, SnapshotStore
 from deltasnap_core.support import LastPoll
 from tests.builders import add, metadata, protocol, write_log
 from tests.checkpoint_files import write_checkpoint
@@ -50,13 +49,9 @@ def health(instance: dg.DagsterInstance) -> str:
     return str(last.metadata["health"].value)
 
 
-NEW = SensorState()
-
-
 def forget_looks() -> None:
     """Forget what the ticks of this process have read, as in a new process."""
     memory.LOOKS.clear()
-    memory.PAGES_READ_MS.clear()
 
 
 class FollowedTable:
@@ -110,9 +105,9 @@ class FollowedTable:
         store = store_computed_versions if computed else store_versions
         store(stored_table(self.storage), log_of(self.table), versions)
 
-    def poll_log(self, state: SensorState = NEW) -> Answer:
-        """Return the answer of a tick of the sensor in this state, without its runs."""
-        seen = Seen(settings=self.settings, table=self.table, instance=self.instance, asked=Asked.TICK, state=state)
+    def poll_log(self, cursor: LogCursor | None = None) -> Answer:
+        """Return the answer of a tick of the sensor after a commit, without its runs."""
+        seen = Seen(settings=self.settings, table=self.table, instance=self.instance, asked=Asked.TICK, cursor=cursor)
         return answer_of(seen)[0]
 
     def ask_schedule(self) -> Any:

@@ -21,7 +21,6 @@ PARTITION_TAG = "dagster/partition"
 RANGE_START_TAG = "dagster/asset_partition_range_start"
 RANGE_END_TAG = "dagster/asset_partition_range_end"
 VERSIONS_TAG = "deltasnap/versions"  # visible to users: Dagster's list of runs hides the two tags above
-CHECKS_TAG = "deltasnap/checks"  # on a run that only evaluates checks again: a digest of their settings
 CONDITION_TAG = "deltasnap/condition"  # on an observation: the fault of the table
 
 

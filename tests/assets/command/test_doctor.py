@@ -21,7 +21,7 @@ from deltasnap_assets.command.cli import app
 from deltasnap_assets.command.local.local_instance import use_local_instance
 from deltasnap_assets.runs.condition.fault_texts import failed_run_problem
 from deltasnap_assets.runs.planning.names import run_tags
-from deltasnap_assets.runs.table_runs import UnfinishedRuns
+from deltasnap_assets.runs.table_runs import TableRuns
 from deltasnap_assets.settings.config import TableSettings
 from deltasnap_assets.settings.loading import CONFIG_VARIABLE
 from deltasnap_assets.spark.connect_check import RemoteError
@@ -391,12 +391,10 @@ def test_runs_of_a_table_are_reported(
     instance: Any = SimpleNamespace()
     failed = failed_run_problem("r0", "No space.") if is_failed else None
     record: Any = SimpleNamespace(dagster_run=SimpleNamespace(run_id=silent))
-    found_runs = UnfinishedRuns(
-        active={"events": in_progress} if in_progress else {}, silent={"events": [record]} if silent else {}
-    )
+    found_runs = {"events": TableRuns(active=in_progress, silent=[record] if silent else [])}
     table = TableSettings(name="events", path="lake/events")
     of = SimpleNamespace(of=lambda *of: found_runs if of == (instance, [table]) else "another")
-    monkeypatch.setattr(doctor, "UnfinishedRuns", of)
+    monkeypatch.setattr(doctor, "TableRuns", of)
     monkeypatch.setattr(doctor, "failed_run", lambda *of: failed if of == (instance, table) else "another")
     found = doctor._runs_of(instance, table)
     assert (found.subject, found.mark, found.message, found.advice) == ("runs of events", *expected)

@@ -11,7 +11,6 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.runs.planning.names import CONDITION_TAG, table_key
-from deltasnap_assets.runs.planning.sensor_state import SensorState
 from deltasnap_core import DeltaSnapError
 from deltasnap_core.errors import UnsupportedStoreError
 from tests.assets.followed_table import EVENTS, FollowedTable, health, materialize
@@ -26,26 +25,12 @@ def test_table_that_stays_broken_is_a_problem_while_it_waits_and_after_each_poll
     broken.damage(0)
     with pytest.raises(DeltaSnapError, match="line 1"):
         broken.poll_log()
-    again = broken.poll_log()
-    assert (again.is_problem, again.requests) == (True, ())
-    assert again.message.startswith("events is still broken: ")
-    waiting = broken.poll_log(again.state)
-    assert (waiting.is_problem, waiting.state) == (True, again.state)
-    assert waiting.message.startswith("events is broken: ")
-    later = again.state.next_poll + 1
-    monkeypatch.setattr(time, "time", lambda: later)
-    after = broken.poll_log(again.state)
-    assert (after.is_problem, after.state.polls) == (True, 2)
-
-
-def test_table_that_a_refresh_found_repaired_is_polled_at_once(tmp_path: Path) -> None:
-    repaired = FollowedTable(tmp_path / "events")
-    repaired.write(0, 2)
-    state = SensorState().broken("Version 0 cannot be read.")
-    repaired.instance.report_runless_asset_event(dg.AssetObservation(table_key(EVENTS)))
-    polled = repaired.poll_log(state)
-    assert (len(polled.requests), polled.is_problem) == (1, False)
-    assert polled.state.fault is None
+    now = time.time()
+    for seconds, message in ((0, "events is broken: "), (61, "events is still broken: "), (90, "events is broken: ")):
+        monkeypatch.setattr(time, "time", lambda at=now + seconds: at)
+        again = broken.poll_log()
+        assert (again.is_problem, again.requests) == (True, ())
+        assert again.message.startswith(message)
 
 
 def test_error_of_the_store_is_raised_each_time_though_the_log_has_a_warning(tmp_path: Path) -> None:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any, cast
 
-import dagster as dg
 import pytest
 
 from deltasnap_assets.quantities import DAY_MS, HOUR_MS
 from deltasnap_assets.runs.condition.fault_texts import failed_run_problem
+from deltasnap_assets.runs.condition.poll_findings import ALL_CHECKS, LOG, RUN
 from deltasnap_assets.runs.decide import (
+    BROKEN_MS,
     LOOK_MS,
-    Break,
     Examine,
     Follow,
     Looked,
@@ -26,21 +27,20 @@ from deltasnap_assets.runs.decide import (
     SetPartitions,
     Step,
     TableState,
-    Wait,
     decide,
     state_of,
 )
-from deltasnap_assets.runs.due import digest_of_settings
-from deltasnap_assets.runs.observe import Asked, Page, Seen, TableRuns
-from deltasnap_assets.runs.planning.names import CHECKS_TAG, run_tags
+from deltasnap_assets.runs.due import EXAMINED_AGAIN_MS, SHORT_LOG, inputs_of_checks
+from deltasnap_assets.runs.memory import Look
+from deltasnap_assets.runs.observe import Asked, Page, Seen
+from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.runs.planning.plan import Known, Stored
-from deltasnap_assets.runs.planning.sensor_state import SensorState
-from deltasnap_assets.runs.table_runs import SilentRun
+from deltasnap_assets.runs.table_runs import MissedRun, TableRuns
 from deltasnap_assets.settings.config import Settings, TableSettings
 from deltasnap_core import LogCursor, LogStatus, ProblemKind, VersionRanges
 from deltasnap_core.support import CommonVersion, LastPoll, LogPoll, LogRelation, ManifestName
-from tests.assets.checks.known import condition, fault
-from tests.assets.jobs import idle_job
+from tests.assets.checks.known import condition, counted, fault
+from tests.assets.runs.condition.poll_records_builders import WARNING, noted
 
 NOW = 100 * DAY_MS
 TABLE = TableSettings(name="events", path="/lake/events")
@@ -71,7 +71,7 @@ def stored(*versions: int, lost: VersionRanges | None = None) -> Stored:
 
 def seen(asked: Asked = Asked.TICK, *, fields: Mapping[str, Any] | None = None, **parts: Any) -> Seen:
     """Return a table of four versions that is complete, unless these fields or parts differ."""
-    values: dict[str, Any] = {"asked": asked, "state": SensorState(cursor=FOLLOWED.to_text()), **(fields or {})}
+    values: dict[str, Any] = {"asked": asked, "cursor": FOLLOWED, **(fields or {})}
     found = Seen(settings=Settings(tables=(TABLE,)), table=TABLE, instance=cast(Any, None), **values)
     known: dict[str, Any] = {
         "news": IDLE,
@@ -80,37 +80,31 @@ def seen(asked: Asked = Asked.TICK, *, fields: Mapping[str, Any] | None = None, 
         "document": DOCUMENT,
         "log": (STATUS, stored(*VERSIONS)),
         "failed": None,
-        "silent": None,
-        "last_failed": None,
-        "last_for_checks": None,
+        "missed": None,
         "unshared": None,
-        "looked_ms": None,
-        "page_read_ms": NOW,
-        "is_examined_now": False,
+        "look": None,
     }
     return found.given(**{**known, **parts})
 
 
 def steps_of(table: Seen, now_ms: int = NOW) -> list[str]:
     """Return the steps, without those that only record what a poll saw, as short texts."""
-    return [text_of(step) for step in decide(table, now_ms) if not isinstance(step, Record | Looked)]
+    return [text_of(step) for step in decide(table, now_ms) if not isinstance(step, Record)]
 
 
 def text_of(step: Step) -> str:
     match step:
-        case Wait(text) | Say(text):
-            return f"{type(step).__name__.lower()}: {text}"
+        case Say(text):
+            return f"say: {text}"
         case SetPartitions(plan):
             return f"partitions: drop {[*plan.drop]}, add {[*plan.add]}"
-        case Request(first, last, checks):
-            return f"request {first} to {last}" + (" for the checks" if checks else "")
+        case Request(first, last):
+            return f"request {first} to {last}"
         case Follow(version):
             return f"follow {version}"
-        case Examine(what, is_brief):
-            return f"examine {what.value}" + ("" if is_brief else " now")
-        case Break():
-            return "break"
-        case Report() | ReportFreshness():
+        case Looked(fault):
+            return "looked" if fault is None else f"looked: {fault}"
+        case Examine() | Report() | ReportFreshness():
             return type(step).__name__
     raise AssertionError(step)
 
@@ -121,140 +115,147 @@ def record_of(first: int, last: int, ended: int = 1) -> Any:
     return SimpleNamespace(dagster_run=run, update_timestamp=datetime.fromtimestamp(ended, UTC))
 
 
-def silent(*, was_repeated: bool) -> SilentRun:
-    return SilentRun(record=record_of(0, 3), was_repeated=was_repeated)
+def missed(first: int, last: int, *, ended: int = NOW, is_last_attempt: bool = True) -> MissedRun:
+    """Return a run of the versions first to last that left them missing."""
+    return MissedRun(
+        record=record_of(first, last, ended),
+        missing=range(first, last + 1),
+        is_last_attempt=is_last_attempt,
+    )
 
 
-NOTHING = "say: No new commits in events."
+NOTHING = ["looked", "say: No new commits in events."]
 ALL_DONE = "say: All versions of events are materialized."
 KEPT = "partitions: drop [], add []"
 WAITS = (
     "say: Run run-1 of events failed or was canceled. The next commit, the schedule or the job `refresh_all_tables` "
     "materializes what is missing."
 )
+SILENT = TableRuns(silent=[record_of(0, 3)])
 MISSING = Known(versions=VERSIONS, done=frozenset({0, 1}), table_id="g")
-BROKEN = SensorState(cursor=FOLLOWED.to_text(), fault="Version 2 is lost.", polls=1, next_poll=NOW / 1000 + 60)
+LOG_OF_TWO = (STATUS, stored(0, 1))
+"""The log of four versions, two of which are stored."""
+LOG_OF_FIVE = (LogStatus(table_id="g", latest=4, versions=(0, 1, 2, 3, 4)), stored(0, 1))
+FAULT = "Version 2 is lost."
 LOADABLE = Known(versions=(0, 1), done=frozenset({0, 1}), table_id="g")
 STILL_BROKEN = [
     KEPT,
     "follow None",
+    f"looked: {DAMAGE.text}",
     "Report",
-    "break",
     f"say: All loadable versions of events are materialized. {DAMAGE.text}",
 ]
 BROKEN_LOG = (LogStatus(table_id="g", latest=3, versions=(0, 1), condition=DAMAGE), stored(0, 1))
-OLD_CHECKS = LastPoll(
-    polled_at_ms=NOW,
-    examined_at_ms=NOW,
-    latest_version=3,
-    checked_version=3,
-    examined_checkpoint="3.checkpoint",
-    checked_inputs="0" * 32,
-)
-CHECKED = dg.DagsterRun(
-    job_name=idle_job.name, tags={CHECKS_TAG: digest_of_settings(TABLE)}, status=dg.DagsterRunStatus.SUCCESS
-)
-UNEXAMINED = LastPoll(polled_at_ms=NOW, latest_version=3, checked_version=3)
+HOUR_AGO = Look(at_ms=NOW - LOOK_MS)
+OLD_CHECKS = replace(DOCUMENT, checked_inputs="0" * 32)
+UNEXAMINED = replace(DOCUMENT, examined_at_ms=NOW - EXAMINED_AGAIN_MS)
+
+
+def listed(num_commits: int) -> tuple[LogStatus, Stored]:
+    """Return the log of four versions, with a listing of so many commits."""
+    listing: Any = SimpleNamespace(newest_checkpoint=None, commits=range(num_commits))
+    return replace(STATUS, listing=listing), stored(*VERSIONS)
+
+
+UNSHARED = "Run run-1 of events succeeded, but its versions are not in the store."
 
 CASES: dict[str, tuple[Seen, list[str]]] = {
-    "tick: nothing is new": (seen(), [NOTHING]),
+    "tick: nothing is new": (seen(), NOTHING),
+    "tick: nothing was read since the last tick": (seen(look=Look(at_ms=NOW - 1), document=None), NOTHING[1:]),
     "tick: a run is in progress": (
         seen(fields={"runs": TableRuns(active="run-1")}),
-        ["wait: Run run-1 of events is in progress. The next run materializes the new commits."],
+        ["say: Run run-1 of events is in progress. The next run materializes the new commits."],
     ),
     "schedule: a run is in progress": (
         seen(Asked.SCHEDULE, fields={"runs": TableRuns(active="run-1")}),
-        ["wait: Run run-1 of events is in progress."],
+        ["say: Run run-1 of events is in progress."],
     ),
     "tick: new commits": (
         seen(news=NEWS, log=(NEWS.status, None)),
         ["partitions: drop [], add [4]", "request 4 to 4", "follow 4"],
     ),
+    "tick: new commits after a failed run": (
+        seen(news=NEWS, log=LOG_OF_FIVE, known=MISSING, missed=missed(2, 3)),
+        ["partitions: drop [], add [4]", "request 2 to 4", "follow 4"],
+    ),
     "tick: a table that was never followed": (
-        seen(fields={"state": SensorState()}, news=None, known=Known()),
+        seen(fields={"cursor": None}, news=None, known=Known()),
         ["partitions: drop [], add [0, 1, 2, 3]", "request 0 to 3", "follow 3"],
     ),
     "tick: a failed run that the page does not show": (
         seen(fields={"runs": TableRuns(failed="run-1")}, failed=FAILED),
-        ["examine whole log now"],
+        ["Examine"],
     ),
     "tick: a failed run that the page shows": (
         seen(fields={"runs": TableRuns(failed="run-1")}, failed=FAILED, page=Page(failed_run="run-1")),
-        [WAITS],
+        ["looked", WAITS],
     ),
     "tick: a run that may be dead": (
-        seen(silent=silent(was_repeated=False), known=MISSING, log=(STATUS, stored(0, 1))),
+        seen(
+            fields={"runs": SILENT},
+            missed=missed(2, 3, is_last_attempt=False), known=MISSING, log=LOG_OF_TWO,
+        ),
         [KEPT, "request 2 to 3", "follow 3"],
     ),
     "tick: a run that may be dead, and was repeated": (
-        seen(silent=silent(was_repeated=True), known=MISSING),
-        [WAITS.replace("failed or was canceled", "has written no event for ten minutes, and may be dead")],
+        seen(fields={"runs": SILENT}, missed=missed(2, 3), known=MISSING),
+        ["looked", WAITS.replace("failed or was canceled", "has written no event for ten minutes, and may be dead")],
     ),
     "tick: versions of a failed run, an hour later": (
-        seen(last_failed=record_of(0, 3, NOW), known=MISSING, log=(STATUS, stored(0, 1)), looked_ms=NOW - LOOK_MS),
-        [WAITS],
+        seen(missed=missed(0, 3), known=MISSING, log=LOG_OF_TWO, look=HOUR_AGO), ["looked", WAITS],
     ),
     "tick: a table that is broken waits": (
-        seen(fields={"state": BROKEN}, page=Page(is_unloadable=True, has_fault=True)),
-        ["wait: events is broken: Version 2 is lost. Next poll in 60 s."],
+        seen(look=Look(at_ms=NOW, fault=FAULT)), [f"say: events is broken: {FAULT} Next poll in 60 s."],
     ),
     "tick: a table that is still broken": (
-        seen(fields={"state": BROKEN}, log=BROKEN_LOG, known=LOADABLE), STILL_BROKEN,
+        seen(look=Look(at_ms=NOW - BROKEN_MS, fault=FAULT), log=BROKEN_LOG, known=LOADABLE), STILL_BROKEN,
     ),
     "tick: a table that was repaired": (
-        seen(fields={"state": BROKEN}, known=MISSING, log=(STATUS, stored(0, 1))),
+        seen(look=Look(at_ms=NOW - BROKEN_MS, fault=FAULT), known=MISSING, log=LOG_OF_TWO),
         [KEPT, "request 2 to 3", "follow 3"],
     ),
     "tick: another process found the table broken": (
-        seen(page=Page(is_unloadable=True, has_fault=True), page_read_ms=None, log=BROKEN_LOG, known=LOADABLE),
-        STILL_BROKEN,
+        seen(page=Page(is_unloadable=True, has_fault=True), log=BROKEN_LOG, known=LOADABLE), STILL_BROKEN,
     ),
     "tick: the store was lost": (
         seen(document=None, log=(STATUS, stored(3))),
         [KEPT, "request 0 to 2", "follow 2"],
     ),
-    "tick: an examination is due": (seen(document=UNEXAMINED), ["examine whole log", NOTHING]),
-    "tick: an examination is in progress": (
-        seen(looked_ms=NOW, is_examined_now=True), ["examine whole log", NOTHING],
-    ),
-    "tick: a new checkpoint": (
-        seen(news=LogPoll(status=None, checkpoint="3.new")), ["examine new checkpoint", NOTHING],
-    ),
-    "tick: nothing was read since the last tick": (seen(looked_ms=NOW, document=None), [NOTHING]),
-    "tick: other settings of the checks": (seen(document=OLD_CHECKS), ["request 3 to 3 for the checks", NOTHING]),
-    "tick: checks that were requested": (seen(document=OLD_CHECKS, last_for_checks=CHECKED), [NOTHING]),
+    "tick: an examination is due": (seen(document=UNEXAMINED), ["Examine", *NOTHING]),
+    "tick: other settings of the checks": (seen(document=OLD_CHECKS), NOTHING),
+    "tick: runs store their versions elsewhere": (seen(unshared=UNSHARED), ["looked", f"say: {UNSHARED}"]),
     "schedule: nothing is new": (seen(Asked.SCHEDULE), [KEPT, "ReportFreshness", ALL_DONE]),
     "schedule: versions are missing": (
-        seen(Asked.SCHEDULE, known=MISSING, log=(STATUS, stored(0, 1)), failed=FAILED), [KEPT, "request 2 to 3"],
+        seen(Asked.SCHEDULE, known=MISSING, log=LOG_OF_TWO, failed=FAILED), [KEPT, "request 2 to 3"],
+    ),
+    "schedule: runs store their versions elsewhere": (
+        seen(Asked.SCHEDULE, log=(STATUS, stored(0)), unshared=UNSHARED),
+        [KEPT, "ReportFreshness", f"say: {UNSHARED}"],
     ),
     "schedule: the last run failed": (
         seen(Asked.SCHEDULE, failed=failed_run_problem("run-1", "x")),
-        [KEPT, "examine whole log", "ReportFreshness", "request 3 to 3 for the checks", ALL_DONE],
+        [KEPT, "Examine", "ReportFreshness", "request 3 to 3", ALL_DONE],
+    ),
+    "schedule: the page shows a fault": (
+        seen(Asked.SCHEDULE, page=Page(has_fault=True)), [KEPT, "Examine", "ReportFreshness", ALL_DONE],
+    ),
+    "schedule: an examination is due": (
+        seen(Asked.SCHEDULE, document=UNEXAMINED), [KEPT, "Examine", "ReportFreshness", ALL_DONE],
     ),
     "schedule: a fault of the log": (
         seen(Asked.SCHEDULE, fields={"examined": DAMAGE}), [KEPT, "ReportFreshness", f"say: {DAMAGE.text}"],
     ),
-    "schedule: other settings of the checks": (
-        seen(Asked.SCHEDULE, document=OLD_CHECKS), [KEPT, "ReportFreshness", "request 3 to 3 for the checks", ALL_DONE],
-    ),
-    "schedule: checks that were requested": (
-        seen(Asked.SCHEDULE, document=OLD_CHECKS, last_for_checks=CHECKED), [KEPT, "ReportFreshness", ALL_DONE],
-    ),
     "schedule: commits were lost": (
         seen(Asked.SCHEDULE, log=(STATUS, stored(*VERSIONS, lost=VersionRanges(((4, 5),))))),
-        [KEPT, "examine whole log", "ReportFreshness", ALL_DONE],
+        [KEPT, "Examine", "ReportFreshness", ALL_DONE],
     ),
     "user: nothing is new": (seen(Asked.USER), [KEPT, ALL_DONE]),
-    "user: versions are missing": (
-        seen(Asked.USER, known=MISSING, log=(STATUS, stored(0, 1))), [KEPT, "request 2 to 3"],
-    ),
-    "user: other settings of the checks": (
-        seen(Asked.USER, document=OLD_CHECKS, last_for_checks=CHECKED),
-        [KEPT, "request 3 to 3 for the checks", ALL_DONE],
-    ),
+    "user: a short log": (seen(Asked.USER, log=listed(2)), [KEPT, "Examine", ALL_DONE]),
+    "user: a long log": (seen(Asked.USER, log=listed(SHORT_LOG + 1)), [KEPT, ALL_DONE]),
+    "user: versions are missing": (seen(Asked.USER, known=MISSING, log=LOG_OF_TWO), [KEPT, "request 2 to 3"]),
     "user: after all runs": (seen(Asked.USER, fields={"is_complete": True}), []),
     "user: after all runs, and one failed": (
-        seen(Asked.USER, fields={"is_complete": True, "failure": FAILED}), ["examine whole log now"],
+        seen(Asked.USER, fields={"is_complete": True, "failure": FAILED}), ["Examine"],
     ),
 }  # fmt: skip
 
@@ -266,16 +267,18 @@ def test_steps_follow_from_what_was_seen(case: str) -> None:
 
 
 STATES: dict[str, tuple[Seen, TableState]] = {
-    "never followed": (seen(fields={"state": SensorState()}, news=None), TableState.NEW),
+    "never followed": (seen(fields={"cursor": None}, news=None), TableState.NEW),
     "lost": (seen(document=None), TableState.NEW),
     "no new commits": (seen(), TableState.FOLLOWING),
     "new commits": (seen(news=NEWS), TableState.BEHIND),
-    "read an hour ago": (seen(looked_ms=NOW - HOUR_MS), TableState.BEHIND),
-    "a run that may be dead": (seen(silent=silent(was_repeated=False)), TableState.RETRYING),
-    "a fault": (seen(fields={"state": BROKEN}), TableState.BROKEN),
-    "a fault on the page": (seen(page=Page(is_unloadable=True), page_read_ms=None), TableState.BROKEN),
+    "read an hour ago": (seen(look=HOUR_AGO), TableState.BEHIND),
+    "a run that may be dead": (
+        seen(fields={"runs": SILENT}, missed=missed(0, 3, is_last_attempt=False)), TableState.RETRYING,
+    ),
+    "a fault": (seen(look=Look(at_ms=NOW, fault=FAULT)), TableState.BROKEN),
+    "a fault on the page": (seen(page=Page(is_unloadable=True)), TableState.BROKEN),
     "a fault on the page, which was read": (
-        seen(page=Page(is_unloadable=True), page_read_ms=NOW - 1), TableState.FOLLOWING,
+        seen(page=Page(is_unloadable=True), look=Look(at_ms=NOW - 1)), TableState.FOLLOWING,
     ),
 }  # fmt: skip
 
@@ -292,7 +295,7 @@ def test_versions_of_a_failed_run_are_requested_again_for_a_newer_commit(
 ) -> None:
     commits: Any = {} if committed_ms is None else {3: SimpleNamespace(modification_time=committed_ms)}
     status = LogStatus(table_id="g", latest=3, versions=VERSIONS, commits=commits)
-    table = seen(last_failed=record_of(2, 3, 5), known=MISSING, log=(status, stored(0, 1)), looked_ms=NOW - LOOK_MS)
+    table = seen(missed=missed(2, 3, ended=5), known=MISSING, log=(status, stored(0, 1)), look=HOUR_AGO)
     assert ("request 2 to 3" in steps_of(table)) is is_repeated
 
 
@@ -305,7 +308,7 @@ def test_versions_that_failed_beside_one_that_cannot_be_loaded_are_requested_aga
     damage = condition(fault(ProblemKind.CORRUPT_COMMIT, versions=VersionRanges((unloadable,))))
     status = LogStatus(table_id="g", latest=3, versions=(1, 2), condition=damage)
     known = Known(versions=(1, 2), table_id="g")
-    table = seen(last_failed=record_of(1, 2, 5), known=known, log=(status, stored(0)), looked_ms=NOW - LOOK_MS)
+    table = seen(missed=missed(1, 2, ended=5), known=known, log=(status, stored(0)), look=HOUR_AGO)
     assert any(text.startswith("request") for text in steps_of(table)) is is_repeated
 
 
@@ -313,3 +316,47 @@ def test_failed_run_of_a_refresh_counts_before_earlier_ones() -> None:
     settings = Settings(tables=(TABLE,))
     table = Seen(settings=settings, table=TABLE, instance=cast(Any, None), asked=Asked.USER, failure=FAILED)
     assert table.failed is FAILED
+
+
+INPUTS = inputs_of_checks(TABLE, "3.checkpoint")
+DUE: dict[str, tuple[dict[str, Any], bool]] = {
+    "checked": ({}, False),
+    "checked before the newest version": ({"checked_version": 2}, True),
+    "checked at a version that was rolled back": ({"checked_version": 4}, True),
+    "never checked": ({"checked_version": None}, True),
+    "checked with other settings": ({"checked_inputs": "0" * 32}, True),
+    "checked before the last checkpoint": ({"checked_inputs": inputs_of_checks(TABLE, "2.checkpoint")}, True),
+    "checked by an earlier release": ({"checked_inputs": None}, False),
+    "facts of an earlier version": ({"polled_at_ms": HOUR_MS, "counted_files": counted(version=2).to_json()}, True),
+    "facts of this hour": ({"polled_at_ms": HOUR_MS - 1, "counted_files": counted(version=2).to_json()}, False),
+    "facts of the version": ({"polled_at_ms": HOUR_MS, "counted_files": counted(version=3).to_json()}, False),
+    "facts of another release": ({"polled_at_ms": HOUR_MS, "counted_files": {"version": 2}}, False),
+    "an error": ({"problems": (noted(severity="error"),)}, True),
+    "a warning": ({"problems": (WARNING,)}, False),
+    "an error of the log": ({"problems": (noted(LOG, "error"),)}, False),
+}
+
+
+@pytest.mark.parametrize("case", DUE)
+def test_refresh_evaluates_checks_again_after_an_error_or_with_other_inputs(case: str) -> None:
+    changed, is_due = DUE[case]
+    poll = replace(DOCUMENT, **{"checked_inputs": INPUTS, **changed})
+    listing: Any = SimpleNamespace(newest_checkpoint="3.checkpoint", commits=range(SHORT_LOG + 1))
+    table = seen(Asked.USER, document=poll, log=(replace(STATUS, listing=listing), stored(*VERSIONS)))
+    assert ("request 3 to 3" in steps_of(table)) is is_due
+    assert "request 3 to 3" in steps_of(seen(Asked.USER, document=None))
+
+
+@pytest.mark.parametrize(
+    ("has_failed", "errors", "expected"),
+    [
+        (False, (), False), (True, (), True), (True, (RUN,), True), (False, (RUN,), False),
+        (False, (ALL_CHECKS,), True), (True, (RUN, "small_files"), False),
+    ],
+)  # fmt: skip
+def test_schedule_evaluates_checks_again_after_a_failed_run_unless_one_found_an_error(
+    has_failed: bool, errors: tuple[str, ...], expected: bool
+) -> None:
+    poll = replace(DOCUMENT, problems=tuple(noted(check, "error") for check in errors))
+    failed = failed_run_problem("run-1", "x") if has_failed else None
+    assert ("request 3 to 3" in steps_of(seen(Asked.SCHEDULE, document=poll, failed=failed))) is expected

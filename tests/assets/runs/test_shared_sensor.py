@@ -13,7 +13,7 @@ import dagster as dg
 import fsspec
 import pytest
 
-from deltasnap_assets.runs import sensors
+from deltasnap_assets.runs import polls, sensors
 from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.runs.sensors import new_commits_sensors
 from deltasnap_assets.runs.table_runs import TablesFailedError
@@ -54,14 +54,13 @@ def written_tables(folder: Path) -> tuple[dg.SensorDefinition, Settings]:
 
 @pytest.fixture
 def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
-    """Make the storage of a table unresponsive. Its time is over as soon as all other polls have ended."""
+    """Make the storage of a table unresponsive. The tick ends as soon as all other polls have ended."""
     end = Event()
 
-    def wait_for_others(polls: Collection[Future[Any]], **options: Any) -> None:
-        if len(polls) == 1:
-            monkeypatch.setattr(sensors, "_MAX_POLL_SECONDS", 0)
-        else:
-            wait(polls, return_when=FIRST_COMPLETED, **options)
+    def wait_for_others(polls: Collection[Future[Any]], **_: Any) -> None:
+        running = [*polls]
+        while len(running) > 1:
+            running = [*wait(running, return_when=FIRST_COMPLETED).not_done]
 
     for_path = TableLog.for_path
 
@@ -72,7 +71,7 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
             return for_path(path, *options)
 
         monkeypatch.setattr(TableLog, "for_path", unresponsive)
-        monkeypatch.setattr(sensors, "wait", wait_for_others)
+        monkeypatch.setattr(polls, "wait", wait_for_others)
 
     yield silence
     end.set()
@@ -129,15 +128,17 @@ def test_table_whose_poll_fails_keeps_its_cursor(tmp_path: Path, monkeypatch: py
 
 
 def test_next_tick_continues_a_tick_that_takes_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sensors, "_MAX_TICK_SECONDS", 0)
+    monkeypatch.setattr(polls, "_AT_ONCE", 1)
+    monkeypatch.setattr(polls, "wait", lambda futures, **_: wait(futures, return_when=FIRST_COMPLETED))
     sensor, settings = written_tables(tmp_path)
     instance, cursor = dg.DagsterInstance.ephemeral(), None
-    requested = []
-    for _ in range(SENSORS + 2):
+    requested = list[str]()
+    while len(requested) < len(settings.tables):
         result = ticked(sensor, instance, cursor)
-        requested.append([request.job_name for request in result.run_requests or ()])
+        assert len(result.run_requests or ()) < len(settings.tables)
+        requested.extend(request.job_name or "" for request in result.run_requests or ())
         cursor = result.cursor
-    assert requested == [*([f"{table.name}_snapshots"] for table in settings.tables), []]
+    assert sorted(requested) == [f"{table.name}_snapshots" for table in settings.tables]
 
 
 def test_unresponsive_storage_of_a_table_does_not_delay_others(tmp_path: Path, silent: Callable[[str], None]) -> None:

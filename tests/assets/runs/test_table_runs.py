@@ -19,11 +19,10 @@ from deltasnap_assets.runs.due import is_failure_over
 from deltasnap_assets.runs.failure_reason import reason_of
 from deltasnap_assets.runs.planning.names import run_tags
 from deltasnap_assets.runs.table_runs import (
-    SilentRun,
+    MissedRun,
+    TableRuns,
     TablesFailedError,
-    UnfinishedRuns,
     ends_failure,
-    failed_lately,
     failed_run,
     has_active_run,
 )
@@ -41,6 +40,10 @@ FAILURE, SUCCESS = dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.SUCCESS
 
 def ended(instance: dg.DagsterInstance, table: str, status: dg.DagsterRunStatus) -> str:
     return instance.create_run_for_job(idle_job, status=status, tags=run_tags(table, 0, 3)).run_id
+
+
+def runs_of(instance: dg.DagsterInstance, table: TableSettings = EVENTS) -> TableRuns:
+    return TableRuns.of(instance, [EVENTS, CLICKS, OTHER, FINE])[table.name]
 
 
 def with_partitions(count: int) -> dg.DagsterInstance:
@@ -98,13 +101,13 @@ def test_job_of_maintenance_neither_fails_a_table_nor_ends_its_failure(
     instance, tags = dg.DagsterInstance.ephemeral(), {"dagster/partition": "events", TABLE_TAG: "events"}
     instance.create_run_for_job(job, status=FAILURE, tags=tags)
     assert failed_run(instance, EVENTS) is None
-    assert failed_lately(instance, [EVENTS]) == {}
+    assert runs_of(instance).failed is None
     run_id = ended(instance, "events", FAILURE)
     instance.create_run_for_job(job, status=SUCCESS, tags=tags)
     failed = failed_run(instance, EVENTS)
     assert failed is not None
     assert failed.where.name == run_id
-    assert failed_lately(instance, [EVENTS]) == {"events": run_id}
+    assert runs_of(instance).failed == run_id
 
 
 def test_run_that_failed_after_its_versions_were_materialized_is_forgotten_after_a_day(
@@ -167,17 +170,21 @@ def failed_on_its_page(instance: dg.DagsterInstance) -> str:
 
 
 def test_last_failure_of_each_table_counts_however_its_run_was_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    instance, tables = dg.DagsterInstance.ephemeral(), [EVENTS, OTHER, FINE]
+    instance, tables = dg.DagsterInstance.ephemeral(), (EVENTS, OTHER, FINE)
+
+    def failed() -> list[str | None]:
+        return [runs_of(instance, name).failed for name in tables]
+
     for _ in range(2):
         tagged, other = ended(instance, "events", FAILURE), ended(instance, "other", dg.DagsterRunStatus.CANCELED)
-        assert failed_lately(instance, tables) == {"events": tagged, "other": other}
+        assert failed() == [tagged, other, None]
         on_its_page = failed_on_its_page(instance)
-        assert failed_lately(instance, tables) == {"events": on_its_page, "other": other}
+        assert failed() == [on_its_page, other, None]
     instance.create_run_for_job(idle_job, status=FAILURE, tags={TABLE_TAG: "events"})  # without versions
     ended(instance, "fine", SUCCESS)
-    assert {*failed_lately(instance, tables)} == {"events", "other"}
+    assert failed() == [on_its_page, other, None]
     seconds_later(86_401, monkeypatch)
-    assert failed_lately(instance, tables) == {}
+    assert failed() == [None, None, None]
 
 
 @pytest.mark.parametrize("status", [SUCCESS, FAILURE])
@@ -304,14 +311,11 @@ def test_unfinished_run_is_waited_for_and_stays_as_it_is(
 ) -> None:
     instance = with_partitions(4)
     run = unfinished(instance, status)
-    assert UnfinishedRuns.of(instance, [EVENTS, OTHER]).active == {"events": run.run_id}
+    assert (runs_of(instance).active, runs_of(instance, OTHER).active) == (run.run_id, None)
     seconds_later(605, monkeypatch)
-    found = UnfinishedRuns.of(instance, [EVENTS, OTHER])
-    if status is QUEUED:
-        assert (found.active, found.silent) == ({"events": run.run_id}, {})
-    else:
-        assert [record.dagster_run.run_id for record in found.silent["events"]] == [run.run_id]
-        assert found.active == {}
+    found = runs_of(instance)
+    silent = [record.dagster_run.run_id for record in found.silent]
+    assert (found.active, silent) == ((run.run_id, []) if status is QUEUED else (None, [run.run_id]))
     assert [each.status for each in instance.get_runs()] == [status]
 
 
@@ -324,53 +328,48 @@ def test_run_that_writes_events_is_waited_for_however_long_it_takes(
     for _ in range(3):
         seconds_later(595, monkeypatch)
         instance.report_engine_event("It runs.", run)
-        assert UnfinishedRuns.of(instance, [EVENTS]).active == {"events": run.run_id}
+        assert runs_of(instance).active == run.run_id
     seconds_later(595, monkeypatch)
-    assert UnfinishedRuns.of(instance, [EVENTS]).active == {"events": run.run_id}
+    assert runs_of(instance).active == run.run_id
     seconds_later(10, monkeypatch)
-    assert UnfinishedRuns.of(instance, [EVENTS]).active == {}
+    assert runs_of(instance).active is None
 
 
 def test_last_event_is_not_read_of_a_run_that_just_started(monkeypatch: pytest.MonkeyPatch) -> None:
     instance = dg.DagsterInstance.ephemeral()
     run = unfinished(instance, STARTED)
     monkeypatch.setattr(instance, "get_records_for_run", None)
-    assert UnfinishedRuns.of(instance, [EVENTS]).active == {"events": run.run_id}
+    assert runs_of(instance).active == run.run_id
 
 
-def silent_run(instance: dg.DagsterInstance) -> SilentRun | None:
-    return SilentRun.of(instance, EVENTS, UnfinishedRuns.of(instance, [EVENTS]).silent.get("events", ()))
+def missed_run(instance: dg.DagsterInstance) -> tuple[str, list[int], bool] | None:
+    """Return the id of the run that left versions missing, these, and whether it is the last attempt."""
+    missed = MissedRun.of(instance, EVENTS, runs_of(instance).silent)
+    return None if missed is None else (missed.run_id, [*missed.missing], missed.is_last_attempt)
 
 
 def test_silent_run_is_repeated_once_while_its_versions_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     instance = with_partitions(5)
     run = unfinished(instance, STARTED)
-    assert silent_run(instance) is None
+    assert missed_run(instance) is None
     seconds_later(605, monkeypatch)
-    found = silent_run(instance)
-    assert found is not None
-    assert (found.record.dagster_run.run_id, found.was_repeated) == (run.run_id, False)
+    assert missed_run(instance) == (run.run_id, [0, 1, 2, 3], False)
     assert failed_run(instance, EVENTS) is None  # nothing reports it as failed
-    ended(instance, "events", FAILURE)
-    found = silent_run(instance)
-    assert found is not None
-    assert found.was_repeated
+    repeated = ended(instance, "events", FAILURE)
+    assert missed_run(instance) == (repeated, [0, 1, 2, 3], True)
     materialize(instance, range(4))
-    assert silent_run(instance) is None
+    assert missed_run(instance) is None
 
 
-@pytest.mark.parametrize(("last", "was_repeated"), [(3, True), (4, False)])
+@pytest.mark.parametrize(("last", "is_last_attempt"), [(3, True), (4, False)])
 def test_silent_run_that_repeats_another_one_is_repeated_only_for_later_versions(
-    last: int, was_repeated: bool, monkeypatch: pytest.MonkeyPatch
+    last: int, is_last_attempt: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     instance = with_partitions(5)
-    ended(instance, "events", FAILURE)
     unfinished(instance, STARTED)
     run = unfinished(instance, STARTED, **run_tags("events", 0, last))
     seconds_later(605, monkeypatch)
-    found = silent_run(instance)
-    assert found is not None
-    assert (found.record.dagster_run.run_id, found.was_repeated) == (run.run_id, was_repeated)
+    assert missed_run(instance) == (run.run_id, [*range(last + 1)], is_last_attempt)
 
 
 def test_run_of_a_job_is_active_unless_it_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -392,4 +391,4 @@ def test_run_of_all_assets_is_a_run_of_each_table() -> None:
     run = instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED)
     instance.create_run_for_job(idle_job, status=dg.DagsterRunStatus.STARTED)
     assert run.asset_selection is None
-    assert UnfinishedRuns.of(instance, [EVENTS, CLICKS]).active == {"events": run.run_id, "clicks": run.run_id}
+    assert {runs_of(instance, name).active for name in (EVENTS, CLICKS)} == {run.run_id}

@@ -336,8 +336,8 @@ def test_sensor_reports_a_known_fault_once_and_then_waits(tmp_path: Path) -> Non
     with pytest.raises(DeltaTableNotFoundError):
         sensor(dg.build_sensor_context(instance=app.instance, cursor=cursor))
     before = len(observations(app))
-    for expected in ("is still broken: No Delta table", "is broken: No Delta table"):
+    for _ in range(2):
         result = ticked(sensor, app.instance, cursor)
         cursor = result.cursor
-        assert expected in skip_message(result)
+        assert "is broken: No Delta table" in skip_message(result)
     assert len(observations(app)) == before

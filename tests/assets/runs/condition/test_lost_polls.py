@@ -6,7 +6,6 @@ The driver writes the bases, so that these tests need no JVM.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from pathlib import Path
 
@@ -191,58 +190,6 @@ def test_refresh_ends_a_warning_after_its_limit_is_raised(lagging: Lost) -> None
     assert lagging.row["condition"] == "healthy"
 
 
-class Polled(Ticks):
-    """Ticks of a refreshed table, each in a new process. The requested runs are recorded, but nothing is executed."""
-
-    def __init__(self, table: Lost, status: dg.DagsterRunStatus = dg.DagsterRunStatus.SUCCESS) -> None:
-        super().__init__(table.path)
-        self.lost, self.instance, self.status = table, table.instance, status
-        self.tick()
-
-    def tick(self) -> list[tuple[str, str]] | str:
-        forget_looks()
-        self.sensor = new_commits_sensor(self.lost.settings, self.lost.table, [idle_job])
-        if not isinstance(found := super().tick(), str):
-            self.instance.create_run_for_job(idle_job, status=self.status, tags=self.tags)
-        return found
-
-
-IDLE = "No new commits in events."
-
-
-@pytest.mark.slow
-def test_idle_tick_evaluates_the_checks_again_once_after_their_settings_changed(table: Lost) -> None:
-    ticks = Polled(table)
-    assert ticks.tick() == IDLE
-    table.configure(checks=LAGS)
-    assert ticks.tick() == [("3", "3")]
-    assert ticks.tick() == IDLE  # the run had loaded other settings
-    table.configure(checks=CheckSettings(max_commits_since_checkpoint=4))
-    assert ticks.tick() == [("3", "3")]
-    assert table.refresh() == (3,)
-    write_checkpoint(table.log, 3, "classic", [protocol(), metadata()])
-    assert ticks.tick() == IDLE
-
-
-@pytest.mark.slow
-def test_failed_run_for_the_checks_is_repeated_by_a_refresh_and_no_tick(table: Lost) -> None:
-    ticks = Polled(table, dg.DagsterRunStatus.FAILURE)
-    table.configure(checks=LAGS)
-    assert ticks.tick() == [("3", "3")]
-    assert [type(ticks.tick()) for _ in range(2)] == [str, str]
-    assert table.refresh() == (3,)
-    assert ticks.tick() == IDLE
-
-
-def test_new_commit_after_a_failed_run_for_the_checks_is_requested(table: Lost) -> None:
-    ticks = Polled(table, dg.DagsterRunStatus.FAILURE)
-    table.configure(checks=LAGS)
-    assert ticks.tick() == [("3", "3")]
-    table.write(4, 4)
-    os.utime(table.commit(4))
-    assert ticks.tick() == [("4", "4")]
-
-
 class Scheduled:
     """The schedule of a table. The requested runs succeed, but execute nothing."""
 
@@ -262,7 +209,7 @@ class Scheduled:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("has_error", [False, True])
-def test_schedule_evaluates_the_checks_again_once_after_new_settings_or_a_lost_run_unless_one_found_an_error(
+def test_schedule_evaluates_the_checks_again_after_new_settings_or_a_lost_run_unless_one_found_an_error(
     table: Lost, tmp_path: Path, has_error: bool
 ) -> None:
     schedule = Scheduled(table, tmp_path / "dagster")
@@ -275,7 +222,6 @@ def test_schedule_evaluates_the_checks_again_once_after_new_settings_or_a_lost_r
     assert schedule.tick() == []
     table.configure(checks=LAGS)
     assert schedule.tick() == [("3", "3")]
-    assert schedule.tick() == []  # the run had loaded other settings
 
 
 def test_refresh_of_a_table_with_a_warning_still_reads_its_log_for_faults(lagging: Lost) -> None:

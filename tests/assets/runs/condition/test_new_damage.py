@@ -12,7 +12,7 @@ import dagster as dg
 import pytest
 
 from deltasnap_assets.definitions import build_definitions
-from deltasnap_assets.runs import due
+from deltasnap_assets.runs import decide
 from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.fault_texts import FAILED_RUN
 from deltasnap_assets.runs.condition.log_conditions import BrokenTableError, condition_after, condition_now
@@ -89,13 +89,10 @@ def test_gap_that_appears_after_an_examination_is_reported_at_once(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("asked", ["schedule", "refresh"])
-def test_damaged_checkpoint_that_appears_after_an_examination_is_reported_at_once(
-    examined: Examined, asked: str
-) -> None:
+def test_refresh_reports_a_damaged_checkpoint_that_appears_after_an_examination(examined: Examined) -> None:
     file = examined.checkpoint(5)
     os.truncate(file, file.stat().st_size // 2)
-    examined.ask_schedule() if asked == "schedule" else examined.refresh()
+    examined.refresh()
     assert "The checkpoint of version 5 cannot be read" in examined.page["health"]
 
 
@@ -104,10 +101,10 @@ def test_refresh_without_new_commits_reads_a_short_log_again(
     examined: Examined, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     examined.damage(3)
-    monkeypatch.setattr(due, "SHORT_LOG", 5)
+    monkeypatch.setattr(decide, "SHORT_LOG", 5)
     assert examined.refresh() == ()
     assert not examined.errors
-    monkeypatch.setattr(due, "SHORT_LOG", 6)
+    monkeypatch.setattr(decide, "SHORT_LOG", 6)
     with pytest.raises(BrokenTableError, match="Version 3 cannot be read") as raised:
         examined.refresh()
     assert not raised.value.problems  # they are those beside the log

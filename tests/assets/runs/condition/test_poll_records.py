@@ -21,7 +21,6 @@ from deltasnap_assets.runs import decide, due
 from deltasnap_assets.runs.condition import poll_records
 from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.fault_texts import failed_run_problem, problems_of
-from deltasnap_assets.runs.condition.log_conditions import condition_now
 from deltasnap_assets.runs.condition.poll_findings import (
     LOG,
     RUN,
@@ -354,17 +353,6 @@ def test_known_fault_that_is_found_again_in_other_words_is_recorded_once(table: 
     record(table.store, table.table, PollFindings(problems={LOG: (earlier,)}, is_examined=True))
     record(table.store, table.table, PollFindings(problems={LOG: of_log}))
     assert table.poll.problems == of_log
-
-
-def test_blank_commit_of_a_stored_version_is_still_reported_when_only_a_checkpoint_is_read(table: Table) -> None:
-    table.commit(1).write_bytes(b"\n\n\n")
-    table.store_versions(range(3), computed=True)
-    kinds = []
-    for examination in due.Examination:
-        condition = condition_now(table.settings, table.table, examination)
-        report_condition(table.instance, table.settings, table.table, condition)
-        kinds.append([fault.kind for fault in condition.faults])
-    assert (kinds, table.condition) == ([[ProblemKind.EMPTY_COMMIT]] * 2, "warned")
 
 
 def test_storage_failure_does_not_show_that_the_faults_of_a_log_are_gone(table: Table) -> None:

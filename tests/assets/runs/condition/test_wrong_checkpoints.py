@@ -9,7 +9,6 @@ from deltasnap_assets.command import doctor
 from deltasnap_assets.runs.condition.condition_report import report_condition
 from deltasnap_assets.runs.condition.log_conditions import condition_now
 from deltasnap_assets.runs.condition.poll_findings import LOG
-from deltasnap_assets.runs.due import Examination
 from deltasnap_assets.runs.planning.known_table import last_observation
 from deltasnap_assets.runs.stores import store_of
 from deltasnap_core import ProblemKind, SnapshotStore
@@ -32,7 +31,7 @@ def put_checkpoint(table: Table, num_files: int, version: int = AT, style: Check
 
 
 def report(table: Table) -> None:
-    condition = condition_now(table.settings, table.table, Examination.NEW_CHECKPOINT)
+    condition = condition_now(table.settings, table.table)
     report_condition(table.instance, table.settings, table.table, condition)
 
 

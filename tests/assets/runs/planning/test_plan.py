@@ -319,27 +319,6 @@ def test_materializations_of_a_dropped_table_do_not_count_for_its_successor() ->
     assert known_of(instance, EVENTS).versions == (0, 1)
 
 
-@pytest.mark.parametrize(
-    ("in_store", "expected"),
-    [((0, 1, 2, 3), ((1, 2),)), ((0, 1), ((1, 1),)), ((3,), ())],
-    ids=["stored", "one is stored", "pruned"],
-)
-def test_stored_versions_shown_as_failed_are_materialized_again(
-    in_store: tuple[int, ...], expected: tuple[tuple[int, int], ...]
-) -> None:
-    done = frozenset({0, 1, 2, 3})
-    known = Known(versions=(0, 1, 2, 3), done=done, table_id="g", failed=frozenset({1, 2}))
-    kept = stored(*in_store, pruned_before=4)
-    assert plan(table(), status(0, 3), known, kept).ranges == expected
-    assert plan(table(), status(0, 3), replace(known, failed=frozenset()), kept).ranges == ()
-
-
-def test_stored_version_shown_as_failed_waits_while_it_lacks_a_file_that_only_the_store_had() -> None:
-    known = Known(versions=(0, 1), done=frozenset({0, 1}), table_id="g", failed=frozenset({0, 1}))
-    kept = replace(stored(0, 1), unreadable={0: "changes/0.parquet is missing"})
-    assert plan(table(), status(1, 1), known, kept).ranges == ((1, 1),)
-
-
 def test_identity_of_a_new_table_is_recorded_on_its_last_page_before_a_run_that_may_fail() -> None:
     instance = dg.DagsterInstance.ephemeral()
     run(instance, plan(table(), status(0, 3), Known()))
