@@ -7,14 +7,15 @@ from functools import cached_property
 
 from deltasnap_assets.settings.config import Settings
 from deltasnap_core import SnapshotState, SnapshotStore, VersionManifest
-from deltasnap_core.support import ManifestName, SparkProvider
+from deltasnap_core.support import EngineUse, ManifestName, SparkProvider
 
 
 class HeldVersions:
     """Manifests and states by table name and version. Errors: StoredVersionNotFoundError, CorruptStoreError."""
 
-    def __init__(self, settings: Settings, sessions: SparkProvider) -> None:
+    def __init__(self, settings: Settings, sessions: SparkProvider, engine: EngineUse) -> None:
         self._settings = settings
+        self._engine: EngineUse = engine
         self._sessions = sessions
         self._current: dict[str, Mapping[int, ManifestName]] = {}
         self._manifests: dict[str, dict[int, VersionManifest]] = {}
@@ -24,9 +25,7 @@ class HeldVersions:
     def store(self) -> SnapshotStore:
         """The configured store."""
         settings = self._settings
-        return SnapshotStore.open(
-            self._sessions, settings.storage, settings.storage_options, engine=settings.spark.engine
-        )
+        return SnapshotStore.open(self._sessions, settings.storage, settings.storage_options, engine=self._engine)
 
     def names(self, table: str) -> Mapping[int, ManifestName]:
         """Return the manifest names of the current stored versions, ascending. The store is listed once."""

@@ -24,7 +24,7 @@ from deltasnap_core import (
     VersionNotFoundError,
 )
 from deltasnap_core.errors import StoredVersionNotFoundError
-from deltasnap_core.support import LogListing, SparkProvider
+from deltasnap_core.support import EngineUse, LogListing, SparkProvider
 
 
 class RunSnapshots:
@@ -41,8 +41,9 @@ class RunSnapshots:
         listed_logs: Mapping[str, ListedLog] | None = None,
         *,
         queries_ahead: bool = False,
+        engine: EngineUse | None = None,
     ) -> None:
-        """listed_logs: by table, a recent listing of its log.
+        """listed_logs: by table, a recent listing of its log. engine: None: the configured one.
 
         queries_ahead: whether the run will need all facts about its newest version. They are then computed as soon as
         that version is stored, while Dagster records the events of earlier assets.
@@ -52,7 +53,8 @@ class RunSnapshots:
         self._sessions = sessions
         self._listed_logs = dict(listed_logs or {})
         self._queries_ahead = queries_ahead
-        self.versions = HeldVersions(settings, sessions)
+        self._engine: EngineUse = engine or settings.spark.engine
+        self.versions = HeldVersions(settings, sessions, self._engine)
         self.conditions = RunConditions(settings, self.versions, self.listing)
         self.facts = FactQueries(self.versions)
 
@@ -71,7 +73,7 @@ class RunSnapshots:
 
     def log(self, table: TableSettings) -> DeltaLog:
         """Return the log of a table."""
-        options = SnapshotOptions(engine=self._settings.spark.engine)
+        options = SnapshotOptions(engine=self._engine)
         return DeltaLog.for_table(self._sessions, table.path, table.storage_options, options=options)
 
     def listing(self, table: TableSettings) -> LogListing:

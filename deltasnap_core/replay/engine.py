@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-EngineUse = Literal["auto", "spark"]
-"""auto: by the rules of this module. spark: always Spark, for file actions."""
+EngineUse = Literal["auto", "spark", "person"]
+"""auto: by the rules of this module. spark: always Spark, for file actions. person: as auto, but the driver also
+reconstructs small versions: a person waits for an answer, and nothing is kept.
+"""
 
 
 class Question(Enum):
@@ -66,7 +68,7 @@ LIMITS: Mapping[Question, Limit] = {
         spark="0.6 to 1.6 s for any commit; plus 5 s if a session must start",
     ),
 }
-"""The limits. RECONSTRUCT has none: Spark always answers it."""
+"""The limits. RECONSTRUCT has none: Spark always answers it, except for a person, up to the limit of ROWS."""
 
 
 class UnusualError(Exception):
@@ -107,7 +109,8 @@ def actions_text(count: int | None, done: str) -> str:
 
 def choose(question: Question, size: int | None, use: EngineUse = "auto") -> Choice:
     """Return the engine for a question. size: of the input, in the limit's unit; None: too large for the driver."""
-    subject, limit = question.value, LIMITS.get(question)
+    is_for_person = use == "person" and question is Question.RECONSTRUCT
+    subject, limit = question.value, LIMITS.get(Question.ROWS if is_for_person else question)
     if use == "spark":
         return Choice(engine="spark", subject=subject, why="the engine is set to Spark")
     if limit is None:

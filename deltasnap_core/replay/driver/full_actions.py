@@ -22,7 +22,7 @@ from deltasnap_core.protocol.json_text import decode_json
 from deltasnap_core.replay.driver.checkpoint_shares import Share, leaves_of, map_shares, shares_of, unreadable
 from deltasnap_core.replay.driver.reconciliation import newest_file_actions, with_path_keys, without_keys_of
 from deltasnap_core.replay.engine import UnusualError
-from deltasnap_core.rules.file_actions import ADDS, FULL_ACTION, check_one_action, columns_of, fitted
+from deltasnap_core.rules.file_actions import ADDS, FULL_ACTION, REMOVES, check_one_action, columns_of, fitted
 from deltasnap_core.rules.paths import canonical_paths
 from deltasnap_core.rules.totals.measures import measures_of
 from deltasnap_core.storage.log_store import LogStore
@@ -33,22 +33,35 @@ _IDENTITY = ("path", "deletionVector")
 def live_adds(store: LogStore, log: LoadedLog, log_path: str) -> pa.Table:
     """Return the live files of a version (ADDS), in any order; paths are canonical.
 
-    Errors: UnusualError; CorruptLogError naming the file that cannot be read.
+    Errors: as `reconciled_actions`.
     """
-    lines = newest_lines(log.batch, log_path)
-    parts = _plain_parts(log)
-
-    columns = [*(f"add.{field.name}" for field in ADDS), "remove.path"]
-    shares = [share for part in parts for share in shares_of(part, leaves_of(part, columns))]
-    read = map_shares(shares, partial(_read, store))
-    in_checkpoint = pa.concat_tables([FULL_ACTION.empty_table(), *chain.from_iterable(read)])
-    added = lines.filter(lines["deleted_at"].is_null())
-    kept = pa.concat_tables([_without_changed(in_checkpoint, lines, log_path), decoded(added["line"].to_pylist())])
-    adds = kept["add"].combine_chunks()
+    adds = reconciled_actions(store, log, log_path, only_live=True)["add"].combine_chunks()
     # Not `drop_null`: a writer may fill the struct of a row with another action with nulls.
     rows = columns_of(adds.filter(pc.struct_field(adds, "path").is_valid()), ADDS.names)
     paths = canonical_paths(rows["path"].combine_chunks(), log_path)
     return rows.set_column(0, ADDS.field("path"), paths)
+
+
+def reconciled_actions(store: LogStore, log: LoadedLog, log_path: str, *, only_live: bool = False) -> pa.Table:
+    """Return the newest action of each logical file of a version (FULL_ACTION), in any order.
+
+    only_live: read no more of a `remove` than its path, and of those in commits nothing.
+    Errors: UnusualError; CorruptLogError naming the file that cannot be read.
+    """
+    lines = newest_lines(log.batch, log_path)
+    parts = _plain_parts(log)
+    removes = ("path",) if only_live else REMOVES.names
+    columns = [*(f"add.{name}" for name in ADDS.names), *(f"remove.{name}" for name in removes)]
+    shares = [share for part in parts for share in shares_of(part, leaves_of(part, columns))]
+    found = map_shares(shares, partial(_read, store))
+    in_checkpoint = pa.concat_tables([FULL_ACTION.empty_table(), *chain.from_iterable(found)])
+    read = lines.filter(lines["deleted_at"].is_null()) if only_live else lines
+    return pa.concat_tables([_without_changed(in_checkpoint, lines, log_path), decoded(read["line"].to_pylist())])
+
+
+def path_keys_of(actions: pa.Table, log_path: str) -> pa.Array:
+    """Return the path key of the file of each action (FULL_ACTION)."""
+    return _keys_of(actions, log_path)["path_key"].combine_chunks()
 
 
 def _read(store: LogStore, share: Share, use_threads: bool) -> list[pa.Table]:

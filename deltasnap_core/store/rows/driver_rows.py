@@ -17,7 +17,7 @@ from deltasnap_core.errors import CorruptStoreError, one_line
 from deltasnap_core.log.checkpoints.parquet_footer import checked, parsed_footer
 from deltasnap_core.log.checkpoints.verified_parquet import damage_as, verified_parquet
 from deltasnap_core.protocol.properties.retention import Retention
-from deltasnap_core.replay.driver.full_actions import decoded, newest_lines
+from deltasnap_core.replay.driver.full_actions import decoded, newest_lines, path_keys_of
 from deltasnap_core.replay.driver.reconciliation import (
     measured_commits,
     newest_file_actions,
@@ -90,6 +90,12 @@ class DriverRows:
         is_live = rows["deleted_at"].is_null()
         gone = rows.filter(pc.invert(is_live))
         return self._columns(rows.filter(is_live)["add"], adds), self._columns(gone["remove"], removes)
+
+    def write_base(self, actions: pa.Table, path: str, version: int) -> DataSet:
+        """Write the whole state of a version (FULL_ACTION) into a new folder. Return the data set."""
+        keys = pa.array(map(xxhash64, path_keys_of(actions, self.log_path).to_pylist()), pa.int64())
+        rows = actions.add_column(0, KEY_COLUMN, keys)
+        return DataSet(first=version, last=version, files=self._write(rows, path))
 
     def apply(self, step: ApplyStep) -> ApplyResult:
         """Write the changes of a step, and return them with the StateDelta of each version.

@@ -16,6 +16,8 @@ from deltasnap_core.log.log_range import LogRange
 from deltasnap_core.log.non_file_actions import NonFileActions
 from deltasnap_core.protocol.properties.retention import Retention
 from deltasnap_core.protocol.state.snapshot_state import SnapshotState
+from deltasnap_core.replay.driver.full_actions import reconciled_actions
+from deltasnap_core.replay.driver.held_files import HeldFiles, action_count
 from deltasnap_core.replay.engine import Answer, Question, actions_text
 from deltasnap_core.replay.fallback import Fallback
 from deltasnap_core.replay.spark.reading.file_action_layout import FULL
@@ -35,6 +37,9 @@ from deltasnap_core.store.rows.driver_rows import DriverRows
 from deltasnap_core.store.rows.spark_rows import SparkRows
 from deltasnap_core.store.versions.stored_table import StoredTable
 from deltasnap_core.store.writing.new_versions import NewVersions, read_new_versions
+
+CountFiles = Callable[[VersionManifest, NonFileActions, Retention], StateDelta]
+"""Returns the StateDelta that counts the files of a version. Errors: MissingSizeError."""
 
 Progress = Callable[[str, int, int], None]
 """Called with a description of the step, the number of versions done, and their total number."""
@@ -146,28 +151,44 @@ class RangeWriter:
 
     def _write_base(self, log: LoadedLog) -> tuple[CommitFacts, VersionManifest, SnapshotState]:
         """Write the base of a version. Return the facts about its commit, a draft of its manifest, and its state."""
-        version = log.version
-        reason = f"the base of version {version} of table {self.stored.name}"
+        version, count = log.version, action_count(log)
         with translated(log.files):
-            base = self.context.engine.on_spark(reason, partial(self._base_on_spark, log))
+            base = self.context.engine.answer(
+                {Question.RECONSTRUCT: count},
+                work=actions_text(count, "read"),
+                driver=partial(self._base_in_driver, log),
+                spark=partial(self._base_on_spark, log),
+            )
+        written, count_files = base.value
         commits = self._commits_of(log)
         timestamps = self.log_range.timestamps({version: log.non_file}, commits.infos)
         time = times_of_expiry(timestamps, self.context.table_log.clock())[version]
         retention = retention_at(log.non_file, time)
-        draft = self._manifest(version, timestamps[version], log.non_file, retention, [base.value])
+        draft = self._manifest(version, timestamps[version], log.non_file, retention, [written])
         draft = replace(draft, computed_by=base.computed_by)
         in_force = log.non_file.without_expired_transactions(time)
         with translated(stored_files=self.spark_rows.urls(draft)):
             try:
-                counted = self.spark_rows.counted(draft, in_force, retention)
+                counted = count_files(draft, in_force, retention)
             except MissingSizeError as error:  # the base has the same files as the log
                 raise CorruptLogError(path=log.files[0], reason=str(error)) from error
         return commits, draft, counted.applied_to(None)
 
-    def _base_on_spark(self, log: LoadedLog, session: SparkSession) -> DataSet:
+    def _base_on_spark(self, log: LoadedLog, session: SparkSession) -> tuple[DataSet, CountFiles]:
         folder = new_folder(BASE, log.version, log.version)
         files = reconciled_files(self.context.reader(session), log)
-        return self.spark_rows.write_base(files, folder, log.version)
+        return self.spark_rows.write_base(files, folder, log.version), self.spark_rows.counted
+
+    def _base_in_driver(self, log: LoadedLog) -> tuple[DataSet, CountFiles]:
+        store, log_path = self.context.table_log.store, self.context.table_log.log_path
+        folder = new_folder(BASE, log.version, log.version)
+        written = self.driver_rows.write_base(reconciled_actions(store, log, log_path), folder, log.version)
+
+        def count_files(_: VersionManifest, non_file: NonFileActions, retention: Retention) -> StateDelta:
+            known = replace(log, non_file=non_file)
+            return HeldFiles.count(store, log_path, known, retention, hold=False)[1]
+
+        return written, count_files
 
     def _commits_of(self, loaded: LoadedLog) -> CommitFacts:
         """Return the facts about the commit of a version. Reads it only if a checkpoint replaced it in the batch."""

@@ -69,7 +69,7 @@ class Stored:
 
     def facts(self, many_rows: int) -> tuple[int, int]:
         """Return the version of the facts, and the number of its files in them."""
-        versions = HeldVersions(self.settings, RunSession(PlainSession({})))
+        versions = HeldVersions(self.settings, RunSession(PlainSession({})), "auto")
         queries = FactQueries(versions, many_rows=many_rows)
         found = queries.of(self.table)
         queries.close()

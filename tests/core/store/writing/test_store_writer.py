@@ -25,7 +25,7 @@ from deltasnap_core.store.format.manifest import VersionChanges
 from deltasnap_core.store.versions.common_version import LogRelation
 from tests.builders import Action, add, metadata, protocol, remove, write_log
 from tests.checkpoint_files import write_checkpoint
-from tests.driver_bases import BY, spark
+from tests.driver_bases import spark
 
 COMMITS: dict[int, list[Action]] = {
     0: [protocol(), metadata(), add("a", size=10), add("b", size=20)],
@@ -75,7 +75,7 @@ def test_manifest_shows_the_changes_and_the_engine_of_its_version(store: Snapsho
         VersionChanges(num_added_files=0, num_removed_files=2, added_bytes=0, removed_bytes=50),
     ]
     assert [manifest.computed_by for manifest in manifests] == [
-        BY,
+        "driver: 2 actions read",
         "driver: 3 actions applied to version 0",
         "driver: 0 actions applied to version 1",
         "driver: 2 actions applied to version 2",
